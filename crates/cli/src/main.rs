@@ -1,0 +1,2 @@
+//! The `vsl` command.
+fn main() {}

@@ -1,0 +1,122 @@
+//! What can go wrong, in types; each message names the thing, what was expected and what to do.
+
+use std::path::PathBuf;
+
+/// Why a request was not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IoError {
+    /// The range does not lie inside the device, or is not a multiple of the sector size.
+    #[error("range outside the device, or not a multiple of its sector size")]
+    OutOfRange,
+    /// A write larger than the maximum request.
+    #[error("larger than the maximum request")]
+    TooLarge,
+    /// The device is attached read-only, or has become so.
+    #[error("the device is read-only")]
+    ReadOnly,
+    /// The backing store is full.
+    #[error("no space left on the backing store")]
+    NoSpace,
+    /// The media failed, or a sector failed its check.
+    #[error("media error")]
+    Media,
+}
+
+/// Why a device could not be created.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// Something is there already.
+    #[error("{path}: exists already ({what}); to destroy what it holds use `vsl format`, or remove the file")]
+    Exists {
+        /// The target.
+        path: PathBuf,
+        /// What it holds.
+        what: String,
+    },
+    /// The capacity does not fit.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+}
+
+/// Why a device could not be formatted.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    /// A bad parameter.
+    #[error("{name}: {value}: expected {expected}")]
+    Invalid {
+        /// Which parameter.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// What was expected.
+        expected: String,
+    },
+    /// The device cannot be opened.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// The operating system failed.
+    #[error("{path}: {error}")]
+    Io {
+        /// The target.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+}
+
+/// Why a device could not be opened or attached.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// The operating system failed.
+    #[error("{path}: {error}")]
+    Io {
+        /// The device file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Attached already.
+    #[error("{path}: in use by {holder}; detach it there first")]
+    Locked {
+        /// The device file.
+        path: PathBuf,
+        /// Who holds it: a process id and name where known.
+        holder: String,
+    },
+    /// Not one of ours.
+    #[error("{path}: not an OpenVSL device ({found}); `vsl create` makes one")]
+    Foreign {
+        /// The device file.
+        path: PathBuf,
+        /// What it looks like.
+        found: String,
+    },
+    /// A format from the future.
+    #[error("{path}: format version {found}, this program knows up to {known}; use a newer vsl")]
+    Version {
+        /// The device file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// Shorter than the format says.
+    #[error("{path}: truncated: {found} bytes, the format says {expected}; restore the file from a copy")]
+    Truncated {
+        /// The device file.
+        path: PathBuf,
+        /// Its length, bytes.
+        found: u64,
+        /// The length it must have, bytes.
+        expected: u64,
+    },
+    /// What was written cannot be read back.
+    #[error("{path}: damaged: {what}")]
+    Damaged {
+        /// The device file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+}

@@ -1,0 +1,1 @@
+//! How others reach a device.

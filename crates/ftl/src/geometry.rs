@@ -1,0 +1,65 @@
+//! The shape of the media: dies, erase blocks, pages and the slots that sectors live in.
+//!
+//! A *slot* is one sector with its trailer. A *page* holds [`Geometry::slots_per_page`] slots and is
+//! the unit that a die programs; a program may stop at any multiple of [`Geometry::unit_bytes`].
+//! A *stripe* is one page on every die, a *LEB* one erase block on every die.
+
+/// Bytes that follow each sector on media: address, sequence, batch and checksum.
+/// The byte layout stands in `docs/format.md`.
+pub const TRAILER_BYTES: u32 = 32;
+
+/// The shape of one module's media. All counts are at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Lanes that work on their own: NAND chips, or backing files.
+    pub dies: u32,
+    /// How many of the dies of every stripe hold parity (0 until parity is built).
+    pub parity: u32,
+    /// Erase blocks on each die; equally the number of LEBs.
+    pub blocks: u32,
+    /// Pages in an erase block.
+    pub pages_per_block: u32,
+    /// Slots in a page: a power of two.
+    pub slots_per_page: u32,
+    /// Bytes of user data in a slot: 512, 1024, 2048 or 4096.
+    pub sector_bytes: u32,
+    /// The smallest piece of a page that can be programmed alone, bytes; pages start and end on it.
+    pub unit_bytes: u32,
+}
+
+impl Geometry {
+    /// Distance between two slots of a page, bytes.
+    pub const fn slot_bytes(&self) -> u32 {
+        self.sector_bytes + TRAILER_BYTES
+    }
+
+    /// Bytes of a page on media: its slots, rounded up to whole program units.
+    pub const fn page_bytes(&self) -> u32 {
+        (self.slots_per_page * self.slot_bytes()).next_multiple_of(self.unit_bytes)
+    }
+
+    /// Bytes of an erase block on one die.
+    pub const fn block_bytes(&self) -> u64 {
+        self.page_bytes() as u64 * self.pages_per_block as u64
+    }
+
+    /// Dies that hold data in every stripe.
+    pub const fn data_dies(&self) -> u32 {
+        self.dies - self.parity
+    }
+
+    /// Slots for data in a LEB.
+    pub const fn slots_per_leb(&self) -> u32 {
+        self.pages_per_block * self.data_dies() * self.slots_per_page
+    }
+
+    /// Slots for data on the whole module.
+    pub const fn slots(&self) -> u64 {
+        self.blocks as u64 * self.slots_per_leb() as u64
+    }
+
+    /// Bytes of sectors that all slots together could hold: the raw capacity.
+    pub const fn raw_bytes(&self) -> u64 {
+        self.slots() * self.sector_bytes as u64
+    }
+}

@@ -1,0 +1,141 @@
+//! Where bits live: memory, files and block devices, behind one seam.
+//!
+//! [`Media`] is that seam: geometry, submit a command, collect what is done. Commands run
+//! concurrently and finish in any order; only [`Command::Sync`] orders anything: when it is done,
+//! every program that was *done before it was submitted* survives a power cut.
+
+pub mod page;
+pub mod ring;
+
+pub use ftl::Geometry;
+pub use page::{Page, PageBuf};
+
+use std::ops::Range;
+
+/// The address of a page: the same block number on every die makes a LEB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PageAddr {
+    /// Die, from 0.
+    pub die: u32,
+    /// Erase block on the die, from 0.
+    pub block: u32,
+    /// Page in the erase block, from 0.
+    pub page: u32,
+}
+
+/// What a medium can be told to do.
+#[derive(Debug)]
+pub enum Command {
+    /// Read `bytes` of a page. Done with a [`Slice`] of at least those bytes.
+    Read {
+        /// Which page.
+        at: PageAddr,
+        /// Which of its bytes; any alignment.
+        bytes: Range<u32>,
+    },
+    /// Program `bytes` of a page from the same bytes of `page`.
+    /// Those bytes of the buffer must stay as they are until the program is done.
+    Program {
+        /// Which page.
+        at: PageAddr,
+        /// Which of its bytes: whole program units, never programmed before since the last erase.
+        bytes: Range<u32>,
+        /// The page's buffer, from [`Media::page`].
+        page: Page,
+    },
+    /// Make sure that the block's space exists on every die before it is written
+    /// (a file reserves it, so that a full disk shows here and not in a program).
+    Allocate {
+        /// Which block, on every die.
+        block: u32,
+    },
+    /// Forget a block's content on every die; its space goes back to whoever lent it.
+    Erase {
+        /// Which block, on every die.
+        block: u32,
+    },
+    /// Make every program that is done durable.
+    Sync,
+    /// Write one of the two label copies on every die, durably when done. At most [`LABEL_BYTES`].
+    WriteLabel {
+        /// 0 or 1.
+        copy: u8,
+        /// The bytes, one entry a die.
+        bytes: Vec<Vec<u8>>,
+    },
+}
+
+/// Room for one label copy (the superblock), bytes. Two copies stand in front of the first block.
+pub const LABEL_BYTES: u32 = 64 * 1024;
+
+/// Bytes in front of block 0 of every die: two label copies, rest reserved.
+pub const LABEL_AREA_BYTES: u64 = 1024 * 1024;
+
+/// Part of a buffer that the medium filled.
+#[derive(Debug)]
+pub struct Slice {
+    /// The buffer.
+    pub page: Page,
+    /// Where in it the bytes that were asked for begin.
+    pub offset: usize,
+    /// How many bytes were asked for.
+    pub len: usize,
+}
+
+impl Slice {
+    /// The bytes that were asked for.
+    pub fn bytes(&self) -> &[u8] {
+        self.page.bytes(self.offset..self.offset + self.len)
+    }
+}
+
+/// A command that is done.
+#[derive(Debug)]
+pub struct Done {
+    /// The id given to [`Media::submit`].
+    pub id: u64,
+    /// What a read gave (`None` for every other command), or why it failed.
+    pub result: Result<Option<Slice>, MediaError>,
+}
+
+/// Why a media command failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MediaError {
+    /// The backing store has no room left.
+    #[error("no space left on the backing store")]
+    NoSpace,
+    /// The backing store ended before the bytes that were asked for.
+    #[error("the backing store is shorter than its format says")]
+    Truncated,
+    /// The operating system refused or failed the command.
+    #[error("{0}")]
+    Os(rustix::io::Errno),
+}
+
+/// A medium. Used from one thread.
+pub trait Media {
+    /// Its shape.
+    fn geometry(&self) -> &Geometry;
+
+    /// A page buffer to fill and program, [`Geometry::page_bytes`] long. Its content is unspecified.
+    fn page(&mut self) -> Page;
+
+    /// Takes a command. A medium that finishes it on the spot returns it done; otherwise it comes
+    /// out of [`Media::poll`] later.
+    fn submit(&mut self, id: u64, command: Command) -> Option<Done>;
+
+    /// The next finished command, never waiting.
+    fn poll(&mut self) -> Option<Done>;
+
+    /// Waits until [`Media::poll`] has something, when commands are under way; at once otherwise.
+    fn wait(&mut self);
+
+    /// Reads one label copy of one die, at attach. An erased copy reads as zeros.
+    ///
+    /// # Errors
+    /// The medium could not be read.
+    fn read_label(&mut self, die: u32, copy: u8) -> Result<Vec<u8>, MediaError>;
+
+    /// Bytes of the backing store in use now, over all dies (a sparse file's blocks), if known.
+    fn allocated_bytes(&self) -> Option<u64>;
+}
