@@ -120,7 +120,12 @@ impl Ring {
             Err(error)
                 if matches!(
                     error.raw_os_error().map(rustix::io::Errno::from_raw_os_error),
-                    Some(rustix::io::Errno::TIME | rustix::io::Errno::INTR | rustix::io::Errno::BUSY | rustix::io::Errno::AGAIN)
+                    Some(
+                        rustix::io::Errno::TIME
+                            | rustix::io::Errno::INTR
+                            | rustix::io::Errno::BUSY
+                            | rustix::io::Errno::AGAIN
+                    )
                 ) => {}
             Err(error) => return Err(error),
         }
@@ -131,11 +136,7 @@ impl Ring {
     fn reap(&mut self) {
         for entry in self.uring.completion() {
             let (owner, token) = (entry.user_data() >> TOKEN_BITS, entry.user_data() & ((1 << TOKEN_BITS) - 1));
-            self.queues[owner as usize].push_back(Completion {
-                token,
-                result: entry.result(),
-                flags: entry.flags(),
-            });
+            self.queues[owner as usize].push_back(Completion { token, result: entry.result(), flags: entry.flags() });
         }
     }
 }
