@@ -1,12 +1,18 @@
 //! An attached module.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use media::ring::SharedRing;
-use uuid::Uuid;
+use media::{Backing, FileMedia, FileOptions, Media, Memory};
 
-use crate::{AttachError, Completion, Extent, Info, Io, IoError, State, Status, Submitted};
+use crate::attach::{attach, attach_read_only, read_superblock, write_label};
+use crate::core::Core;
+use crate::format::{MediaFormat, check_label, media_superblock, refused, superblock, superblock_of};
+use crate::status::Counts;
+use crate::{
+    AttachError, Capacity, Completion, Extent, FormatError, FormatOptions, Info, Io, IoError, Setting, Settings, State,
+    Status, Submitted,
+};
 
 /// How a device is attached.
 #[derive(Clone, Debug, Default)]
@@ -17,10 +23,13 @@ pub struct AttachOptions {
 
 /// An attached module. Lives on one thread.
 pub struct Device {
+    core: Core,
     info: Info,
-    data: Vec<u8>,
-    mapped: Vec<bool>,
-    done: VecDeque<Completion>,
+    paths: Vec<PathBuf>,
+    read_only: bool,
+    counts: Counts,
+    /// Work was taken since [`Device::idle`] last had everything durable.
+    dirty: bool,
 }
 
 impl Device {
@@ -28,32 +37,58 @@ impl Device {
     ///
     /// # Errors
     /// See [`AttachError`].
-    pub fn attach(path: &Path, _options: &AttachOptions, _ring: &SharedRing) -> Result<Device, AttachError> {
-        let _ = path;
-        Ok(Device::memory(64 << 20, 4096))
+    pub fn attach(path: &Path, options: &AttachOptions, ring: &SharedRing) -> Result<Device, AttachError> {
+        let backing = Backing::open(path, options.read_only)?;
+        let superblock = superblock_of(&backing, path)?;
+        let file_options = FileOptions { read_only: options.read_only, ..FileOptions::default() };
+        let media = FileMedia::new(vec![backing], superblock.geometry, ring.clone(), file_options)?;
+        let media: Box<dyn Media> = Box::new(media);
+        let core = match options.read_only {
+            true => attach_read_only(media, superblock),
+            false => attach(media, superblock, false),
+        };
+        let core = core.map_err(|refusal| refused(refusal, path))?;
+        Ok(Device::new(core, vec![path.into()], options.read_only))
     }
 
-    /// A throw-away device in memory, `bytes` large.
-    pub fn memory(bytes: u64, sector_bytes: u32) -> Device {
-        let sectors = bytes / u64::from(sector_bytes);
-        Device {
-            info: Info {
-                paths: vec![PathBuf::from("memory")],
-                uuid: Uuid::nil(),
-                label: "memory".into(),
-                format_version: 1,
-                profile: None,
-                sector_bytes,
-                sectors,
-                advertised_bytes: bytes,
-                raw_bytes: bytes,
-                max_request_bytes: 1 << 20,
-                clean: true,
-            },
-            data: vec![0; bytes as usize],
-            mapped: vec![false; sectors as usize],
-            done: VecDeque::new(),
-        }
+    /// A throw-away device in memory, `bytes` large, over-provisioned by 28 %.
+    ///
+    /// # Errors
+    /// The size or the sector size is out of range.
+    pub fn memory(bytes: u64, sector_bytes: u32) -> Result<Device, FormatError> {
+        let options = FormatOptions { sector_bytes, capacity: Capacity::Advertised, label: "memory".into() };
+        let superblock = superblock(bytes, bytes / 100 * 128, "", &options)?;
+        let media = Memory::new(superblock.geometry);
+        let core = attach(Box::new(media), superblock, false);
+        let path = PathBuf::from("memory");
+        let core = core.map_err(|refusal| refused(refusal, &path))?;
+        Ok(Device::new(core, vec![path], false))
+    }
+
+    /// Puts a format on an erased medium.
+    ///
+    /// # Errors
+    /// The sizes do not fit together, or the medium failed.
+    pub fn format_media(media: &mut dyn Media, format: &MediaFormat) -> Result<(), FormatError> {
+        let superblock = media_superblock(*media.geometry(), format)?;
+        write_label(media, &superblock)
+            .map_err(|refusal| FormatError::Attach(refused(refusal, &PathBuf::from("media"))))
+    }
+
+    /// A device on any medium that holds a format already. `erase_before_program` as on flash.
+    ///
+    /// # Errors
+    /// There is no valid format, or it cannot be recovered.
+    pub fn on_media(mut media: Box<dyn Media>, erase_before_program: bool) -> Result<Device, AttachError> {
+        let path = PathBuf::from("media");
+        let superblock = read_superblock(&mut *media).map_err(|refusal| refused(refusal, &path))?;
+        let core = attach(media, superblock, erase_before_program).map_err(|refusal| refused(refusal, &path))?;
+        Ok(Device::new(core, vec![path], false))
+    }
+
+    fn new(core: Core, paths: Vec<PathBuf>, read_only: bool) -> Device {
+        let info = Info::of(&core.superblock, &paths);
+        Device { core, info, paths, read_only, counts: Counts::default(), dirty: false }
     }
 
     /// What it is.
@@ -61,85 +96,190 @@ impl Device {
         &self.info
     }
 
+    /// Whether it takes no writes.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
     /// Takes a request under a tag of the caller's choice.
-    pub fn submit<'a>(&mut self, _tag: u64, io: Io<'a>) -> Submitted<'a> {
-        let s = self.info.sector_bytes as usize;
-        let (lba, count) = match &io {
-            Io::Read { lba, buf } => (*lba, (buf.len() / s) as u64),
-            Io::Write { lba, data, .. } => (*lba, (data.len() / s) as u64),
-            Io::Flush => (0, 0),
-            Io::Trim { lba, count, .. } | Io::WriteZeroes { lba, count, .. } => (*lba, *count),
+    pub fn submit<'a>(&mut self, tag: u64, io: Io<'a>) -> Submitted<'a> {
+        match self.check(&io) {
+            Ok(true) => {}
+            Ok(false) => {
+                let buf = if let Io::Read { buf, .. } = io { Some(buf) } else { None };
+                return Submitted::Done(Ok(buf));
+            }
+            Err(error) => return Submitted::Done(Err(error)),
+        }
+        let counter = match &io {
+            Io::Read { .. } => &mut self.counts.reads,
+            Io::Write { .. } => &mut self.counts.writes,
+            Io::Flush => &mut self.counts.flushes,
+            Io::Trim { .. } | Io::WriteZeroes { .. } => &mut self.counts.trims,
+        };
+        *counter += 1;
+        self.dirty |= !matches!(io, Io::Read { .. } | Io::Flush);
+        let submitted = self.core.submit(tag, io);
+        if let Submitted::Busy(io) = &submitted {
+            let counter = match io {
+                Io::Read { .. } => &mut self.counts.reads,
+                Io::Write { .. } => &mut self.counts.writes,
+                Io::Flush => &mut self.counts.flushes,
+                Io::Trim { .. } | Io::WriteZeroes { .. } => &mut self.counts.trims,
+            };
+            *counter -= 1;
+        }
+        submitted
+    }
+
+    /// Whether a request is to be carried out; `false` where there is nothing to do.
+    fn check(&self, io: &Io) -> Result<bool, IoError> {
+        let sector = u64::from(self.info.sector_bytes);
+        let bytes = |len: usize| match (len as u64).is_multiple_of(sector) {
+            true => Ok(len as u64 / sector),
+            false => Err(IoError::OutOfRange),
+        };
+        let (lba, count, writes) = match io {
+            Io::Read { lba, buf } => (*lba, bytes(buf.len())?, false),
+            Io::Write { lba, data, .. } => (*lba, bytes(data.len())?, true),
+            Io::Flush => return Ok(!self.read_only),
+            Io::Trim { lba, count, .. } | Io::WriteZeroes { lba, count, .. } => (*lba, *count, true),
         };
         if lba.checked_add(count).is_none_or(|end| end > self.info.sectors) {
-            return Submitted::Done(Err(IoError::OutOfRange));
+            return Err(IoError::OutOfRange);
         }
-        let (a, b) = (lba as usize, (lba + count) as usize);
-        Submitted::Done(Ok(match io {
-            Io::Read { mut buf, .. } => {
-                buf.copy_from_slice(&self.data[a * s..b * s]);
-                Some(buf)
-            }
-            Io::Write { data, .. } => {
-                self.data[a * s..b * s].copy_from_slice(data);
-                self.mapped[a..b].fill(true);
-                None
-            }
-            Io::Flush => None,
-            Io::Trim { .. } | Io::WriteZeroes { .. } => {
-                self.data[a * s..b * s].fill(0);
-                self.mapped[a..b].fill(false);
-                None
-            }
-        }))
+        if writes && self.read_only {
+            return Err(IoError::ReadOnly);
+        }
+        let sized = matches!(io, Io::Write { .. } | Io::WriteZeroes { allocate: true, .. });
+        if sized && count * sector > u64::from(self.info.max_request_bytes) {
+            return Err(IoError::TooLarge);
+        }
+        // A trim may be switched off; it then does nothing, which the protocol allows.
+        let ignored = matches!(io, Io::Trim { .. }) && !self.core.superblock.trim;
+        Ok(count > 0 && !ignored)
     }
 
     /// Drives the device and gives the next answer, never waiting.
     pub fn poll(&mut self) -> Option<Completion> {
-        self.done.pop_front()
+        self.core.poll()
     }
 
-    /// Whether anything is under way that [`Device::poll`] or the ring will finish.
+    /// Whether the medium works at nothing and no answer waits in [`Device::poll`].
     pub fn is_idle(&self) -> bool {
-        self.done.is_empty()
+        self.core.in_flight == 0 && !self.core.has_completions()
     }
 
-    /// Waits until [`Device::poll`] can make progress (for users without an event loop of their own).
-    pub fn wait(&mut self) {}
+    /// Waits until [`Device::poll`] can make progress (for users without an event loop of their own); returns at once
+    /// when nothing is under way.
+    pub fn wait(&mut self) {
+        if !self.core.has_completions() {
+            self.core.media.wait();
+        }
+    }
+
+    /// To be called now and then when no requests come: makes what was written durable, and gives space back that
+    /// the log no longer needs. Returns whether there is more to do.
+    pub fn idle(&mut self) -> bool {
+        if self.read_only {
+            return false;
+        }
+        let more = self.core.ftl.idle();
+        self.core.carry_out(0, &[]);
+        let was_dirty = std::mem::take(&mut self.dirty);
+        was_dirty || more
+    }
 
     /// The next run of sectors at `lba` that are all mapped or all not, at most `max` long.
     /// `max` is at least 1 and the range lies inside the device.
     pub fn extent(&self, lba: u64, max: u64) -> Extent {
-        let mapped = self.mapped[lba as usize];
-        let count = self.mapped[lba as usize..(lba + max) as usize].iter().take_while(|m| **m == mapped).count();
-        Extent { count: count as u64, mapped }
+        let (count, mapped) = self.core.ftl.map().run(lba, max);
+        Extent { count, mapped }
     }
 
     /// Every figure.
     pub fn status(&self) -> Status {
-        Status {
-            state: State::Attached,
-            health: "healthy".into(),
-            reads: 0,
-            writes: 0,
-            flushes: 0,
-            trims: 0,
-            host_read_bytes: 0,
-            host_written_bytes: 0,
-            media_written_bytes: 0,
-            mapped_sectors: 0,
-            map_memory_bytes: 0,
-            memory_bytes: 0,
-            free_lebs: 0,
-            lebs: 0,
-            allocated_bytes: None,
+        let state = if self.read_only { State::AttachedReadOnly } else { State::Attached };
+        Status::of(&self.core, &self.counts, state)
+    }
+
+    /// The settings kept on media.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            label: self.core.superblock.label.clone(),
+            trim: self.core.superblock.trim,
+            beacon: self.core.superblock.beacon,
+            groomer: self.core.ftl.policy_name().into(),
+            checkpoint_interval_bytes: self.core.superblock.checkpoint_interval * u64::from(self.info.sector_bytes),
         }
+    }
+
+    /// Changes a setting. It holds at once and is on media with the next checkpoint or detach.
+    ///
+    /// # Errors
+    /// The value is out of range, or the device is attached read-only.
+    pub fn set(&mut self, setting: Setting) -> Result<(), FormatError> {
+        if self.read_only {
+            return Err(FormatError::Invalid {
+                name: "device",
+                value: "attached read-only".into(),
+                expected: "a device attached for writing".into(),
+            });
+        }
+        let superblock = &mut self.core.superblock;
+        match setting {
+            Setting::Label(label) => {
+                check_label("label", &label)?;
+                superblock.label = label;
+            }
+            Setting::Trim(on) => superblock.trim = on,
+            Setting::Beacon(on) => superblock.beacon = on,
+            Setting::Groomer(name) => {
+                let policy = ftl::Policy::from_name(&name).ok_or_else(|| {
+                    let names: Vec<_> = ftl::Policy::ALL.iter().map(|policy| policy.name()).collect();
+                    FormatError::Invalid { name: "groomer", value: name.clone(), expected: names.join(" or ") }
+                })?;
+                superblock.policy = policy.code();
+                self.core.ftl.set_policy(policy);
+            }
+            Setting::CheckpointInterval(bytes) => {
+                if !(1 << 20..=1 << 40).contains(&bytes) {
+                    return Err(FormatError::Invalid {
+                        name: "checkpoint interval",
+                        value: format!("{bytes} bytes"),
+                        expected: "1 MiB to 1 TiB".into(),
+                    });
+                }
+                superblock.checkpoint_interval = bytes / u64::from(self.info.sector_bytes);
+                self.core.ftl.set_checkpoint_interval(superblock.checkpoint_interval);
+            }
+        }
+        self.core.save_settings();
+        self.info = Info::of(&self.core.superblock, &self.paths);
+        Ok(())
+    }
+
+    /// Checks the layer's books against each other: for tests, since it looks at every sector.
+    ///
+    /// # Errors
+    /// What does not agree.
+    pub fn verify(&self) -> Result<(), String> {
+        self.core.ftl.verify()
     }
 
     /// Finishes what is under way, writes a checkpoint and lets go of the medium.
     ///
     /// # Errors
     /// The checkpoint could not be written; what was flushed is safe all the same.
-    pub fn detach(self) -> Result<(), IoError> {
-        Ok(())
+    pub fn detach(mut self) -> Result<(), IoError> {
+        if self.read_only {
+            return Ok(());
+        }
+        self.core.ftl.close();
+        let closed = self.core.run_until(|core| core.ftl.is_closed() == Some(Ok(())) && core.in_flight == 0);
+        closed.map_err(|_| match self.core.ftl.failure() {
+            Some(error) => crate::core::io_error(error),
+            None => IoError::Media,
+        })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use media::OpenError;
+
 /// Why a request was not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IoError {
@@ -33,7 +35,7 @@ pub enum CreateError {
         /// What it holds.
         what: String,
     },
-    /// The capacity does not fit.
+    /// The options do not fit together, or the operating system failed.
     #[error(transparent)]
     Format(#[from] FormatError),
 }
@@ -64,25 +66,18 @@ pub enum FormatError {
     },
 }
 
+impl From<OpenError> for FormatError {
+    fn from(error: OpenError) -> FormatError {
+        FormatError::Attach(error.into())
+    }
+}
+
 /// Why a device could not be opened or attached.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// The operating system failed.
-    #[error("{path}: {error}")]
-    Io {
-        /// The device file.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// Attached already.
-    #[error("{path}: in use by {holder}; detach it there first")]
-    Locked {
-        /// The device file.
-        path: PathBuf,
-        /// Who holds it: a process id and name where known.
-        holder: String,
-    },
+    /// The backing file cannot be opened: missing, locked, mounted, truncated.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// Not one of ours.
     #[error("{path}: not an OpenVSL device ({found}); `vsl create` makes one")]
     Foreign {
@@ -101,22 +96,20 @@ pub enum AttachError {
         /// Ours.
         known: u32,
     },
-    /// Shorter than the format says.
-    #[error("{path}: truncated: {found} bytes, the format says {expected}; restore the file from a copy")]
-    Truncated {
-        /// The device file.
-        path: PathBuf,
-        /// Its length, bytes.
-        found: u64,
-        /// The length it must have, bytes.
-        expected: u64,
-    },
     /// What was written cannot be read back.
-    #[error("{path}: damaged: {what}")]
+    #[error("{path}: damaged: {what}; restore it from a copy, or `vsl format` it to start anew")]
     Damaged {
         /// The device file.
         path: PathBuf,
         /// What is wrong.
+        what: String,
+    },
+    /// The medium failed while it was looked through.
+    #[error("{path}: {what}")]
+    Media {
+        /// The device file.
+        path: PathBuf,
+        /// Why.
         what: String,
     },
 }

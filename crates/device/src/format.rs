@@ -1,11 +1,17 @@
 //! Low-level format: what a device is made with.
 
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use ftl::Anchor;
+use media::file::backing_bytes;
+use media::{Backing, LABEL_BYTES, OpenError};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{AttachError, CreateError, FormatError};
+use crate::attach::{Refusal, choose_superblock};
+use crate::superblock::{FORMAT_VERSION, LABEL_MAX, NotSuperblock, Superblock};
+use crate::{AttachError, CreateError, FormatError, geometry};
 
 /// How much of the raw size the host sees.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,11 +19,11 @@ use crate::{AttachError, CreateError, FormatError};
 pub enum Capacity {
     /// What the data sheet says.
     Advertised,
-    /// 110 % of it: the most that the original allowed.
+    /// 110 % of it, or as much as the raw size allows.
     Maximum,
-    /// 70 % of it.
+    /// 70 % of it: improved write performance.
     ImprovedWrite,
-    /// 50 % of it.
+    /// 50 % of it: maximum write performance.
     MaximumWrite,
     /// Bytes.
     Bytes(u64),
@@ -72,6 +78,10 @@ pub struct Info {
     pub raw_bytes: u64,
     /// The largest request, bytes; a write up to it is never torn.
     pub max_request_bytes: u32,
+    /// Seconds since 1970 when it was formatted.
+    pub formatted: u64,
+    /// Times it was attached since.
+    pub attaches: u32,
     /// Whether the last detach was clean.
     pub clean: bool,
 }
@@ -81,28 +91,270 @@ impl Info {
     pub fn bytes(&self) -> u64 {
         self.sectors * u64::from(self.sector_bytes)
     }
+
+    pub(crate) fn of(superblock: &Superblock, paths: &[PathBuf]) -> Info {
+        Info {
+            paths: paths.to_vec(),
+            uuid: superblock.uuid,
+            label: superblock.label.clone(),
+            format_version: FORMAT_VERSION,
+            profile: (!superblock.profile.is_empty()).then(|| superblock.profile.clone()),
+            sector_bytes: superblock.geometry.sector_bytes,
+            sectors: superblock.sectors,
+            advertised_bytes: superblock.advertised_bytes,
+            raw_bytes: superblock.geometry.raw_bytes(),
+            max_request_bytes: superblock.max_request_bytes,
+            formatted: superblock.formatted,
+            attaches: superblock.epoch,
+            clean: superblock.anchor.clean,
+        }
+    }
 }
 
-/// Makes a new device file (sparse) and formats it.
+/// A format for a medium whose geometry stands already: flash, or a simulated medium.
+#[derive(Clone, Copy, Debug)]
+pub struct MediaFormat {
+    /// Sectors that the host sees.
+    pub sectors: u64,
+    /// The largest request, bytes.
+    pub max_request_bytes: u32,
+    /// Slots appended between two checkpoints.
+    pub checkpoint_interval: u64,
+    /// The groomer's policy.
+    pub policy: ftl::Policy,
+    /// Identity of the format.
+    pub uuid: Uuid,
+}
+
+/// The superblock of a medium whose geometry stands already.
+pub(crate) fn media_superblock(layout: ftl::Geometry, format: &MediaFormat) -> Result<Superblock, FormatError> {
+    let max = geometry::max_sectors(&layout);
+    if format.sectors == 0 || format.sectors > max {
+        return Err(FormatError::Invalid {
+            name: "sectors",
+            value: format.sectors.to_string(),
+            expected: format!("1 to {max}"),
+        });
+    }
+    Ok(Superblock {
+        generation: 1,
+        uuid: format.uuid,
+        die: 0,
+        geometry: layout,
+        sectors: format.sectors,
+        max_request_bytes: format.max_request_bytes,
+        advertised_bytes: format.sectors * u64::from(layout.sector_bytes),
+        epoch: 0,
+        formatted: 0,
+        trim: true,
+        beacon: false,
+        policy: format.policy.code(),
+        checkpoint_interval: format.checkpoint_interval,
+        label: String::new(),
+        profile: String::new(),
+        anchor: Anchor { clean: true, ..Anchor::default() },
+    })
+}
+
+/// Checks the options and lays the device out.
+pub(crate) fn superblock(
+    advertised_bytes: u64,
+    raw_bytes: u64,
+    profile: &str,
+    options: &FormatOptions,
+) -> Result<Superblock, FormatError> {
+    check_label("label", &options.label)?;
+    let layout = geometry::layout(raw_bytes, options.sector_bytes, 1)?;
+    let formatted = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    Ok(Superblock {
+        generation: 1,
+        uuid: Uuid::new_v4(),
+        die: 0,
+        geometry: layout,
+        sectors: geometry::sectors(options.capacity, advertised_bytes, &layout)?,
+        max_request_bytes: geometry::MAX_REQUEST_BYTES,
+        advertised_bytes,
+        epoch: 0,
+        formatted,
+        trim: true,
+        beacon: false,
+        policy: ftl::Policy::default().code(),
+        checkpoint_interval: CHECKPOINT_INTERVAL_BYTES / u64::from(options.sector_bytes),
+        label: options.label.clone(),
+        profile: profile.into(),
+        anchor: Anchor { clean: true, ..Anchor::default() },
+    })
+}
+
+/// Bytes appended between two checkpoints, by default: about half a second of reading at attach after a crash.
+const CHECKPOINT_INTERVAL_BYTES: u64 = 512 << 20;
+
+pub(crate) fn check_label(name: &'static str, label: &str) -> Result<(), FormatError> {
+    if label.len() <= LABEL_MAX && !label.chars().any(char::is_control) {
+        return Ok(());
+    }
+    let expected = format!("at most {LABEL_MAX} bytes without control characters");
+    Err(FormatError::Invalid { name, value: label.escape_debug().to_string(), expected })
+}
+
+/// Makes a new device file (sparse) and formats it. An existing block device is taken when it is blank.
 ///
 /// # Errors
 /// It exists, the options do not fit together, or the operating system failed.
-pub fn create(_path: &Path, _options: &CreateOptions) -> Result<Info, CreateError> {
-    unimplemented!()
+pub fn create(path: &Path, options: &CreateOptions) -> Result<Info, CreateError> {
+    let profile = options.profile.clone().unwrap_or_default();
+    let superblock = superblock(options.advertised_bytes, options.raw_bytes, &profile, &options.format)?;
+    let bytes = backing_bytes(&superblock.geometry);
+    match Backing::create(path, bytes) {
+        Ok(backing) => {
+            if let Err(error) = write_both(&backing, &superblock) {
+                let _ = std::fs::remove_file(path);
+                return Err(error.into());
+            }
+        }
+        Err(OpenError::Io { error, .. }) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let backing = Backing::open(path, false).map_err(FormatError::from)?;
+            let what = match decode(&backing, path) {
+                Ok(found) => format!("an OpenVSL device, label \"{}\", {}", found.label, found.uuid),
+                Err(AttachError::Foreign { found, .. }) if backing.is_block_device() && found == BLANK => {
+                    check_size(&backing, bytes)?;
+                    write_both(&backing, &superblock)?;
+                    return Ok(Info::of(&superblock, &[path.into()]));
+                }
+                Err(AttachError::Foreign { found, .. }) => found,
+                Err(_) => "a damaged or newer OpenVSL device".into(),
+            };
+            return Err(CreateError::Exists { path: path.into(), what });
+        }
+        Err(error) => return Err(FormatError::from(error).into()),
+    }
+    Ok(Info::of(&superblock, &[path.into()]))
+}
+
+fn check_size(backing: &Backing, expected: u64) -> Result<(), FormatError> {
+    let found = backing.bytes()?;
+    if found < expected {
+        return Err(FormatError::Invalid {
+            name: "raw size",
+            value: format!("{expected} bytes with its metadata"),
+            expected: format!("at most the block device's {found} bytes"),
+        });
+    }
+    Ok(())
 }
 
 /// Formats a detached device anew: everything on it is lost.
 ///
 /// # Errors
 /// See [`FormatError`].
-pub fn format(_path: &Path, _options: &FormatOptions) -> Result<Info, FormatError> {
-    unimplemented!()
+pub fn format(path: &Path, options: &FormatOptions) -> Result<Info, FormatError> {
+    let backing = Backing::open(path, false)?;
+    let old = decode(&backing, path)?;
+    reformat(&backing, path, &old, options)
+}
+
+/// Erases every block and writes the format anew.
+fn reformat(backing: &Backing, path: &Path, old: &Superblock, options: &FormatOptions) -> Result<Info, FormatError> {
+    let mut new = superblock(old.advertised_bytes, old.geometry.raw_bytes(), &old.profile, options)?;
+    new.generation = old.generation + 2;
+    // What the medium went through stays on record; the host's counters begin anew with the format.
+    new.anchor.stats.erased_lebs = old.anchor.stats.erased_lebs;
+    let bytes = backing_bytes(&new.geometry);
+    if backing.is_block_device() {
+        check_size(backing, bytes)?;
+    } else {
+        backing.resize(bytes)?;
+    }
+    // The new superblock comes first: a format that is cut leaves a device that is empty, never half of an old one.
+    write_both(backing, &new)?;
+    backing.discard_blocks()?;
+    Ok(Info::of(&new, &[path.into()]))
+}
+
+/// Destroys everything that was ever written to a detached device (clear, in the words of NIST SP 800-88): every byte
+/// behind the superblock is overwritten with zeros, and the space is given back. The format stays.
+/// `progress` is told bytes done and bytes in all.
+///
+/// # Errors
+/// See [`FormatError`]. An erase that was cut leaves an empty device; run it again to finish.
+pub fn sure_erase(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Info, FormatError> {
+    let backing = Backing::open(path, false)?;
+    let old = decode(&backing, path)?;
+    let sector_bytes = old.geometry.sector_bytes;
+    let capacity = Capacity::Bytes(old.sectors * u64::from(sector_bytes));
+    let options = FormatOptions { sector_bytes, capacity, label: old.label.clone() };
+    let info = reformat_for_erase(&backing, path, &old, &options)?;
+    backing.overwrite_blocks(progress)?;
+    backing.discard_blocks()?;
+    Ok(info)
+}
+
+fn reformat_for_erase(
+    backing: &Backing,
+    path: &Path,
+    old: &Superblock,
+    options: &FormatOptions,
+) -> Result<Info, FormatError> {
+    let mut new = superblock(old.advertised_bytes, old.geometry.raw_bytes(), &old.profile, options)?;
+    new.generation = old.generation + 2;
+    new.anchor.stats = old.anchor.stats;
+    write_both(backing, &new)?;
+    Ok(Info::of(&new, &[path.into()]))
+}
+
+/// Writes both copies, so that nothing of an older superblock can come back.
+fn write_both(backing: &Backing, superblock: &Superblock) -> Result<(), FormatError> {
+    let mut superblock = superblock.clone();
+    for _ in 0..2 {
+        superblock.generation += 1;
+        backing.write_label((superblock.generation % 2) as u8, &superblock.encode(superblock.die))?;
+    }
+    Ok(())
+}
+
+/// What stands in both label copies when nothing was ever written.
+const BLANK: &str = "it is blank";
+
+fn decode(backing: &Backing, path: &Path) -> Result<Superblock, AttachError> {
+    let read = |copy| {
+        backing
+            .read_label(copy)
+            .map_err(|error| AttachError::Open(OpenError::Io { path: path.into(), error: error.into() }))
+    };
+    let copies = [read(0)?, read(1)?];
+    debug_assert!(copies.iter().all(|copy| copy.len() == LABEL_BYTES as usize));
+    choose_superblock(copies).map_err(|refusal| refused(refusal, path))
+}
+
+/// A refusal in words, with the path.
+pub(crate) fn refused(refusal: Refusal, path: &Path) -> AttachError {
+    let path = path.to_path_buf();
+    match refusal {
+        Refusal::Media(error) => AttachError::Media { path, what: error.to_string() },
+        Refusal::NoSuperblock(NotSuperblock::Blank) => AttachError::Foreign { path, found: BLANK.into() },
+        Refusal::NoSuperblock(NotSuperblock::Foreign) => {
+            AttachError::Foreign { path, found: "it holds something else".into() }
+        }
+        Refusal::NoSuperblock(NotSuperblock::Version(found)) => {
+            AttachError::Version { path, found, known: FORMAT_VERSION }
+        }
+        Refusal::NoSuperblock(NotSuperblock::Damaged(what)) => {
+            AttachError::Damaged { path, what: format!("the superblock: {what}") }
+        }
+        Refusal::Damage(damage) => AttachError::Damaged { path, what: damage.to_string() },
+    }
 }
 
 /// Reads what a detached (or attached elsewhere) device is.
 ///
 /// # Errors
 /// See [`AttachError`].
-pub fn inspect(_path: &Path) -> Result<Info, AttachError> {
-    unimplemented!()
+pub fn inspect(path: &Path) -> Result<Info, AttachError> {
+    let backing = Backing::peek(path)?;
+    Ok(Info::of(&decode(&backing, path)?, &[path.into()]))
+}
+
+/// Reads the superblock of an opened device.
+pub(crate) fn superblock_of(backing: &Backing, path: &Path) -> Result<Superblock, AttachError> {
+    decode(backing, path)
 }

@@ -1,16 +1,33 @@
 //! One module: the translation layer on a medium, with its format, recovery and health.
 //!
-//! [`Device`] is what everyone uses: export, lab, daemon and sdk alike. It lives on one thread, takes
-//! requests with [`Device::submit`] and finishes them there or in [`Device::poll`].
+//! **What it is for.** `ftl` decides, a medium stores; this crate brings the two together and gives everyone else, export,
+//! lab, daemon and sdk alike, one thing to use: a [`Device`].
+//!
+//! **What it promises.** One thread, run to completion: [`Device::submit`] answers on the spot or later through
+//! [`Device::poll`], never blocking. Every byte is copied once, sealed with address, sequence and checksum, and checked
+//! before it is given out: a sector that fails is an error, never wrong data. What comes from outside is checked here; the
+//! layer below may rely on it.
+//!
+//! **Where to start.** A request's way: `device.rs` (checks) → `core.rs` (carries out what the layer asks for) →
+//! [`media::Media`]. An attach: `attach.rs`. What stands on media: `superblock.rs`, `checksum.rs`, and `docs/format.md`.
 
+mod attach;
+mod checksum;
+mod core;
 mod device;
 mod error;
-pub mod format;
+mod format;
+mod geometry;
 mod io;
+mod settings;
 mod status;
+mod superblock;
 
 pub use device::{AttachOptions, Device};
 pub use error::{AttachError, CreateError, FormatError, IoError};
-pub use format::{Capacity, CreateOptions, FormatOptions, Info};
+pub use format::{Capacity, CreateOptions, FormatOptions, Info, MediaFormat, create, format, inspect, sure_erase};
+pub use geometry::max_sectors;
 pub use io::{Completion, Extent, Io, Submitted};
+pub use settings::{Setting, Settings};
 pub use status::{State, Status};
+pub use superblock::FORMAT_VERSION;

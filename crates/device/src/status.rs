@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::core::Core;
+
 /// What a module is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -10,6 +12,8 @@ pub enum State {
     Detached,
     /// Serving requests.
     Attached,
+    /// Serving reads only.
+    AttachedReadOnly,
     /// Waiting for outstanding requests before it goes.
     Detaching,
     /// Replaying its log.
@@ -20,37 +24,119 @@ pub enum State {
     Error,
 }
 
+/// Requests taken since attach.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub reads: u64,
+    pub writes: u64,
+    pub flushes: u64,
+    pub trims: u64,
+}
+
 /// Every figure of an attached device. Bytes, sectors and counts are exact; rates are left to the reader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// What it is doing.
     pub state: State,
-    /// `healthy`, `read-only`, or what is wrong, in words.
+    /// `healthy`, or what is wrong, in words.
     pub health: String,
-    /// Requests answered since attach.
+    /// Read requests since attach.
     pub reads: u64,
-    /// Write requests answered since attach.
+    /// Write requests since attach.
     pub writes: u64,
-    /// Flush requests answered since attach.
+    /// Flush requests since attach.
     pub flushes: u64,
-    /// Trim and write-zeroes requests answered since attach.
+    /// Trim and write-zeroes requests since attach.
     pub trims: u64,
     /// Bytes read by the host, over the format's life.
     pub host_read_bytes: u64,
     /// Bytes written by the host, over the format's life.
     pub host_written_bytes: u64,
-    /// Bytes programmed on media, over the format's life.
+    /// Bytes trimmed by the host, over the format's life.
+    pub host_trimmed_bytes: u64,
+    /// Bytes that the groomer moved, over the format's life.
+    pub groomed_bytes: u64,
+    /// Bytes left empty so that flushes could be programmed, over the format's life.
+    pub padding_bytes: u64,
+    /// Bytes of headers, trim records and checkpoints, over the format's life.
+    pub metadata_bytes: u64,
+    /// Bytes programmed on media, trailers included, over the format's life.
     pub media_written_bytes: u64,
+    /// Everything appended over what the host wrote, over the format's life.
+    pub write_amplification: Option<f64>,
+    /// Reads that failed, over the format's life.
+    pub read_errors: u64,
+    /// Sectors that the groomer found unreadable, over the format's life.
+    pub damaged_sectors: u64,
     /// Sectors that hold data.
     pub mapped_sectors: u64,
+    /// Sectors that the host sees.
+    pub sectors: u64,
     /// Memory of the forward map, bytes.
     pub map_memory_bytes: u64,
+    /// The same for each mapped sector.
+    pub map_memory_per_sector: Option<f64>,
     /// Memory of the whole layer, buffers included, bytes.
     pub memory_bytes: u64,
-    /// Erase blocks free.
-    pub free_lebs: u64,
-    /// Erase blocks in all.
-    pub lebs: u64,
+    /// Logical erase blocks free.
+    pub free_lebs: u32,
+    /// Logical erase blocks in all.
+    pub lebs: u32,
+    /// Bytes of one logical erase block, without trailers.
+    pub leb_bytes: u64,
+    /// Logical erase blocks erased or given up for reuse, over the format's life.
+    pub erased_lebs: u64,
+    /// The groomer's policy.
+    pub groomer: String,
+    /// Free space is short: the groomer works and writes are paced.
+    pub grooming: bool,
+    /// Over-provisioning: raw over host capacity, minus one, per cent.
+    pub over_provisioning_percent: f64,
     /// Bytes the backing store uses now, where known.
     pub allocated_bytes: Option<u64>,
+}
+
+impl Status {
+    pub(crate) fn of(core: &Core, counts: &Counts, state: State) -> Status {
+        let ftl = &core.ftl;
+        let (stats, geometry) = (ftl.stats(), ftl.config().geometry);
+        let sector = u64::from(geometry.sector_bytes);
+        let mapped = ftl.map().mapped();
+        let map_memory = ftl.map().memory() as u64;
+        let health = match ftl.failure() {
+            Some(error) => format!("writes fail: {error}"),
+            None => "healthy".into(),
+        };
+        Status {
+            state: if ftl.failure().is_some() { State::Error } else { state },
+            health,
+            reads: counts.reads,
+            writes: counts.writes,
+            flushes: counts.flushes,
+            trims: counts.trims,
+            host_read_bytes: stats.host_read_sectors * sector,
+            host_written_bytes: stats.host_written_sectors * sector,
+            host_trimmed_bytes: stats.host_trimmed_sectors * sector,
+            groomed_bytes: stats.groomed_sectors * sector,
+            padding_bytes: stats.padding_slots * sector,
+            metadata_bytes: stats.metadata_slots * sector,
+            media_written_bytes: stats.programmed_bytes,
+            write_amplification: stats.write_amplification(),
+            read_errors: stats.read_errors,
+            damaged_sectors: stats.damaged_sectors,
+            mapped_sectors: mapped,
+            sectors: ftl.map().sectors(),
+            map_memory_bytes: map_memory,
+            map_memory_per_sector: (mapped > 0).then(|| map_memory as f64 / mapped as f64),
+            memory_bytes: ftl.memory() as u64 + core.buffer_memory(),
+            free_lebs: ftl.free_lebs(),
+            lebs: ftl.lebs().len(),
+            leb_bytes: u64::from(geometry.slots_per_leb()) * sector,
+            erased_lebs: stats.erased_lebs,
+            groomer: ftl.policy_name().into(),
+            grooming: ftl.is_short(),
+            over_provisioning_percent: 100.0 * (geometry.slots() as f64 / ftl.map().sectors() as f64 - 1.0),
+            allocated_bytes: core.media.allocated_bytes(),
+        }
+    }
 }

@@ -4,6 +4,8 @@
 //! the unit that a die programs; a program may stop at any multiple of [`Geometry::unit_bytes`].
 //! A *stripe* is one page on every die, a *LEB* one erase block on every die.
 
+use crate::types::{LebId, PageAt, Slot};
+
 /// Bytes that follow each sector on media: address, sequence, batch and checksum.
 /// The byte layout stands in `docs/format.md`.
 pub const TRAILER_BYTES: u32 = 32;
@@ -61,5 +63,30 @@ impl Geometry {
     /// Bytes of sectors that all slots together could hold: the raw capacity.
     pub const fn raw_bytes(&self) -> u64 {
         self.slots() * self.sector_bytes as u64
+    }
+    /// Where a slot of a LEB lies: page address, and slot in the page.
+    /// Data pages fill a stripe die by die; parity pages, once there are any, take the last dies of the stripe,
+    /// turned by one for every stripe so that parity wears all dies alike.
+    pub fn locate(&self, slot: Slot) -> (PageAt, u32) {
+        let leb = slot / self.slots_per_leb();
+        let in_leb = slot % self.slots_per_leb();
+        let (lane_page, at) = (in_leb / self.slots_per_page, in_leb % self.slots_per_page);
+        (self.page_at(leb, lane_page), at)
+    }
+
+    /// The `n`-th data page of a LEB in the order in which pages are filled.
+    pub fn page_at(&self, leb: LebId, n: u32) -> PageAt {
+        let (stripe, lane) = (n / self.data_dies(), n % self.data_dies());
+        PageAt { leb, page: stripe, die: if self.parity == 0 { lane } else { (lane + stripe) % self.dies } }
+    }
+
+    /// Data pages in a LEB.
+    pub const fn pages_per_leb(&self) -> u32 {
+        self.pages_per_block * self.data_dies()
+    }
+
+    /// The number of the first slot of a LEB's `n`-th data page.
+    pub const fn first_slot(&self, leb: LebId, n: u32) -> Slot {
+        leb * self.slots_per_leb() + n * self.slots_per_page
     }
 }

@@ -1,4 +1,49 @@
 //! The translation layer: a deterministic state machine that decides where every sector lives.
+//!
+//! **What it is for.** Host sectors are written nowhere twice: everything is appended, host data, groomed data, trims and
+//! checkpoints alike, into logical erase blocks (LEBs) striped over all dies. The layer keeps the forward map, frees LEBs by
+//! grooming, and finds everything again after a crash.
+//!
+//! **What it promises.** No I/O, no clock, no threads, no randomness: the same calls give the same commands, byte for byte.
+//! It never holds a host byte: the device owns the buffers, the layer says what goes where. Reads get the newest data taken,
+//! a flush covers all that was answered before it, one write is never torn, and what was trimmed and flushed stays trimmed.
+//!
+//! **Where to start.** [`Ftl`] in `layer.rs`: [`Ftl::submit`] takes a request, [`Ftl::poll`] gives [`Command`]s,
+//! [`Ftl::complete`] takes what the medium finished. Then `append.rs` (where bytes go), `durability.rs`
+//! (flushes), `groom.rs` and `pace.rs`, `checkpoint.rs`, and [`Recovery`], which makes an `Ftl` from what stands on media.
 
-pub mod geometry;
-pub use geometry::Geometry;
+mod append;
+mod checkpoint;
+mod durability;
+mod geometry;
+mod groom;
+mod layer;
+mod leb;
+mod map;
+mod mutant;
+mod pace;
+mod policy;
+mod recovery;
+mod space;
+mod stats;
+pub mod testing;
+mod trims;
+mod types;
+mod verify;
+
+pub use append::LebHeader;
+pub use checkpoint::Anchor;
+pub use geometry::{Geometry, TRAILER_BYTES};
+pub use layer::{Config, Ftl};
+pub use leb::{Leb, LebState, Lebs, Stream};
+pub use map::{LEAF_SECTORS, Map};
+#[cfg(feature = "mutants")]
+pub use mutant::mutants;
+pub use policy::{Candidate, CostBenefit, Greedy, GroomPolicy, Policy};
+pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
+pub use space::min_spare_lebs;
+pub use stats::Stats;
+pub use types::{
+    Admission, BufId, Command, Completion, Error, Header, Kind, LebId, NO_SLOT, PageAt, ReadFor, Request, Slot, Source,
+    Tag,
+};

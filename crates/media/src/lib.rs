@@ -4,10 +4,22 @@
 //! concurrently and finish in any order; only [`Command::Sync`] orders anything: when it is done,
 //! every program that was *done before it was submitted* survives a power cut.
 
+pub mod arena;
+pub mod backing;
+pub mod file;
+mod lock;
+mod maintain;
+pub mod memory;
 pub mod page;
 pub mod ring;
+pub mod sim;
+mod slab;
+mod transfer;
 
+pub use backing::{Backing, OpenError};
+pub use file::{FileMedia, FileOptions};
 pub use ftl::Geometry;
+pub use memory::Memory;
 pub use page::{Page, PageBuf};
 
 use std::ops::Range;
@@ -50,13 +62,16 @@ pub enum Command {
         block: u32,
     },
     /// Forget a block's content on every die; its space goes back to whoever lent it.
+    /// It then reads as zeros, or as before where the backing store cannot forget (some block
+    /// devices); until a [`Command::Sync`] a power cut can undo it, on each die and page by itself.
     Erase {
         /// Which block, on every die.
         block: u32,
     },
     /// Make every program that is done durable.
     Sync,
-    /// Write one of the two label copies on every die, durably when done. At most [`LABEL_BYTES`].
+    /// Write one of the two label copies on every die, durably when done. At most [`LABEL_BYTES`];
+    /// what a shorter one leaves of the copy is unspecified. A power cut can tear it.
     WriteLabel {
         /// 0 or 1.
         copy: u8,
@@ -112,6 +127,15 @@ pub enum MediaError {
     Os(rustix::io::Errno),
 }
 
+impl From<rustix::io::Errno> for MediaError {
+    fn from(error: rustix::io::Errno) -> MediaError {
+        match error {
+            rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT => MediaError::NoSpace,
+            error => MediaError::Os(error),
+        }
+    }
+}
+
 /// A medium. Used from one thread.
 pub trait Media {
     /// Its shape.
@@ -130,7 +154,7 @@ pub trait Media {
     /// Waits until [`Media::poll`] has something, when commands are under way; at once otherwise.
     fn wait(&mut self);
 
-    /// Reads one label copy of one die, at attach. An erased copy reads as zeros.
+    /// Reads one label copy of one die, at attach: [`LABEL_BYTES`], zeros where nothing was written.
     ///
     /// # Errors
     /// The medium could not be read.

@@ -6,6 +6,8 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
+use crate::arena::Shared;
+
 /// Alignment of every buffer: what direct I/O asks for on any disk, bytes.
 pub const ALIGN: usize = 4096;
 
@@ -18,6 +20,8 @@ pub type Page = Rc<PageBuf>;
 pub struct PageBuf {
     start: NonNull<u8>,
     len: usize,
+    /// Where the memory goes back to; `None` for the allocator.
+    arena: Option<Rc<Shared>>,
     // Keeps the type `!Sync` also if the pointer should ever be wrapped.
     _single_thread: Cell<()>,
 }
@@ -30,7 +34,12 @@ impl PageBuf {
         // SAFETY: the layout has a size above zero.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Rc::new(PageBuf { start, len, _single_thread: Cell::new(()) })
+        Rc::new(PageBuf { start, len, arena: None, _single_thread: Cell::new(()) })
+    }
+
+    /// A buffer in an arena's memory: `len` initialised bytes at `start` that nobody else uses.
+    pub(crate) fn from_arena(start: NonNull<u8>, len: usize, arena: Rc<Shared>) -> Page {
+        Rc::new(PageBuf { start, len, arena: Some(arena), _single_thread: Cell::new(()) })
     }
 
     /// Its length, bytes.
@@ -73,8 +82,12 @@ impl PageBuf {
 
 impl Drop for PageBuf {
     fn drop(&mut self) {
+        if let Some(arena) = &self.arena {
+            arena.give_back(self.start);
+            return;
+        }
         let layout = Layout::from_size_align(self.len, ALIGN).expect("the layout it was made with");
-        // SAFETY: allocated in `new` with this very layout.
+        // SAFETY: without an arena it was allocated in `new`, with this very layout.
         unsafe { dealloc(self.start.as_ptr(), layout) }
     }
 }

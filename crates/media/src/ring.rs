@@ -9,14 +9,14 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use io_uring::{IoUring, squeue};
+use io_uring::{IoUring, cqueue, squeue};
 
 /// A ring shared by the users of one thread.
 pub type SharedRing = Rc<RefCell<Ring>>;
 
 /// A user of the ring, from [`Ring::register`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owner(u8);
+pub struct Owner(u16);
 
 /// One completion: the token it was pushed with, and the kernel's result (negative errno on error).
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +30,24 @@ pub struct Completion {
 }
 
 /// Bits of `user_data` left to an owner's token.
-const TOKEN_BITS: u32 = 56;
+pub const TOKEN_BITS: u32 = 48;
 
 /// The ring.
 pub struct Ring {
     uring: IoUring,
-    queues: Vec<VecDeque<Completion>>,
+    users: Vec<User>,
+    /// Completions that no owner has taken yet.
+    waiting: usize,
+}
+
+/// What the ring knows of one owner.
+#[derive(Default)]
+struct User {
+    queue: VecDeque<Completion>,
+    /// Entries whose last completion has not come yet.
+    under_way: u32,
+    /// Nobody takes its completions any more; the number is free again when nothing is under way.
+    gone: bool,
 }
 
 impl Ring {
@@ -49,17 +61,41 @@ impl Ring {
         let uring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
+            .setup_taskrun_flag()
             .setup_cqsize(entries * 4)
             .build(entries)
             .or_else(|_| IoUring::builder().setup_cqsize(entries * 4).build(entries))?;
-        Ok(Rc::new(RefCell::new(Ring { uring, queues: Vec::new() })))
+        Ok(Rc::new(RefCell::new(Ring { uring, users: Vec::new(), waiting: 0 })))
     }
 
     /// Adds a user.
+    ///
+    /// # Panics
+    /// When 65536 users are registered at once: far above any limit on open files.
     pub fn register(&mut self) -> Owner {
-        let owner = Owner(u8::try_from(self.queues.len()).expect("a thread has few ring users"));
-        self.queues.push(VecDeque::new());
+        let free = self.users.iter().position(|user| user.gone && user.under_way == 0);
+        let number = free.unwrap_or(self.users.len());
+        let owner = Owner(u16::try_from(number).expect("fewer users than file descriptors"));
+        match free {
+            Some(number) => self.users[number] = User::default(),
+            None => self.users.push(User::default()),
+        }
         owner
+    }
+
+    /// Removes a user; completions it did not take are dropped, also those still to come.
+    /// What entries under way point to must stay valid all the same: wait for them first
+    /// ([`Ring::under_way`]), or let each hold what it needs.
+    pub fn unregister(&mut self, owner: Owner) {
+        let user = &mut self.users[usize::from(owner.0)];
+        self.waiting -= user.queue.len();
+        user.queue.clear();
+        user.gone = true;
+    }
+
+    /// How many entries of an owner the kernel is not done with, a multishot entry counting as one.
+    pub fn under_way(&self, owner: Owner) -> u32 {
+        self.users[usize::from(owner.0)].under_way
     }
 
     /// Queues an entry; it goes to the kernel with the next [`Ring::submit`] or [`Ring::wait`],
@@ -78,31 +114,59 @@ impl Ring {
         while unsafe { self.uring.submission().push(&entry) }.is_err() {
             self.submit()?;
         }
+        self.users[usize::from(owner.0)].under_way += 1;
         Ok(())
     }
 
     /// Hands queued entries to the kernel and sorts what is done, never waiting.
+    /// Without a system call when there is nothing to hand over and nothing to fetch.
     ///
     /// # Errors
     /// The kernel refused the system call.
     pub fn submit(&mut self) -> io::Result<()> {
+        let queue = self.uring.submission();
+        let idle = queue.is_empty() && !queue.taskrun() && !queue.cq_overflow();
+        drop(queue);
+        if idle {
+            self.reap();
+            return Ok(());
+        }
         self.enter(0, None)
     }
 
     /// Like [`Ring::submit`], then waits for at least one completion, or until `timeout`.
-    /// Returns at once when a completion is waiting to be taken.
+    /// Returns at once when a completion is waiting to be taken, by whichever owner.
     ///
     /// # Errors
     /// The kernel refused the system call.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.reap();
-        let want = usize::from(self.queues.iter().all(VecDeque::is_empty));
+        let want = usize::from(self.waiting == 0);
         self.enter(want, timeout)
     }
 
+    /// Like [`Ring::submit`], then waits until a completion of this owner is waiting to be taken.
+    /// Returns at once when the owner has nothing under way.
+    ///
+    /// # Errors
+    /// The kernel refused the system call.
+    pub fn wait_for(&mut self, owner: Owner) -> io::Result<()> {
+        self.submit()?;
+        loop {
+            let user = &self.users[usize::from(owner.0)];
+            if !user.queue.is_empty() || user.under_way == 0 {
+                return Ok(());
+            }
+            self.enter(1, None)?;
+        }
+    }
+
     /// The next completion of one owner.
+    #[inline]
     pub fn next(&mut self, owner: Owner) -> Option<Completion> {
-        self.queues[owner.0 as usize].pop_front()
+        let completion = self.users[usize::from(owner.0)].queue.pop_front();
+        self.waiting -= usize::from(completion.is_some());
+        completion
     }
 
     fn enter(&mut self, want: usize, timeout: Option<Duration>) -> io::Result<()> {
@@ -136,7 +200,12 @@ impl Ring {
     fn reap(&mut self) {
         for entry in self.uring.completion() {
             let (owner, token) = (entry.user_data() >> TOKEN_BITS, entry.user_data() & ((1 << TOKEN_BITS) - 1));
-            self.queues[owner as usize].push_back(Completion { token, result: entry.result(), flags: entry.flags() });
+            let user = &mut self.users[owner as usize];
+            user.under_way -= u32::from(!cqueue::more(entry.flags()));
+            if !user.gone {
+                user.queue.push_back(Completion { token, result: entry.result(), flags: entry.flags() });
+                self.waiting += 1;
+            }
         }
     }
 }

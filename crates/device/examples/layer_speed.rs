@@ -1,0 +1,107 @@
+//! How fast the layer is in process: memory media, one core, checksums on.
+//!
+//! `cargo run --release -p device --example layer_speed [GiB] [seconds]` prints thousands of random 4 KiB requests a
+//! second: writes to a fresh device, reads of it, and writes with the groomer at work on the full device.
+
+use std::time::{Duration, Instant};
+
+use device::{Device, Io, Submitted};
+use ftl::testing::Random;
+
+const SECTOR: usize = 4096;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let gib: u64 = arguments.next().map_or(Ok(1), |text| text.parse())?;
+    let seconds: u64 = arguments.next().map_or(Ok(2), |text| text.parse())?;
+    let time = Duration::from_secs(seconds);
+    let sectors = (gib << 30) / SECTOR as u64;
+    let data: Vec<u8> = (0..SECTOR * 256).map(|i| (i % 251) as u8).collect();
+    let mut random = Random::new(1);
+
+    let mut device = Device::memory(gib << 30, SECTOR as u32)?;
+    let mut order: Vec<u64> = (0..sectors).collect();
+    for i in (1..order.len()).rev() {
+        order.swap(i, random.below(i as u64 + 1) as usize);
+    }
+    let start = Instant::now();
+    for lba in &order {
+        write(&mut device, *lba, &data[..SECTOR]);
+    }
+    report("random write, fresh", sectors, start.elapsed(), &device);
+
+    let mut buf = vec![0; SECTOR];
+    let (start, mut count) = (Instant::now(), 0);
+    while start.elapsed() < time {
+        for _ in 0..4096 {
+            buf = read(&mut device, random.below(sectors), buf);
+        }
+        count += 4096;
+    }
+    report("random read", count, start.elapsed(), &device);
+
+    // Until what was written is several times the spare space: only then the groomer's work is steady.
+    for _ in 0..2 * sectors {
+        write(&mut device, random.below(sectors), &data[..SECTOR]);
+    }
+    let before = device.status();
+    let (start, mut count) = (Instant::now(), 0);
+    while start.elapsed() < 2 * time {
+        for _ in 0..4096 {
+            write(&mut device, random.below(sectors), &data[..SECTOR]);
+        }
+        count += 4096;
+    }
+    report("random write, sustained", count, start.elapsed(), &device);
+    let after = device.status();
+    let groomed = after.groomed_bytes - before.groomed_bytes;
+    println!("  of which groomed: {:.2} times what was written", groomed as f64 / (count * SECTOR as u64) as f64);
+
+    let (start, mut count) = (Instant::now(), 0);
+    let mut lba = 0;
+    while start.elapsed() < time {
+        for _ in 0..64 {
+            write(&mut device, lba, &data[..SECTOR * 32]);
+            lba = (lba + 32) % (sectors - 32);
+        }
+        count += 64;
+    }
+    report("sequential write, 128 KiB", count, start.elapsed(), &device);
+    Ok(())
+}
+
+fn write(device: &mut Device, lba: u64, data: &[u8]) {
+    loop {
+        match device.submit(0, Io::Write { lba, data, fua: false }) {
+            Submitted::Done(result) => {
+                result.expect("memory does not fail");
+                return;
+            }
+            Submitted::Pending => unreachable!("a write without FUA is answered at once"),
+            Submitted::Busy(_) => while device.poll().is_some() {},
+        }
+    }
+}
+
+fn read(device: &mut Device, lba: u64, buf: Vec<u8>) -> Vec<u8> {
+    let mut submitted = device.submit(0, Io::Read { lba, buf });
+    loop {
+        match submitted {
+            Submitted::Done(result) => return result.expect("memory does not fail").expect("a read gives its buffer"),
+            Submitted::Pending => match device.poll() {
+                Some(completion) => submitted = Submitted::Done(completion.result),
+                None => submitted = Submitted::Pending,
+            },
+            Submitted::Busy(_) => unreachable!("one read at a time"),
+        }
+    }
+}
+
+fn report(what: &str, count: u64, time: Duration, device: &Device) {
+    let status = device.status();
+    println!(
+        "{what:26} {:8.0} k/s   {:.2} bytes of map a sector",
+        count as f64 / time.as_secs_f64() / 1000.0,
+        status.map_memory_per_sector.unwrap_or(0.0)
+    );
+}

@@ -1,0 +1,88 @@
+//! The trailer behind every sector on media: where it belongs, when it was written, and a checksum over all of it.
+//!
+//! CRC-32C (Castagnoli; RFC 3720 appendix B.4) over sector and trailer, made different for every format by its UUID, so that
+//! sectors of an earlier format of the same file do not pass.
+
+use ftl::{Header, Kind, TRAILER_BYTES};
+use uuid::Uuid;
+
+/// Bytes of the trailer that the checksum covers.
+const COVERED: usize = TRAILER_BYTES as usize - 4;
+
+/// Seals and checks sectors of one format.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Checker {
+    salt: u32,
+    sector: usize,
+}
+
+impl Checker {
+    pub fn new(uuid: &Uuid, sector_bytes: u32) -> Checker {
+        Checker { salt: crc_fast::crc32_iscsi(uuid.as_bytes()), sector: sector_bytes as usize }
+    }
+
+    /// Bytes of a slot: sector and trailer.
+    pub fn slot_bytes(&self) -> usize {
+        self.sector + TRAILER_BYTES as usize
+    }
+
+    /// Writes the trailer behind the sector that stands in `slot`.
+    pub fn seal(&self, slot: &mut [u8], header: &Header) {
+        let trailer = &mut slot[self.sector..];
+        trailer[0..8].copy_from_slice(&header.seq.to_le_bytes());
+        // 48 bits of address, then the kind; the eighth byte is reserved.
+        let place = header.lba | (header.kind as u64) << 48;
+        trailer[8..16].copy_from_slice(&place.to_le_bytes());
+        trailer[16..18].copy_from_slice(&header.index.to_le_bytes());
+        trailer[18..20].copy_from_slice(&header.remaining.to_le_bytes());
+        trailer[20..24].copy_from_slice(&header.lag.to_le_bytes());
+        trailer[24..28].copy_from_slice(&header.slot.to_le_bytes());
+        let sum = crc_fast::crc32_iscsi(&slot[..self.sector + COVERED]) ^ self.salt;
+        slot[self.sector + COVERED..].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// The header behind a sector, when the checksum holds and it was written to this very slot.
+    pub fn check(&self, slot: &[u8], number: u32) -> Option<Header> {
+        let trailer = &slot[self.sector..];
+        let word = |at: usize| u32::from_le_bytes(trailer[at..at + 4].try_into().expect("four bytes"));
+        if word(24) != number {
+            return None;
+        }
+        let sum = crc_fast::crc32_iscsi(&slot[..self.sector + COVERED]) ^ self.salt;
+        if sum != word(COVERED) {
+            return None;
+        }
+        let place = u64::from_le_bytes(trailer[8..16].try_into().expect("eight bytes"));
+        Some(Header {
+            slot: number,
+            seq: u64::from_le_bytes(trailer[0..8].try_into().expect("eight bytes")),
+            kind: Kind::try_from((place >> 48) as u8).ok()?,
+            lba: place & ((1 << 48) - 1),
+            index: u16::from_le_bytes([trailer[16], trailer[17]]),
+            remaining: u16::from_le_bytes([trailer[18], trailer[19]]),
+            lag: word(20),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every single flipped bit, another slot and another format are found.
+    #[test]
+    fn finds_every_single_bit() {
+        let checker = Checker::new(&Uuid::from_u128(1), 512);
+        let header = Header { slot: 77, seq: 1 << 41, kind: Kind::Data, lba: 5, index: 1, remaining: 2, lag: 9 };
+        let mut slot: Vec<u8> = (0..544u32).map(|i| i as u8).collect();
+        checker.seal(&mut slot, &header);
+        assert_eq!(checker.check(&slot, 77), Some(header));
+        assert_eq!(checker.check(&slot, 78), None);
+        assert_eq!(Checker::new(&Uuid::from_u128(2), 512).check(&slot, 77), None);
+        for bit in 0..slot.len() * 8 {
+            slot[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(checker.check(&slot, 77), None, "bit {bit}");
+            slot[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! The engine of a module: carries out what the layer asks for, on any medium.
+//!
+//! The layer says where bytes go; here they are copied, once, sealed and checked. A request goes down through
+//! [`Core::submit`] and, unless it was answered there, comes up through [`Core::poll`].
+
+use std::collections::VecDeque;
+
+use ftl::{Admission, BufId, Command, Ftl, Header, ReadFor, Request, Source, Tag};
+use media::{Done, Media, MediaError, Page, PageAddr, Slice};
+
+use crate::checksum::Checker;
+use crate::superblock::Superblock;
+use crate::{Completion, Io, IoError, Submitted};
+
+/// A request that is not answered yet.
+#[derive(Default)]
+struct Pending {
+    /// The caller's tag.
+    tag: u64,
+    /// A read's buffer.
+    buf: Option<Vec<u8>>,
+}
+
+/// A media read under way, by the low bits of its command's id.
+#[derive(Clone, Copy)]
+struct MediaRead {
+    at: u32,
+    count: u32,
+    slot: u32,
+    min_seq: u64,
+    purpose: ReadFor,
+}
+
+/// The engine.
+pub(crate) struct Core {
+    pub ftl: Ftl,
+    pub media: Box<dyn Media>,
+    checker: Checker,
+    pub superblock: Superblock,
+    sector: usize,
+    buffers: Vec<Option<Page>>,
+    pending: Vec<Pending>,
+    free_tags: Vec<Tag>,
+    reads: Vec<Option<MediaRead>>,
+    groomed: Vec<(u64, Slice)>,
+    completions: VecDeque<Completion>,
+    /// Zeros to write where space must be taken.
+    zeros: Vec<u8>,
+    /// Superblock writes that wait, by the id they answer to; the first is under way. One at a time, so that an older
+    /// copy can never overtake a newer one.
+    labels: VecDeque<u64>,
+    /// Media commands under way.
+    pub in_flight: usize,
+}
+
+/// The id of a superblock write that the layer did not ask for.
+const SETTINGS_ID: u64 = u64::MAX;
+
+/// Low bits of a command's id.
+fn index(id: u64) -> usize {
+    (id & 0xffff_ffff) as usize
+}
+
+pub(crate) fn io_error(error: ftl::Error) -> IoError {
+    match error {
+        ftl::Error::NoSpace => IoError::NoSpace,
+        ftl::Error::Media => IoError::Media,
+    }
+}
+
+fn layer_error(error: MediaError) -> ftl::Error {
+    match error {
+        MediaError::NoSpace => ftl::Error::NoSpace,
+        error => {
+            tracing::error!(%error, "media command failed");
+            ftl::Error::Media
+        }
+    }
+}
+
+impl Core {
+    pub fn new(ftl: Ftl, media: Box<dyn Media>, superblock: Superblock) -> Core {
+        let config = ftl.config();
+        let requests = config.requests;
+        let checker = Checker::new(&superblock.uuid, config.geometry.sector_bytes);
+        let mut pending = Vec::new();
+        pending.resize_with(requests as usize, Pending::default);
+        Core {
+            sector: config.geometry.sector_bytes as usize,
+            buffers: vec![None; config.buffers as usize],
+            pending,
+            free_tags: (0..requests).rev().collect(),
+            reads: Vec::new(),
+            groomed: Vec::new(),
+            completions: VecDeque::new(),
+            zeros: Vec::new(),
+            labels: VecDeque::new(),
+            in_flight: 0,
+            ftl,
+            media,
+            checker,
+            superblock,
+        }
+    }
+
+    /// Takes a request whose range was checked.
+    pub fn submit<'a>(&mut self, user_tag: u64, io: Io<'a>) -> Submitted<'a> {
+        let Some(tag) = self.free_tags.pop() else { return Submitted::Busy(io) };
+        let sectors = |bytes: usize| (bytes / self.sector) as u32;
+        let request = match &io {
+            Io::Read { lba, buf } => Request::Read { lba: *lba, count: sectors(buf.len()) },
+            Io::Write { lba, data, fua } => Request::Write { lba: *lba, count: sectors(data.len()), fua: *fua },
+            Io::Flush => Request::Flush,
+            Io::Trim { lba, count, fua } => Request::Trim { lba: *lba, count: *count, fua: *fua },
+            Io::WriteZeroes { lba, count, fua, allocate: false } => {
+                Request::Trim { lba: *lba, count: *count, fua: *fua }
+            }
+            Io::WriteZeroes { lba, count, fua, allocate: true } => {
+                Request::Write { lba: *lba, count: *count as u32, fua: *fua }
+            }
+        };
+        let admission = self.ftl.submit(tag, request);
+        let result = match admission {
+            Admission::Busy => {
+                self.free_tags.push(tag);
+                // The layer may have begun something that makes room.
+                self.carry_out(tag, &[]);
+                return Submitted::Busy(io);
+            }
+            Admission::Refused(error) => Err(io_error(error)),
+            Admission::Done | Admission::Pending => Ok(()),
+        };
+        match io {
+            Io::Read { buf, .. } => {
+                self.pending[tag as usize] = Pending { tag: user_tag, buf: Some(buf) };
+                self.carry_out(tag, &[]);
+            }
+            Io::Write { data, .. } => {
+                self.pending[tag as usize] = Pending { tag: user_tag, buf: None };
+                self.carry_out(tag, data);
+            }
+            Io::WriteZeroes { count, allocate: true, .. } => {
+                self.pending[tag as usize] = Pending { tag: user_tag, buf: None };
+                let mut zeros = std::mem::take(&mut self.zeros);
+                zeros.resize(zeros.len().max(count as usize * self.sector), 0);
+                self.carry_out(tag, &zeros);
+                self.zeros = zeros;
+            }
+            Io::Flush | Io::Trim { .. } | Io::WriteZeroes { .. } => {
+                self.pending[tag as usize] = Pending { tag: user_tag, buf: None };
+                self.carry_out(tag, &[]);
+            }
+        }
+        if admission == Admission::Pending {
+            return Submitted::Pending;
+        }
+        self.free_tags.push(tag);
+        let buf = self.pending[tag as usize].buf.take();
+        Submitted::Done(result.map(|()| buf))
+    }
+
+    /// Takes what the medium finished and gives the next answer, never waiting.
+    pub fn poll(&mut self) -> Option<Completion> {
+        if let Some(completion) = self.completions.pop_front() {
+            return Some(completion);
+        }
+        while let Some(done) = self.media.poll() {
+            self.finish_media(done);
+        }
+        self.carry_out(0, &[]);
+        self.completions.pop_front()
+    }
+
+    /// Whether answers wait to be taken.
+    pub fn has_completions(&self) -> bool {
+        !self.completions.is_empty()
+    }
+
+    /// Carries out every command; `payload` is the data of the write `tag` that is being taken.
+    pub fn carry_out(&mut self, tag: Tag, payload: &[u8]) {
+        while let Some(command) = self.ftl.poll() {
+            self.execute(command, tag, payload);
+        }
+        while let Some(completion) = self.ftl.completion() {
+            let pending = &mut self.pending[completion.tag as usize];
+            let (tag, buf) = (pending.tag, pending.buf.take());
+            self.free_tags.push(completion.tag);
+            let result = completion.result.map(|()| buf).map_err(io_error);
+            self.completions.push_back(Completion { tag, result });
+        }
+    }
+
+    #[inline]
+    fn execute(&mut self, command: Command, current: Tag, payload: &[u8]) {
+        match command {
+            Command::Stage { buf, at, count, header, source } => match source {
+                Source::Request { tag, first } => {
+                    debug_assert_eq!(tag, current, "a write is staged while it is taken");
+                    let start = first as usize * self.sector;
+                    self.stage(buf, at, count, &header, &payload[start..start + count as usize * self.sector]);
+                }
+                Source::Groom { id, first } => self.restage(buf, at, &header, id, first),
+                Source::Meta(mut bytes) => {
+                    bytes.resize(self.sector, 0);
+                    self.stage(buf, at, count, &header, &bytes);
+                }
+            },
+            Command::Copy { tag, first, count, buf, at } => self.copy_staged(tag, first, count, buf, at),
+            Command::Zero { tag, first, count } => {
+                let (start, end) = (first as usize * self.sector, (first + count) as usize * self.sector);
+                self.pending[tag as usize].buf.as_mut().expect("a read has a buffer")[start..end].fill(0);
+            }
+            Command::Read { id, page, at, count, slot, min_seq, purpose } => {
+                if self.reads.len() <= index(id) {
+                    self.reads.resize(index(id) + 1, None);
+                }
+                self.reads[index(id)] = Some(MediaRead { at, count, slot, min_seq, purpose });
+                let slot_bytes = self.checker.slot_bytes() as u32;
+                let bytes = at * slot_bytes..(at + count) * slot_bytes;
+                self.media_submit(id, media::Command::Read { at: address(page), bytes });
+            }
+            Command::Take { buf } => {
+                // Dropped first, so that the medium can hand the same memory out again.
+                self.buffers[buf as usize] = None;
+                self.buffers[buf as usize] = Some(self.media.page());
+            }
+            Command::Program { id, page, start, end, buf } => {
+                let buffer = self.buffer(buf).clone();
+                self.media_submit(id, media::Command::Program { at: address(page), bytes: start..end, page: buffer });
+            }
+            Command::Forget { id } => self.groomed.retain(|(read, _)| *read != id),
+            Command::Allocate { id, leb } => self.media_submit(id, media::Command::Allocate { block: leb }),
+            Command::Erase { id, leb } => self.media_submit(id, media::Command::Erase { block: leb }),
+            Command::Sync { id } => self.media_submit(id, media::Command::Sync),
+            Command::Anchor { id, anchor } => {
+                self.superblock.anchor = *anchor;
+                self.write_superblock(id);
+            }
+        }
+    }
+
+    /// Writes the next copy of the superblock, after those that wait already.
+    fn write_superblock(&mut self, id: u64) {
+        self.labels.push_back(id);
+        if self.labels.len() == 1 {
+            self.write_next_label();
+        }
+    }
+
+    fn write_next_label(&mut self) {
+        let Some(id) = self.labels.front().copied() else { return };
+        self.superblock.generation += 1;
+        let command = label_command(&self.superblock);
+        self.media_submit(id, command);
+    }
+
+    /// Writes the superblock with changed settings. Nothing waits for it: its id is one that the layer never gives.
+    pub fn save_settings(&mut self) {
+        self.write_superblock(SETTINGS_ID);
+    }
+
+    /// Memory of the page buffers in use, bytes.
+    pub fn buffer_memory(&self) -> u64 {
+        self.buffers.iter().flatten().map(|page| page.len() as u64).sum()
+    }
+
+    fn media_submit(&mut self, id: u64, command: media::Command) {
+        self.in_flight += 1;
+        if let Some(done) = self.media.submit(id, command) {
+            self.finish_media(done);
+        }
+    }
+
+    fn buffer(&self, buf: BufId) -> &Page {
+        self.buffers[buf as usize].as_ref().expect("the layer took the buffer first")
+    }
+
+    /// Copies sectors into their slots and seals them.
+    fn stage(&mut self, buf: BufId, at: u32, count: u32, header: &Header, sectors: &[u8]) {
+        let slot_bytes = self.checker.slot_bytes();
+        let start = at as usize * slot_bytes;
+        let page = self.buffer(buf);
+        // SAFETY: the layer gives each slot of a page out once, before any program that covers it, and reads of
+        // the page by others are of other slots; the slice lives only in this function.
+        let slots = unsafe { page.bytes_mut(start..start + count as usize * slot_bytes) };
+        for (i, (slot, sector)) in slots.chunks_exact_mut(slot_bytes).zip(sectors.chunks_exact(self.sector)).enumerate()
+        {
+            slot[..self.sector].copy_from_slice(sector);
+            self.checker.seal(slot, &header.nth(i as u32));
+        }
+    }
+
+    fn restage(&mut self, buf: BufId, at: u32, header: &Header, read: u64, first: u32) {
+        let (_, from) = self.groomed.iter().find(|(id, _)| *id == read).expect("kept until the layer forgets it");
+        let slot_bytes = self.checker.slot_bytes();
+        let source = &from.bytes()[first as usize * slot_bytes..][..self.sector];
+        let start = at as usize * slot_bytes;
+        // SAFETY: as in `stage`.
+        let slot = unsafe { self.buffer(buf).bytes_mut(start..start + slot_bytes) };
+        slot[..self.sector].copy_from_slice(source);
+        self.checker.seal(slot, header);
+    }
+
+    fn copy_staged(&mut self, tag: Tag, first: u32, count: u32, buf: BufId, at: u32) {
+        let slot_bytes = self.checker.slot_bytes();
+        let start = at as usize * slot_bytes;
+        let page = self.buffers[buf as usize].as_ref().expect("the layer took the buffer first");
+        let slots = page.bytes(start..start + count as usize * slot_bytes);
+        let out = self.pending[tag as usize].buf.as_mut().expect("a read has a buffer");
+        let out = out[first as usize * self.sector..].chunks_exact_mut(self.sector);
+        for (slot, out) in slots.chunks_exact(slot_bytes).zip(out) {
+            out.copy_from_slice(&slot[..self.sector]);
+        }
+    }
+
+    /// Tells the layer what the medium finished.
+    pub fn finish_media(&mut self, done: Done) {
+        self.in_flight -= 1;
+        if self.labels.front() == Some(&done.id) {
+            self.labels.pop_front();
+            self.write_next_label();
+        }
+        if done.id == SETTINGS_ID {
+            if let Err(error) = done.result {
+                tracing::error!(%error, "the settings could not be saved");
+            }
+            return;
+        }
+        let result = match done.result {
+            Ok(None) => Ok(()),
+            Ok(Some(slice)) => match self.check_read(done.id, slice) {
+                Some(result) => result,
+                None => return,
+            },
+            Err(error) => Err(layer_error(error)),
+        };
+        self.ftl.complete(done.id, result);
+    }
+
+    /// Checks what a read gave. `None` when the layer was told already.
+    fn check_read(&mut self, id: u64, slice: Slice) -> Option<Result<(), ftl::Error>> {
+        let read = self.reads[index(id)].take().expect("a read that is under way");
+        let slot_bytes = self.checker.slot_bytes();
+        match read.purpose {
+            ReadFor::Request { tag, first, lba } => {
+                let out = self.pending[tag as usize].buf.as_mut().expect("a read has a buffer");
+                let out = out[first as usize * self.sector..].chunks_exact_mut(self.sector);
+                let mut result = Ok(());
+                for (i, (slot, out)) in (0..).zip(slice.bytes().chunks_exact(slot_bytes).zip(out)) {
+                    let number = read.slot + i;
+                    let header = self.checker.check(slot, number);
+                    let right = header.is_some_and(|header| {
+                        header.kind == ftl::Kind::Data
+                            && header.lba == lba + u64::from(i)
+                            && header.seq >= read.min_seq
+                    });
+                    if right {
+                        out.copy_from_slice(&slot[..self.sector]);
+                    } else {
+                        tracing::error!(lba = lba + u64::from(i), slot = number, ?header, "a sector failed its check");
+                        result = Err(ftl::Error::Media);
+                    }
+                }
+                Some(result)
+            }
+            ReadFor::Groom => {
+                let slots = slice.bytes().chunks_exact(slot_bytes).take(read.count as usize);
+                let headers: Vec<Option<Header>> = (read.slot..)
+                    .zip(slots)
+                    .map(|(number, slot)| self.checker.check(slot, number).filter(|header| header.seq >= read.min_seq))
+                    .collect();
+                self.groomed.push((id, slice));
+                self.ftl.groomed(id, &headers);
+                debug_assert!(read.at + read.count <= self.ftl.config().geometry.slots_per_page);
+                None
+            }
+        }
+    }
+}
+
+/// The command that writes a superblock's copy on every die.
+pub(crate) fn label_command(superblock: &Superblock) -> media::Command {
+    let bytes = (0..superblock.geometry.dies).map(|die| superblock.encode(die)).collect();
+    media::Command::WriteLabel { copy: (superblock.generation % 2) as u8, bytes }
+}
+
+/// The medium's name for a page.
+pub(crate) fn address(page: ftl::PageAt) -> PageAddr {
+    PageAddr { die: page.die, block: page.leb, page: page.page }
+}

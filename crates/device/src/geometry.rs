@@ -1,0 +1,111 @@
+//! From sizes to a geometry: how a module is laid out on its backing files.
+
+use ftl::{Geometry, min_spare_lebs};
+
+use crate::{Capacity, FormatError};
+
+/// Slots in a page on files and in memory: 256 KiB of 4 KiB sectors, large enough for the disk's full sequential speed.
+const PAGE_BYTES: u32 = 256 * 1024;
+/// Files are programmed in pieces of this size: the page of the host's memory and of most disks.
+const UNIT_BYTES: u32 = 4096;
+/// The smallest LEB: twice the largest request.
+const LEB_MIN: u64 = 2 << 20;
+/// The largest LEB.
+const LEB_MAX: u64 = 1 << 30;
+/// LEBs that a module has at least, where the smallest LEB allows it.
+const LEBS: u64 = 1024;
+/// The largest request, bytes; the original's limit too.
+pub(crate) const MAX_REQUEST_BYTES: u32 = 1 << 20;
+
+/// The layout for a raw capacity. The store may come out up to one LEB larger.
+pub(crate) fn layout(raw_bytes: u64, sector_bytes: u32, dies: u32) -> Result<Geometry, FormatError> {
+    if ![512, 1024, 2048, 4096].contains(&sector_bytes) {
+        return Err(FormatError::Invalid {
+            name: "sector size",
+            value: sector_bytes.to_string(),
+            expected: "512, 1024, 2048 or 4096 bytes".into(),
+        });
+    }
+    let slots_per_page = PAGE_BYTES / sector_bytes;
+    // A power of two of LEBs is not needed, a power of two of bytes in each keeps them aligned with anything below.
+    let leb_bytes = (raw_bytes / LEBS).max(1).next_power_of_two().clamp(LEB_MIN, LEB_MAX) * u64::from(dies);
+    let pages_per_block = (leb_bytes / u64::from(dies) / u64::from(PAGE_BYTES)) as u32;
+    let blocks = raw_bytes.div_ceil(leb_bytes);
+    let slots = u128::from(blocks) * u128::from(leb_bytes) / u128::from(sector_bytes);
+    if slots >= u128::from(u32::MAX) {
+        return Err(FormatError::Invalid {
+            name: "raw size",
+            value: format!("{raw_bytes} bytes"),
+            expected: format!("less than {} bytes with {sector_bytes}-byte sectors", u64::from(sector_bytes) << 32),
+        });
+    }
+    Ok(Geometry {
+        dies,
+        parity: 0,
+        blocks: blocks as u32,
+        pages_per_block,
+        slots_per_page,
+        sector_bytes,
+        unit_bytes: UNIT_BYTES,
+    })
+}
+
+/// The most sectors that a host may have on this geometry.
+pub fn max_sectors(geometry: &Geometry) -> u64 {
+    let leb_bytes = u64::from(geometry.slots_per_leb()) * u64::from(geometry.sector_bytes);
+    let map_bytes = geometry.slots() * 4;
+    let spare = min_spare_lebs(geometry.blocks, map_bytes, leb_bytes);
+    u64::from(geometry.blocks.saturating_sub(spare)) * u64::from(geometry.slots_per_leb())
+}
+
+/// Host sectors for a capacity.
+pub(crate) fn sectors(capacity: Capacity, advertised: u64, geometry: &Geometry) -> Result<u64, FormatError> {
+    let bytes = match capacity {
+        Capacity::Advertised => advertised as f64,
+        Capacity::Maximum => (advertised as f64 * 1.1).min((max_sectors(geometry) * u64::from(geometry.sector_bytes)) as f64),
+        Capacity::ImprovedWrite => advertised as f64 * 0.7,
+        Capacity::MaximumWrite => advertised as f64 * 0.5,
+        Capacity::Bytes(bytes) => bytes as f64,
+        Capacity::Percent(percent) => advertised as f64 * percent / 100.0,
+    };
+    let sectors = (bytes / f64::from(geometry.sector_bytes)) as u64;
+    let max = max_sectors(geometry);
+    if sectors == 0 || sectors > max || bytes.is_nan() {
+        return Err(FormatError::Invalid {
+            name: "capacity",
+            value: format!("{bytes} bytes"),
+            expected: format!(
+                "{} to {} bytes on a raw capacity of {} bytes (the rest is what the groomer works in)",
+                geometry.sector_bytes,
+                max * u64::from(geometry.sector_bytes),
+                geometry.raw_bytes()
+            ),
+        });
+    }
+    Ok(sectors)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every size from the smallest to the largest gives a layout that holds what it says.
+    #[test]
+    fn layouts_hold_what_they_say() {
+        for sector in [512, 1024, 2048, 4096] {
+            for shift in 26..42 {
+                let raw = (1u64 << shift) + 12345;
+                match layout(raw, sector, 1) {
+                    Ok(geometry) => {
+                        assert!(geometry.raw_bytes() >= raw);
+                        assert!(geometry.raw_bytes() < raw + LEB_MAX);
+                        assert!(MAX_REQUEST_BYTES / sector + 1 < geometry.slots_per_leb());
+                        let host = max_sectors(&geometry) * u64::from(sector);
+                        assert!(shift < 28 || host as f64 > raw as f64 * 0.85, "{host} of {raw}");
+                    }
+                    Err(_) => assert!(raw >= (u64::from(sector) << 32) - LEB_MAX),
+                }
+            }
+        }
+    }
+}

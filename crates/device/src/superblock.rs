@@ -1,0 +1,317 @@
+//! The superblock: what a device is, and where its checkpoint is. Two copies, written in turn; the newer valid one counts.
+//!
+//! All numbers are little-endian. The byte layout stands in `docs/format.md`.
+
+use ftl::{Anchor, Geometry, Stats};
+use uuid::Uuid;
+
+/// First bytes of every copy.
+pub(crate) const MAGIC: [u8; 8] = *b"OPENVSL\0";
+
+/// The format version this program writes, and the newest it reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Longest label, bytes.
+pub(crate) const LABEL_MAX: usize = 63;
+
+/// Most LEBs of one checkpoint that a superblock can name.
+const CHECKPOINT_MAX: usize = 4096;
+
+/// One copy of the superblock.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Superblock {
+    /// Grows with every copy written: copy `generation % 2` holds it.
+    pub generation: u64,
+    pub uuid: Uuid,
+    /// Which die of the module this backing file is.
+    pub die: u32,
+    pub geometry: Geometry,
+    pub sectors: u64,
+    pub max_request_bytes: u32,
+    pub advertised_bytes: u64,
+    /// Attaches so far; the attach under way included.
+    pub epoch: u32,
+    /// Seconds since 1970 when it was formatted.
+    pub formatted: u64,
+    pub trim: bool,
+    pub beacon: bool,
+    pub policy: u8,
+    /// Slots between checkpoints.
+    pub checkpoint_interval: u64,
+    pub label: String,
+    pub profile: String,
+    pub anchor: Anchor,
+}
+
+/// Why a copy is not a superblock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NotSuperblock {
+    /// All zeros.
+    Blank,
+    /// Another magic number.
+    Foreign,
+    /// Ours, but newer.
+    Version(u32),
+    /// Ours, but the checksum or a field is wrong.
+    Damaged(&'static str),
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn u8(&mut self, value: u8) {
+        self.0.push(value);
+    }
+    fn u32(&mut self, value: u32) {
+        self.0.extend(value.to_le_bytes());
+    }
+    fn u64(&mut self, value: u64) {
+        self.0.extend(value.to_le_bytes());
+    }
+    /// Length in one byte, then 63 bytes padded with zeros.
+    fn text(&mut self, text: &str) {
+        let bytes = &text.as_bytes()[..text.len().min(LABEL_MAX)];
+        self.u8(bytes.len() as u8);
+        self.0.extend(bytes);
+        self.0.extend(std::iter::repeat_n(0, LABEL_MAX - bytes.len()));
+    }
+    fn list(&mut self, list: &[u32]) {
+        self.u32(list.len() as u32);
+        list.iter().for_each(|item| self.u32(*item));
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], NotSuperblock> {
+        let (head, tail) = self.0.split_first_chunk().ok_or(NotSuperblock::Damaged("it ends early"))?;
+        self.0 = tail;
+        Ok(*head)
+    }
+    fn u8(&mut self) -> Result<u8, NotSuperblock> {
+        Ok(self.take::<1>()?[0])
+    }
+    fn u32(&mut self) -> Result<u32, NotSuperblock> {
+        Ok(u32::from_le_bytes(self.take()?))
+    }
+    fn u64(&mut self) -> Result<u64, NotSuperblock> {
+        Ok(u64::from_le_bytes(self.take()?))
+    }
+    fn text(&mut self) -> Result<String, NotSuperblock> {
+        let len = usize::from(self.u8()?);
+        let bytes = self.take::<LABEL_MAX>()?;
+        let bytes = bytes.get(..len).ok_or(NotSuperblock::Damaged("a text is too long"))?;
+        String::from_utf8(bytes.to_vec()).map_err(|_| NotSuperblock::Damaged("a text is not UTF-8"))
+    }
+    fn list(&mut self) -> Result<Vec<u32>, NotSuperblock> {
+        let len = self.u32()? as usize;
+        if len > CHECKPOINT_MAX {
+            return Err(NotSuperblock::Damaged("a list is too long"));
+        }
+        (0..len).map(|_| self.u32()).collect()
+    }
+}
+
+impl Superblock {
+    /// The copy for one die.
+    pub fn encode(&self, die: u32) -> Vec<u8> {
+        let mut out = Writer(Vec::with_capacity(4096));
+        out.0.extend(MAGIC);
+        out.u32(FORMAT_VERSION);
+        out.u32(0); // length, below
+        out.u64(self.generation);
+        out.0.extend(self.uuid.as_bytes());
+        out.u32(die);
+        let Geometry { dies, parity, blocks, pages_per_block, slots_per_page, sector_bytes, unit_bytes } = self.geometry;
+        for value in [dies, parity, blocks, pages_per_block, slots_per_page, sector_bytes, unit_bytes] {
+            out.u32(value);
+        }
+        out.u32(self.max_request_bytes);
+        out.u32(self.epoch);
+        out.u64(self.sectors);
+        out.u64(self.advertised_bytes);
+        out.u64(self.formatted);
+        out.u64(self.checkpoint_interval);
+        out.u8(u8::from(self.trim) | u8::from(self.beacon) << 1);
+        out.u8(self.policy);
+        out.0.extend([0; 6]);
+        out.text(&self.label);
+        out.text(&self.profile);
+        out.u64(self.anchor.begin);
+        out.u64(self.anchor.next);
+        out.u32(u32::from(self.anchor.clean));
+        out.u32(self.anchor.checkpoint_slots);
+        self.anchor.stats.to_array().into_iter().for_each(|counter| out.u64(counter));
+        out.list(&self.anchor.checkpoint);
+        out.list(&self.anchor.open);
+        let len = out.0.len() as u32 + 4;
+        out.0[12..16].copy_from_slice(&len.to_le_bytes());
+        let sum = crc_fast::crc32_iscsi(&out.0);
+        out.u32(sum);
+        out.0
+    }
+
+    /// Reads one copy.
+    pub fn decode(bytes: &[u8]) -> Result<Superblock, NotSuperblock> {
+        let mut input = Reader(bytes);
+        let magic = input.take::<8>()?;
+        if magic != MAGIC {
+            let blank = bytes.iter().all(|byte| *byte == 0);
+            return Err(if blank { NotSuperblock::Blank } else { NotSuperblock::Foreign });
+        }
+        let version = input.u32()?;
+        if version > FORMAT_VERSION {
+            return Err(NotSuperblock::Version(version));
+        }
+        let len = input.u32()? as usize;
+        let body = len.checked_sub(4).and_then(|end| bytes.get(..end)).ok_or(NotSuperblock::Damaged("its length"))?;
+        let sum = bytes.get(len - 4..len).ok_or(NotSuperblock::Damaged("its length"))?;
+        if crc_fast::crc32_iscsi(body).to_le_bytes() != sum {
+            return Err(NotSuperblock::Damaged("its checksum"));
+        }
+        let generation = input.u64()?;
+        let uuid = Uuid::from_bytes(input.take()?);
+        let die = input.u32()?;
+        let geometry = Geometry {
+            dies: input.u32()?,
+            parity: input.u32()?,
+            blocks: input.u32()?,
+            pages_per_block: input.u32()?,
+            slots_per_page: input.u32()?,
+            sector_bytes: input.u32()?,
+            unit_bytes: input.u32()?,
+        };
+        let (max_request_bytes, epoch) = (input.u32()?, input.u32()?);
+        let (sectors, advertised_bytes) = (input.u64()?, input.u64()?);
+        let (formatted, checkpoint_interval) = (input.u64()?, input.u64()?);
+        let flags = input.u8()?;
+        let policy = input.u8()?;
+        input.take::<6>()?;
+        let (label, profile) = (input.text()?, input.text()?);
+        let (begin, next) = (input.u64()?, input.u64()?);
+        let clean = input.u32()? != 0;
+        let checkpoint_slots = input.u32()?;
+        let mut counters = [0; 10];
+        for counter in &mut counters {
+            *counter = input.u64()?;
+        }
+        let (checkpoint, open) = (input.list()?, input.list()?);
+        let anchor =
+            Anchor { begin, next, clean, checkpoint, checkpoint_slots, open, stats: Stats::from_array(counters) };
+        let superblock = Superblock {
+            generation,
+            uuid,
+            die,
+            geometry,
+            sectors,
+            max_request_bytes,
+            advertised_bytes,
+            epoch,
+            formatted,
+            trim: flags & 1 != 0,
+            beacon: flags & 2 != 0,
+            policy,
+            checkpoint_interval,
+            label,
+            profile,
+            anchor,
+        };
+        superblock.validate()?;
+        Ok(superblock)
+    }
+
+    /// A checksum proves that the bytes are as they were written, not that whoever wrote them made sense.
+    fn validate(&self) -> Result<(), NotSuperblock> {
+        let g = &self.geometry;
+        let counts = [g.dies, g.blocks, g.pages_per_block, g.slots_per_page, g.unit_bytes];
+        let sane = counts.iter().all(|count| *count > 0)
+            && g.parity == 0
+            && g.dies <= 1024
+            && [512, 1024, 2048, 4096].contains(&g.sector_bytes)
+            && g.slots_per_page.is_power_of_two()
+            && g.slots_per_page <= 1 << 16
+            && g.pages_per_block <= 1 << 20
+            && g.unit_bytes.is_multiple_of(512)
+            && g.unit_bytes <= 1 << 20
+            && u128::from(g.blocks) * u128::from(g.pages_per_block) * u128::from(g.dies) * u128::from(g.slots_per_page)
+                < u128::from(u32::MAX)
+            && self.sectors > 0
+            && self.sectors < g.slots()
+            && self.max_request_bytes.is_multiple_of(g.sector_bytes)
+            && self.max_request_bytes >= g.sector_bytes
+            && self.max_request_bytes / g.sector_bytes <= 1 << 16
+            && self.max_request_bytes / g.sector_bytes + 1 < g.slots_per_leb();
+        if sane { Ok(()) } else { Err(NotSuperblock::Damaged("its geometry")) }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn sample() -> Superblock {
+        Superblock {
+            generation: 3,
+            uuid: Uuid::from_u128(0x1234),
+            die: 0,
+            geometry: Geometry {
+                dies: 1,
+                parity: 0,
+                blocks: 100,
+                pages_per_block: 8,
+                slots_per_page: 64,
+                sector_bytes: 4096,
+                unit_bytes: 4096,
+            },
+            sectors: 40_000,
+            max_request_bytes: 1 << 20,
+            advertised_bytes: 40_000 * 4096,
+            epoch: 9,
+            formatted: 1_700_000_000,
+            trim: true,
+            beacon: false,
+            policy: 1,
+            checkpoint_interval: 65536,
+            label: "fct0".into(),
+            profile: String::new(),
+            anchor: Anchor { begin: 7, next: 9, clean: true, checkpoint: vec![3, 4], checkpoint_slots: 5, ..Anchor::default() },
+        }
+    }
+
+    #[test]
+    fn round_trip() {
+        let bytes = sample().encode(0);
+        assert_eq!(Superblock::decode(&bytes), Ok(sample()));
+        assert!(bytes.len() < 4096);
+    }
+
+    /// No byte can change, and no length can be cut, without being noticed; nothing panics.
+    #[test]
+    fn every_byte_counts() {
+        let bytes = sample().encode(0);
+        for at in 0..bytes.len() {
+            assert!(Superblock::decode(&bytes[..at]).is_err());
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x55;
+            assert!(Superblock::decode(&changed).is_err(), "byte {at}");
+        }
+    }
+
+    /// Random fields under a valid checksum are refused or make sense, but never panic.
+    #[test]
+    fn nonsense_is_refused() {
+        let mut random = ftl::testing::Random::new(1);
+        for _ in 0..20_000 {
+            let mut bytes = sample().encode(0);
+            let end = bytes.len() - 4;
+            for _ in 0..1 + random.below(4) {
+                let at = 16 + random.below(end as u64 - 16) as usize;
+                bytes[at] = random.bits() as u8;
+            }
+            let sum = crc_fast::crc32_iscsi(&bytes[..end]);
+            bytes[end..].copy_from_slice(&sum.to_le_bytes());
+            let _ = Superblock::decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Append points: where the next bytes of each stream go, and the page buffers that they fill.
+
+use crate::layer::{Ftl, id};
+use crate::leb::{LebState, Stream};
+use crate::trims;
+use crate::types::{BufId, Command, Error, Header, Kind, LebId, PageAt, Slot, Source};
+
+/// Buffers that only the groomer and checkpoints may take, so that host writes cannot starve them.
+const HOST_KEEPS_FREE: usize = 3;
+
+/// An append point.
+#[derive(Default)]
+pub(crate) struct Append {
+    /// The open LEB.
+    leb: Option<LebId>,
+    /// Data page of the LEB that is being filled.
+    page: u32,
+    /// Its buffer, once something was put there.
+    buf: Option<BufId>,
+    /// Slots used in the page.
+    filled: u32,
+    /// Slots used when the page was last sealed.
+    sealed: u32,
+}
+
+/// A run of slots in one page, reserved by [`Ftl::reserve`].
+#[derive(Clone, Copy)]
+pub(crate) struct Run {
+    pub buf: BufId,
+    /// Slot in the page.
+    pub at: u32,
+    pub slot: Slot,
+    pub count: u32,
+}
+
+/// What a page buffer holds.
+#[derive(Clone, Copy)]
+struct Buffer {
+    leb: LebId,
+    at: PageAt,
+    /// Bytes handed to programs.
+    programmed: u32,
+    /// Programs under way.
+    in_flight: u32,
+    /// Nothing more goes in.
+    closed: bool,
+}
+
+/// A program under way, kept until it succeeds.
+#[derive(Clone, Copy)]
+pub(crate) struct Program {
+    page: PageAt,
+    start: u32,
+    end: u32,
+    pub buf: BufId,
+    /// It failed before and is tried again.
+    pub failed: bool,
+}
+
+impl Program {
+    pub fn command(&self, number: u64) -> Command {
+        Command::Program {
+            id: id::PROGRAM | number,
+            page: self.page,
+            start: self.start,
+            end: self.end,
+            buf: self.buf,
+        }
+    }
+}
+
+/// The pool of page buffers.
+pub(crate) struct Buffers {
+    buffers: Vec<Option<Buffer>>,
+    /// Number of the data page in each buffer over the whole module, for the look-up of reads.
+    pages: Vec<u32>,
+    free: Vec<BufId>,
+}
+
+const NO_PAGE: u32 = u32::MAX;
+
+impl Buffers {
+    pub fn new(count: u32) -> Buffers {
+        Buffers {
+            buffers: vec![None; count as usize],
+            pages: vec![NO_PAGE; count as usize],
+            free: (0..count).rev().collect(),
+        }
+    }
+
+    /// The buffer that holds a data page, by its number over the whole module.
+    pub fn find(&self, page: u32) -> Option<BufId> {
+        self.pages.iter().position(|p| *p == page).map(|buf| buf as BufId)
+    }
+}
+
+impl Ftl {
+    /// How far durability lags behind the next append.
+    pub(crate) fn lag(&self) -> u32 {
+        u32::try_from(self.seq - self.durability.durable).unwrap_or(u32::MAX)
+    }
+
+    /// Whether `count` slots can be appended to a stream now. Where no further LEB is to be had, `spare` slots
+    /// of the open one are left alone.
+    pub(crate) fn room(&self, stream: Stream, count: u32, spare: u32) -> bool {
+        let geometry = &self.config.geometry;
+        let append = &self.appends[stream as usize];
+        let in_page = if append.buf.is_some() { geometry.slots_per_page - append.filled } else { 0 };
+        if count > in_page {
+            // One more for the header of a LEB that may have to be opened.
+            let pages = (count - in_page + 1).div_ceil(geometry.slots_per_page) as usize;
+            let kept = match stream {
+                Stream::Host => HOST_KEEPS_FREE,
+                Stream::Groom => 1,
+                Stream::Checkpoint => 0,
+            };
+            if self.buffers.free.len() < pages + kept {
+                return false;
+            }
+        }
+        let in_leb = match append.leb {
+            Some(_) => geometry.slots_per_leb() - append.page * geometry.slots_per_page - append.filled,
+            None => 0,
+        };
+        if self.can_open(stream) { true } else { in_leb >= count + spare }
+    }
+
+    /// Slots left in the host's open LEB.
+    pub(crate) fn left_in_open(&self, stream: Stream) -> u32 {
+        let geometry = &self.config.geometry;
+        let append = &self.appends[stream as usize];
+        match append.leb {
+            Some(_) => geometry.slots_per_leb() - append.page * geometry.slots_per_page - append.filled,
+            None => 0,
+        }
+    }
+
+    /// The LEB that a stream appends to.
+    pub(crate) fn open_leb_of(&self, stream: Stream) -> Option<LebId> {
+        self.appends[stream as usize].leb
+    }
+
+    /// Takes up to `max` consecutive slots of one page. [`Ftl::room`] must have said yes. The caller pushes the
+    /// `Stage` for them, then calls [`Ftl::commit`].
+    pub(crate) fn reserve(&mut self, stream: Stream, max: u32) -> Run {
+        if self.appends[stream as usize].leb.is_none() {
+            self.open_leb(stream);
+        }
+        let geometry = self.config.geometry;
+        let append = &mut self.appends[stream as usize];
+        let leb = append.leb.expect("just opened");
+        let buf = match append.buf {
+            Some(buf) => buf,
+            None => {
+                let buf = self.buffers.free.pop().expect("room was asked for first");
+                append.buf = Some(buf);
+                let at = geometry.page_at(leb, append.page);
+                self.buffers.buffers[buf as usize] =
+                    Some(Buffer { leb, at, programmed: 0, in_flight: 0, closed: false });
+                self.buffers.pages[buf as usize] = leb * geometry.pages_per_leb() + append.page;
+                self.lebs[leb].buffered += 1;
+                self.commands.push_back(Command::Take { buf });
+                buf
+            }
+        };
+        let count = max.min(geometry.slots_per_page - append.filled);
+        let slot = geometry.first_slot(leb, append.page) + append.filled;
+        Run { buf, at: append.filled, slot, count }
+    }
+
+    /// The run is staged: closes the page when it is full.
+    pub(crate) fn commit(&mut self, stream: Stream, run: Run) {
+        let append = &mut self.appends[stream as usize];
+        append.filled += run.count;
+        self.lebs[append.leb.expect("open")].used += run.count;
+        if append.filled == self.config.geometry.slots_per_page {
+            self.close_page(stream);
+        }
+    }
+
+    fn open_leb(&mut self, stream: Stream) {
+        let leb = self.ready.pop_front().expect("room was asked for first");
+        let entry = &mut self.lebs[leb];
+        entry.state = LebState::Open;
+        entry.stream = stream;
+        entry.opened = self.seq;
+        entry.used = 0;
+        entry.damaged = false;
+        entry.dirty = true;
+        let bytes = LebHeader { leb, stream, erases: entry.erases, opened: self.seq }.encode();
+        self.appends[stream as usize] = Append { leb: Some(leb), ..Append::default() };
+        if stream == Stream::Checkpoint {
+            self.checkpointer.opened(leb);
+        }
+        self.append_meta(stream, Kind::LebHeader, bytes);
+        self.prepare_lebs();
+    }
+
+    /// Appends one slot of the layer's own data.
+    pub(crate) fn append_meta(&mut self, stream: Stream, kind: Kind, bytes: Vec<u8>) {
+        let run = self.reserve(stream, 1);
+        let header = self.meta_header(kind, run.slot);
+        let source = Source::Meta(bytes);
+        self.commands.push_back(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
+        self.commit(stream, run);
+    }
+
+    /// The header of a slot of the layer's own, with the next sequence number.
+    pub(crate) fn meta_header(&mut self, kind: Kind, slot: Slot) -> Header {
+        self.stats.metadata_slots += 1;
+        let header = Header { slot, seq: self.seq, kind, lba: 0, index: 0, remaining: 0, lag: self.lag() };
+        self.seq += 1;
+        header
+    }
+
+    /// Programs the rest of the current page and moves on.
+    fn close_page(&mut self, stream: Stream) {
+        let geometry = self.config.geometry;
+        let append = &mut self.appends[stream as usize];
+        let (leb, buf) = (append.leb.expect("open"), append.buf.take().expect("a page with slots has a buffer"));
+        append.page += 1;
+        append.filled = 0;
+        append.sealed = 0;
+        let full = append.page == geometry.pages_per_leb();
+        self.stage_trims(buf);
+        self.program(buf, geometry.page_bytes(), true);
+        if full {
+            self.close_leb(stream, leb);
+        }
+    }
+
+    fn close_leb(&mut self, stream: Stream, leb: LebId) {
+        self.appends[stream as usize] = Append::default();
+        let entry = &mut self.lebs[leb];
+        entry.state = LebState::Closed;
+        entry.closed = self.seq;
+    }
+
+    /// Programs what stands in a stream's page and was not programmed yet, up to a whole program unit; the slots
+    /// that the unit cuts stay empty.
+    pub(crate) fn seal(&mut self, stream: Stream) {
+        let geometry = self.config.geometry;
+        let append = &self.appends[stream as usize];
+        let (Some(leb), Some(buf)) = (append.leb, append.buf) else { return };
+        if append.filled == append.sealed {
+            return;
+        }
+        let end = (append.filled * geometry.slot_bytes()).next_multiple_of(geometry.unit_bytes);
+        let filled = end.div_ceil(geometry.slot_bytes()).min(geometry.slots_per_page);
+        let padding = filled - append.filled;
+        self.stats.padding_slots += u64::from(padding);
+        self.lebs[leb].used += padding;
+        let append = &mut self.appends[stream as usize];
+        (append.filled, append.sealed) = (filled, filled);
+        if filled == geometry.slots_per_page {
+            self.close_page(stream);
+        } else {
+            self.stage_trims(buf);
+            self.program(buf, end, false);
+        }
+    }
+
+    /// Seals every stream.
+    pub(crate) fn seal_all(&mut self) {
+        for stream in [Stream::Host, Stream::Groom, Stream::Checkpoint] {
+            self.seal(stream);
+        }
+    }
+
+    /// Closes a stream's LEB where it stands.
+    pub(crate) fn give_up(&mut self, stream: Stream) {
+        self.seal(stream);
+        let append = &mut self.appends[stream as usize];
+        let Some(leb) = append.leb else { return };
+        if let Some(buf) = append.buf.take() {
+            let buffer = self.buffers.buffers[buf as usize].as_mut().expect("in use");
+            buffer.closed = true;
+            self.release_if_done(buf);
+        }
+        self.close_leb(stream, leb);
+    }
+
+    fn program(&mut self, buf: BufId, end: u32, close: bool) {
+        let buffer = self.buffers.buffers[buf as usize].as_mut().expect("in use");
+        buffer.closed |= close;
+        let start = buffer.programmed;
+        if start < end {
+            buffer.programmed = end;
+            buffer.in_flight += 1;
+            let program = Program { page: buffer.at, start, end, buf, failed: false };
+            self.stats.programmed_bytes += u64::from(end - start);
+            let number = self.durability.begin_program(program);
+            self.commands.push_back(program.command(number));
+        } else {
+            self.release_if_done(buf);
+        }
+    }
+
+    pub(crate) fn program_done(&mut self, number: u64, result: Result<(), Error>) {
+        if let Some(program) = self.durability.end_program(number, result) {
+            self.buffers.buffers[program.buf as usize].as_mut().expect("in use").in_flight -= 1;
+            self.release_if_done(program.buf);
+        }
+        if result.is_err() {
+            self.fail_waiters();
+        }
+    }
+
+    fn release_if_done(&mut self, buf: BufId) {
+        let buffer = self.buffers.buffers[buf as usize].expect("in use");
+        if buffer.closed && buffer.in_flight == 0 {
+            self.buffers.buffers[buf as usize] = None;
+            self.buffers.pages[buf as usize] = NO_PAGE;
+            self.buffers.free.push(buf);
+            self.lebs[buffer.leb].buffered -= 1;
+        }
+    }
+
+    fn stage_trims(&mut self, buf: BufId) {
+        if self.trims.as_ref().is_some_and(|trims| trims.buf == buf) {
+            let open = self.trims.take().expect("just seen");
+            let bytes = trims::encode(&open.records);
+            let source = Source::Meta(bytes);
+            self.commands.push_back(Command::Stage { buf, at: open.at, count: 1, header: open.header, source });
+        }
+    }
+}
+
+/// What the first slot of a LEB says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LebHeader {
+    /// Its number.
+    pub leb: LebId,
+    /// Which stream wrote it.
+    pub stream: Stream,
+    /// Times it was erased before.
+    pub erases: u32,
+    /// Sequence number when it was opened.
+    pub opened: u64,
+}
+
+impl LebHeader {
+    /// Bytes on media: LEB u32, erases u32, opened u64, stream u8; little-endian.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(17);
+        bytes.extend(self.leb.to_le_bytes());
+        bytes.extend(self.erases.to_le_bytes());
+        bytes.extend(self.opened.to_le_bytes());
+        bytes.push(self.stream as u8);
+        bytes
+    }
+
+    /// The opposite of [`LebHeader::encode`]; `None` when the bytes make no sense.
+    pub fn decode(bytes: &[u8]) -> Option<LebHeader> {
+        Some(LebHeader {
+            leb: u32::from_le_bytes(bytes.get(0..4)?.try_into().ok()?),
+            erases: u32::from_le_bytes(bytes.get(4..8)?.try_into().ok()?),
+            opened: u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?),
+            stream: match bytes.get(16)? {
+                0 => Stream::Host,
+                1 => Stream::Groom,
+                2 => Stream::Checkpoint,
+                _ => return None,
+            },
+        })
+    }
+}

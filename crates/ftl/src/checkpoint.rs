@@ -1,0 +1,307 @@
+//! Checkpoints: the whole forward map and the LEB table, written beside the traffic.
+//!
+//! A checkpoint *begins* at a sequence number; the map is then written piece by piece while requests go on. It
+//! counts from the moment its *anchor* is durable, which is written only after everything that the pieces may point to is
+//! durable. Recovery loads the pieces and replays everything appended since the beginning; a piece that was written late
+//! holds some of that already, and replaying it again changes nothing.
+
+use crate::layer::{Ftl, id};
+use crate::leb::{LebState, Stream};
+use crate::stats::Stats;
+use crate::types::{Command, Error, Kind, LebId, NO_SLOT};
+
+/// What stands at the root of a device: where its checkpoint is. The device keeps it in the superblock.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Anchor {
+    /// Everything appended before is in the checkpoint; everything from here on must be replayed.
+    pub begin: u64,
+    /// Sequence numbers below were in use when the anchor was written.
+    pub next: u64,
+    /// Nothing was appended since `begin`.
+    pub clean: bool,
+    /// The checkpoint's LEBs, in order.
+    pub checkpoint: Vec<LebId>,
+    /// Slots of the checkpoint.
+    pub checkpoint_slots: u32,
+    /// LEBs that were open at `begin`: replay looks at these, and at LEBs opened later.
+    pub open: Vec<LebId>,
+    /// Counters when the anchor was written.
+    pub stats: Stats,
+}
+
+/// Bytes in front of the entries of a checkpoint slot: kind u16, count u16, 4 reserved.
+pub(crate) const PIECE_BYTES: usize = 8;
+/// A run of map entries: first sector u48, count u16; then count slots u32, 0 for none.
+pub(crate) const RUN_BYTES: usize = 8;
+/// A LEB: opened u64, closed u64, erases u32, stream u8, 3 reserved.
+pub(crate) const LEB_BYTES: usize = 24;
+/// The kind of a slot of map runs; `count` is the number of runs.
+pub(crate) const PIECE_MAP: u16 = 1;
+/// The kind of a slot of LEBs; the first LEB's number stands in front of them (u32, 4 reserved).
+pub(crate) const PIECE_LEBS: u16 = 2;
+
+enum Phase {
+    Map { next: u64 },
+    Lebs { next: LebId },
+    /// Waits until everything below is durable.
+    Durable { seq: u64 },
+    /// The anchor is being written.
+    Anchor(Box<Anchor>),
+}
+
+struct Running {
+    begin: u64,
+    phase: Phase,
+    lebs: Vec<LebId>,
+    slots: u32,
+    open: Vec<LebId>,
+    clean: bool,
+    /// Slots in all, estimated at the beginning, for the pace.
+    estimate: u64,
+}
+
+/// State of the checkpointer.
+pub(crate) struct Checkpointer {
+    committed: Anchor,
+    running: Option<Running>,
+    /// As fast as can be: space is short, or the device is idle or closing.
+    urgent: bool,
+    wanted: bool,
+    closing: bool,
+    closed: bool,
+}
+
+impl Checkpointer {
+    pub fn new(committed: Anchor) -> Checkpointer {
+        Checkpointer { committed, running: None, urgent: false, wanted: false, closing: false, closed: false }
+    }
+
+    /// Where the checkpoint that counts begins.
+    pub fn begin(&self) -> u64 {
+        self.committed.begin
+    }
+
+    /// Asks for a checkpoint now.
+    pub fn want(&mut self) {
+        self.wanted = true;
+        self.urgent = true;
+    }
+
+    /// Asks for the last checkpoint.
+    pub fn close(&mut self) {
+        self.closing = true;
+        self.urgent = true;
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Whether an urgent checkpoint is under way.
+    pub fn is_running(&self) -> bool {
+        self.urgent && self.running.is_some()
+    }
+
+    /// The checkpoint stream opened a LEB.
+    pub fn opened(&mut self, leb: LebId) {
+        self.running.as_mut().expect("only a checkpoint appends to its stream").lebs.push(leb);
+    }
+}
+
+impl Ftl {
+    /// Slots between two checkpoints: as configured, more for a large map, less where space is scarce.
+    fn checkpoint_interval(&self) -> u64 {
+        let spare = self.config.geometry.slots() - self.map.sectors();
+        let cost = self.checkpoint_estimate();
+        self.config.checkpoint_interval.max(16 * cost).min(spare / 4).max(1)
+    }
+
+    fn checkpoint_estimate(&self) -> u64 {
+        let room = u64::from(self.config.geometry.sector_bytes) - 64;
+        let map = self.map.mapped() * 4 + self.map.mapped() / 64;
+        let lebs = u64::from(self.lebs.len()) * LEB_BYTES as u64;
+        map.div_ceil(room) + lebs.div_ceil(room) + 1
+    }
+
+    /// Begins a checkpoint when one is due, and goes on with the one that is running.
+    pub(crate) fn checkpoint(&mut self) {
+        if self.checkpointer.running.is_none() {
+            let appended = self.seq - self.checkpointer.committed.begin;
+            let due = appended >= self.checkpoint_interval() || self.checkpointer.wanted;
+            // The last one waits until nothing else moves: it must be the last thing on media.
+            let last = self.checkpointer.closing && !self.checkpointer.closed;
+            if !(due || last) || self.checkpointer.closed {
+                return;
+            }
+            self.begin_checkpoint();
+        }
+        self.write_pieces();
+    }
+
+    fn begin_checkpoint(&mut self) {
+        self.seal_all();
+        let open = [Stream::Host, Stream::Groom].into_iter().filter_map(|stream| self.open_leb_of(stream)).collect();
+        let estimate = self.checkpoint_estimate();
+        self.checkpointer.wanted = false;
+        self.checkpointer.running = Some(Running {
+            begin: self.seq,
+            phase: Phase::Map { next: 0 },
+            lebs: Vec::new(),
+            slots: 0,
+            open,
+            clean: self.checkpointer.closing && !self.groomer.is_busy() && self.emptied.is_empty(),
+            estimate,
+        });
+    }
+
+    /// Writes as many pieces as the pace asks for and the buffers take.
+    fn write_pieces(&mut self) {
+        let interval = self.checkpoint_interval();
+        while let Some(running) = &self.checkpointer.running {
+            match running.phase {
+                Phase::Map { .. } | Phase::Lebs { .. } => {
+                    // Done after a quarter of the interval, so that replay stays bounded.
+                    let appended = self.seq - running.begin;
+                    let due = running.estimate * (appended - u64::from(running.slots)) * 4 / interval + 1;
+                    if (!self.checkpointer.urgent && u64::from(running.slots) >= due)
+                        || !self.room(Stream::Checkpoint, 1, 0)
+                    {
+                        return;
+                    }
+                    self.write_piece();
+                }
+                Phase::Durable { seq } => {
+                    if self.durability.durable < seq && !crate::mutant!(AnchorBeforeDurable) {
+                        return;
+                    }
+                    self.write_anchor();
+                }
+                Phase::Anchor(_) => return,
+            }
+        }
+    }
+
+    fn write_piece(&mut self) {
+        let running = self.checkpointer.running.as_ref().expect("running");
+        let room = self.config.geometry.sector_bytes as usize;
+        match running.phase {
+            Phase::Map { next } => {
+                let (bytes, next) = self.map_piece(next, room);
+                let phase = match next {
+                    Some(next) => Phase::Map { next },
+                    None => Phase::Lebs { next: 0 },
+                };
+                self.append_piece(bytes, phase);
+                self.groomer.pace.trickle(4);
+            }
+            Phase::Lebs { next } => {
+                let (bytes, next) = self.leb_piece(next, room);
+                if next < self.lebs.len() {
+                    self.append_piece(bytes, Phase::Lebs { next });
+                } else {
+                    self.append_piece(bytes, Phase::Durable { seq: u64::MAX });
+                    self.give_up(Stream::Checkpoint);
+                    let seq = self.seq;
+                    self.checkpointer.running.as_mut().expect("running").phase = Phase::Durable { seq };
+                    self.want_durable(seq);
+                }
+            }
+            Phase::Durable { .. } | Phase::Anchor(_) => unreachable!("no pieces in these phases"),
+        }
+    }
+
+    fn append_piece(&mut self, bytes: Vec<u8>, phase: Phase) {
+        self.append_meta(Stream::Checkpoint, Kind::Checkpoint, bytes);
+        let running = self.checkpointer.running.as_mut().expect("running");
+        running.slots += 1;
+        running.phase = phase;
+    }
+
+    /// Map entries from sector `next` on, as many as fit; and where to go on.
+    fn map_piece(&self, mut next: u64, room: usize) -> (Vec<u8>, Option<u64>) {
+        let mut bytes = vec![0; PIECE_BYTES];
+        let mut runs = 0u16;
+        let more = loop {
+            if bytes.len() + RUN_BYTES + 4 > room {
+                break Some(next);
+            }
+            let Some(lba) = self.map.next_mapped(next) else { break None };
+            let fit = (room - bytes.len() - RUN_BYTES) / 4;
+            let max = (fit as u64).min(self.map.sectors() - lba).min(u64::from(u16::MAX));
+            let mut slots: Vec<u32> = Vec::with_capacity(fit);
+            // A hole of one sector costs less as an entry than as a new run.
+            while (slots.len() as u64) < max {
+                let slot = self.map.get(lba + slots.len() as u64);
+                if slot == NO_SLOT && slots.last() == Some(&NO_SLOT) {
+                    break;
+                }
+                slots.push(slot);
+            }
+            if slots.last() == Some(&NO_SLOT) {
+                slots.pop();
+            }
+            bytes.extend_from_slice(&lba.to_le_bytes()[..6]);
+            bytes.extend_from_slice(&(slots.len() as u16).to_le_bytes());
+            bytes.extend(slots.iter().flat_map(|slot| slot.to_le_bytes()));
+            runs += 1;
+            next = lba + slots.len() as u64;
+        };
+        bytes[0..2].copy_from_slice(&PIECE_MAP.to_le_bytes());
+        bytes[2..4].copy_from_slice(&runs.to_le_bytes());
+        (bytes, more)
+    }
+
+    /// LEBs from `next` on, as many as fit; and where to go on.
+    fn leb_piece(&self, next: LebId, room: usize) -> (Vec<u8>, LebId) {
+        let fit = ((room - PIECE_BYTES - 8) / LEB_BYTES) as u32;
+        let end = (next + fit).min(self.lebs.len());
+        let mut bytes = vec![0; PIECE_BYTES];
+        bytes[0..2].copy_from_slice(&PIECE_LEBS.to_le_bytes());
+        bytes[2..4].copy_from_slice(&((end - next) as u16).to_le_bytes());
+        bytes.extend(next.to_le_bytes());
+        bytes.extend([0; 4]);
+        for leb in next..end {
+            let leb = &self.lebs[leb];
+            bytes.extend(leb.opened.to_le_bytes());
+            bytes.extend(leb.closed.to_le_bytes());
+            bytes.extend(leb.erases.to_le_bytes());
+            bytes.extend([leb.stream as u8, 0, 0, 0]);
+        }
+        (bytes, end)
+    }
+
+    fn write_anchor(&mut self) {
+        let running = self.checkpointer.running.as_mut().expect("running");
+        let anchor = Box::new(Anchor {
+            begin: running.begin,
+            next: self.seq,
+            clean: running.clean,
+            checkpoint: running.lebs.clone(),
+            checkpoint_slots: running.slots,
+            open: running.open.clone(),
+            stats: self.stats,
+        });
+        running.phase = Phase::Anchor(anchor.clone());
+        self.commands.push_back(Command::Anchor { id: id::ANCHOR, anchor });
+    }
+
+    pub(crate) fn anchor_done(&mut self, result: Result<(), Error>) {
+        let running = self.checkpointer.running.take().expect("an anchor belongs to a checkpoint");
+        let Phase::Anchor(anchor) = running.phase else { unreachable!("the anchor is written last") };
+        if let Err(error) = result {
+            self.durability.broken = Some(error);
+            return self.fail_waiters();
+        }
+        let old = std::mem::replace(&mut self.checkpointer.committed, *anchor);
+        for leb in old.checkpoint {
+            debug_assert_eq!(self.lebs[leb].state, LebState::Closed);
+            self.empty_leb(leb);
+        }
+        self.checkpointer.closed = running.clean;
+        self.checkpointer.urgent = self.checkpointer.closing && !running.clean;
+    }
+}

@@ -1,0 +1,466 @@
+//! The forward map: from a host sector to the slot that holds it.
+//!
+//! A tree of two levels over *leaves* of [`LEAF_SECTORS`] sectors. A leaf takes one of three forms, by how many of
+//! its sectors are mapped, so that memory follows the data and not the capacity:
+//!
+//! | mapped in the leaf | form | bytes a mapped sector |
+//! |---|---|---|
+//! | 1 to 48 | sorted keys and slots | 6 |
+//! | 49 to 823 | bitmap and slots in order | 4 + 128 / n |
+//! | 824 and more | one slot for every sector | 4096 / n |
+//!
+//! From one sector in five on that is at most 5 bytes each, and nothing for leaves never written.
+
+use crate::types::{NO_SLOT, Slot};
+
+/// Sectors that one leaf covers.
+pub const LEAF_SECTORS: usize = 1024;
+/// Leaves in one directory page.
+const DIR_LEAVES: usize = 256;
+/// Largest leaf kept as sorted keys.
+const KEYS_MAX: usize = 48;
+/// Smallest leaf kept dense: 4096 / 824 is just under 5 bytes a sector.
+const DENSE_MIN: usize = 824;
+/// Slots that a bitmap leaf's storage grows by.
+const GROWTH: usize = 8;
+
+type Dir = [Leaf; DIR_LEAVES];
+
+#[derive(Default)]
+enum Leaf {
+    #[default]
+    Empty,
+    Keys(Box<Keys>),
+    Packed(Box<Packed>),
+    Dense(Box<Dense>),
+}
+
+struct Keys {
+    len: u16,
+    keys: [u16; KEYS_MAX],
+    slots: Vec<Slot>,
+}
+
+struct Packed {
+    bits: [u64; LEAF_SECTORS / 64],
+    slots: Vec<Slot>,
+}
+
+struct Dense {
+    count: u32,
+    slots: Box<[Slot; LEAF_SECTORS]>,
+}
+
+impl Packed {
+    /// Where the sector's slot stands, and whether it is mapped.
+    fn rank(&self, index: usize) -> (usize, bool) {
+        let (word, bit) = (index / 64, index % 64);
+        let before: u32 = self.bits[..word].iter().map(|w| w.count_ones()).sum();
+        let below = self.bits[word] & ((1 << bit) - 1);
+        ((before + below.count_ones()) as usize, self.bits[word] >> bit & 1 == 1)
+    }
+}
+
+fn insert_exact(slots: &mut Vec<Slot>, at: usize, slot: Slot, growth: usize) {
+    if slots.len() == slots.capacity() {
+        slots.reserve_exact(growth);
+    }
+    slots.insert(at, slot);
+}
+
+impl Leaf {
+    fn get(&self, index: usize) -> Slot {
+        match self {
+            Leaf::Dense(dense) => dense.slots[index],
+            Leaf::Packed(packed) => match packed.rank(index) {
+                (at, true) => packed.slots[at],
+                (_, false) => NO_SLOT,
+            },
+            Leaf::Keys(keys) => match keys.keys[..keys.len as usize].binary_search(&(index as u16)) {
+                Ok(at) => keys.slots[at],
+                Err(_) => NO_SLOT,
+            },
+            Leaf::Empty => NO_SLOT,
+        }
+    }
+
+    /// Maps a sector; gives what it was mapped to.
+    fn set(&mut self, index: usize, slot: Slot) -> Slot {
+        match self {
+            Leaf::Dense(dense) => {
+                let old = std::mem::replace(&mut dense.slots[index], slot);
+                dense.count += u32::from(old == NO_SLOT);
+                old
+            }
+            Leaf::Packed(packed) => match packed.rank(index) {
+                (at, true) => std::mem::replace(&mut packed.slots[at], slot),
+                (at, false) => {
+                    packed.bits[index / 64] |= 1 << (index % 64);
+                    insert_exact(&mut packed.slots, at, slot, GROWTH);
+                    if packed.slots.len() >= DENSE_MIN {
+                        self.make_dense();
+                    }
+                    NO_SLOT
+                }
+            },
+            Leaf::Keys(keys) => {
+                let len = keys.len as usize;
+                match keys.keys[..len].binary_search(&(index as u16)) {
+                    Ok(at) => std::mem::replace(&mut keys.slots[at], slot),
+                    Err(_) if len == KEYS_MAX => {
+                        self.make_packed();
+                        self.set(index, slot)
+                    }
+                    Err(at) => {
+                        keys.keys.copy_within(at..len, at + 1);
+                        keys.keys[at] = index as u16;
+                        keys.len += 1;
+                        insert_exact(&mut keys.slots, at, slot, 4);
+                        NO_SLOT
+                    }
+                }
+            }
+            Leaf::Empty => {
+                *self = Leaf::Keys(Box::new(Keys { len: 0, keys: [0; KEYS_MAX], slots: Vec::new() }));
+                self.set(index, slot)
+            }
+        }
+    }
+
+    /// Unmaps a sector; gives what it was mapped to.
+    fn clear(&mut self, index: usize) -> Slot {
+        match self {
+            Leaf::Empty => NO_SLOT,
+            Leaf::Dense(dense) => {
+                let old = std::mem::replace(&mut dense.slots[index], NO_SLOT);
+                if old != NO_SLOT {
+                    dense.count -= 1;
+                    // Half of the way up again, so that a sector that comes and goes does not convert each time.
+                    if (dense.count as usize) < DENSE_MIN / 2 {
+                        self.make_packed();
+                    }
+                }
+                old
+            }
+            Leaf::Packed(packed) => match packed.rank(index) {
+                (at, true) => {
+                    packed.bits[index / 64] &= !(1 << (index % 64));
+                    let old = packed.slots.remove(at);
+                    if packed.slots.capacity() - packed.slots.len() >= 2 * GROWTH {
+                        packed.slots.shrink_to(packed.slots.len() + GROWTH);
+                    }
+                    if packed.slots.is_empty() {
+                        *self = Leaf::Empty;
+                    }
+                    old
+                }
+                (_, false) => NO_SLOT,
+            },
+            Leaf::Keys(keys) => {
+                let len = keys.len as usize;
+                let Ok(at) = keys.keys[..len].binary_search(&(index as u16)) else { return NO_SLOT };
+                keys.keys.copy_within(at + 1..len, at);
+                keys.len -= 1;
+                let old = keys.slots.remove(at);
+                if keys.len == 0 {
+                    *self = Leaf::Empty;
+                }
+                old
+            }
+        }
+    }
+
+    fn make_packed(&mut self) {
+        let mut packed = Packed { bits: [0; LEAF_SECTORS / 64], slots: Vec::new() };
+        packed.slots.reserve_exact(KEYS_MAX + GROWTH);
+        self.for_each(|index, slot| {
+            packed.bits[index / 64] |= 1 << (index % 64);
+            if packed.slots.len() == packed.slots.capacity() {
+                packed.slots.reserve_exact(GROWTH);
+            }
+            packed.slots.push(slot);
+        });
+        *self = Leaf::Packed(Box::new(packed));
+    }
+
+    fn make_dense(&mut self) {
+        let mut dense = Dense { count: 0, slots: Box::new([NO_SLOT; LEAF_SECTORS]) };
+        self.for_each(|index, slot| {
+            dense.slots[index] = slot;
+            dense.count += 1;
+        });
+        *self = Leaf::Dense(Box::new(dense));
+    }
+
+    /// Every mapped sector, in order.
+    fn for_each(&self, mut visit: impl FnMut(usize, Slot)) {
+        match self {
+            Leaf::Empty => {}
+            Leaf::Keys(keys) => {
+                for (key, slot) in keys.keys.iter().zip(&keys.slots) {
+                    visit(usize::from(*key), *slot);
+                }
+            }
+            Leaf::Packed(packed) => {
+                let mut slots = packed.slots.iter();
+                for (word, bits) in packed.bits.iter().enumerate() {
+                    let mut bits = *bits;
+                    while bits != 0 {
+                        let index = word * 64 + bits.trailing_zeros() as usize;
+                        visit(index, *slots.next().expect("a slot for every bit"));
+                        bits &= bits - 1;
+                    }
+                }
+            }
+            Leaf::Dense(dense) => {
+                for (index, slot) in dense.slots.iter().enumerate().filter(|(_, slot)| **slot != NO_SLOT) {
+                    visit(index, *slot);
+                }
+            }
+        }
+    }
+
+    fn count(&self) -> usize {
+        match self {
+            Leaf::Empty => 0,
+            Leaf::Keys(keys) => keys.len as usize,
+            Leaf::Packed(packed) => packed.slots.len(),
+            Leaf::Dense(dense) => dense.count as usize,
+        }
+    }
+
+    /// Heap bytes behind the leaf.
+    fn memory(&self) -> usize {
+        match self {
+            Leaf::Empty => 0,
+            Leaf::Keys(keys) => size_of::<Keys>() + keys.slots.capacity() * size_of::<Slot>(),
+            Leaf::Packed(packed) => size_of::<Packed>() + packed.slots.capacity() * size_of::<Slot>(),
+            Leaf::Dense(_) => size_of::<Dense>() + size_of::<[Slot; LEAF_SECTORS]>(),
+        }
+    }
+}
+
+/// The forward map of one module.
+pub struct Map {
+    top: Vec<Option<Box<Dir>>>,
+    sectors: u64,
+    mapped: u64,
+    memory: usize,
+}
+
+impl Map {
+    /// An empty map over `sectors` host sectors.
+    pub fn new(sectors: u64) -> Map {
+        let pages = sectors.div_ceil((LEAF_SECTORS * DIR_LEAVES) as u64) as usize;
+        let mut top = Vec::new();
+        top.resize_with(pages, || None);
+        let memory = pages * size_of::<Option<Box<Dir>>>();
+        Map { top, sectors, mapped: 0, memory }
+    }
+
+    /// Host sectors.
+    pub fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    /// How many sectors are mapped.
+    pub fn mapped(&self) -> u64 {
+        self.mapped
+    }
+
+    /// Heap memory of the map, bytes.
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    fn split(lba: u64) -> (usize, usize, usize) {
+        let leaf = lba as usize / LEAF_SECTORS;
+        (leaf / DIR_LEAVES, leaf % DIR_LEAVES, lba as usize % LEAF_SECTORS)
+    }
+
+    /// The slot of a sector, or [`NO_SLOT`].
+    #[inline]
+    pub fn get(&self, lba: u64) -> Slot {
+        let (page, leaf, index) = Self::split(lba);
+        match &self.top[page] {
+            Some(dir) => dir[leaf].get(index),
+            None => NO_SLOT,
+        }
+    }
+
+    /// Maps a sector; gives what it was mapped to before.
+    #[inline]
+    pub fn set(&mut self, lba: u64, slot: Slot) -> Slot {
+        debug_assert!(lba < self.sectors && slot != NO_SLOT);
+        let (page, leaf, index) = Self::split(lba);
+        let dir = self.top[page].get_or_insert_with(|| {
+            self.memory += size_of::<Dir>();
+            Box::new(std::array::from_fn(|_| Leaf::Empty))
+        });
+        let leaf = &mut dir[leaf];
+        if let Leaf::Dense(dense) = leaf {
+            // The hot case: no change of form, so no change of memory.
+            let old = std::mem::replace(&mut dense.slots[index], slot);
+            dense.count += u32::from(old == NO_SLOT);
+            self.mapped += u64::from(old == NO_SLOT);
+            return old;
+        }
+        self.memory -= leaf.memory();
+        let old = leaf.set(index, slot);
+        self.memory += leaf.memory();
+        self.mapped += u64::from(old == NO_SLOT);
+        old
+    }
+
+    /// Unmaps a run of sectors, telling `freed` each slot that was given up.
+    pub fn clear(&mut self, lba: u64, count: u64, mut freed: impl FnMut(Slot)) {
+        let end = lba + count;
+        debug_assert!(end <= self.sectors);
+        let mut at = lba;
+        while at < end {
+            let (page, leaf, index) = Self::split(at);
+            let Some(dir) = &mut self.top[page] else {
+                at = ((page + 1) * DIR_LEAVES * LEAF_SECTORS) as u64;
+                continue;
+            };
+            let leaf = &mut dir[leaf];
+            let stop = LEAF_SECTORS.min(index + (end - at) as usize);
+            self.memory -= leaf.memory();
+            if index == 0 && stop == LEAF_SECTORS {
+                leaf.for_each(|_, slot| freed(slot));
+                self.mapped -= leaf.count() as u64;
+                *leaf = Leaf::Empty;
+            } else if !matches!(leaf, Leaf::Empty) {
+                for index in index..stop {
+                    let old = leaf.clear(index);
+                    if old != NO_SLOT {
+                        self.mapped -= 1;
+                        freed(old);
+                    }
+                }
+            }
+            self.memory += leaf.memory();
+            at += (stop - index) as u64;
+            let page_done = at >= end || at as usize % (DIR_LEAVES * LEAF_SECTORS) == 0;
+            if page_done && dir.iter().all(|leaf| matches!(leaf, Leaf::Empty)) {
+                self.top[page] = None;
+                self.memory -= size_of::<Dir>();
+            }
+        }
+    }
+
+    /// How many sectors from `lba` on, at most `max` (at least 1), are all mapped or all not, and which.
+    pub fn run(&self, lba: u64, max: u64) -> (u64, bool) {
+        let mapped = self.get(lba) != NO_SLOT;
+        let end = (lba + max).min(self.sectors);
+        let mut at = lba + 1;
+        while at < end {
+            let (page, leaf, index) = Self::split(at);
+            let (empty_until, leaf) = match &self.top[page] {
+                None => (((page + 1) * DIR_LEAVES * LEAF_SECTORS) as u64, None),
+                Some(dir) => (at + (LEAF_SECTORS - index) as u64, Some(&dir[leaf])),
+            };
+            match leaf {
+                None | Some(Leaf::Empty) if !mapped => at = empty_until,
+                None | Some(Leaf::Empty) => break,
+                Some(leaf) if (leaf.get(index) != NO_SLOT) == mapped => at += 1,
+                Some(_) => break,
+            }
+        }
+        (at.min(end) - lba, mapped)
+    }
+
+    /// The first mapped sector at or after `lba`.
+    pub fn next_mapped(&self, lba: u64) -> Option<u64> {
+        if lba >= self.sectors {
+            return None;
+        }
+        if self.get(lba) != NO_SLOT {
+            return Some(lba);
+        }
+        let (count, _) = self.run(lba, self.sectors - lba);
+        (lba + count < self.sectors).then_some(lba + count)
+    }
+
+    /// Every mapped sector and its slot, in order.
+    pub fn for_each(&self, mut visit: impl FnMut(u64, Slot)) {
+        for (page, dir) in self.top.iter().enumerate() {
+            let Some(dir) = dir else { continue };
+            for (leaf, content) in dir.iter().enumerate() {
+                let base = ((page * DIR_LEAVES + leaf) * LEAF_SECTORS) as u64;
+                content.for_each(|index, slot| visit(base + index as u64, slot));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// The map against a `BTreeMap`, through all three forms and back, with memory counted right.
+    #[test]
+    fn behaves_like_a_btree_map() {
+        for seed in 0..40u64 {
+            let mut random = crate::testing::Random::new(seed);
+            let sectors = 1 + random.below(600_000);
+            let mut map = Map::new(sectors);
+            let mut model = BTreeMap::new();
+            let spread = 1 + random.below(sectors.min(6000));
+            for step in 0..4000 {
+                let lba = random.below(spread);
+                match random.below(100) {
+                    0..80 => {
+                        let slot = 1 + step as Slot;
+                        assert_eq!(map.set(lba, slot), model.insert(lba, slot).unwrap_or(NO_SLOT), "seed {seed}");
+                    }
+                    80..97 => {
+                        let count = 1 + random.below((spread - lba).min(40));
+                        let mut freed = Vec::new();
+                        map.clear(lba, count, |slot| freed.push(slot));
+                        let expected: Vec<_> = (lba..lba + count).filter_map(|lba| model.remove(&lba)).collect();
+                        assert_eq!(freed, expected, "seed {seed}");
+                    }
+                    97 => {
+                        map.clear(0, sectors, |_| {});
+                        model.clear();
+                    }
+                    _ => {
+                        let max = 1 + random.below(sectors - lba);
+                        let mapped = model.contains_key(&lba);
+                        let change = (lba..lba + max).find(|lba| model.contains_key(lba) != mapped);
+                        assert_eq!(map.run(lba, max), (change.unwrap_or(lba + max) - lba, mapped), "seed {seed}");
+                        assert_eq!(map.next_mapped(lba), model.range(lba..).next().map(|(lba, _)| *lba));
+                    }
+                }
+                assert_eq!(map.mapped(), model.len() as u64);
+            }
+            let mut seen = Vec::new();
+            map.for_each(|lba, slot| seen.push((lba, slot)));
+            assert_eq!(seen, model.into_iter().collect::<Vec<_>>());
+            let counted: usize = map.top.iter().flatten().flat_map(|dir| dir.iter()).map(Leaf::memory).sum();
+            let dirs = map.top.iter().flatten().count() * size_of::<Dir>();
+            assert_eq!(map.memory(), counted + dirs + map.top.len() * 8);
+            map.clear(0, sectors, |_| {});
+            assert_eq!((map.mapped(), map.memory()), (0, map.top.len() * 8));
+        }
+    }
+
+    /// The promise of the issue: at most 5 bytes a mapped sector, when at least one in five is mapped.
+    #[test]
+    fn five_bytes_a_mapped_sector() {
+        let sectors = 1 << 20;
+        for one_in in [1u64, 2, 3, 4, 5] {
+            let mut random = crate::testing::Random::new(one_in);
+            let mut map = Map::new(sectors);
+            for lba in 0..sectors {
+                if random.below(one_in) == 0 {
+                    map.set(lba, 7);
+                }
+            }
+            let each = map.memory() as f64 / map.mapped() as f64;
+            assert!(each <= 5.0 + 0.2, "{each} bytes a sector with one in {one_in} mapped");
+        }
+    }
+}

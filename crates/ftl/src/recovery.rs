@@ -1,0 +1,362 @@
+//! Attach: from what stands on media back to a running layer.
+//!
+//! The device reads, this decides. First the checkpoint's slots, then, unless the last detach was clean, the first slot of
+//! every LEB, then every slot of the LEBs that may hold something newer than the checkpoint. What is newer is replayed
+//! in the order of its sequence numbers, whole batches only.
+//!
+//! A missing number is a write that was never flushed, and legitimately gone, unless something newer
+//! says that it was durable: then the log is damaged, and recovery stops rather than bring older data back.
+
+use crate::append::LebHeader;
+use crate::checkpoint::{Anchor, LEB_BYTES, PIECE_BYTES, PIECE_LEBS, PIECE_MAP, RUN_BYTES};
+use crate::layer::{Config, Ftl};
+use crate::leb::{LebState, Lebs, Stream};
+use crate::map::Map;
+use crate::trims::{self, TrimRecord};
+use crate::types::{Header, Kind, LebId, NO_SLOT};
+
+/// Low bits of a sequence number that count within one attach; the bits above are the attach epoch, so that
+/// no number is ever used twice, whatever was lost.
+pub const EPOCH_SHIFT: u32 = 40;
+
+/// The first sequence number of an attach epoch.
+pub const fn first_seq(epoch: u32) -> u64 {
+    (epoch as u64) << EPOCH_SHIFT
+}
+
+/// Why a device cannot be recovered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// The checkpoint is not complete.
+    #[error("the checkpoint has {found} readable slots of {expected}")]
+    Checkpoint {
+        /// Slots that were read.
+        found: u32,
+        /// Slots that the anchor names.
+        expected: u32,
+    },
+    /// The checkpoint contradicts itself or the format.
+    #[error("the checkpoint makes no sense: {0}")]
+    Nonsense(&'static str),
+    /// Something that was flushed is missing from the log.
+    #[error("{missing} flushed entries are missing from the log (the first has sequence number {first})")]
+    Hole {
+        /// How many.
+        missing: u64,
+        /// The first one's sequence number.
+        first: u64,
+    },
+}
+
+/// A host sector found in the log.
+#[derive(Clone, Copy)]
+struct Entry {
+    seq: u64,
+    lba: u64,
+    slot: u32,
+    index: u16,
+    remaining: u16,
+}
+
+/// A recovery under way.
+pub struct Recovery {
+    config: Config,
+    anchor: Anchor,
+    map: Map,
+    lebs: Lebs,
+    pieces: u32,
+    entries: Vec<Entry>,
+    trims: Vec<TrimRecord>,
+    /// Sequence numbers seen that are neither entries nor trims.
+    others: Vec<u64>,
+    durable: u64,
+    scanned: Vec<bool>,
+}
+
+impl Recovery {
+    /// A recovery from this anchor.
+    ///
+    /// # Errors
+    /// The anchor names LEBs that do not exist.
+    pub fn new(config: Config, anchor: Anchor) -> Result<Recovery, Damage> {
+        let blocks = config.geometry.blocks;
+        if anchor.checkpoint.iter().chain(&anchor.open).any(|leb| *leb >= blocks) {
+            return Err(Damage::Nonsense("the anchor names a LEB that does not exist"));
+        }
+        Ok(Recovery {
+            map: Map::new(config.sectors),
+            lebs: Lebs::new(blocks, config.geometry.slots_per_leb()),
+            pieces: 0,
+            entries: Vec::new(),
+            trims: Vec::new(),
+            others: Vec::new(),
+            durable: anchor.begin,
+            scanned: vec![false; blocks as usize],
+            config,
+            anchor,
+        })
+    }
+
+    /// The LEBs of the checkpoint, to be read in this order, and each to be given to [`Recovery::slot`].
+    pub fn checkpoint_lebs(&self) -> Vec<LebId> {
+        self.anchor.checkpoint.clone()
+    }
+
+    /// Whether every slot of the checkpoint was read.
+    pub fn has_checkpoint(&self) -> bool {
+        self.pieces >= self.anchor.checkpoint_slots
+    }
+
+    /// Whether there is nothing to replay.
+    pub fn is_clean(&self) -> bool {
+        self.anchor.clean
+    }
+
+    /// The anchor that must be on media before the layer of this attach epoch writes anything: after a clean detach
+    /// it says that from now on there may be something to replay.
+    pub fn anchor_for(&self, epoch: u32) -> Anchor {
+        let mut anchor = self.anchor.clone();
+        if anchor.clean {
+            anchor.begin = first_seq(epoch);
+            anchor.clean = false;
+            anchor.open.clear();
+        }
+        anchor
+    }
+
+    /// What the first slot of a LEB says, if it can be read.
+    pub fn leb_header(&mut self, leb: LebId, header: Option<LebHeader>) {
+        let Some(header) = header.filter(|header| header.leb == leb) else { return };
+        let entry = &mut self.lebs[leb];
+        if header.opened >= entry.opened {
+            entry.opened = header.opened;
+            entry.erases = header.erases;
+            entry.stream = header.stream;
+        }
+    }
+
+    /// LEBs that may hold something newer than the checkpoint: all their slots must be given to [`Recovery::slot`].
+    pub fn lebs_to_scan(&self) -> Vec<LebId> {
+        let was_open =
+            |leb: &LebId| self.anchor.open.contains(leb) && !crate::mutant!(ForgottenOpenLeb);
+        (0..self.lebs.len())
+            .filter(|leb| !self.scanned[*leb as usize])
+            .filter(|leb| self.lebs[*leb].opened >= self.anchor.begin.max(1) || was_open(leb))
+            .collect()
+    }
+
+    /// The LEB was read as far as it goes.
+    pub fn scanned(&mut self, leb: LebId) {
+        self.scanned[leb as usize] = true;
+    }
+
+    /// A slot that passed its check.
+    ///
+    /// # Errors
+    /// A checkpoint slot that makes no sense.
+    pub fn slot(&mut self, header: &Header, bytes: &[u8]) -> Result<(), Damage> {
+        if header.seq < self.anchor.begin {
+            return Ok(());
+        }
+        // Attaches that never got as far as an anchor of their own leave nothing but pieces of checkpoints.
+        if header.seq >> EPOCH_SHIFT != self.anchor.begin >> EPOCH_SHIFT {
+            return Ok(());
+        }
+        if header.lag != u32::MAX {
+            self.durable = self.durable.max(header.seq - u64::from(header.lag));
+        }
+        match header.kind {
+            Kind::Data => self.entries.push(Entry {
+                seq: header.seq,
+                lba: header.lba,
+                slot: header.slot,
+                index: header.index,
+                remaining: header.remaining,
+            }),
+            Kind::Trims => {
+                self.others.push(header.seq);
+                self.trims.extend(trims::decode(bytes).ok_or(Damage::Nonsense("a slot of trim records"))?);
+            }
+            Kind::LebHeader => self.others.push(header.seq),
+            Kind::Checkpoint => {
+                self.others.push(header.seq);
+                let leb = header.slot / self.config.geometry.slots_per_leb();
+                if self.anchor.checkpoint.contains(&leb) && !self.has_checkpoint() {
+                    self.pieces += 1;
+                    self.piece(bytes)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn piece(&mut self, bytes: &[u8]) -> Result<(), Damage> {
+        let short = Damage::Nonsense("a slot ends early");
+        let u16_at = |at: usize| bytes.get(at..at + 2).map(|b| u16::from_le_bytes([b[0], b[1]])).ok_or(short.clone());
+        let (kind, count) = (u16_at(0)?, u16_at(2)?);
+        let mut at = PIECE_BYTES;
+        match kind {
+            PIECE_MAP => {
+                for _ in 0..count {
+                    let run = bytes.get(at..at + RUN_BYTES).ok_or(short.clone())?;
+                    let mut first = [0; 8];
+                    first[..6].copy_from_slice(&run[..6]);
+                    let first = u64::from_le_bytes(first);
+                    let slots = usize::from(u16_at(at + 6)?);
+                    at += RUN_BYTES;
+                    if first + slots as u64 > self.map.sectors() {
+                        return Err(Damage::Nonsense("a sector outside the device"));
+                    }
+                    let slots_bytes = bytes.get(at..at + 4 * slots).ok_or(short.clone())?;
+                    for (lba, slot) in (first..).zip(slots_bytes.chunks_exact(4)) {
+                        let slot = u32::from_le_bytes(slot.try_into().expect("four bytes"));
+                        if u64::from(slot) >= self.config.geometry.slots() {
+                            return Err(Damage::Nonsense("a slot outside the media"));
+                        }
+                        if slot != NO_SLOT {
+                            self.map.set(lba, slot);
+                        }
+                    }
+                    at += 4 * slots;
+                }
+            }
+            PIECE_LEBS => {
+                let first = u32::from(u16_at(at)?) | u32::from(u16_at(at + 2)?) << 16;
+                let table = bytes.get(at + 8..at + 8 + usize::from(count) * LEB_BYTES).ok_or(short)?;
+                for (leb, entry) in (first..).zip(table.chunks_exact(LEB_BYTES)) {
+                    if leb >= self.lebs.len() {
+                        return Err(Damage::Nonsense("a LEB that does not exist"));
+                    }
+                    let word = |at: usize| u64::from_le_bytes(entry[at..at + 8].try_into().expect("eight bytes"));
+                    let leb = &mut self.lebs[leb];
+                    (leb.opened, leb.closed) = (word(0), word(8));
+                    leb.erases = u32::from_le_bytes(entry[16..20].try_into().expect("four bytes"));
+                    leb.stream = match entry[20] {
+                        0 => Stream::Host,
+                        1 => Stream::Groom,
+                        _ => Stream::Checkpoint,
+                    };
+                }
+            }
+            _ => return Err(Damage::Nonsense("a slot of an unknown kind")),
+        }
+        Ok(())
+    }
+
+    /// Replays what is newer than the checkpoint and gives the layer, which goes on in attach epoch `epoch`.
+    /// After an unclean detach call [`Ftl::start`] before the first request.
+    ///
+    /// # Errors
+    /// The checkpoint is not complete, or something that was flushed is missing.
+    pub fn finish(mut self, epoch: u32) -> Result<Ftl, Damage> {
+        if !self.has_checkpoint() {
+            return Err(Damage::Checkpoint { found: self.pieces, expected: self.anchor.checkpoint_slots });
+        }
+        let seq = first_seq(epoch);
+        assert!(seq >= self.anchor.begin, "attach epochs grow");
+        if !self.anchor.clean {
+            self.check_holes()?;
+            self.replay()?;
+        }
+        self.rebuild_lebs(seq);
+        let anchor = self.anchor_for(epoch);
+        Ok(Ftl::with_state(self.config, self.map, self.lebs, seq, anchor))
+    }
+
+    /// Every sequence number from the checkpoint's beginning to the newest that is known durable must be there.
+    fn check_holes(&mut self) -> Result<(), Damage> {
+        let mut seen: Vec<u64> = self.others.clone();
+        seen.extend(self.entries.iter().map(|entry| entry.seq));
+        seen.extend(self.trims.iter().map(|trim| trim.seq));
+        seen.retain(|seq| *seq < self.durable);
+        seen.sort_unstable();
+        seen.dedup();
+        let missing = self.durable - self.anchor.begin - seen.len() as u64;
+        if missing == 0 {
+            return Ok(());
+        }
+        let first = (self.anchor.begin..).zip(&seen).find(|(expected, seq)| expected != *seq);
+        let first = first.map_or(self.anchor.begin + seen.len() as u64, |(expected, _)| expected);
+        Err(Damage::Hole { missing, first })
+    }
+
+    fn replay(&mut self) -> Result<(), Damage> {
+        if !crate::mutant!(UnorderedReplay) {
+            self.entries.sort_unstable_by_key(|entry| entry.seq);
+        }
+        self.entries.dedup_by_key(|entry| entry.seq);
+        self.trims.sort_unstable_by_key(|trim| trim.seq);
+        let mut trims = std::mem::take(&mut self.trims).into_iter().peekable();
+        let entries = std::mem::take(&mut self.entries);
+        let sectors = self.map.sectors();
+        let mut at = 0;
+        while at < entries.len() {
+            let first = entries[at];
+            let count = usize::from(first.index) + usize::from(first.remaining) + 1;
+            let batch = entries.get(at..at + count).unwrap_or(&[]);
+            let whole = first.index == 0
+                && !batch.is_empty()
+                && (0..).zip(batch).all(|(i, entry)| {
+                    entry.seq == first.seq + i && u64::from(entry.index) == i && entry.lba == first.lba + i
+                });
+            if !whole && !crate::mutant!(TornBatch) {
+                at += 1;
+                continue;
+            }
+            let batch = if whole { batch } else { &entries[at..=at] };
+            while let Some(trim) = trims.next_if(|trim| trim.seq < first.seq) {
+                self.replay_trim(trim)?;
+            }
+            for entry in batch {
+                if entry.lba >= sectors {
+                    return Err(Damage::Nonsense("the log names a sector outside the device"));
+                }
+                self.map.set(entry.lba, entry.slot);
+            }
+            at += batch.len();
+        }
+        trims.try_for_each(|trim| self.replay_trim(trim))
+    }
+
+    fn replay_trim(&mut self, trim: TrimRecord) -> Result<(), Damage> {
+        if crate::mutant!(LostTrim) {
+            return Ok(());
+        }
+        if trim.lba.checked_add(trim.count).is_none_or(|end| end > self.map.sectors()) {
+            return Err(Damage::Nonsense("the log trims outside the device"));
+        }
+        self.map.clear(trim.lba, trim.count, |_| {});
+        Ok(())
+    }
+
+    /// Which slots are live follows from the map, and from that which LEBs are free.
+    fn rebuild_lebs(&mut self, seq: u64) {
+        let lebs = &mut self.lebs;
+        self.map.for_each(|_, slot| lebs.set_live(slot));
+        for id in 0..lebs.len() {
+            let leb = &mut lebs[id];
+            leb.dirty = leb.opened > 0;
+            if leb.closed < leb.opened || leb.closed > seq || leb.opened >= self.anchor.begin {
+                leb.closed = seq;
+            }
+            let kept = self.anchor.checkpoint.contains(&id);
+            leb.state = if leb.live > 0 || kept { LebState::Closed } else { LebState::Free };
+            if kept {
+                leb.stream = Stream::Checkpoint;
+            }
+        }
+    }
+}
+
+impl Ftl {
+    /// After an unclean detach: begins the checkpoint that must be on media before the first request is taken.
+    pub fn start(&mut self) {
+        self.checkpointer.want();
+        self.work();
+    }
+
+    /// Whether the checkpoint of [`Ftl::start`] is on media.
+    pub fn is_started(&self) -> bool {
+        self.checkpointer.begin() >> EPOCH_SHIFT == self.seq >> EPOCH_SHIFT
+    }
+}

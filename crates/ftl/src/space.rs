@@ -1,0 +1,138 @@
+//! Free LEBs: made ready ahead of need, freed when what emptied them is durable.
+
+use crate::layer::{Ftl, id};
+use crate::leb::{LebState, Stream};
+use crate::types::{Admission, Command, Error, LebId};
+
+/// LEBs kept ready, so that no append point waits for one.
+const READY: usize = 3;
+/// Free LEBs that host writes never take: the groomer and checkpoints need them to free others.
+pub(crate) const HOST_RESERVE: usize = 3;
+
+impl Ftl {
+    /// Whether a stream may open another LEB now.
+    pub(crate) fn can_open(&self, stream: Stream) -> bool {
+        let keep = match stream {
+            Stream::Host => HOST_RESERVE,
+            Stream::Groom => 1,
+            Stream::Checkpoint => 0,
+        };
+        !self.ready.is_empty() && self.free.len() + self.ready.len() > keep
+    }
+
+    /// Keeps a few LEBs ready.
+    pub(crate) fn prepare_lebs(&mut self) {
+        while self.ready.len() + (self.preparing as usize) < READY {
+            // With a full backing store only LEBs that kept their space are of use.
+            let at = match self.no_space {
+                None => (!self.free.is_empty()).then_some(0),
+                Some(_) => self.free.iter().position(|leb| self.lebs[*leb].allocated),
+            };
+            let Some(leb) = at.and_then(|at| self.free.remove(at)) else { return };
+            if self.lebs[leb].dirty && self.config.erase_before_program {
+                self.lebs[leb].state = LebState::Erasing;
+                self.commands.push_back(Command::Erase { id: id::ERASE | u64::from(leb), leb });
+            } else if self.lebs[leb].allocated {
+                self.lebs[leb].state = LebState::Ready;
+                self.ready.push_back(leb);
+            } else {
+                self.lebs[leb].state = LebState::Preparing;
+                self.preparing += 1;
+                self.commands.push_back(Command::Allocate { id: id::ALLOCATE | u64::from(leb), leb });
+            }
+        }
+    }
+
+    pub(crate) fn allocate_done(&mut self, leb: LebId, result: Result<(), Error>) {
+        self.preparing -= 1;
+        match result {
+            Ok(()) => {
+                self.no_space = None;
+                self.lebs[leb].allocated = true;
+                self.lebs[leb].state = LebState::Ready;
+                self.ready.push_back(leb);
+            }
+            Err(error) => {
+                self.no_space = Some(error);
+                self.lebs[leb].state = LebState::Free;
+                self.free.push_back(leb);
+            }
+        }
+    }
+
+    /// Why a request found no room: it may help to wait, or the backing store is full.
+    pub(crate) fn no_room(&mut self) -> Admission {
+        self.work();
+        let Some(error) = self.no_space else { return Admission::Busy };
+        let helped = self.preparing > 0
+            || self.can_open(Stream::Host)
+            || !self.emptied.is_empty()
+            || self.durability.is_busy()
+            || self.groomer.is_busy();
+        if helped {
+            return Admission::Busy;
+        }
+        // Somebody may have made room on the backing store: the next request will know.
+        self.no_space = None;
+        self.prepare_lebs();
+        Admission::Refused(error)
+    }
+
+    /// A LEB lost its last live slot: it is freed when everything appended so far is durable.
+    pub(crate) fn empty_leb(&mut self, leb: LebId) {
+        debug_assert_eq!(self.lebs[leb].live, 0);
+        self.lebs[leb].state = LebState::Emptied;
+        let seq = if crate::mutant!(EraseBeforeDurable) { 0 } else { self.seq };
+        self.emptied.push_back((leb, seq));
+        self.want_durable(seq);
+    }
+
+    /// Frees emptied LEBs whose time has come.
+    pub(crate) fn reclaim(&mut self) {
+        let durable = self.durability.durable;
+        let mut i = 0;
+        while let Some((leb, seq)) = self.emptied.get(i).copied() {
+            if seq > durable {
+                break;
+            }
+            if self.lebs[leb].readers > 0 || self.lebs[leb].buffered > 0 {
+                i += 1;
+                continue;
+            }
+            self.emptied.remove(i);
+            self.lebs.drop_bitmap(leb);
+            self.stats.erased_lebs += 1;
+            let entry = &mut self.lebs[leb];
+            entry.erases += 1;
+            entry.dirty = true;
+            // A LEB that is needed again soon keeps its space: to give it back and ask for it anew would cost
+            // the backing file system more than the write itself.
+            let needed_soon = self.free.len() + self.ready.len() < self.groomer.pace.start_lebs() as usize + 2;
+            if needed_soon && !self.config.erase_before_program {
+                entry.state = LebState::Free;
+                self.free.push_front(leb);
+            } else {
+                entry.state = LebState::Erasing;
+                self.commands.push_back(Command::Erase { id: id::ERASE | u64::from(leb), leb });
+            }
+        }
+        self.prepare_lebs();
+    }
+
+    pub(crate) fn erase_done(&mut self, leb: LebId, result: Result<(), Error>) {
+        let entry = &mut self.lebs[leb];
+        entry.state = LebState::Free;
+        if result.is_ok() {
+            entry.dirty = false;
+            entry.allocated = false;
+        }
+        self.free.push_back(leb);
+    }
+}
+
+/// LEBs that a module of `lebs` LEBs with a map of `map_bytes` needs beyond those that its sectors fill: append points, two
+/// checkpoints, the reserve, the room that the groomer works in, and a margin of garbage to groom.
+pub fn min_spare_lebs(lebs: u32, map_bytes: u64, leb_bytes: u64) -> u32 {
+    let checkpoint = map_bytes.div_ceil(leb_bytes) as u32 + 1;
+    3 + 2 * checkpoint + crate::pace::start_lebs(lebs) + (lebs / 100).max(4)
+}

@@ -1,0 +1,84 @@
+//! Trim records: several share a slot as long as its page is not programmed.
+
+use crate::layer::Ftl;
+use crate::leb::Stream;
+use crate::types::{BufId, Header, Kind};
+
+/// Bytes of one record: seq u64, lba u64, count u64, little-endian.
+const RECORD_BYTES: u32 = 24;
+
+/// One trim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrimRecord {
+    /// Its place in the order of everything ever appended.
+    pub seq: u64,
+    /// First sector.
+    pub lba: u64,
+    /// How many; at least 1.
+    pub count: u64,
+}
+
+/// A slot that still takes records.
+pub(crate) struct OpenTrims {
+    pub buf: BufId,
+    pub at: u32,
+    pub header: Header,
+    pub records: Vec<TrimRecord>,
+}
+
+impl Ftl {
+    /// Appends a trim record; `false` when there is no room.
+    pub(crate) fn record_trim(&mut self, lba: u64, count: u64) -> bool {
+        // The first record's place is the count of records.
+        let capacity = (self.config.geometry.sector_bytes / RECORD_BYTES) as usize - 1;
+        if let Some(open) = &mut self.trims
+            && open.records.len() < capacity
+        {
+            open.records.push(TrimRecord { seq: self.seq, lba, count });
+            self.seq += 1;
+            return true;
+        }
+        if !self.room(Stream::Host, 1, 0) {
+            return false;
+        }
+        // A full slot can be staged only when its page is programmed or another takes its place.
+        if let Some(full) = self.trims.take() {
+            let source = crate::types::Source::Meta(encode(&full.records));
+            let command =
+                crate::types::Command::Stage { buf: full.buf, at: full.at, count: 1, header: full.header, source };
+            self.commands.push_back(command);
+        }
+        let run = self.reserve(Stream::Host, 1);
+        let header = self.meta_header(Kind::Trims, run.slot);
+        let records = vec![TrimRecord { seq: self.seq, lba, count }];
+        self.seq += 1;
+        self.trims = Some(OpenTrims { buf: run.buf, at: run.at, header, records });
+        self.commit(Stream::Host, run);
+        true
+    }
+}
+
+/// The bytes of a slot of records: count u64, 16 reserved, then the records.
+pub(crate) fn encode(records: &[TrimRecord]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity((records.len() + 1) * RECORD_BYTES as usize);
+    bytes.extend((records.len() as u64).to_le_bytes());
+    bytes.extend([0; 16]);
+    for record in records {
+        bytes.extend(record.seq.to_le_bytes());
+        bytes.extend(record.lba.to_le_bytes());
+        bytes.extend(record.count.to_le_bytes());
+    }
+    bytes
+}
+
+/// The records of a slot; `None` when the bytes make no sense.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<TrimRecord>> {
+    let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    let count = usize::try_from(word(0)?).ok().filter(|count| *count <= bytes.len() / RECORD_BYTES as usize)?;
+    (1..=count)
+        .map(|i| {
+            let at = i * RECORD_BYTES as usize;
+            Some(TrimRecord { seq: word(at)?, lba: word(at + 8)?, count: word(at + 16)? })
+        })
+        .collect()
+}

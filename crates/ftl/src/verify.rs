@@ -1,0 +1,47 @@
+//! The books of the layer held against each other. For tests: every sector is looked at.
+
+use crate::layer::Ftl;
+use crate::leb::{LebState, Stream};
+
+impl Ftl {
+    /// Checks what must always hold.
+    ///
+    /// # Errors
+    /// What does not, in words.
+    pub fn verify(&self) -> Result<(), String> {
+        let geometry = self.config.geometry;
+        let mut live = vec![0u32; self.lebs.len() as usize];
+        let mut wrong = None;
+        self.map.for_each(|lba, slot| {
+            let leb = slot / geometry.slots_per_leb();
+            live[leb as usize] += 1;
+            if !self.lebs.is_live(slot) {
+                wrong = Some(format!("sector {lba} is mapped to slot {slot}, which is not live"));
+            }
+            if matches!(self.lebs[leb].state, LebState::Free | LebState::Ready | LebState::Erasing) {
+                wrong = Some(format!("sector {lba} lies in LEB {leb}, which is {:?}", self.lebs[leb].state));
+            }
+        });
+        if let Some(wrong) = wrong {
+            return Err(wrong);
+        }
+        for (id, leb) in self.lebs.iter() {
+            if leb.live != live[id as usize] {
+                return Err(format!("LEB {id} counts {} live slots, the map {}", leb.live, live[id as usize]));
+            }
+            let listed = self.free.iter().filter(|other| **other == id).count()
+                + self.ready.iter().filter(|other| **other == id).count();
+            let free = usize::from(matches!(leb.state, LebState::Free | LebState::Ready));
+            if listed != free {
+                return Err(format!("LEB {id} is {:?} and listed as free {listed} times", leb.state));
+            }
+        }
+        let open = self.lebs.iter().filter(|(_, leb)| leb.state == LebState::Open).count();
+        let points = [Stream::Host, Stream::Groom, Stream::Checkpoint];
+        let points = points.into_iter().filter(|stream| self.open_leb_of(*stream).is_some()).count();
+        if open != points {
+            return Err(format!("{open} LEBs are open for {points} append points"));
+        }
+        Ok(())
+    }
+}

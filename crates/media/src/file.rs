@@ -1,0 +1,460 @@
+//! A medium on files or block devices, one a die, through `io_uring`.
+//!
+//! A backing file begins with [`LABEL_AREA_BYTES`] for the labels; block 0, block 1, … follow,
+//! page `p` of a block at `p * page_bytes`. Page buffers and program units are aligned, so direct
+//! I/O takes them as they are; reads begin anywhere and are widened to its alignment.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use io_uring::{opcode, squeue, types};
+use rustix::fd::{AsFd, AsRawFd};
+use rustix::io::Errno;
+
+use crate::arena::Arena;
+use crate::backing::{Backing, OpenError, label_offset};
+use crate::page::ALIGN;
+use crate::ring::{Owner, SharedRing};
+use crate::slab::Slab;
+use crate::transfer::{Next, Purpose, Transfer, kernel_result};
+use crate::{
+    Command, Done, Geometry, LABEL_AREA_BYTES, LABEL_BYTES, Media, MediaError, Page, PageAddr, PageBuf, Slice,
+};
+
+/// How much an erase gives back in one piece. A file system keeps reads and writes of the file waiting
+/// meanwhile, for 150 us a MiB where this was measured; smaller pieces cost more in all.
+const PUNCH_BYTES: u64 = 4 << 20;
+
+const PUNCH: i32 =
+    (rustix::fs::FallocateFlags::PUNCH_HOLE.bits() | rustix::fs::FallocateFlags::KEEP_SIZE.bits()) as i32;
+const KEEP_SIZE: i32 = rustix::fs::FallocateFlags::KEEP_SIZE.bits() as i32;
+
+/// How a [`FileMedia`] uses its backing files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileOptions {
+    /// Open for reading only; everything that changes the medium then fails with `EROFS`.
+    pub read_only: bool,
+    /// Go through the page cache also where direct I/O works.
+    pub page_cache: bool,
+}
+
+/// A medium on files or block devices.
+pub struct FileMedia {
+    geometry: Geometry,
+    dies: Vec<Die>,
+    read_only: bool,
+    ring: SharedRing,
+    owner: Owner,
+    pages: Arena,
+    /// Buffers for reads of one slot, by far the most frequent ones.
+    slots: Arena,
+    slot_buffer_bytes: u32,
+    under_way: Slab<Operation>,
+    groups: Slab<Group>,
+    done: VecDeque<Done>,
+}
+
+struct Die {
+    backing: Backing,
+    /// What direct I/O asks of offsets and lengths, bytes; 1 through the page cache.
+    alignment: u32,
+    /// Erase gives space back. Off once the target said that it cannot.
+    punches: bool,
+}
+
+/// What the kernel works at, by token.
+enum Operation {
+    Transfer(Transfer),
+    /// A part without a buffer of a command on every die.
+    Part {
+        group: u32,
+    },
+    /// One die's part of an erase: the bytes of the backing file that are still to be punched.
+    Punch {
+        group: u32,
+        die: u32,
+        left: Range<u64>,
+    },
+}
+
+/// A command that runs on every die.
+struct Group {
+    id: u64,
+    left: u32,
+    result: Result<(), MediaError>,
+}
+
+impl FileMedia {
+    /// Opens and locks the backing files, one a die.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(
+        paths: &[PathBuf],
+        geometry: Geometry,
+        ring: SharedRing,
+        options: FileOptions,
+    ) -> Result<FileMedia, OpenError> {
+        let backings = paths.iter().map(|path| Backing::open(path, options.read_only)).collect::<Result<_, _>>()?;
+        FileMedia::new(backings, geometry, ring, options)
+    }
+
+    /// A medium on backing files that are open already, one a die.
+    ///
+    /// # Errors
+    /// A file is shorter than the geometry needs, or the operating system failed.
+    ///
+    /// # Panics
+    /// When there is not one backing file for each die.
+    pub fn new(
+        backings: Vec<Backing>,
+        geometry: Geometry,
+        ring: SharedRing,
+        options: FileOptions,
+    ) -> Result<FileMedia, OpenError> {
+        assert_eq!(backings.len(), geometry.dies as usize, "one backing file a die");
+        let expected = backing_bytes(&geometry);
+        let mut dies = Vec::with_capacity(backings.len());
+        for mut backing in backings {
+            let found = backing.bytes()?;
+            if found < expected {
+                return Err(OpenError::Truncated { path: backing.path().into(), found, expected });
+            }
+            // Programs are whole units, so direct I/O needs units that are at least as aligned.
+            let fits = backing.direct_alignment().is_none_or(|alignment| geometry.unit_bytes.is_multiple_of(alignment));
+            if options.page_cache || !fits {
+                backing.use_page_cache()?;
+            }
+            let alignment = backing.direct_alignment().unwrap_or(1);
+            tracing::debug!(path = %backing.path().display(), alignment, "backing file open");
+            dies.push(Die { backing, alignment, punches: true });
+        }
+        let owner = ring.borrow_mut().register();
+        let widest = dies.iter().map(|die| die.alignment).max().unwrap_or(1);
+        let slot_buffer_bytes = (geometry.slot_bytes() + 2 * widest).next_multiple_of(ALIGN as u32);
+        Ok(FileMedia {
+            geometry,
+            read_only: options.read_only || dies.iter().any(|die| die.backing.is_read_only()),
+            dies,
+            ring,
+            owner,
+            pages: Arena::new(geometry.page_bytes() as usize),
+            slots: Arena::new(slot_buffer_bytes as usize),
+            slot_buffer_bytes,
+            under_way: Slab::new(),
+            groups: Slab::new(),
+            done: VecDeque::new(),
+        })
+    }
+
+    /// The backing files, in the order of the dies.
+    pub fn backings(&self) -> impl Iterator<Item = &Backing> {
+        self.dies.iter().map(|die| &die.backing)
+    }
+
+    fn position(&self, at: PageAddr, byte: u32) -> u64 {
+        debug_assert!(at.die < self.geometry.dies && at.block < self.geometry.blocks);
+        debug_assert!(at.page < self.geometry.pages_per_block);
+        block_position(&self.geometry, at.block)
+            + u64::from(at.page) * u64::from(self.geometry.page_bytes())
+            + u64::from(byte)
+    }
+
+    fn read(&mut self, id: u64, at: PageAddr, bytes: Range<u32>) -> Result<(), MediaError> {
+        assert!(bytes.start <= bytes.end && bytes.end <= self.geometry.page_bytes(), "read outside the page");
+        let alignment = self.dies[at.die as usize].alignment;
+        // Pages begin and end aligned, so the widened range stays inside the page.
+        let start = bytes.start - bytes.start % alignment;
+        let len = bytes.end.next_multiple_of(alignment) - start;
+        let page = if len <= self.slot_buffer_bytes { self.slots.page() } else { self.pages.page() };
+        let purpose = Purpose::Read { id, offset: bytes.start - start, len: bytes.end - bytes.start };
+        let position = self.position(at, start);
+        self.start(Transfer { die: at.die, purpose, page, start: 0, len, position, progress: 0 })
+    }
+
+    fn program(&mut self, id: u64, at: PageAddr, bytes: Range<u32>, page: Page) -> Result<(), MediaError> {
+        let unit = self.geometry.unit_bytes;
+        debug_assert!(bytes.start.is_multiple_of(unit) && bytes.end.is_multiple_of(unit), "programs are whole units");
+        assert!(bytes.start < bytes.end && bytes.end as usize <= page.len(), "program outside the page");
+        let position = self.position(at, bytes.start);
+        let (start, len) = (bytes.start, bytes.end - bytes.start);
+        self.start(Transfer { die: at.die, purpose: Purpose::Program { id }, page, start, len, position, progress: 0 })
+    }
+
+    fn start(&mut self, transfer: Transfer) -> Result<(), MediaError> {
+        let entry = transfer.entry(self.dies[transfer.die as usize].fd());
+        self.push(Operation::Transfer(transfer), entry)
+    }
+
+    fn push(&mut self, operation: Operation, entry: squeue::Entry) -> Result<(), MediaError> {
+        let token = self.under_way.insert(operation);
+        // SAFETY: what the entry points to is held by the operation until its completion came, also
+        // when the medium is dropped; the entry names a file that the medium holds as long.
+        let pushed = unsafe { self.ring.borrow_mut().push(self.owner, u64::from(token), entry) };
+        pushed.map_err(|error| {
+            self.under_way.remove(token);
+            MediaError::from(errno(&error))
+        })
+    }
+
+    /// Runs `entry` on every die, with one answer when all are done.
+    fn on_every_die(&mut self, id: u64, entry: impl Fn(&Die) -> Option<squeue::Entry>) -> Option<Done> {
+        let group = self.groups.insert(Group { id, left: 1, result: Ok(()) });
+        for die in 0..self.dies.len() {
+            let Some(entry) = entry(&self.dies[die]) else { continue };
+            let pushed = self.push(Operation::Part { group }, entry);
+            self.count_part(group, pushed);
+        }
+        self.end_part(group, Ok(()))
+    }
+
+    fn erase(&mut self, id: u64, block: u32) -> Option<Done> {
+        let group = self.groups.insert(Group { id, left: 1, result: Ok(()) });
+        let position = block_position(&self.geometry, block);
+        for die in 0..self.geometry.dies {
+            if self.dies[die as usize].punches {
+                let pushed = self.punch(group, die, position..position + self.geometry.block_bytes());
+                self.count_part(group, pushed);
+            }
+        }
+        self.end_part(group, Ok(()))
+    }
+
+    /// Punches the first piece of a range.
+    fn punch(&mut self, group: u32, die: u32, range: Range<u64>) -> Result<(), MediaError> {
+        let end = range.end.min(range.start + PUNCH_BYTES);
+        let entry = self.dies[die as usize].allocate(range.start, end - range.start, PUNCH);
+        self.push(Operation::Punch { group, die, left: end..range.end }, entry)
+    }
+
+    fn write_label(&mut self, id: u64, copy: u8, bytes: &[Vec<u8>]) -> Option<Done> {
+        let fits = |bytes: &Vec<u8>| bytes.len() <= LABEL_BYTES as usize;
+        if copy > 1 || bytes.len() > self.dies.len() || !bytes.iter().all(fits) {
+            return Some(Done { id, result: Err(MediaError::Os(Errno::INVAL)) });
+        }
+        let group = self.groups.insert(Group { id, left: 1, result: Ok(()) });
+        for (die, bytes) in bytes.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
+            let len = bytes.len().next_multiple_of(self.dies[die].alignment as usize);
+            let page = PageBuf::new(len);
+            // SAFETY: the buffer was just made, nobody else knows it.
+            unsafe { page.bytes_mut(0..bytes.len()) }.copy_from_slice(bytes);
+            let (die, len, position) = (die as u32, len as u32, label_offset(copy));
+            let purpose = Purpose::Label { group };
+            let started = self.start(Transfer { die, purpose, page, start: 0, len, position, progress: 0 });
+            self.count_part(group, started);
+        }
+        self.end_part(group, Ok(()))
+    }
+
+    /// Counts a part of a group that was started, or notes why it could not be.
+    fn count_part(&mut self, group: u32, started: Result<(), MediaError>) {
+        let Some(group) = self.groups.get_mut(group) else { return };
+        match started {
+            Ok(()) => group.left += 1,
+            Err(error) => group.result = Err(error),
+        }
+    }
+
+    /// Ends one part of a group; gives the answer when it was the last.
+    fn end_part(&mut self, number: u32, result: Result<(), MediaError>) -> Option<Done> {
+        let group = self.groups.get_mut(number)?;
+        group.left -= 1;
+        if result.is_err() {
+            group.result = result;
+        }
+        if group.left > 0 {
+            return None;
+        }
+        let group = self.groups.remove(number)?;
+        Some(Done { id: group.id, result: group.result.map(|()| None) })
+    }
+
+    /// Takes every completion that the ring holds for this medium.
+    fn collect(&mut self) {
+        loop {
+            let completion = self.ring.borrow_mut().next(self.owner);
+            let Some(completion) = completion else { return };
+            if let Some(done) = self.complete(completion.token as u32, completion.result) {
+                self.done.push_back(done);
+            }
+        }
+    }
+
+    fn complete(&mut self, token: u32, result: i32) -> Option<Done> {
+        match self.under_way.get_mut(token)? {
+            Operation::Transfer(transfer) => {
+                let die = &self.dies[transfer.die as usize];
+                let next = transfer.complete(result, die.alignment);
+                let outcome = match next {
+                    Next::Done(outcome) => outcome,
+                    Next::Again => {
+                        let entry = transfer.entry(die.fd());
+                        // SAFETY: as in `push`: the operation stays where it is and holds the buffer.
+                        let pushed = unsafe { self.ring.borrow_mut().push(self.owner, u64::from(token), entry) };
+                        match pushed {
+                            Ok(()) => return None,
+                            Err(error) => Err(MediaError::from(errno(&error))),
+                        }
+                    }
+                };
+                let Some(Operation::Transfer(transfer)) = self.under_way.remove(token) else { return None };
+                self.finish(transfer, outcome)
+            }
+            Operation::Part { group } => {
+                let group = *group;
+                self.under_way.remove(token);
+                let result = match kernel_result(result) {
+                    // Space cannot be reserved there: the medium works without.
+                    Ok(_) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+                    Err(error) => Err(MediaError::from(error)),
+                };
+                self.end_part(group, result)
+            }
+            Operation::Punch { .. } => {
+                let Some(Operation::Punch { group, die, left }) = self.under_way.remove(token) else { return None };
+                let result = match kernel_result(result) {
+                    Ok(_) if left.is_empty() => Ok(()),
+                    Ok(_) => match self.punch(group, die, left) {
+                        Ok(()) => return None,
+                        failed => failed,
+                    },
+                    // Space cannot be given back there: the medium works without.
+                    Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                        self.dies[die as usize].punches = false;
+                        Ok(())
+                    }
+                    Err(error) => Err(MediaError::from(error)),
+                };
+                self.end_part(group, result)
+            }
+        }
+    }
+
+    fn finish(&mut self, transfer: Transfer, outcome: Result<(), MediaError>) -> Option<Done> {
+        match transfer.purpose {
+            Purpose::Read { id, offset, len } => {
+                let slice = |()| Some(Slice { page: transfer.page, offset: offset as usize, len: len as usize });
+                Some(Done { id, result: outcome.map(slice) })
+            }
+            Purpose::Program { id } => Some(Done { id, result: outcome.map(|()| None) }),
+            Purpose::Label { group } => {
+                let die = transfer.die;
+                let next = outcome.and_then(|()| {
+                    let entry = self.dies[die as usize].sync();
+                    self.push(Operation::Part { group }, entry)
+                });
+                // The sync goes on in the place of the write.
+                if next.is_ok() { None } else { self.end_part(group, next) }
+            }
+        }
+    }
+}
+
+impl Die {
+    fn fd(&self) -> types::Fd {
+        types::Fd(self.backing.as_fd().as_raw_fd())
+    }
+
+    fn sync(&self) -> squeue::Entry {
+        opcode::Fsync::new(self.fd()).flags(types::FsyncFlags::DATASYNC).build()
+    }
+
+    fn allocate(&self, position: u64, bytes: u64, mode: i32) -> squeue::Entry {
+        opcode::Fallocate::new(self.fd(), bytes).offset(position).mode(mode).build()
+    }
+}
+
+impl Media for FileMedia {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn page(&mut self) -> Page {
+        self.pages.page()
+    }
+
+    fn submit(&mut self, id: u64, command: Command) -> Option<Done> {
+        if self.read_only && !matches!(command, Command::Read { .. } | Command::Sync) {
+            return Some(Done { id, result: Err(MediaError::Os(Errno::ROFS)) });
+        }
+        let bytes = self.geometry.block_bytes();
+        let started = match command {
+            Command::Read { at, bytes } => self.read(id, at, bytes),
+            Command::Program { at, bytes, page } => self.program(id, at, bytes, page),
+            Command::Allocate { block } => {
+                let position = block_position(&self.geometry, block);
+                return self.on_every_die(id, |die| {
+                    (!die.backing.is_block_device()).then(|| die.allocate(position, bytes, KEEP_SIZE))
+                });
+            }
+            Command::Erase { block } => return self.erase(id, block),
+            Command::Sync => return self.on_every_die(id, |die| Some(die.sync())),
+            Command::WriteLabel { copy, bytes } => return self.write_label(id, copy, &bytes),
+        };
+        started.err().map(|error| Done { id, result: Err(error) })
+    }
+
+    fn poll(&mut self) -> Option<Done> {
+        if self.done.is_empty() {
+            self.collect();
+        }
+        if self.done.is_empty() && !self.under_way.is_empty() {
+            if let Err(error) = self.ring.borrow_mut().submit() {
+                tracing::error!(%error, "io_uring does not take submissions");
+            }
+            self.collect();
+        }
+        self.done.pop_front()
+    }
+
+    fn wait(&mut self) {
+        self.collect();
+        while self.done.is_empty() && !self.under_way.is_empty() {
+            if let Err(error) = self.ring.borrow_mut().wait_for(self.owner) {
+                tracing::error!(%error, "io_uring does not wait");
+                return;
+            }
+            self.collect();
+        }
+    }
+
+    fn read_label(&mut self, die: u32, copy: u8) -> Result<Vec<u8>, MediaError> {
+        let die = self.dies.get(die as usize).filter(|_| copy <= 1).ok_or(MediaError::Os(Errno::INVAL))?;
+        die.backing.read_label(copy).map_err(MediaError::from)
+    }
+
+    fn allocated_bytes(&self) -> Option<u64> {
+        self.dies.iter().map(|die| die.backing.allocated_bytes()).sum()
+    }
+}
+
+impl Drop for FileMedia {
+    /// The kernel reads and writes our buffers until it is done with them.
+    fn drop(&mut self) {
+        while !self.under_way.is_empty() {
+            if self.ring.borrow_mut().wait_for(self.owner).is_err() {
+                // Nobody can tell when the kernel will be done: never free those buffers.
+                std::mem::forget(std::mem::replace(&mut self.under_way, Slab::new()));
+                break;
+            }
+            self.collect();
+        }
+        self.ring.borrow_mut().unregister(self.owner);
+    }
+}
+
+/// Bytes that a backing file of this geometry has.
+pub const fn backing_bytes(geometry: &Geometry) -> u64 {
+    block_position(geometry, geometry.blocks)
+}
+
+/// Where a block begins, bytes from the start of a backing file.
+pub const fn block_position(geometry: &Geometry, block: u32) -> u64 {
+    LABEL_AREA_BYTES + block as u64 * geometry.block_bytes()
+}
+
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}

@@ -1,0 +1,107 @@
+//! Who uses a backing file or block device: exclusive locks, their holders, and mounts.
+
+use std::fs;
+
+use rustix::fd::AsFd;
+use rustix::fs::{FlockOperation, Stat, flock, major, minor};
+use rustix::io::Errno;
+
+/// Takes the exclusive lock that goes with attaching. It is the open file description's, so a
+/// second attach by the same process is refused too, and the kernel lets go of it with the process.
+///
+/// # Errors
+/// [`Errno::WOULDBLOCK`] when somebody holds it; [`holder`] then tells who.
+pub fn take(file: impl AsFd) -> Result<(), Errno> {
+    loop {
+        match flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}
+
+/// Lets go of the lock, whoever else still refers to the open file.
+pub fn release(file: impl AsFd) {
+    // Fails only where there is nothing to let go of.
+    let _ = flock(file, FlockOperation::NonBlockingUnlock);
+}
+
+/// Names the process that holds the lock on a file, as well as it can be known.
+pub fn holder(stat: &Stat) -> String {
+    let Some(pid) = holder_pid(stat) else { return "another process".into() };
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    match name.trim() {
+        _ if pid == std::process::id() => format!("this process ({pid})"),
+        "" => format!("process {pid}"),
+        name => format!("process {pid} ({name})"),
+    }
+}
+
+/// The process that holds the lock on a file, if it can be seen from here.
+pub fn holder_pid(stat: &Stat) -> Option<u32> {
+    holder_in(&fs::read_to_string("/proc/locks").ok()?, stat)
+}
+
+/// Finds the holder in the text of `/proc/locks`, whose lines read
+/// `1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF`, the device in hexadecimal.
+fn holder_in(locks: &str, stat: &Stat) -> Option<u32> {
+    let file = format!("{:02x}:{:02x}:{}", major(stat.st_dev), minor(stat.st_dev), stat.st_ino);
+    locks.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match fields[..] {
+            // A line with an arrow is a waiter, and has one field more in front.
+            [_, "FLOCK", _, _, pid, at, ..] if at == file => pid.parse().ok(),
+            _ => None,
+        }
+    })
+}
+
+/// Where a block device is mounted, if it is.
+pub fn mount_point(device: &Stat) -> Option<String> {
+    mount_point_in(&fs::read_to_string("/proc/self/mountinfo").ok()?, device)
+}
+
+/// Finds the mount point in the text of `/proc/self/mountinfo`, whose lines read
+/// `36 35 254:0 / /mnt rw,noatime shared:1 - ext4 /dev/vda rw`.
+fn mount_point_in(mounts: &str, device: &Stat) -> Option<String> {
+    let number = format!("{}:{}", major(device.st_rdev), minor(device.st_rdev));
+    mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ');
+        (fields.nth(2)? == number).then(|| fields.nth(1).unwrap_or("/").to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::makedev;
+
+    fn stat_of(path: &str) -> Stat {
+        rustix::fs::stat(path).expect("a path that exists")
+    }
+
+    #[test]
+    fn finds_the_holder_of_a_lock() {
+        let mut stat = stat_of("/");
+        stat.st_dev = makedev(0xfe, 0);
+        stat.st_ino = 5678;
+        let locks = "1: POSIX  ADVISORY  WRITE 11 fe:00:5678 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 22 fe:00:56789 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 33 fe:00:5678 0 EOF\n\
+                     3: -> FLOCK  ADVISORY  WRITE 44 fe:00:5678 0 EOF\n";
+        assert_eq!(holder_in(locks, &stat), Some(33));
+        stat.st_ino = 1;
+        assert_eq!(holder_in(locks, &stat), None);
+    }
+
+    #[test]
+    fn finds_a_mount_point() {
+        let mut stat = stat_of("/");
+        stat.st_rdev = makedev(254, 16);
+        let mounts = "36 35 254:1 / /mnt/a rw shared:1 - ext4 /dev/vda1 rw\n\
+                      37 35 254:16 / /mnt/b rw shared:2 - ext4 /dev/vdb rw\n";
+        assert_eq!(mount_point_in(mounts, &stat).as_deref(), Some("/mnt/b"));
+        stat.st_rdev = makedev(254, 2);
+        assert_eq!(mount_point_in(mounts, &stat), None);
+    }
+}

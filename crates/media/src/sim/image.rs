@@ -1,0 +1,115 @@
+//! What stands on simulated media: one image for what reads see, one for what a power cut leaves.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use crate::{Geometry, LABEL_BYTES, PageAddr};
+
+/// What a disk writes as one: a torn write is torn between two such pieces, bytes.
+pub(crate) const PIECE_BYTES: usize = 512;
+
+/// A page that something was written to since the last erase.
+#[derive(Clone, Debug)]
+struct Stored {
+    bytes: Vec<u8>,
+    /// By unit: a program of it began since the last erase.
+    programmed: Vec<bool>,
+}
+
+/// All content at one moment. Clones share pages.
+#[derive(Clone, Debug)]
+pub(crate) struct Image {
+    pub geometry: Geometry,
+    /// Index: `(block * dies + die) * pages_per_block + page`.
+    pages: Vec<Option<Rc<Stored>>>,
+    /// By block.
+    pub allocated: Vec<bool>,
+    /// Index: `die * 2 + copy`.
+    pub labels: Vec<Rc<Vec<u8>>>,
+}
+
+impl Image {
+    pub(crate) fn new(geometry: Geometry) -> Image {
+        let blocks = geometry.blocks as usize;
+        let pages = blocks * geometry.dies as usize * geometry.pages_per_block as usize;
+        Image {
+            geometry,
+            pages: vec![None; pages],
+            allocated: vec![false; blocks],
+            labels: (0..geometry.dies * 2).map(|_| Rc::new(vec![0; LABEL_BYTES as usize])).collect(),
+        }
+    }
+
+    fn index(&self, at: PageAddr) -> usize {
+        let Geometry { dies, blocks, pages_per_block, .. } = self.geometry;
+        assert!(at.die < dies && at.block < blocks && at.page < pages_per_block, "{at:?}: outside {:?}", self.geometry);
+        (at.block as usize * dies as usize + at.die as usize) * pages_per_block as usize + at.page as usize
+    }
+
+    fn stored(&mut self, at: PageAddr) -> &mut Stored {
+        let index = self.index(at);
+        let (bytes, unit) = (self.geometry.page_bytes(), self.geometry.unit_bytes);
+        let new = || {
+            Rc::new(Stored { bytes: vec![0; bytes as usize], programmed: vec![false; bytes.div_ceil(unit) as usize] })
+        };
+        Rc::make_mut(self.pages[index].get_or_insert_with(new))
+    }
+
+    /// Copies a part of a page.
+    pub(crate) fn read(&self, at: PageAddr, bytes: Range<usize>, into: &mut [u8]) {
+        match &self.pages[self.index(at)] {
+            Some(stored) => into.copy_from_slice(&stored.bytes[bytes]),
+            None => into.fill(0),
+        }
+    }
+
+    /// Marks units as programmed; false when one of them was already since the last erase.
+    pub(crate) fn begin_program(&mut self, at: PageAddr, bytes: Range<u32>) -> bool {
+        let unit = self.geometry.unit_bytes;
+        let units = (bytes.start / unit) as usize..bytes.end.div_ceil(unit) as usize;
+        let programmed = &mut self.stored(at).programmed[units];
+        let fresh = !programmed.contains(&true);
+        programmed.fill(true);
+        fresh
+    }
+
+    /// Writes those pieces of `bytes` for which `keep` says so, at byte `start` of a page.
+    pub(crate) fn write(&mut self, at: PageAddr, start: usize, bytes: &[u8], mut keep: impl FnMut(usize) -> bool) {
+        let unit = self.geometry.unit_bytes as usize;
+        for (number, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
+            if keep(number) {
+                let from = start + number * PIECE_BYTES;
+                let stored = self.stored(at);
+                stored.bytes[from..from + piece.len()].copy_from_slice(piece);
+                stored.programmed[from / unit] = true;
+                self.allocated[at.block as usize] = true;
+            }
+        }
+    }
+
+    /// Changes one byte of a page.
+    pub(crate) fn rot(&mut self, at: PageAddr, byte: usize, mask: u8) {
+        self.stored(at).bytes[byte] ^= mask;
+    }
+
+    /// Erases some pages of a block on one die.
+    pub(crate) fn erase(&mut self, die: u32, block: u32, pages: Range<u32>) {
+        let first = self.index(PageAddr { die, block, page: 0 });
+        self.pages[first + pages.start as usize..first + pages.end as usize].fill(None);
+    }
+
+    /// Writes those pieces of a label copy for which `keep` says so.
+    pub(crate) fn write_label(&mut self, die: usize, copy: u8, bytes: &[u8], mut keep: impl FnMut(usize) -> bool) {
+        let label = Rc::make_mut(&mut self.labels[die * 2 + usize::from(copy)]);
+        for (number, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
+            if keep(number) {
+                label[number * PIECE_BYTES..][..piece.len()].copy_from_slice(piece);
+            }
+        }
+    }
+
+    /// Bytes of pages that hold something.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.pages.iter().flatten().count() as u64 * u64::from(self.geometry.page_bytes())
+    }
+}

@@ -1,0 +1,249 @@
+//! The simulated disk itself: it outlives the [`super::SimMedia`] that use it, and loses power.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::image::Image;
+use crate::{Geometry, Page, PageAddr};
+
+/// A simulated disk. Clones of the handle are the same disk; [`SimStore::fork`] makes another.
+#[derive(Clone, Debug)]
+pub struct SimStore(pub(super) Rc<RefCell<State>>);
+
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub geometry: Geometry,
+    /// What reads see.
+    pub current: Image,
+    /// What is safe from a power cut whatever happens.
+    pub durable: Image,
+    /// What is done but not durable, in the order in which it was done.
+    pub volatile: Vec<Effect>,
+    /// What is under way, in the order in which it was submitted.
+    pub under_way: Vec<Flight>,
+    /// How many effects were done ever; their numbers count up from 0.
+    pub effects_done: u64,
+    /// Commands submitted ever.
+    pub commands: u64,
+    /// The command with which the power fails.
+    pub cut_at: Option<u64>,
+    /// The power is off: nothing is done any more.
+    pub off: bool,
+    /// Power cuts so far.
+    pub cuts: u64,
+    pub unreadable: BTreeSet<(u32, u32, u32)>,
+    pub astray: Astray,
+}
+
+/// Where the next program really goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Astray {
+    #[default]
+    No,
+    Lost,
+    To(PageAddr),
+}
+
+/// A change to the media.
+#[derive(Clone, Debug)]
+pub(super) struct Effect {
+    /// Its number among all that are done.
+    pub number: u64,
+    pub change: Change,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    Program { at: PageAddr, start: usize, bytes: Rc<Vec<u8>> },
+    Erase { block: u32 },
+    Allocate { block: u32 },
+}
+
+/// A command under way.
+#[derive(Clone, Debug)]
+pub(super) struct Flight {
+    pub id: u64,
+    /// The poll at which it may be done.
+    pub due: u64,
+    pub work: Work,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    Read {
+        at: PageAddr,
+        bytes: Range<u32>,
+    },
+    /// `bytes` is what the buffer held at submission; `to` is `None` for a write that gets lost.
+    Program {
+        at: PageAddr,
+        to: Option<PageAddr>,
+        range: Range<u32>,
+        bytes: Rc<Vec<u8>>,
+        page: Page,
+    },
+    Erase {
+        block: u32,
+    },
+    Allocate {
+        block: u32,
+    },
+    /// Covers the effects numbered below `covers`.
+    Sync {
+        covers: u64,
+    },
+    WriteLabel {
+        copy: u8,
+        bytes: Vec<Vec<u8>>,
+    },
+}
+
+impl SimStore {
+    /// An erased disk.
+    pub fn new(geometry: Geometry) -> SimStore {
+        SimStore(Rc::new(RefCell::new(State {
+            geometry,
+            current: Image::new(geometry),
+            durable: Image::new(geometry),
+            volatile: Vec::new(),
+            under_way: Vec::new(),
+            effects_done: 0,
+            commands: 0,
+            cut_at: None,
+            off: false,
+            cuts: 0,
+            unreadable: BTreeSet::new(),
+            astray: Astray::No,
+        })))
+    }
+
+    /// A disk of its own in the same state, also with what is volatile and under way: to try
+    /// several power cuts at one moment. Pages are shared until one of the two changes them.
+    pub fn fork(&self) -> SimStore {
+        SimStore(Rc::new(RefCell::new(self.0.borrow().clone())))
+    }
+
+    /// Its shape.
+    pub fn geometry(&self) -> Geometry {
+        self.0.borrow().geometry
+    }
+
+    /// Commands submitted ever, reads included.
+    pub fn commands(&self) -> u64 {
+        self.0.borrow().commands
+    }
+
+    /// Lets the power fail with command number `command` (as [`SimStore::commands`] counts, so
+    /// `commands() + 1` is the next): it is still taken, and then nothing is done any more. What is
+    /// under way and every later command fail with `ENODEV`, until [`SimStore::power_cut`].
+    pub fn cut_at(&self, command: u64) {
+        self.0.borrow_mut().cut_at = Some(command);
+    }
+
+    /// Switches the power off now; see [`SimStore::cut_at`].
+    pub fn switch_off(&self) {
+        self.0.borrow_mut().off = true;
+    }
+
+    /// Whether the power is off.
+    pub fn is_off(&self) -> bool {
+        self.0.borrow().off
+    }
+
+    /// Whether anything that is done could be lost by a power cut.
+    pub fn has_volatile(&self) -> bool {
+        !self.0.borrow().volatile.is_empty()
+    }
+
+    /// Flips the bits of `mask` in a byte of a page, durably.
+    pub fn rot(&self, at: PageAddr, byte: u32, mask: u8) {
+        let state = &mut *self.0.borrow_mut();
+        for image in [&mut state.current, &mut state.durable] {
+            image.rot(at, byte as usize, mask);
+        }
+    }
+
+    /// Flips the bits of `mask` in a byte of a label copy, durably.
+    pub fn rot_label(&self, die: u32, copy: u8, byte: u32, mask: u8) {
+        let state = &mut *self.0.borrow_mut();
+        for image in [&mut state.current, &mut state.durable] {
+            Rc::make_mut(&mut image.labels[die as usize * 2 + usize::from(copy)])[byte as usize] ^= mask;
+        }
+    }
+
+    /// Lets every read of a page fail with `EIO` until its block is erased.
+    pub fn fail_page(&self, at: PageAddr) {
+        self.0.borrow_mut().unreadable.insert((at.die, at.block, at.page));
+    }
+
+    /// Loses the next program that is submitted: it is done, but nothing was written.
+    pub fn lose_next_program(&self) {
+        self.0.borrow_mut().astray = Astray::Lost;
+    }
+
+    /// Writes the next program that is submitted to another page instead, at the same bytes of it.
+    pub fn misdirect_next_program(&self, to: PageAddr) {
+        self.0.borrow_mut().astray = Astray::To(to);
+    }
+
+    /// Finishes what is under way, as the kernel does when only the process dies. It stays volatile.
+    pub fn settle(&self) {
+        let state = &mut *self.0.borrow_mut();
+        for flight in std::mem::take(&mut state.under_way) {
+            state.take_effect(&flight.work);
+        }
+    }
+}
+
+impl State {
+    /// Does what a command does to the media.
+    pub(super) fn take_effect(&mut self, work: &Work) {
+        let change = match work {
+            Work::Read { .. } | Work::Program { to: None, .. } => return,
+            Work::Program { to: Some(at), range, bytes, .. } => {
+                Change::Program { at: *at, start: range.start as usize, bytes: Rc::clone(bytes) }
+            }
+            Work::Erase { block } => {
+                self.unreadable.retain(|(_, bad, _)| bad != block);
+                Change::Erase { block: *block }
+            }
+            Work::Allocate { block } => Change::Allocate { block: *block },
+            Work::Sync { covers } => {
+                let durable = self.volatile.partition_point(|effect| effect.number < *covers);
+                for effect in self.volatile.drain(..durable) {
+                    effect.change.apply(&mut self.durable);
+                }
+                return;
+            }
+            Work::WriteLabel { copy, bytes } => {
+                for image in [&mut self.current, &mut self.durable] {
+                    for (die, bytes) in bytes.iter().enumerate() {
+                        image.write_label(die, *copy, bytes, |_| true);
+                    }
+                }
+                return;
+            }
+        };
+        change.apply(&mut self.current);
+        self.volatile.push(Effect { number: self.effects_done, change });
+        self.effects_done += 1;
+    }
+}
+
+impl Change {
+    /// Changes an image as a whole; [`super::Cut`] knows how else.
+    fn apply(&self, image: &mut Image) {
+        match self {
+            Change::Program { at, start, bytes } => image.write(*at, *start, bytes, |_| true),
+            Change::Erase { block } => {
+                for die in 0..image.geometry.dies {
+                    image.erase(die, *block, 0..image.geometry.pages_per_block);
+                }
+                image.allocated[*block as usize] = false;
+            }
+            Change::Allocate { block } => image.allocated[*block as usize] = true,
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The seeded simulator: the real layer and device on a simulated medium, against a model that knows for every sector
+//! what it may hold.
+//!
+//! **What it promises.** One seed, one run: geometry, format, traffic, delays and power cuts all follow from it, and a
+//! failure names the seed that replays it (`vsl-sim --seed N`). Every read is compared, every answer must come, every crash
+//! must leave each sector at its last durable version or a newer one and no write torn, and the layer's books must agree.
+//!
+//! **Where to start.** [`run`] in `run.rs`; the promises themselves are `model.rs`.
+
+mod model;
+mod payload;
+mod plan;
+mod run;
+
+pub use plan::Plan;
+pub use run::{Failure, Report, run};

@@ -1,0 +1,24 @@
+//! Sectors that tell who wrote them.
+
+use ftl::testing::Random;
+
+/// Fills `sector` with what write `op` puts at `lba`; zeros for a trim or a sector never written.
+pub fn fill(sector: &mut [u8], lba: u64, op: u64, zero: bool) {
+    if zero {
+        sector.fill(0);
+        return;
+    }
+    let mut random = Random::new(lba.rotate_left(32) ^ op);
+    for word in sector.chunks_exact_mut(8) {
+        word.copy_from_slice(&random.bits().to_le_bytes());
+    }
+}
+
+/// Whether `sector` holds exactly that.
+pub fn holds(sector: &[u8], lba: u64, op: u64, zero: bool) -> bool {
+    if zero {
+        return sector.iter().all(|byte| *byte == 0);
+    }
+    let mut random = Random::new(lba.rotate_left(32) ^ op);
+    sector.chunks_exact(8).all(|word| word == random.bits().to_le_bytes())
+}

@@ -1,0 +1,94 @@
+//! What one seed decides: the shape of the device, the traffic and the faults.
+
+use device::{MediaFormat, max_sectors};
+use ftl::testing::Random;
+use ftl::{Geometry, Policy};
+use media::sim::Knobs;
+use uuid::Uuid;
+
+/// One simulation's choices. Swarm testing: each seed leaves some things out and overdoes others.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Shape of the medium.
+    pub geometry: Geometry,
+    /// The format.
+    pub format: MediaFormat,
+    /// Whether the medium must be erased before it is programmed again.
+    pub flash: bool,
+    /// Delays and faults of the medium.
+    pub knobs: Knobs,
+    /// Requests in all.
+    pub requests: u32,
+    /// Requests under way at once.
+    pub depth: usize,
+    /// A power cut once in so many requests; 0 for none.
+    pub cut_once_in: u64,
+    /// Clean detach once in so many requests; 0 for none.
+    pub detach_once_in: u64,
+    /// Weights of read, write, trim, flush, idle.
+    pub mix: [u64; 5],
+    /// FUA once in so many changes; 0 for never.
+    pub fua_once_in: u64,
+    /// Largest request, sectors.
+    pub largest: u32,
+    /// Traffic goes to this many sectors at the beginning.
+    pub span: u64,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn new(random: &mut Random) -> Plan {
+        loop {
+            let slots_per_page = 1 << random.below(5);
+            let unit_bytes = 512 << random.below(4);
+            let geometry = Geometry {
+                dies: 1 + random.below(4) as u32,
+                parity: 0,
+                blocks: 24 + random.below(60) as u32,
+                pages_per_block: 2 + random.below(8) as u32,
+                slots_per_page,
+                sector_bytes: 512,
+                unit_bytes,
+            };
+            let max_sectors = max_sectors(&geometry);
+            let largest = geometry.slots_per_leb().saturating_sub(2).min(40);
+            if largest == 0 || max_sectors < 8 {
+                continue;
+            }
+            let largest = 1 + random.below(u64::from(largest)) as u32;
+            // Often nearly full, since that is where things go wrong.
+            let sectors = if random.one_in(2) { max_sectors } else { 8 + random.below(max_sectors - 7) };
+            let largest = u64::from(largest).min(sectors) as u32;
+            let format = MediaFormat {
+                sectors,
+                max_request_bytes: largest * 512,
+                checkpoint_interval: 16 << random.below(10),
+                policy: Policy::ALL[random.below(2) as usize],
+                uuid: Uuid::from_u128(u128::from(random.bits())),
+            };
+            let knobs = Knobs {
+                least_polls: random.below(3) as u32,
+                spread_polls: random.below(40) as u32,
+                no_space: if random.one_in(8) { 50_000 } else { 0 },
+                ..Knobs::default()
+            };
+            let mut mix = [0; 5];
+            mix.iter_mut().for_each(|weight| *weight = if random.one_in(4) { 0 } else { 1 + random.below(20) });
+            mix[1] += 4 + random.below(60);
+            return Plan {
+                geometry,
+                format,
+                flash: true,
+                knobs,
+                requests: 200 + random.below(2500) as u32,
+                depth: 1 + random.below(16) as usize,
+                cut_once_in: if random.one_in(8) { 0 } else { 20 + random.below(600) },
+                detach_once_in: if random.one_in(2) { 0 } else { 50 + random.below(1000) },
+                mix,
+                fua_once_in: if random.one_in(2) { 0 } else { 1 + random.below(20) },
+                largest,
+                span: if random.one_in(3) { sectors } else { 1 + random.below(sectors) },
+            };
+        }
+    }
+}
