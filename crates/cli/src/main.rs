@@ -1,2 +1,40 @@
 //! The `vsl` command.
-fn main() {}
+
+mod args;
+mod client;
+mod commands;
+mod confirm;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use daemon::Failure;
+
+use crate::args::Cli;
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    let output = Output { json: cli.json };
+    match commands::run(&cli.command, output) {
+        Ok(code) => code,
+        Err(failure) => output.failure(&failure),
+    }
+}
+
+/// Help, version, or what is wrong with the command line: as JSON too, if that is what was asked for.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+        let text = error.render().to_string();
+        let (first, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+        let failure = Failure::invalid(first.trim_start_matches("error: ").trim()).help(rest.trim());
+        return Output { json: true }.failure(&failure);
+    }
+    // A reader that went away needs no help.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}

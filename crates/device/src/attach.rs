@@ -25,6 +25,8 @@ pub(crate) enum Refusal {
     Media(#[from] MediaError),
     #[error("no valid superblock")]
     NoSuperblock(NotSuperblock),
+    #[error("no room for a checkpoint")]
+    NoRoom,
     #[error("{0}")]
     Damage(#[from] Damage),
 }
@@ -122,6 +124,9 @@ impl Core {
                     ftl::Error::Media => MediaError::Os(rustix::io::Errno::IO),
                 }));
             }
+            if self.in_flight == 0 {
+                return Err(Refusal::NoRoom);
+            }
             self.media.wait();
         }
     }
@@ -203,7 +208,7 @@ impl Opening {
         enough: impl Fn(&Recovery) -> bool,
     ) -> Result<(), Refusal> {
         let geometry = self.superblock.geometry;
-        let begin = self.superblock.anchor.begin;
+        let begin = self.superblock.anchor.begin.min(self.superblock.anchor.checkpoint_begin);
         let checker = self.checker();
         let slot_bytes = geometry.slot_bytes();
         let page_bytes = geometry.slots_per_page * slot_bytes;

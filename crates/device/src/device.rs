@@ -277,9 +277,9 @@ impl Device {
         }
         self.core.ftl.close();
         let closed = self.core.run_until(|core| core.ftl.is_closed() == Some(Ok(())) && core.in_flight == 0);
-        closed.map_err(|_| match self.core.ftl.failure() {
-            Some(error) => crate::core::io_error(error),
-            None => IoError::Media,
+        closed.map_err(|_| {
+            let why = self.core.ftl.failure().or(self.core.ftl.space_failure());
+            why.map_or(IoError::Media, crate::core::io_error)
         })
     }
 }

@@ -140,6 +140,7 @@ impl Superblock {
         out.text(&self.profile);
         out.u64(self.anchor.begin);
         out.u64(self.anchor.next);
+        out.u64(self.anchor.checkpoint_begin);
         out.u32(u32::from(self.anchor.clean));
         out.u32(self.anchor.checkpoint_slots);
         self.anchor.stats.to_array().into_iter().for_each(|counter| out.u64(counter));
@@ -190,6 +191,7 @@ impl Superblock {
         input.take::<6>()?;
         let (label, profile) = (input.text()?, input.text()?);
         let (begin, next) = (input.u64()?, input.u64()?);
+        let checkpoint_begin = input.u64()?;
         let clean = input.u32()? != 0;
         let checkpoint_slots = input.u32()?;
         let mut counters = [0; 10];
@@ -198,7 +200,16 @@ impl Superblock {
         }
         let (checkpoint, open) = (input.list()?, input.list()?);
         let anchor =
-            Anchor { begin, next, clean, checkpoint, checkpoint_slots, open, stats: Stats::from_array(counters) };
+            Anchor {
+            begin,
+            next,
+            clean,
+            checkpoint_begin,
+            checkpoint,
+            checkpoint_slots,
+            open,
+            stats: Stats::from_array(counters),
+        };
         let superblock = Superblock {
             generation,
             uuid,

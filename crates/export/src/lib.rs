@@ -1,1 +1,25 @@
-//! How others reach a device.
+//! How others reach a device: today over NBD.
+//!
+//! A device has one thread, a [`Worker`], that does everything for it: the medium's I/O, and the sockets of all its
+//! clients, on one `io_uring`. A client begins elsewhere: [`nbd::Server`] accepts it and haggles over options on a
+//! thread of its own, because that part may be slow or hostile. Then it hands the socket to the device's thread.
+//!
+//! A request's way, all on the device thread: the ring finishes a receive, [`nbd::connection`] takes the request from
+//! the buffer it arrived in and submits it to the device; the answer, at once or from the ring later, goes into the
+//! connection's output; the round ends with one send per client and one system call that waits for more.
+//!
+//! Promises:
+//! - errors exactly as the NBD specification names them; hostile bytes close their own connection at worst;
+//! - a flush covers what was answered on every connection of the device, because they share it;
+//! - memory per client is bounded; a client that does not read its answers holds up only itself;
+//! - a client that the device refuses for now is served in turn, so none starves.
+
+mod handle;
+mod jobs;
+mod mailbox;
+pub mod nbd;
+mod pool;
+mod worker;
+
+pub use handle::{ClientInfo, DetachError, FlushError, Gone, Shape, WorkerHandle};
+pub use worker::Worker;

@@ -95,9 +95,9 @@ impl Buffers {
 }
 
 impl Ftl {
-    /// How far durability lags behind the next append.
-    pub(crate) fn lag(&self) -> u32 {
-        u32::try_from(self.seq - self.durability.durable).unwrap_or(u32::MAX)
+    /// How far durability lags behind an append.
+    pub(crate) fn lag_of(&self, seq: u64) -> u32 {
+        u32::try_from(seq - self.durability.durable).unwrap_or(u32::MAX)
     }
 
     /// Whether `count` slots can be appended to a stream now. Where no further LEB is to be had, `spare` slots
@@ -180,14 +180,15 @@ impl Ftl {
 
     fn open_leb(&mut self, stream: Stream) {
         let leb = self.ready.pop_front().expect("room was asked for first");
+        let opened = self.batch.unwrap_or(self.seq);
         let entry = &mut self.lebs[leb];
         entry.state = LebState::Open;
         entry.stream = stream;
-        entry.opened = self.seq;
+        entry.opened = opened;
         entry.used = 0;
         entry.damaged = false;
         entry.dirty = true;
-        let bytes = LebHeader { leb, stream, erases: entry.erases, opened: self.seq }.encode();
+        let bytes = LebHeader { leb, stream, erases: entry.erases, opened }.encode();
         self.appends[stream as usize] = Append { leb: Some(leb), ..Append::default() };
         if stream == Stream::Checkpoint {
             self.checkpointer.opened(leb);
@@ -208,7 +209,7 @@ impl Ftl {
     /// The header of a slot of the layer's own, with the next sequence number.
     pub(crate) fn meta_header(&mut self, kind: Kind, slot: Slot) -> Header {
         self.stats.metadata_slots += 1;
-        let header = Header { slot, seq: self.seq, kind, lba: 0, index: 0, remaining: 0, lag: self.lag() };
+        let header = Header { slot, seq: self.seq, kind, lba: 0, index: 0, remaining: 0, lag: self.lag_of(self.seq) };
         self.seq += 1;
         header
     }

@@ -19,6 +19,8 @@ pub struct Anchor {
     pub next: u64,
     /// Nothing was appended since `begin`.
     pub clean: bool,
+    /// Where the checkpoint began: its slots are newer. Older than `begin` after a clean detach and attach.
+    pub checkpoint_begin: u64,
     /// The checkpoint's LEBs, in order.
     pub checkpoint: Vec<LebId>,
     /// Slots of the checkpoint.
@@ -280,6 +282,7 @@ impl Ftl {
             begin: running.begin,
             next: self.seq,
             clean: running.clean,
+            checkpoint_begin: running.begin,
             checkpoint: running.lebs.clone(),
             checkpoint_slots: running.slots,
             open: running.open.clone(),

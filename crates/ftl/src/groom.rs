@@ -256,7 +256,7 @@ impl Ftl {
 
     fn move_sector(&mut self, read: u64, first: u32, lba: u64) {
         let run = self.reserve(Stream::Groom, 1);
-        let (seq, lag) = (self.seq, self.lag());
+        let (seq, lag) = (self.seq, self.lag_of(self.seq));
         self.seq += 1;
         let header = Header { slot: run.slot, seq, kind: Kind::Data, lba, index: 0, remaining: 0, lag };
         let source = Source::Groom { id: read, first };

@@ -95,6 +95,8 @@ pub struct Ftl {
     pub(crate) buffers: Buffers,
     pub(crate) trims: Option<OpenTrims>,
     pub(crate) seq: u64,
+    /// First sequence number of the batch that is being appended.
+    pub(crate) batch: Option<u64>,
     pub(crate) durability: Durability,
     pub(crate) groomer: Groomer,
     pub(crate) checkpointer: Checkpointer,
@@ -131,6 +133,7 @@ impl Ftl {
             buffers,
             trims: None,
             seq,
+            batch: None,
             durability: Durability::new(seq),
             groomer,
             checkpointer: Checkpointer::new(anchor),
@@ -332,19 +335,22 @@ impl Ftl {
 
     /// Appends a batch to the host stream and maps it.
     fn append_batch(&mut self, tag: Tag, lba: u64, count: u32) {
+        // The batch's numbers follow each other, also where a LEB is opened in the middle of it.
+        let seq = self.seq;
+        self.batch = Some(seq);
+        self.seq += u64::from(count);
         let mut first = 0;
         while first < count {
             let run = self.reserve(Stream::Host, count - first);
             let header = Header {
                 slot: run.slot,
-                seq: self.seq,
+                seq: seq + u64::from(first),
                 kind: Kind::Data,
                 lba: lba + u64::from(first),
                 index: first as u16,
                 remaining: (count - first - 1) as u16,
-                lag: self.lag(),
+                lag: self.lag_of(seq + u64::from(first)),
             };
-            self.seq += u64::from(run.count);
             let source = Source::Request { tag, first };
             self.commands.push_back(Command::Stage { buf: run.buf, at: run.at, count: run.count, header, source });
             for i in 0..run.count {
@@ -357,6 +363,7 @@ impl Ftl {
             first += run.count;
             self.commit(Stream::Host, run);
         }
+        self.batch = None;
     }
 
     /// Answers what was just appended: at once, or when it is durable.
@@ -427,6 +434,8 @@ impl Ftl {
 
     /// Begins the final checkpoint. When [`Ftl::is_closed`] says so, the device may let go of the medium.
     pub fn close(&mut self) {
+        // Somebody may have made room since it was last found missing.
+        self.no_space = None;
         self.checkpointer.close();
         self.work();
     }
@@ -457,6 +466,11 @@ impl Ftl {
     /// Why writes fail at present, if they do.
     pub fn failure(&self) -> Option<Error> {
         self.durability.broken.or(self.durability.stalled())
+    }
+
+    /// Why no further LEB could be had, if so.
+    pub fn space_failure(&self) -> Option<Error> {
+        self.no_space
     }
 
     /// Free LEBs, those made ready included.

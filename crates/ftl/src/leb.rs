@@ -21,6 +21,8 @@ pub enum LebState {
     Emptied,
     /// Being erased.
     Erasing,
+    /// Could not be erased: out of use until the next attach.
+    Retired,
 }
 
 /// The streams of appended data, each with an append point of its own, so that data of different

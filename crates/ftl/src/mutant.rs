@@ -48,8 +48,6 @@ pub mod mutants {
         UnorderedReplay,
         /// Replay leaves out the LEBs that were open at the checkpoint.
         ForgottenOpenLeb,
-        /// Holes in the flushed log are ignored.
-        IgnoredHole,
     }
 
     impl Mutant {

@@ -155,6 +155,15 @@ impl Recovery {
     /// # Errors
     /// A checkpoint slot that makes no sense.
     pub fn slot(&mut self, header: &Header, bytes: &[u8]) -> Result<(), Damage> {
+        let leb = header.slot / self.config.geometry.slots_per_leb();
+        if header.kind == Kind::Checkpoint
+            && header.seq >= self.anchor.checkpoint_begin
+            && self.anchor.checkpoint.contains(&leb)
+            && !self.has_checkpoint()
+        {
+            self.pieces += 1;
+            self.piece(bytes)?;
+        }
         if header.seq < self.anchor.begin {
             return Ok(());
         }
@@ -177,15 +186,7 @@ impl Recovery {
                 self.others.push(header.seq);
                 self.trims.extend(trims::decode(bytes).ok_or(Damage::Nonsense("a slot of trim records"))?);
             }
-            Kind::LebHeader => self.others.push(header.seq),
-            Kind::Checkpoint => {
-                self.others.push(header.seq);
-                let leb = header.slot / self.config.geometry.slots_per_leb();
-                if self.anchor.checkpoint.contains(&leb) && !self.has_checkpoint() {
-                    self.pieces += 1;
-                    self.piece(bytes)?;
-                }
-            }
+            Kind::LebHeader | Kind::Checkpoint => self.others.push(header.seq),
         }
         Ok(())
     }
@@ -300,6 +301,9 @@ impl Recovery {
                     entry.seq == first.seq + i && u64::from(entry.index) == i && entry.lba == first.lba + i
                 });
             if !whole && !crate::mutant!(TornBatch) {
+                if first.seq < self.durable {
+                    return Err(Damage::Nonsense("a flushed write is not whole"));
+                }
                 at += 1;
                 continue;
             }
@@ -335,14 +339,24 @@ impl Recovery {
         self.map.for_each(|_, slot| lebs.set_live(slot));
         for id in 0..lebs.len() {
             let leb = &mut lebs[id];
-            leb.dirty = leb.opened > 0;
+            // Whether an erase survived is not known: a LEB may have been written to and have no header.
+            leb.dirty = true;
             if leb.closed < leb.opened || leb.closed > seq || leb.opened >= self.anchor.begin {
                 leb.closed = seq;
             }
             let kept = self.anchor.checkpoint.contains(&id);
-            leb.state = if leb.live > 0 || kept { LebState::Closed } else { LebState::Free };
+            // What was replayed is needed until the next checkpoint counts, also where none of it is live any more.
+            // What an attach left that never got that far is not.
+            let replayed = !self.anchor.clean
+                && (self.anchor.open.contains(&id)
+                    || leb.opened >= self.anchor.begin.max(1)
+                        && leb.opened >> EPOCH_SHIFT == self.anchor.begin >> EPOCH_SHIFT);
+            leb.state = if leb.live > 0 || kept || replayed { LebState::Closed } else { LebState::Free };
             if kept {
                 leb.stream = Stream::Checkpoint;
+            } else if leb.stream == Stream::Checkpoint {
+                // An old checkpoint: nothing but room to be had.
+                leb.stream = Stream::Host;
             }
         }
     }

@@ -121,11 +121,19 @@ impl Ftl {
 
     pub(crate) fn erase_done(&mut self, leb: LebId, result: Result<(), Error>) {
         let entry = &mut self.lebs[leb];
-        entry.state = LebState::Free;
-        if result.is_ok() {
-            entry.dirty = false;
-            entry.allocated = false;
+        match result {
+            Ok(()) => {
+                entry.dirty = false;
+                entry.allocated = false;
+            }
+            // Where old content does no harm, the LEB merely keeps its space.
+            Err(_) if !self.config.erase_before_program => {}
+            Err(_) => {
+                entry.state = LebState::Retired;
+                return;
+            }
         }
+        entry.state = LebState::Free;
         self.free.push_back(leb);
     }
 }

@@ -42,6 +42,9 @@ enum Asked {
 /// Polls after which a request that was not answered counts as lost.
 const PATIENCE: u32 = 400_000;
 
+/// The tag of requests that are waited for.
+const CALL: u64 = u64::MAX;
+
 struct Simulation {
     plan: Plan,
     random: Random,
@@ -157,7 +160,7 @@ impl Simulation {
         let sector = self.plan.geometry.sector_bytes as usize;
         self.model
             .crashed(|lba, op, zero| payload::holds(&image[lba as usize * sector..][..sector], lba, op, zero))
-            .map_err(|wrong| Failure::Wrong(format!("after a power cut: {wrong}")))?;
+            .map_err(|wrong| Failure::Wrong(format!("after power cut {}: {wrong}", self.report.cuts)))?;
         self.verify()
     }
 
@@ -185,7 +188,7 @@ impl Simulation {
 
     /// One request, waited for; `None` when the power failed.
     fn call(&mut self, io: Io<'_>) -> Result<Option<Result<Option<Vec<u8>>, IoError>>, Failure> {
-        let tag = u64::MAX;
+        let tag = CALL;
         let mut io = Some(io);
         for _ in 0..PATIENCE {
             if self.store.is_off() {
@@ -193,13 +196,15 @@ impl Simulation {
             }
             if let Some(request) = io.take() {
                 match self.device().submit(tag, request) {
-                    Submitted::Done(result) => return Ok(Some(result)),
+                    Submitted::Done(result) => return Ok((!self.store.is_off()).then_some(result)),
                     Submitted::Pending => {}
                     Submitted::Busy(request) => io = Some(request),
                 }
             }
             match self.device().poll() {
-                Some(completion) if completion.tag == tag => return Ok(Some(completion.result)),
+                Some(completion) if completion.tag == tag => {
+                    return Ok((!self.store.is_off()).then_some(completion.result));
+                }
                 Some(completion) => self.answer(completion)?,
                 None => {}
             }
@@ -339,6 +344,10 @@ impl Simulation {
     }
 
     fn answer(&mut self, completion: Completion) -> Result<(), Failure> {
+        if completion.tag == CALL {
+            // A call given up when the power failed.
+            return Ok(());
+        }
         let asked = self.asked[completion.tag as usize].take().expect("an answer to something that was asked");
         self.report.requests += 1;
         self.note(completion.tag, completion.result.is_ok());

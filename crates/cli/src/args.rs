@@ -1,0 +1,404 @@
+//! The command line: the one definition that help, completions and man pages come from.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+use daemon::size;
+use device::Capacity;
+
+/// A log-structured flash card in software.
+///
+/// `vsl` makes devices in files or on block devices, and attaches them to a service that serves them
+/// over NBD. A DEVICE is the name of an attached device, or the path of its file.
+///
+/// Exit status: 0 done, 1 failed, 2 the command line makes no sense.
+#[derive(Debug, Parser)]
+#[command(name = "vsl", version, disable_help_subcommand = true, max_term_width = 100)]
+pub struct Cli {
+    /// Print results as JSON on standard output, and errors as JSON on standard error.
+    #[arg(long, global = true, display_order = 900)]
+    pub json: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start the service.
+    Up(Up),
+    /// Stop the service, after detaching every device.
+    Down(Force),
+    /// Make a new device.
+    Create(Create),
+    /// Low-level format of a detached device: everything on it is lost.
+    Format(Format),
+    /// Attach devices: the service serves them over NBD.
+    Attach(Attach),
+    /// Detach devices, once their outstanding requests are done.
+    Detach(Detach),
+    /// Show the state of devices.
+    Status(Status),
+    /// Show or change the settings of an attached device.
+    Config(Config),
+    /// Erase everything on a detached device, then format it as it was.
+    SureErase(SureErase),
+    /// Light, darken or show the beacon of an attached device.
+    Beacon(Beacon),
+    /// Turn trim on or off for an attached device.
+    Trim(Trim),
+    /// List the data sheets that `create --profile` takes.
+    Profiles,
+    /// Serve one device over NBD in the foreground, without the service.
+    Serve(Serve),
+    /// Print shell completions.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print the man page, or write the man pages of all commands into a directory.
+    Man {
+        /// Where to write them.
+        #[arg(value_hint = ValueHint::DirPath)]
+        directory: Option<PathBuf>,
+    },
+}
+
+/// `vsl up`.
+#[derive(Debug, Args)]
+pub struct Up {
+    /// Stay in the foreground and log to standard error.
+    #[arg(long)]
+    pub foreground: bool,
+    /// Serve NBD on this TCP address too, such as 127.0.0.1:10809. May be given more than once.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub nbd_listen: Vec<SocketAddr>,
+    #[command(flatten)]
+    pub tls: Tls,
+    /// What to log: error, warn, info, debug or trace, for all or by part (RUST_LOG's words).
+    #[arg(long, value_name = "FILTER")]
+    pub log: Option<String>,
+    /// Leave the terminal's session: what `vsl up` gives to the service it starts.
+    #[arg(long, hide = true, requires = "foreground")]
+    pub new_session: bool,
+}
+
+/// TLS of the NBD server.
+#[derive(Debug, Args)]
+pub struct Tls {
+    /// Whether NBD clients may or must use TLS.
+    #[arg(long, value_enum, default_value_t = TlsMode::Off)]
+    pub tls: TlsMode,
+    /// Directory with server-cert.pem and server-key.pem, and ca-cert.pem to verify clients.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub tls_certificates: Option<PathBuf>,
+    /// Clients must show a certificate that ca-cert.pem signed.
+    #[arg(long, requires = "tls_certificates")]
+    pub tls_verify_clients: bool,
+}
+
+/// See [`Tls`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TlsMode {
+    /// Not offered.
+    Off,
+    /// Offered; clients may do without.
+    On,
+    /// Clients without it are refused.
+    Require,
+}
+
+/// `--force`.
+#[derive(Debug, Args)]
+pub struct Force {
+    /// Close the connections of clients, once what they asked for is done, instead of refusing.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `vsl create`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("how large").required(true).args(["size", "profile"]))]
+#[command(after_long_help = "\
+Sizes are numbers with a unit: KiB, MiB, GiB, TiB (1024), kB, MB, GB, TB (1000), or plain bytes; K, M, G
+and T count in 1024. The file is sparse: it takes space only for what is written.
+
+A profile with several modules makes one device for each, as the card did: `vsl create DIR/fct --profile
+iodrive-duo-640-mlc` makes DIR/fct0.vsl and DIR/fct1.vsl; a directory as PATH makes fct0.vsl, fct1.vsl in it.
+With --module only that module is made, in a file called exactly PATH.
+
+Examples:
+  vsl create scratch.vsl --size 64GiB
+  vsl create db.vsl --size 100GB --over-provisioning 40 --sector 512 --label db
+  vsl create ./cards/fct --profile iodrive-duo-640-mlc --capacity improved-write")]
+pub struct Create {
+    /// The new device file.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub path: PathBuf,
+    /// Advertised capacity.
+    #[arg(long, value_parser = parse_size)]
+    pub size: Option<u64>,
+    /// Raw capacity beyond the advertised, in per cent of it [default: 28, and 64 MiB at least].
+    #[arg(long, value_name = "PCT", allow_negative_numbers = true, value_parser = parse_percent, conflicts_with_all = ["raw", "profile"])]
+    pub over_provisioning: Option<f64>,
+    /// Raw capacity.
+    #[arg(long, value_name = "SIZE", visible_alias = "raw-size", value_parser = parse_size, conflicts_with = "profile")]
+    pub raw: Option<u64>,
+    /// Make it as this data sheet says; see `vsl profiles`.
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Make only this module of the profile; the first is 0.
+    #[arg(long, value_name = "N", conflicts_with = "size")]
+    pub module: Option<u32>,
+    /// Bytes in a sector: 512, 1024, 2048 or 4096.
+    #[arg(long, value_name = "BYTES", visible_alias = "sector-size", value_parser = parse_sector, default_value = "4096")]
+    pub sector: u32,
+    /// Host capacity: advertised, maximum (110 %), improved-write (70 %), maximum-write (50 %), a
+    /// percentage of the advertised such as 80%, or a size.
+    #[arg(long, value_parser = parse_capacity, default_value = "advertised")]
+    pub capacity: Capacity,
+    /// A name for people [default: the file's name].
+    #[arg(long)]
+    pub label: Option<String>,
+    /// Ask nothing. Making a device destroys nothing and asks nothing anyway; for scripts that always say it.
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// `vsl format`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Says what will be destroyed and asks. Without a terminal it needs --yes.
+
+Examples:
+  vsl format fct0.vsl --capacity maximum-write
+  vsl format fct0.vsl --sector 512 --capacity 80% --yes")]
+pub struct Format {
+    /// The file of a detached device.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub device: String,
+    /// Bytes in a sector: 512, 1024, 2048 or 4096 [default: as it is].
+    #[arg(long, value_name = "BYTES", visible_alias = "sector-size", value_parser = parse_sector)]
+    pub sector: Option<u32>,
+    /// Host capacity: advertised, maximum (110 %), improved-write (70 %), maximum-write (50 %), a
+    /// percentage of the advertised such as 80%, or a size.
+    #[arg(long, visible_alias = "size", value_parser = parse_capacity, default_value = "advertised")]
+    pub capacity: Capacity,
+    /// A name for people [default: as it is].
+    #[arg(long)]
+    pub label: Option<String>,
+    /// Do not ask.
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// `vsl attach`.
+#[derive(Debug, Args)]
+pub struct Attach {
+    /// Device files, or memory:SIZE for a throw-away device.
+    #[arg(required = true, value_hint = ValueHint::FilePath)]
+    pub paths: Vec<String>,
+    /// What to call it, in `vsl` and as an NBD export [default: the file's name without its ending].
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Take no writes.
+    #[arg(long)]
+    pub read_only: bool,
+    /// Do not attach it again when the service starts again.
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// `vsl detach`.
+#[derive(Debug, Args)]
+pub struct Detach {
+    /// Attached devices.
+    #[arg(required = true)]
+    pub devices: Vec<String>,
+    #[command(flatten)]
+    pub force: Force,
+}
+
+/// `vsl status`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Without a DEVICE it shows every device that the service knows. A path shows a detached device too.
+
+Examples:
+  vsl status -a
+  vsl status fct0 --field write_amplification
+  vsl status --json | jq '.devices[].uri'")]
+pub struct Status {
+    /// Devices.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub devices: Vec<String>,
+    /// Show every figure.
+    #[arg(short, long)]
+    pub all: bool,
+    /// Show one field only, bare; --fields lists their names.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["all", "fields"])]
+    pub field: Option<String>,
+    /// List the names of all fields, their units and meanings.
+    #[arg(long, conflicts_with = "all")]
+    pub fields: bool,
+    /// Show only devices with something wrong; fails when there are any.
+    #[arg(short, long)]
+    pub errors: bool,
+}
+
+/// `vsl config`.
+#[derive(Debug, Args)]
+pub struct Config {
+    /// An attached device.
+    pub device: String,
+    /// A setting: trim or attach-at-start. Without one, all are shown.
+    pub setting: Option<String>,
+    /// Its new value.
+    pub value: Option<String>,
+}
+
+/// `vsl sure-erase`.
+#[derive(Debug, Args)]
+pub struct SureErase {
+    /// The file of a detached device.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub device: String,
+    /// Do not ask.
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// `vsl beacon`.
+#[derive(Debug, Args)]
+pub struct Beacon {
+    /// An attached device.
+    pub device: String,
+    /// Without it, whether it is lit is shown.
+    pub switch: Option<Switch>,
+}
+
+/// `vsl trim`.
+#[derive(Debug, Args)]
+pub struct Trim {
+    /// An attached device.
+    pub device: String,
+    /// Without it, whether trim is on is shown.
+    pub switch: Option<Switch>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// On.
+    On,
+    /// Off.
+    Off,
+}
+
+/// `vsl serve`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+One of --stdio, --socket and --listen says where; without any, sockets that a supervisor passes (LISTEN_FDS)
+are used. It ends on SIGTERM or SIGINT, with --stdio when the client goes, and detaches the device cleanly.
+
+Examples:
+  vsl serve scratch.vsl --socket /tmp/s.sock
+  nbdinfo -- [ vsl serve scratch.vsl --stdio ]
+  vsl serve memory:1GiB --listen 127.0.0.1:10809")]
+pub struct Serve {
+    /// A device file, or memory:SIZE for a throw-away device.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub device: String,
+    /// Serve one client on standard input and output.
+    #[arg(long, conflicts_with_all = ["socket", "listen"])]
+    pub stdio: bool,
+    /// Make this Unix socket.
+    #[arg(long, short = 'U', value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub socket: Option<PathBuf>,
+    /// Serve on this TCP address.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Vec<SocketAddr>,
+    /// The export's name [default: the empty one, which clients ask for when they ask for none].
+    #[arg(long, short = 'e', default_value = "", hide_default_value = true)]
+    pub name: String,
+    /// Take no writes.
+    #[arg(long, short)]
+    pub read_only: bool,
+    #[command(flatten)]
+    pub tls: Tls,
+    /// What to log: error, warn, info, debug or trace (RUST_LOG's words) [default: warn].
+    #[arg(long, value_name = "FILTER")]
+    pub log: Option<String>,
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    size::parse(text).map_err(|error| error.to_string())
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    match number.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 10_000.0 => Ok(percent),
+        _ => Err("expected a percentage above 0, such as 28 or 28%".into()),
+    }
+}
+
+fn parse_sector(text: &str) -> Result<u32, String> {
+    match size::parse(text) {
+        Ok(bytes @ (512 | 1024 | 2048 | 4096)) => Ok(bytes as u32),
+        _ => Err("expected 512, 1024, 2048 or 4096".into()),
+    }
+}
+
+fn parse_capacity(text: &str) -> Result<Capacity, String> {
+    match text {
+        "advertised" => Ok(Capacity::Advertised),
+        "maximum" => Ok(Capacity::Maximum),
+        "improved-write" => Ok(Capacity::ImprovedWrite),
+        "maximum-write" => Ok(Capacity::MaximumWrite),
+        text if text.ends_with('%') => parse_percent(text).map(Capacity::Percent),
+        text if text.starts_with(|c: char| c.is_ascii_digit()) => parse_size(text).map(Capacity::Bytes),
+        _ => Err("expected advertised, maximum, improved-write, maximum-write, a percentage such as 80%, or a size such as 10GiB".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn capacities_parse() {
+        for (text, capacity) in [
+            ("advertised", Capacity::Advertised),
+            ("maximum", Capacity::Maximum),
+            ("improved-write", Capacity::ImprovedWrite),
+            ("maximum-write", Capacity::MaximumWrite),
+            ("80%", Capacity::Percent(80.0)),
+            ("62.5 %", Capacity::Percent(62.5)),
+            ("10GiB", Capacity::Bytes(10 << 30)),
+        ] {
+            assert_eq!(parse_capacity(text), Ok(capacity), "{text}");
+        }
+        for text in ["", "%", "-5%", "0%", "nan%", "inf%", "huge", "10 parsecs"] {
+            assert!(parse_capacity(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sectors_are_one_of_four() {
+        assert_eq!(parse_sector("512"), Ok(512));
+        assert_eq!(parse_sector("4KiB"), Ok(4096));
+        for text in ["0", "513", "8192", "x", "4294967808"] {
+            assert!(parse_sector(text).is_err(), "{text}");
+        }
+    }
+}

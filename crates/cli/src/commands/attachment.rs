@@ -1,0 +1,73 @@
+//! `vsl attach` and `vsl detach`.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use daemon::api::{AttachRequest, DetachRequest, DeviceView};
+use daemon::{Failure, Target, fields, size};
+use hyper::Method;
+use indicatif::ProgressBar;
+use serde_json::json;
+
+use crate::args::{Attach, Detach};
+use crate::output::Output;
+
+/// How often the spinner turns.
+const TICK: Duration = Duration::from_millis(100);
+
+pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
+    if args.name.is_some() && args.paths.len() > 1 {
+        return Err(Failure::invalid("--name is for one device, not for several").help("attach them one by one"));
+    }
+    let client = super::client()?;
+    let mut views = Vec::new();
+    for path in &args.paths {
+        let target = Target::parse(path)?.absolute()?;
+        let request = AttachRequest {
+            path: target.to_string(),
+            name: args.name.clone(),
+            read_only: args.read_only,
+            remember: !args.once && target.path().is_some(),
+        };
+        let view: DeviceView =
+            waiting(output, &format!("attaching {path}"), || client.send(Method::POST, "/devices", &request))?;
+        output.note(&attached(&view));
+        views.push(view);
+    }
+    let devices: Vec<_> = views.iter().map(fields::values).collect();
+    output.result(&json!({ "devices": devices }), || {
+        views.iter().filter_map(|view| view.uri.as_ref()).map(|uri| format!("{uri}\n")).collect()
+    })
+}
+
+fn attached(view: &DeviceView) -> String {
+    let capacity = view.derived.bytes.map(size::show).unwrap_or_default();
+    let read_only = if view.read_only == Some(true) { ", read-only" } else { "" };
+    format!("attached {}: {capacity}{read_only}", view.name)
+}
+
+pub fn detach(args: &Detach, output: Output) -> Result<(), Failure> {
+    let client = super::client()?;
+    let mut names = Vec::new();
+    for device in &args.devices {
+        let name = client.attached(device)?.name;
+        let request = DetachRequest { force: args.force.force };
+        let what = format!("detaching {name}: waiting for outstanding requests");
+        waiting(output, &what, || client.send::<()>(Method::POST, &format!("/devices/{name}/detach"), &request))?;
+        output.note(&format!("detached {name}"));
+        names.push(name);
+    }
+    output.result(&json!({ "detached": names }), String::new)
+}
+
+/// Shows what is waited for, on a terminal only.
+pub fn waiting<T>(output: Output, what: &str, work: impl FnOnce() -> T) -> T {
+    if output.json || !std::io::stderr().is_terminal() {
+        return work();
+    }
+    let spinner = ProgressBar::new_spinner().with_message(what.to_string());
+    spinner.enable_steady_tick(TICK);
+    let result = work();
+    spinner.finish_and_clear();
+    result
+}

@@ -1,0 +1,150 @@
+//! `vsl create`.
+
+use std::path::{Path, PathBuf};
+
+use daemon::{Failure, size};
+use device::{CreateOptions, FormatOptions, Info};
+use serde_json::json;
+
+use crate::args::Create;
+use crate::output::Output;
+
+/// Raw capacity beyond the advertised when nothing is said, per cent.
+const DEFAULT_OVER_PROVISIONING: f64 = 28.0;
+/// The reserve of a device so small that the default over-provisioning would leave the groomer no room, bytes.
+const SMALLEST_RESERVE: u64 = 64 << 20;
+
+/// A device to make.
+struct Plan {
+    path: PathBuf,
+    advertised_bytes: u64,
+    raw_bytes: u64,
+    profile: Option<String>,
+}
+
+pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
+    let plans = plan(args, output)?;
+    if let Some(plan) = plans.iter().find(|plan| plans.len() > 1 && plan.path.exists()) {
+        return Err(Failure::conflict(format!("{}: exists already", plan.path.display()))
+            .help("choose another path; to destroy what it holds use `vsl format`, or remove the file"));
+    }
+    let mut made: Vec<Info> = Vec::new();
+    for plan in &plans {
+        match device::create(&plan.path, &options(args, plan)) {
+            Ok(info) => made.push(info),
+            Err(error) => {
+                // All modules or none: those made just now hold nothing.
+                for path in made.iter().flat_map(|info| &info.paths) {
+                    // The first failure is the one worth telling.
+                    let _ = std::fs::remove_file(path);
+                }
+                return Err(error.into());
+            }
+        }
+    }
+    let devices: Vec<_> = made.iter().map(super::info_json).collect();
+    output.result(&json!({ "devices": devices }), || {
+        let lines = made.iter().map(|info| {
+            format!(
+                "made {}: {} in {} sectors of {} bytes, UUID {}\n",
+                info.paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
+                size::show(info.bytes()),
+                info.sectors,
+                info.sector_bytes,
+                info.uuid
+            )
+        });
+        lines.collect()
+    })
+}
+
+fn plan(args: &Create, output: Output) -> Result<Vec<Plan>, Failure> {
+    if let Some(name) = &args.profile {
+        let profile = profile::find(name)
+            .map_err(|error| Failure::invalid(error.to_string()).help("`vsl profiles` lists them"))?;
+        let device = |path| Plan {
+            path,
+            advertised_bytes: profile.module.advertised_bytes,
+            raw_bytes: profile.module.raw_bytes,
+            profile: Some(profile.name.clone()),
+        };
+        return match args.module {
+            Some(module) if module >= profile.modules => {
+                Err(Failure::invalid(format!("module {module}: {name} has {} modules", profile.modules))
+                    .help(format!("choose one from 0 to {}", profile.modules - 1)))
+            }
+            Some(_) => Ok(vec![device(args.path.clone())]),
+            None if profile.modules == 1 => Ok(vec![device(args.path.clone())]),
+            None => Ok((0..profile.modules).map(|module| device(module_path(&args.path, module))).collect()),
+        };
+    }
+    let Some(advertised_bytes) = args.size else {
+        return Err(Failure::invalid("neither --size nor --profile says how large the device is"));
+    };
+    let raw_bytes = match args.raw {
+        Some(raw) if raw < advertised_bytes => {
+            let raw = size::show(raw);
+            return Err(Failure::invalid(format!("--raw {raw} is less than --size {}", size::show(advertised_bytes)))
+                .help("the raw capacity holds the advertised one and a reserve; 28 % more is usual"));
+        }
+        Some(raw) => raw,
+        None => {
+            let percent = args.over_provisioning.unwrap_or(DEFAULT_OVER_PROVISIONING);
+            let reserve = advertised_bytes as f64 * percent / 100.0;
+            let reserve = match args.over_provisioning {
+                // Rounded down to whole bytes; beyond 64 bits it stays there, and the sum below is refused.
+                Some(_) => reserve as u64,
+                None => (reserve as u64).max(SMALLEST_RESERVE),
+            };
+            if args.over_provisioning.is_none() {
+                let reserve = size::show(reserve);
+                output.note(&format!("over-provisioning: {reserve} (--over-provisioning or --raw choose another; {DEFAULT_OVER_PROVISIONING} % by default)"));
+            }
+            advertised_bytes
+                .checked_add(reserve)
+                .ok_or_else(|| Failure::invalid(format!("--size {} is too large", size::show(advertised_bytes))))?
+        }
+    };
+    Ok(vec![Plan { path: args.path.clone(), advertised_bytes, raw_bytes, profile: None }])
+}
+
+/// The file of one module: a number behind the name that the user chose.
+fn module_path(path: &Path, module: u32) -> PathBuf {
+    if path.is_dir() {
+        return path.join(format!("fct{module}.vsl"));
+    }
+    let stem = if path.extension().is_some_and(|extension| extension == "vsl") {
+        path.with_extension("")
+    } else {
+        path.to_path_buf()
+    };
+    let mut name = stem.into_os_string();
+    name.push(format!("{module}.vsl"));
+    name.into()
+}
+
+fn options(args: &Create, plan: &Plan) -> CreateOptions {
+    let stem = plan.path.file_stem().unwrap_or_default().to_string_lossy();
+    // A label holds 63 bytes; a name that does not fit is cut between characters.
+    let fitting = stem.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= 63).last();
+    let label = args.label.clone().unwrap_or_else(|| stem[..fitting.unwrap_or(0)].to_string());
+    CreateOptions {
+        advertised_bytes: plan.advertised_bytes,
+        raw_bytes: plan.raw_bytes,
+        profile: plan.profile.clone(),
+        format: FormatOptions { sector_bytes: args.sector, capacity: args.capacity, label },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_numbered() {
+        assert_eq!(module_path(Path::new("d/fct"), 1), Path::new("d/fct1.vsl"));
+        assert_eq!(module_path(Path::new("card.vsl"), 0), Path::new("card0.vsl"));
+        assert_eq!(module_path(Path::new("a.b"), 0), Path::new("a.b0.vsl"));
+        assert_eq!(module_path(Path::new("/"), 1), Path::new("/fct1.vsl"));
+    }
+}

@@ -1,0 +1,32 @@
+//! `vsl format`.
+
+use daemon::{Failure, size};
+use device::FormatOptions;
+use serde_json::json;
+
+use crate::args::Format;
+use crate::confirm;
+use crate::output::Output;
+
+pub fn format(args: &Format, output: Output) -> Result<(), Failure> {
+    let (path, info) = super::detached(&args.device)?;
+    let options = FormatOptions {
+        sector_bytes: args.sector.unwrap_or(info.sector_bytes),
+        capacity: args.capacity,
+        label: args.label.clone().unwrap_or_else(|| info.label.clone()),
+    };
+    if !args.yes {
+        confirm::ask(&super::describe(&info), "Format it? Type yes:", "yes")?;
+    }
+    let info = device::format(&path, &options)?;
+    output.result(&json!({ "devices": [super::info_json(&info)] }), || {
+        format!(
+            "formatted {}: {} in {} sectors of {} bytes, UUID {}\n",
+            path.display(),
+            size::show(info.bytes()),
+            info.sectors,
+            info.sector_bytes,
+            info.uuid
+        )
+    })
+}

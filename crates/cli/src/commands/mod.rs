@@ -1,0 +1,85 @@
+//! One file for each group of commands.
+
+mod attachment;
+mod create;
+mod erase;
+mod format;
+mod generate;
+mod profiles;
+mod serve;
+mod service;
+mod settings;
+mod status;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use daemon::{Failure, Paths, fields};
+use device::{Info, State};
+use serde_json::{Map, Value};
+
+use crate::args::Command;
+use crate::client::Client;
+use crate::output::Output;
+
+/// Carries a command out.
+///
+/// # Errors
+/// What went wrong, and what to do.
+pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Up(args) => service::up(args, output)?,
+        Command::Down(args) => service::down(args, output)?,
+        Command::Create(args) => create::create(args, output)?,
+        Command::Format(args) => format::format(args, output)?,
+        Command::Attach(args) => attachment::attach(args, output)?,
+        Command::Detach(args) => attachment::detach(args, output)?,
+        Command::Status(args) => return status::status(args, output),
+        Command::Config(args) => settings::config(args, output)?,
+        Command::SureErase(args) => erase::sure_erase(args, output)?,
+        Command::Beacon(args) => settings::beacon(args, output)?,
+        Command::Trim(args) => settings::trim(args, output)?,
+        Command::Profiles => profiles::list(output)?,
+        Command::Serve(args) => serve::serve(args)?,
+        Command::Completions { shell } => generate::completions(*shell)?,
+        Command::Man { directory } => generate::man(directory.as_deref())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The service's client.
+fn client() -> Result<Client, Failure> {
+    Client::new(&Paths::from_environment())
+}
+
+/// The file of a device that must not be attached.
+fn detached(device: &str) -> Result<(PathBuf, Info), Failure> {
+    // Without a service nothing of it is attached; who else has the file, its lock tells.
+    if let Some(view) = client()?.find(device).ok().flatten()
+        && view.condition.state() != State::Error
+    {
+        return Err(Failure::conflict(format!("{} ({}) is attached", view.name, view.path))
+            .help(format!("`vsl detach {}` first", view.name)));
+    }
+    let path = PathBuf::from(device);
+    let info = device::inspect(&path)?;
+    Ok((path, info))
+}
+
+/// What a user should know of a device before it is gone.
+fn describe(info: &Info) -> String {
+    let paths: Vec<String> = info.paths.iter().map(|path| path.display().to_string()).collect();
+    let label = if info.label.is_empty() { "without a label".into() } else { format!("label \"{}\"", info.label) };
+    format!(
+        "everything on {} ({label}, {}, UUID {}, attached {} times since its format)",
+        paths.join(", "),
+        daemon::size::show(info.bytes()),
+        info.uuid,
+        info.attaches
+    )
+}
+
+/// A detached device as JSON.
+fn info_json(info: &Info) -> Map<String, Value> {
+    fields::values(&status::detached_view(&info.paths[..], Ok(info.clone())))
+}

@@ -1,0 +1,169 @@
+//! `vsl up` and `vsl down`.
+
+use std::fs::OpenOptions;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use daemon::api::{DetachRequest, Health, Version};
+use daemon::exports::Listen;
+use daemon::serve::{Lock, Options, run};
+use daemon::{Failure, Paths};
+use hyper::Method;
+use serde_json::json;
+
+use super::attachment::waiting;
+use crate::args::{Force, Tls, TlsMode, Up};
+use crate::client::Client;
+use crate::output::Output;
+
+/// How often a starting service is asked whether it is ready.
+const POLL: Duration = Duration::from_millis(50);
+/// How long a starting service may take to attach its devices.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How much of the log is shown when the service does not start, bytes.
+const LOG_TAIL: u64 = 2048;
+
+pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
+    let paths = Paths::from_environment();
+    let listen = Listen { tcp: args.nbd_listen.clone(), tls: tls(&args.tls)? };
+    if args.foreground {
+        if args.new_session {
+            // It fails only for a leader of a process group, which is free of the terminal's session already.
+            let _ = rustix::process::setsid();
+        }
+        daemon::logging::start(args.log.as_deref(), "info")?;
+        return run(&Options { paths, listen });
+    }
+    if Lock::is_taken(&paths.lock_file()) {
+        let client = Client::new(&paths)?;
+        let version: Version = client.get("/version")?;
+        return announce(
+            &client,
+            &format!("the service is running already, process {}", version.pid),
+            &version,
+            output,
+        );
+    }
+    paths.make()?;
+    let mut child = start(args, &paths)?;
+    let client = Client::new(&paths)?;
+    waiting(output, "starting the service", || wait_until_ready(&client, &mut child, &paths.log_file()))?;
+    let version: Version = client.get("/version")?;
+    announce(&client, &format!("the service is running, process {}", version.pid), &version, output)
+}
+
+/// The server's TLS settings.
+///
+/// # Errors
+/// A certificate cannot be used, or there are none.
+pub fn tls(args: &Tls) -> Result<export::nbd::Tls, Failure> {
+    match (args.tls, &args.tls_certificates) {
+        (TlsMode::Off, None) => Ok(export::nbd::Tls::Off),
+        (TlsMode::Off, Some(_)) => Err(Failure::invalid("--tls-certificates without TLS")
+            .help("add --tls on to offer TLS, or --tls require to insist on it")),
+        (_, None) => Err(Failure::invalid("TLS needs certificates").help("add --tls-certificates DIR")),
+        (mode, Some(directory)) => {
+            daemon::exports::certificates(directory, mode == TlsMode::Require, args.tls_verify_clients)
+        }
+    }
+}
+
+fn announce(client: &Client, what: &str, version: &Version, output: Output) -> Result<(), Failure> {
+    let health: Health = client.get("/health")?;
+    let value = json!({
+        "pid": version.pid,
+        "version": version.version,
+        "attached": health.attached,
+        "failed": health.failed,
+        "addresses": health.addresses,
+    });
+    output.result(&value, || {
+        let mut text = format!("{what}; devices attached: {}", health.attached);
+        if health.failed > 0 {
+            text.push_str(&format!(", not attached: {} (see `vsl status --errors`)", health.failed));
+        }
+        text.push('\n');
+        health.addresses.iter().for_each(|address| text.push_str(&format!("{address}\n")));
+        text
+    })
+}
+
+/// Starts this program again, as the service in the background.
+fn start(args: &Up, paths: &Paths) -> Result<Child, Failure> {
+    let path = paths.log_file();
+    let log = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(|error| Failure::io(&path, &error))?;
+    let program = std::env::current_exe().map_err(|error| Failure::failed(format!("this program's path: {error}")))?;
+    let mut command = Command::new(&program);
+    command.args(["up", "--foreground", "--new-session"]);
+    for address in &args.nbd_listen {
+        command.arg("--nbd-listen").arg(address.to_string());
+    }
+    if let Some(directory) = &args.tls.tls_certificates {
+        let mode = if args.tls.tls == TlsMode::Require { "require" } else { "on" };
+        command.args(["--tls", mode, "--tls-certificates"]).arg(directory);
+        if args.tls.tls_verify_clients {
+            command.arg("--tls-verify-clients");
+        }
+    }
+    if let Some(log) = &args.log {
+        command.arg("--log").arg(log);
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| Failure::io(&program, &error))
+}
+
+fn wait_until_ready(client: &Client, child: &mut Child, log: &Path) -> Result<(), Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if client.get::<Health>("/health").is_ok_and(|health| health.ready) {
+            return Ok(());
+        }
+        if let Ok(Some(status)) = child.try_wait() {
+            return Err(Failure::failed(format!("the service did not start ({status}):\n{}", tail(log)))
+                .help(format!("the whole log is in {}", log.display())));
+        }
+        std::thread::sleep(POLL);
+    }
+    Err(Failure::failed(format!("the service is still attaching its devices after {} s", PATIENCE.as_secs()))
+        .help(format!("`vsl status` shows how far it is; its log is {}", log.display())))
+}
+
+fn tail(path: &Path) -> String {
+    let read = || -> std::io::Result<String> {
+        let mut file = std::fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL)))?;
+        let mut bytes = Vec::new();
+        file.take(LOG_TAIL).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end().to_string())
+    };
+    read().unwrap_or_else(|error| format!("{}: {error}", path.display()))
+}
+
+pub fn down(args: &Force, output: Output) -> Result<(), Failure> {
+    let paths = Paths::from_environment();
+    if !Lock::is_taken(&paths.lock_file()) {
+        output.note("the service is not running");
+        return output.result(&json!({ "stopped": false }), String::new);
+    }
+    let client = Client::new(&paths)?;
+    let request = DetachRequest { force: args.force };
+    client.send::<()>(Method::POST, "/shutdown", &request)?;
+    waiting(output, "stopping the service: waiting for outstanding requests", || {
+        Lock::wait_until_free(&paths.lock_file())
+    })?;
+    output.note("the service has stopped");
+    output.result(&json!({ "stopped": true }), String::new)
+}

@@ -1,0 +1,155 @@
+//! `vsl status`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use daemon::api::{Condition, Derived, DeviceView};
+use daemon::fields::{self, FIELDS, Field};
+use daemon::{Failure, Kind, Target};
+use device::{Info, State};
+use serde_json::{Map, Value, json};
+
+use crate::args::Status;
+use crate::output::Output;
+
+pub fn status(args: &Status, output: Output) -> Result<ExitCode, Failure> {
+    if args.fields {
+        list_fields(output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let field = match &args.field {
+        Some(name) => Some(fields::find(name).ok_or_else(|| {
+            Failure::invalid(format!("no field is called '{name}'")).help("`vsl status --fields` lists them")
+        })?),
+        None => None,
+    };
+    let mut views = views(&args.devices)?;
+    if args.errors {
+        views.retain(is_wrong);
+    }
+    let maps: Vec<Map<String, Value>> = views.iter().map(fields::values).collect();
+    match field {
+        Some(field) => show_field(&maps, field, output)?,
+        None => output.result(&json!({ "devices": maps }), || text(&maps, args))?,
+    }
+    Ok(if args.errors && !views.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn views(devices: &[String]) -> Result<Vec<DeviceView>, Failure> {
+    let client = super::client()?;
+    if devices.is_empty() {
+        return client.get("/devices").map_err(|failure| match failure.kind {
+            Kind::NotFound => {
+                let help = format!("{}; `vsl status PATH` shows a detached device", failure.help);
+                failure.help(help)
+            }
+            _ => failure,
+        });
+    }
+    let one = |device: &String| match client.find(device) {
+        Ok(Some(view)) => Ok(view),
+        // Not attached, as far as anybody can tell: then it is a file.
+        found => match (Target::parse(device)?, found) {
+            (Target::File(path), found) => match device::inspect(&path) {
+                Ok(info) => Ok(detached_view(&[path], Ok(info))),
+                Err(error) if path.exists() => Ok(detached_view(&[path], Err(error.into()))),
+                // No file either. A service that answers knows its devices; one that does not is the reason.
+                Err(_) => Err(found.map_or_else(
+                    |failure| failure,
+                    |_| {
+                        Failure::not_found(format!("{device}: no attached device has this name, and no file this path"))
+                            .help("`vsl status` lists attached devices")
+                    },
+                )),
+            },
+            (Target::Memory(_), _) => Err(Failure::invalid(format!("{device}: memory is not a device's name"))
+                .help("`vsl status` lists attached devices")),
+        },
+    };
+    devices.iter().map(one).collect()
+}
+
+/// A device that is not attached, as far as we know.
+pub fn detached_view(paths: &[PathBuf], info: Result<Info, Failure>) -> DeviceView {
+    let path = paths.first().cloned().unwrap_or_default();
+    let (condition, info) = match info {
+        Ok(info) => {
+            let health = if info.clean { "healthy" } else { "not detached cleanly: the next attach recovers it" };
+            (Condition::Other { state: State::Detached, health: health.into() }, Some(info))
+        }
+        Err(failure) => (Condition::Other { state: State::Error, health: failure.to_string() }, None),
+    };
+    DeviceView {
+        name: Target::File(path.clone()).default_name(),
+        path: path.display().to_string(),
+        uri: None,
+        tcp_uri: None,
+        derived: Derived::new(info.as_ref(), &condition),
+        condition,
+        read_only: None,
+        beacon: None,
+        clients: None,
+        config: None,
+        info,
+    }
+}
+
+fn is_wrong(view: &DeviceView) -> bool {
+    match &view.condition {
+        Condition::Attached(status) => status.health != "healthy" || status.state == State::Error,
+        Condition::Other { state, .. } => *state == State::Error,
+    }
+}
+
+fn list_fields(output: Output) -> Result<(), Failure> {
+    let list: Vec<Value> = FIELDS
+        .iter()
+        .map(|field| json!({ "name": field.name, "unit": field.unit.name(), "meaning": field.meaning }))
+        .collect();
+    output.result(&json!({ "fields": list }), || {
+        let width = FIELDS.iter().map(|field| field.name.len()).max().unwrap_or(0);
+        FIELDS
+            .iter()
+            .map(|field| format!("{:width$}  {:6}  {}\n", field.name, field.unit.name(), field.meaning))
+            .collect()
+    })
+}
+
+fn show_field(maps: &[Map<String, Value>], field: &Field, output: Output) -> Result<(), Failure> {
+    if let Some(map) = maps.iter().find(|map| !map.contains_key(field.name)) {
+        let state = map.get("state").map(fields::plain).unwrap_or_default();
+        let name = map.get("name").map(fields::plain).unwrap_or_default();
+        return Err(Failure::failed(format!("{name} has no value for {} (it is {state})", field.name))
+            .help("some figures are known of attached devices only, or not on every kind of store"));
+    }
+    let list: Vec<Value> = maps.iter().map(|map| json!({ "name": map["name"], field.name: map[field.name] })).collect();
+    output.result(&json!({ "devices": list }), || {
+        maps.iter().map(|map| format!("{}\n", fields::plain(&map[field.name]))).collect()
+    })
+}
+
+fn text(maps: &[Map<String, Value>], args: &Status) -> String {
+    if maps.is_empty() {
+        return match args.errors {
+            true => "nothing is wrong\n".into(),
+            false => "nothing is attached; `vsl attach PATH` attaches a device\n".into(),
+        };
+    }
+    let blocks: Vec<String> = maps.iter().map(|map| block(map, args.all)).collect();
+    blocks.join("\n")
+}
+
+/// One device: its name and state on a line, then a figure a line.
+fn block(map: &Map<String, Value>, all: bool) -> String {
+    let plain = |name: &str| map.get(name).map(fields::plain).unwrap_or_default();
+    let mut out = format!("{}  {}, {}\n", plain("name"), plain("state"), plain("health"));
+    for field in FIELDS.iter().filter(|field| all || field.brief) {
+        if matches!(field.name, "name" | "state" | "health") {
+            continue;
+        }
+        if let Some(value) = map.get(field.name) {
+            out.push_str(&format!("  {:<22}{}\n", field.label, fields::show(field.unit, value)));
+        }
+    }
+    out
+}

@@ -1,0 +1,28 @@
+//! Asking before something is destroyed.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use daemon::Failure;
+
+/// Shows `what` will be lost and waits for `answer` to be typed.
+///
+/// # Errors
+/// The user says otherwise, or there is no terminal to ask on.
+pub fn ask(what: &str, question: &str, answer: &str) -> Result<(), Failure> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(Failure::conflict(format!("this would destroy {what}; there is no terminal to ask on"))
+            .help("add --yes if that is meant"));
+    }
+    let mut line = String::new();
+    let mut err = std::io::stderr();
+    let asked = writeln!(err, "This destroys {what}.")
+        .and_then(|()| write!(err, "{question} "))
+        .and_then(|()| err.flush())
+        .and_then(|()| stdin.lock().read_line(&mut line));
+    match asked {
+        Ok(_) if line.trim() == answer => Ok(()),
+        Ok(_) => Err(Failure::conflict("not confirmed: nothing was changed")),
+        Err(error) => Err(Failure::failed(format!("the terminal: {error}"))),
+    }
+}

@@ -1,0 +1,69 @@
+//! What goes to standard output and standard error.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use daemon::{Failure, Kind};
+use serde::Serialize;
+
+/// How to print.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// As JSON.
+    pub json: bool,
+}
+
+impl Output {
+    /// Prints the result: as JSON or as text, whichever is wanted.
+    ///
+    /// # Errors
+    /// Standard output takes nothing.
+    pub fn result(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        if self.json {
+            let mut line = serde_json::to_string_pretty(value)
+                .map_err(|error| Failure::failed(format!("the result cannot be written as JSON: {error}")))?;
+            line.push('\n');
+            raw(line.as_bytes())
+        } else {
+            raw(text().as_bytes())
+        }
+    }
+
+    /// A remark for people, on standard error; with JSON there is nobody to read it.
+    pub fn note(self, text: &str) {
+        if !self.json {
+            // Nobody listens on standard error: then a remark is lost, and nothing else.
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
+    }
+
+    /// Prints a failure, and gives the exit code that goes with it.
+    pub fn failure(self, failure: &Failure) -> ExitCode {
+        let text = if self.json {
+            serde_json::to_string(failure).unwrap_or_else(|_| failure.to_string())
+        } else {
+            let (red, bold, plain) =
+                if std::io::stderr().is_terminal() { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
+            match failure.help.as_str() {
+                "" => format!("{red}error:{plain} {}", failure.error),
+                help => format!("{red}error:{plain} {}\n{bold}help:{plain} {help}", failure.error),
+            }
+        };
+        // As in `note`.
+        let _ = writeln!(std::io::stderr(), "{text}");
+        ExitCode::from(if failure.kind == Kind::Invalid { 2 } else { 1 })
+    }
+}
+
+/// Writes to standard output. A reader that has had enough (`| head`) is no error: the program ends quietly.
+///
+/// # Errors
+/// Anything else, such as a full disk.
+pub fn raw(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => Err(Failure::failed(format!("standard output: {error}"))),
+    }
+}

@@ -1,0 +1,197 @@
+//! What `vsl` does with device files while no service runs.
+
+mod common;
+
+use common::Place;
+use serde_json::json;
+
+#[test]
+fn create_makes_what_was_asked_for() {
+    let place = Place::new();
+    let made = place
+        .vsl(&[
+            "create",
+            "a.vsl",
+            "--size",
+            "64MiB",
+            "--raw",
+            "256MiB",
+            "--sector",
+            "512",
+            "--capacity",
+            "50%",
+            "--json",
+        ])
+        .json();
+    let device = &made["devices"][0];
+    assert_eq!((&device["sector_bytes"], &device["bytes"]), (&json!(512), &json!(32 << 20)));
+    assert_eq!((&device["advertised_bytes"], &device["raw_bytes"]), (&json!(64 << 20), &json!(256 << 20)));
+    assert_eq!((&device["label"], &device["state"]), (&json!("a"), &json!("detached")));
+    assert_eq!(place.vsl(&["status", "a.vsl", "--field", "uuid"]).ok().trim(), device["uuid"]);
+}
+
+#[test]
+fn create_says_what_it_holds_back() {
+    let place = Place::new();
+    let said = place.vsl(&["create", "a.vsl", "--size", "1GiB"]);
+    assert!(said.err.contains("28 %"), "{}", said.err);
+    let raw: u64 = place.vsl(&["status", "a.vsl", "--field", "raw_bytes"]).ok().trim().parse().expect("a number");
+    let wanted = (1u64 << 30) * 128 / 100;
+    assert!((wanted..wanted + (4 << 20)).contains(&raw), "{raw}");
+}
+
+#[test]
+fn a_profile_makes_a_device_for_each_module() {
+    let place = Place::new();
+    let made = place.vsl(&["create", "fct", "--profile", "iodrive-duo-640-mlc", "--json"]).json();
+    let devices = made["devices"].as_array().expect("a list");
+    assert_eq!(devices.len(), 2);
+    for (module, device) in devices.iter().enumerate() {
+        assert_eq!(device["path"], json!(format!("fct{module}.vsl")));
+        assert_eq!((&device["bytes"], &device["profile"]), (&json!(320_000_000_000u64), &json!("iodrive-duo-640-mlc")));
+        assert!(device["raw_bytes"].as_u64() >= Some(400_000_000_000));
+    }
+    assert_ne!(devices[0]["uuid"], devices[1]["uuid"]);
+    // One module in the way: nothing is made, nothing is touched.
+    std::fs::remove_file(place.path("fct0.vsl")).expect("removed");
+    place.vsl(&["create", "fct", "--profile", "iodrive-duo-640-mlc"]).fails(1, &["fct1.vsl: exists already"]);
+    assert!(!place.path("fct0.vsl").exists());
+    place.vsl(&["create", "one.vsl", "--profile", "iodrive-duo-640-mlc", "--module", "1"]).ok();
+    place
+        .vsl(&["create", "two.vsl", "--profile", "iodrive-duo-640-mlc", "--module", "2"])
+        .fails(2, &["module 2: iodrive-duo-640-mlc has 2 modules", "0 to 1"]);
+    place
+        .vsl(&["create", "x.vsl", "--profile", "nothing"])
+        .fails(2, &["no profile is called 'nothing'", "vsl profiles"]);
+}
+
+#[test]
+fn create_destroys_nothing() {
+    let place = Place::new();
+    std::fs::write(place.path("precious"), "data").expect("written");
+    place.vsl(&["create", "precious", "--size", "16MiB", "--yes"]).fails(1, &["precious: exists already"]);
+    assert_eq!(std::fs::read_to_string(place.path("precious")).expect("read"), "data");
+    place.create("a.vsl");
+    place.vsl(&["create", "a.vsl", "--size", "16MiB"]).fails(1, &["a.vsl: exists already", "vsl format"]);
+    place.vsl(&["create", "nowhere/a.vsl", "--size", "16MiB"]).fails(1, &["nowhere/a.vsl: No such file"]);
+    place.vsl(&["create", "b.vsl", "--size", "1GiB", "--raw", "1MiB"]).fails(2, &["--raw", "is less than --size"]);
+    place.vsl(&["create", "b.vsl", "--size", "16383PiB"]).fails(2, &[]);
+    place.vsl(&["create", "b.vsl", "--size", "16MiB", "--label", &"x".repeat(64)]).fails(2, &["label", "63"]);
+    assert!(!place.path("b.vsl").exists());
+}
+
+#[test]
+fn format_asks_and_then_does_as_told() {
+    let place = Place::new();
+    place.vsl(&["create", "a.vsl", "--size", "64MiB", "--label", "old"]).ok();
+    let uuid = place.vsl(&["status", "a.vsl", "--field", "uuid"]).ok();
+    place.vsl(&["format", "a.vsl"]).fails(1, &["everything on a.vsl (label \"old\"", uuid.trim(), "--yes"]);
+    assert_eq!(place.vsl(&["status", "a.vsl", "--field", "uuid"]).ok(), uuid, "nothing happened");
+    let made =
+        place.vsl(&["format", "a.vsl", "--capacity", "maximum-write", "--sector", "1024", "--yes", "--json"]).json();
+    let device = &made["devices"][0];
+    assert_eq!((&device["bytes"], &device["sector_bytes"]), (&json!(32 << 20), &json!(1024)));
+    assert_eq!(device["label"], json!("old"), "what is not said stays");
+    assert_ne!(device["uuid"], json!(uuid.trim()));
+    place.vsl(&["format", "a.vsl", "--capacity", "900%", "--yes"]).fails(2, &["capacity: ", "expected"]);
+    place.vsl(&["format", "nowhere", "--yes"]).fails(1, &["nowhere: No such file"]);
+    std::fs::write(place.path("text"), "x".repeat(1 << 20)).expect("written");
+    place.vsl(&["format", "text", "--yes"]).fails(1, &["text: ", "vsl create"]);
+}
+
+#[test]
+fn sure_erase_leaves_nothing() {
+    let place = Place::new();
+    place.create("a.vsl");
+    place.vsl(&["up"]).ok();
+    place.vsl(&["attach", "a.vsl"]).ok();
+    let secret = b"a secret that must not survive..".repeat(128);
+    place.client("a").write(0, &secret);
+    place.vsl(&["down", "--force"]).ok();
+    let holds = |place: &Place| {
+        let bytes = std::fs::read(place.path("a.vsl")).expect("read");
+        bytes.windows(32).any(|window| window == &secret[..32])
+    };
+    assert!(holds(&place), "the device holds what was written");
+    place.vsl(&["sure-erase", "a.vsl"]).fails(1, &["everything on a.vsl", "--yes"]);
+    assert!(holds(&place), "nothing happened");
+    let erased = place.vsl(&["sure-erase", "a.vsl", "--yes", "--json"]).json();
+    assert_eq!((&erased["devices"][0]["bytes"], &erased["devices"][0]["clean"]), (&json!(16 << 20), &json!(true)));
+    assert!(!holds(&place), "it is gone");
+}
+
+#[test]
+fn a_device_in_use_elsewhere_is_not_touched() {
+    let place = Place::new();
+    place.create("a.vsl");
+    place.vsl(&["up"]).ok();
+    place.vsl(&["attach", "a.vsl"]).ok();
+    // From here the service is not seen, only its lock on the file.
+    let blind = |arguments: &[&str]| {
+        let output =
+            place.command().args(arguments).env("OPENVSL_RUNTIME_DIR", place.path("other")).output().expect("vsl runs");
+        (output.status.code(), String::from_utf8(output.stderr).expect("UTF-8"))
+    };
+    for arguments in [["format", "a.vsl", "--yes"], ["sure-erase", "a.vsl", "--yes"]] {
+        let (code, err) = blind(&arguments);
+        assert_eq!(code, Some(1), "{err}");
+        assert!(err.contains("a.vsl: in use by") && err.contains("detach it there first"), "{err}");
+    }
+}
+
+#[test]
+fn errors_are_json_when_results_are() {
+    let place = Place::new();
+    for (arguments, code, kind) in [
+        (&["--json", "status", "nowhere.vsl"][..], 1, "not-found"),
+        (&["create", "x", "--size", "many", "--json"], 2, "invalid"),
+        (&["frobnicate", "--json"], 2, "invalid"),
+        (&["status", "--json", "--field", "colour"], 2, "invalid"),
+    ] {
+        let said = place.vsl(arguments);
+        assert_eq!(said.code, Some(code), "{}", said.err);
+        let failure: serde_json::Value = serde_json::from_str(&said.err).unwrap_or_else(|_| panic!("{}", said.err));
+        assert_eq!(failure["kind"], json!(kind));
+        assert!(failure["error"].as_str().is_some_and(|error| !error.is_empty()), "{failure}");
+        assert!(failure["help"].as_str().is_some_and(|help| !help.is_empty()), "{failure}");
+        assert!(said.out.is_empty(), "{}", said.out);
+    }
+}
+
+#[test]
+fn a_reader_that_has_had_enough_is_no_error() {
+    let place = Place::new();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = place.command().args(["completions", "bash"]).stdout(writer).output().expect("vsl runs");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn completions_and_man_pages_know_every_command() {
+    let place = Place::new();
+    place.vsl(&["man", "pages"]).ok();
+    for command in [
+        "create",
+        "format",
+        "attach",
+        "detach",
+        "status",
+        "config",
+        "sure-erase",
+        "beacon",
+        "trim",
+        "up",
+        "down",
+        "serve",
+    ] {
+        assert!(place.path(&format!("pages/vsl-{command}.1")).exists(), "{command}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let text = place.vsl(&["completions", shell]).ok();
+        assert!(text.contains("sure-erase") && text.contains("over-provisioning"), "{shell}");
+    }
+    assert!(place.vsl(&["man"]).ok().contains(".TH vsl"));
+    place.vsl(&["completions", "nosuch"]).fails(2, &["nosuch"]);
+}

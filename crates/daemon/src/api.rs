@@ -1,0 +1,178 @@
+//! The types of the HTTP API, shared by the service and everyone who talks to it.
+
+use std::collections::BTreeMap;
+
+use device::{Info, State, Status};
+use serde::{Deserialize, Serialize};
+
+/// Where the API's paths begin.
+pub const PREFIX: &str = "/api/v1";
+
+/// Answer of `GET /version`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Of the program.
+    pub version: String,
+    /// Of the API.
+    pub api: u32,
+    /// The service's process.
+    pub pid: u32,
+}
+
+/// Answer of `GET /health`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// Whether every device that was to be attached at start has been tried.
+    pub ready: bool,
+    /// Devices that serve requests.
+    pub attached: usize,
+    /// Devices that could not be attached.
+    pub failed: usize,
+    /// Where devices are exported: NBD addresses without an export name.
+    pub addresses: Vec<String>,
+}
+
+/// Body of `POST /devices`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AttachRequest {
+    /// An absolute path, or `memory:SIZE`.
+    pub path: String,
+    /// What to call it; by default after the file.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Take no writes.
+    #[serde(default)]
+    pub read_only: bool,
+    /// Attach it again when the service starts again.
+    #[serde(default)]
+    pub remember: bool,
+}
+
+/// Body of `POST /devices/{name}/detach` and `POST /shutdown`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DetachRequest {
+    /// Close the connections of clients, once what they asked for is done, instead of refusing.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// Body of `PUT /devices/{name}/beacon`, and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beacon {
+    /// Lit.
+    pub on: bool,
+}
+
+/// Answer of `GET` and `PATCH /devices/{name}/config`: every setting and its value. The body of the
+/// latter holds those to change.
+pub type Config = BTreeMap<String, String>;
+
+/// A connected client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Client {
+    /// Who: a process on a Unix socket, an address on TCP.
+    pub peer: String,
+    /// Whether it uses TLS.
+    pub tls: bool,
+    /// When it came, seconds since 1970.
+    pub since: u64,
+    /// Requests since then.
+    pub requests: u64,
+    /// Bytes read since then.
+    pub read_bytes: u64,
+    /// Bytes written since then.
+    pub written_bytes: u64,
+    /// Requests under way.
+    pub in_flight: u32,
+}
+
+/// How a device does: every figure when it is attached, otherwise why not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Condition {
+    /// It serves requests.
+    Attached(Box<Status>),
+    /// It does not.
+    Other {
+        /// What it is doing instead.
+        state: State,
+        /// In words.
+        health: String,
+    },
+}
+
+impl Condition {
+    /// What the device is doing.
+    pub fn state(&self) -> State {
+        match self {
+            Condition::Attached(status) => status.state,
+            Condition::Other { state, .. } => *state,
+        }
+    }
+}
+
+/// One device, as `GET /devices` lists it. Flat: see [`crate::fields`] for what each name means.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceView {
+    /// Its name in the service, and of its export; for a detached device, of its file.
+    pub name: String,
+    /// The device file as it was given.
+    pub path: String,
+    /// NBD address on the Unix socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
+    /// NBD address on TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp_uri: Option<String>,
+    /// How it does.
+    #[serde(flatten)]
+    pub condition: Condition,
+    /// Whether it takes no writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    /// Whether its beacon is lit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beacon: Option<bool>,
+    /// Connected clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<Vec<Client>>,
+    /// Its settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<Config>,
+    /// What it is.
+    #[serde(flatten)]
+    pub info: Option<Info>,
+    /// What follows from the rest.
+    #[serde(flatten)]
+    pub derived: Derived,
+}
+
+/// Figures that follow from others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Derived {
+    /// Host capacity, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Bytes that hold data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapped_bytes: Option<u64>,
+}
+
+impl Derived {
+    /// What follows.
+    pub fn new(info: Option<&Info>, condition: &Condition) -> Derived {
+        let status = match condition {
+            Condition::Attached(status) => Some(status.as_ref()),
+            Condition::Other { .. } => None,
+        };
+        Derived {
+            bytes: info.map(Info::bytes),
+            mapped_bytes: info
+                .zip(status)
+                .map(|(info, status)| status.mapped_sectors.saturating_mul(u64::from(info.sector_bytes))),
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Our side of the `export` crate: device threads, and the one NBD server that serves them by name.
+
+use std::fs::Permissions;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
+
+use device::{AttachOptions, FormatError, Info, Setting, Settings, Status};
+use export::nbd::{Address, Export, Listener, Server, Tls};
+use export::{DetachError, Gone, Worker, WorkerHandle};
+
+use crate::api::Client;
+use crate::{Failure, Target};
+
+/// Where and how devices are exported, besides the Unix socket.
+#[derive(Clone, Debug, Default)]
+pub struct Listen {
+    /// TCP addresses.
+    pub tcp: Vec<SocketAddr>,
+    /// Whether clients may or must use TLS.
+    pub tls: Tls,
+}
+
+/// TLS with the certificates in a directory. With `verify_clients`, clients must show one that its authority signed.
+///
+/// # Errors
+/// A file is missing or is not what it should be.
+pub fn certificates(directory: &Path, required: bool, verify_clients: bool) -> Result<Tls, Failure> {
+    let config = export::nbd::tls::load(directory, verify_clients).map_err(|error| {
+        Failure::invalid(error.to_string())
+            .help("the directory needs server-cert.pem and server-key.pem, and ca-cert.pem to verify clients")
+    })?;
+    Ok(if required { Tls::Require(config) } else { Tls::On(config) })
+}
+
+/// Starts a server on a Unix socket, on sockets that a supervisor passed, and on TCP; and says which TCP addresses it got.
+///
+/// # Errors
+/// An address cannot be bound.
+pub fn serve(
+    exports: Vec<Export>,
+    inherited: Vec<Listener>,
+    socket: Option<&Path>,
+    listen: &Listen,
+) -> Result<(Server, Vec<SocketAddr>), Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("the NBD server: {error}"));
+    let taken = |error: std::io::Error| {
+        failed(error).help(
+            "choose another address, or find out with `ss -lp` who listens there; a socket's path is at most 107 bytes",
+        )
+    };
+    let server = Server::new(export::nbd::Options { tls: listen.tls.clone(), ..Default::default() }).map_err(failed)?;
+    for export in exports {
+        server.add_export(export);
+    }
+    let mut listeners = inherited;
+    if let Some(socket) = socket {
+        listeners.push(Listener::unix(socket).map_err(taken)?);
+        std::fs::set_permissions(socket, Permissions::from_mode(0o600)).map_err(|error| Failure::io(socket, &error))?;
+    }
+    for address in &listen.tcp {
+        listeners.push(Listener::tcp(*address).map_err(taken)?);
+    }
+    let mut tcp = Vec::new();
+    for listener in listeners {
+        if let Address::Tcp(address) = server.listen(listener).map_err(failed)? {
+            tcp.push(address);
+        }
+    }
+    Ok((server, tcp))
+}
+
+/// A device thread.
+#[derive(Clone)]
+pub struct Handle {
+    worker: WorkerHandle,
+}
+
+impl Handle {
+    /// Starts a device thread and attaches the device there.
+    ///
+    /// # Errors
+    /// It cannot be attached.
+    pub fn start(name: &str, target: Target, options: AttachOptions) -> Result<Handle, Failure> {
+        let worker = Worker::spawn(name, move |ring| target.attach(&options, ring))?;
+        Ok(Handle { worker })
+    }
+
+    /// The device as an export.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn export(&self, name: &str, read_only: bool) -> Result<Export, Failure> {
+        let info = self.info()?;
+        Ok(Export { name: name.into(), description: info.label, read_only, device: self.worker.clone() })
+    }
+
+    /// What the device is.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn info(&self) -> Result<Info, Failure> {
+        self.worker.info().map_err(gone)
+    }
+
+    /// Every figure.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn status(&self) -> Result<Status, Failure> {
+        self.worker.status().map_err(gone)
+    }
+
+    /// Who is connected.
+    pub fn clients(&self) -> Vec<Client> {
+        let clients = self.worker.clients().unwrap_or_default().into_iter();
+        let seconds = |since: std::time::SystemTime| since.duration_since(UNIX_EPOCH).map_or(0, |past| past.as_secs());
+        clients
+            .map(|client| Client {
+                peer: client.peer,
+                tls: client.tls,
+                since: seconds(client.since),
+                requests: client.requests,
+                read_bytes: client.read_bytes,
+                written_bytes: client.written_bytes,
+                in_flight: client.in_flight,
+            })
+            .collect()
+    }
+
+    /// The settings kept on the device.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn settings(&self) -> Result<Settings, Failure> {
+        self.worker.with_device(|device| device.settings()).map_err(gone)
+    }
+
+    /// Changes settings, all or none.
+    ///
+    /// # Errors
+    /// The device does not take one of them, or the thread has ended.
+    pub fn change(&self, changes: Vec<Setting>) -> Result<(), Failure> {
+        let result = self.worker.with_device(move |device| {
+            let before = device.settings();
+            let result: Result<(), FormatError> = changes.into_iter().try_for_each(|change| device.set(change));
+            if result.is_err() {
+                for setting in [
+                    Setting::Label(before.label),
+                    Setting::Trim(before.trim),
+                    Setting::Beacon(before.beacon),
+                    Setting::Groomer(before.groomer),
+                    Setting::CheckpointInterval(before.checkpoint_interval_bytes),
+                ] {
+                    // It was set before. On a device that takes no settings, nothing has changed either.
+                    let _ = device.set(setting);
+                }
+            }
+            result
+        });
+        result.map_err(gone)?.map_err(|error| match error {
+            FormatError::Invalid { .. } => Failure::invalid(error.to_string()),
+            error => error.into(),
+        })
+    }
+
+    /// Detaches once what is under way is done.
+    ///
+    /// # Errors
+    /// Clients are connected and `force` is not set; or it was detached and the checkpoint failed.
+    pub fn detach(&self, force: bool) -> Result<(), Refused> {
+        self.worker.detach(force).map_err(|error| match error {
+            DetachError::Clients { .. } => Refused::StillAttached(
+                Failure::conflict(error.to_string().split("; ").next().unwrap_or_default()).help(
+                    "disconnect them first, or add --force to close their connections once what they asked for is done",
+                ),
+            ),
+            DetachError::Underway { .. } => {
+                Refused::StillAttached(Failure::conflict(error.to_string()).help("wait until it is done"))
+            }
+            DetachError::Io { .. } | DetachError::Gone(_) => Refused::Gone(Failure::failed(error.to_string())),
+        })
+    }
+}
+
+/// How a detach failed.
+#[derive(Debug)]
+pub enum Refused {
+    /// The device goes on as before.
+    StillAttached(Failure),
+    /// It is detached all the same.
+    Gone(Failure),
+}
+
+fn gone(error: Gone) -> Failure {
+    Failure::failed(format!("{}: its thread has ended", error.name))
+        .help("the service's log says why; detach it and attach it again")
+}
+
+/// The NBD server that serves every device by its name.
+pub struct Exports {
+    /// Gone once the service stops.
+    server: Mutex<Option<Server>>,
+    socket: PathBuf,
+    tcp: Vec<SocketAddr>,
+    /// Whether clients need TLS.
+    secure: bool,
+}
+
+impl Exports {
+    /// Starts the server on a Unix socket, which is for its owner only, and wherever else is asked.
+    ///
+    /// # Errors
+    /// A certificate cannot be used, or an address cannot be bound.
+    pub fn start(socket: &Path, inherited: Vec<Listener>, listen: &Listen) -> Result<Exports, Failure> {
+        let (server, tcp) = serve(Vec::new(), inherited, Some(socket), listen)?;
+        let secure = matches!(listen.tls, Tls::Require(_));
+        Ok(Exports { server: Mutex::new(Some(server)), socket: socket.into(), tcp, secure })
+    }
+
+    fn server(&self) -> Option<Server> {
+        // A clone of a handle or nothing: no panic leaves it half-way.
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Serves a device.
+    ///
+    /// # Errors
+    /// The service is stopping.
+    pub fn add(&self, name: &str, handle: &Handle, read_only: bool) -> Result<(), Failure> {
+        let server = self.server().ok_or_else(|| Failure::conflict("the service is stopping"))?;
+        server.add_export(handle.export(name, read_only)?);
+        Ok(())
+    }
+
+    /// Serves it no more.
+    pub fn remove(&self, name: &str) {
+        if let Some(server) = self.server() {
+            server.remove_export(name);
+        }
+    }
+
+    /// Takes no new connections.
+    pub fn stop_accepting(&self) {
+        drop(self.server.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// Addresses without an export name.
+    pub fn addresses(&self) -> Vec<String> {
+        std::iter::once(self.uri("")).chain(self.tcp.iter().map(|address| tcp_uri(*address, "", self.secure))).collect()
+    }
+
+    /// Where clients on this machine find a device.
+    pub fn uri(&self, name: &str) -> String {
+        unix_uri(&self.socket, name, self.secure)
+    }
+
+    /// Where clients find it over TCP.
+    pub fn tcp_uri(&self, name: &str) -> Option<String> {
+        self.tcp.first().map(|address| tcp_uri(*address, name, self.secure))
+    }
+}
+
+/// The address of an export on a Unix socket.
+pub fn unix_uri(socket: &Path, name: &str, secure: bool) -> String {
+    use std::fmt::Write;
+    use std::os::unix::ffi::OsStrExt;
+    let scheme = if secure { "nbds+unix" } else { "nbd+unix" };
+    let mut uri = format!("{scheme}:///{name}?socket=");
+    for byte in socket.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'~' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => uri.push(char::from(*byte)),
+            // Writing to a string cannot fail.
+            byte => drop(write!(uri, "%{byte:02X}")),
+        }
+    }
+    uri
+}
+
+/// The address of an export over TCP.
+pub fn tcp_uri(address: SocketAddr, name: &str, secure: bool) -> String {
+    let scheme = if secure { "nbds" } else { "nbd" };
+    format!("{scheme}://{address}/{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn socket_paths_are_escaped_in_addresses() {
+        assert_eq!(unix_uri(Path::new("/run/a.sock"), "fct0", false), "nbd+unix:///fct0?socket=/run/a.sock");
+        assert_eq!(unix_uri(Path::new("/a b/?x&%"), "", true), "nbds+unix:///?socket=/a%20b/%3Fx%26%25");
+    }
+}

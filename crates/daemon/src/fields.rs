@@ -1,0 +1,312 @@
+//! The one table of what can be told about a device. Text, JSON, `--field` and `--fields` all come
+//! from it; a field's name is its key in the JSON of a [`DeviceView`].
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::{Map, Value};
+
+use crate::api::DeviceView;
+use crate::size;
+
+/// How a value is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Words.
+    Text,
+    /// Yes or no.
+    Flag,
+    /// A number of things.
+    Count,
+    /// A size.
+    Bytes,
+    /// Per cent.
+    Percent,
+    /// One quantity over another.
+    Ratio,
+    /// A moment.
+    Time,
+    /// Several of something.
+    List,
+}
+
+impl Unit {
+    /// Its name in lists of fields.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Text => "text",
+            Unit::Flag => "yes/no",
+            Unit::Count => "count",
+            Unit::Bytes => "bytes",
+            Unit::Percent => "%",
+            Unit::Ratio => "ratio",
+            Unit::Time => "time",
+            Unit::List => "list",
+        }
+    }
+}
+
+/// Something that can be told about a device.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Its key.
+    pub name: &'static str,
+    /// What stands in front of it in text.
+    pub label: &'static str,
+    /// How its value is read.
+    pub unit: Unit,
+    /// Whether text shows it without being asked for everything.
+    pub brief: bool,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+const fn brief(name: &'static str, label: &'static str, unit: Unit, meaning: &'static str) -> Field {
+    Field { name, label, unit, brief: true, meaning }
+}
+
+const fn full(name: &'static str, label: &'static str, unit: Unit, meaning: &'static str) -> Field {
+    Field { name, label, unit, brief: false, meaning }
+}
+
+/// Every field, in the order in which text shows them.
+pub const FIELDS: &[Field] = &[
+    brief("name", "Name", Unit::Text, "name in the service and of the NBD export"),
+    brief("label", "Label", Unit::Text, "set by the format, for people"),
+    brief(
+        "state",
+        "State",
+        Unit::Text,
+        "detached, attached, attached-read-only, detaching, scanning, formatting or error",
+    ),
+    brief("health", "Health", Unit::Text, "healthy, or what is wrong, in words"),
+    brief("path", "Device file", Unit::Text, "where the device lives"),
+    brief("uri", "NBD address", Unit::Text, "where clients on this machine reach it"),
+    brief("tcp_uri", "NBD over TCP", Unit::Text, "where clients reach it over TCP"),
+    brief("clients", "Clients", Unit::List, "connected NBD clients"),
+    brief("read_only", "Read-only", Unit::Flag, "attached to take no writes"),
+    brief("beacon", "Beacon", Unit::Flag, "lit to find it among others"),
+    full("uuid", "UUID", Unit::Text, "made anew by each format"),
+    full("profile", "Profile", Unit::Text, "data sheet it was created from"),
+    full("format_version", "Format version", Unit::Count, "version of the layout on media"),
+    full("paths", "Backing files", Unit::List, "one a die"),
+    full("formatted", "Formatted", Unit::Time, "when the format was made; seconds since 1970 in JSON"),
+    full("attaches", "Attaches", Unit::Count, "since the format"),
+    full("clean", "Clean", Unit::Flag, "detached cleanly; while it is attached: no"),
+    brief("bytes", "Capacity", Unit::Bytes, "what the host sees"),
+    brief("sector_bytes", "Sector size", Unit::Bytes, "smallest unit of a request"),
+    full("sectors", "Sectors", Unit::Count, "sectors that the host sees"),
+    full("advertised_bytes", "Advertised capacity", Unit::Bytes, "capacity of the stock format"),
+    full("raw_bytes", "Raw capacity", Unit::Bytes, "media in all, the reserve included"),
+    full(
+        "over_provisioning_percent",
+        "Over-provisioning",
+        Unit::Percent,
+        "raw capacity beyond the host's, per cent of the host's",
+    ),
+    full("max_request_bytes", "Largest request", Unit::Bytes, "a write up to it is never torn"),
+    brief("mapped_bytes", "Data held", Unit::Bytes, "sectors that hold data, in bytes"),
+    full("mapped_sectors", "Sectors mapped", Unit::Count, "sectors that hold data"),
+    full("allocated_bytes", "Space on the store", Unit::Bytes, "what the backing store uses now"),
+    full("lebs", "Erase blocks", Unit::Count, "logical erase blocks in all"),
+    full("leb_bytes", "Erase block size", Unit::Bytes, "one logical erase block"),
+    full("free_lebs", "Erase blocks free", Unit::Count, "logical erase blocks that hold nothing"),
+    brief("host_read_bytes", "Read by hosts", Unit::Bytes, "since the format"),
+    brief("host_written_bytes", "Written by hosts", Unit::Bytes, "since the format"),
+    brief("media_written_bytes", "Written to media", Unit::Bytes, "since the format, everything included"),
+    full("host_trimmed_bytes", "Trimmed by hosts", Unit::Bytes, "since the format"),
+    full("groomed_bytes", "Moved by the groomer", Unit::Bytes, "since the format"),
+    full("padding_bytes", "Padding", Unit::Bytes, "left empty so that flushes could be programmed, since the format"),
+    full("metadata_bytes", "Metadata", Unit::Bytes, "headers, trim records and checkpoints, since the format"),
+    full("erased_lebs", "Erases", Unit::Count, "logical erase blocks erased or given up for reuse"),
+    full("groomer", "Groomer", Unit::Text, "its policy"),
+    full("grooming", "Grooming", Unit::Flag, "free space is short: the groomer works and writes are paced"),
+    full("read_errors", "Read errors", Unit::Count, "reads that failed, since the format"),
+    full("damaged_sectors", "Damaged sectors", Unit::Count, "found unreadable by the groomer, since the format"),
+    brief(
+        "write_amplification",
+        "Write amplification",
+        Unit::Ratio,
+        "everything appended for each byte written by hosts",
+    ),
+    full("reads", "Reads", Unit::Count, "requests answered since the attach"),
+    full("writes", "Writes", Unit::Count, "requests answered since the attach"),
+    full("flushes", "Flushes", Unit::Count, "requests answered since the attach"),
+    full("trims", "Trims", Unit::Count, "trims and zeroings answered since the attach"),
+    full("map_memory_bytes", "Memory of the map", Unit::Bytes, "memory of the forward map"),
+    full("map_memory_per_sector", "Map per sector", Unit::Ratio, "bytes of map memory for each sector mapped"),
+    brief("memory_bytes", "Memory", Unit::Bytes, "memory of the whole layer, buffers included"),
+    full("config", "Settings", Unit::List, "what `vsl config` sets"),
+];
+
+/// The field of a name.
+pub fn find(name: &str) -> Option<&'static Field> {
+    FIELDS.iter().find(|field| field.name == name)
+}
+
+/// Every field that the device has a value for.
+pub fn values(view: &DeviceView) -> Map<String, Value> {
+    match serde_json::to_value(view) {
+        Ok(Value::Object(mut map)) => {
+            map.retain(|_, value| !value.is_null());
+            map
+        }
+        // A view is a struct of plain values, which serde_json always makes an object of.
+        _ => Map::new(),
+    }
+}
+
+/// A value as text shows it.
+pub fn show(unit: Unit, value: &Value) -> String {
+    match (unit, value) {
+        (_, Value::Bool(flag)) => if *flag { "yes" } else { "no" }.into(),
+        (Unit::Bytes, Value::Number(number)) => number.as_u64().map_or_else(|| number.to_string(), size::show),
+        (Unit::Percent, Value::Number(number)) => format!("{:.1} %", number.as_f64().unwrap_or_default()),
+        (Unit::Ratio, Value::Number(number)) => format!("{:.2}", number.as_f64().unwrap_or_default()),
+        (Unit::Time, Value::Number(number)) => {
+            let moment = UNIX_EPOCH.checked_add(Duration::from_secs(number.as_u64().unwrap_or_default()));
+            moment.map_or_else(|| number.to_string(), |moment| humantime::format_rfc3339_seconds(moment).to_string())
+        }
+        (_, Value::Array(items)) if items.is_empty() => "none".into(),
+        (_, value) => plain(value),
+    }
+}
+
+/// A value as scripts read it: numbers and words bare, lists joined by commas.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        // A client is shown by who it is; settings by name and value.
+        Value::Object(map) if map.contains_key("peer") => plain(&map["peer"]),
+        Value::Object(map) => {
+            map.iter().map(|(key, value)| format!("{key}={}", plain(value))).collect::<Vec<_>>().join(", ")
+        }
+        value => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{Client, Condition, Derived};
+    use device::{Info, State, Status};
+    use uuid::Uuid;
+
+    fn client() -> Client {
+        Client {
+            peer: "process 7".into(),
+            tls: false,
+            since: 0,
+            requests: 0,
+            read_bytes: 0,
+            written_bytes: 0,
+            in_flight: 0,
+        }
+    }
+
+    fn view() -> DeviceView {
+        let info = Info {
+            paths: vec!["/d/fct0.vsl".into()],
+            uuid: Uuid::nil(),
+            label: "scratch".into(),
+            format_version: 1,
+            profile: Some("iodrive-duo-640-mlc".into()),
+            sector_bytes: 4096,
+            sectors: 1000,
+            advertised_bytes: 4_096_000,
+            raw_bytes: 5_120_000,
+            max_request_bytes: 1 << 20,
+            formatted: 1_000_000_000,
+            attaches: 3,
+            clean: true,
+        };
+        let status = Status {
+            state: State::Attached,
+            health: "healthy".into(),
+            reads: 1,
+            writes: 2,
+            flushes: 3,
+            trims: 4,
+            host_read_bytes: 5,
+            host_written_bytes: 6,
+            host_trimmed_bytes: 7,
+            groomed_bytes: 8,
+            padding_bytes: 9,
+            metadata_bytes: 10,
+            media_written_bytes: 11,
+            write_amplification: Some(1.25),
+            read_errors: 12,
+            damaged_sectors: 13,
+            mapped_sectors: 10,
+            sectors: 1000,
+            map_memory_bytes: 45,
+            map_memory_per_sector: Some(4.5),
+            memory_bytes: 14,
+            free_lebs: 15,
+            lebs: 16,
+            leb_bytes: 17,
+            erased_lebs: 18,
+            groomer: "greedy".into(),
+            grooming: false,
+            over_provisioning_percent: 25.0,
+            allocated_bytes: Some(19),
+        };
+        let condition = Condition::Attached(Box::new(status));
+        DeviceView {
+            name: "fct0".into(),
+            path: "/d/fct0.vsl".into(),
+            uri: Some("nbd+unix:///fct0?socket=/r".into()),
+            tcp_uri: Some("nbd://127.0.0.1/fct0".into()),
+            read_only: Some(false),
+            beacon: Some(true),
+            clients: Some(vec![client()]),
+            config: Some([("trim".to_string(), "on".to_string())].into()),
+            derived: Derived::new(Some(&info), &condition),
+            condition,
+            info: Some(info),
+        }
+    }
+
+    #[test]
+    fn the_table_names_exactly_what_a_view_holds() {
+        let mut held: Vec<String> = values(&view()).keys().cloned().collect();
+        let mut named: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
+        held.sort();
+        named.sort_unstable();
+        assert_eq!(held, named);
+    }
+
+    #[test]
+    fn a_view_survives_its_json() {
+        let text = serde_json::to_string(&values(&view())).expect("json");
+        assert_eq!(serde_json::from_str::<DeviceView>(&text).expect("parsed"), view());
+        let detached = DeviceView {
+            condition: Condition::Other { state: State::Detached, health: "unknown".into() },
+            info: None,
+            derived: Derived::default(),
+            ..view()
+        };
+        let text = serde_json::to_string(&values(&detached)).expect("json");
+        assert_eq!(serde_json::from_str::<DeviceView>(&text).expect("parsed"), detached);
+    }
+
+    #[test]
+    fn derived_figures_are_right() {
+        let derived = view().derived;
+        assert_eq!(derived.bytes, Some(4_096_000));
+        assert_eq!(derived.mapped_bytes, Some(40_960));
+    }
+
+    #[test]
+    fn values_are_shown_by_unit() {
+        let map = values(&view());
+        let shown = |name: &str| show(find(name).expect(name).unit, &map[name]);
+        assert_eq!(shown("raw_bytes"), "5.12 MB (4.88 MiB)");
+        assert_eq!(shown("beacon"), "yes");
+        assert_eq!(shown("clients"), "process 7");
+        assert_eq!(shown("config"), "trim=on");
+        assert_eq!(shown("formatted"), "2001-09-09T01:46:40Z");
+        assert_eq!(shown("over_provisioning_percent"), "25.0 %");
+        assert_eq!(plain(&map["raw_bytes"]), "5120000");
+    }
+}

@@ -1,0 +1,415 @@
+//! The devices that the service owns. Every call may wait for a device; none holds the table's lock meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use device::{AttachOptions, State};
+
+use crate::api::{AttachRequest, Condition, Config, Derived, DeviceView, Health};
+use crate::exports::{Exports, Handle, Refused};
+use crate::settings::{self, Change};
+use crate::state::{Remembered, StateFile};
+use crate::{Failure, Target};
+
+/// The devices, by name.
+pub struct Registry {
+    exports: Exports,
+    table: Mutex<Table>,
+}
+
+struct Table {
+    devices: BTreeMap<String, Entry>,
+    state: StateFile,
+    /// Whether the devices to attach at start have been tried.
+    ready: bool,
+    /// Whether the service is on its way out.
+    closing: bool,
+}
+
+struct Entry {
+    target: Target,
+    read_only: bool,
+    phase: Phase,
+}
+
+enum Phase {
+    Attaching,
+    Attached(Handle),
+    Detaching,
+    /// It could not be attached at start, for this reason.
+    Failed(Failure),
+}
+
+impl Registry {
+    /// An empty table.
+    pub fn new(exports: Exports, state: StateFile) -> Registry {
+        Registry { exports, table: Mutex::new(Table { devices: BTreeMap::new(), state, ready: false, closing: false }) }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // The table is whole between any two statements that could panic, so a poisoned lock is as good.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Attaches what the state file remembers, each device on a thread of its own: a slow recovery keeps nobody waiting.
+    pub fn attach_remembered(&self) {
+        let remembered = self.table().state.devices().to_vec();
+        std::thread::scope(|scope| {
+            for device in &remembered {
+                scope.spawn(|| {
+                    let target = Target::File(device.path.clone());
+                    if let Err(failure) = self.attach_target(&device.name, target.clone(), device.read_only) {
+                        tracing::error!(device = device.name, "not attached: {failure}");
+                        self.table().devices.entry(device.name.clone()).or_insert(Entry {
+                            target,
+                            read_only: device.read_only,
+                            phase: Phase::Failed(failure),
+                        });
+                    }
+                });
+            }
+        });
+        self.table().ready = true;
+    }
+
+    /// Attaches a device.
+    ///
+    /// # Errors
+    /// The name or the device is taken, or it cannot be attached.
+    pub fn attach(&self, request: &AttachRequest) -> Result<DeviceView, Failure> {
+        let target = Target::parse(&request.path)?.absolute()?;
+        let name = request.name.clone().unwrap_or_else(|| target.default_name());
+        check_name(&name)?;
+        self.attach_target(&name, target.clone(), request.read_only)?;
+        if let (true, Target::File(path)) = (request.remember, target) {
+            self.table().state.remember(Remembered { name: name.clone(), path, read_only: request.read_only })?;
+        }
+        self.view(&name)
+    }
+
+    fn attach_target(&self, name: &str, target: Target, read_only: bool) -> Result<(), Failure> {
+        {
+            let mut table = self.table();
+            table.admit(name, &target)?;
+            let entry = Entry { target: target.clone(), read_only, phase: Phase::Attaching };
+            table.devices.insert(name.into(), entry);
+        }
+        let result = self.start(name, &target, read_only);
+        let mut table = self.table();
+        match result {
+            Ok(handle) => {
+                if let Some(entry) = table.devices.get_mut(name) {
+                    entry.phase = Phase::Attached(handle);
+                }
+                tracing::debug!(device = name, path = %target, read_only, "attached");
+                Ok(())
+            }
+            Err(failure) => {
+                table.devices.remove(name);
+                Err(failure)
+            }
+        }
+    }
+
+    fn start(&self, name: &str, target: &Target, read_only: bool) -> Result<Handle, Failure> {
+        let options = AttachOptions { read_only, ..AttachOptions::default() };
+        let handle = Handle::start(name, target.clone(), options)?;
+        if let Err(failure) = self.exports.add(name, &handle, read_only) {
+            // Nobody can reach it, so it has no clients to wait for.
+            if let Err(second) = handle.detach(true) {
+                let (Refused::StillAttached(second) | Refused::Gone(second)) = second;
+                tracing::error!(device = name, "after a failed attach: {second}");
+            }
+            return Err(failure);
+        }
+        Ok(handle)
+    }
+
+    /// Detaches a device once what is under way is done, and forgets it.
+    ///
+    /// # Errors
+    /// It has clients and `force` is not set, or its last checkpoint failed.
+    pub fn detach(&self, name: &str, force: bool) -> Result<(), Failure> {
+        let handle = {
+            let mut table = self.table();
+            let entry = table.entry(name)?;
+            match &entry.phase {
+                Phase::Attaching => {
+                    return Err(
+                        Failure::conflict(format!("{name} is being attached")).help("try again when it is done")
+                    );
+                }
+                Phase::Detaching => {
+                    return Err(Failure::conflict(format!("{name} is being detached")).help("wait until it is done"));
+                }
+                Phase::Failed(_) => None,
+                Phase::Attached(handle) => {
+                    let handle = handle.clone();
+                    entry.phase = Phase::Detaching;
+                    Some(handle)
+                }
+            }
+        };
+        let result = match handle {
+            None => Ok(()),
+            Some(handle) => match self.stop(name, &handle, force) {
+                Err(Refused::StillAttached(failure)) => {
+                    self.table().entry(name)?.phase = Phase::Attached(handle);
+                    return Err(failure);
+                }
+                Err(Refused::Gone(failure)) => Err(failure),
+                Ok(()) => Ok(()),
+            },
+        };
+        let mut table = self.table();
+        table.devices.remove(name);
+        table.state.forget(name)?;
+        result
+    }
+
+    fn stop(&self, name: &str, handle: &Handle, force: bool) -> Result<(), Refused> {
+        let result = handle.detach(force);
+        if !matches!(result, Err(Refused::StillAttached(_))) {
+            self.exports.remove(name);
+        }
+        result
+    }
+
+    /// Every device.
+    pub fn views(&self) -> Vec<DeviceView> {
+        let names: Vec<String> = self.table().devices.keys().cloned().collect();
+        // One that was detached in between is simply not there.
+        names.iter().filter_map(|name| self.view(name).ok()).collect()
+    }
+
+    /// One device.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn view(&self, name: &str) -> Result<DeviceView, Failure> {
+        let (mut view, handle) = {
+            let mut table = self.table();
+            let remembered = table.state.remembers(name);
+            let entry = table.entry(name)?;
+            let other = |state, health: String| Condition::Other { state, health };
+            let (condition, handle) = match &entry.phase {
+                Phase::Attaching => (other(State::Scanning, "attaching".into()), None),
+                // Replaced below by what its thread says, which may take a while.
+                Phase::Attached(handle) => (other(State::Attached, String::new()), Some(handle.clone())),
+                Phase::Detaching => (other(State::Detaching, "waiting for outstanding requests".into()), None),
+                Phase::Failed(failure) => (other(State::Error, failure.to_string()), None),
+            };
+            let view = DeviceView {
+                name: name.into(),
+                path: entry.target.to_string(),
+                uri: None,
+                tcp_uri: None,
+                condition,
+                read_only: Some(entry.read_only),
+                beacon: None,
+                clients: None,
+                config: None,
+                info: None,
+                derived: Derived::default(),
+            };
+            (view, handle.map(|handle| (handle, remembered)))
+        };
+        if let Some((handle, remembered)) = handle {
+            view.condition = match handle.status() {
+                Ok(status) => Condition::Attached(Box::new(status)),
+                Err(failure) => Condition::Other { state: State::Error, health: failure.to_string() },
+            };
+            view.uri = Some(self.exports.uri(name));
+            view.tcp_uri = self.exports.tcp_uri(name);
+            view.clients = Some(handle.clients());
+            view.info = handle.info().ok();
+            let settings = handle.settings().ok();
+            view.beacon = settings.as_ref().map(|settings| settings.beacon);
+            view.config = settings.map(|settings| settings::show(&settings, remembered));
+        }
+        view.derived = Derived::new(view.info.as_ref(), &view.condition);
+        Ok(view)
+    }
+
+    /// A device's settings.
+    ///
+    /// # Errors
+    /// There is no such device, or it is not attached.
+    pub fn config(&self, name: &str) -> Result<Config, Failure> {
+        let (handle, remembered) = {
+            let mut table = self.table();
+            (table.attached(name)?, table.state.remembers(name))
+        };
+        Ok(settings::show(&handle.settings()?, remembered))
+    }
+
+    /// Changes settings, all or none.
+    ///
+    /// # Errors
+    /// There is no such device or setting, a value is wrong, or it cannot be kept.
+    pub fn set_config(&self, name: &str, changes: &Config) -> Result<Config, Failure> {
+        let (mut on_device, mut remember) = (Vec::new(), None);
+        for (key, value) in changes {
+            match settings::parse(key, value)? {
+                Change::Device(setting) => on_device.push(setting),
+                Change::AttachAtStart(on) => remember = Some(on),
+            }
+        }
+        let (handle, target, read_only) = {
+            let mut table = self.table();
+            let handle = table.attached(name)?;
+            let entry = table.entry(name)?;
+            (handle, entry.target.clone(), entry.read_only)
+        };
+        if remember == Some(true) && target.path().is_none() {
+            return Err(Failure::invalid(format!("{name} lives in memory and cannot be attached again"))
+                .help(format!("leave {} off for it", settings::ATTACH_AT_START)));
+        }
+        if !on_device.is_empty() {
+            handle.change(on_device)?;
+        }
+        match (remember, target) {
+            (Some(true), Target::File(path)) => {
+                self.table().state.remember(Remembered { name: name.into(), path, read_only })?;
+            }
+            (Some(false), _) => self.table().state.forget(name)?,
+            _ => {}
+        }
+        let words: Vec<String> = changes.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        tracing::info!(device = name, "settings changed: {}", words.join(" "));
+        self.config(name)
+    }
+
+    /// How the service does.
+    pub fn health(&self) -> Health {
+        let table = self.table();
+        let count = |wanted: fn(&Phase) -> bool| table.devices.values().filter(|entry| wanted(&entry.phase)).count();
+        Health {
+            ready: table.ready,
+            attached: count(|phase| matches!(phase, Phase::Attached(_) | Phase::Detaching)),
+            failed: count(|phase| matches!(phase, Phase::Failed(_))),
+            addresses: self.exports.addresses(),
+        }
+    }
+
+    /// Makes ready to stop: no device is attached any more.
+    ///
+    /// # Errors
+    /// Clients are connected and `force` is not set; then nothing has changed.
+    pub fn close(&self, force: bool) -> Result<(), Failure> {
+        let handles: Vec<(String, Handle)> = {
+            let table = self.table();
+            let attached = table.devices.iter().filter_map(|(name, entry)| match &entry.phase {
+                Phase::Attached(handle) => Some((name.clone(), handle.clone())),
+                _ => None,
+            });
+            attached.collect()
+        };
+        let busy: Vec<String> = handles
+            .iter()
+            .map(|(name, handle)| (name, handle.clients().len()))
+            .filter(|(_, clients)| *clients > 0)
+            .map(|(name, clients)| format!("{name} ({clients})"))
+            .collect();
+        if !force && !busy.is_empty() {
+            return Err(Failure::conflict(format!("clients are connected: {}", busy.join(", "))).help(
+                "disconnect them first, or add --force to close their connections once what they asked for is done",
+            ));
+        }
+        self.table().closing = true;
+        Ok(())
+    }
+
+    /// Stops accepting, waits for what is under way, and detaches every device; they stay remembered.
+    pub fn stop_all(&self) {
+        self.table().closing = true;
+        self.exports.stop_accepting();
+        let attached: Vec<(String, Handle)> = {
+            let mut table = self.table();
+            let attached = table.devices.iter_mut().filter_map(|(name, entry)| match &entry.phase {
+                Phase::Attached(handle) => {
+                    let handle = handle.clone();
+                    entry.phase = Phase::Detaching;
+                    Some((name.clone(), handle))
+                }
+                _ => None,
+            });
+            attached.collect()
+        };
+        std::thread::scope(|scope| {
+            for (name, handle) in &attached {
+                scope.spawn(move || {
+                    if let Err(Refused::StillAttached(failure) | Refused::Gone(failure)) = self.stop(name, handle, true)
+                    {
+                        tracing::error!("{failure}");
+                    }
+                });
+            }
+        });
+        self.table().devices.clear();
+    }
+}
+
+impl Table {
+    fn entry(&mut self, name: &str) -> Result<&mut Entry, Failure> {
+        let known: Vec<&str> = self.devices.keys().map(String::as_str).collect();
+        let help = match known.as_slice() {
+            [] => "nothing is attached; `vsl attach PATH` attaches a device".to_string(),
+            known => format!("attached are: {}", known.join(", ")),
+        };
+        self.devices
+            .get_mut(name)
+            .ok_or_else(|| Failure::not_found(format!("no attached device is called '{name}'")).help(help))
+    }
+
+    fn attached(&mut self, name: &str) -> Result<Handle, Failure> {
+        match &self.entry(name)?.phase {
+            Phase::Attached(handle) => Ok(handle.clone()),
+            _ => Err(Failure::conflict(format!("{name} is not attached just now")).help("see `vsl status`")),
+        }
+    }
+
+    /// Whether a device may come in under this name.
+    fn admit(&mut self, name: &str, target: &Target) -> Result<(), Failure> {
+        if self.closing {
+            return Err(Failure::conflict("the service is stopping").help("start it again with `vsl up`"));
+        }
+        let taken = |entry: &Entry| !matches!(entry.phase, Phase::Failed(_));
+        if let Some((other, _)) =
+            self.devices.iter().find(|(_, entry)| taken(entry) && target.path().is_some() && entry.target == *target)
+        {
+            return Err(Failure::conflict(format!("{target}: attached already, as {other}"))
+                .help(format!("`vsl detach {other}` detaches it")));
+        }
+        if let Some(entry) = self.devices.get(name).filter(|entry| taken(entry)) {
+            return Err(Failure::conflict(format!("the name '{name}' is taken by {}", entry.target))
+                .help("choose another with --name"));
+        }
+        Ok(())
+    }
+}
+
+/// Names go into addresses and shell commands, so they are plain.
+fn check_name(name: &str) -> Result<(), Failure> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !name.is_empty() && name.len() <= 63 && name.chars().all(plain) && !name.starts_with(['-', '.']) {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!("'{name}' cannot be the name of a device"))
+        .help("choose one with --name: up to 63 letters, digits, '-', '_' and '.', beginning with a letter or digit"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        for name in ["fct0", "A", "a.b-c_d", &"x".repeat(63)] {
+            assert_eq!(check_name(name), Ok(()), "{name}");
+        }
+        for name in ["", "-a", ".a", "a/b", "a b", "ä", "a\n", &"x".repeat(64)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+}

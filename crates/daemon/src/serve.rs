@@ -1,0 +1,249 @@
+//! The service's life: one instance, its sockets, its signals, and an orderly end.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+use sd_notify::NotifyState;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::exports::{Exports, Listen};
+use crate::peer::Peer;
+use crate::registry::Registry;
+use crate::routes::{Service, router};
+use crate::state::StateFile;
+use crate::{Failure, Paths};
+
+/// How long a request to the API may go on once the service stops.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What a service is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its directories.
+    pub paths: Paths,
+    /// Where and how devices are exported, besides the Unix socket in the runtime directory.
+    pub listen: Listen,
+}
+
+/// Held for as long as a service runs in a runtime directory.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock.
+    ///
+    /// # Errors
+    /// Another service has it.
+    pub fn take(path: &Path) -> Result<Lock, Failure> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .map_err(|error| Failure::io(path, &error))?;
+        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut pid = String::new();
+            let who = match file.read_to_string(&mut pid) {
+                Ok(_) if !pid.trim().is_empty() => format!("process {}", pid.trim()),
+                _ => "another process".into(),
+            };
+            return Err(Failure::conflict(format!("a service is running already: {who} holds {}", path.display()))
+                .help("use it as it is, or stop it with `vsl down`"));
+        }
+        let written =
+            file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
+        written.map_err(|error| Failure::io(path, &error))?;
+        Ok(Lock { _file: file })
+    }
+
+    /// Waits until no service holds the lock.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn wait_until_free(path: &Path) -> Result<(), Failure> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(Failure::io(path, &error)),
+        };
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::LockShared) {
+                Ok(()) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(Failure::io(path, &error.into())),
+            }
+        }
+    }
+
+    /// Whether a service holds the lock.
+    pub fn is_taken(path: &Path) -> bool {
+        File::open(path).is_ok_and(|file| rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+    }
+}
+
+/// Runs the service until a signal or the API stops it.
+///
+/// # Errors
+/// It cannot start: another instance runs, a socket cannot be bound, a file is damaged.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let paths = &options.paths;
+    let inherited = export::nbd::inherited().map_err(|error| {
+        Failure::invalid(format!("inherited sockets: {error}")).help("pass listening sockets for NBD, or none")
+    })?;
+    paths.make()?;
+    let _lock = Lock::take(&paths.lock_file())?;
+    let state = StateFile::open(paths.devices_file())?;
+    let api = bind(&paths.api_socket())?;
+    let exports = Exports::start(&paths.nbd_socket(), inherited, &options.listen)?;
+    let registry = Arc::new(Registry::new(exports, state));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("the control plane cannot start: {error}")))?;
+    let result = runtime.block_on(control(api, &registry));
+    notify(&[NotifyState::Stopping]);
+    registry.stop_all();
+    runtime.shutdown_timeout(GRACE);
+    remove(&paths.api_socket());
+    tracing::info!("stopped");
+    result
+}
+
+async fn control(api: UnixListener, registry: &Arc<Registry>) -> Result<(), Failure> {
+    let failed = |what: &str, error: std::io::Error| Failure::failed(format!("{what}: {error}"));
+    api.set_nonblocking(true).map_err(|error| failed("the API's socket", error))?;
+    let listener = tokio::net::UnixListener::from_std(api).map_err(|error| failed("the API's socket", error))?;
+    let (stop, mut stopped) = watch::channel(false);
+    let told = until_told()?;
+    let app = router(Service { registry: Arc::clone(registry), stop: stop.clone() });
+    let mut until = stop.subscribe();
+    let server = axum::serve(listener, app.into_make_service_with_connect_info::<Peer>())
+        .with_graceful_shutdown(async move { drop(until.wait_for(|stop| *stop).await) });
+    let mut server = tokio::spawn(async move { server.await });
+
+    let attaching = {
+        let registry = Arc::clone(registry);
+        tokio::task::spawn_blocking(move || {
+            registry.attach_remembered();
+            let health = registry.health();
+            tracing::info!(attached = health.attached, failed = health.failed, "ready");
+            let status = format!("{} attached, {} failed", health.attached, health.failed);
+            notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
+        })
+    };
+    let early = tokio::select! {
+        () = told => None,
+        _ = stopped.wait_for(|stop| *stop) => None,
+        ended = &mut server => Some(ended),
+    };
+    stop.send_replace(true);
+    let ended = match early {
+        Some(ended) => Ok(ended),
+        None => tokio::time::timeout(GRACE, server).await,
+    };
+    // A device that is being attached is let in first, so that it can be detached cleanly.
+    if let Err(error) = attaching.await {
+        tracing::error!("attaching devices: {error}");
+    }
+    match ended {
+        Ok(Ok(Err(error))) => Err(failed("the API's server", error)),
+        Ok(Err(error)) => Err(Failure::failed(format!("the API's server: {error}"))),
+        // A client of the API that does not go away does not keep the service.
+        Ok(Ok(Ok(()))) | Err(_) => Ok(()),
+    }
+}
+
+/// Waits for one of the signals that end a program: SIGTERM, SIGINT, and SIGHUP of a terminal that goes away.
+///
+/// # Errors
+/// The signals cannot be caught, or there is no runtime to wait in.
+pub fn until_told() -> Result<impl Future<Output = ()>, Failure> {
+    let catch = |kind| signal(kind).map_err(|error| Failure::failed(format!("signals: {error}")));
+    let mut terminate = catch(SignalKind::terminate())?;
+    let mut interrupt = catch(SignalKind::interrupt())?;
+    let mut hangup = catch(SignalKind::hangup())?;
+    Ok(async move {
+        let name = tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+            _ = hangup.recv() => "SIGHUP",
+        };
+        tracing::info!("told to stop by {name}");
+    })
+}
+
+/// Binds a socket for its owner only, in place of one that a dead service left behind (we hold the lock).
+fn bind(path: &Path) -> Result<UnixListener, Failure> {
+    let socket = |error: std::io::Error| {
+        Failure::failed(format!("{}: the socket cannot be made: {error}", path.display()))
+            .help("a socket's path is at most 107 bytes; OPENVSL_RUNTIME_DIR chooses another directory")
+    };
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(socket(error)),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path).map_err(socket)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(socket)?;
+    Ok(listener)
+}
+
+fn remove(socket: &Path) {
+    if let Err(error) = std::fs::remove_file(socket) {
+        tracing::warn!("{}: not removed: {error}", socket.display());
+    }
+}
+
+fn notify(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!("systemd was not told: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_service_at_a_time() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("lock");
+        assert!(!Lock::is_taken(&path));
+        Lock::wait_until_free(&path).expect("nobody has it");
+        let lock = Lock::take(&path).expect("free");
+        assert!(Lock::is_taken(&path));
+        let failure = Lock::take(&path).expect_err("taken");
+        assert!(failure.error.contains(&format!("process {}", std::process::id())), "{}", failure.error);
+        drop(lock);
+        Lock::wait_until_free(&path).expect("free again");
+        Lock::take(&path).expect("free again");
+    }
+
+    #[test]
+    fn a_stale_socket_is_replaced_and_private() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("s");
+        drop(bind(&path).expect("bound"));
+        bind(&path).expect("bound again");
+        let mode = std::fs::metadata(&path).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_path_too_long_for_a_socket_is_named() {
+        let path = Path::new("/tmp").join("x".repeat(120));
+        let failure = bind(&path).expect_err("too long");
+        assert!(failure.error.contains("xxx: the socket cannot be made"), "{}", failure.error);
+    }
+}

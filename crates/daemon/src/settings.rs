@@ -1,0 +1,115 @@
+//! What `vsl config` can set: the names and values of settings as users write them.
+
+use device::{Setting, Settings};
+
+use crate::api::Config;
+use crate::{Failure, size};
+
+/// A setting that the service keeps, not the device: whether it attaches the device when it starts.
+pub const ATTACH_AT_START: &str = "attach-at-start";
+
+/// A change that a user asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Of a setting on the device.
+    Device(Setting),
+    /// Of [`ATTACH_AT_START`].
+    AttachAtStart(bool),
+}
+
+/// The names of all settings, with what each means.
+pub const MEANINGS: &[(&str, &str)] = &[
+    ("label", "a name for people"),
+    ("trim", "whether trims are carried out: on or off"),
+    ("beacon", "the location beacon: on or off"),
+    ("groomer", "which block the groomer takes next: greedy or cost-benefit"),
+    ("checkpoint-interval", "written between two checkpoints; bounds what an attach after a crash must read"),
+    (ATTACH_AT_START, "whether the service attaches the device when it starts: on or off"),
+];
+
+/// Every setting and its value.
+pub fn show(settings: &Settings, attach_at_start: bool) -> Config {
+    let switch = |on: bool| String::from(if on { "on" } else { "off" });
+    // Taken apart whole, so that a new setting cannot be forgotten here.
+    let Settings { label, trim, beacon, groomer, checkpoint_interval_bytes } = settings;
+    [
+        ("label", label.clone()),
+        ("trim", switch(*trim)),
+        ("beacon", switch(*beacon)),
+        ("groomer", groomer.clone()),
+        ("checkpoint-interval", size::exact(*checkpoint_interval_bytes)),
+        (ATTACH_AT_START, switch(attach_at_start)),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_string(), value))
+    .collect()
+}
+
+/// What a name and a value ask for.
+///
+/// # Errors
+/// There is no such setting, or it does not take this value. What only the device can judge is left to it.
+pub fn parse(name: &str, value: &str) -> Result<Change, Failure> {
+    let switch = || match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(Failure::invalid(format!("{name}: '{value}' is not a value")).help("choose on or off")),
+    };
+    Ok(match name {
+        "label" => Change::Device(Setting::Label(value.into())),
+        "trim" => Change::Device(Setting::Trim(switch()?)),
+        "beacon" => Change::Device(Setting::Beacon(switch()?)),
+        "groomer" => Change::Device(Setting::Groomer(value.into())),
+        "checkpoint-interval" => {
+            let bytes = size::parse(value).map_err(|error| Failure::invalid(format!("{name}: {error}")))?;
+            Change::Device(Setting::CheckpointInterval(bytes))
+        }
+        ATTACH_AT_START => Change::AttachAtStart(switch()?),
+        _ => return Err(unknown(name)),
+    })
+}
+
+/// The failure of naming a setting that does not exist.
+pub fn unknown(name: &str) -> Failure {
+    let known: Vec<&str> = MEANINGS.iter().map(|(name, _)| *name).collect();
+    Failure::invalid(format!("no setting is called '{name}'")).help(format!("there are: {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        Settings {
+            label: "db".into(),
+            trim: true,
+            beacon: false,
+            groomer: "greedy".into(),
+            checkpoint_interval_bytes: 512 << 20,
+        }
+    }
+
+    #[test]
+    fn what_is_shown_can_be_set() {
+        let shown = show(&settings(), true);
+        let mut names: Vec<&str> = MEANINGS.iter().map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        assert_eq!(shown.keys().collect::<Vec<_>>(), names);
+        for (name, value) in &shown {
+            parse(name, value).expect(name);
+        }
+        assert_eq!(shown["checkpoint-interval"], "512MiB");
+        let change = parse("checkpoint-interval", "512MiB").expect("a size");
+        assert_eq!(change, Change::Device(Setting::CheckpointInterval(512 << 20)));
+    }
+
+    #[test]
+    fn wrong_names_and_values_are_told() {
+        let failure = parse("turbo", "on").expect_err("unknown");
+        assert_eq!(failure.error, "no setting is called 'turbo'");
+        assert!(failure.help.contains("checkpoint-interval"), "{}", failure.help);
+        assert_eq!(parse("trim", "maybe").expect_err("neither").error, "trim: 'maybe' is not a value");
+        let failure = parse("checkpoint-interval", "often").expect_err("no size");
+        assert!(failure.error.starts_with("checkpoint-interval: 'often' is not a size"), "{}", failure.error);
+    }
+}

@@ -1,0 +1,150 @@
+//! What the service remembers across restarts: the devices to attach. Settings are kept on the devices themselves.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Failure;
+
+/// A device to attach at start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Remembered {
+    /// Its name in the service.
+    pub name: String,
+    /// Its file, absolute.
+    pub path: PathBuf,
+    /// Take no writes.
+    #[serde(default)]
+    pub read_only: bool,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Contents {
+    #[serde(default, rename = "device", skip_serializing_if = "Vec::is_empty")]
+    devices: Vec<Remembered>,
+}
+
+/// The file, and what it says.
+#[derive(Debug)]
+pub struct StateFile {
+    path: PathBuf,
+    contents: Contents,
+}
+
+impl StateFile {
+    /// Reads the file; a missing one remembers nothing.
+    ///
+    /// # Errors
+    /// It cannot be read, or somebody edited it into something else.
+    pub fn open(path: PathBuf) -> Result<StateFile, Failure> {
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(Failure::io(&path, &error)),
+        };
+        let contents = toml::from_str(&text).map_err(|error| {
+            Failure::failed(format!("{}: {}", path.display(), error.to_string().trim_end()))
+                .help("correct the file, or remove it to start with no devices")
+        })?;
+        Ok(StateFile { path, contents })
+    }
+
+    /// The devices to attach at start.
+    pub fn devices(&self) -> &[Remembered] {
+        &self.contents.devices
+    }
+
+    /// Whether a device of this name is attached at start.
+    pub fn remembers(&self, name: &str) -> bool {
+        self.contents.devices.iter().any(|device| device.name == name)
+    }
+
+    /// Remembers a device, in place of one of the same name.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn remember(&mut self, device: Remembered) -> Result<(), Failure> {
+        self.contents.devices.retain(|other| other.name != device.name);
+        self.contents.devices.push(device);
+        self.save()
+    }
+
+    /// Forgets a device.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn forget(&mut self, name: &str) -> Result<(), Failure> {
+        let before = self.contents.devices.len();
+        self.contents.devices.retain(|device| device.name != name);
+        if self.contents.devices.len() == before { Ok(()) } else { self.save() }
+    }
+
+    fn save(&self) -> Result<(), Failure> {
+        let fail = |error: &std::io::Error| {
+            Failure::failed(format!("{}: cannot be written: {error}", self.path.display()))
+                .help("what was changed holds until the service stops; make the directory writable to keep it")
+        };
+        let text = toml::to_string(&self.contents).map_err(|error| fail(&std::io::Error::other(error)))?;
+        replace(&self.path, &text).map_err(|error| fail(&error))
+    }
+}
+
+/// Puts a new file in place of the old one at once, so that a crash leaves one or the other.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let new = path.with_extension("toml.new");
+    let mut file = std::fs::File::create(&new)?;
+    file.write_all(b"# Kept by the OpenVSL service: devices to attach when it starts.\n")?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(name: &str, path: &str) -> Remembered {
+        Remembered { name: name.into(), path: path.into(), read_only: name == "b" }
+    }
+
+    #[test]
+    fn what_is_remembered_comes_back() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("devices.toml");
+        let mut state = StateFile::open(path.clone()).expect("missing is empty");
+        assert!(state.devices().is_empty());
+        state.remember(device("a", "/a.vsl")).expect("saved");
+        state.remember(device("b", "/b.vsl")).expect("saved");
+        state.remember(device("a", "/c.vsl")).expect("saved");
+        let mut state = StateFile::open(path.clone()).expect("parsed");
+        assert_eq!(state.devices(), [device("b", "/b.vsl"), device("a", "/c.vsl")]);
+        assert!(state.remembers("b"));
+        state.forget("b").expect("saved");
+        let state = StateFile::open(path).expect("parsed");
+        assert_eq!(state.devices(), [device("a", "/c.vsl")]);
+    }
+
+    #[test]
+    fn a_damaged_file_is_named() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("devices.toml");
+        for text in ["device = 3", "[[device]]\nname = \"a\"", "[[device]]\nname=\"a\"\npath=\"/a\"\ncolour=1", "\u{0}"]
+        {
+            std::fs::write(&path, text).expect("written");
+            let failure = StateFile::open(path.clone()).expect_err(text);
+            assert!(failure.error.contains("devices.toml"), "{}", failure.error);
+            assert!(failure.help.contains("remove it"), "{}", failure.help);
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_is_an_error() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let mut state = StateFile::open(directory.path().join("gone/devices.toml")).expect("empty");
+        let failure = state.remember(device("a", "/a")).expect_err("cannot be written");
+        assert!(failure.error.contains("gone/devices.toml: cannot be written"), "{}", failure.error);
+    }
+}

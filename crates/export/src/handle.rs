@@ -1,0 +1,214 @@
+//! What the rest of a program holds of a device thread.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::SystemTime;
+
+use device::{Device, Info, IoError, Status};
+
+use crate::mailbox::Sender;
+use crate::nbd::connection::NewConnection;
+use crate::worker::Worker;
+
+/// The device thread has ended: the device was detached, or its thread failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}: not attached any more; attach it again")]
+pub struct Gone {
+    /// The device's name.
+    pub name: String,
+}
+
+/// Why a device was not detached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DetachError {
+    /// Clients are connected.
+    #[error("{name}: {clients} client(s) connected; disconnect them first, or detach by force")]
+    Clients {
+        /// The device's name.
+        name: String,
+        /// How many.
+        clients: usize,
+    },
+    /// Somebody else is detaching it.
+    #[error("{name}: is being detached already")]
+    Underway {
+        /// The device's name.
+        name: String,
+    },
+    /// It was detached, but its checkpoint could not be written.
+    #[error("{name}: detached, but its checkpoint was not written ({error}); the next attach takes longer")]
+    Io {
+        /// The device's name.
+        name: String,
+        /// Why.
+        error: IoError,
+    },
+    /// There is nothing to detach.
+    #[error(transparent)]
+    Gone(#[from] Gone),
+}
+
+/// Why a flush failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlushError {
+    /// The device could not make its content durable.
+    #[error("{name}: {error}")]
+    Io {
+        /// The device's name.
+        name: String,
+        /// Why.
+        error: IoError,
+    },
+    /// There is no device any more.
+    #[error(transparent)]
+    Gone(#[from] Gone),
+}
+
+/// A connected client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientInfo {
+    /// Its number on this device; a later client may get it again.
+    pub id: usize,
+    /// Where it comes from.
+    pub peer: String,
+    /// The export it chose.
+    pub export: String,
+    /// Whether it uses TLS.
+    pub tls: bool,
+    /// When its handshake was done.
+    pub since: SystemTime,
+    /// Requests since then.
+    pub requests: u64,
+    /// Bytes read since then.
+    pub read_bytes: u64,
+    /// Bytes written since then.
+    pub written_bytes: u64,
+    /// Requests under way.
+    pub in_flight: u32,
+}
+
+/// The part of [`Info`] that cannot change while attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Host capacity, bytes.
+    pub bytes: u64,
+    /// Sector size, bytes.
+    pub sector_bytes: u32,
+    /// Largest request, bytes.
+    pub max_request_bytes: u32,
+    /// The device takes no writes.
+    pub read_only: bool,
+}
+
+pub(crate) type Call = Box<dyn FnOnce(&mut Worker) + Send>;
+
+/// A handle on a device thread. Calls wait for the thread's answer; when the last handle goes, the device is detached.
+#[derive(Clone)]
+pub struct WorkerHandle {
+    name: Arc<str>,
+    shape: Shape,
+    sender: Sender<Call>,
+}
+
+impl WorkerHandle {
+    pub(crate) fn new(name: &str, shape: Shape, sender: Sender<Call>) -> WorkerHandle {
+        WorkerHandle { name: name.into(), shape, sender }
+    }
+
+    /// The device's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What cannot change while it is attached; known without asking the thread.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn gone(&self) -> Gone {
+        Gone { name: self.name.to_string() }
+    }
+
+    fn ask<R: Send + 'static>(&self, call: impl FnOnce(&mut Worker) -> R + Send + 'static) -> Result<R, Gone> {
+        let (answer, wait) = sync_channel(1);
+        // An asker that went away needs no answer.
+        let call: Call = Box::new(move |worker| drop(answer.send(call(worker))));
+        self.sender.send(call).map_err(|_| self.gone())?;
+        wait.recv().map_err(|_| self.gone())
+    }
+
+    /// Runs `call` on the device thread: for what has no call of its own here.
+    /// Requests of clients wait meanwhile.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn with_device<R: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Device) -> R + Send + 'static,
+    ) -> Result<R, Gone> {
+        self.ask(move |worker| call(worker.device()))
+    }
+
+    /// Every figure of the device.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn status(&self) -> Result<Status, Gone> {
+        self.with_device(|device| device.status())
+    }
+
+    /// What the device is.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn info(&self) -> Result<Info, Gone> {
+        self.with_device(|device| device.info().clone())
+    }
+
+    /// Who is connected.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn clients(&self) -> Result<Vec<ClientInfo>, Gone> {
+        self.ask(|worker| worker.clients())
+    }
+
+    /// Makes everything durable that was answered before this call.
+    ///
+    /// # Errors
+    /// The device failed, or the thread is gone.
+    pub fn flush(&self) -> Result<(), FlushError> {
+        let (answer, wait) = sync_channel(1);
+        self.sender.send(Box::new(move |worker| worker.flush(answer))).map_err(|_| self.gone())?;
+        let name = || self.name.to_string();
+        wait.recv().map_err(|_| self.gone())?.map_err(|error| FlushError::Io { name: name(), error })
+    }
+
+    /// Hands over a client that came out of the handshake.
+    ///
+    /// # Errors
+    /// The thread is gone; the connection is closed.
+    pub fn add_connection(&self, connection: NewConnection) -> Result<(), Gone> {
+        self.sender.send(Box::new(move |worker| worker.add_connection(connection))).map_err(|_| self.gone())
+    }
+
+    /// Closes one client's connection at once. False when there is no such client.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn disconnect(&self, client: usize) -> Result<bool, Gone> {
+        self.ask(move |worker| worker.disconnect(client))
+    }
+
+    /// Detaches: waits for what is under way, writes the checkpoint, ends the thread.
+    /// With clients connected it refuses, unless `force`: then nothing more is read from them, what is under way
+    /// is answered, and they are closed.
+    ///
+    /// # Errors
+    /// See [`DetachError`].
+    pub fn detach(&self, force: bool) -> Result<(), DetachError> {
+        let (answer, wait) = sync_channel(1);
+        self.sender.send(Box::new(move |worker| worker.detach(force, answer))).map_err(|_| self.gone())?;
+        wait.recv().map_err(|_| self.gone())?
+    }
+}

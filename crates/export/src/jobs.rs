@@ -1,0 +1,109 @@
+//! Requests that the device has and has not answered yet, by their tag.
+
+use std::sync::mpsc::SyncSender;
+
+use device::{Device, IoError};
+use slab::Slab;
+
+use crate::nbd::request::{Command, Header};
+use crate::pool::Pool;
+
+/// What every connection of a device thread shares.
+pub struct Core {
+    /// The device.
+    pub device: Device,
+    /// What is under way; a request's tag is its key.
+    pub jobs: Slab<Slot>,
+    /// Read buffers.
+    pub pool: Pool,
+}
+
+/// What a tag stands for.
+pub enum Slot {
+    /// A client's request, whole, or the sum of its pieces.
+    Job(Job),
+    /// A piece of a client's request.
+    Part {
+        /// Key of the request.
+        job: usize,
+        /// Which piece.
+        index: usize,
+    },
+    /// A flush that a handle asked for.
+    Flush(SyncSender<Result<(), IoError>>),
+}
+
+/// A client's request.
+pub struct Job {
+    /// Key of the connection.
+    pub connection: usize,
+    /// As it came.
+    pub header: Header,
+    /// What is to be done.
+    pub command: Command,
+    /// Bytes of read buffers it holds.
+    pub held: usize,
+    /// Pieces with the device.
+    pub parts: usize,
+    /// More pieces will come.
+    pub issuing: bool,
+    /// Nobody waits for the answer any more.
+    pub abandoned: bool,
+    /// The first failure.
+    pub error: Option<IoError>,
+    /// What was read, in order.
+    pub pieces: Vec<Vec<u8>>,
+}
+
+impl Core {
+    /// A request that is under way.
+    pub fn job(&mut self, key: usize) -> Option<&mut Job> {
+        match self.jobs.get_mut(key) {
+            Some(Slot::Job(job)) => Some(job),
+            _ => None,
+        }
+    }
+}
+
+impl Job {
+    /// A request of which the device has nothing yet.
+    pub fn new(connection: usize, header: Header, command: Command, held: usize) -> Job {
+        Job {
+            connection,
+            header,
+            command,
+            held,
+            parts: 0,
+            issuing: true,
+            abandoned: false,
+            error: None,
+            pieces: Vec::new(),
+        }
+    }
+
+    /// One more piece goes to the device; its index.
+    pub fn add_part(&mut self) -> usize {
+        self.parts += 1;
+        self.pieces.push(Vec::new());
+        self.pieces.len() - 1
+    }
+
+    /// The device did not take the newest piece.
+    pub fn drop_part(&mut self) {
+        self.parts -= 1;
+        self.pieces.pop();
+    }
+
+    /// A piece is done.
+    pub fn part_done(&mut self, index: usize, result: Result<Option<Vec<u8>>, IoError>) {
+        self.parts -= 1;
+        match result {
+            Ok(Some(bytes)) => match self.pieces.get_mut(index) {
+                Some(piece) => *piece = bytes,
+                None => self.pieces.push(bytes),
+            },
+            Ok(None) => {}
+            Err(error) => self.error = self.error.or(Some(error)),
+        }
+    }
+}

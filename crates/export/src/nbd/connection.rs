@@ -1,0 +1,544 @@
+//! One client in the transmission phase: its requests, their answers, and when it is over.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::SystemTime;
+
+use device::{Io, IoError, Submitted};
+
+use super::input::Input;
+use super::proto::{Errno, REQUEST_BYTES, command};
+use super::reply::{Form, Output};
+use super::request::{Command, Header, Limits};
+use super::status::describe;
+use super::transport::Transport;
+use crate::jobs::{Core, Job, Slot};
+
+/// Requests that one client may have under way.
+const MAX_IN_FLIGHT: u32 = 256;
+/// Bytes of reads under way or not sent yet beyond which no more requests of a client are looked at.
+const MAX_HELD: usize = 8 << 20;
+/// Work of one client before it is another's turn; a request costs 1, and 1 for each 16 KiB.
+const TURN: u32 = 64;
+
+/// What the worker is told when a client comes out of the handshake.
+pub struct NewConnection {
+    /// The socket.
+    pub transport: Transport,
+    /// What its requests are measured against.
+    pub limits: Limits,
+    /// Who it is, for people.
+    pub peer: String,
+    /// The export it chose.
+    pub export: String,
+    /// Given back when the connection ends.
+    pub ticket: Ticket,
+}
+
+/// Counts a connection for as long as it lives.
+pub struct Ticket {
+    count: Arc<AtomicUsize>,
+    /// Dropped with the connection, for one who waits for that.
+    _gone: Option<std::sync::mpsc::Sender<()>>,
+}
+
+impl Ticket {
+    /// Counts one more.
+    pub fn new(count: &Arc<AtomicUsize>) -> Ticket {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ticket { count: Arc::clone(count), _gone: None }
+    }
+
+    /// Lets somebody wait for the connection's end: the channel's other end then hangs up.
+    pub fn until_dropped(mut self, gone: std::sync::mpsc::Sender<()>) -> Ticket {
+        self._gone = Some(gone);
+        self
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// Why a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It needs more bytes, this many in one piece.
+    Receive(usize),
+    /// It has more to do, but others are waiting.
+    Again,
+    /// The device takes no more just now. Whether anything was done in this turn.
+    Parked(bool),
+    /// It goes on when answers came or were sent.
+    Blocked,
+    /// Nothing more will be read.
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// Finish what is under way, then close.
+    Draining,
+    /// Wait for what is under way and throw it away.
+    Broken,
+}
+
+/// Where in the stream of requests we are.
+#[derive(Clone, Copy, Debug)]
+enum Current {
+    Header,
+    /// A refused write: its payload goes by, then the error is answered.
+    Refused {
+        left: u32,
+        cookie: u64,
+        error: Errno,
+    },
+    /// Accepted and not yet wholly with the device. `job` is set once it is carried out in pieces.
+    Request {
+        header: Header,
+        command: Command,
+        issued: u32,
+        job: Option<usize>,
+    },
+}
+
+/// Counters that people see.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// Requests answered or refused.
+    pub requests: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+/// A client.
+pub struct Connection {
+    /// The socket; the worker arms its receives.
+    pub transport: Transport,
+    /// What it sent.
+    pub input: Input,
+    output: Output,
+    limits: Limits,
+    current: Current,
+    state: State,
+    in_flight: u32,
+    held: usize,
+    /// A receive is with the kernel.
+    pub receiving: bool,
+    /// The kernel will tell when the socket takes more.
+    pub polling: bool,
+    /// It is in a queue of the worker.
+    pub queued: bool,
+    /// Figures.
+    pub counters: Counters,
+    /// Who it is.
+    pub peer: String,
+    /// The export it chose.
+    pub export: String,
+    /// When it came.
+    pub since: SystemTime,
+    _ticket: Ticket,
+}
+
+enum Step {
+    Done(u32),
+    Need(usize),
+    Busy,
+}
+
+impl Connection {
+    /// Takes over after the handshake.
+    pub fn new(new: NewConnection) -> Connection {
+        let mut connection = Connection {
+            transport: new.transport,
+            input: Input::new(),
+            output: Output::default(),
+            limits: new.limits,
+            current: Current::Header,
+            state: State::Open,
+            in_flight: 0,
+            held: 0,
+            receiving: false,
+            polling: false,
+            queued: false,
+            counters: Counters::default(),
+            peer: new.peer,
+            export: new.export,
+            since: SystemTime::now(),
+            _ticket: new.ticket,
+        };
+        if let Err(error) = connection.transport.start(&mut connection.input) {
+            connection.break_off(&error.to_string());
+        }
+        connection
+    }
+
+    /// Requests under way.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// A receive ended: bytes, 0 at the end of the stream, or a negative error number.
+    pub fn received(&mut self, result: i32) {
+        self.receiving = false;
+        let count = usize::try_from(result).unwrap_or(0);
+        let opened = self.transport.received(&mut self.input, count);
+        match (result, opened) {
+            (_, Err(error)) => self.break_off(&error.to_string()),
+            (0, _) => self.drain(),
+            (1.., _) => {}
+            (error, _) => match rustix::io::Errno::from_raw_os_error(-error) {
+                rustix::io::Errno::INTR | rustix::io::Errno::AGAIN => {}
+                errno => self.break_off(&errno.to_string()),
+            },
+        }
+    }
+
+    /// Reads no more; answers what is under way, then ends.
+    pub fn drain(&mut self) {
+        if self.state == State::Open {
+            self.state = State::Draining;
+        }
+    }
+
+    /// Ends at once; answers of what is under way are thrown away.
+    pub fn break_off(&mut self, why: &str) {
+        if self.state != State::Broken {
+            tracing::debug!(peer = %self.peer, export = %self.export, why, "connection closed");
+            self.state = State::Broken;
+            self.output = Output::default();
+            self.transport.shutdown();
+        }
+    }
+
+    /// Whether it can be forgotten. Shuts the socket down as soon as nothing more will be sent.
+    pub fn is_over(&mut self, core: &mut Core) -> bool {
+        if self.state == State::Open || self.in_flight > 0 {
+            return false;
+        }
+        if self.state == State::Draining {
+            if !self.output.is_empty() || self.polling {
+                return false;
+            }
+            self.transport.close_notify(&mut core.pool);
+            self.break_off("done");
+        }
+        !self.receiving && !self.polling
+    }
+
+    /// Sends what the socket takes. True when it waits for the socket to take more.
+    pub fn send(&mut self, core: &mut Core) -> bool {
+        if self.polling || self.state == State::Broken {
+            return false;
+        }
+        match self.transport.send(&mut self.output, &mut core.pool) {
+            Ok(all) => !all,
+            Err(error) => {
+                self.break_off(&error.to_string());
+                false
+            }
+        }
+    }
+
+    /// Whether it may have more requests under way. Its own slowness holds up nobody else.
+    pub fn can_serve(&self) -> bool {
+        // A request that has begun holds its bytes already: it goes on.
+        !matches!(self.current, Current::Header)
+            || (self.in_flight < MAX_IN_FLIGHT && self.held + self.output.len() < MAX_HELD)
+    }
+
+    /// Carries out requests that are there, as many as one turn allows.
+    pub fn serve(&mut self, key: usize, core: &mut Core) -> Turn {
+        let mut work = 0;
+        loop {
+            if self.state != State::Open {
+                self.abandon(core);
+                return Turn::Over;
+            }
+            // While the kernel writes into the receive buffer there is nothing new in it.
+            if self.receiving {
+                return Turn::Blocked;
+            }
+            if work >= TURN {
+                return Turn::Again;
+            }
+            if !self.can_serve() {
+                return Turn::Blocked;
+            }
+            match self.step(key, core) {
+                Step::Done(cost) => work += cost,
+                Step::Need(bytes) => return Turn::Receive(bytes),
+                Step::Busy => return Turn::Parked(work > 0),
+            }
+        }
+    }
+
+    /// Gives up a request that the device has only in part: it is never answered.
+    fn abandon(&mut self, core: &mut Core) {
+        if let Current::Request { job: Some(key), .. } = std::mem::replace(&mut self.current, Current::Header)
+            && let Some(Slot::Job(job)) = core.jobs.get_mut(key)
+        {
+            job.issuing = false;
+            job.abandoned = true;
+            if job.parts == 0 {
+                core.jobs.remove(key);
+                self.in_flight -= 1;
+            }
+        }
+    }
+
+    fn step(&mut self, key: usize, core: &mut Core) -> Step {
+        match self.current {
+            Current::Header => self.header(core),
+            Current::Refused { left, cookie, error } => {
+                let count = self.input.bytes().len().min(left as usize);
+                self.input.consume(count);
+                let left = left - count as u32;
+                self.current = Current::Refused { left, cookie, error };
+                if left > 0 {
+                    return Step::Need(1);
+                }
+                self.current = Current::Header;
+                self.output.error(self.form(cookie), error);
+                Step::Done(1)
+            }
+            Current::Request { header, command, issued: 0, job: None }
+                if header.len <= self.limits.max_request_bytes
+                    || !matches!(
+                        command,
+                        Command::Read | Command::Write { .. } | Command::WriteZeroes { allocate: true, .. }
+                    ) =>
+            {
+                self.whole(key, core, header, command)
+            }
+            Current::Request { header, command, issued, job } => self.piece(key, core, header, command, issued, job),
+        }
+    }
+
+    fn form(&self, cookie: u64) -> Form {
+        Form { structured: self.limits.structured, cookie }
+    }
+
+    #[inline]
+    fn header(&mut self, _core: &mut Core) -> Step {
+        let Some(bytes) = self.input.bytes().first_chunk::<REQUEST_BYTES>() else {
+            return Step::Need(REQUEST_BYTES);
+        };
+        let header = match Header::decode(bytes) {
+            Ok(header) => header,
+            Err(error) => {
+                self.break_off(&error.to_string());
+                return Step::Done(1);
+            }
+        };
+        self.input.consume(REQUEST_BYTES);
+        if header.kind == command::DISC {
+            self.drain();
+            return Step::Done(1);
+        }
+        self.counters.requests += 1;
+        self.current = match header.check(&self.limits) {
+            Ok(command) => Current::Request { header, command, issued: 0, job: None },
+            Err(error) => Current::Refused { left: header.payload(), cookie: header.cookie, error },
+        };
+        Step::Done(0)
+    }
+
+    /// Carries out a request that the device takes in one.
+    #[inline]
+    fn whole(&mut self, key: usize, core: &mut Core, header: Header, command: Command) -> Step {
+        let form = self.form(header.cookie);
+        let (lba, count) = self.sectors(header.offset, header.len);
+        let len = header.len as usize;
+        let payload = header.payload() as usize;
+        let io = match command {
+            Command::Flush => Io::Flush,
+            Command::BlockStatus { one } => {
+                let (extents, looked) = describe(&core.device, lba, count, self.limits.sector_bytes, one);
+                self.output.block_status(form, &extents);
+                self.current = Current::Header;
+                return Step::Done(1 + looked);
+            }
+            Command::Read if len == 0 => {
+                self.output.read_header(form, header.offset, 0);
+                self.current = Current::Header;
+                return Step::Done(1);
+            }
+            _ if len == 0 || command == Command::Cache => {
+                self.output.success(form);
+                self.current = Current::Header;
+                return Step::Done(1);
+            }
+            Command::Read => Io::Read { lba, buf: core.pool.take(len) },
+            Command::Write { fua } => {
+                if self.input.bytes().len() < len {
+                    return Step::Need(len);
+                }
+                Io::Write { lba, data: &self.input.bytes()[..len], fua }
+            }
+            Command::Trim { fua } => Io::Trim { lba, count, fua },
+            Command::WriteZeroes { fua, allocate } => Io::WriteZeroes { lba, count, fua, allocate },
+            Command::Cache => Io::Flush,
+        };
+        let tag = core.jobs.vacant_key();
+        match core.device.submit(tag as u64, io) {
+            Submitted::Busy(io) => {
+                if let Io::Read { buf, .. } = io {
+                    core.pool.put(buf);
+                }
+                return Step::Busy;
+            }
+            Submitted::Done(result) => self.answer(core, &header, command, result),
+            Submitted::Pending => {
+                let held = if command == Command::Read { len } else { 0 };
+                self.held += held;
+                self.in_flight += 1;
+                core.jobs.insert(Slot::Job(Job { parts: 1, issuing: false, ..Job::new(key, header, command, held) }));
+            }
+        }
+        self.input.consume(payload);
+        self.current = Current::Header;
+        Step::Done(1 + header.len / (16 << 10))
+    }
+
+    /// Carries out the next piece of a request that is larger than the device takes in one.
+    fn piece(
+        &mut self,
+        key: usize,
+        core: &mut Core,
+        header: Header,
+        command: Command,
+        issued: u32,
+        job: Option<usize>,
+    ) -> Step {
+        let job_key = job.unwrap_or_else(|| {
+            let held = if command == Command::Read { header.len as usize } else { 0 };
+            self.held += held;
+            self.in_flight += 1;
+            core.jobs.insert(Slot::Job(Job::new(key, header, command, held)))
+        });
+        self.current = Current::Request { header, command, issued, job: Some(job_key) };
+        let failed = core.job(job_key).is_none_or(|job| job.error.is_some());
+        let len = (header.len - issued).min(self.limits.max_request_bytes);
+        let offset = header.offset + u64::from(issued);
+        let (lba, count) = self.sectors(offset, len);
+        let bytes = len as usize;
+        let mut cost = 1;
+        if matches!(command, Command::Write { .. }) && self.input.bytes().len() < bytes {
+            return Step::Need(bytes);
+        }
+        if !failed {
+            cost += len / (16 << 10);
+            let io = match command {
+                Command::Write { fua } => Io::Write { lba, data: &self.input.bytes()[..bytes], fua },
+                Command::WriteZeroes { fua, allocate } => Io::WriteZeroes { lba, count, fua, allocate },
+                _ => Io::Read { lba, buf: core.pool.take(bytes) },
+            };
+            let index = core.job(job_key).map_or(0, Job::add_part);
+            let tag = core.jobs.vacant_key();
+            match core.device.submit(tag as u64, io) {
+                Submitted::Busy(io) => {
+                    if let Io::Read { buf, .. } = io {
+                        core.pool.put(buf);
+                    }
+                    if let Some(job) = core.job(job_key) {
+                        job.drop_part();
+                    }
+                    return Step::Busy;
+                }
+                Submitted::Done(result) => {
+                    if let Some(job) = core.job(job_key) {
+                        job.part_done(index, result);
+                    }
+                }
+                Submitted::Pending => {
+                    core.jobs.insert(Slot::Part { job: job_key, index });
+                }
+            }
+        }
+        if matches!(command, Command::Write { .. }) {
+            self.input.consume(bytes);
+        }
+        let issued = issued + len;
+        self.current = Current::Request { header, command, issued, job: Some(job_key) };
+        if issued == header.len {
+            self.current = Current::Header;
+            if let Some(job) = core.job(job_key) {
+                job.issuing = false;
+                if job.parts == 0
+                    && let Slot::Job(job) = core.jobs.remove(job_key)
+                {
+                    self.finish(core, job);
+                }
+            }
+        }
+        Step::Done(cost)
+    }
+
+    /// A job that was under way is done.
+    pub fn finish(&mut self, core: &mut Core, job: Job) {
+        self.in_flight -= 1;
+        self.held -= job.held;
+        if job.abandoned || self.state == State::Broken {
+            job.pieces.into_iter().for_each(|piece| core.pool.put(piece));
+            return;
+        }
+        let form = self.form(job.header.cookie);
+        if let Some(error) = job.error {
+            self.output.error(form, errno(error, job.command));
+        } else if job.command == Command::Read {
+            self.counters.read_bytes += u64::from(job.header.len);
+            self.output.read_header(form, job.header.offset, job.header.len);
+            for piece in job.pieces {
+                self.output.payload(piece, &mut core.pool);
+            }
+        } else {
+            self.count_written(&job.header);
+            self.output.success(form);
+        }
+    }
+
+    #[inline]
+    fn answer(&mut self, core: &mut Core, header: &Header, command: Command, result: Result<Option<Vec<u8>>, IoError>) {
+        let form = self.form(header.cookie);
+        match result {
+            Err(error) => self.output.error(form, errno(error, command)),
+            Ok(Some(bytes)) => {
+                self.counters.read_bytes += u64::from(header.len);
+                self.output.read_header(form, header.offset, header.len);
+                self.output.payload(bytes, &mut core.pool);
+            }
+            Ok(None) => {
+                self.count_written(header);
+                self.output.success(form);
+            }
+        }
+    }
+
+    fn count_written(&mut self, header: &Header) {
+        if header.kind == command::WRITE {
+            self.counters.written_bytes += u64::from(header.len);
+        }
+    }
+
+    fn sectors(&self, offset: u64, len: u32) -> (u64, u64) {
+        let shift = self.limits.sector_bytes.trailing_zeros();
+        (offset >> shift, u64::from(len) >> shift)
+    }
+}
+
+/// A device's error in the words of the specification.
+fn errno(error: IoError, command: Command) -> Errno {
+    match (error, command) {
+        (IoError::OutOfRange, Command::Write { .. } | Command::WriteZeroes { .. }) => Errno::NoSpc,
+        (IoError::OutOfRange | IoError::TooLarge, _) => Errno::Inval,
+        (IoError::ReadOnly, _) => Errno::Perm,
+        (IoError::NoSpace, _) => Errno::NoSpc,
+        (IoError::Media, _) => Errno::Io,
+    }
+}

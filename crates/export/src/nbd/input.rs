@@ -1,0 +1,137 @@
+//! A connection's receive buffer: filled in place by the kernel, parsed in place by us.
+
+/// Size of a new buffer, bytes: dozens of pipelined requests in one system call.
+const INITIAL: usize = 256 << 10;
+
+/// Room that is worth a system call, bytes.
+const WORTHWHILE: usize = 16 << 10;
+
+/// Received bytes that are not parsed yet, always in one piece.
+pub struct Input {
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// The kernel may be writing into `buffer[end..]`: hands off.
+    lent: bool,
+}
+
+impl Input {
+    /// An empty buffer.
+    pub fn new() -> Input {
+        Input { buffer: vec![0; INITIAL], start: 0, end: 0, lent: false }
+    }
+
+    /// What was received and not consumed.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Forgets `count` bytes from the front.
+    #[inline]
+    pub fn consume(&mut self, count: usize) {
+        self.start += count;
+        debug_assert!(self.start <= self.end);
+        if self.start == self.end && !self.lent {
+            self.start = 0;
+            self.end = 0;
+        }
+    }
+
+    /// Makes room so that `need` bytes can stand in one piece, with at least `spare` bytes free
+    /// behind those that are there. Moves or grows only when it must.
+    pub fn reserve(&mut self, need: usize, spare: usize) {
+        debug_assert!(!self.lent);
+        let len = self.end - self.start;
+        let wanted = need.max(len + spare);
+        if self.start + wanted <= self.buffer.len() {
+            return;
+        }
+        if wanted > self.buffer.len() {
+            // Twice what is needed, so that the next requests of this size are not moved about.
+            let mut larger = vec![0; 2 * wanted];
+            larger[..len].copy_from_slice(&self.buffer[self.start..self.end]);
+            self.buffer = larger;
+        } else {
+            self.buffer.copy_within(self.start..self.end, 0);
+        }
+        self.start = 0;
+        self.end = len;
+    }
+
+    /// Where the kernel shall write the next bytes, when `need` of them must stand in one piece:
+    /// address, length, and whether to wait until all of that length is there.
+    /// The buffer stays put and untouched until [`Input::received`].
+    pub fn lend(&mut self, need: usize) -> (*mut u8, usize, bool) {
+        self.reserve(need, 0);
+        let missing = need - (self.end - self.start);
+        // A large payload is received on its own: the buffer is empty behind it and starts over,
+        // where a partial request behind it would have to be moved.
+        let exact = missing >= WORTHWHILE;
+        let spare = self.buffer.len() - self.end;
+        if !exact && spare < WORTHWHILE {
+            self.reserve(need, WORTHWHILE);
+        }
+        let len = if exact { missing } else { self.buffer.len() - self.end };
+        self.lent = true;
+        (self.buffer[self.end..].as_mut_ptr(), len, exact)
+    }
+
+    /// The kernel is done with what [`Input::lend`] lent, and wrote `count` bytes.
+    #[inline]
+    pub fn received(&mut self, count: usize) {
+        self.lent = false;
+        self.end += count.min(self.buffer.len() - self.end);
+    }
+
+    /// Free room behind the received bytes.
+    pub fn spare(&mut self) -> &mut [u8] {
+        debug_assert!(!self.lent);
+        &mut self.buffer[self.end..]
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        if self.lent {
+            // Only a thread that unwinds gets here. The kernel may still write: never reuse the memory.
+            std::mem::forget(std::mem::take(&mut self.buffer));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receive(input: &mut Input, need: usize, bytes: &[u8]) {
+        let (_, len, _) = input.lend(need);
+        assert!(len >= bytes.len());
+        let end = input.end;
+        input.buffer[end..end + bytes.len()].copy_from_slice(bytes);
+        input.received(bytes.len());
+    }
+
+    #[test]
+    fn bytes_survive_moves_and_growth() {
+        let mut input = Input::new();
+        receive(&mut input, 28, &vec![1; INITIAL - 10]);
+        input.consume(INITIAL - 20);
+        receive(&mut input, 28, &[2; 100]);
+        assert_eq!(input.bytes()[..10], [1; 10]);
+        assert_eq!(input.bytes()[10..], [2; 100]);
+        let (_, len, exact) = input.lend(1 << 20);
+        assert_eq!((len, exact), ((1 << 20) - 110, true));
+        input.received(0);
+        assert_eq!(input.bytes()[..10], [1; 10]);
+        assert_eq!(input.bytes()[10..], [2; 100]);
+    }
+
+    #[test]
+    fn an_empty_buffer_starts_over() {
+        let mut input = Input::new();
+        receive(&mut input, 28, &[1; 1000]);
+        input.consume(1000);
+        assert_eq!((input.start, input.end), (0, 0));
+    }
+}

@@ -1,0 +1,478 @@
+//! A device thread: the device, its medium and its clients' sockets on one ring.
+//!
+//! A round of the loop takes completions, serves clients in turn, sends their answers, and makes
+//! one system call that hands everything to the kernel and waits for more.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use device::{AttachError, Device, Io, IoError, Submitted};
+use io_uring::{opcode, types};
+use media::ring::{Owner, Ring, SharedRing};
+use slab::Slab;
+
+use crate::handle::{Call, ClientInfo, DetachError, Shape, WorkerHandle};
+use crate::jobs::{Core, Slot};
+use crate::mailbox::{Mailbox, mailbox};
+use crate::nbd::connection::{Connection, NewConnection, Turn};
+use crate::pool::Pool;
+
+/// Submissions between two system calls.
+const RING_ENTRIES: u32 = 1024;
+/// How long clients may take to read their last answers when they are closed by force.
+const GRACE: Duration = Duration::from_secs(2);
+/// How often a device that has not answered, or takes no more, is asked again when nothing else happens.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// How long nothing must happen before the device may tidy up.
+const QUIET: Duration = Duration::from_millis(100);
+/// How long between two steps of tidying up.
+const TIDY: Duration = Duration::from_millis(2);
+
+/// What a completion of the ring is about, in the low bits of its token.
+const BELL: u64 = 0;
+const RECEIVED: u64 = 1;
+const WRITABLE: u64 = 2;
+const KIND_BITS: u32 = 2;
+
+type DetachAnswer = SyncSender<Result<(), DetachError>>;
+
+struct Detaching {
+    answer: Option<DetachAnswer>,
+    deadline: Instant,
+}
+
+/// A device thread's state. Outside of the thread there is only its [`WorkerHandle`].
+pub struct Worker {
+    name: String,
+    core: Core,
+    ring: SharedRing,
+    owner: Owner,
+    mailbox: Mailbox<Call>,
+    connections: Slab<Connection>,
+    /// Clients that can go on.
+    ready: VecDeque<usize>,
+    /// Clients that the device refused, those first that got nothing in their last turn.
+    starved: VecDeque<usize>,
+    parked: VecDeque<usize>,
+    flushes: VecDeque<SyncSender<Result<(), IoError>>>,
+    detaching: Option<Detaching>,
+    /// The device may have something to tidy up.
+    untidy: bool,
+    /// When nothing happened for the first time, or the last step of tidying up was made.
+    quiet_since: Option<Instant>,
+    /// Empty between rounds; kept for its memory.
+    turns: Vec<(usize, Turn)>,
+}
+
+impl Worker {
+    /// Starts a thread for a device, named after it, and attaches the device there with `attach`.
+    ///
+    /// # Errors
+    /// What `attach` gave, or the operating system has no thread or ring for us.
+    pub fn spawn(
+        name: &str,
+        attach: impl FnOnce(&SharedRing) -> Result<Device, AttachError> + Send + 'static,
+    ) -> Result<WorkerHandle, AttachError> {
+        let failed = |error: io::Error| no_thread(name, &error);
+        let (sender, mailbox) = mailbox().map_err(failed)?;
+        let (answer, wait) = sync_channel(1);
+        let thread_name = name.replace('\0', "");
+        let device_name = name.to_owned();
+        std::thread::Builder::new()
+            .name(thread_name.clone())
+            .spawn(move || match Worker::start(device_name, mailbox, attach) {
+                Ok(worker) => {
+                    // The spawning thread waits for this answer.
+                    let _ = answer.send(Ok(worker.shape()));
+                    worker.run();
+                }
+                Err(error) => drop(answer.send(Err(error))),
+            })
+            .map_err(failed)?;
+        let shape = wait.recv().map_err(|_| failed(io::Error::other("the device's thread failed; see the log")))??;
+        Ok(WorkerHandle::new(name, shape, sender))
+    }
+
+    fn start(
+        name: String,
+        mailbox: Mailbox<Call>,
+        attach: impl FnOnce(&SharedRing) -> Result<Device, AttachError>,
+    ) -> Result<Worker, AttachError> {
+        let ring = Ring::new(RING_ENTRIES).map_err(|error| no_thread(&name, &error))?;
+        let owner = ring.borrow_mut().register();
+        let device = attach(&ring)?;
+        let mut worker = Worker {
+            name,
+            core: Core { device, jobs: Slab::new(), pool: Pool::default() },
+            ring,
+            owner,
+            mailbox,
+            connections: Slab::new(),
+            ready: VecDeque::new(),
+            starved: VecDeque::new(),
+            parked: VecDeque::new(),
+            flushes: VecDeque::new(),
+            detaching: None,
+            untidy: true,
+            quiet_since: None,
+            turns: Vec::new(),
+        };
+        worker.listen_to_bell().map_err(|error| no_thread(&worker.name, &error))?;
+        Ok(worker)
+    }
+
+    fn shape(&self) -> Shape {
+        let info = self.core.device.info();
+        Shape {
+            bytes: info.bytes(),
+            sector_bytes: info.sector_bytes,
+            max_request_bytes: info.max_request_bytes,
+            read_only: self.core.device.is_read_only(),
+        }
+    }
+
+    /// The device, for control calls.
+    pub(crate) fn device(&mut self) -> &mut Device {
+        &mut self.core.device
+    }
+
+    pub(crate) fn clients(&self) -> Vec<ClientInfo> {
+        self.connections
+            .iter()
+            .map(|(id, connection)| ClientInfo {
+                id,
+                peer: connection.peer.clone(),
+                export: connection.export.clone(),
+                tls: connection.transport.is_tls(),
+                since: connection.since,
+                requests: connection.counters.requests,
+                read_bytes: connection.counters.read_bytes,
+                written_bytes: connection.counters.written_bytes,
+                in_flight: connection.in_flight(),
+            })
+            .collect()
+    }
+
+    pub(crate) fn add_connection(&mut self, new: NewConnection) {
+        if self.detaching.is_some() {
+            return;
+        }
+        tracing::debug!(device = %self.name, peer = %new.peer, export = %new.export, "client connected");
+        let key = self.connections.insert(Connection::new(new));
+        self.make_ready(key);
+    }
+
+    pub(crate) fn disconnect(&mut self, client: usize) -> bool {
+        let Some(connection) = self.connections.get_mut(client) else { return false };
+        connection.break_off("closed by the operator");
+        self.make_ready(client);
+        true
+    }
+
+    pub(crate) fn flush(&mut self, answer: SyncSender<Result<(), IoError>>) {
+        self.flushes.push_back(answer);
+    }
+
+    pub(crate) fn detach(&mut self, force: bool, answer: DetachAnswer) {
+        let name = self.name.clone();
+        let refusal = if self.detaching.is_some() {
+            Some(DetachError::Underway { name })
+        } else if !force && !self.connections.is_empty() {
+            Some(DetachError::Clients { name, clients: self.connections.len() })
+        } else {
+            None
+        };
+        match refusal {
+            // An asker that went away needs no answer.
+            Some(error) => drop(answer.send(Err(error))),
+            None => self.begin_detach(Some(answer)),
+        }
+    }
+
+    fn begin_detach(&mut self, answer: Option<DetachAnswer>) {
+        self.detaching = Some(Detaching { answer, deadline: Instant::now() + GRACE });
+        let keys: Vec<usize> = self.connections.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            if let Some(connection) = self.connections.get_mut(key) {
+                connection.drain();
+            }
+            self.make_ready(key);
+        }
+    }
+
+    fn run(mut self) {
+        tracing::info!(device = %self.name, "attached");
+        let failure = loop {
+            if self.detached() {
+                break None;
+            }
+            if let Err(error) = self.round() {
+                break Some(error);
+            }
+        };
+        let Worker { name, core, connections, detaching, .. } = self;
+        if let Some(error) = failure {
+            tracing::error!(device = %name, %error, "the ring failed");
+        }
+        drop(connections);
+        let result = core.device.detach();
+        match &result {
+            Ok(()) => tracing::info!(device = %name, "detached"),
+            Err(error) => tracing::error!(device = %name, %error, "detached without a checkpoint"),
+        }
+        if let Some(answer) = detaching.and_then(|detaching| detaching.answer) {
+            // An asker that went away needs no answer.
+            let _ = answer.send(result.map_err(|error| DetachError::Io { name, error }));
+        }
+    }
+
+    /// Whether a detach has nothing left to wait for.
+    fn detached(&mut self) -> bool {
+        let Some(detaching) = &self.detaching else { return false };
+        if Instant::now() >= detaching.deadline {
+            let keys: Vec<usize> = self.connections.iter().map(|(key, _)| key).collect();
+            for key in keys {
+                if let Some(connection) = self.connections.get_mut(key) {
+                    connection.break_off("did not read its answers before the detach");
+                }
+                self.settle(key);
+            }
+        }
+        self.connections.is_empty() && self.core.jobs.is_empty() && self.flushes.is_empty()
+    }
+
+    fn round(&mut self) -> io::Result<()> {
+        self.take_completions()?;
+        self.start_flushes();
+        self.poll_device();
+        let starved = std::mem::take(&mut self.starved);
+        let parked = std::mem::take(&mut self.parked);
+        self.ready.extend(starved.into_iter().chain(parked));
+        if self.ready.is_empty() {
+            self.tidy();
+        } else {
+            self.untidy = true;
+            self.quiet_since = None;
+        }
+        let mut turns = std::mem::take(&mut self.turns);
+        for key in self.ready.drain(..) {
+            if let Some(connection) = self.connections.get_mut(key) {
+                turns.push((key, connection.serve(key, &mut self.core)));
+            }
+        }
+        // Before the sends, so that what the device finished by itself goes with them.
+        self.poll_device();
+        for (key, turn) in turns.drain(..) {
+            self.dispatch(key, turn)?;
+        }
+        self.turns = turns;
+        self.rest()
+    }
+
+    /// Hands everything to the kernel; waits when there is nothing to do.
+    fn rest(&mut self) -> io::Result<()> {
+        let mut ring = self.ring.borrow_mut();
+        if !self.ready.is_empty() {
+            ring.submit()
+        } else if !self.starved.is_empty()
+            || !self.parked.is_empty()
+            || !self.flushes.is_empty()
+            || !self.core.jobs.is_empty()
+        {
+            // The device may have work that no completion of the ring announces.
+            ring.wait(Some(RETRY))
+        } else if let Some(detaching) = &self.detaching {
+            if self.connections.is_empty() && self.core.jobs.is_empty() {
+                return ring.submit();
+            }
+            ring.wait(Some(detaching.deadline.saturating_duration_since(Instant::now()).max(RETRY)))
+        } else if self.untidy {
+            ring.wait(Some(self.quiet_since.map_or(QUIET, |_| TIDY)))
+        } else {
+            ring.wait(None)
+        }
+    }
+
+    /// Lets the device make things durable and clear up when nobody asks anything of it.
+    fn tidy(&mut self) {
+        if !self.untidy || self.detaching.is_some() || !self.core.jobs.is_empty() {
+            return;
+        }
+        // What wakes the thread may also be the medium, doing what the last step began.
+        if self.quiet_since.is_none_or(|last| last.elapsed() >= TIDY) {
+            self.untidy = self.core.device.idle();
+            self.quiet_since = Some(Instant::now());
+        }
+    }
+
+    fn take_completions(&mut self) -> io::Result<()> {
+        loop {
+            let Some(completion) = self.ring.borrow_mut().next(self.owner) else { return Ok(()) };
+            let key = (completion.token >> KIND_BITS) as usize;
+            match completion.token & ((1 << KIND_BITS) - 1) {
+                BELL => {
+                    self.mailbox.answer_bell();
+                    self.receive_calls();
+                    if !io_uring::cqueue::more(completion.flags) {
+                        self.listen_to_bell()?;
+                    }
+                }
+                RECEIVED => {
+                    if let Some(connection) = self.connections.get_mut(key) {
+                        connection.received(completion.result);
+                    }
+                    self.make_ready(key);
+                }
+                _ => {
+                    if let Some(connection) = self.connections.get_mut(key) {
+                        connection.polling = false;
+                    }
+                    self.make_ready(key);
+                }
+            }
+        }
+    }
+
+    fn receive_calls(&mut self) {
+        loop {
+            match self.mailbox.receive() {
+                Ok(Some(call)) => call(self),
+                Ok(None) => return,
+                Err(_) => {
+                    // Nobody can reach this device any more.
+                    if self.detaching.is_none() {
+                        self.begin_detach(None);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn start_flushes(&mut self) {
+        while let Some(answer) = self.flushes.pop_front() {
+            let tag = self.core.jobs.vacant_key();
+            match self.core.device.submit(tag as u64, Io::Flush) {
+                // An asker that went away needs no answer.
+                Submitted::Done(result) => drop(answer.send(result.map(drop))),
+                Submitted::Pending => drop(self.core.jobs.insert(Slot::Flush(answer))),
+                Submitted::Busy(_) => {
+                    self.flushes.push_front(answer);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes the device's answers to their clients.
+    fn poll_device(&mut self) {
+        while let Some(done) = self.core.device.poll() {
+            let Some(slot) = self.core.jobs.try_remove(done.tag as usize) else { continue };
+            let key = match slot {
+                Slot::Job(mut job) => {
+                    job.part_done(0, done.result);
+                    let key = job.connection;
+                    if let Some(connection) = self.connections.get_mut(key) {
+                        connection.finish(&mut self.core, job);
+                    }
+                    key
+                }
+                Slot::Part { job: job_key, index } => {
+                    let Some(job) = self.core.job(job_key) else { continue };
+                    job.part_done(index, done.result);
+                    let key = job.connection;
+                    if job.parts == 0
+                        && !job.issuing
+                        && let Slot::Job(job) = self.core.jobs.remove(job_key)
+                        && let Some(connection) = self.connections.get_mut(key)
+                    {
+                        connection.finish(&mut self.core, job);
+                    }
+                    key
+                }
+                Slot::Flush(answer) => {
+                    // An asker that went away needs no answer.
+                    let _ = answer.send(done.result.map(drop));
+                    continue;
+                }
+            };
+            self.make_ready(key);
+        }
+    }
+
+    fn make_ready(&mut self, key: usize) {
+        if let Some(connection) = self.connections.get_mut(key)
+            && !connection.queued
+        {
+            connection.queued = true;
+            self.ready.push_back(key);
+        }
+    }
+
+    /// After a client's turn: send its answers, and ask the kernel for more.
+    fn dispatch(&mut self, key: usize, turn: Turn) -> io::Result<()> {
+        let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
+        connection.queued = false;
+        let waits = connection.send(&mut self.core);
+        if waits {
+            connection.polling = true;
+            let entry = opcode::PollAdd::new(types::Fd(connection.transport.fd().as_raw_fd()), POLLOUT).build();
+            // SAFETY: the entry points to nothing; the descriptor stays open until it completes.
+            unsafe { self.ring.borrow_mut().push(self.owner, WRITABLE | (key as u64) << KIND_BITS, entry)? };
+        }
+        match turn {
+            Turn::Receive(need) => {
+                let (start, len, whole) = connection.transport.lend(&mut connection.input, need);
+                let flags = if whole { MSG_WAITALL } else { 0 };
+                let entry = opcode::Recv::new(types::Fd(connection.transport.fd().as_raw_fd()), start, len as u32);
+                connection.receiving = true;
+                let (token, entry) = (RECEIVED | (key as u64) << KIND_BITS, entry.flags(flags).build());
+                // SAFETY: the lent part of the buffer neither moves nor is touched until the completion is
+                // taken, the connection is kept until then, and a buffer still lent is never freed.
+                unsafe { self.ring.borrow_mut().push(self.owner, token, entry)? };
+            }
+            Turn::Again => self.make_ready(key),
+            Turn::Parked(progress) => {
+                connection.queued = true;
+                if progress { self.parked.push_back(key) } else { self.starved.push_back(key) }
+            }
+            Turn::Blocked if !connection.receiving && connection.can_serve() => self.make_ready(key),
+            Turn::Blocked | Turn::Over => {}
+        }
+        self.settle(key);
+        Ok(())
+    }
+
+    /// Forgets a client that is over.
+    fn settle(&mut self, key: usize) {
+        if let Some(connection) = self.connections.get_mut(key)
+            && connection.is_over(&mut self.core)
+        {
+            let gone = self.connections.remove(key);
+            tracing::debug!(device = %self.name, peer = %gone.peer, export = %gone.export, "client gone");
+            for queue in [&mut self.ready, &mut self.starved, &mut self.parked] {
+                queue.retain(|queued| *queued != key);
+            }
+        }
+    }
+
+    fn listen_to_bell(&mut self) -> io::Result<()> {
+        let entry = opcode::PollAdd::new(types::Fd(self.mailbox.bell().as_raw_fd()), POLLIN).multi(true).build();
+        // SAFETY: the entry points to nothing; the descriptor lives as long as the mailbox.
+        unsafe { self.ring.borrow_mut().push(self.owner, BELL, entry) }
+    }
+}
+
+/// The error of a device for which the operating system has no thread, or no ring.
+fn no_thread(name: &str, error: &io::Error) -> AttachError {
+    AttachError::Media { path: PathBuf::from(name), what: format!("cannot start the device's thread: {error}") }
+}
+
+const POLLIN: u32 = rustix::event::PollFlags::IN.bits() as u32;
+const POLLOUT: u32 = rustix::event::PollFlags::OUT.bits() as u32;
+const MSG_WAITALL: i32 = rustix::net::RecvFlags::WAITALL.bits() as i32;

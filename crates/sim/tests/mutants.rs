@@ -1,0 +1,22 @@
+//! The simulator must find every planted defect: a suite that cannot fail proves nothing.
+
+use ftl::mutants::{Mutant, switch};
+
+/// Each deadly mutant is found within a bounded number of seeds.
+#[test]
+fn every_mutant_is_killed() {
+    // A mutant may make the layer panic; that is a find as well, and its message is of no interest.
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut survivors = Vec::new();
+    for mutant in Mutant::DEADLY {
+        switch(Some(mutant));
+        let killed = (1..=1500).find(|seed| !matches!(std::panic::catch_unwind(|| sim::run(*seed)), Ok(Ok(_))));
+        switch(None);
+        match killed {
+            Some(seed) => println!("{mutant:?}: killed by seed {seed}"),
+            None => survivors.push(mutant),
+        }
+    }
+    let _ = std::panic::take_hook();
+    assert!(survivors.is_empty(), "not found: {survivors:?}");
+}
