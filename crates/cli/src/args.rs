@@ -92,12 +92,10 @@ pub struct Tls {
     /// Whether NBD clients may or must use TLS.
     #[arg(long, value_enum, default_value_t = TlsMode::Off)]
     pub tls: TlsMode,
-    /// Directory with server-cert.pem and server-key.pem, and ca-cert.pem to verify clients.
+    /// Directory with server-cert.pem and server-key.pem. With ca-cert.pem in it too, clients must show
+    /// a certificate that it signed.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub tls_certificates: Option<PathBuf>,
-    /// Clients must show a certificate that ca-cert.pem signed.
-    #[arg(long, requires = "tls_certificates")]
-    pub tls_verify_clients: bool,
 }
 
 /// See [`Tls`].

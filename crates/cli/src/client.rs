@@ -103,6 +103,16 @@ async fn exchange(socket: &Path, method: Method, path: &str, body: Option<Vec<u8
             .help("run vsl as the user who runs the service, or as root"),
         _ => Failure::failed(format!("{}: {error}", socket.display())),
     })?;
+    // In a directory that everybody can write to, somebody else's service could wait for us.
+    let me = rustix::process::geteuid().as_raw();
+    match stream.peer_cred() {
+        Ok(server) if server.uid() == me || server.uid() == 0 || me == 0 => {}
+        Ok(server) => {
+            let error = format!("{}: the service there belongs to user {}", socket.display(), server.uid());
+            return Err(Failure::forbidden(error).help("set OPENVSL_RUNTIME_DIR to the directory of your own service"));
+        }
+        Err(error) => return Err(Failure::failed(format!("{}: {error}", socket.display()))),
+    }
     let broken = |error: hyper::Error| {
         Failure::failed(format!("the service broke off: {error}")).help("its log may say why; see `vsl status`")
     };

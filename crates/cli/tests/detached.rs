@@ -85,7 +85,9 @@ fn format_asks_and_then_does_as_told() {
     let place = Place::new();
     place.vsl(&["create", "a.vsl", "--size", "64MiB", "--label", "old"]).ok();
     let uuid = place.vsl(&["status", "a.vsl", "--field", "uuid"]).ok();
-    place.vsl(&["format", "a.vsl"]).fails(1, &["everything on a.vsl (label \"old\"", uuid.trim(), "--yes"]);
+    place
+        .vsl(&["format", "a.vsl"])
+        .fails(1, &["everything on a.vsl (label \"old\"", "taken on disk", uuid.trim(), "--yes"]);
     assert_eq!(place.vsl(&["status", "a.vsl", "--field", "uuid"]).ok(), uuid, "nothing happened");
     let made =
         place.vsl(&["format", "a.vsl", "--capacity", "maximum-write", "--sector", "1024", "--yes", "--json"]).json();

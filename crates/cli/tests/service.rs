@@ -81,6 +81,10 @@ fn a_device_that_is_gone_is_shown_and_does_not_keep_the_others() {
     assert!(said.out.contains("a.vsl: No such file"), "{}", said.out);
     assert!(!said.out.contains("b.vsl"), "{}", said.out);
     place.vsl(&["config", "a"]).fails(1, &["a is not attached just now"]);
+    place.vsl(&["attach", "b.vsl", "--name", "a"]).fails(1, &["attached already, as b"]);
+    std::fs::write(place.path("c.vsl"), "no device").expect("written");
+    place.vsl(&["attach", "c.vsl", "--name", "a"]).fails(1, &["c.vsl"]);
+    assert!(place.vsl(&["status", "--errors"]).out.contains("a.vsl: No such file"), "it is still known");
     // Forgetting it is all that detaching it can mean.
     place.vsl(&["detach", "a"]).ok();
     assert_eq!(place.vsl(&["status", "--errors"]).ok(), "nothing is wrong\n");

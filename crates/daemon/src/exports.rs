@@ -23,14 +23,15 @@ pub struct Listen {
     pub tls: Tls,
 }
 
-/// TLS with the certificates in a directory. With `verify_clients`, clients must show one that its authority signed.
+/// TLS with the certificates in a directory. If it holds an authority's too, clients must show one that this signed.
 ///
 /// # Errors
 /// A file is missing or is not what it should be.
-pub fn certificates(directory: &Path, required: bool, verify_clients: bool) -> Result<Tls, Failure> {
+pub fn certificates(directory: &Path, required: bool) -> Result<Tls, Failure> {
+    let verify_clients = directory.join("ca-cert.pem").exists();
     let config = export::nbd::tls::load(directory, verify_clients).map_err(|error| {
         Failure::invalid(error.to_string())
-            .help("the directory needs server-cert.pem and server-key.pem, and ca-cert.pem to verify clients")
+            .help("the directory needs server-cert.pem and server-key.pem, and ca-cert.pem only to verify clients")
     })?;
     Ok(if required { Tls::Require(config) } else { Tls::On(config) })
 }

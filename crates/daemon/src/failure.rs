@@ -122,6 +122,7 @@ impl From<AttachError> for Failure {
             AttachError::Open(OpenError::Locked { .. } | OpenError::Mounted { .. }) => {
                 Failure::split(Kind::Conflict, &error.to_string())
             }
+            AttachError::Media { .. } => Failure::failed(error.to_string()).help("the system's log may say more"),
             _ => Failure::split(Kind::Failed, &error.to_string()),
         }
     }

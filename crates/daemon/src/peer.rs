@@ -38,8 +38,11 @@ pub async fn check(ConnectInfo(peer): ConnectInfo<Peer>, request: Request, next:
     }
     tracing::warn!(uid = peer.uid, "refused a connection to the API");
     let who = peer.uid.map_or_else(|| "an unknown user".into(), |uid| format!("user {uid}"));
-    let failure = Failure::forbidden(format!("{who} may not use this service"))
-        .help(format!("run vsl as user {owner} or as root"));
+    let help = match owner {
+        0 => "run vsl as root".into(),
+        owner => format!("run vsl as user {owner} or as root"),
+    };
+    let failure = Failure::forbidden(format!("{who} may not use this service")).help(help);
     (StatusCode::FORBIDDEN, Json(failure)).into_response()
 }
 

@@ -1,7 +1,7 @@
 //! The devices that the service owns. Every call may wait for a device; none holds the table's lock meanwhile.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use device::{AttachOptions, State};
 
@@ -15,6 +15,8 @@ use crate::{Failure, Target};
 pub struct Registry {
     exports: Exports,
     table: Mutex<Table>,
+    /// Told when a device has come or gone.
+    settled: Condvar,
 }
 
 struct Table {
@@ -43,7 +45,8 @@ enum Phase {
 impl Registry {
     /// An empty table.
     pub fn new(exports: Exports, state: StateFile) -> Registry {
-        Registry { exports, table: Mutex::new(Table { devices: BTreeMap::new(), state, ready: false, closing: false }) }
+        let table = Table { devices: BTreeMap::new(), state, ready: false, closing: false };
+        Registry { exports, table: Mutex::new(table), settled: Condvar::new() }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -88,15 +91,15 @@ impl Registry {
     }
 
     fn attach_target(&self, name: &str, target: Target, read_only: bool) -> Result<(), Failure> {
-        {
+        let before = {
             let mut table = self.table();
             table.admit(name, &target)?;
             let entry = Entry { target: target.clone(), read_only, phase: Phase::Attaching };
-            table.devices.insert(name.into(), entry);
-        }
+            table.devices.insert(name.into(), entry)
+        };
         let result = self.start(name, &target, read_only);
         let mut table = self.table();
-        match result {
+        let result = match result {
             Ok(handle) => {
                 if let Some(entry) = table.devices.get_mut(name) {
                     entry.phase = Phase::Attached(handle);
@@ -106,13 +109,18 @@ impl Registry {
             }
             Err(failure) => {
                 table.devices.remove(name);
+                // One that failed before is still one that failed.
+                table.devices.extend(before.map(|entry| (name.to_string(), entry)));
                 Err(failure)
             }
-        }
+        };
+        drop(table);
+        self.settled.notify_all();
+        result
     }
 
     fn start(&self, name: &str, target: &Target, read_only: bool) -> Result<Handle, Failure> {
-        let options = AttachOptions { read_only, ..AttachOptions::default() };
+        let options = AttachOptions { read_only };
         let handle = Handle::start(name, target.clone(), options)?;
         if let Err(failure) = self.exports.add(name, &handle, read_only) {
             // Nobody can reach it, so it has no clients to wait for.
@@ -155,6 +163,7 @@ impl Registry {
             Some(handle) => match self.stop(name, &handle, force) {
                 Err(Refused::StillAttached(failure)) => {
                     self.table().entry(name)?.phase = Phase::Attached(handle);
+                    self.settled.notify_all();
                     return Err(failure);
                 }
                 Err(Refused::Gone(failure)) => Err(failure),
@@ -163,8 +172,10 @@ impl Registry {
         };
         let mut table = self.table();
         table.devices.remove(name);
-        table.state.forget(name)?;
-        result
+        let forgotten = table.state.forget(name);
+        drop(table);
+        self.settled.notify_all();
+        result.and(forgotten)
     }
 
     fn stop(&self, name: &str, handle: &Handle, force: bool) -> Result<(), Refused> {
@@ -324,8 +335,25 @@ impl Registry {
     pub fn stop_all(&self) {
         self.table().closing = true;
         self.exports.stop_accepting();
-        let attached: Vec<(String, Handle)> = {
-            let mut table = self.table();
+        while let Some(attached) = self.take_attached() {
+            std::thread::scope(|scope| {
+                for (name, handle) in &attached {
+                    scope.spawn(move || {
+                        let stopped = self.stop(name, handle, true);
+                        if let Err(Refused::StillAttached(failure) | Refused::Gone(failure)) = stopped {
+                            tracing::error!("{failure}");
+                        }
+                    });
+                }
+            });
+            attached.iter().for_each(|(name, _)| drop(self.table().devices.remove(name)));
+        }
+    }
+
+    /// The devices that are attached now. Waits for those that are just coming or going; nothing once all are gone.
+    fn take_attached(&self) -> Option<Vec<(String, Handle)>> {
+        let mut table = self.table();
+        loop {
             let attached = table.devices.iter_mut().filter_map(|(name, entry)| match &entry.phase {
                 Phase::Attached(handle) => {
                     let handle = handle.clone();
@@ -334,19 +362,14 @@ impl Registry {
                 }
                 _ => None,
             });
-            attached.collect()
-        };
-        std::thread::scope(|scope| {
-            for (name, handle) in &attached {
-                scope.spawn(move || {
-                    if let Err(Refused::StillAttached(failure) | Refused::Gone(failure)) = self.stop(name, handle, true)
-                    {
-                        tracing::error!("{failure}");
-                    }
-                });
+            let attached: Vec<(String, Handle)> = attached.collect();
+            let moving = |entry: &Entry| matches!(entry.phase, Phase::Attaching | Phase::Detaching);
+            match (attached.is_empty(), table.devices.values().any(moving)) {
+                (false, _) => return Some(attached),
+                (true, false) => return None,
+                (true, true) => table = self.settled.wait(table).unwrap_or_else(PoisonError::into_inner),
             }
-        });
-        self.table().devices.clear();
+        }
     }
 }
 

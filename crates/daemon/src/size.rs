@@ -81,7 +81,7 @@ pub fn parse(text: &str) -> Result<u64, SizeError> {
 
 /// A size for people: decimal as drives are sold, binary as memory is counted. Block sizes are binary only.
 pub fn show(bytes: u64) -> String {
-    if bytes < 1 << 20 && bytes >= 1 << 10 && bytes % (1 << 10) == 0 {
+    if (1 << 10..1 << 20).contains(&bytes) && bytes.is_multiple_of(1 << 10) {
         return format!("{} KiB", bytes >> 10);
     }
     match (scaled(bytes, 1000, &["B", "kB", "MB", "GB", "TB", "PB", "EB"]), bytes < 1000) {
@@ -95,7 +95,7 @@ pub fn show(bytes: u64) -> String {
 /// A size that parses back to the same number of bytes.
 pub fn exact(bytes: u64) -> String {
     let units = [("TiB", 1u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    match units.into_iter().find(|(_, one)| bytes > 0 && bytes % one == 0) {
+    match units.into_iter().find(|(_, one)| bytes > 0 && bytes.is_multiple_of(*one)) {
         Some((unit, one)) => format!("{}{unit}", bytes / one),
         None => bytes.to_string(),
     }

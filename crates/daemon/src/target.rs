@@ -32,7 +32,7 @@ impl Target {
         let bytes = size::parse(bytes).map_err(|error| {
             Failure::invalid(format!("{text}: {error}")).help("write a file called so as ./memory:...")
         })?;
-        if bytes == 0 || bytes % u64::from(MEMORY_SECTOR_BYTES) != 0 {
+        if bytes == 0 || !bytes.is_multiple_of(u64::from(MEMORY_SECTOR_BYTES)) {
             return Err(Failure::invalid(format!(
                 "{text}: {bytes} bytes are not a number of {MEMORY_SECTOR_BYTES}-byte sectors"
             ))

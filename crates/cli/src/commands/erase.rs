@@ -21,7 +21,7 @@ pub fn sure_erase(args: &SureErase, output: Output) -> Result<(), Failure> {
         let question = format!("It is overwritten and cannot be brought back. Type {name} to go on:");
         confirm::ask(&super::describe(&info), &question, &name)?;
     }
-    let bar = bar(output)?;
+    let bar = bar(output, info.raw_bytes)?;
     let result = device::sure_erase(&path, &mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);
@@ -34,13 +34,13 @@ pub fn sure_erase(args: &SureErase, output: Output) -> Result<(), Failure> {
 }
 
 /// A progress bar, on a terminal only.
-fn bar(output: Output) -> Result<ProgressBar, Failure> {
+fn bar(output: Output, bytes: u64) -> Result<ProgressBar, Failure> {
     if output.json || !std::io::stderr().is_terminal() {
         return Ok(ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()));
     }
     let style = ProgressStyle::with_template("erasing {bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left")
         .map_err(|error| Failure::failed(format!("the progress bar: {error}")))?;
-    let bar = ProgressBar::new(0).with_style(style);
+    let bar = ProgressBar::new(bytes).with_style(style);
     bar.enable_steady_tick(TICK);
     Ok(bar)
 }

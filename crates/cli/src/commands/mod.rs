@@ -11,10 +11,11 @@ mod service;
 mod settings;
 mod status;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use daemon::{Failure, Paths, fields};
+use daemon::{Failure, Paths, fields, size};
 use device::{Info, State};
 use serde_json::{Map, Value};
 
@@ -70,10 +71,14 @@ fn detached(device: &str) -> Result<(PathBuf, Info), Failure> {
 fn describe(info: &Info) -> String {
     let paths: Vec<String> = info.paths.iter().map(|path| path.display().to_string()).collect();
     let label = if info.label.is_empty() { "without a label".into() } else { format!("label \"{}\"", info.label) };
+    // Only an attached device knows its mapped sectors. What its files take on disk bounds what it holds.
+    let files = info.paths.iter().map(|path| path.metadata().ok().filter(|file| file.is_file()));
+    let taken: Option<u64> = files.map(|file| file.map(|file| file.blocks() * 512)).sum();
+    let taken = taken.map(|bytes| format!(", {} taken on disk", size::show(bytes))).unwrap_or_default();
     format!(
-        "everything on {} ({label}, {}, UUID {}, attached {} times since its format)",
+        "everything on {} ({label}, capacity {}{taken}, UUID {}, attached {} times since its format)",
         paths.join(", "),
-        daemon::size::show(info.bytes()),
+        size::show(info.bytes()),
         info.uuid,
         info.attaches
     )

@@ -65,9 +65,7 @@ pub fn tls(args: &Tls) -> Result<export::nbd::Tls, Failure> {
         (TlsMode::Off, Some(_)) => Err(Failure::invalid("--tls-certificates without TLS")
             .help("add --tls on to offer TLS, or --tls require to insist on it")),
         (_, None) => Err(Failure::invalid("TLS needs certificates").help("add --tls-certificates DIR")),
-        (mode, Some(directory)) => {
-            daemon::exports::certificates(directory, mode == TlsMode::Require, args.tls_verify_clients)
-        }
+        (mode, Some(directory)) => daemon::exports::certificates(directory, mode == TlsMode::Require),
     }
 }
 
@@ -109,9 +107,6 @@ fn start(args: &Up, paths: &Paths) -> Result<Child, Failure> {
     if let Some(directory) = &args.tls.tls_certificates {
         let mode = if args.tls.tls == TlsMode::Require { "require" } else { "on" };
         command.args(["--tls", mode, "--tls-certificates"]).arg(directory);
-        if args.tls.tls_verify_clients {
-            command.arg("--tls-verify-clients");
-        }
     }
     if let Some(log) = &args.log {
         command.arg("--log").arg(log);

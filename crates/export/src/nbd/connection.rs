@@ -294,7 +294,7 @@ impl Connection {
 
     fn step(&mut self, key: usize, core: &mut Core) -> Step {
         match self.current {
-            Current::Header => self.header(core),
+            Current::Header => self.header(),
             Current::Refused { left, cookie, error } => {
                 let count = self.input.bytes().len().min(left as usize);
                 self.input.consume(count);
@@ -325,7 +325,7 @@ impl Connection {
     }
 
     #[inline]
-    fn header(&mut self, _core: &mut Core) -> Step {
+    fn header(&mut self) -> Step {
         let Some(bytes) = self.input.bytes().first_chunk::<REQUEST_BYTES>() else {
             return Step::Need(REQUEST_BYTES);
         };

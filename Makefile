@@ -1,0 +1,58 @@
+# OpenVSL. `make help` lists what there is to make.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+# The distribution's own Python: python3-libnbd, which the tests use, belongs to it.
+PYTHON ?= /usr/bin/python3
+PREFIX ?= /usr/local
+DESTDIR ?=
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## Build, make a default device, attach it and print what to try
+	scripts/run.sh
+
+.PHONY: stop
+stop: release ## Stop what `make run` started
+	scripts/run.sh stop
+
+.PHONY: release
+release: ## Build the optimised `vsl`
+	$(CARGO) build --locked --release --bin vsl
+
+# The whole-system tests drive the development build: its overflow checks and debug assertions are on.
+.PHONY: test
+test: ## Check everything: format, lints, unit tests, whole-system tests with foreign clients
+	scripts/install-test-tools.sh
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) test --locked --workspace
+	$(CARGO) build --locked --bin vsl
+	$(PYTHON) tests/run.py --vsl $(TARGET)/debug/vsl
+
+.PHONY: soak
+soak: release ## The slow whole-system tests on the optimised build, and the tests tried against planted faults
+	scripts/install-test-tools.sh
+	scripts/install-fsx.sh
+	$(PYTHON) tests/mutants.py
+	$(PYTHON) tests/run.py --vsl $(TARGET)/release/vsl --slow --tools $(TARGET)/tools/bin
+
+.PHONY: bench
+bench: release ## Measure side by side with peers and write docs/bench.md (BENCH=quick: a shorter run)
+	scripts/install-test-tools.sh
+	$(PYTHON) bench/run.py --vsl $(TARGET)/release/vsl --plan $(or $(BENCH),full)
+
+.PHONY: install
+install: release ## Install under PREFIX (/usr/local): program, man pages, completions, systemd unit
+	scripts/install-files.sh $(TARGET)/release/vsl $(PREFIX) $(DESTDIR)
+
+.PHONY: clean
+clean: ## Remove what was built
+	$(CARGO) clean

@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+"""Measures OpenVSL side by side with other block servers in one run, and writes docs/bench.md and bench/results/."""
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from contenders import Contender, Server, ours, peers
+from jobs import drop_caches, empty, fill, overwrite, random_jobs, sequential_jobs
+from machine import describe
+from recovery import measure_recovery
+from report import write_report
+from series import Cell, measure
+
+HERE = Path(__file__).resolve().parent
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured."""
+
+    seconds: float  # each run
+    rounds: int
+    connections: list[int]
+    size: int  # bytes of every device
+    full_size: int  # bytes of those that are filled and overwritten first
+    recovery_size: int  # bytes of the one that is brought back after crashes
+
+
+PLANS = {
+    "full": Plan(5, 3, [1, 4], 4 * GIB, 2 * GIB, 64 * GIB),
+    "quick": Plan(2, 3, [1, 4], 2 * GIB, 1 * GIB, 4 * GIB),
+    "smoke": Plan(0.5, 1, [1], GIB // 4, GIB // 4, GIB // 4),
+}
+
+
+@contextmanager
+def running(contenders: list[Contender], directory: Path, size: int) -> Iterator[dict[str, Server]]:
+    """All contenders at once, each idle but when its turn comes."""
+    servers: dict[str, Server] = {}
+    try:
+        for contender in contenders:
+            servers[contender.name] = contender.start(directory, size)
+        yield servers
+    finally:
+        for server in servers.values():
+            server.stop()
+
+
+def fresh(contenders: list[Contender], plan: Plan, directory: Path) -> list[Cell]:
+    """Writes to devices with nothing on them, then reads of devices written in order."""
+    with running(contenders, directory, plan.size) as servers:
+        for name, server in servers.items():
+            if name != "nbdkit null":
+                # The peers' files are fully allocated, which suits them best.
+                fill(server, plan.size)
+
+        def emptied(name: str, server: Server) -> None:
+            if name.startswith("vsl"):
+                empty(server, plan.size)
+
+        common = (servers, plan.size, plan.seconds, plan.rounds)
+        writes = random_jobs("randwrite", [1, 32], plan.connections) + sequential_jobs("write", plan.connections)
+        cells = measure("fresh", writes, *common, before=emptied)
+        for name, server in servers.items():
+            if name.startswith("vsl"):
+                fill(server, plan.size)
+        reads = random_jobs("randread", [1, 32], plan.connections) + sequential_jobs("read", plan.connections)
+        return cells + measure("fresh", reads, *common)
+
+
+def sustained(contenders: list[Contender], plan: Plan, directory: Path) -> list[Cell]:
+    """The same on full devices that were overwritten twice at random: the groomer works all the time."""
+    names = ["qemu-nbd raw", "nbdkit memory", "vsl file", "vsl memory"]
+    chosen = [contender for contender in contenders if contender.name in names]
+    with running(chosen, directory, plan.full_size) as servers:
+        for server in servers.values():
+            fill(server, plan.full_size)
+            overwrite(server, plan.full_size, 2)
+        jobs = random_jobs("randwrite", [1, 32], plan.connections) + random_jobs("randread", [32], plan.connections)
+        return measure("sustained", jobs, servers, plan.full_size, plan.seconds, plan.rounds)
+
+
+def main() -> None:
+    """Measures, and writes what came out."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--vsl", type=Path, required=True, help="the program, built with optimisation")
+    parser.add_argument("--plan", choices=PLANS, default="full")
+    parser.add_argument("--directory", type=Path, default=HERE / "results" / "devices", help="on the disk to measure")
+    parser.add_argument("--report", type=Path, default=HERE.parent / "docs" / "bench.md")
+    options = parser.parse_args()
+    plan, vsl = PLANS[options.plan], options.vsl.resolve()
+    if not vsl.is_file():
+        raise SystemExit(f"{vsl}: not there; `make release` builds it")
+
+    shutil.rmtree(options.directory, ignore_errors=True)
+    options.directory.mkdir(parents=True)
+    contenders = peers() + ours(vsl)
+    caches_dropped = drop_caches()
+    try:
+        cells = fresh(contenders, plan, options.directory)
+        cells += sustained(contenders, plan, options.directory)
+        [on_file] = [contender for contender in contenders if contender.name == "vsl file"]
+        recovery = measure_recovery(on_file, options.directory, plan.recovery_size)
+        machine = describe(options.directory, vsl)
+    finally:
+        shutil.rmtree(options.directory, ignore_errors=True)
+
+    results = HERE / "results" / f"{machine['date'].replace(' ', '_').replace(':', '')}_{options.plan}.json"
+    results.parent.mkdir(exist_ok=True)
+    raw = {
+        "machine": machine,
+        "plan": options.plan,
+        "caches_dropped": caches_dropped,
+        "cells": [cell.as_json() for cell in cells],
+        "recovery": asdict(recovery),
+    }
+    results.write_text(json.dumps(raw, indent=1))
+    write_report(options.report, machine, plan, options.plan, caches_dropped, cells, recovery)
+    print(f"written: {options.report} and {results}")
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True
+    main()

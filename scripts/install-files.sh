@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Installs the program, its man pages, shell completions and systemd unit: install-files.sh PROGRAM PREFIX [DESTDIR]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+program=${1:?the built vsl}
+prefix=${2:?where to install, such as /usr/local}
+root=${3:-}$prefix
+
+install -D -m 755 "$program" "$root/bin/vsl"
+# A new directory: pages of commands that no longer exist must not be installed.
+pages=$(mktemp -d)
+trap 'rm -rf "$pages"' EXIT
+"$program" man "$pages"
+install -d "$root/share/man/man1"
+install -m 644 "$pages"/*.1 "$root/share/man/man1/"
+install -d "$root/share/bash-completion/completions" "$root/share/zsh/site-functions" "$root/share/fish/vendor_completions.d"
+"$program" completions bash >"$root/share/bash-completion/completions/vsl"
+"$program" completions zsh >"$root/share/zsh/site-functions/_vsl"
+"$program" completions fish >"$root/share/fish/vendor_completions.d/vsl.fish"
+install -d "$root/lib/systemd/system"
+sed "s|@BINDIR@|$prefix/bin|" packaging/openvsl.service >"$root/lib/systemd/system/openvsl.service"
+echo "installed under $root"

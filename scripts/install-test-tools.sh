@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Installs the foreign clients that `make test`, `make soak` and `make bench` drive; only those that are missing.
+set -euo pipefail
+
+# A tool (or Python module) that the tests call, and the Debian package that brings it.
+needs=(
+  "fio fio"
+  "nbdkit nbdkit"
+  "nbdinfo libnbd-bin"
+  "nbdcopy libnbd-bin"
+  "nbdfuse libnbd-bin"
+  "qemu-img qemu-utils"
+  "qemu-io qemu-utils"
+  "qemu-nbd qemu-utils"
+  "fusermount3 fuse3"
+  "mkfs.ext4 e2fsprogs"
+  "losetup mount"
+  "fstrim util-linux"
+  "openssl openssl"
+  "jq jq"
+)
+# The libnbd binding belongs to the distribution's own Python, whatever other Python comes first in the path.
+python=/usr/bin/python3
+
+PATH=$PATH:/usr/sbin:/sbin
+missing=()
+for need in "${needs[@]}"; do
+  read -r tool package <<<"$need"
+  command -v "$tool" >/dev/null || missing+=("$package")
+done
+"$python" -c 'import nbd' 2>/dev/null || missing+=(python3 python3-libnbd)
+
+if [ ${#missing[@]} -eq 0 ]; then
+  exit 0
+fi
+mapfile -t packages < <(printf '%s\n' "${missing[@]}" | sort -u)
+
+if ! command -v apt-get >/dev/null; then
+  echo "install-test-tools: missing: ${packages[*]} (Debian names); this system has no apt-get, install them by hand" >&2
+  exit 1
+fi
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "install-test-tools: missing: ${packages[*]}; neither root nor sudo: run 'apt-get install ${packages[*]}' as root" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+echo "installing for the tests: ${packages[*]}"
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${packages[@]}"

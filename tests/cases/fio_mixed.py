@@ -1,0 +1,15 @@
+"""fio reads, writes and verifies at the same time on four connections, with flushes and FUA writes in between."""
+
+from harness import MIB, World, check
+from harness.fio import fio
+
+
+def run(world: World) -> None:
+    device = world.device(256 * MIB)
+    fio(world, device, "--rw=write", "--bs=1M", "--iodepth=4", "--size=256M", "--verify=crc32c", "--do_verify=1")
+    result = fio(
+        world, device, "--rw=randrw", "--rwmixread=40", "--bs=4k", "--iodepth=32", "--numjobs=4", "--size=64M",
+        "--offset_increment=64M", "--fsync=64", "--verify=xxhash", "--verify_backlog=1024",
+    )
+    check(result["sync"]["total_ios"] > 0, "fio sent no flush")
+    check(result["read"]["io_bytes"] > 0 and result["write"]["io_bytes"] > 0, "fio did not both read and write")

@@ -1,0 +1,33 @@
+"""X.509 certificates for one test, made with openssl under the names that libnbd and nbdkit look for."""
+
+from pathlib import Path
+
+from harness.world import World
+
+
+def make(world: World, name: str = "pki") -> Path:
+    """A directory with an authority of its own, a server's and a client's certificate, and their keys."""
+    directory = world.dir / name
+    directory.mkdir()
+
+    def openssl(*arguments: object) -> None:
+        world.run("openssl", *arguments)
+
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    openssl(
+        "req", "-x509", *key, "-days", 2, "-subj", f"/CN=authority of {name}", "-addext", "keyUsage=critical,keyCertSign,cRLSign",
+        "-keyout", directory / "ca-key.pem", "-out", directory / "ca-cert.pem",
+    )
+    for role, use in [("server", "serverAuth"), ("client", "clientAuth")]:
+        extensions = directory / f"{role}.ext"
+        extensions.write_text(
+            "basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n"
+            f"extendedKeyUsage={use}\nsubjectAltName=DNS:localhost,IP:127.0.0.1\n"
+        )
+        request = directory / f"{role}.csr"
+        openssl("req", "-new", *key, "-subj", "/CN=localhost", "-keyout", directory / f"{role}-key.pem", "-out", request)
+        openssl(
+            "x509", "-req", "-in", request, "-CA", directory / "ca-cert.pem", "-CAkey", directory / "ca-key.pem",
+            "-CAcreateserial", "-days", 2, "-extfile", extensions, "-out", directory / f"{role}-cert.pem",
+        )
+    return directory

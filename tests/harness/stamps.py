@@ -1,0 +1,176 @@
+"""A writer that stamps every block it writes and knows, after a crash, what each block may hold.
+
+Each 4 KiB block carries its own number and the generation (the running number) of the request that wrote it,
+over and over. A block that was flushed at generation f and last written at generation n must hold one of the
+generations f..n that were issued for it: anything older is a lost write, anything else is garbage. The blocks of one
+write request that nothing was issued for afterwards must all hold it or all not: else it was torn.
+"""
+
+import random
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import nbd
+
+from harness.check import Failed, check
+
+BLOCK = 4096
+STAMP = struct.Struct("<8sQQQ")
+MAGIC = b"vslstamp"
+LARGEST = 256  # blocks: 1 MiB
+ZERO = bytes(BLOCK)
+
+
+@dataclass
+class Block:
+    """What was issued for one block since it was last known to be durable; generation 0 is a block never written."""
+
+    issued: list[int] = field(default_factory=lambda: [0])  # oldest first; the first one is durable
+    answered: int = 0
+
+
+class Writer:
+    """Writes, trims, zeroes and flushes at random, over two connections, and keeps the books."""
+
+    def __init__(self, blocks: int, seed: int) -> None:
+        self.blocks = [Block() for _ in range(blocks)]
+        self.dice = random.Random(seed)
+        self.generation = 0
+        self.kinds: dict[int, str] = {0: "zero"}  # what a generation left: "data" or "zero"
+        self.writes: dict[int, range] = {}  # write requests whose fate is open
+        self.busy: set[int] = set()
+        self.flushes = 0
+        self.in_flight = 0
+        self.errors: list[int] = []
+
+    def run(self, connect: Callable[[], nbd.NBD], depth: int, kill_after: float, kill: Callable[[], None]) -> int:
+        """Works for a while, then has the server killed with requests in flight; gives how many were answered."""
+        handles = [connect(), connect()]
+        answered_before = self.generation
+        deadline = time.monotonic() + kill_after
+        while time.monotonic() < deadline:
+            while self.in_flight < depth:
+                self._issue(self.dice.choice(handles))
+            for handle in handles:
+                handle.poll(1 if handle.aio_in_flight() else 0)
+        check(self.in_flight > 0, "nothing was in flight at the kill")
+        check(not self.errors, f"requests failed before the kill, with error numbers {sorted(set(self.errors))}")
+        kill()
+        for handle in handles:
+            try:
+                while handle.aio_in_flight():
+                    handle.poll(1000)
+            except nbd.Error:
+                pass  # The server is gone, as it should be.
+        del handles
+        self.errors.clear()
+        self.busy.clear()
+        self.in_flight = 0
+        return self.generation - answered_before
+
+    def _issue(self, handle: nbd.NBD) -> None:
+        roll = self.dice.random()
+        if roll < 0.02:
+            return self._flush(handle)
+        count = 1 if roll < 0.70 else self.dice.randint(2, 64) if roll < 0.96 else LARGEST
+        first = self.dice.randrange(len(self.blocks) - count + 1)
+        span = range(first, first + count)
+        if not self.busy.isdisjoint(span):
+            return None  # The order of overlapping requests in flight is nobody's promise.
+        self.generation += 1
+        generation = self.generation
+        kind = "zero" if 0.60 < roll < 0.70 or 0.90 < roll < 0.96 else "data"
+        fua = self.dice.random() < 0.05
+        self.kinds[generation] = kind
+        self.busy.update(span)
+        for block in span:
+            self.blocks[block].issued.append(generation)
+        self.in_flight += 1
+
+        def done(error: object) -> int:
+            self.in_flight -= 1
+            if error.value != 0:
+                self.errors.append(error.value)
+            else:
+                self.busy.difference_update(span)
+                for number in span:
+                    self.blocks[number].answered = generation
+                    if fua:
+                        self._durable(self.blocks[number], generation)
+            return 1
+
+        flags = nbd.CMD_FLAG_FUA if fua else 0
+        offset, length = first * BLOCK, count * BLOCK
+        if kind == "data":
+            self.writes[generation] = span
+            data = bytearray(b"".join(stamped(block, generation) for block in span))
+            handle.aio_pwrite(nbd.Buffer.from_bytearray(data), offset, done, flags)
+        elif self.dice.random() < 0.5:
+            handle.aio_trim(length, offset, done, flags)
+        else:
+            handle.aio_zero(length, offset, done, flags)
+        return None
+
+    def _flush(self, handle: nbd.NBD) -> None:
+        # Covers what was answered before it was sent, over whichever connection.
+        covered = [(block, block.answered) for block in self.blocks if block.issued[-1] != block.issued[0]]
+        self.in_flight += 1
+
+        def done(error: object) -> int:
+            self.in_flight -= 1
+            if error.value != 0:
+                self.errors.append(error.value)
+            else:
+                self.flushes += 1
+                for block, generation in covered:
+                    self._durable(block, generation)
+            return 1
+
+        handle.aio_flush(done)
+
+    @staticmethod
+    def _durable(block: Block, generation: int) -> None:
+        if generation in block.issued:
+            del block.issued[: block.issued.index(generation)]
+
+    def verify(self, handle: nbd.NBD) -> None:
+        """Reads every block and fails on the first that holds what it must not."""
+        found = []
+        for first in range(0, len(self.blocks), LARGEST):
+            count = min(LARGEST, len(self.blocks) - first)
+            data = handle.pread(count * BLOCK, first * BLOCK)
+            for index in range(count):
+                number = first + index
+                found.append(self._generation(number, bytes(data[index * BLOCK : (index + 1) * BLOCK])))
+        for generation, span in self.writes.items():
+            last = [number for number in span if self.blocks[number].issued[-1] == generation]
+            held = [number for number in last if found[number] == generation]
+            if held and len(held) != len(last):
+                raise Failed(
+                    f"torn: write {generation} of blocks {span.start}..{span.stop - 1}: "
+                    f"{len(held)} of {len(last)} blocks hold it (first {held[0]})"
+                )
+        # What came back once must stay: from here on it is the durable state.
+        for number, generation in enumerate(found):
+            self.blocks[number] = Block([generation], generation)
+        self.writes.clear()
+
+    def _generation(self, number: int, data: bytes) -> int:
+        block = self.blocks[number]
+        if data == ZERO:
+            zeros = [g for g in block.issued if self.kinds[g] == "zero"]
+            check(zeros, f"block {number} reads as zeros; it may hold only writes {block.issued}")
+            return zeros[-1]
+        magic, stamp_block, generation, _ = STAMP.unpack_from(data)
+        check(magic == MAGIC and data == stamped(stamp_block, generation), f"block {number} holds garbage: {data[:64]!r}")
+        check(stamp_block == number, f"block {number} holds block {stamp_block} (of write {generation})")
+        allowed = generation in block.issued and self.kinds[generation] == "data"
+        check(allowed, f"block {number} holds write {generation}; it may hold {block.issued} (the first one was flushed)")
+        return generation
+
+
+def stamped(block: int, generation: int) -> bytes:
+    """The content of a block as a generation wrote it."""
+    return STAMP.pack(MAGIC, block, generation, block ^ generation) * (BLOCK // STAMP.size)

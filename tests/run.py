@@ -1,0 +1,161 @@
+#!/usr/bin/python3
+"""Runs the whole-system tests: each file in cases/ drives a device with software that others wrote."""
+
+import argparse
+import ast
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.cleanup import MARK, clean, leftovers
+from harness.liar import FAULTS
+
+HERE = Path(__file__).resolve().parent
+DEFAULT_LIMIT = 120  # seconds
+
+
+@dataclass
+class Case:
+    """One file in cases/: its first line says what it shows; constants at its top say what it needs."""
+
+    name: str
+    purpose: str
+    slow: bool  # SLOW: belongs to `make soak`
+    root: bool  # ROOT: mounts or loop devices
+    ours: bool  # OURS: about `vsl` itself, so no stand-in will do
+    limit: float  # LIMIT, seconds
+
+
+def read_case(path: Path) -> Case:
+    """Reads what a case says of itself, without running it."""
+    tree = ast.parse(path.read_text())
+    constants = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Constant):
+            constants[node.targets[0].id] = node.value.value
+    purpose = (ast.get_docstring(tree) or "").partition("\n")[0]
+    if not purpose:
+        raise SystemExit(f"{path}: its first line must say what it shows")
+    get = constants.get
+    return Case(path.stem, purpose, get("SLOW", False), get("ROOT", False), get("OURS", False), get("LIMIT", DEFAULT_LIMIT))
+
+
+def run_case(case: Case, options: argparse.Namespace) -> bool:
+    """Runs one case in a fresh directory and prints its line; on failure, what it said, and the directory stays."""
+    # Unix socket paths hold 107 bytes: a deep TMPDIR would leave no room.
+    parent = tempfile.gettempdir() if len(tempfile.gettempdir()) < 40 else "/tmp"
+    directory = Path(tempfile.mkdtemp(prefix="vsl-test.", dir=parent))
+    environment = os.environ | {
+        MARK: str(directory),
+        "OPENVSL_RUNTIME_DIR": str(directory / "run"),
+        "OPENVSL_STATE_DIR": str(directory / "state"),
+        "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LC_ALL": "C.UTF-8",
+    }
+    command = [sys.executable, "-m", "harness", case.name, options.vsl, options.server, options.tools]
+    began = time.monotonic()
+    with open(directory / "log", "wb") as log:
+        process = subprocess.Popen(
+            command, cwd=HERE, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+        try:
+            passed = process.wait(timeout=case.limit) == 0
+        except subprocess.TimeoutExpired:
+            log.write(f"FAILED: not done after {case.limit} s\n".encode())
+            passed = False
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            clean(directory)
+    took = time.monotonic() - began
+    if left := leftovers(directory):
+        passed = False
+        print(f"processes survive their test: {left}")
+    print(f"{'ok    ' if passed else 'FAILED'} {case.name:<24} {took:6.1f} s  {case.purpose}", flush=True)
+    if not passed:
+        show_logs(directory)
+    if passed or options.discard_failed:
+        shutil.rmtree(directory, ignore_errors=True)
+    else:
+        print(f"--- all of it stays in {directory}", flush=True)
+    return passed
+
+
+def show_logs(directory: Path) -> None:
+    """Prints the end of every log of a failed test."""
+    for log in [directory / "log", *sorted(directory.rglob("*.log"))]:
+        lines = log.read_text(errors="replace").splitlines()
+        print(f"--- {log} (last {min(len(lines), 60)} of {len(lines)} lines)")
+        for line in lines[-60:]:
+            print(f"    {line[:400]}")
+
+
+def what_is_missing(cases: list[Case]) -> str | None:
+    """Why the cases that mount something cannot run here, if they cannot."""
+    if not any(case.root for case in cases):
+        return None
+    if os.geteuid() != 0:
+        return "not root"
+    for device in ["/dev/fuse", "/dev/loop-control"]:
+        if not Path(device).exists():
+            return f"no {device}"
+    return None
+
+
+def main() -> int:
+    """Runs what is asked for; exit status 0 if everything passed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", help="names of cases (default: all)")
+    parser.add_argument("--vsl", default="target/debug/vsl", help="the program to test")
+    parser.add_argument("--slow", action="store_true", help="only the slow cases, instead of only the others")
+    parser.add_argument("--without-root", action="store_true", help="leave out what mounts a file system")
+    parser.add_argument("--tools", default="target/tools/bin", help="where `make soak` put its tools")
+    parser.add_argument(
+        "--server", choices=["vsl", "nbdkit", "qemu", *FAULTS], default="vsl", help="a stand-in for vsl, to try the tests themselves"
+    )
+    parser.add_argument("--discard-failed", action="store_true", help="keep nothing of failed cases but what is printed")
+    options = parser.parse_args()
+    options.vsl, options.tools = str(Path(options.vsl).resolve()), str(Path(options.tools).resolve())
+
+    cases = [read_case(path) for path in sorted((HERE / "cases").glob("*.py"))]
+    if options.cases:
+        if unknown := set(options.cases) - {case.name for case in cases}:
+            raise SystemExit(f"no such case: {', '.join(sorted(unknown))}; there are: {' '.join(c.name for c in cases)}")
+        cases = [case for case in cases if case.name in options.cases]
+    else:
+        cases = [case for case in cases if case.slow == options.slow]
+    if options.server != "vsl":
+        cases = [case for case in cases if not case.ours]
+    elif not os.access(options.vsl, os.X_OK):
+        raise SystemExit(f"{options.vsl}: not there; `cargo build` makes it, or name another with --vsl")
+    if options.without_root:
+        print(f"left out, as asked: {' '.join(case.name for case in cases if case.root) or 'nothing'}")
+        cases = [case for case in cases if not case.root]
+
+    # A test that did not run has shown nothing, so it counts as failed; --without-root leaves it out knowingly.
+    missing = what_is_missing(cases)
+    failed = []
+    for case in cases:
+        if case.root and missing:
+            print(f"FAILED {case.name:<24}    0.0 s  cannot run here ({missing}): run as root, or leave it out with --without-root")
+            failed.append(case.name)
+        elif not run_case(case, options):
+            failed.append(case.name)
+    if failed:
+        print(f"\nfailed: {' '.join(failed)}")
+    print(f"\n{len(cases) - len(failed)} passed, {len(failed)} failed", flush=True)
+    return 1 if failed or not cases else 0
+
+
+if __name__ == "__main__":
+    # Imports of cases/ and harness/ must not litter the source tree.
+    sys.dont_write_bytecode = True
+    sys.exit(main())
