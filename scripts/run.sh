@@ -44,7 +44,7 @@ done
 uri=$("$binary" status fct0 --field uri)
 
 echo
-echo "The service is running, with the two modules of a $profile (sparse files in run/):"
+echo "The service is running, with the two modules of $profile (sparse files in run/):"
 for device in fct0 fct1; do
   echo "  $("$binary" status "$device" --field uri)"
 done
@@ -56,10 +56,11 @@ Things to try:
   fio --name=try --ioengine=nbd --uri='$uri' --rw=randwrite --bs=4k --iodepth=32 --size=1g --runtime=10 --time_based
   qemu-img bench -w -c 100000 -d 32 -s 4096 -f raw '$uri'
 
-A file system on it (as root):
+A file system on it (as root; 4096 because the device takes whole sectors only):
   touch run/disk && nbdfuse run/disk '$uri' &
-  mkfs.ext4 run/disk && mkdir -p run/mnt && mount -o loop,discard run/disk run/mnt
-  umount run/mnt && fusermount3 -u run/disk
+  loop=\$(losetup --find --show --sector-size 4096 run/disk)
+  mkfs.ext4 \$loop && mkdir -p run/mnt && mount -o discard \$loop run/mnt
+  umount run/mnt && losetup --detach \$loop && fusermount3 -u run/disk
 
 Stop it:           make stop
 Start all over:    make stop && rm -rf run

@@ -11,6 +11,8 @@ use device::{AttachOptions, FormatError, Info, Setting, Settings, Status};
 use export::nbd::{Address, Export, Listener, Server, Tls};
 use export::{DetachError, Gone, Worker, WorkerHandle};
 
+use rustix::fs::Mode;
+
 use crate::api::Client;
 use crate::{Failure, Target};
 
@@ -58,6 +60,8 @@ pub fn serve(
     }
     let mut listeners = inherited;
     if let Some(socket) = socket {
+        // From its first moment the socket is its owner's only, wherever it is.
+        rustix::process::umask(Mode::RWXG | Mode::RWXO);
         listeners.push(Listener::unix(socket).map_err(taken)?);
         std::fs::set_permissions(socket, Permissions::from_mode(0o600)).map_err(|error| Failure::io(socket, &error))?;
     }

@@ -31,10 +31,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut device = Device::attach(&path, &AttachOptions::default(), &ring)?;
     let sectors = device.info().sectors;
     let mut random = Random::new(7);
-    // A permutation without a table: an odd multiplier modulo the next power of two, skipping what lies outside.
+    // A permutation without a table: steps that can be undone modulo the next power of two, skipping what lies outside.
     let mask = sectors.next_power_of_two() - 1;
-    let (odd, offset) = (random.bits() | 1, random.bits());
-    let scattered = |i: u64| (i.wrapping_mul(odd).wrapping_add(offset) ^ (i >> 7).wrapping_mul(odd)) & mask;
+    let half = mask.count_ones() / 2;
+    let odd = random.bits() | 1;
+    let scattered = |i: u64| {
+        let once = i.wrapping_mul(odd) & mask;
+        let once = (once ^ once >> half).wrapping_mul(odd) & mask;
+        once ^ once >> half
+    };
     let start = Instant::now();
     let mut data = vec![0u8; SECTOR as usize];
     for i in 0..=mask {

@@ -72,7 +72,11 @@ pub(crate) fn layer_config(superblock: &Superblock, erase_before_program: bool) 
 }
 
 /// Attaches for reading and writing.
-pub(crate) fn attach(media: Box<dyn Media>, superblock: Superblock, erase_before_program: bool) -> Result<Core, Refusal> {
+pub(crate) fn attach(
+    media: Box<dyn Media>,
+    superblock: Superblock,
+    erase_before_program: bool,
+) -> Result<Core, Refusal> {
     let config = layer_config(&superblock, erase_before_program);
     let mut opening = Opening { media, superblock, next_id: 0 };
     // The new epoch is on media before anything carries it: no sequence number is ever given out twice.

@@ -350,9 +350,7 @@ impl Core {
                     let number = read.slot + i;
                     let header = self.checker.check(slot, number);
                     let right = header.is_some_and(|header| {
-                        header.kind == ftl::Kind::Data
-                            && header.lba == lba + u64::from(i)
-                            && header.seq >= read.min_seq
+                        header.kind == ftl::Kind::Data && header.lba == lba + u64::from(i) && header.seq >= read.min_seq
                     });
                     if right {
                         out.copy_from_slice(&slot[..self.sector]);

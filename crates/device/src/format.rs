@@ -331,7 +331,9 @@ pub(crate) fn refused(refusal: Refusal, path: &Path) -> AttachError {
     let path = path.to_path_buf();
     match refusal {
         Refusal::Media(error) => AttachError::Media { path, what: error.to_string() },
-        Refusal::NoRoom => AttachError::Media { path, what: "no room for the checkpoint that recovery must write".into() },
+        Refusal::NoRoom => {
+            AttachError::Media { path, what: "no room for the checkpoint that recovery must write".into() }
+        }
         Refusal::NoSuperblock(NotSuperblock::Blank) => AttachError::Foreign { path, found: BLANK.into() },
         Refusal::NoSuperblock(NotSuperblock::Foreign) => {
             AttachError::Foreign { path, found: "it holds something else".into() }

@@ -10,10 +10,10 @@ const PAGE_BYTES: u32 = 256 * 1024;
 const UNIT_BYTES: u32 = 4096;
 /// The smallest LEB: twice the largest request.
 const LEB_MIN: u64 = 2 << 20;
-/// The largest LEB.
-const LEB_MAX: u64 = 1 << 30;
+/// The largest LEB: a few are set aside on the backing store from the start, also on a sparse device.
+const LEB_MAX: u64 = 256 << 20;
 /// LEBs that a module has at least, where the smallest LEB allows it.
-const LEBS: u64 = 1024;
+const LEBS: u64 = 4096;
 /// The largest request, bytes; the original's limit too.
 pub(crate) const MAX_REQUEST_BYTES: u32 = 1 << 20;
 
@@ -62,7 +62,9 @@ pub fn max_sectors(geometry: &Geometry) -> u64 {
 pub(crate) fn sectors(capacity: Capacity, advertised: u64, geometry: &Geometry) -> Result<u64, FormatError> {
     let bytes = match capacity {
         Capacity::Advertised => advertised as f64,
-        Capacity::Maximum => (advertised as f64 * 1.1).min((max_sectors(geometry) * u64::from(geometry.sector_bytes)) as f64),
+        Capacity::Maximum => {
+            (advertised as f64 * 1.1).min((max_sectors(geometry) * u64::from(geometry.sector_bytes)) as f64)
+        }
         Capacity::ImprovedWrite => advertised as f64 * 0.7,
         Capacity::MaximumWrite => advertised as f64 * 0.5,
         Capacity::Bytes(bytes) => bytes as f64,

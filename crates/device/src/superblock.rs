@@ -123,7 +123,8 @@ impl Superblock {
         out.u64(self.generation);
         out.0.extend(self.uuid.as_bytes());
         out.u32(die);
-        let Geometry { dies, parity, blocks, pages_per_block, slots_per_page, sector_bytes, unit_bytes } = self.geometry;
+        let Geometry { dies, parity, blocks, pages_per_block, slots_per_page, sector_bytes, unit_bytes } =
+            self.geometry;
         for value in [dies, parity, blocks, pages_per_block, slots_per_page, sector_bytes, unit_bytes] {
             out.u32(value);
         }
@@ -199,8 +200,7 @@ impl Superblock {
             *counter = input.u64()?;
         }
         let (checkpoint, open) = (input.list()?, input.list()?);
-        let anchor =
-            Anchor {
+        let anchor = Anchor {
             begin,
             next,
             clean,
@@ -286,7 +286,14 @@ pub(crate) mod tests {
             checkpoint_interval: 65536,
             label: "fct0".into(),
             profile: String::new(),
-            anchor: Anchor { begin: 7, next: 9, clean: true, checkpoint: vec![3, 4], checkpoint_slots: 5, ..Anchor::default() },
+            anchor: Anchor {
+                begin: 7,
+                next: 9,
+                clean: true,
+                checkpoint: vec![3, 4],
+                checkpoint_slots: 5,
+                ..Anchor::default()
+            },
         }
     }
 

@@ -59,13 +59,7 @@ pub(crate) struct Program {
 
 impl Program {
     pub fn command(&self, number: u64) -> Command {
-        Command::Program {
-            id: id::PROGRAM | number,
-            page: self.page,
-            start: self.start,
-            end: self.end,
-            buf: self.buf,
-        }
+        Command::Program { id: id::PROGRAM | number, page: self.page, start: self.start, end: self.end, buf: self.buf }
     }
 }
 
@@ -172,7 +166,6 @@ impl Ftl {
     pub(crate) fn commit(&mut self, stream: Stream, run: Run) {
         let append = &mut self.appends[stream as usize];
         append.filled += run.count;
-        self.lebs[append.leb.expect("open")].used += run.count;
         if append.filled == self.config.geometry.slots_per_page {
             self.close_page(stream);
         }
@@ -185,7 +178,6 @@ impl Ftl {
         entry.state = LebState::Open;
         entry.stream = stream;
         entry.opened = opened;
-        entry.used = 0;
         entry.damaged = false;
         entry.dirty = true;
         let bytes = LebHeader { leb, stream, erases: entry.erases, opened }.encode();
@@ -242,7 +234,7 @@ impl Ftl {
     pub(crate) fn seal(&mut self, stream: Stream) {
         let geometry = self.config.geometry;
         let append = &self.appends[stream as usize];
-        let (Some(leb), Some(buf)) = (append.leb, append.buf) else { return };
+        let Some(buf) = append.buf else { return };
         if append.filled == append.sealed {
             return;
         }
@@ -250,7 +242,6 @@ impl Ftl {
         let filled = end.div_ceil(geometry.slot_bytes()).min(geometry.slots_per_page);
         let padding = filled - append.filled;
         self.stats.padding_slots += u64::from(padding);
-        self.lebs[leb].used += padding;
         let append = &mut self.appends[stream as usize];
         (append.filled, append.sealed) = (filled, filled);
         if filled == geometry.slots_per_page {

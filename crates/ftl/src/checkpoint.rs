@@ -43,10 +43,16 @@ pub(crate) const PIECE_MAP: u16 = 1;
 pub(crate) const PIECE_LEBS: u16 = 2;
 
 enum Phase {
-    Map { next: u64 },
-    Lebs { next: LebId },
+    Map {
+        next: u64,
+    },
+    Lebs {
+        next: LebId,
+    },
     /// Waits until everything below is durable.
-    Durable { seq: u64 },
+    Durable {
+        seq: u64,
+    },
     /// The anchor is being written.
     Anchor(Box<Anchor>),
 }

@@ -9,9 +9,14 @@ use crate::types::{Admission, Command, Error, Tag};
 enum Sync {
     Idle,
     /// Waits until every program below `programs` is done; then everything below `seq` is on media.
-    Waiting { seq: u64, programs: u64 },
+    Waiting {
+        seq: u64,
+        programs: u64,
+    },
     /// The media's sync is under way.
-    Issued { seq: u64 },
+    Issued {
+        seq: u64,
+    },
 }
 
 /// What is durable, and who waits for it.

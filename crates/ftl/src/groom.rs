@@ -289,4 +289,3 @@ impl Ftl {
         self.groomer.pace.is_short()
     }
 }
-

@@ -55,8 +55,6 @@ pub struct Leb {
     pub damaged: bool,
     /// Live slots.
     pub live: u32,
-    /// Slots used: data, metadata and padding.
-    pub used: u32,
     /// Pages of it that are still in a buffer.
     pub buffered: u32,
     /// Reads under way.
@@ -88,7 +86,6 @@ impl Lebs {
             dirty: false,
             damaged: false,
             live: 0,
-            used: 0,
             buffered: 0,
             readers: 0,
             erases: 0,

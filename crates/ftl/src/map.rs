@@ -341,7 +341,7 @@ impl Map {
             }
             self.memory += leaf.memory();
             at += (stop - index) as u64;
-            let page_done = at >= end || at as usize % (DIR_LEAVES * LEAF_SECTORS) == 0;
+            let page_done = at >= end || (at as usize).is_multiple_of(DIR_LEAVES * LEAF_SECTORS);
             if page_done && dir.iter().all(|leaf| matches!(leaf, Leaf::Empty)) {
                 self.top[page] = None;
                 self.memory -= size_of::<Dir>();

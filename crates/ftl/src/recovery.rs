@@ -137,8 +137,7 @@ impl Recovery {
 
     /// LEBs that may hold something newer than the checkpoint: all their slots must be given to [`Recovery::slot`].
     pub fn lebs_to_scan(&self) -> Vec<LebId> {
-        let was_open =
-            |leb: &LebId| self.anchor.open.contains(leb) && !crate::mutant!(ForgottenOpenLeb);
+        let was_open = |leb: &LebId| self.anchor.open.contains(leb) && !crate::mutant!(ForgottenOpenLeb);
         (0..self.lebs.len())
             .filter(|leb| !self.scanned[*leb as usize])
             .filter(|leb| self.lebs[*leb].opened >= self.anchor.begin.max(1) || was_open(leb))

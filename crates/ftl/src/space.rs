@@ -5,7 +5,7 @@ use crate::leb::{LebState, Stream};
 use crate::types::{Admission, Command, Error, LebId};
 
 /// LEBs kept ready, so that no append point waits for one.
-const READY: usize = 3;
+const READY: usize = 2;
 /// Free LEBs that host writes never take: the groomer and checkpoints need them to free others.
 pub(crate) const HOST_RESERVE: usize = 3;
 

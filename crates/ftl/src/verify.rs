@@ -18,7 +18,8 @@ impl Ftl {
             if !self.lebs.is_live(slot) {
                 wrong = Some(format!("sector {lba} is mapped to slot {slot}, which is not live"));
             }
-            if matches!(self.lebs[leb].state, LebState::Free | LebState::Ready | LebState::Erasing | LebState::Retired) {
+            if matches!(self.lebs[leb].state, LebState::Free | LebState::Ready | LebState::Erasing | LebState::Retired)
+            {
                 wrong = Some(format!("sector {lba} lies in LEB {leb}, which is {:?}", self.lebs[leb].state));
             }
         });

@@ -400,12 +400,6 @@ impl Media for FileMedia {
         if self.done.is_empty() {
             self.collect();
         }
-        if self.done.is_empty() && !self.under_way.is_empty() {
-            if let Err(error) = self.ring.borrow_mut().submit() {
-                tracing::error!(%error, "io_uring does not take submissions");
-            }
-            self.collect();
-        }
         self.done.pop_front()
     }
 

@@ -148,7 +148,8 @@ pub trait Media {
     /// out of [`Media::poll`] later.
     fn submit(&mut self, id: u64, command: Command) -> Option<Done>;
 
-    /// The next finished command, never waiting.
+    /// The next finished command, never waiting. It makes no system call: what was submitted goes to the kernel
+    /// when its user waits, here or on the ring.
     fn poll(&mut self) -> Option<Done>;
 
     /// Waits until [`Media::poll`] has something, when commands are under way; at once otherwise.

@@ -66,7 +66,10 @@ impl Plan {
                 policy: Policy::ALL[random.below(2) as usize],
                 uuid: Uuid::from_u128(u128::from(random.bits())),
             };
+            // Half of the media are files: old content stands where a LEB is used again.
+            let flash = random.one_in(2);
             let knobs = Knobs {
+                must_erase: flash,
                 least_polls: random.below(3) as u32,
                 spread_polls: random.below(40) as u32,
                 no_space: if random.one_in(8) { 50_000 } else { 0 },
@@ -78,7 +81,7 @@ impl Plan {
             return Plan {
                 geometry,
                 format,
-                flash: true,
+                flash,
                 knobs,
                 requests: 200 + random.below(2500) as u32,
                 depth: 1 + random.below(16) as usize,

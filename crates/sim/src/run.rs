@@ -187,7 +187,7 @@ impl Simulation {
     }
 
     /// One request, waited for; `None` when the power failed.
-    fn call(&mut self, io: Io<'_>) -> Result<Option<Result<Option<Vec<u8>>, IoError>>, Failure> {
+    fn call(&mut self, io: Io<'_>) -> Result<Option<Answer>, Failure> {
         let tag = CALL;
         let mut io = Some(io);
         for _ in 0..PATIENCE {
@@ -392,9 +392,12 @@ impl Simulation {
     }
 }
 
+/// How a request ended: a read's buffer, nothing, or why not.
+type Answer = Result<Option<Vec<u8>>, IoError>;
+
 /// A [`Submitted`] without the borrowed request.
 enum Outcome {
-    Done(Result<Option<Vec<u8>>, IoError>),
+    Done(Answer),
     Pending,
     Busy,
 }

@@ -38,6 +38,8 @@ pub struct Knobs {
     pub sync_error: u32,
     /// Programming a block that was not allocated since its last erase breaks the protocol.
     pub must_allocate: bool,
+    /// Programming what was programmed before since the last erase breaks the protocol, as on flash; files take it.
+    pub must_erase: bool,
 }
 
 impl Default for Knobs {
@@ -51,6 +53,7 @@ impl Default for Knobs {
             program_error: 0,
             sync_error: 0,
             must_allocate: true,
+            must_erase: true,
         }
     }
 }
@@ -114,7 +117,7 @@ impl SimMedia {
                 Work::Read { at, bytes }
             }
             Command::Program { at, bytes: range, page } => {
-                state.check_program(at, &range, &page, self.knobs.must_allocate);
+                state.check_program(at, &range, &page, &self.knobs);
                 let bytes = Rc::new(page.bytes(range.start as usize..range.end as usize).to_vec());
                 let to = match std::mem::take(&mut state.astray) {
                     Astray::No => Some(at),
@@ -225,7 +228,8 @@ impl Work {
 }
 
 impl State {
-    fn check_program(&mut self, at: PageAddr, range: &std::ops::Range<u32>, page: &Page, must_allocate: bool) {
+    fn check_program(&mut self, at: PageAddr, range: &std::ops::Range<u32>, page: &Page, knobs: &Knobs) {
+        let must_allocate = knobs.must_allocate;
         let (unit, bytes) = (self.geometry.unit_bytes, self.geometry.page_bytes());
         let whole = range.start.is_multiple_of(unit) && range.end.is_multiple_of(unit);
         assert!(whole && range.start < range.end && range.end <= bytes, "program of {range:?}: units are {unit} bytes");
@@ -238,7 +242,7 @@ impl State {
         let busy = self.under_way.iter().find(busy);
         assert!(busy.is_none(), "program at {at:?} while {busy:?} is under way");
         let fresh = self.current.begin_program(at, range.clone());
-        assert!(fresh, "program of {range:?} at {at:?}: programmed before since the last erase");
+        assert!(fresh || !knobs.must_erase, "program of {range:?} at {at:?}: programmed before since the last erase");
         let allocated = self.current.allocated[at.block as usize];
         assert!(allocated || !must_allocate, "program at {at:?}: the block is not allocated");
     }
