@@ -20,7 +20,7 @@ run: ## Build, make a default device, attach it and print what to try
 	scripts/run.sh
 
 .PHONY: stop
-stop: release ## Stop what `make run` started
+stop: ## Stop what `make run` started
 	scripts/run.sh stop
 
 .PHONY: release

@@ -90,7 +90,9 @@ impl Ftl {
     }
 
     fn wants_victim(&self) -> bool {
-        if self.checkpointer.is_closing() {
+        // Until the checkpoint that ends a recovery counts, another recovery would look at the old log only, and
+        // miss what was moved.
+        if self.checkpointer.is_closing() || (!self.is_started() && !crate::mutant!(GroomBeforeStart)) {
             return false;
         }
         self.groomer.pace.is_short() || self.groomer.idle_lebs > 0

@@ -34,6 +34,8 @@ pub mod mutants {
         EraseBeforeDurable,
         /// LEBs newer than the checkpoint are groomed.
         GroomTheWindow,
+        /// The groomer works before the checkpoint that ends a recovery counts.
+        GroomBeforeStart,
         /// The groomer maps its copy over newer data.
         GroomOverwrites,
         /// The anchor is written before what the checkpoint points to is durable.
@@ -52,12 +54,13 @@ pub mod mutants {
 
     impl Mutant {
         /// Those that are wrong; the others only waste.
-        pub const DEADLY: [Mutant; 12] = [
+        pub const DEADLY: [Mutant; 13] = [
             Mutant::DroppedFua,
             Mutant::EarlyFlush,
             Mutant::SyncBeforePrograms,
             Mutant::EraseBeforeDurable,
             Mutant::GroomTheWindow,
+            Mutant::GroomBeforeStart,
             Mutant::GroomOverwrites,
             Mutant::AnchorBeforeDurable,
             Mutant::StaleLiveCount,

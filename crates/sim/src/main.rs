@@ -23,6 +23,10 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.seed.is_some() {
+        // A replay tells what the device logs; a series would drown in the errors that power cuts cause.
+        tracing_subscriber::fmt().with_writer(std::io::stderr).without_time().init();
+    }
     let (from, count) = arguments.seed.map_or((arguments.from, arguments.seeds), |seed| (seed, 1));
     let (mut requests, mut cuts, mut recovery_cuts, mut freed) = (0, 0, 0, 0);
     for seed in from..from.saturating_add(count) {

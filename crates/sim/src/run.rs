@@ -53,6 +53,8 @@ struct Simulation {
     device: Option<Device>,
     model: Model,
     asked: Vec<Option<Asked>>,
+    /// The backing store may be full at times.
+    may_lack_space: bool,
     report: Report,
 }
 
@@ -70,6 +72,7 @@ pub fn run(seed: u64) -> Result<Report, Failure> {
     let mut simulation = Simulation {
         model: Model::new(plan.format.sectors),
         asked: (0..plan.depth).map(|_| None).collect(),
+        may_lack_space: plan.knobs.no_space > 0,
         cutter: Rng::new(random.bits()),
         plan,
         random,
@@ -231,7 +234,7 @@ impl Simulation {
         }
         match detached {
             Ok(()) => {}
-            Err(IoError::NoSpace) if self.plan.knobs.no_space > 0 => {}
+            Err(IoError::NoSpace) if self.may_lack_space => {}
             Err(error) => return Err(Failure::Wrong(format!("detach: {error}"))),
         }
         // After a clean detach everything is durable: losing all that no sync covered loses nothing.
@@ -366,7 +369,7 @@ impl Simulation {
             }
             (Asked::Change { op, fua }, Ok(_)) => self.model.answered(op, fua),
             (Asked::Flush { covers }, Ok(_)) => self.model.flushed(&covers),
-            (Asked::Change { .. } | Asked::Flush { .. }, Err(IoError::NoSpace)) if self.plan.knobs.no_space > 0 => {}
+            (Asked::Change { .. } | Asked::Flush { .. }, Err(IoError::NoSpace)) if self.may_lack_space => {}
             (_, Err(error)) => return Err(Failure::Wrong(format!("a request failed: {error}"))),
         }
         Ok(())

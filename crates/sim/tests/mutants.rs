@@ -10,7 +10,7 @@ fn every_mutant_is_killed() {
     let mut survivors = Vec::new();
     for mutant in Mutant::DEADLY {
         switch(Some(mutant));
-        let killed = (1..=1500).find(|seed| !matches!(std::panic::catch_unwind(|| sim::run(*seed)), Ok(Ok(_))));
+        let killed = (1..=4000).find(|seed| !matches!(std::panic::catch_unwind(|| sim::run(*seed)), Ok(Ok(_))));
         switch(None);
         match killed {
             Some(seed) => println!("{mutant:?}: killed by seed {seed}"),
