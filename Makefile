@@ -9,6 +9,8 @@ CARGO ?= cargo
 PYTHON ?= /usr/bin/python3
 PREFIX ?= /usr/local
 DESTDIR ?=
+# Seeds that `make soak` simulates: some 14 power cuts each.
+SEEDS ?= 75000
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: help
@@ -34,6 +36,7 @@ test: ## Check everything: format, lints, unit tests, whole-system tests with fo
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked -p sim --features mutants --test mutants
 	$(CARGO) build --locked --bin vsl
 	$(PYTHON) tests/run.py --vsl $(TARGET)/debug/vsl
 
@@ -41,6 +44,7 @@ test: ## Check everything: format, lints, unit tests, whole-system tests with fo
 soak: release ## The slow whole-system tests on the optimised build, and the tests tried against planted faults
 	scripts/install-test-tools.sh
 	scripts/install-fsx.sh
+	$(CARGO) run --locked --release -p sim --bin vsl-sim -- --seeds $(SEEDS)
 	$(PYTHON) tests/mutants.py
 	$(PYTHON) tests/run.py --vsl $(TARGET)/release/vsl --slow --tools $(TARGET)/tools/bin
 

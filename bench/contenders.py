@@ -62,7 +62,7 @@ class Contender:
             if process.poll() is not None or time.monotonic() > deadline:
                 process.kill()
                 raise SystemExit(f"{self.name} did not start: {(directory / f'{stem}.log').read_text()}")
-            time.sleep(0.05)
+            time.sleep(0.005)
         return Server(process, sock)
 
 
@@ -107,7 +107,9 @@ def ours(vsl: Path) -> list[Contender]:
 
     def create(store: Path, size: int) -> None:
         store.unlink(missing_ok=True)
-        subprocess.run([vsl, "create", store, "--size", str(size)], check=True, stdout=subprocess.DEVNULL)
+        made = subprocess.run([vsl, "create", store, "--size", str(size)], capture_output=True, text=True)
+        if made.returncode != 0:
+            raise SystemExit(f"vsl create failed: {made.stderr}")
 
     return [
         Contender("vsl memory", "memory", lambda store, sock, size: [f"{vsl}", "serve", f"memory:{size}", "--socket", f"{sock}"]),

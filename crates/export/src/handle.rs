@@ -8,6 +8,7 @@ use device::{Device, Info, IoError, Status};
 
 use crate::mailbox::Sender;
 use crate::nbd::connection::NewConnection;
+use crate::seats::{Seat, Seats};
 use crate::worker::Worker;
 
 /// The device thread has ended: the device was detached, or its thread failed.
@@ -108,11 +109,12 @@ pub struct WorkerHandle {
     name: Arc<str>,
     shape: Shape,
     sender: Sender<Call>,
+    seats: Seats,
 }
 
 impl WorkerHandle {
-    pub(crate) fn new(name: &str, shape: Shape, sender: Sender<Call>) -> WorkerHandle {
-        WorkerHandle { name: name.into(), shape, sender }
+    pub(crate) fn new(name: &str, shape: Shape, sender: Sender<Call>, seats: Seats) -> WorkerHandle {
+        WorkerHandle { name: name.into(), shape, sender, seats }
     }
 
     /// The device's name.
@@ -182,6 +184,15 @@ impl WorkerHandle {
         self.sender.send(Box::new(move |worker| worker.flush(answer))).map_err(|_| self.gone())?;
         let name = || self.name.to_string();
         wait.recv().map_err(|_| self.gone())?.map_err(|error| FlushError::Io { name: name(), error })
+    }
+
+    /// A seat for a client that is about to be told that it may begin: from here on it counts as connected,
+    /// so that no detach slips in between the promise and [`WorkerHandle::add_connection`].
+    ///
+    /// # Errors
+    /// The device is being detached, or is gone.
+    pub fn reserve(&self) -> Result<Seat, Gone> {
+        self.seats.take().ok_or_else(|| self.gone())
     }
 
     /// Hands over a client that came out of the handshake.

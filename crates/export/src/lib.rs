@@ -19,7 +19,9 @@ mod jobs;
 mod mailbox;
 pub mod nbd;
 mod pool;
+mod seats;
 mod worker;
 
 pub use handle::{ClientInfo, DetachError, FlushError, Gone, Shape, WorkerHandle};
+pub use seats::Seat;
 pub use worker::Worker;

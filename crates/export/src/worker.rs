@@ -20,6 +20,7 @@ use crate::jobs::{Core, Slot};
 use crate::mailbox::{Mailbox, mailbox};
 use crate::nbd::connection::{Connection, NewConnection, Turn};
 use crate::pool::Pool;
+use crate::seats::Seats;
 
 /// Submissions between two system calls.
 const RING_ENTRIES: u32 = 1024;
@@ -28,15 +29,16 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How often a device that has not answered, or takes no more, is asked again when nothing else happens.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// How long nothing must happen before the device may tidy up.
-const QUIET: Duration = Duration::from_millis(100);
+/// How long no client must ask anything before the device may tidy up.
+static QUIET: types::Timespec = types::Timespec::new().nsec(100_000_000);
 /// How long between two steps of tidying up.
-const TIDY: Duration = Duration::from_millis(2);
+static TIDY: types::Timespec = types::Timespec::new().nsec(2_000_000);
 
 /// What a completion of the ring is about, in the low bits of its token.
 const BELL: u64 = 0;
 const RECEIVED: u64 = 1;
 const WRITABLE: u64 = 2;
+const ALARM: u64 = 3;
 const KIND_BITS: u32 = 2;
 
 type DetachAnswer = SyncSender<Result<(), DetachError>>;
@@ -46,6 +48,12 @@ struct Detaching {
     deadline: Instant,
 }
 
+impl Detaching {
+    fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now()).max(RETRY)
+    }
+}
+
 /// A device thread's state. Outside of the thread there is only its [`WorkerHandle`].
 pub struct Worker {
     name: String,
@@ -53,6 +61,7 @@ pub struct Worker {
     ring: SharedRing,
     owner: Owner,
     mailbox: Mailbox<Call>,
+    seats: Seats,
     connections: Slab<Connection>,
     /// Clients that can go on.
     ready: VecDeque<usize>,
@@ -63,8 +72,10 @@ pub struct Worker {
     detaching: Option<Detaching>,
     /// The device may have something to tidy up.
     untidy: bool,
-    /// When nothing happened for the first time, or the last step of tidying up was made.
-    quiet_since: Option<Instant>,
+    /// Clients asked something since the alarm was set.
+    active: bool,
+    /// The alarm is set. One for many waits: a limit on each wait would cost every request a timer.
+    alarm: bool,
     /// Empty between rounds; kept for its memory.
     turns: Vec<(usize, Turn)>,
 }
@@ -80,12 +91,14 @@ impl Worker {
     ) -> Result<WorkerHandle, AttachError> {
         let failed = |error: io::Error| no_thread(name, &error);
         let (sender, mailbox) = mailbox().map_err(failed)?;
+        let seats = Seats::default();
+        let worker_seats = seats.clone();
         let (answer, wait) = sync_channel(1);
         let thread_name = name.replace('\0', "");
         let device_name = name.to_owned();
         std::thread::Builder::new()
             .name(thread_name.clone())
-            .spawn(move || match Worker::start(device_name, mailbox, attach) {
+            .spawn(move || match Worker::start(device_name, mailbox, worker_seats, attach) {
                 Ok(worker) => {
                     // The spawning thread waits for this answer.
                     let _ = answer.send(Ok(worker.shape()));
@@ -95,12 +108,13 @@ impl Worker {
             })
             .map_err(failed)?;
         let shape = wait.recv().map_err(|_| failed(io::Error::other("the device's thread failed; see the log")))??;
-        Ok(WorkerHandle::new(name, shape, sender))
+        Ok(WorkerHandle::new(name, shape, sender, seats))
     }
 
     fn start(
         name: String,
         mailbox: Mailbox<Call>,
+        seats: Seats,
         attach: impl FnOnce(&SharedRing) -> Result<Device, AttachError>,
     ) -> Result<Worker, AttachError> {
         let ring = Ring::new(RING_ENTRIES).map_err(|error| no_thread(&name, &error))?;
@@ -112,6 +126,7 @@ impl Worker {
             ring,
             owner,
             mailbox,
+            seats,
             connections: Slab::new(),
             ready: VecDeque::new(),
             starved: VecDeque::new(),
@@ -119,7 +134,8 @@ impl Worker {
             flushes: VecDeque::new(),
             detaching: None,
             untidy: true,
-            quiet_since: None,
+            active: true,
+            alarm: false,
             turns: Vec::new(),
         };
         worker.listen_to_bell().map_err(|error| no_thread(&worker.name, &error))?;
@@ -182,10 +198,10 @@ impl Worker {
         let name = self.name.clone();
         let refusal = if self.detaching.is_some() {
             Some(DetachError::Underway { name })
-        } else if !force && !self.connections.is_empty() {
-            Some(DetachError::Clients { name, clients: self.connections.len() })
-        } else {
+        } else if force {
             None
+        } else {
+            self.seats.close_if_free().err().map(|clients| DetachError::Clients { name, clients })
         };
         match refusal {
             // An asker that went away needs no answer.
@@ -195,6 +211,7 @@ impl Worker {
     }
 
     fn begin_detach(&mut self, answer: Option<DetachAnswer>) {
+        self.seats.close();
         self.detaching = Some(Detaching { answer, deadline: Instant::now() + GRACE });
         let keys: Vec<usize> = self.connections.iter().map(|(key, _)| key).collect();
         for key in keys {
@@ -215,6 +232,7 @@ impl Worker {
                 break Some(error);
             }
         };
+        self.seats.close();
         let Worker { name, core, connections, detaching, .. } = self;
         if let Some(error) = failure {
             tracing::error!(device = %name, %error, "the ring failed");
@@ -253,11 +271,9 @@ impl Worker {
         let starved = std::mem::take(&mut self.starved);
         let parked = std::mem::take(&mut self.parked);
         self.ready.extend(starved.into_iter().chain(parked));
-        if self.ready.is_empty() {
-            self.tidy();
-        } else {
+        if !self.ready.is_empty() {
             self.untidy = true;
-            self.quiet_since = None;
+            self.active = true;
         }
         let mut turns = std::mem::take(&mut self.turns);
         for key in self.ready.drain(..) {
@@ -276,6 +292,7 @@ impl Worker {
 
     /// Hands everything to the kernel; waits when there is nothing to do.
     fn rest(&mut self) -> io::Result<()> {
+        self.set_alarm()?;
         let mut ring = self.ring.borrow_mut();
         if !self.ready.is_empty() {
             ring.submit()
@@ -284,29 +301,37 @@ impl Worker {
             || !self.flushes.is_empty()
             || !self.core.jobs.is_empty()
         {
-            // The device may have work that no completion of the ring announces.
-            ring.wait(Some(RETRY))
+            // What its medium has under way is announced by a completion of the ring; nothing else is.
+            let retry = self.core.device.is_idle().then_some(RETRY);
+            ring.wait(retry.or_else(|| self.detaching.as_ref().map(Detaching::time_left)))
         } else if let Some(detaching) = &self.detaching {
             if self.connections.is_empty() && self.core.jobs.is_empty() {
                 return ring.submit();
             }
-            ring.wait(Some(detaching.deadline.saturating_duration_since(Instant::now()).max(RETRY)))
-        } else if self.untidy {
-            ring.wait(Some(self.quiet_since.map_or(QUIET, |_| TIDY)))
+            ring.wait(Some(detaching.time_left()))
         } else {
             ring.wait(None)
         }
     }
 
-    /// Lets the device make things durable and clear up when nobody asks anything of it.
-    fn tidy(&mut self) {
-        if !self.untidy || self.detaching.is_some() || !self.core.jobs.is_empty() {
-            return;
+    /// Makes sure that the thread wakes up for tidying as long as there is something to tidy.
+    fn set_alarm(&mut self) -> io::Result<()> {
+        if !self.untidy || self.alarm {
+            return Ok(());
         }
-        // What wakes the thread may also be the medium, doing what the last step began.
-        if self.quiet_since.is_none_or(|last| last.elapsed() >= TIDY) {
-            self.untidy = self.core.device.idle();
-            self.quiet_since = Some(Instant::now());
+        self.alarm = true;
+        let entry = opcode::Timeout::new(if self.active { &QUIET } else { &TIDY }).build();
+        // SAFETY: the entry points to a static.
+        unsafe { self.ring.borrow_mut().push(self.owner, ALARM, entry) }
+    }
+
+    /// The alarm went off: lets the device make things durable and clear up, if nobody asked anything of it meanwhile.
+    fn tidy(&mut self) {
+        self.alarm = false;
+        let active = std::mem::take(&mut self.active) || !self.core.jobs.is_empty();
+        if active {
+            self.active = !self.core.jobs.is_empty();
+            self.fresh = true;
         }
     }
 
@@ -328,6 +353,7 @@ impl Worker {
                     }
                     self.make_ready(key);
                 }
+                ALARM => self.tidy(),
                 _ => {
                     if let Some(connection) = self.connections.get_mut(key) {
                         connection.polling = false;

@@ -13,6 +13,7 @@ use super::request::{Command, Header, Limits};
 use super::status::describe;
 use super::transport::Transport;
 use crate::jobs::{Core, Job, Slot};
+use crate::seats::Seat;
 
 /// Requests that one client may have under way.
 const MAX_IN_FLIGHT: u32 = 256;
@@ -33,6 +34,8 @@ pub struct NewConnection {
     pub export: String,
     /// Given back when the connection ends.
     pub ticket: Ticket,
+    /// What makes the device wait for it, from [`crate::WorkerHandle::reserve`].
+    pub seat: Seat,
 }
 
 /// Counts a connection for as long as it lives.
@@ -143,6 +146,7 @@ pub struct Connection {
     /// When it came.
     pub since: SystemTime,
     _ticket: Ticket,
+    _seat: Seat,
 }
 
 enum Step {
@@ -171,6 +175,7 @@ impl Connection {
             export: new.export,
             since: SystemTime::now(),
             _ticket: new.ticket,
+            _seat: new.seat,
         };
         if let Err(error) = connection.transport.start(&mut connection.input) {
             connection.break_off(&error.to_string());

@@ -35,15 +35,21 @@ pub trait Catalogue {
     fn names(&self) -> Vec<String>;
     /// One export.
     fn offer(&self, name: &str) -> Option<Offer>;
+    /// A promise that an export will be there for one client.
+    type Claim;
+    /// Claims an export before its client is told that it may begin.
+    fn claim(&self, name: &str) -> Option<(Offer, Self::Claim)>;
 }
 
 /// What a client chose.
 #[derive(Clone, Debug)]
-pub struct Agreed {
+pub struct Agreed<C> {
     /// The export.
     pub export: String,
     /// What its requests are measured against.
     pub limits: Limits,
+    /// The catalogue's promise.
+    pub claim: C,
 }
 
 /// Why a handshake ended without a choice.
@@ -72,16 +78,20 @@ struct Haggling<'a, S, C> {
 }
 
 /// What follows an option.
-enum Next {
+enum Next<C> {
     More,
-    Begin(Agreed),
+    Begin(Agreed<C>),
 }
 
 /// Leads a client through the handshake.
 ///
 /// # Errors
 /// See [`Ended`]; the connection is to be closed.
-pub fn negotiate<S: Stream, C: Catalogue>(stream: &mut S, catalogue: &C, tls: &Tls) -> Result<Agreed, Ended> {
+pub fn negotiate<S: Stream, C: Catalogue>(
+    stream: &mut S,
+    catalogue: &C,
+    tls: &Tls,
+) -> Result<Agreed<C::Claim>, Ended> {
     let mut greeting = Vec::with_capacity(18);
     greeting.extend(NBDMAGIC.to_be_bytes());
     greeting.extend(IHAVEOPT.to_be_bytes());
@@ -115,7 +125,7 @@ fn read_u32(stream: &mut impl Read) -> io::Result<u32> {
 }
 
 impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
-    fn option(&mut self) -> Result<Next, Ended> {
+    fn option(&mut self) -> Result<Next<C::Claim>, Ended> {
         let magic = u64::from_be_bytes(read_array(self.stream)?);
         if magic != IHAVEOPT {
             return Err(Ended::Refused(format!("option magic {magic:#018x}, expected {IHAVEOPT:#018x}")));
@@ -155,7 +165,7 @@ impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
         }
     }
 
-    fn too_big(&mut self, code: u32, len: u32) -> Result<Next, Ended> {
+    fn too_big(&mut self, code: u32, len: u32) -> Result<Next<C::Claim>, Ended> {
         // An export name is at most MAX_STRING long, and its option has no way to say no.
         if len > MAX_SKIPPED_OPTION || code == option::EXPORT_NAME {
             return Err(Ended::Refused(format!("option {code} of {len} bytes, expected at most {MAX_OPTION}")));
@@ -181,17 +191,17 @@ impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
         self.stream.flush()
     }
 
-    fn ack(&mut self, code: u32) -> Result<Next, Ended> {
+    fn ack(&mut self, code: u32) -> Result<Next<C::Claim>, Ended> {
         self.reply(code, reply::ACK, &[])?;
         Ok(Next::More)
     }
 
-    fn error(&mut self, code: u32, kind: u32, message: &str) -> Result<Next, Ended> {
+    fn error(&mut self, code: u32, kind: u32, message: &str) -> Result<Next<C::Claim>, Ended> {
         self.reply(code, kind, message.as_bytes())?;
         Ok(Next::More)
     }
 
-    fn agreed(&self, export: &str, offer: &Offer) -> Agreed {
+    fn agreed(&self, export: &str, offer: &Offer, claim: C::Claim) -> Agreed<C::Claim> {
         Agreed {
             export: export.to_owned(),
             limits: Limits {
@@ -203,15 +213,16 @@ impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
                 // Contexts hold for the export that they were chosen for.
                 allocation: self.structured && self.allocation.as_deref() == Some(export),
             },
+            claim,
         }
     }
 
-    fn export_name(&mut self, body: &[u8]) -> Result<Next, Ended> {
+    fn export_name(&mut self, body: &[u8]) -> Result<Next<C::Claim>, Ended> {
         let name = match std::str::from_utf8(body) {
             Ok(name) if name.len() <= MAX_STRING => name,
             _ => return Err(Ended::Refused("an export name that is no string of the protocol".into())),
         };
-        let Some(offer) = self.catalogue.offer(name) else {
+        let Some((offer, claim)) = self.catalogue.claim(name) else {
             return Err(Ended::Refused(format!("no export {name:?}")));
         };
         let mut bytes = Vec::with_capacity(134);
@@ -222,7 +233,7 @@ impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
         }
         self.stream.write_all(&bytes)?;
         self.stream.flush()?;
-        Ok(Next::Begin(self.agreed(name, &offer)))
+        Ok(Next::Begin(self.agreed(name, &offer, claim)))
     }
 
     fn flags(&self, offer: &Offer) -> u16 {
@@ -242,7 +253,7 @@ impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
         flags
     }
 
-    fn list(&mut self, body: &[u8]) -> Result<Next, Ended> {
+    fn list(&mut self, body: &[u8]) -> Result<Next<C::Claim>, Ended> {
         if !body.is_empty() {
             return self.error(option::LIST, reply::ERR_INVALID, "LIST takes no data");
         }
@@ -254,7 +265,7 @@ impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
         self.ack(option::LIST)
     }
 
-    fn start_tls(&mut self, body: &[u8]) -> Result<Next, Ended> {
+    fn start_tls(&mut self, body: &[u8]) -> Result<Next<C::Claim>, Ended> {
         let code = option::STARTTLS;
         let config = match self.tls {
             Tls::Off => return self.error(code, reply::ERR_POLICY, "TLS is not set up on this server"),
@@ -272,11 +283,16 @@ impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
         Ok(Next::More)
     }
 
-    fn info(&mut self, code: u32, body: &[u8]) -> Result<Next, Ended> {
+    fn info(&mut self, code: u32, body: &[u8]) -> Result<Next<C::Claim>, Ended> {
         let Some((name, wanted)) = parse_info(body) else {
             return self.error(code, reply::ERR_INVALID, "malformed INFO or GO");
         };
-        let Some(offer) = self.catalogue.offer(name) else {
+        let found = if code == option::GO {
+            self.catalogue.claim(name).map(|(offer, claim)| (offer, Some(claim)))
+        } else {
+            self.catalogue.offer(name).map(|offer| (offer, None))
+        };
+        let Some((offer, claim)) = found else {
             return self.error(code, reply::ERR_UNKNOWN, "no such export");
         };
         let mut export = info::EXPORT.to_be_bytes().to_vec();
@@ -298,10 +314,13 @@ impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
             }
         }
         self.reply(code, reply::ACK, &[])?;
-        Ok(if code == option::GO { Next::Begin(self.agreed(name, &offer)) } else { Next::More })
+        Ok(match claim {
+            Some(claim) => Next::Begin(self.agreed(name, &offer, claim)),
+            None => Next::More,
+        })
     }
 
-    fn meta_context(&mut self, code: u32, body: &[u8]) -> Result<Next, Ended> {
+    fn meta_context(&mut self, code: u32, body: &[u8]) -> Result<Next<C::Claim>, Ended> {
         let set = code == option::SET_META_CONTEXT;
         if set {
             // A new choice, even a failed one, undoes the last.

@@ -17,7 +17,7 @@ use super::negotiate::{Catalogue, Ended, Offer, negotiate};
 use super::stream::{Socket, Timed};
 use super::tls::Tls;
 use super::transport::Transport;
-use crate::WorkerHandle;
+use crate::{Seat, WorkerHandle};
 
 /// How a server treats its clients.
 #[derive(Clone, Debug)]
@@ -75,16 +75,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Export {
+    fn offer(&self) -> Offer {
+        let shape = self.device.shape();
+        Offer { description: self.description.clone(), read_only: self.read_only || shape.read_only, shape }
+    }
+}
+
 impl Catalogue for Shared {
+    type Claim = (WorkerHandle, Seat);
+
     fn names(&self) -> Vec<String> {
         lock(&self.exports).keys().cloned().collect()
     }
 
     fn offer(&self, name: &str) -> Option<Offer> {
-        lock(&self.exports).get(name).map(|export| {
-            let shape = export.device.shape();
-            Offer { description: export.description.clone(), read_only: export.read_only || shape.read_only, shape }
-        })
+        lock(&self.exports).get(name).map(Export::offer)
+    }
+
+    fn claim(&self, name: &str) -> Option<(Offer, Self::Claim)> {
+        let exports = lock(&self.exports);
+        let export = exports.get(name)?;
+        let seat = export.device.reserve().ok()?;
+        Some((export.offer(), (export.device.clone(), seat)))
     }
 }
 
@@ -235,10 +248,10 @@ fn handshake(shared: &Shared, fd: OwnedFd, peer: String, ticket: Ticket) {
             return;
         }
     };
-    let Some(device) = lock(&shared.exports).get(&agreed.export).map(|export| export.device.clone()) else { return };
+    let (device, seat) = agreed.claim;
     let (fd, tls) = socket.into_parts();
     let transport = Transport::new(fd, tls);
-    let connection = NewConnection { transport, limits: agreed.limits, peer, export: agreed.export, ticket };
+    let connection = NewConnection { transport, limits: agreed.limits, peer, export: agreed.export, ticket, seat };
     if let Err(gone) = device.add_connection(connection) {
         tracing::debug!(error = %gone, "a client came too late");
     }
