@@ -39,15 +39,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     report("random write, fresh", sectors, start.elapsed(), &device);
 
-    let mut buf = vec![0; SECTOR];
-    let (start, mut count) = (Instant::now(), 0);
-    while start.elapsed() < time {
-        for _ in 0..4096 {
-            buf = read(&mut device, random.below(sectors), buf);
+    for depth in [1, 16] {
+        let mut bufs = vec![vec![0; SECTOR]; depth];
+        let (start, mut count) = (Instant::now(), 0);
+        while start.elapsed() < time {
+            for _ in 0..256 {
+                read(&mut device, &mut bufs, || random.below(sectors));
+                count += depth as u64;
+            }
         }
-        count += 4096;
+        report(&format!("random read, {depth:2} at once"), count, start.elapsed(), &device);
     }
-    report("random read", count, start.elapsed(), &device);
 
     // Until what was written is several times the spare space: only then the groomer's work is steady.
     for _ in 0..2 * sectors {
@@ -92,16 +94,20 @@ fn write(device: &mut Device, lba: u64, data: &[u8]) {
     }
 }
 
-fn read(device: &mut Device, lba: u64, buf: Vec<u8>) -> Vec<u8> {
-    let mut submitted = device.submit(0, Io::Read { lba, buf });
-    loop {
-        match submitted {
-            Submitted::Done(result) => return result.expect("memory does not fail").expect("a read gives its buffer"),
-            Submitted::Pending => match device.poll() {
-                Some(completion) => submitted = Submitted::Done(completion.result),
-                None => submitted = Submitted::Pending,
-            },
-            Submitted::Busy(_) => unreachable!("one read at a time"),
+/// As many reads as there are buffers, all under way at once.
+fn read(device: &mut Device, bufs: &mut Vec<Vec<u8>>, mut lba: impl FnMut() -> u64) {
+    let depth = bufs.len();
+    for tag in 0..depth as u64 {
+        let buf = bufs.pop().expect("a buffer for each");
+        match device.submit(tag, Io::Read { lba: lba(), buf }) {
+            Submitted::Done(result) => bufs.insert(0, result.expect("memory does not fail").expect("a buffer")),
+            Submitted::Pending => {}
+            Submitted::Busy(_) => unreachable!("the device takes more reads than that"),
+        }
+    }
+    while bufs.len() < depth {
+        if let Some(completion) = device.poll() {
+            bufs.push(completion.result.expect("memory does not fail").expect("a read gives its buffer"));
         }
     }
 }

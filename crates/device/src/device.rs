@@ -51,13 +51,13 @@ impl Device {
         Ok(Device::new(core, vec![path.into()], options.read_only))
     }
 
-    /// A throw-away device in memory, `bytes` large, over-provisioned by 28 %.
+    /// A throw-away device in memory, `bytes` large, over-provisioned by 28 % and at least 64 MiB.
     ///
     /// # Errors
     /// The size or the sector size is out of range.
     pub fn memory(bytes: u64, sector_bytes: u32) -> Result<Device, FormatError> {
         let options = FormatOptions { sector_bytes, capacity: Capacity::Advertised, label: "memory".into() };
-        let superblock = superblock(bytes, bytes / 100 * 128, "", &options)?;
+        let superblock = superblock(bytes, bytes + (bytes / 100 * 28).max(64 << 20), "", &options)?;
         let media = Memory::new(superblock.geometry);
         let core = attach(Box::new(media), superblock, false);
         let path = PathBuf::from("memory");

@@ -76,6 +76,8 @@ pub struct Worker {
     active: bool,
     /// The alarm is set. One for many waits: a limit on each wait would cost every request a timer.
     alarm: bool,
+    /// When the alarm went off last, the device was tidied up.
+    tidying: bool,
     /// Empty between rounds; kept for its memory.
     turns: Vec<(usize, Turn)>,
 }
@@ -136,6 +138,7 @@ impl Worker {
             untidy: true,
             active: true,
             alarm: false,
+            tidying: false,
             turns: Vec::new(),
         };
         worker.listen_to_bell().map_err(|error| no_thread(&worker.name, &error))?;
@@ -320,7 +323,7 @@ impl Worker {
             return Ok(());
         }
         self.alarm = true;
-        let entry = opcode::Timeout::new(if self.active { &QUIET } else { &TIDY }).build();
+        let entry = opcode::Timeout::new(if self.tidying { &TIDY } else { &QUIET }).build();
         // SAFETY: the entry points to a static.
         unsafe { self.ring.borrow_mut().push(self.owner, ALARM, entry) }
     }
@@ -328,10 +331,9 @@ impl Worker {
     /// The alarm went off: lets the device make things durable and clear up, if nobody asked anything of it meanwhile.
     fn tidy(&mut self) {
         self.alarm = false;
-        let active = std::mem::take(&mut self.active) || !self.core.jobs.is_empty();
-        if active {
-            self.active = !self.core.jobs.is_empty();
-            self.fresh = true;
+        self.tidying = !std::mem::take(&mut self.active) && self.core.jobs.is_empty() && self.detaching.is_none();
+        if self.tidying {
+            self.untidy = self.core.device.idle();
         }
     }
 

@@ -108,11 +108,36 @@ fn a_forced_detach_closes_clients_that_are_idle_dawdling_or_deaf() {
     assert_eq!(server.device.detach(true), Ok(()));
     idle.assert_closed();
     dawdling.stream.write_all(&[1; 16]).expect_err("closed");
-    // A client that comes now finds nobody.
+    // A client that comes now is told so, and may ask for another export.
     let mut late = server.connect();
-    late.option(common::proto::option::GO, &common::info("", &[]));
-    while late.option_reply().kind != common::proto::reply::ACK {}
-    late.assert_closed();
+    for name in ["", "ro"] {
+        late.option(common::proto::option::GO, &common::info(name, &[]));
+        assert_eq!(late.option_reply().kind, common::proto::reply::ERR_UNKNOWN);
+    }
+}
+
+/// From the moment when a client may believe that it is connected, a detach must not believe otherwise.
+#[test]
+fn a_client_that_may_begin_counts_at_once() {
+    let server = serve_default();
+    for _ in 0..500 {
+        let mut client = server.connect();
+        client.go("");
+        let refused = server.device.detach(false);
+        assert_eq!(refused, Err(DetachError::Clients { name: "test".into(), clients: 1 }));
+        client.assert_works();
+        drop(client);
+        server.wait_for_clients(0);
+    }
+    let seat = server.device.reserve().expect("attached");
+    assert!(matches!(server.device.detach(false), Err(DetachError::Clients { clients: 1, .. })));
+    drop(seat);
+    // To ask what there is takes no seat.
+    let mut asking = server.connect();
+    asking.option(common::proto::option::INFO, &common::info("", &[]));
+    while asking.option_reply().kind != common::proto::reply::ACK {}
+    assert_eq!(server.device.detach(false), Ok(()));
+    assert!(server.device.reserve().is_err());
 }
 
 #[test]

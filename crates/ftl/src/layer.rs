@@ -90,6 +90,10 @@ pub struct Ftl {
     pub(crate) ready: VecDeque<LebId>,
     pub(crate) preparing: u32,
     pub(crate) no_space: Option<Error>,
+    /// Free LEBs that were not tried yet since the backing store was found full.
+    pub(crate) untried: u32,
+    /// Every free LEB was tried once.
+    pub(crate) tried_all: bool,
     pub(crate) emptied: VecDeque<(LebId, u64)>,
     pub(crate) appends: [Append; STREAMS],
     pub(crate) buffers: Buffers,
@@ -128,6 +132,8 @@ impl Ftl {
             ready: VecDeque::new(),
             preparing: 0,
             no_space: None,
+            untried: 0,
+            tried_all: false,
             emptied: VecDeque::new(),
             appends: Default::default(),
             buffers,

@@ -23,10 +23,11 @@ impl Ftl {
     /// Keeps a few LEBs ready.
     pub(crate) fn prepare_lebs(&mut self) {
         while self.ready.len() + (self.preparing as usize) < READY {
-            // With a full backing store only LEBs that kept their space are of use.
+            // With a full backing store only LEBs that kept their space are of use. After an attach nobody knows which
+            // those are, so each is tried once.
             let at = match self.no_space {
-                None => (!self.free.is_empty()).then_some(0),
-                Some(_) => self.free.iter().position(|leb| self.lebs[*leb].allocated),
+                Some(_) if self.untried == 0 => self.free.iter().position(|leb| self.lebs[*leb].allocated),
+                _ => (!self.free.is_empty()).then_some(0),
             };
             let Some(leb) = at.and_then(|at| self.free.remove(at)) else { return };
             if self.lebs[leb].dirty && self.config.erase_before_program {
@@ -47,12 +48,20 @@ impl Ftl {
         self.preparing -= 1;
         match result {
             Ok(()) => {
-                self.no_space = None;
+                if self.untried == 0 {
+                    self.no_space = None;
+                }
+                self.untried = self.untried.saturating_sub(1);
                 self.lebs[leb].allocated = true;
                 self.lebs[leb].state = LebState::Ready;
                 self.ready.push_back(leb);
             }
             Err(error) => {
+                self.untried = match self.tried_all {
+                    false => self.free.len() as u32,
+                    true => self.untried.saturating_sub(1),
+                };
+                self.tried_all = true;
                 self.no_space = Some(error);
                 self.lebs[leb].state = LebState::Free;
                 self.free.push_back(leb);
@@ -65,6 +74,7 @@ impl Ftl {
         self.work();
         let Some(error) = self.no_space else { return Admission::Busy };
         let helped = self.preparing > 0
+            || self.untried > 0
             || self.can_open(Stream::Host)
             || !self.emptied.is_empty()
             || self.durability.is_busy()

@@ -85,7 +85,7 @@ impl Backing {
     pub fn open(path: &Path, read_only: bool) -> Result<Backing, OpenError> {
         let mut backing = Backing::open_unlocked(path, read_only)?;
         let stat = backing.stat().map_err(|error| failed(path, error))?;
-        lock::take(&backing.file).map_err(|error| match error {
+        lock::take_from_the_dead(&backing.file, &stat).map_err(|error| match error {
             Errno::WOULDBLOCK => OpenError::Locked { path: path.into(), holder: lock::holder(&stat) },
             error => failed(path, error),
         })?;

@@ -1,6 +1,7 @@
 //! Who uses a backing file or block device: exclusive locks, their holders, and mounts.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use rustix::fd::AsFd;
 use rustix::fs::{FlockOperation, Stat, flock, major, minor};
@@ -17,6 +18,37 @@ pub fn take(file: impl AsFd) -> Result<(), Errno> {
             Err(Errno::INTR) => {}
             result => return result,
         }
+    }
+}
+
+/// How long to wait for a holder that is dead already: the kernel takes a killed process's rings apart a little after
+/// the process itself, and the files they refer to stay open until then.
+const DEAD_HOLDER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Like [`take`], but waits for a holder that is only a dead process's remains.
+///
+/// # Errors
+/// As [`take`].
+pub fn take_from_the_dead(file: impl AsFd, stat: &Stat) -> Result<(), Errno> {
+    let start = Instant::now();
+    loop {
+        match take(&file) {
+            Err(Errno::WOULDBLOCK) if start.elapsed() < DEAD_HOLDER_PATIENCE && holder_is_dead(stat) => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Whether the process that holds the lock exists no more, or only waits to be buried.
+fn holder_is_dead(stat: &Stat) -> bool {
+    // Without a line in /proc/locks the lock was let go of meanwhile.
+    let Some(pid) = holder_pid(stat) else { return true };
+    match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        // The state follows the name, which stands in parentheses and may hold any character.
+        Ok(text) => text.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['Z', 'X'])),
+        Err(_) => true,
     }
 }
 

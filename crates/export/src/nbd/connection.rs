@@ -19,8 +19,17 @@ use crate::seats::Seat;
 const MAX_IN_FLIGHT: u32 = 256;
 /// Bytes of reads under way or not sent yet beyond which no more requests of a client are looked at.
 const MAX_HELD: usize = 8 << 20;
-/// Work of one client before it is another's turn; a request costs 1, and 1 for each 16 KiB.
+/// Work of one client before its answers are sent and it is another's turn.
 const TURN: u32 = 64;
+/// Bytes that cost 1 in a large request: 128 KiB make a turn, because what was read or received should be sent or
+/// taken while it is still in the processor's cache, and the client's part of the work then overlaps with ours.
+const COST_BYTES: u32 = 2 << 10;
+/// Requests below this many bytes cost 1: many of them share one send.
+const SMALL: u32 = 32 << 10;
+
+fn cost(bytes: u32) -> u32 {
+    if bytes < SMALL { 1 } else { bytes / COST_BYTES }
+}
 
 /// What the worker is told when a client comes out of the handshake.
 pub struct NewConnection {
@@ -408,7 +417,7 @@ impl Connection {
         }
         self.input.consume(payload);
         self.current = Current::Header;
-        Step::Done(1 + header.len / (16 << 10))
+        Step::Done(if payload > 0 || command == Command::Read { cost(header.len) } else { 1 })
     }
 
     /// Carries out the next piece of a request that is larger than the device takes in one.
@@ -433,12 +442,12 @@ impl Connection {
         let offset = header.offset + u64::from(issued);
         let (lba, count) = self.sectors(offset, len);
         let bytes = len as usize;
-        let mut cost = 1;
+        let mut work = 1;
         if matches!(command, Command::Write { .. }) && self.input.bytes().len() < bytes {
             return Step::Need(bytes);
         }
         if !failed {
-            cost += len / (16 << 10);
+            work = cost(len);
             let io = match command {
                 Command::Write { fua } => Io::Write { lba, data: &self.input.bytes()[..bytes], fua },
                 Command::WriteZeroes { fua, allocate } => Io::WriteZeroes { lba, count, fua, allocate },
@@ -482,7 +491,7 @@ impl Connection {
                 }
             }
         }
-        Step::Done(cost)
+        Step::Done(work)
     }
 
     /// A job that was under way is done.

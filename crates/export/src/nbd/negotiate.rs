@@ -87,11 +87,7 @@ enum Next<C> {
 ///
 /// # Errors
 /// See [`Ended`]; the connection is to be closed.
-pub fn negotiate<S: Stream, C: Catalogue>(
-    stream: &mut S,
-    catalogue: &C,
-    tls: &Tls,
-) -> Result<Agreed<C::Claim>, Ended> {
+pub fn negotiate<S: Stream, C: Catalogue>(stream: &mut S, catalogue: &C, tls: &Tls) -> Result<Agreed<C::Claim>, Ended> {
     let mut greeting = Vec::with_capacity(18);
     greeting.extend(NBDMAGIC.to_be_bytes());
     greeting.extend(IHAVEOPT.to_be_bytes());
