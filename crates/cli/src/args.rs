@@ -252,7 +252,7 @@ pub struct Status {
 pub struct Config {
     /// An attached device.
     pub device: String,
-    /// A setting: trim or attach-at-start. Without one, all are shown.
+    /// A setting, by name. Without one, all are shown with their values.
     pub setting: Option<String>,
     /// Its new value.
     pub value: Option<String>,
@@ -304,7 +304,7 @@ are used. It ends on SIGTERM or SIGINT, with --stdio when the client goes, and d
 
 Examples:
   vsl serve scratch.vsl --socket /tmp/s.sock
-  nbdinfo -- [ vsl serve scratch.vsl --stdio ]
+  nbdinfo -- [ vsl serve scratch.vsl ]
   vsl serve memory:1GiB --listen 127.0.0.1:10809")]
 pub struct Serve {
     /// A device file, or memory:SIZE for a throw-away device.

@@ -86,10 +86,9 @@ pub(crate) fn attach(
     opening.load_checkpoint(&mut recovery)?;
     opening.superblock.anchor = recovery.anchor_for(epoch);
     opening.write_superblock()?;
-    if recovery.is_clean() {
-        return Ok(Core::new(recovery.finish(epoch)?, opening.media, opening.superblock));
+    if !recovery.is_clean() {
+        opening.replay_log(&mut recovery)?;
     }
-    opening.replay_log(&mut recovery)?;
     let ftl = recovery.finish(epoch)?;
     let mut core = Core::new(ftl, opening.media, opening.superblock);
     core.ftl.start();

@@ -214,7 +214,7 @@ impl Device {
         }
     }
 
-    /// Changes a setting. It holds at once and is on media with the next checkpoint or detach.
+    /// Changes a setting. It holds at once; its way to the media begins at once too.
     ///
     /// # Errors
     /// The value is out of range, or the device is attached read-only.

@@ -272,7 +272,8 @@ fn reformat(backing: &Backing, path: &Path, old: &Superblock, options: &FormatOp
 }
 
 /// Destroys everything that was ever written to a detached device (clear, in the words of NIST SP 800-88): every byte
-/// behind the superblock is overwritten with zeros, and the space is given back. The format stays.
+/// behind the superblock is overwritten with zeros, and the space is given back. The device is then
+/// formatted anew with the same sector size, capacity and label.
 /// `progress` is told bytes done and bytes in all.
 ///
 /// # Errors

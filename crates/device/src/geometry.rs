@@ -12,7 +12,7 @@ const UNIT_BYTES: u32 = 4096;
 const LEB_MIN: u64 = 2 << 20;
 /// The largest LEB: a few are set aside on the backing store from the start, also on a sparse device.
 const LEB_MAX: u64 = 256 << 20;
-/// LEBs that a module has at least, where the smallest LEB allows it.
+/// LEBs that a module has at most, where the largest LEB allows it.
 const LEBS: u64 = 4096;
 /// The largest request, bytes; the original's limit too.
 pub(crate) const MAX_REQUEST_BYTES: u32 = 1 << 20;

@@ -235,7 +235,9 @@ fn a_client_that_does_not_read_its_answers_holds_up_only_itself() {
     let server = serve_default();
     let mut lazy = server.go("");
     let mut bystander = server.go("");
-    let count = 512u64;
+    // Far more answers than a client may leave unread, but so few requests that the socket holds them all: the server
+    // stops reading them, and a client that must write before it reads would wait forever.
+    let count = 200u64;
     for number in 0..count {
         lazy.request(command::READ, 0, number, 0, 262_144);
     }

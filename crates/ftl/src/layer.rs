@@ -94,6 +94,8 @@ pub struct Ftl {
     pub(crate) untried: u32,
     /// Every free LEB was tried once.
     pub(crate) tried_all: bool,
+    /// The backing store was asked for room once more on behalf of the request that finds none.
+    pub(crate) asked_again: bool,
     pub(crate) emptied: VecDeque<(LebId, u64)>,
     pub(crate) appends: [Append; STREAMS],
     pub(crate) buffers: Buffers,
@@ -125,7 +127,7 @@ impl Ftl {
         let groomer = Groomer::new(config.policy, &config);
         let pending_reads = vec![PendingRead::default(); config.requests as usize];
         let stats = anchor.stats;
-        let mut ftl = Ftl {
+        Ftl {
             map,
             lebs,
             free,
@@ -134,6 +136,7 @@ impl Ftl {
             no_space: None,
             untried: 0,
             tried_all: false,
+            asked_again: false,
             emptied: VecDeque::new(),
             appends: Default::default(),
             buffers,
@@ -150,9 +153,7 @@ impl Ftl {
             media_reads: Vec::new(),
             free_reads: Vec::new(),
             config,
-        };
-        ftl.work();
-        ftl
+        }
     }
 
     /// Takes a request. The range must lie inside the device; `tag` must be free.

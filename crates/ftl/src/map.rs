@@ -5,7 +5,7 @@
 //!
 //! | mapped in the leaf | form | bytes a mapped sector |
 //! |---|---|---|
-//! | 1 to 48 | sorted keys and slots | 6 |
+//! | 1 to 48 | sorted keys and slots | 4 + 140 / n |
 //! | 49 to 823 | bitmap and slots in order | 4 + 128 / n |
 //! | 824 and more | one slot for every sector | 4096 / n |
 //!
@@ -135,8 +135,8 @@ impl Leaf {
                 let old = std::mem::replace(&mut dense.slots[index], NO_SLOT);
                 if old != NO_SLOT {
                     dense.count -= 1;
-                    // Half of the way up again, so that a sector that comes and goes does not convert each time.
-                    if (dense.count as usize) < DENSE_MIN / 2 {
+                    // A little below the way up, so that a sector that comes and goes does not convert each time.
+                    if (dense.count as usize) < DENSE_MIN - 32 {
                         self.make_packed();
                     }
                 }

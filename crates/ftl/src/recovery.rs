@@ -171,7 +171,8 @@ impl Recovery {
             return Ok(());
         }
         if header.lag != u32::MAX {
-            self.durable = self.durable.max(header.seq - u64::from(header.lag));
+            let durable = header.seq.checked_sub(u64::from(header.lag));
+            self.durable = self.durable.max(durable.ok_or(Damage::Nonsense("a lag before the first number"))?);
         }
         match header.kind {
             Kind::Data => self.entries.push(Entry {
@@ -183,7 +184,11 @@ impl Recovery {
             }),
             Kind::Trims => {
                 self.others.push(header.seq);
-                self.trims.extend(trims::decode(bytes).ok_or(Damage::Nonsense("a slot of trim records"))?);
+                let trims = trims::decode(bytes).ok_or(Damage::Nonsense("a slot of trim records"))?;
+                if trims.iter().any(|trim| trim.seq <= header.seq) {
+                    return Err(Damage::Nonsense("a trim that is older than its slot"));
+                }
+                self.trims.extend(trims);
             }
             Kind::LebHeader | Kind::Checkpoint => self.others.push(header.seq),
         }
@@ -244,7 +249,7 @@ impl Recovery {
     }
 
     /// Replays what is newer than the checkpoint and gives the layer, which goes on in attach epoch `epoch`.
-    /// After an unclean detach call [`Ftl::start`] before the first request.
+    /// Unless it is only read from, call [`Ftl::start`] before the first request.
     ///
     /// # Errors
     /// The checkpoint is not complete, or something that was flushed is missing.
@@ -258,7 +263,7 @@ impl Recovery {
             self.check_holes()?;
             self.replay()?;
         }
-        self.rebuild_lebs(seq);
+        self.rebuild_lebs(seq)?;
         let anchor = self.anchor_for(epoch);
         Ok(Ftl::with_state(self.config, self.map, self.lebs, seq, anchor))
     }
@@ -333,9 +338,18 @@ impl Recovery {
     }
 
     /// Which slots are live follows from the map, and from that which LEBs are free.
-    fn rebuild_lebs(&mut self, seq: u64) {
+    fn rebuild_lebs(&mut self, seq: u64) -> Result<(), Damage> {
         let lebs = &mut self.lebs;
-        self.map.for_each(|_, slot| lebs.set_live(slot));
+        let mut shared = false;
+        self.map.for_each(|_, slot| {
+            shared |= lebs.is_live(slot);
+            if !shared {
+                lebs.set_live(slot);
+            }
+        });
+        if shared {
+            return Err(Damage::Nonsense("two sectors in one slot"));
+        }
         for id in 0..lebs.len() {
             let leb = &mut lebs[id];
             // Whether an erase survived is not known: a LEB may have been written to and have no header.
@@ -358,13 +372,17 @@ impl Recovery {
                 leb.stream = Stream::Host;
             }
         }
+        Ok(())
     }
 }
 
 impl Ftl {
-    /// After an unclean detach: begins the checkpoint that must be on media before the first request is taken.
+    /// Makes ready for writing. After an unclean detach this begins the checkpoint that must be on media before the first
+    /// request is taken.
     pub fn start(&mut self) {
-        self.checkpointer.want();
+        if !self.is_started() {
+            self.checkpointer.want();
+        }
         self.work();
     }
 

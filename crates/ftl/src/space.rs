@@ -5,7 +5,7 @@ use crate::leb::{LebState, Stream};
 use crate::types::{Admission, Command, Error, LebId};
 
 /// LEBs kept ready, so that no append point waits for one.
-const READY: usize = 2;
+const READY: usize = 3;
 /// Free LEBs that host writes never take: the groomer and checkpoints need them to free others.
 pub(crate) const HOST_RESERVE: usize = 3;
 
@@ -13,11 +13,17 @@ impl Ftl {
     /// Whether a stream may open another LEB now.
     pub(crate) fn can_open(&self, stream: Stream) -> bool {
         let keep = match stream {
+            Stream::Host if self.no_space.is_some() => READY - 1,
             Stream::Host => HOST_RESERVE,
             Stream::Groom => 1,
             Stream::Checkpoint => 0,
         };
-        !self.ready.is_empty() && self.free.len() + self.ready.len() > keep
+        // On a full backing store only what has its space already can be had.
+        let spare = match self.no_space {
+            None => self.free.len(),
+            Some(_) => 0,
+        };
+        !self.ready.is_empty() && spare + self.ready.len() > keep
     }
 
     /// Keeps a few LEBs ready.
@@ -52,6 +58,7 @@ impl Ftl {
                     self.no_space = None;
                 }
                 self.untried = self.untried.saturating_sub(1);
+                self.asked_again = false;
                 self.lebs[leb].allocated = true;
                 self.lebs[leb].state = LebState::Ready;
                 self.ready.push_back(leb);
@@ -82,9 +89,13 @@ impl Ftl {
         if helped {
             return Admission::Busy;
         }
-        // Somebody may have made room on the backing store: the next request will know.
-        self.no_space = None;
-        self.prepare_lebs();
+        // Somebody may have made room on the backing store meanwhile: asked once more before a request is refused.
+        self.asked_again = !self.asked_again;
+        if self.asked_again {
+            self.no_space = None;
+            self.prepare_lebs();
+            return Admission::Busy;
+        }
         Admission::Refused(error)
     }
 
