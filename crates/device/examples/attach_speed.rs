@@ -13,6 +13,7 @@ use media::ring::Ring;
 const SECTOR: u32 = 4096;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let mut arguments = std::env::args().skip(1);
     let path = PathBuf::from(arguments.next().ok_or("usage: attach_speed FILE [GiB] [over-provisioning %]")?);
     let gib: u64 = arguments.next().map_or(Ok(8), |text| text.parse())?;
@@ -48,7 +49,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             write(&mut device, lba, &mut data);
         }
     }
-    for _ in 0..sectors / 8 {
+    // Some more, so that the log goes on after the last checkpoint.
+    for _ in 0..sectors / 64 {
         let lba = random.below(sectors);
         write(&mut device, lba, &mut data);
     }

@@ -15,7 +15,8 @@ const READS: usize = 16;
 const REQUESTS: u32 = 1024;
 /// Page buffers beyond those that the largest request needs.
 const EXTRA_BUFFERS: u32 = 24;
-/// Pages without anything newer after which a LEB counts as read: far more than can be under way at once.
+/// Pages in a row of which nothing was written since the LEB was opened, after which it counts as read, at most: what
+/// was flushed stands in front of what was not, so only damage to all of them could hide something.
 const GAP_PAGES: u32 = 64;
 
 /// Why a medium cannot be attached.
@@ -211,7 +212,8 @@ impl Opening {
         enough: impl Fn(&Recovery) -> bool,
     ) -> Result<(), Refusal> {
         let geometry = self.superblock.geometry;
-        let begin = self.superblock.anchor.begin.min(self.superblock.anchor.checkpoint_begin);
+        let opened = recovery.opened(leb);
+        let most = (geometry.pages_per_leb() / 4).clamp(1, GAP_PAGES);
         let checker = self.checker();
         let slot_bytes = geometry.slot_bytes();
         let page_bytes = geometry.slots_per_page * slot_bytes;
@@ -221,17 +223,20 @@ impl Opening {
             // A page that cannot be read counts as holding nothing: if something flushed stood there, it will be missed.
             let first = geometry.first_slot(leb, page as u32);
             gap += 1;
+            if let Err(error) = &result {
+                tracing::warn!(leb, page, %error, "a page of the log cannot be read");
+            }
             if let Ok(slice) = result {
                 for (number, slot) in (first..).zip(slice.bytes().chunks_exact(slot_bytes as usize)) {
                     if let Some(header) = checker.check(slot, number) {
                         recovery.slot(&header, &slot[..geometry.sector_bytes as usize])?;
-                        if header.seq >= begin {
+                        if header.seq >= opened {
                             gap = 0;
                         }
                     }
                 }
             }
-            Ok(gap < GAP_PAGES && !enough(recovery))
+            Ok(gap <= most && !enough(recovery))
         })
     }
 

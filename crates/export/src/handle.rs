@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use device::{Device, Info, IoError, Status};
 
 use crate::mailbox::Sender;
-use crate::nbd::connection::NewConnection;
+use crate::nbd::arrival::NewConnection;
 use crate::seats::{Seat, Seats};
 use crate::worker::Worker;
 

@@ -18,7 +18,8 @@ use slab::Slab;
 use crate::handle::{Call, ClientInfo, DetachError, Shape, WorkerHandle};
 use crate::jobs::{Core, Slot};
 use crate::mailbox::{Mailbox, mailbox};
-use crate::nbd::connection::{Connection, NewConnection, Turn};
+use crate::nbd::arrival::NewConnection;
+use crate::nbd::connection::{Connection, Turn};
 use crate::pool::Pool;
 use crate::seats::Seats;
 

@@ -48,13 +48,15 @@ pub mod mutants {
         TornBatch,
         /// Replay applies entries in the order of their place instead of their sequence.
         UnorderedReplay,
+        /// Pages older than the checkpoint count as a gap at the end of a LEB.
+        GapSinceCheckpoint,
         /// Replay leaves out the LEBs that were open at the checkpoint.
         ForgottenOpenLeb,
     }
 
     impl Mutant {
         /// Those that are wrong; the others only waste.
-        pub const DEADLY: [Mutant; 13] = [
+        pub const DEADLY: [Mutant; 14] = [
             Mutant::DroppedFua,
             Mutant::EarlyFlush,
             Mutant::SyncBeforePrograms,
@@ -67,6 +69,7 @@ pub mod mutants {
             Mutant::LostTrim,
             Mutant::TornBatch,
             Mutant::UnorderedReplay,
+            Mutant::GapSinceCheckpoint,
             Mutant::ForgottenOpenLeb,
         ];
     }

@@ -135,6 +135,14 @@ impl Recovery {
         }
     }
 
+    /// Sequence number when a LEB was opened, as far as it is known by now: 0 before its header or the checkpoint told.
+    pub fn opened(&self, leb: LebId) -> u64 {
+        if crate::mutant!(GapSinceCheckpoint) {
+            return self.anchor.begin;
+        }
+        self.lebs[leb].opened
+    }
+
     /// LEBs that may hold something newer than the checkpoint: all their slots must be given to [`Recovery::slot`].
     pub fn lebs_to_scan(&self) -> Vec<LebId> {
         let was_open = |leb: &LebId| self.anchor.open.contains(leb) && !crate::mutant!(ForgottenOpenLeb);

@@ -1,11 +1,10 @@
 //! One client in the transmission phase: its requests, their answers, and when it is over.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::SystemTime;
 
 use device::{Io, IoError, Submitted};
 
+use super::arrival::{NewConnection, Ticket};
 use super::input::Input;
 use super::proto::{Errno, REQUEST_BYTES, command};
 use super::reply::{Form, Output};
@@ -29,49 +28,6 @@ const SMALL: u32 = 32 << 10;
 
 fn cost(bytes: u32) -> u32 {
     if bytes < SMALL { 1 } else { bytes / COST_BYTES }
-}
-
-/// What the worker is told when a client comes out of the handshake.
-pub struct NewConnection {
-    /// The socket.
-    pub transport: Transport,
-    /// What its requests are measured against.
-    pub limits: Limits,
-    /// Who it is, for people.
-    pub peer: String,
-    /// The export it chose.
-    pub export: String,
-    /// Given back when the connection ends.
-    pub ticket: Ticket,
-    /// What makes the device wait for it, from [`crate::WorkerHandle::reserve`].
-    pub seat: Seat,
-}
-
-/// Counts a connection for as long as it lives.
-pub struct Ticket {
-    count: Arc<AtomicUsize>,
-    /// Dropped with the connection, for one who waits for that.
-    _gone: Option<std::sync::mpsc::Sender<()>>,
-}
-
-impl Ticket {
-    /// Counts one more.
-    pub fn new(count: &Arc<AtomicUsize>) -> Ticket {
-        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Ticket { count: Arc::clone(count), _gone: None }
-    }
-
-    /// Lets somebody wait for the connection's end: the channel's other end then hangs up.
-    pub fn until_dropped(mut self, gone: std::sync::mpsc::Sender<()>) -> Ticket {
-        self._gone = Some(gone);
-        self
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
-    }
 }
 
 /// Why a turn ended.

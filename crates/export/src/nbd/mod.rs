@@ -1,5 +1,6 @@
 //! The NBD protocol: the handshake on threads of its own, the transmission phase on the device's thread.
 
+pub mod arrival;
 pub mod connection;
 mod input;
 pub mod listen;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::net::{Shutdown, shutdown};
 
-use super::connection::{NewConnection, Ticket};
+use super::arrival::{NewConnection, Ticket};
 use super::listen::{Address, Listener};
 use super::negotiate::{Catalogue, Ended, Offer, negotiate};
 use super::stream::{Socket, Timed};
