@@ -1,6 +1,6 @@
 //! How fast the layer is in process: memory media, one core, checksums on.
 //!
-//! `cargo run --release -p device --example layer_speed [GiB] [seconds]` prints thousands of random 4 KiB requests a
+//! `cargo run --release -p device --example layer_speed [MiB] [seconds]` prints thousands of random 4 KiB requests a
 //! second: writes to a fresh device, reads of it, and writes with the groomer at work on the full device.
 
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ const SECTOR: usize = 4096;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let gib: u64 = arguments.next().map_or(Ok(1), |text| text.parse())?;
+    let mib: u64 = arguments.next().map_or(Ok(1024), |text| text.parse())?;
     let seconds: u64 = arguments.next().map_or(Ok(2), |text| text.parse())?;
     let time = Duration::from_secs(seconds);
-    let sectors = (gib << 30) / SECTOR as u64;
+    let sectors = (mib << 20) / SECTOR as u64;
     let data: Vec<u8> = (0..SECTOR * 256).map(|i| (i % 251) as u8).collect();
     let mut random = Random::new(1);
 
-    let mut device = Device::memory(gib << 30, SECTOR as u32)?;
+    let mut device = Device::memory(mib << 20, SECTOR as u32)?;
     let mut order: Vec<u64> = (0..sectors).collect();
     for i in (1..order.len()).rev() {
         order.swap(i, random.below(i as u64 + 1) as usize);

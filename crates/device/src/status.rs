@@ -34,6 +34,7 @@ pub(crate) struct Counts {
 }
 
 /// Every figure of an attached device. Bytes, sectors and counts are exact; rates are left to the reader.
+/// Counters over the format's life are kept with each checkpoint: a crash loses what was counted since the last.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// What it is doing.

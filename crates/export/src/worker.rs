@@ -455,6 +455,9 @@ impl Worker {
             unsafe { self.ring.borrow_mut().push(self.owner, WRITABLE | (key as u64) << KIND_BITS, entry)? };
         }
         match turn {
+            // A client sends a payload right behind its header, often in a call of its own: by now it is there, and
+            // taking it costs less than going to sleep for it.
+            Turn::Receive(need) if connection.has_part() && connection.take_now(need) => self.make_ready(key),
             Turn::Receive(need) => {
                 let (start, len, whole) = connection.transport.lend(&mut connection.input, need);
                 let flags = if whole { MSG_WAITALL } else { 0 };

@@ -77,11 +77,21 @@ pub(crate) struct Checkpointer {
     wanted: bool,
     closing: bool,
     closed: bool,
+    /// Sequence number before which no checkpoint can be due: saves working the interval out at every write.
+    not_before: u64,
 }
 
 impl Checkpointer {
     pub fn new(committed: Anchor) -> Checkpointer {
-        Checkpointer { committed, running: None, urgent: false, wanted: false, closing: false, closed: false }
+        Checkpointer {
+            committed,
+            running: None,
+            urgent: false,
+            wanted: false,
+            closing: false,
+            closed: false,
+            not_before: 0,
+        }
     }
 
     /// Where the checkpoint that counts begins.
@@ -93,6 +103,11 @@ impl Checkpointer {
     pub fn want(&mut self) {
         self.wanted = true;
         self.urgent = true;
+    }
+
+    /// The configured interval is another one.
+    pub fn interval_changed(&mut self) {
+        self.not_before = 0;
     }
 
     /// Asks for the last checkpoint.
@@ -138,8 +153,12 @@ impl Ftl {
     /// Begins a checkpoint when one is due, and goes on with the one that is running.
     pub(crate) fn checkpoint(&mut self) {
         if self.checkpointer.running.is_none() {
-            let appended = self.seq - self.checkpointer.committed.begin;
-            let due = appended >= self.checkpoint_interval() || self.checkpointer.wanted;
+            let mut due = self.checkpointer.wanted;
+            if self.seq >= self.checkpointer.not_before {
+                // A growing map may have put it off meanwhile; a shrinking one makes it late by one interval at most.
+                self.checkpointer.not_before = self.checkpointer.committed.begin + self.checkpoint_interval();
+                due |= self.seq >= self.checkpointer.not_before;
+            }
             // The last one waits until nothing else moves: it must be the last thing on media.
             let last = self.checkpointer.closing && !self.checkpointer.closed;
             if !(due || last) || self.checkpointer.closed {
@@ -306,6 +325,7 @@ impl Ftl {
             return self.fail_waiters();
         }
         let old = std::mem::replace(&mut self.checkpointer.committed, *anchor);
+        self.checkpointer.not_before = 0;
         for leb in old.checkpoint {
             debug_assert_eq!(self.lebs[leb].state, LebState::Closed);
             self.empty_leb(leb);

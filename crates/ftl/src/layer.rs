@@ -96,6 +96,8 @@ pub struct Ftl {
     pub(crate) tried_all: bool,
     /// The backing store was asked for room once more on behalf of the request that finds none.
     pub(crate) asked_again: bool,
+    /// A free LEB's space is being given back.
+    pub(crate) giving_back: bool,
     pub(crate) emptied: VecDeque<(LebId, u64)>,
     pub(crate) appends: [Append; STREAMS],
     pub(crate) buffers: Buffers,
@@ -137,6 +139,7 @@ impl Ftl {
             untried: 0,
             tried_all: false,
             asked_again: false,
+            giving_back: false,
             emptied: VecDeque::new(),
             appends: Default::default(),
             buffers,
@@ -190,7 +193,13 @@ impl Ftl {
     pub fn complete(&mut self, command: u64, result: Result<(), Error>) {
         let (kind, which) = id::split(command);
         match kind {
-            id::READ => self.read_done(which as u32, result),
+            id::READ => {
+                self.read_done(which as u32, result);
+                // A read moves nothing else on, but that an emptied LEB may have waited for it.
+                if self.emptied.is_empty() && !self.groomer.is_busy() {
+                    return;
+                }
+            }
             id::PROGRAM => self.program_done(which, result),
             id::ALLOCATE => self.allocate_done(which as LebId, result),
             id::ERASE => self.erase_done(which as LebId, result),
@@ -425,7 +434,7 @@ impl Ftl {
         self.background_flush();
         let more = self.idle_round();
         self.work();
-        more
+        self.give_space_back() || more
     }
 
     /// Changes the groomer's policy.
@@ -437,6 +446,7 @@ impl Ftl {
     /// Changes [`Config::checkpoint_interval`].
     pub fn set_checkpoint_interval(&mut self, slots: u64) {
         self.config.checkpoint_interval = slots;
+        self.checkpointer.interval_changed();
     }
 
     /// Begins the final checkpoint. When [`Ftl::is_closed`] says so, the device may let go of the medium.

@@ -126,18 +126,35 @@ impl Ftl {
             let entry = &mut self.lebs[leb];
             entry.erases += 1;
             entry.dirty = true;
-            // A LEB that is needed again soon keeps its space: to give it back and ask for it anew would cost
-            // the backing file system more than the write itself.
-            let needed_soon = self.free.len() + self.ready.len() < self.groomer.pace.start_lebs() as usize + 2;
-            if needed_soon && !self.config.erase_before_program {
-                entry.state = LebState::Free;
-                self.free.push_front(leb);
-            } else {
+            if self.config.erase_before_program {
                 entry.state = LebState::Erasing;
                 self.commands.push_back(Command::Erase { id: id::ERASE | u64::from(leb), leb });
+            } else {
+                // It keeps its space, and is the next to be used: to give space back and ask for it anew costs a file
+                // system more than the writes themselves. What is not used again is given back in quiet times.
+                entry.state = LebState::Free;
+                self.free.push_front(leb);
             }
         }
         self.prepare_lebs();
+    }
+
+    /// In quiet times: gives back the space of one LEB that nobody needs soon. Returns whether there may be more.
+    pub(crate) fn give_space_back(&mut self) -> bool {
+        if self.config.erase_before_program || self.giving_back {
+            return self.giving_back;
+        }
+        let keep = self.groomer.pace.start_lebs() as usize;
+        let mut holding = (0..self.free.len()).filter(|at| {
+            let leb = &self.lebs[self.free[*at]];
+            leb.dirty && leb.opened > 0
+        });
+        let Some(at) = holding.nth(keep) else { return false };
+        let leb = self.free.remove(at).expect("just found");
+        self.lebs[leb].state = LebState::Erasing;
+        self.giving_back = true;
+        self.commands.push_back(Command::Erase { id: id::ERASE | u64::from(leb), leb });
+        true
     }
 
     pub(crate) fn erase_done(&mut self, leb: LebId, result: Result<(), Error>) {
@@ -147,8 +164,8 @@ impl Ftl {
                 entry.dirty = false;
                 entry.allocated = false;
             }
-            // Where old content does no harm, the LEB merely keeps its space.
-            Err(_) if !self.config.erase_before_program => {}
+            // Where old content does no harm, the LEB merely keeps its space; asking again would not help.
+            Err(_) if !self.config.erase_before_program => entry.dirty = false,
             Err(_) => {
                 entry.state = LebState::Retired;
                 return;
@@ -156,6 +173,7 @@ impl Ftl {
         }
         entry.state = LebState::Free;
         self.free.push_back(leb);
+        self.giving_back = false;
     }
 }
 

@@ -79,11 +79,11 @@ impl Memory {
         let pages_per_block = self.geometry.pages_per_block as usize;
         let block = self.blocks[index].get_or_insert_with(|| (0..pages_per_block).map(|_| None).collect());
         let slot = &mut block[at.page as usize];
-        let Some(stored) = slot else {
-            // The owner goes on filling only units that were not programmed yet, so the buffer
-            // itself can be the stored page, also when this program covers a part of it.
+        // The owner goes on filling only units that were not programmed yet, so the buffer itself can be the stored
+        // page, also when this program covers a part of it. What a page held before its first program is of no account.
+        let Some(stored) = slot.as_mut().filter(|_| bytes.start > 0) else {
+            self.stored += u64::from(slot.is_none());
             *slot = Some(page);
-            self.stored += 1;
             return;
         };
         if Rc::ptr_eq(stored, &page) {

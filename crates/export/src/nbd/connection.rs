@@ -153,6 +153,29 @@ impl Connection {
         self.in_flight
     }
 
+    /// Whether a request has come in part.
+    pub fn has_part(&self) -> bool {
+        !matches!(self.current, Current::Header) || !self.input.bytes().is_empty()
+    }
+
+    /// Receives what is there already; false when nothing is.
+    pub fn take_now(&mut self, need: usize) -> bool {
+        let (start, len, _) = self.transport.lend(&mut self.input, need);
+        // SAFETY: the lent part of the buffer is initialised, and nobody else uses it until `received`.
+        let room = unsafe { std::slice::from_raw_parts_mut(start, len) };
+        let count = match rustix::net::recv(self.transport.fd(), room, rustix::net::RecvFlags::DONTWAIT) {
+            // The end of the stream and errors are left to the receive that waits.
+            Ok((count, _)) => count,
+            Err(_) => 0,
+        };
+        if count == 0 {
+            self.transport.unlend(&mut self.input);
+            return false;
+        }
+        self.received(count as i32);
+        true
+    }
+
     /// A receive ended: bytes, 0 at the end of the stream, or a negative error number.
     pub fn received(&mut self, result: i32) {
         self.receiving = false;

@@ -61,6 +61,14 @@ impl Transport {
         }
     }
 
+    /// What [`Transport::lend`] lent was not used.
+    pub fn unlend(&mut self, input: &mut Input) {
+        match &mut self.tls {
+            None => input.received(0),
+            Some(tls) => tls.incoming.received(0),
+        }
+    }
+
     /// The kernel received `count` bytes.
     ///
     /// # Errors
