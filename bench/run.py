@@ -35,7 +35,7 @@ class Plan:
 
 PLANS = {
     "full": Plan(5, 3, [1, 4], 4 * GIB, 2 * GIB, 64 * GIB),
-    "quick": Plan(2, 3, [1, 4], 2 * GIB, 1 * GIB, 4 * GIB),
+    "quick": Plan(1, 3, [1, 4], 2 * GIB, 1 * GIB, 4 * GIB),
     "smoke": Plan(0.5, 1, [1], GIB // 4, GIB // 4, GIB // 4),
 }
 

@@ -160,7 +160,8 @@ impl Ftl {
                 due |= self.seq >= self.checkpointer.not_before;
             }
             // The last one waits until nothing else moves: it must be the last thing on media.
-            let last = self.checkpointer.closing && !self.checkpointer.closed;
+            let quiet = !self.groomer.is_busy() && self.emptied.is_empty();
+            let last = self.checkpointer.closing && !self.checkpointer.closed && quiet;
             if !(due || last) || self.checkpointer.closed {
                 return;
             }

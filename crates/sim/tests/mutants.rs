@@ -2,6 +2,10 @@
 
 use ftl::mutants::{Mutant, switch};
 
+/// Where the search for the rarest begins: a seed that is known to find it. With another simulator they are merely
+/// found later.
+const KNOWN: [(Mutant, u64); 2] = [(Mutant::GroomBeforeStart, 2923), (Mutant::GroomOverwrites, 495)];
+
 /// Each deadly mutant is found within a bounded number of seeds.
 #[test]
 fn every_mutant_is_killed() {
@@ -10,7 +14,11 @@ fn every_mutant_is_killed() {
     let mut survivors = Vec::new();
     for mutant in Mutant::DEADLY {
         switch(Some(mutant));
-        let killed = (1..=4000).find(|seed| !matches!(std::panic::catch_unwind(|| sim::run(*seed)), Ok(Ok(_))));
+        let known = KNOWN.iter().find(|(rare, _)| *rare == mutant).map(|(_, seed)| *seed);
+        let killed = known
+            .into_iter()
+            .chain(1..=4000)
+            .find(|seed| !matches!(std::panic::catch_unwind(|| sim::run(*seed)), Ok(Ok(_))));
         switch(None);
         match killed {
             Some(seed) => println!("{mutant:?}: killed by seed {seed}"),
