@@ -111,23 +111,11 @@ impl Device {
             }
             Err(error) => return Submitted::Done(Err(error)),
         }
-        let counter = match &io {
-            Io::Read { .. } => &mut self.counts.reads,
-            Io::Write { .. } => &mut self.counts.writes,
-            Io::Flush => &mut self.counts.flushes,
-            Io::Trim { .. } | Io::WriteZeroes { .. } => &mut self.counts.trims,
-        };
-        *counter += 1;
+        *self.counts.of(&io) += 1;
         self.dirty |= !matches!(io, Io::Read { .. } | Io::Flush);
         let submitted = self.core.submit(tag, io);
         if let Submitted::Busy(io) = &submitted {
-            let counter = match io {
-                Io::Read { .. } => &mut self.counts.reads,
-                Io::Write { .. } => &mut self.counts.writes,
-                Io::Flush => &mut self.counts.flushes,
-                Io::Trim { .. } | Io::WriteZeroes { .. } => &mut self.counts.trims,
-            };
-            *counter -= 1;
+            *self.counts.of(io) -= 1;
         }
         submitted
     }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Io;
 use crate::core::Core;
 
 /// What a module is doing.
@@ -31,6 +32,18 @@ pub(crate) struct Counts {
     pub writes: u64,
     pub flushes: u64,
     pub trims: u64,
+}
+
+impl Counts {
+    /// The counter of a request's kind.
+    pub fn of(&mut self, io: &Io) -> &mut u64 {
+        match io {
+            Io::Read { .. } => &mut self.reads,
+            Io::Write { .. } => &mut self.writes,
+            Io::Flush => &mut self.flushes,
+            Io::Trim { .. } | Io::WriteZeroes { .. } => &mut self.trims,
+        }
+    }
 }
 
 /// Every figure of an attached device. Bytes, sectors and counts are exact; rates are left to the reader.
