@@ -3,8 +3,10 @@
 //! The files are the truth; this crate only gives them types. A sheet with an unknown or missing
 //! field does not parse, so a figure cannot be silently ignored.
 
+mod flash;
 mod sheet;
 
+pub use flash::{Controller, Energy, Nand};
 pub use sheet::{Card, Chips, FormatLimits, Link, Module, Power, Profile, Published, Thermal};
 
 /// The text of every data sheet, in the order in which they are listed.

@@ -1,0 +1,168 @@
+//! The seam between a device in virtual time and whoever drives it.
+
+use serde::Serialize;
+
+/// A moment or a span in virtual time, nanoseconds.
+pub type Nanos = u64;
+
+/// What a request does. Offsets and lengths are bytes, multiples of [`VirtualDevice::sector_bytes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Op {
+    /// Read.
+    Read,
+    /// Write.
+    Write,
+    /// Give the range up.
+    Trim,
+    /// Make what was answered before durable; offset and length are 0.
+    Flush,
+}
+
+/// One request as it arrives at the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What to do.
+    pub op: Op,
+    /// First byte.
+    pub offset: u64,
+    /// How many bytes.
+    pub bytes: u32,
+}
+
+/// Why a device refused or failed a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// Outside the device, or not on its sectors.
+    #[error("request outside the device or not on its sectors")]
+    OutOfRange,
+    /// The device is worn out and takes no more writes.
+    #[error("the device is read-only: its reserve is used up")]
+    ReadOnly,
+    /// The device switched itself off.
+    #[error("the device is shut down by heat")]
+    Shutdown,
+    /// Data could not be read.
+    #[error("media error")]
+    Media,
+}
+
+/// The answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The tag it was submitted with.
+    pub tag: u32,
+    /// When it was answered.
+    pub at: Nanos,
+    /// How it ended.
+    pub result: Result<(), Failure>,
+}
+
+/// A device in virtual time: a flash module, a disk, an array of them. It queues whatever it is given; a limit on
+/// outstanding requests is the host's business.
+///
+/// Time only goes forward: every `now` is at least as late as the ones before. Requests submitted and answers popped
+/// between two calls of [`VirtualDevice::advance`] belong to the same moment. Each request gets exactly one answer.
+pub trait VirtualDevice {
+    /// Smallest unit of address and length, bytes.
+    fn sector_bytes(&self) -> u32;
+
+    /// Capacity for the host, bytes.
+    fn bytes(&self) -> u64;
+
+    /// Takes a request at `now` under a tag that no unanswered request has.
+    fn submit(&mut self, now: Nanos, tag: u32, request: Request);
+
+    /// When something happens next by itself: never earlier than the last `now`. `None` when nothing will happen until
+    /// a request comes.
+    fn next_event(&mut self) -> Option<Nanos>;
+
+    /// Lets everything happen up to and including `now`.
+    fn advance(&mut self, now: Nanos);
+
+    /// The next answer; its `at` is no later than the last `now`.
+    fn answer(&mut self) -> Option<Answer>;
+
+    /// Says that a request at this offset comes soon, so that its books can be fetched into the cache. Changes nothing.
+    fn hint(&self, offset: u64) {
+        let _ = offset;
+    }
+
+    /// Counters since the device was made.
+    fn report(&self) -> Report;
+}
+
+/// What a device did since it was made. What a kind of device cannot tell is zero, or `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// Bytes that the host read.
+    pub host_read_bytes: u64,
+    /// Bytes that the host wrote.
+    pub host_written_bytes: u64,
+    /// Bytes that the groomer moved.
+    pub groomed_bytes: u64,
+    /// Bytes of parity.
+    pub parity_bytes: u64,
+    /// Bytes left empty so that a flush could be programmed.
+    pub padding_bytes: u64,
+    /// Bytes of headers, trim records and checkpoints.
+    pub metadata_bytes: u64,
+    /// Erase blocks erased.
+    pub erases: u64,
+    /// Fewest, mean and most erases of a block so far.
+    pub erase_counts: Option<EraseCounts>,
+    /// Busy time of every die added up, and how many dies there are.
+    pub dies: Busy,
+    /// Busy time of the controller's data path.
+    pub data_path: Busy,
+    /// Busy time of the link to the host.
+    pub link: Busy,
+    /// Energy taken, joules.
+    pub joules: f64,
+    /// Temperature inside, degrees Celsius.
+    pub celsius: Option<f64>,
+    /// Reserve of spare blocks that is left, per cent.
+    pub reserve_percent: Option<f64>,
+    /// State of health.
+    pub health: Option<Health>,
+    /// Program and erase cycles that a block is rated for.
+    pub rated_cycles: Option<u32>,
+    /// Raw flash that wears, bytes.
+    pub raw_bytes: u64,
+}
+
+/// Erase counts over all blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct EraseCounts {
+    /// Fewest.
+    pub min: u32,
+    /// Most.
+    pub max: u32,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub deviation: f64,
+}
+
+/// Time that resources of a kind were busy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Busy {
+    /// Added up over all of them.
+    pub nanos: Nanos,
+    /// How many there are.
+    pub count: u32,
+}
+
+/// The end-of-life path of a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Health {
+    /// Reserve above the warning.
+    Healthy,
+    /// Reserve at 10 % or less.
+    Warning,
+    /// Reserve used up: writes are held back.
+    ReducedWrite,
+    /// No more writes.
+    ReadOnly,
+}

@@ -1,0 +1,13 @@
+//! Devices in virtual time, made from data sheets.
+//!
+//! **What it is for.** Answering "how would that card have behaved": the unchanged translation layer on the NAND model, spinning
+//! disks, drives behind a bridge, and arrays of them, all behind [`VirtualDevice`].
+//!
+//! **What it promises.** No clock of its own, no threads, no randomness but from the seed it is given: the same requests at the
+//! same moments give the same answers, and every request gets exactly one.
+//!
+//! **Where to start.** [`VirtualDevice`] in `device.rs`.
+
+mod device;
+
+pub use device::{Answer, Busy, EraseCounts, Failure, Health, Nanos, Op, Report, Request, VirtualDevice};

@@ -1,0 +1,77 @@
+//! The shape of the flash in a data sheet: chips, their timing, the controller in front of them, and the energy they take.
+
+use serde::{Deserialize, Serialize};
+
+/// The NAND of a module. A program fills one page on every plane of a die at once, an erase clears one block on every plane.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nand {
+    /// Dies in a chip.
+    pub dies_per_chip: u32,
+    /// Planes of a die.
+    pub planes: u32,
+    /// Data bytes of a page on one plane, without its spare area.
+    pub page_bytes: u32,
+    /// Pages in an erase block.
+    pub pages_per_block: u32,
+    /// From cells to the page register, microseconds (tR).
+    pub read_us: f64,
+    /// From the page register to cells, microseconds (tPROG), for each kind of page in turn: one figure for SLC, lower and upper page for MLC.
+    pub program_us: Vec<f64>,
+    /// Erase, microseconds (tBERS).
+    pub erase_us: f64,
+    /// How far reads, programs and erases vary: uniformly by so much above and below, per cent.
+    pub variation_percent: f64,
+    /// Program and erase cycles that a block is rated for.
+    pub endurance_cycles: u32,
+    /// Blocks that are bad from the factory, per cent.
+    pub factory_bad_percent: f64,
+    /// Channels between controller and chips; chips are dealt out to them in turn.
+    pub channels: u32,
+    /// Rate of one channel from a chip's register, bytes a second.
+    pub channel_read_bytes_per_s: u64,
+    /// Rate of one channel to a chip's register, bytes a second.
+    pub channel_write_bytes_per_s: u64,
+}
+
+/// What stands between the host and the chips of one module.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Controller {
+    /// Time that the data path is taken by every host read, whatever its size, microseconds.
+    pub read_request_us: f64,
+    /// Time that the front end is taken by every host write, whatever its size, microseconds.
+    pub write_request_us: f64,
+    /// What a read waits on top, microseconds; any number of reads wait at the same time.
+    pub read_latency_us: f64,
+    /// What a write waits on top, microseconds; any number of writes wait at the same time.
+    pub write_latency_us: f64,
+    /// Rate of the data path from the channels, bytes a second: host reads and groomed sectors share it.
+    pub read_bytes_per_s: u64,
+    /// Rate of the data path to the channels, bytes a second. It is the same path: what writes take, reads wait for.
+    pub write_bytes_per_s: u64,
+    /// Rate of the link to the host in each direction, bytes a second.
+    pub link_bytes_per_s: u64,
+    /// Memory for pages that are answered and not programmed yet, held up by capacitors, bytes.
+    pub buffer_bytes: u64,
+    /// Erase blocks set aside for those that go bad, per cent of all.
+    pub reserve_percent: f64,
+    /// Groomer's policy: `fifo`, `greedy` or `cost-benefit`.
+    pub groomer: String,
+}
+
+/// Energy of one module.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Energy {
+    /// Taken all the time, watts.
+    pub idle_watts: f64,
+    /// A read from cells, microjoules a page of one plane.
+    pub read_uj: f64,
+    /// A program, microjoules a page of one plane.
+    pub program_uj: f64,
+    /// An erase, microjoules a block of one plane.
+    pub erase_uj: f64,
+    /// Moving a byte between host and register, nanojoules.
+    pub transfer_nj_per_byte: f64,
+}
