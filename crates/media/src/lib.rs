@@ -10,6 +10,7 @@ pub mod file;
 mod lock;
 mod maintain;
 pub mod memory;
+pub mod nand;
 pub mod page;
 pub mod ring;
 pub mod sim;

@@ -1,0 +1,440 @@
+//! The NAND model: when a chip would be done.
+//!
+//! It keeps one timeline for each die and each channel and one for the data path between the channels and the host, and
+//! nothing of what is stored: whoever uses it keeps the bytes, or none. Time is whatever its user says it is.
+//!
+//! **How operations are scheduled.** A die does one operation at a time. Host reads go ahead of everything that waits for the die, but do
+//! not interrupt what it is doing; after [`READS_IN_A_ROW`] of them somebody else is let in. On the data path host reads and the rest are served in
+//! turn (`path.rs`). So a read waits for at most one operation of its die and one transfer of others, and the groomer is
+//! never starved. A register is handed to the channel as soon as its cells are read, and the die goes on meanwhile (cache read).
+
+mod path;
+mod timing;
+mod wear;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use ftl::testing::Random;
+use profile::{Controller, Energy, Nand as Sheet};
+
+use crate::PageAddr;
+use path::{Line, Path};
+
+pub use timing::{Rate, Timing, micros};
+pub use wear::{FAILED_WHEN_RATED, SHAPE, Wear};
+
+/// A moment or a span, nanoseconds.
+pub type Nanos = u64;
+
+/// Host reads that a die does in a row while something else waits for it.
+pub const READS_IN_A_ROW: u32 = 8;
+
+/// Whom a read is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// The host: goes first. `first` for the one part of a request that pays for the request itself.
+    Host {
+        /// This part pays the cost of the request.
+        first: bool,
+    },
+    /// The groomer.
+    Groom,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    HostRead { first: bool },
+    GroomRead,
+    Program,
+    Erase,
+}
+
+/// An operation under way.
+#[derive(Clone, Copy, Debug)]
+struct Operation {
+    id: u64,
+    kind: Kind,
+    die: u32,
+    page: u32,
+    bytes: u32,
+    /// Next in the same line of its die.
+    next: u32,
+    /// What its next event is.
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It waits, for its die or for the path.
+    Waiting,
+    /// The cells are at work.
+    Cells,
+    /// Its data is on the way to the host's side.
+    Transfer,
+}
+
+const NONE: u32 = u32::MAX;
+/// In place of an operation: the data path is free.
+const PATH: u32 = u32::MAX - 1;
+
+/// A line of operations that wait for a die.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    first: u32,
+    last: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Die {
+    busy: bool,
+    /// Host reads done since something else was.
+    in_a_row: u32,
+    /// Host reads, and the rest.
+    lines: [Waiting; 2],
+    channel: u32,
+}
+
+/// Counts of what was done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Reads of a page, on however many planes.
+    pub reads: u64,
+    /// Programs of a page on all planes.
+    pub programs: u64,
+    /// Erases of a block on all planes.
+    pub erases: u64,
+    /// Bytes moved over the channels.
+    pub bytes: u64,
+    /// Bytes programmed.
+    pub programmed_bytes: u64,
+    /// Time that dies were busy, added up.
+    pub die_busy: Nanos,
+}
+
+/// What [`Nand::new`] needs.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Dies, parity included.
+    pub dies: u32,
+    /// Dies of a chip: they share the chip's channel.
+    pub dies_per_chip: u32,
+    /// Erase blocks on each die that the layer sees: the LEBs.
+    pub blocks: u32,
+    /// Spare blocks of each die.
+    pub spares: u32,
+    /// Erases take so much less than the sheet says, where blocks are that much smaller than the sheet says.
+    pub erase_divisor: u32,
+}
+
+/// The chips of one module in time.
+pub struct Nand {
+    timing: Timing,
+    planes: u32,
+    dies: Vec<Die>,
+    channels: Vec<Nanos>,
+    path: Path,
+    operations: Vec<Operation>,
+    unused: Vec<u32>,
+    events: BinaryHeap<Reverse<(Nanos, u32, u32)>>,
+    serial: u32,
+    random: Random,
+    done: VecDeque<Done>,
+    /// Erases under way by LEB: dies that are not done.
+    erasing: Vec<(u32, u64, u32)>,
+    counts: Counts,
+    energy: Energy,
+    wear: Wear,
+}
+
+/// An operation that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// The id that it was given.
+    pub id: u64,
+    /// Whether it succeeded; an erase fails when a block is worn out and no spare one is left.
+    pub ok: bool,
+}
+
+impl Nand {
+    /// Chips as the sheet has them.
+    pub fn new(shape: &Shape, sheet: &Sheet, controller: &Controller, energy: &Energy, seed: u64) -> Nand {
+        let mut timing = Timing::new(sheet, controller);
+        timing.erase /= Nanos::from(shape.erase_divisor.max(1));
+        let empty = Waiting { first: NONE, last: NONE };
+        let channels = sheet.channels.max(1);
+        let die = |die| Die {
+            busy: false,
+            in_a_row: 0,
+            lines: [empty; 2],
+            channel: die / shape.dies_per_chip.max(1) % channels,
+        };
+        Nand {
+            timing,
+            planes: sheet.planes,
+            dies: (0..shape.dies).map(die).collect(),
+            channels: vec![0; channels as usize],
+            path: Path::default(),
+            operations: Vec::new(),
+            unused: Vec::new(),
+            events: BinaryHeap::new(),
+            serial: 0,
+            random: Random::new(seed),
+            done: VecDeque::new(),
+            erasing: Vec::new(),
+            counts: Counts::default(),
+            energy: energy.clone(),
+            wear: Wear::new(seed, sheet.endurance_cycles, shape.dies, shape.blocks, shape.spares),
+        }
+    }
+
+    /// Reads `bytes` of a page.
+    #[inline]
+    pub fn read(&mut self, now: Nanos, id: u64, at: PageAddr, bytes: u32, class: Class) {
+        let kind = match class {
+            Class::Host { first } => Kind::HostRead { first },
+            Class::Groom => Kind::GroomRead,
+        };
+        self.begin(now, id, kind, at.die, at.page, bytes);
+    }
+
+    /// Programs `bytes` of a page.
+    #[inline]
+    pub fn program(&mut self, now: Nanos, id: u64, at: PageAddr, bytes: u32) {
+        self.begin(now, id, Kind::Program, at.die, at.page, bytes);
+    }
+
+    /// Erases a block on every die.
+    pub fn erase(&mut self, now: Nanos, id: u64, block: u32) {
+        self.erasing.push((block, id, self.dies.len() as u32));
+        for die in 0..self.dies.len() as u32 {
+            self.begin(now, u64::from(block), Kind::Erase, die, 0, 0);
+        }
+    }
+
+    /// When the next thing happens.
+    #[inline]
+    pub fn next_event(&self) -> Option<Nanos> {
+        self.events.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// Lets the next thing happen; gives the moment.
+    #[inline]
+    pub fn step(&mut self) -> Option<Nanos> {
+        let Reverse((now, _, which)) = self.events.pop()?;
+        if which == PATH {
+            self.path.waking = false;
+            if let Some(next) = self.path.next() {
+                self.transfer(now, next);
+            }
+            self.wake_path();
+            return Some(now);
+        }
+        let operation = self.operations[which as usize];
+        match (operation.stage, operation.kind) {
+            (Stage::Cells, Kind::HostRead { .. } | Kind::GroomRead) => {
+                let line = if operation.kind == Kind::GroomRead { Line::Rest } else { Line::Reads };
+                self.to_path(now, line, which);
+                self.die_is_free(now, operation.die);
+            }
+            (Stage::Cells, _) => {
+                self.finish(which);
+                self.die_is_free(now, operation.die);
+            }
+            (Stage::Transfer, _) => self.finish(which),
+            (Stage::Waiting, _) => unreachable!("who waits has no event"),
+        }
+        Some(now)
+    }
+
+    /// The next operation that ended.
+    #[inline]
+    pub fn done(&mut self) -> Option<Done> {
+        self.done.pop_front()
+    }
+
+    fn begin(&mut self, now: Nanos, id: u64, kind: Kind, die: u32, page: u32, bytes: u32) {
+        let operation = Operation { id, kind, die, page, bytes, next: NONE, stage: Stage::Waiting };
+        let which = match self.unused.pop() {
+            Some(which) => {
+                self.operations[which as usize] = operation;
+                which
+            }
+            None => {
+                self.operations.push(operation);
+                self.operations.len() as u32 - 1
+            }
+        };
+        if !self.dies[die as usize].busy {
+            self.start(now, which);
+            return;
+        }
+        let line = &mut self.dies[die as usize].lines[usize::from(!matches!(kind, Kind::HostRead { .. }))];
+        match line.last {
+            NONE => line.first = which,
+            last => self.operations[last as usize].next = which,
+        }
+        line.last = which;
+    }
+
+    fn varied(&mut self, time: Nanos) -> Nanos {
+        if self.timing.variation == 0 {
+            return time;
+        }
+        let spread = time * self.timing.variation >> 16;
+        time - spread + self.random.below(2 * spread + 1)
+    }
+
+    fn event(&mut self, at: Nanos, which: u32) {
+        self.serial = self.serial.wrapping_add(1);
+        self.events.push(Reverse((at, self.serial, which)));
+    }
+
+    /// The die begins an operation.
+    fn start(&mut self, now: Nanos, which: u32) {
+        let Operation { kind, die, .. } = self.operations[which as usize];
+        self.dies[die as usize].busy = true;
+        match kind {
+            Kind::HostRead { .. } | Kind::GroomRead => {
+                self.counts.reads += 1;
+                let time = self.varied(self.timing.read);
+                self.cells(now, which, time);
+            }
+            Kind::Erase => {
+                self.counts.erases += 1;
+                let time = self.varied(self.timing.erase);
+                self.cells(now, which, time);
+            }
+            // Its data comes first; the die is kept for it.
+            Kind::Program => self.to_path(now, Line::Rest, which),
+        }
+    }
+
+    /// The cells work for `time` from `from` on.
+    fn cells(&mut self, from: Nanos, which: u32, time: Nanos) {
+        self.operations[which as usize].stage = Stage::Cells;
+        self.counts.die_busy += time;
+        self.event(from + time, which);
+    }
+
+    fn to_path(&mut self, now: Nanos, line: Line, which: u32) {
+        self.operations[which as usize].stage = Stage::Waiting;
+        if self.path.is_free(now) {
+            self.transfer(now, which);
+        } else {
+            self.path.queue(line, which);
+            self.wake_path();
+        }
+    }
+
+    fn wake_path(&mut self) {
+        if self.path.has_waiting() && !self.path.waking {
+            self.path.waking = true;
+            self.event(self.path.free_at, PATH);
+        }
+    }
+
+    /// Moves an operation's data over the path and its channel at the same time; it ends with the slower of the two.
+    fn transfer(&mut self, now: Nanos, which: u32) {
+        let Operation { kind, die, page, bytes, .. } = self.operations[which as usize];
+        let timing = &self.timing;
+        let (path_time, channel_time) = match kind {
+            Kind::HostRead { first } => {
+                let request = if first { timing.read_request } else { 0 };
+                (request + timing.path_read.of(bytes), timing.channel_read.of(bytes))
+            }
+            Kind::GroomRead => (timing.path_read.of(bytes), timing.channel_read.of(bytes)),
+            Kind::Program => (timing.path_write.of(bytes), timing.channel_write.of(bytes)),
+            Kind::Erase => unreachable!("an erase moves no data"),
+        };
+        let path_end = self.path.take(now, path_time);
+        let channel = &mut self.channels[self.dies[die as usize].channel as usize];
+        *channel = now.max(*channel) + channel_time;
+        let end = path_end.max(*channel);
+        self.counts.bytes += u64::from(bytes);
+        if kind == Kind::Program {
+            self.counts.programs += 1;
+            self.counts.programmed_bytes += u64::from(bytes);
+            let time = self.timing.program[page as usize % self.timing.program.len()];
+            let time = self.varied(time);
+            self.counts.die_busy += end - now;
+            self.cells(end, which, time);
+        } else {
+            self.operations[which as usize].stage = Stage::Transfer;
+            self.event(end, which);
+        }
+    }
+
+    fn die_is_free(&mut self, now: Nanos, die: u32) {
+        let entry = &mut self.dies[die as usize];
+        entry.busy = false;
+        let reads_first = entry.in_a_row < READS_IN_A_ROW || entry.lines[1].first == NONE;
+        let line = usize::from(entry.lines[0].first == NONE || !reads_first);
+        let which = entry.lines[line].first;
+        if which == NONE {
+            entry.in_a_row = 0;
+            return;
+        }
+        entry.in_a_row = if line == 0 { entry.in_a_row + 1 } else { 0 };
+        let next = self.operations[which as usize].next;
+        entry.lines[line].first = next;
+        if next == NONE {
+            entry.lines[line].last = NONE;
+        }
+        self.start(now, which);
+    }
+
+    fn finish(&mut self, which: u32) {
+        let Operation { id, kind, .. } = self.operations[which as usize];
+        self.unused.push(which);
+        if kind != Kind::Erase {
+            self.done.push_back(Done { id, ok: true });
+            return;
+        }
+        let at = self.erasing.iter().position(|(block, ..)| u64::from(*block) == id).expect("an erase under way");
+        self.erasing[at].2 -= 1;
+        if self.erasing[at].2 == 0 {
+            let (block, id, _) = self.erasing.swap_remove(at);
+            let ok = self.wear.erase(block);
+            self.done.push_back(Done { id, ok });
+        }
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Time that the data path was taken.
+    pub fn path_busy(&self) -> Nanos {
+        self.path.busy
+    }
+
+    /// The wear of the blocks.
+    pub fn wear(&self) -> &Wear {
+        &self.wear
+    }
+
+    /// The wear of the blocks, to make them older.
+    pub fn wear_mut(&mut self) -> &mut Wear {
+        &mut self.wear
+    }
+
+    /// Energy of everything done so far, without what is taken all the time: joules.
+    pub fn joules(&self) -> f64 {
+        let planes = f64::from(self.planes);
+        // A read is of one plane, programs and erases are of all.
+        let cells = self.counts.reads as f64 * self.energy.read_uj
+            + self.counts.programs as f64 * planes * self.energy.program_uj
+            + self.counts.erases as f64 * planes * self.energy.erase_uj;
+        cells * 1e-6 + self.counts.bytes as f64 * self.energy.transfer_nj_per_byte * 1e-9
+    }
+
+    /// Operations that are not done.
+    pub fn under_way(&self) -> usize {
+        self.operations.len() - self.unused.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! The data path between the channels and the host's side of the controller: one transfer at a time.
+//!
+//! Host reads and everything else wait in two lines that are served in turn while both have somebody, so that neither a
+//! burst of reads nor the groomer keeps the other waiting for long.
+
+use std::collections::VecDeque;
+
+use super::Nanos;
+
+/// Which line a transfer waits in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// Host reads.
+    Reads = 0,
+    /// Programs and groom reads.
+    Rest = 1,
+}
+
+/// The data path.
+#[derive(Debug, Default)]
+pub struct Path {
+    /// When the transfer under way ends.
+    pub free_at: Nanos,
+    /// Time that it was taken, added up.
+    pub busy: Nanos,
+    lines: [VecDeque<u32>; 2],
+    turn: usize,
+    /// Its owner was told to call back when the path is free.
+    pub waking: bool,
+}
+
+impl Path {
+    /// Whether a transfer can start now without passing anybody.
+    #[inline]
+    pub fn is_free(&self, now: Nanos) -> bool {
+        self.free_at <= now && self.lines.iter().all(VecDeque::is_empty)
+    }
+
+    /// Whether somebody waits.
+    #[inline]
+    pub fn has_waiting(&self) -> bool {
+        self.lines.iter().any(|line| !line.is_empty())
+    }
+
+    /// Puts a transfer in line.
+    #[inline]
+    pub fn queue(&mut self, line: Line, op: u32) {
+        self.lines[line as usize].push_back(op);
+    }
+
+    /// Who is next.
+    #[inline]
+    pub fn next(&mut self) -> Option<u32> {
+        self.turn ^= 1;
+        let turn = self.turn;
+        self.lines[turn].pop_front().or_else(|| self.lines[turn ^ 1].pop_front())
+    }
+
+    /// Takes the path from `now` on; gives the end.
+    #[inline]
+    pub fn take(&mut self, now: Nanos, time: Nanos) -> Nanos {
+        debug_assert!(self.free_at <= now);
+        self.free_at = now + time;
+        self.busy += time;
+        self.free_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_lines_are_served_in_turn() {
+        let mut path = Path::default();
+        for op in 0..4 {
+            path.queue(Line::Reads, op);
+        }
+        path.queue(Line::Rest, 10);
+        path.queue(Line::Rest, 11);
+        let order: Vec<u32> = std::iter::from_fn(|| path.next()).collect();
+        assert_eq!(order, [10, 0, 11, 1, 2, 3]);
+        assert!(!path.has_waiting() && path.is_free(0));
+    }
+}
