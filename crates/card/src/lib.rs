@@ -8,6 +8,25 @@
 //!
 //! **Where to start.** [`VirtualDevice`] in `device.rs`.
 
+mod agenda;
+mod array;
+mod bridge;
+mod build;
 mod device;
+mod disk;
+mod format;
+mod governor;
+mod layout;
+mod module;
+#[cfg(test)]
+mod testing;
 
+pub use array::{Array, Raid5, WriteBack};
+pub use bridge::Bridge;
+pub use build::{Arrangement, BuildError, Built, Options, Scaling, build};
 pub use device::{Answer, Busy, EraseCounts, Failure, Health, Nanos, Op, Report, Request, VirtualDevice};
+pub use disk::Disk;
+pub use format::Format;
+pub use governor::{Governor, Level, PERIOD, Surroundings};
+pub use layout::{Layout, LayoutError, layout};
+pub use module::{Module, ModuleConfig};

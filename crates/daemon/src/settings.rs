@@ -22,7 +22,7 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ("label", "a name for people"),
     ("trim", "whether trims are carried out: on or off"),
     ("beacon", "the location beacon: on or off"),
-    ("groomer", "which block the groomer takes next: greedy or cost-benefit"),
+    ("groomer", "which block the groomer takes next: greedy, cost-benefit or fifo"),
     ("checkpoint-interval", "written between two checkpoints; bounds what an attach after a crash must read"),
     (ATTACH_AT_START, "whether the service attaches the device when it starts: on or off"),
 ];

@@ -66,6 +66,7 @@ pub(crate) fn layer_config(superblock: &Superblock, erase_before_program: bool) 
         requests: REQUESTS,
         checkpoint_interval: superblock.checkpoint_interval,
         erase_before_program,
+        power_protected: false,
         policy: Policy::from_code(superblock.policy).unwrap_or_default(),
     };
     config.buffers = config.min_buffers() + EXTRA_BUFFERS;

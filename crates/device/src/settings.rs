@@ -11,7 +11,7 @@ pub struct Settings {
     pub trim: bool,
     /// The location beacon.
     pub beacon: bool,
-    /// The groomer's policy: `greedy` or `cost-benefit`.
+    /// The groomer's policy: `greedy`, `cost-benefit` or `fifo`.
     pub groomer: String,
     /// Bytes appended between two checkpoints: bounds what an attach after a crash must read.
     pub checkpoint_interval_bytes: u64,

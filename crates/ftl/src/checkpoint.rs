@@ -136,6 +136,11 @@ impl Checkpointer {
 }
 
 impl Ftl {
+    /// LEBs closed up to this number may be groomed: no recovery needs them.
+    pub(crate) fn groomable_before(&self) -> u64 {
+        if self.config.power_protected { u64::MAX } else { self.checkpointer.begin() }
+    }
+
     /// Slots between two checkpoints: as configured, more for a large map, less where space is scarce.
     fn checkpoint_interval(&self) -> u64 {
         let spare = self.config.geometry.slots() - self.map.sectors();
@@ -154,7 +159,7 @@ impl Ftl {
     pub(crate) fn checkpoint(&mut self) {
         if self.checkpointer.running.is_none() {
             let mut due = self.checkpointer.wanted;
-            if self.seq >= self.checkpointer.not_before {
+            if self.seq >= self.checkpointer.not_before && !self.config.power_protected {
                 // A growing map may have put it off meanwhile; a shrinking one makes it late by one interval at most.
                 self.checkpointer.not_before = self.checkpointer.committed.begin + self.checkpoint_interval();
                 due |= self.seq >= self.checkpointer.not_before;
@@ -203,7 +208,7 @@ impl Ftl {
                     self.write_piece();
                 }
                 Phase::Durable { seq } => {
-                    if self.durability.durable < seq && !crate::mutant!(AnchorBeforeDurable) {
+                    if self.durable() < seq && !crate::mutant!(AnchorBeforeDurable) {
                         return;
                     }
                     self.write_anchor();

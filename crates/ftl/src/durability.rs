@@ -21,7 +21,7 @@ enum Sync {
 
 /// What is durable, and who waits for it.
 pub(crate) struct Durability {
-    /// Everything appended with a lower sequence number survives a power cut.
+    /// Everything appended with a lower sequence number was synced.
     pub durable: u64,
     /// The layer itself wants everything below this durable.
     wanted: u64,
@@ -99,9 +99,14 @@ impl Durability {
 }
 
 impl Ftl {
+    /// Everything appended with a lower sequence number survives a power cut.
+    pub(crate) fn durable(&self) -> u64 {
+        if self.config.power_protected { self.seq } else { self.durability.durable }
+    }
+
     /// Answers `tag` when everything appended so far is durable.
     pub(crate) fn wait_durable(&mut self, tag: Tag) -> Admission {
-        if self.durability.durable >= self.seq || crate::mutant!(EarlyFlush) {
+        if self.durable() >= self.seq || crate::mutant!(EarlyFlush) {
             return Admission::Done;
         }
         self.durability.waiters.push_back((self.seq, tag));
@@ -126,7 +131,7 @@ impl Ftl {
         }
         if let Sync::Idle = self.durability.sync {
             let last = self.durability.waiters.back().map_or(0, |(seq, _)| *seq);
-            if self.durability.wanted.max(last) <= self.durability.durable {
+            if self.durability.wanted.max(last) <= self.durable() {
                 return;
             }
             self.seal_all();

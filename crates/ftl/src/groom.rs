@@ -118,7 +118,7 @@ impl Ftl {
     /// The LEB that the policy wants most; none when nothing can be gained.
     fn best_victim(&self) -> Option<LebId> {
         let slots = self.config.geometry.slots_per_leb();
-        let begin = self.checkpointer.begin();
+        let begin = self.groomable_before();
         // Moving nearly a whole LEB to gain a handful of slots would go on for ever.
         let gain_min = slots / 128 + 2;
         let mut best = None;
@@ -172,7 +172,7 @@ impl Ftl {
 
     /// What could be groomed is newer than the last checkpoint: asks for one. Returns whether that helps.
     fn want_eligible(&mut self) -> bool {
-        let begin = self.checkpointer.begin();
+        let begin = self.groomable_before();
         let slots = self.config.geometry.slots_per_leb();
         let newer = |leb: &crate::leb::Leb| {
             leb.state == LebState::Closed && leb.closed > begin && leb.live < slots - slots / 128 - 2

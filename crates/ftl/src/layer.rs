@@ -39,6 +39,9 @@ pub struct Config {
     pub checkpoint_interval: u64,
     /// The media must be erased before it is programmed again (flash); files and memory need not.
     pub erase_before_program: bool,
+    /// Medium and layer have power left to write down what they hold when it is cut (capacitors): everything taken is
+    /// durable at once, and no checkpoint is needed but the last.
+    pub power_protected: bool,
     /// Which LEB the groomer takes.
     pub policy: Policy,
 }
@@ -463,6 +466,12 @@ impl Ftl {
             Some(error) => Some(Err(error)),
             None => (self.checkpointer.is_closed() && !self.is_busy()).then_some(Ok(())),
         }
+    }
+
+    /// Says that a sector is asked for soon: its place in the map is fetched into the cache.
+    #[inline]
+    pub fn hint(&self, lba: u64) {
+        self.map.prefetch(lba);
     }
 
     /// What it was made with.

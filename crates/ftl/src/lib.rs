@@ -39,7 +39,7 @@ pub use leb::{Leb, LebState, Lebs, Stream};
 pub use map::{LEAF_SECTORS, Map};
 #[cfg(feature = "mutants")]
 pub use mutant::mutants;
-pub use policy::{Candidate, CostBenefit, Greedy, GroomPolicy, Policy};
+pub use policy::{Candidate, CostBenefit, Fifo, Greedy, GroomPolicy, Policy};
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
 pub use space::min_spare_lebs;
 pub use stats::Stats;

@@ -48,7 +48,7 @@ struct Packed {
 
 struct Dense {
     count: u32,
-    slots: Box<[Slot; LEAF_SECTORS]>,
+    slots: [Slot; LEAF_SECTORS],
 }
 
 impl Packed {
@@ -184,12 +184,12 @@ impl Leaf {
     }
 
     fn make_dense(&mut self) {
-        let mut dense = Dense { count: 0, slots: Box::new([NO_SLOT; LEAF_SECTORS]) };
+        let mut dense = Box::new(Dense { count: 0, slots: [NO_SLOT; LEAF_SECTORS] });
         self.for_each(|index, slot| {
             dense.slots[index] = slot;
             dense.count += 1;
         });
-        *self = Leaf::Dense(Box::new(dense));
+        *self = Leaf::Dense(dense);
     }
 
     /// Every mapped sector, in order.
@@ -235,7 +235,7 @@ impl Leaf {
             Leaf::Empty => 0,
             Leaf::Keys(keys) => size_of::<Keys>() + keys.slots.capacity() * size_of::<Slot>(),
             Leaf::Packed(packed) => size_of::<Packed>() + packed.slots.capacity() * size_of::<Slot>(),
-            Leaf::Dense(_) => size_of::<Dense>() + size_of::<[Slot; LEAF_SECTORS]>(),
+            Leaf::Dense(_) => size_of::<Dense>(),
         }
     }
 }
@@ -285,6 +285,24 @@ impl Map {
         match &self.top[page] {
             Some(dir) => dir[leaf].get(index),
             None => NO_SLOT,
+        }
+    }
+
+    /// Starts to fetch a dense leaf's entry of a sector into the cache.
+    #[inline]
+    pub fn prefetch(&self, lba: u64) {
+        let (page, leaf, index) = Self::split(lba);
+        if let Some(Some(dir)) = self.top.get(page)
+            && let Leaf::Dense(dense) = &dir[leaf]
+        {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a prefetch changes nothing and cannot fault.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(&dense.slots[index]).cast());
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = (dense, index);
         }
     }
 

@@ -110,7 +110,7 @@ impl Ftl {
 
     /// Frees emptied LEBs whose time has come.
     pub(crate) fn reclaim(&mut self) {
-        let durable = self.durability.durable;
+        let durable = self.durable();
         let mut i = 0;
         while let Some((leb, seq)) = self.emptied.get(i).copied() {
             if seq > durable {

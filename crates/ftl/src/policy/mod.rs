@@ -1,9 +1,11 @@
 //! Which LEB the groomer takes next: one small trait, one file for each policy.
 
 mod cost_benefit;
+mod fifo;
 mod greedy;
 
 pub use cost_benefit::CostBenefit;
+pub use fifo::Fifo;
 pub use greedy::Greedy;
 
 /// What a policy may know of a LEB.
@@ -34,11 +36,13 @@ pub enum Policy {
     /// [`CostBenefit`].
     #[default]
     CostBenefit,
+    /// [`Fifo`].
+    Fifo,
 }
 
 impl Policy {
     /// Every policy.
-    pub const ALL: [Policy; 2] = [Policy::Greedy, Policy::CostBenefit];
+    pub const ALL: [Policy; 3] = [Policy::Greedy, Policy::CostBenefit, Policy::Fifo];
 
     /// The policy of that name.
     pub fn from_name(name: &str) -> Option<Policy> {
@@ -59,6 +63,7 @@ impl Policy {
         match self {
             Policy::Greedy => Box::new(Greedy),
             Policy::CostBenefit => Box::new(CostBenefit),
+            Policy::Fifo => Box::new(Fifo),
         }
     }
 

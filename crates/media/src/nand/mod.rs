@@ -8,6 +8,7 @@
 //! turn (`path.rs`). So a read waits for at most one operation of its die and one transfer of others, and the groomer is
 //! never starved. A register is handed to the channel as soon as its cells are read, and the die goes on meanwhile (cache read).
 
+mod front;
 mod path;
 mod timing;
 mod wear;
@@ -18,9 +19,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use ftl::testing::Random;
 use profile::{Controller, Energy, Nand as Sheet};
 
-use crate::PageAddr;
+use crate::{Geometry, PageAddr};
 use path::{Line, Path};
 
+pub use front::FrontEnd;
 pub use timing::{Rate, Timing, micros};
 pub use wear::{FAILED_WHEN_RATED, SHAPE, Wear};
 
@@ -47,6 +49,7 @@ enum Kind {
     HostRead { first: bool },
     GroomRead,
     Program,
+    Parity,
     Erase,
 }
 
@@ -106,8 +109,10 @@ pub struct Counts {
     pub erases: u64,
     /// Bytes moved over the channels.
     pub bytes: u64,
-    /// Bytes programmed.
+    /// Bytes programmed, parity included.
     pub programmed_bytes: u64,
+    /// Bytes of parity programmed.
+    pub parity_bytes: u64,
     /// Time that dies were busy, added up.
     pub die_busy: Nanos,
 }
@@ -115,12 +120,10 @@ pub struct Counts {
 /// What [`Nand::new`] needs.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Dies, parity included.
-    pub dies: u32,
+    /// Dies, blocks and pages as the layer sees them.
+    pub geometry: Geometry,
     /// Dies of a chip: they share the chip's channel.
     pub dies_per_chip: u32,
-    /// Erase blocks on each die that the layer sees: the LEBs.
-    pub blocks: u32,
     /// Spare blocks of each die.
     pub spares: u32,
     /// Erases take so much less than the sheet says, where blocks are that much smaller than the sheet says.
@@ -129,6 +132,7 @@ pub struct Shape {
 
 /// The chips of one module in time.
 pub struct Nand {
+    geometry: Geometry,
     timing: Timing,
     planes: u32,
     dies: Vec<Die>,
@@ -169,10 +173,12 @@ impl Nand {
             lines: [empty; 2],
             channel: die / shape.dies_per_chip.max(1) % channels,
         };
+        let Geometry { dies, blocks, .. } = shape.geometry;
         Nand {
+            geometry: shape.geometry,
             timing,
             planes: sheet.planes,
-            dies: (0..shape.dies).map(die).collect(),
+            dies: (0..dies).map(die).collect(),
             channels: vec![0; channels as usize],
             path: Path::default(),
             operations: Vec::new(),
@@ -184,7 +190,7 @@ impl Nand {
             erasing: Vec::new(),
             counts: Counts::default(),
             energy: energy.clone(),
-            wear: Wear::new(seed, sheet.endurance_cycles, shape.dies, shape.blocks, shape.spares),
+            wear: Wear::new(seed, sheet.endurance_cycles, dies, blocks, shape.spares),
         }
     }
 
@@ -198,10 +204,20 @@ impl Nand {
         self.begin(now, id, kind, at.die, at.page, bytes);
     }
 
-    /// Programs `bytes` of a page.
+    /// Programs `bytes` of a page. The last data page of a stripe takes the stripe's parity with it: the controller makes it of what
+    /// passed through, so it takes its channels and dies, and nothing of the data path.
     #[inline]
     pub fn program(&mut self, now: Nanos, id: u64, at: PageAddr, bytes: u32) {
         self.begin(now, id, Kind::Program, at.die, at.page, bytes);
+        let (dies, data) = (self.geometry.dies, self.geometry.data_dies());
+        let turned = |lane: u32| (lane + at.page) % dies;
+        if data == dies || at.die != turned(data - 1) {
+            return;
+        }
+        for lane in data..dies {
+            self.begin(now, 0, Kind::Parity, turned(lane), at.page, bytes);
+            self.counts.parity_bytes += u64::from(bytes);
+        }
     }
 
     /// Erases a block on every die.
@@ -305,6 +321,7 @@ impl Nand {
                 let time = self.varied(self.timing.erase);
                 self.cells(now, which, time);
             }
+            Kind::Parity => self.load(now, which, now),
             // Its data comes first; the die is kept for it.
             Kind::Program => self.to_path(now, Line::Rest, which),
         }
@@ -336,33 +353,44 @@ impl Nand {
 
     /// Moves an operation's data over the path and its channel at the same time; it ends with the slower of the two.
     fn transfer(&mut self, now: Nanos, which: u32) {
-        let Operation { kind, die, page, bytes, .. } = self.operations[which as usize];
+        let Operation { kind, die, bytes, .. } = self.operations[which as usize];
         let timing = &self.timing;
-        let (path_time, channel_time) = match kind {
-            Kind::HostRead { first } => {
-                let request = if first { timing.read_request } else { 0 };
-                (request + timing.path_read.of(bytes), timing.channel_read.of(bytes))
-            }
-            Kind::GroomRead => (timing.path_read.of(bytes), timing.channel_read.of(bytes)),
-            Kind::Program => (timing.path_write.of(bytes), timing.channel_write.of(bytes)),
-            Kind::Erase => unreachable!("an erase moves no data"),
+        let path_time = match kind {
+            Kind::HostRead { first: true } => timing.read_request + timing.path_read.of(bytes),
+            Kind::HostRead { first: false } | Kind::GroomRead => timing.path_read.of(bytes),
+            Kind::Program => timing.path_write.of(bytes),
+            Kind::Parity | Kind::Erase => unreachable!("neither uses the data path"),
         };
         let path_end = self.path.take(now, path_time);
-        let channel = &mut self.channels[self.dies[die as usize].channel as usize];
-        *channel = now.max(*channel) + channel_time;
-        let end = path_end.max(*channel);
-        self.counts.bytes += u64::from(bytes);
         if kind == Kind::Program {
-            self.counts.programs += 1;
-            self.counts.programmed_bytes += u64::from(bytes);
-            let time = self.timing.program[page as usize % self.timing.program.len()];
-            let time = self.varied(time);
-            self.counts.die_busy += end - now;
-            self.cells(end, which, time);
-        } else {
-            self.operations[which as usize].stage = Stage::Transfer;
-            self.event(end, which);
+            return self.load(now, which, path_end);
         }
+        let time = self.timing.channel_read.of(bytes);
+        let end = path_end.max(self.take_channel(now, die, time));
+        self.counts.bytes += u64::from(bytes);
+        self.operations[which as usize].stage = Stage::Transfer;
+        self.event(end, which);
+    }
+
+    /// Takes a die's channel for `time`; gives the end.
+    fn take_channel(&mut self, now: Nanos, die: u32, time: Nanos) -> Nanos {
+        let channel = &mut self.channels[self.dies[die as usize].channel as usize];
+        *channel = now.max(*channel) + time;
+        *channel
+    }
+
+    /// Loads the die's register over its channel and programs it; the data is there at `path_end`.
+    fn load(&mut self, now: Nanos, which: u32, path_end: Nanos) {
+        let Operation { die, page, bytes, .. } = self.operations[which as usize];
+        let time = self.timing.channel_write.of(bytes);
+        let end = path_end.max(self.take_channel(now, die, time));
+        self.counts.bytes += u64::from(bytes);
+        self.counts.programs += 1;
+        self.counts.programmed_bytes += u64::from(bytes);
+        self.counts.die_busy += end - now;
+        let time = self.timing.program[page as usize % self.timing.program.len()];
+        let time = self.varied(time);
+        self.cells(end, which, time);
     }
 
     fn die_is_free(&mut self, now: Nanos, die: u32) {
@@ -387,9 +415,11 @@ impl Nand {
     fn finish(&mut self, which: u32) {
         let Operation { id, kind, .. } = self.operations[which as usize];
         self.unused.push(which);
-        if kind != Kind::Erase {
-            self.done.push_back(Done { id, ok: true });
-            return;
+        match kind {
+            Kind::Erase => {}
+            // Nobody asked for it.
+            Kind::Parity => return,
+            _ => return self.done.push_back(Done { id, ok: true }),
         }
         let at = self.erasing.iter().position(|(block, ..)| u64::from(*block) == id).expect("an erase under way");
         self.erasing[at].2 -= 1;

@@ -32,7 +32,16 @@ fn nand(dies: u32, channels: u32) -> Nand {
     };
     let energy =
         Energy { idle_watts: 5.0, read_uj: 10.0, program_uj: 60.0, erase_uj: 100.0, transfer_nj_per_byte: 1.0 };
-    let shape = Shape { dies, dies_per_chip: 1, blocks: 16, spares: 2, erase_divisor: 1 };
+    let geometry = Geometry {
+        dies,
+        parity: 0,
+        blocks: 16,
+        pages_per_block: 8,
+        slots_per_page: 2,
+        sector_bytes: 4096,
+        unit_bytes: 8256,
+    };
+    let shape = Shape { geometry, dies_per_chip: 1, spares: 2, erase_divisor: 1 };
     Nand::new(&shape, &sheet, &controller, &energy, 1)
 }
 
@@ -112,6 +121,21 @@ fn an_erase_is_done_on_every_die_at_once() {
     assert_eq!(nand.wear().erases()[3], 1);
     let joules = nand.joules();
     assert!((joules - 4.0 * 2.0 * 100e-6).abs() < 1e-12, "{joules}");
+}
+
+#[test]
+fn the_last_page_of_a_stripe_takes_the_parity_with_it() {
+    let mut nand = nand(4, 4);
+    nand.geometry.parity = 1;
+    // Stripe 1 is turned by one: its data lies on dies 1, 2 and 3, its parity on die 0.
+    for (id, die) in [(1, 1), (2, 2), (3, 3)] {
+        assert_eq!(nand.counts().parity_bytes, 0);
+        nand.program(0, id, page(die, 1), 8192);
+    }
+    assert!(nand.dies[0].busy);
+    let done = run(&mut nand);
+    assert_eq!(done.len(), 3, "nobody is told of parity: {done:?}");
+    assert_eq!((nand.counts().parity_bytes, nand.counts().programmed_bytes), (8192, 4 * 8192));
 }
 
 #[test]

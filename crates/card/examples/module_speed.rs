@@ -1,0 +1,99 @@
+//! How fast a module is simulated: 4 KiB random writes in steady grooming, then reads, per CPU second.
+//!
+//! `module_speed [PROFILE] [OVER-PROVISIONING %] [SCALE] [SECONDS]`
+
+use std::time::Instant;
+
+use card::{Module, ModuleConfig, Op, Request, Surroundings, VirtualDevice};
+use ftl::testing::Random;
+
+const DEPTH: u32 = 32;
+const AHEAD: usize = 16;
+
+fn run(module: &mut Module, op: Op, seconds: f64, random: &mut Random) -> (u64, f64, u64) {
+    let sectors = module.bytes() / 4096;
+    let mut next: std::collections::VecDeque<u64> = (0..AHEAD).map(|_| random.below(sectors) * 4096).collect();
+    let mut now = 0.max(module.next_event().unwrap_or(0));
+    let start_virtual = now;
+    let begin = Instant::now();
+    let mut done = 0u64;
+    for tag in 0..DEPTH {
+        let offset = random.below(sectors) * 4096;
+        module.submit(now, tag, Request { op, offset, bytes: 4096 });
+    }
+    loop {
+        now = module.next_event().expect("requests are under way");
+        module.advance(now);
+        while let Some(answer) = module.answer() {
+            answer.result.expect("no faults");
+            done += 1;
+            let ahead = random.below(sectors) * 4096;
+            module.hint(ahead);
+            next.push_back(ahead);
+            let offset = next.pop_front().expect("filled");
+            module.submit(now, answer.tag, Request { op, offset, bytes: 4096 });
+        }
+        if done.is_multiple_of(1024) && begin.elapsed().as_secs_f64() > seconds {
+            break;
+        }
+    }
+    let wall = begin.elapsed().as_secs_f64();
+    let mut left = DEPTH;
+    while left > 0 {
+        now = module.next_event().expect("requests are under way");
+        module.advance(now);
+        left -= std::iter::from_fn(|| module.answer()).count() as u32;
+    }
+    (done, wall, now - start_virtual)
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, or: f64| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(or);
+    let name = arguments.first().map_or("mqsim-reference", String::as_str);
+    let profile = profile::find(name).expect("a profile");
+    let sheet = &profile.flash().expect("a flash card").module;
+    let usable = sheet.raw_bytes as f64 * (1.0 - f64::from(sheet.chips.parity) / f64::from(sheet.chips.count));
+    let usable = usable * (1.0 - sheet.controller.reserve_percent / 100.0);
+    let config = ModuleConfig {
+        module: sheet,
+        card: None,
+        capacity_bytes: (usable / (1.0 + number(1, 25.0) / 100.0)) as u64,
+        sector_bytes: 4096,
+        scale: number(2, 1.0) as u32,
+        surroundings: Surroundings::default(),
+        seed: 1,
+    };
+    let mut module = Module::new(&config).expect("a module");
+    let mut random = Random::new(1);
+    let mut now = 0;
+    for offset in (0..module.bytes() / 131_072).map(|n| n * 131_072) {
+        module.submit(now, 0, Request { op: Op::Write, offset, bytes: 131_072 });
+        while module.answer().is_none() {
+            now = module.next_event().expect("a write is under way");
+            module.advance(now);
+        }
+    }
+    let seconds = number(3, 3.0);
+    // Several drive writes until the log is mixed.
+    let mut written = 0;
+    while written < 4 * module.bytes() / 4096 {
+        written += run(&mut module, Op::Write, 0.5, &mut random).0;
+    }
+    for op in [Op::Write, Op::Read] {
+        let before = module.report();
+        let (done, wall, time) = run(&mut module, op, seconds, &mut random);
+        let report = module.report();
+        let waf = (report.groomed_bytes - before.groomed_bytes + report.metadata_bytes - before.metadata_bytes) as f64
+            / (report.host_written_bytes - before.host_written_bytes).max(1) as f64;
+        println!(
+            "{op:?}: {:.0} simulated a second ({:.0} ns each), {:.0} IOPS in virtual time, {waf:.2} moved a write",
+            done as f64 / wall,
+            wall * 1e9 / done as f64,
+            done as f64 * 1e9 / time as f64
+        );
+    }
+    let pages = (module.layout().geometry.slots()) as f64;
+    println!("{:.1} bytes of books a 4 KiB page", module.memory() as f64 / pages);
+    module.verify().expect("the books agree");
+}

@@ -1,0 +1,185 @@
+//! The members of an array, and which of their requests are under way for what.
+
+use crate::device::{Failure, Nanos, Op, Report, Request, VirtualDevice};
+
+/// Devices, and a purpose `P` for each request under way on them.
+pub struct Members<P> {
+    devices: Vec<Box<dyn VirtualDevice>>,
+    purposes: Vec<Option<P>>,
+    unused: Vec<u32>,
+    under_way: Vec<u32>,
+}
+
+/// A member's answer.
+pub struct MemberAnswer<P> {
+    pub at: Nanos,
+    pub purpose: P,
+    pub result: Result<(), Failure>,
+}
+
+impl<P> Members<P> {
+    pub fn new(devices: Vec<Box<dyn VirtualDevice>>) -> Self {
+        let under_way = vec![0; devices.len()];
+        Members { devices, purposes: Vec::new(), unused: Vec::new(), under_way }
+    }
+
+    pub fn count(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// The largest sector of any of them.
+    pub fn sector_bytes(&self) -> u32 {
+        self.devices.iter().map(|device| device.sector_bytes()).max().unwrap_or(512)
+    }
+
+    /// What the smallest of them holds, in whole stripes.
+    pub fn smallest(&self, stripe: u64) -> u64 {
+        let bytes = self.devices.iter().map(|device| device.bytes()).min().unwrap_or(0);
+        bytes / stripe * stripe
+    }
+
+    /// Requests under way on one.
+    pub fn load(&self, member: usize) -> u32 {
+        self.under_way[member]
+    }
+
+    pub fn submit(&mut self, now: Nanos, member: usize, request: Request, purpose: P) {
+        let tag = self.unused.pop().unwrap_or_else(|| {
+            self.purposes.push(None);
+            (self.purposes.len() - 1) as u32
+        });
+        self.purposes[tag as usize] = Some(purpose);
+        self.under_way[member] += 1;
+        self.devices[member].submit(now, tag, request);
+    }
+
+    pub fn next_event(&mut self) -> Option<Nanos> {
+        self.devices.iter_mut().filter_map(|device| device.next_event()).min()
+    }
+
+    pub fn advance(&mut self, now: Nanos) {
+        for device in &mut self.devices {
+            device.advance(now);
+        }
+    }
+
+    /// The next answer of any member.
+    pub fn answer(&mut self) -> Option<MemberAnswer<P>> {
+        for (member, device) in self.devices.iter_mut().enumerate() {
+            let Some(answer) = device.answer() else { continue };
+            // Members answer each tag once, so its purpose is there.
+            let Some(purpose) = self.purposes.get_mut(answer.tag as usize).and_then(Option::take) else { continue };
+            self.unused.push(answer.tag);
+            self.under_way[member] -= 1;
+            return Some(MemberAnswer { at: answer.at, purpose, result: answer.result });
+        }
+        None
+    }
+
+    pub fn hint(&self, member: usize, offset: u64) {
+        self.devices[member].hint(offset);
+    }
+
+    /// What all of them did together.
+    pub fn report(&self) -> Report {
+        self.devices.iter().map(|device| device.report()).reduce(add).unwrap_or_default()
+    }
+}
+
+/// Two devices' counters together.
+fn add(a: Report, b: Report) -> Report {
+    use crate::device::{Busy, EraseCounts};
+    let busy = |a: Busy, b: Busy| Busy { nanos: a.nanos + b.nanos, count: a.count + b.count };
+    let erase_counts = match (a.erase_counts, b.erase_counts) {
+        (Some(x), Some(y)) => {
+            // Members of an array are alike: each counts as much as the other.
+            let mean = f64::midpoint(x.mean, y.mean);
+            let square = |it: EraseCounts| it.deviation * it.deviation + (it.mean - mean) * (it.mean - mean);
+            let deviation = f64::midpoint(square(x), square(y)).sqrt();
+            Some(EraseCounts { min: x.min.min(y.min), max: x.max.max(y.max), mean, deviation })
+        }
+        (one, other) => one.or(other),
+    };
+    let least = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::min);
+    Report {
+        host_read_bytes: a.host_read_bytes + b.host_read_bytes,
+        host_written_bytes: a.host_written_bytes + b.host_written_bytes,
+        groomed_bytes: a.groomed_bytes + b.groomed_bytes,
+        parity_bytes: a.parity_bytes + b.parity_bytes,
+        padding_bytes: a.padding_bytes + b.padding_bytes,
+        metadata_bytes: a.metadata_bytes + b.metadata_bytes,
+        erases: a.erases + b.erases,
+        erase_counts,
+        dies: busy(a.dies, b.dies),
+        data_path: busy(a.data_path, b.data_path),
+        link: busy(a.link, b.link),
+        joules: a.joules + b.joules,
+        celsius: a.celsius.into_iter().chain(b.celsius).reduce(f64::max),
+        reserve_percent: least(a.reserve_percent, b.reserve_percent),
+        health: a.health.into_iter().chain(b.health).max(),
+        rated_cycles: a.rated_cycles.into_iter().chain(b.rated_cycles).min(),
+        raw_bytes: a.raw_bytes + b.raw_bytes,
+    }
+}
+
+/// Requests of the host that are under way: how many parts of each are not answered.
+#[derive(Debug, Default)]
+pub struct Parents {
+    held: Vec<Parent>,
+    unused: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Parent {
+    tag: u32,
+    parts: u32,
+    result: Result<(), Failure>,
+}
+
+impl Parents {
+    /// A request with one part that is about to be split; [`Parents::done`] takes that part back.
+    pub fn begin(&mut self, tag: u32) -> u32 {
+        let parent = Parent { tag, parts: 1, result: Ok(()) };
+        match self.unused.pop() {
+            Some(at) => {
+                self.held[at as usize] = parent;
+                at
+            }
+            None => {
+                self.held.push(parent);
+                (self.held.len() - 1) as u32
+            }
+        }
+    }
+
+    /// One part more.
+    pub fn part(&mut self, parent: u32) {
+        self.held[parent as usize].parts += 1;
+    }
+
+    /// One part is done. Gives the request's tag and result when it was the last.
+    pub fn done(&mut self, parent: u32, result: Result<(), Failure>) -> Option<(u32, Result<(), Failure>)> {
+        let held = &mut self.held[parent as usize];
+        held.parts -= 1;
+        if held.result.is_ok() {
+            held.result = result;
+        }
+        if held.parts > 0 {
+            return None;
+        }
+        let answer = (held.tag, held.result);
+        self.unused.push(parent);
+        Some(answer)
+    }
+}
+
+/// The largest request that a member is given; larger parts are cut, as operating systems do.
+const LARGEST: u64 = 1 << 20;
+
+/// Cuts a range of a member into requests.
+pub fn pieces(op: Op, offset: u64, bytes: u64) -> impl Iterator<Item = Request> {
+    (0..bytes.div_ceil(LARGEST)).map(move |at| {
+        let from = at * LARGEST;
+        Request { op, offset: offset + from, bytes: (bytes - from).min(LARGEST) as u32 }
+    })
+}

@@ -1,0 +1,290 @@
+//! From a data sheet to devices.
+
+use profile::{Bridged, Device, Flash, Level, Profile};
+
+use crate::array::{Array, Raid5, WriteBack};
+use crate::bridge::Bridge;
+use crate::device::VirtualDevice;
+use crate::disk::Disk;
+use crate::format::Format;
+use crate::governor::Surroundings;
+use crate::layout::LayoutError;
+use crate::module::{Module, ModuleConfig};
+
+/// What stands before the modules of a card, or several cards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Arrangement {
+    /// One module, or the drive, disk or array that the sheet describes.
+    #[default]
+    Single,
+    /// Every module of the card as a device of its own.
+    BothModules,
+    /// Two modules, striped by the operating system: those of one card, or of two cards with one each.
+    Raid0,
+    /// Two modules, mirrored by the operating system.
+    Raid1,
+}
+
+impl std::str::FromStr for Arrangement {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "single" => Ok(Self::Single),
+            "both-modules" => Ok(Self::BothModules),
+            "raid0" => Ok(Self::Raid0),
+            "raid1" => Ok(Self::Raid1),
+            _ => Err(format!("'{text}' is no arrangement; there are: single, both-modules, raid0, raid1")),
+        }
+    }
+}
+
+/// What to build.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// How many devices, and what stands before them.
+    pub arrangement: Arrangement,
+    /// The low-level format of flash.
+    pub format: Format,
+    /// Sector size of the format, bytes; the largest that the sheet allows where `None`.
+    pub sector_bytes: Option<u32>,
+    /// About how many times smaller than the sheet says flash is built; 1 is full scale. Disks are never scaled.
+    pub scale: u32,
+    /// Consecutive bytes on one member of a RAID 0 that the operating system makes.
+    pub stripe_bytes: u64,
+    /// Overrides whether a disk answers writes from its memory.
+    pub write_cache: Option<bool>,
+    /// What surrounds a card.
+    pub surroundings: Surroundings,
+    /// Seed of everything that varies.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            arrangement: Arrangement::default(),
+            format: Format::default(),
+            sector_bytes: None,
+            scale: 1,
+            stripe_bytes: 65_536,
+            write_cache: None,
+            surroundings: Surroundings::default(),
+            seed: 1,
+        }
+    }
+}
+
+/// What was built.
+pub struct Built {
+    /// One or more devices that the host sees.
+    pub devices: Vec<Box<dyn VirtualDevice>>,
+    /// How far from full scale, where something was scaled.
+    pub scaling: Option<Scaling>,
+}
+
+/// What a scaled-down device differs in from the real one.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Scaling {
+    /// Full scale is so many times larger.
+    pub by: f64,
+    /// What was scaled, in words.
+    pub what: String,
+}
+
+/// Why a device cannot be built.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum BuildError {
+    /// The format does not fit.
+    #[error("{device}: {error}")]
+    Layout {
+        /// The profile.
+        device: String,
+        /// Why.
+        error: LayoutError,
+    },
+    /// A format was asked of something that has none.
+    #[error("{device} is a {kind}: it has no low-level format; leave the format at its default")]
+    NoFormat {
+        /// The profile.
+        device: String,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// The card has no such format.
+    #[error("{device} has no format '{format}'; choose another, or a percentage or bytes")]
+    NoSuchFormat {
+        /// The profile.
+        device: String,
+        /// The format.
+        format: String,
+    },
+    /// The arrangement makes no sense here.
+    #[error("{device} is a {kind}: it cannot be arranged as {arrangement:?}; choose single, raid0 or raid1")]
+    Arrangement {
+        /// The profile.
+        device: String,
+        /// What it is.
+        kind: &'static str,
+        /// What was asked for.
+        arrangement: Arrangement,
+    },
+    /// The member's sheet is missing or an array itself.
+    #[error("{device}: its member '{member}' is no device that can be a member")]
+    Member {
+        /// The profile.
+        device: String,
+        /// The member.
+        member: String,
+    },
+}
+
+/// Builds what a data sheet describes.
+///
+/// # Errors
+/// The options do not fit the device; the message says which and what would.
+pub fn build(profile: &Profile, options: &Options) -> Result<Built, BuildError> {
+    let mut scaled = 1.0f64;
+    let count = match (options.arrangement, &profile.device) {
+        (Arrangement::Single, _) => 1,
+        (Arrangement::BothModules, Device::Flash(flash)) => flash.modules,
+        // A drive behind a bridge shows all its controllers as one device.
+        (Arrangement::BothModules, Device::Bridged(_)) => 1,
+        (Arrangement::BothModules, _) => {
+            return Err(BuildError::Arrangement {
+                device: profile.name.clone(),
+                kind: profile.kind(),
+                arrangement: options.arrangement,
+            });
+        }
+        (Arrangement::Raid0 | Arrangement::Raid1, _) => 2,
+    };
+    let mut devices = Vec::new();
+    for at in 0..count {
+        let (device, by) = one(profile, options, options.seed.wrapping_add(u64::from(at) * 1_000))?;
+        scaled = scaled.max(by);
+        devices.push(device);
+    }
+    let devices: Vec<Box<dyn VirtualDevice>> = match options.arrangement {
+        Arrangement::Single | Arrangement::BothModules => devices,
+        Arrangement::Raid0 => vec![Box::new(Array::striped(devices, options.stripe_bytes))],
+        Arrangement::Raid1 => vec![Box::new(Array::mirrored(devices))],
+    };
+    let scaling = (scaled > 1.0).then(|| Scaling {
+        by: scaled,
+        what: "capacity, erase blocks and the length of an erase; over-provisioning, rates and the times of reads and programs are those of full scale"
+            .into(),
+    });
+    Ok(Built { devices, scaling })
+}
+
+/// One device that the sheet describes, and how much smaller it is.
+fn one(profile: &Profile, options: &Options, seed: u64) -> Result<(Box<dyn VirtualDevice>, f64), BuildError> {
+    match &profile.device {
+        Device::Flash(flash) => flash_module(profile, flash, options, seed),
+        Device::Bridged(bridged) => drive(profile, bridged, options, seed),
+        Device::Disk(sheet) => {
+            no_format(profile, options)?;
+            let write_cache = options.write_cache.unwrap_or(sheet.write_cache);
+            Ok((Box::new(Disk::new(&profile::Disk { write_cache, ..sheet.clone() })), 1.0))
+        }
+        Device::Array(sheet) => {
+            no_format(profile, options)?;
+            let missing = || BuildError::Member { device: profile.name.clone(), member: sheet.member.clone() };
+            let member = profile::find(&sheet.member).map_err(|_| missing())?;
+            if matches!(member.device, Device::Array(_)) {
+                return Err(missing());
+            }
+            let write_cache = Some(options.write_cache.unwrap_or(sheet.member_write_cache));
+            let options = Options { write_cache, ..options.clone() };
+            let mut members = Vec::new();
+            let mut scaled = 1.0f64;
+            for at in 0..sheet.count {
+                let (device, by) = one(&member, &options, seed.wrapping_add(u64::from(at) + 1))?;
+                scaled = scaled.max(by);
+                members.push(device);
+            }
+            Ok((array(sheet, members), scaled))
+        }
+    }
+}
+
+fn array(sheet: &profile::Array, members: Vec<Box<dyn VirtualDevice>>) -> Box<dyn VirtualDevice> {
+    let count = u64::from(sheet.count);
+    let (array, row): (Box<dyn VirtualDevice>, u64) = match sheet.level {
+        Level::Raid0 => (Box::new(Array::striped(members, sheet.stripe_bytes)), count * sheet.stripe_bytes),
+        Level::Raid1 => (Box::new(Array::mirrored(members)), sheet.stripe_bytes),
+        Level::Raid5 => {
+            let array = Raid5::new(members, sheet.stripe_bytes, sheet.request_us);
+            (Box::new(array), (count - 1) * sheet.stripe_bytes)
+        }
+    };
+    if sheet.write_cache_bytes == 0 { array } else { Box::new(WriteBack::new(array, sheet.write_cache_bytes, row)) }
+}
+
+fn no_format(profile: &Profile, options: &Options) -> Result<(), BuildError> {
+    if options.format == Format::Stock {
+        return Ok(());
+    }
+    Err(BuildError::NoFormat { device: profile.name.clone(), kind: profile.kind() })
+}
+
+fn flash_module(
+    profile: &Profile,
+    flash: &Flash,
+    options: &Options,
+    seed: u64,
+) -> Result<(Box<dyn VirtualDevice>, f64), BuildError> {
+    let card = flash.card.as_ref().map(|card| (card, flash.modules));
+    let (module, by) = module(profile, &flash.module, card, options, seed)?;
+    Ok((Box::new(module), by))
+}
+
+fn drive(
+    profile: &Profile,
+    bridged: &Bridged,
+    options: &Options,
+    seed: u64,
+) -> Result<(Box<dyn VirtualDevice>, f64), BuildError> {
+    let mut controllers: Vec<Box<dyn VirtualDevice>> = Vec::new();
+    let mut scaled = 1.0f64;
+    for at in 0..bridged.modules {
+        let (module, by) = module(profile, &bridged.module, None, options, seed.wrapping_add(u64::from(at)))?;
+        scaled = scaled.max(by);
+        controllers.push(Box::new(module));
+    }
+    let inner = match controllers.len() {
+        1 => controllers.swap_remove(0),
+        _ => Box::new(Array::striped(controllers, bridged.bridge.stripe_bytes)),
+    };
+    Ok((Box::new(Bridge::new(inner, &bridged.bridge)), scaled))
+}
+
+fn module(
+    profile: &Profile,
+    sheet: &profile::Module,
+    card: Option<(&profile::Card, u32)>,
+    options: &Options,
+    seed: u64,
+) -> Result<(Module, f64), BuildError> {
+    let capacity_bytes = options
+        .format
+        .bytes(sheet)
+        .ok_or_else(|| BuildError::NoSuchFormat { device: profile.name.clone(), format: options.format.to_string() })?;
+    let largest = sheet.format.sector_bytes.iter().copied().max().unwrap_or(4096);
+    let module = Module::new(&ModuleConfig {
+        module: sheet,
+        card,
+        capacity_bytes,
+        sector_bytes: options.sector_bytes.unwrap_or(largest),
+        scale: options.scale,
+        surroundings: options.surroundings.clone(),
+        seed,
+    })
+    .map_err(|error| BuildError::Layout { device: profile.name.clone(), error })?;
+    let by = module.layout().scaled_by;
+    Ok((module, by))
+}
+
+#[cfg(test)]
+mod tests;

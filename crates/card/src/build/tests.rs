@@ -1,0 +1,65 @@
+//! Every sheet can be built, and what does not fit is refused with a reason.
+
+use super::*;
+use crate::testing::{random, run};
+use crate::{Op, Request};
+
+fn scaled() -> Options {
+    Options { scale: 256, ..Options::default() }
+}
+
+fn sheet(name: &str) -> Profile {
+    profile::find(name).expect("a sheet")
+}
+
+#[test]
+fn every_sheet_can_be_built_and_answers() {
+    for profile in profile::all().expect("every sheet parses") {
+        let mut built = build(&profile, &scaled()).unwrap_or_else(|error| panic!("{}: {error}", profile.name));
+        assert_eq!(built.devices.len(), 1, "{}", profile.name);
+        let device = &mut *built.devices[0];
+        let span = device.bytes().min(1 << 28);
+        let mut requests = random(Op::Write, 500, 8192, span, 1);
+        requests.extend(random(Op::Read, 500, 8192, span, 2));
+        requests.push(Request { op: Op::Flush, offset: 0, bytes: 0 });
+        let lived = run(device, 8, requests);
+        assert_eq!(lived.len(), 1_001, "{}", profile.name);
+    }
+}
+
+#[test]
+fn a_card_gives_its_modules_and_arrays_of_them() {
+    let duo = sheet("iodrive-duo-640-mlc");
+    let with = |arrangement| build(&duo, &Options { arrangement, ..scaled() }).expect("built");
+    assert_eq!(with(Arrangement::BothModules).devices.len(), 2);
+    let (one, striped, mirrored) = (with(Arrangement::Single), with(Arrangement::Raid0), with(Arrangement::Raid1));
+    let bytes = one.devices[0].bytes();
+    assert_eq!(striped.devices[0].bytes(), bytes / 65_536 * 65_536 * 2);
+    assert_eq!(mirrored.devices[0].bytes(), bytes / 4096 * 4096);
+}
+
+#[test]
+fn a_scaled_device_says_by_how_much() {
+    let duo = sheet("iodrive-duo-640-mlc");
+    let built = build(&duo, &scaled()).expect("built");
+    let scaling = built.scaling.expect("scaled");
+    let full = built.devices[0].bytes() as f64 * scaling.by;
+    assert!((full / 320e9 - 1.0).abs() < 0.01, "{full}");
+    assert_eq!(build(&sheet("wd-re3"), &scaled()).expect("built").scaling, None);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_a_reason() {
+    let error = |name: &str, options: Options| match build(&sheet(name), &options) {
+        Ok(_) => panic!("{name} was built"),
+        Err(error) => error.to_string(),
+    };
+    let format = Options { format: Format::ImprovedWrite, ..scaled() };
+    assert!(error("wd-re3", format).contains("has no low-level format"));
+    let both = Options { arrangement: Arrangement::BothModules, ..scaled() };
+    assert!(error("wd-re3", both).contains("cannot be arranged"));
+    let high = Options { format: Format::HighPerformance, ..scaled() };
+    assert!(error("iodrive2-1200-mlc", high).contains("has no format 'high-performance'"));
+    let huge = Options { format: Format::Percent(400.0), ..scaled() };
+    assert!(error("iodrive-320-mlc", huge).contains("room for"));
+}

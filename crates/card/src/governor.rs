@@ -1,0 +1,162 @@
+//! Power and heat: what a module takes, how warm it gets, and how writes are held back for it.
+//!
+//! The inside is one body that warms and cools exponentially: it heads for ambient plus resistance times power, with one time constant. The
+//! resistance falls with the square root of the airflow, as that of a plate in a laminar stream does (Incropera and DeWitt,
+//! "Fundamentals of Heat and Mass Transfer", chapter 7: Nu ~ Re^0.5). Power is averaged over [`PERIOD`]; where it exceeds the budget,
+//! or the inside is too warm, writes are spaced out further each period, and let go again by steps when it is over.
+
+use media::nand::Nanos;
+use profile::Card;
+
+/// Over which power is averaged and after which writes are spaced anew.
+pub const PERIOD: Nanos = 100_000_000;
+/// Longest time by which one byte is held back: about 1 MB/s is always let through.
+const HOLD_MAX: f64 = 1000.0;
+
+/// What surrounds the card.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Surroundings {
+    /// Air in front of the heat sink, degrees Celsius.
+    pub ambient_celsius: f64,
+    /// Airflow, linear feet a minute; the data sheet's where `None`.
+    pub airflow_lfm: Option<f64>,
+    /// External power is plugged in, or the slot's limit is overridden.
+    pub power_unlimited: bool,
+}
+
+impl Default for Surroundings {
+    fn default() -> Surroundings {
+        Surroundings { ambient_celsius: 25.0, airflow_lfm: None, power_unlimited: false }
+    }
+}
+
+/// How hard writes are held back, in the original's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Not at all.
+    None,
+    /// A little.
+    Light,
+    /// To about a half.
+    Moderate,
+    /// To much less.
+    Heavy,
+}
+
+/// Power, heat and what follows from them, for one module.
+#[derive(Debug)]
+pub struct Governor {
+    limit_watts: f64,
+    throttle_celsius: f64,
+    shutdown_celsius: f64,
+    resistance: f64,
+    time_constant: f64,
+    ambient: f64,
+    idle_watts: f64,
+    at: Nanos,
+    joules: f64,
+    written: u64,
+    watts: f64,
+    celsius: f64,
+    max_celsius: f64,
+    /// Nanoseconds that a written byte is held back.
+    hold: f64,
+    /// Nanoseconds a byte took lately, to start holding from.
+    lately: f64,
+    shut_down: bool,
+}
+
+impl Governor {
+    /// The governor of one of `modules` modules that share a card's budget and heat sink alike.
+    pub fn new(card: &Card, modules: u32, idle_watts: f64, surroundings: &Surroundings) -> Governor {
+        let share = f64::from(modules.max(1));
+        let airflow = surroundings.airflow_lfm.unwrap_or(card.thermal.airflow_lfm).max(1.0);
+        // Each module heats the shared sink: for one of them it is as if its own watts counted as many times.
+        let resistance = card.thermal.thermal_resistance_c_per_w * share * (card.thermal.airflow_lfm / airflow).sqrt();
+        let celsius = surroundings.ambient_celsius + resistance * idle_watts;
+        Governor {
+            limit_watts: if surroundings.power_unlimited { f64::INFINITY } else { card.power.throttle_watts / share },
+            throttle_celsius: card.thermal.throttle_celsius,
+            shutdown_celsius: card.thermal.shutdown_celsius,
+            resistance,
+            time_constant: card.thermal.time_constant_s.max(0.001),
+            ambient: surroundings.ambient_celsius,
+            idle_watts,
+            at: 0,
+            joules: 0.0,
+            written: 0,
+            watts: idle_watts,
+            celsius,
+            max_celsius: celsius,
+            hold: 0.0,
+            lately: 0.0,
+            shut_down: false,
+        }
+    }
+
+    /// Whether a period is over.
+    #[inline]
+    pub fn is_due(&self, now: Nanos) -> bool {
+        now >= self.at + PERIOD
+    }
+
+    /// A period is over: `joules` were spent on work so far, without the idle power, and `written` bytes taken.
+    pub fn update(&mut self, now: Nanos, joules: f64, written: u64) {
+        let seconds = (now - self.at) as f64 * 1e-9;
+        let bytes = written - self.written;
+        self.watts = self.idle_watts + (joules - self.joules) / seconds;
+        let heading = self.ambient + self.resistance * self.watts;
+        self.celsius = heading + (self.celsius - heading) * (-seconds / self.time_constant).exp();
+        self.max_celsius = self.max_celsius.max(self.celsius);
+        (self.at, self.joules, self.written) = (now, joules, written);
+        if bytes > 0 {
+            self.lately = seconds * 1e9 / bytes as f64;
+        }
+        self.shut_down |= self.celsius >= self.shutdown_celsius;
+        let too_much = ((self.watts - self.idle_watts) / (self.limit_watts - self.idle_watts).max(0.1)).max(0.0);
+        let too_warm = self.celsius >= self.throttle_celsius;
+        if too_much > 1.0 && bytes > 0 {
+            self.hold = (self.lately.max(self.hold) * too_much).min(HOLD_MAX);
+        } else if too_warm && bytes > 0 {
+            self.hold = (self.lately.max(self.hold) * 1.1).min(HOLD_MAX);
+        } else if too_much < 0.97 && self.celsius < self.throttle_celsius - 1.0 {
+            self.hold = if self.hold < self.lately / 2.0 { 0.0 } else { self.hold * 0.97 };
+        }
+    }
+
+    /// Nanoseconds that a written byte is held back.
+    #[inline]
+    pub fn hold(&self) -> f64 {
+        self.hold
+    }
+
+    /// Power over the last period, watts.
+    pub fn watts(&self) -> f64 {
+        self.watts
+    }
+
+    /// Temperature inside, degrees Celsius.
+    pub fn celsius(&self) -> f64 {
+        self.celsius
+    }
+
+    /// Highest temperature so far.
+    pub fn max_celsius(&self) -> f64 {
+        self.max_celsius
+    }
+
+    /// Whether it switched itself off.
+    pub fn is_shut_down(&self) -> bool {
+        self.shut_down
+    }
+
+    /// How hard writes are held back.
+    pub fn level(&self) -> Level {
+        match self.hold {
+            hold if hold <= 0.0 => Level::None,
+            hold if hold < 3.0 => Level::Light,
+            hold if hold < 10.0 => Level::Moderate,
+            _ => Level::Heavy,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! From a data sheet and a format to the geometry that the layer works on.
+
+use ftl::{Geometry, TRAILER_BYTES, min_spare_lebs};
+use media::nand::Shape;
+use profile::Module;
+
+/// The fewest pages in a block, and the fewest LEBs, that scaling down goes to: with less, the LEBs that the layer keeps
+/// for itself would change the over-provisioning.
+const PAGES_MIN: u32 = 16;
+const LEBS_MIN: u32 = 384;
+
+/// Why a format is not possible.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// Sectors do not fit into pages.
+    #[error("sectors of {sector} bytes: a page of this device takes sectors of {}", .fit.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))]
+    Sector {
+        /// What was asked for.
+        sector: u32,
+        /// What there is, bytes.
+        fit: Vec<u32>,
+    },
+    /// More than the flash holds.
+    #[error("a capacity of {bytes} bytes: this device has room for {min} to {max} bytes (the rest is reserve and room to groom in)")]
+    Capacity {
+        /// What was asked for.
+        bytes: u64,
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+    },
+    /// The layer numbers slots with 32 bits.
+    #[error("sectors of {sector} bytes on {raw} bytes of flash are more than the layer can number; choose larger sectors or a smaller scale")]
+    Slots {
+        /// What was asked for.
+        sector: u32,
+        /// Flash, bytes.
+        raw: u64,
+    },
+}
+
+/// How a module is laid out, perhaps scaled down.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// What the layer sees.
+    pub geometry: Geometry,
+    /// What the NAND model needs besides.
+    pub shape: Shape,
+    /// Host sectors.
+    pub sectors: u64,
+    /// How much smaller than the data sheet, as a factor of at least 1.
+    pub scaled_by: f64,
+}
+
+/// Lays a module out for `capacity` bytes (of the full size) in sectors of `sector` bytes, about `scale` times smaller.
+///
+/// Scaling makes blocks shorter first, down to 16 pages, then takes fewer of them, down to 384; capacity and reserve keep their
+/// share of the flash, and an erase keeps its share of the time.
+///
+/// # Errors
+/// The sector size or the capacity do not fit the module.
+pub fn layout(module: &Module, capacity: u64, sector: u32, scale: u32) -> Result<Layout, LayoutError> {
+    let (chips, nand) = (&module.chips, &module.nand);
+    let page_bytes = nand.planes * nand.page_bytes;
+    let sizes = module.format.sector_bytes.iter().copied();
+    let fit: Vec<u32> = sizes.filter(|size| page_bytes % size == 0 && (page_bytes / size).is_power_of_two()).collect();
+    if !fit.contains(&sector) {
+        return Err(LayoutError::Sector { sector, fit });
+    }
+    let slots_per_page = page_bytes / sector;
+    let dies = chips.count * nand.dies_per_chip;
+    let block_bytes = u64::from(page_bytes) * u64::from(nand.pages_per_block);
+    let all = (chips.bytes / u64::from(nand.dies_per_chip) / block_bytes) as u32;
+    let reserve = (f64::from(all) * module.controller.reserve_percent / 100.0).round() as u32;
+    let usable = all - reserve;
+
+    let shorter = (nand.pages_per_block / PAGES_MIN).clamp(1, scale.max(1));
+    let pages_per_block = nand.pages_per_block / shorter;
+    let fewer = (scale.max(1) / shorter).clamp(1, (usable / LEBS_MIN).max(1));
+    let blocks = usable / fewer;
+    let geometry = Geometry {
+        dies,
+        parity: chips.parity * nand.dies_per_chip,
+        blocks,
+        pages_per_block,
+        slots_per_page,
+        sector_bytes: sector,
+        unit_bytes: slots_per_page * (sector + TRAILER_BYTES),
+    };
+    let raw = u64::from(blocks) * u64::from(pages_per_block) * u64::from(dies) * u64::from(page_bytes);
+    if geometry.slots() >= u64::from(u32::MAX) {
+        return Err(LayoutError::Slots { sector, raw });
+    }
+    let full = f64::from(usable) * f64::from(nand.pages_per_block);
+    let scaled_by = full / (f64::from(blocks) * f64::from(pages_per_block));
+    let leb_bytes = u64::from(geometry.slots_per_leb()) * u64::from(sector);
+    let spare = min_spare_lebs(blocks, geometry.slots() * 4, leb_bytes);
+    let most = u64::from(blocks.saturating_sub(spare)) * u64::from(geometry.slots_per_leb());
+    let sectors = (capacity as f64 / f64::from(sector) / scaled_by) as u64;
+    if sectors == 0 || sectors > most {
+        let max = (most as f64 * f64::from(sector) * scaled_by) as u64;
+        return Err(LayoutError::Capacity { bytes: capacity, min: u64::from(sector), max });
+    }
+    let bad = (f64::from(all) * nand.factory_bad_percent / 100.0).round() as u32;
+    let spares = reserve.saturating_sub(bad) / fewer;
+    let shape = Shape { geometry, dies_per_chip: nand.dies_per_chip, spares, erase_divisor: shorter };
+    Ok(Layout { geometry, shape, sectors, scaled_by })
+}

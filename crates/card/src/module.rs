@@ -1,0 +1,559 @@
+//! One flash module in virtual time: the translation layer, unchanged, on the NAND model, behind the card's front end.
+//!
+//! No payload exists here. Where a real module keeps a sector with its trailer, this one keeps the sector's address, four bytes a
+//! slot, which is all that the layer's groomer asks for.
+//!
+//! **A write's way.** Link, then the front end (one request at a time), then the layer takes it: it is in the capacitor-backed buffer, and answered. Its page
+//! goes to the data path, its channel and its die when it is full. When the buffer is full or the groomer behind, the write waits in order.
+//! **A read's way.** The layer says where its sectors are; each page's part goes to its die, channel and the data path; when all are there, over the
+//! link and out. What is not mapped, or still in the buffer, needs no flash.
+
+use std::collections::VecDeque;
+
+use ftl::{Admission, Command, Config, Ftl, Header, Kind, Policy, ReadFor, Recovery, Source, Tag};
+use media::PageAddr;
+use media::nand::{Class, FrontEnd, Nand};
+use profile::{Card, Module as Sheet};
+
+use crate::device::{Answer, Busy, EraseCounts, Failure, Health, Nanos, Op, Report, Request, VirtualDevice};
+use crate::governor::{Governor, Surroundings};
+use crate::layout::{Layout, LayoutError, layout};
+
+/// Larger writes are taken in pieces of this size, as an operating system's block layer would.
+const PIECE_BYTES: u32 = 128 * 1024;
+/// Reads that the layer works on at once; more wait in order.
+const READS: u32 = 4096;
+/// Slots appended between checkpoints: 2 GiB of 4 KiB sectors. With capacitors a checkpoint only shortens the next attach.
+const CHECKPOINT_INTERVAL: u64 = 1 << 19;
+/// In reduced-write mode, so much of the data path's rate is left for host writes. The original's figure is not published.
+const REDUCED_SHARE: f64 = 0.1;
+/// At this much reserve the one-time warning is due, per cent.
+const WARNING_PERCENT: f64 = 10.0;
+
+/// What a module is made with.
+#[derive(Clone, Debug)]
+pub struct ModuleConfig<'a> {
+    /// The data sheet.
+    pub module: &'a Sheet,
+    /// The card that it sits on, with how many others of its kind, if power and heat matter.
+    pub card: Option<(&'a Card, u32)>,
+    /// Capacity of the format at full size, bytes.
+    pub capacity_bytes: u64,
+    /// Sector size of the format, bytes.
+    pub sector_bytes: u32,
+    /// How many times smaller than the sheet says, about.
+    pub scale: u32,
+    /// What surrounds the card.
+    pub surroundings: Surroundings,
+    /// Seed of everything that varies.
+    pub seed: u64,
+}
+
+/// A write or trim that waits to be taken.
+#[derive(Clone, Copy)]
+struct Waiting {
+    tag: u32,
+    op: Op,
+    lba: u64,
+    sectors: u32,
+}
+
+/// A read that the layer works on.
+#[derive(Clone, Copy, Default)]
+struct Reading {
+    tag: u32,
+    bytes: u32,
+    /// No part of it went to the flash yet.
+    fresh: bool,
+}
+
+/// A groom read under way, by its number.
+#[derive(Clone, Copy, Default)]
+struct GroomRead {
+    slot: u32,
+    count: u32,
+}
+
+/// A flash module in virtual time.
+pub struct Module {
+    ftl: Ftl,
+    nand: Nand,
+    /// Host sector + 1 of every slot; 0 for what is not a host sector.
+    owners: Vec<u32>,
+    headers: Vec<Option<Header>>,
+    groom_reads: Vec<GroomRead>,
+    reading: Vec<Reading>,
+    free_tags: Vec<Tag>,
+    reads_waiting: VecDeque<(u32, Request)>,
+    /// Writes on their way through link and front end, with the moment they reach the layer.
+    arriving: VecDeque<(Nanos, Waiting)>,
+    /// Writes that the layer could not take yet.
+    waiting: VecDeque<Waiting>,
+    answers: [VecDeque<Answer>; 2],
+    now: Nanos,
+    front: FrontEnd,
+    path_write_bytes_per_s: u64,
+    governor: Option<Governor>,
+    idle_watts: f64,
+    health: Health,
+    layout: Layout,
+    rated_cycles: u32,
+    host_written: u64,
+    host_read: u64,
+}
+
+impl Module {
+    /// A module, formatted and empty.
+    ///
+    /// # Errors
+    /// The format does not fit the module.
+    pub fn new(config: &ModuleConfig) -> Result<Module, LayoutError> {
+        let sheet = config.module;
+        let layout = layout(sheet, config.capacity_bytes, config.sector_bytes, config.scale)?;
+        let geometry = layout.geometry;
+        let max_request = PIECE_BYTES / config.sector_bytes;
+        let pages = sheet.controller.buffer_bytes / u64::from(geometry.slots_per_page * geometry.sector_bytes);
+        let mut layer = Config {
+            geometry,
+            sectors: layout.sectors,
+            max_request,
+            buffers: pages.min(1 << 16) as u32,
+            requests: READS + 1,
+            checkpoint_interval: CHECKPOINT_INTERVAL * 4096 / u64::from(config.sector_bytes),
+            erase_before_program: true,
+            power_protected: true,
+            policy: Policy::from_name(&sheet.controller.groomer).unwrap_or_default(),
+        };
+        layer.buffers = layer.buffers.max(layer.min_buffers());
+        let mut ftl = Recovery::new(layer, ftl::Anchor::default())
+            .and_then(|recovery| recovery.finish(1))
+            .expect("nothing stands on new flash that could be damaged");
+        ftl.start();
+        let nand = Nand::new(&layout.shape, &sheet.nand, &sheet.controller, &sheet.energy, config.seed);
+        let governor = config
+            .card
+            .map(|(card, modules)| Governor::new(card, modules, sheet.energy.idle_watts, &config.surroundings));
+        let mut module = Module {
+            ftl,
+            nand,
+            owners: vec![0; geometry.slots() as usize],
+            headers: Vec::new(),
+            groom_reads: Vec::new(),
+            reading: vec![Reading::default(); READS as usize + 1],
+            free_tags: (1..=READS).rev().collect(),
+            reads_waiting: VecDeque::new(),
+            arriving: VecDeque::new(),
+            waiting: VecDeque::new(),
+            answers: [VecDeque::new(), VecDeque::new()],
+            now: 0,
+            front: FrontEnd::new(&sheet.controller),
+            path_write_bytes_per_s: sheet.controller.write_bytes_per_s,
+            governor,
+            idle_watts: sheet.energy.idle_watts,
+            health: Health::Healthy,
+            layout,
+            rated_cycles: sheet.nand.endurance_cycles,
+            host_written: 0,
+            host_read: 0,
+        };
+        module.carry_out();
+        Ok(module)
+    }
+
+    /// How the module is laid out.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The layer.
+    pub fn ftl(&self) -> &Ftl {
+        &self.ftl
+    }
+
+    /// Power and heat, where the module sits on a card.
+    pub fn governor(&self) -> Option<&Governor> {
+        self.governor.as_ref()
+    }
+
+    /// Makes the flash as old as so many program and erase cycles.
+    pub fn age(&mut self, cycles: u32) {
+        self.nand.wear_mut().age(cycles);
+    }
+
+    /// Heap memory of the module's books, bytes.
+    pub fn memory(&self) -> usize {
+        self.ftl.memory() + self.owners.capacity() * size_of::<u32>()
+    }
+
+    /// Checks the layer's books. For tests: it looks at every sector.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn verify(&self) -> Result<(), String> {
+        self.ftl.verify()?;
+        let mut wrong = None;
+        self.ftl.map().for_each(|lba, slot| {
+            if u64::from(self.owners[slot as usize]) != lba + 1 {
+                wrong = Some(format!("sector {lba} is mapped to slot {slot}, which holds another"));
+            }
+        });
+        wrong.map_or(Ok(()), Err)
+    }
+
+    fn refusal(&self, request: &Request) -> Option<Failure> {
+        if self.governor.as_ref().is_some_and(Governor::is_shut_down) {
+            return Some(Failure::Shutdown);
+        }
+        if request.op == Op::Flush {
+            return None;
+        }
+        let sector = u64::from(self.layout.geometry.sector_bytes);
+        let (offset, bytes) = (request.offset, u64::from(request.bytes));
+        let fits = offset.is_multiple_of(sector) && bytes.is_multiple_of(sector) && bytes > 0;
+        if !fits || offset.checked_add(bytes).is_none_or(|end| end > self.bytes()) {
+            return Some(Failure::OutOfRange);
+        }
+        (request.op != Op::Read && self.health == Health::ReadOnly).then_some(Failure::ReadOnly)
+    }
+
+    fn refuse(&mut self, tag: u32, op: Op, failure: Failure) {
+        let line = usize::from(op != Op::Read);
+        // Within a line answers are in the order of time.
+        let at = self.answers[line].back().map_or(self.now, |last| last.at.max(self.now));
+        self.answers[line].push_back(Answer { tag, at, result: Err(failure) });
+    }
+
+    fn read(&mut self, tag: u32, request: Request) {
+        let Some(layer_tag) = self.free_tags.pop() else {
+            self.reads_waiting.push_back((tag, request));
+            return;
+        };
+        let sector = self.layout.geometry.sector_bytes;
+        self.host_read += u64::from(request.bytes);
+        self.reading[layer_tag as usize] = Reading { tag, bytes: request.bytes, fresh: true };
+        let lba = request.offset / u64::from(sector);
+        let admission = self.ftl.submit(layer_tag, ftl::Request::Read { lba, count: request.bytes / sector });
+        if admission == Admission::Done {
+            self.read_done(layer_tag, Ok(()));
+        }
+        self.carry_out();
+    }
+
+    /// All of a read is there: over the link and out.
+    fn read_done(&mut self, layer_tag: Tag, result: Result<(), ftl::Error>) {
+        let Reading { tag, bytes, .. } = self.reading[layer_tag as usize];
+        self.free_tags.push(layer_tag);
+        let at = self.front.leave(self.now, bytes);
+        self.answers[0].push_back(Answer { tag, at, result: result.map_err(|_| Failure::Media) });
+    }
+
+    /// A write or trim comes over the link and through the front end.
+    fn arrive(&mut self, tag: u32, request: Request) {
+        let sector = self.layout.geometry.sector_bytes;
+        let bytes = if request.op == Op::Write { request.bytes } else { 0 };
+        let at = self.front.arrive(self.now, bytes, (self.hold() * f64::from(bytes)) as Nanos);
+        let lba = request.offset / u64::from(sector);
+        self.arriving.push_back((at, Waiting { tag, op: request.op, lba, sectors: request.bytes / sector }));
+    }
+
+    /// Nanoseconds by which each written byte is held back.
+    fn hold(&self) -> f64 {
+        let governed = self.governor.as_ref().map_or(0.0, Governor::hold);
+        match self.health {
+            Health::ReducedWrite => governed.max(1e9 / (self.path_write_bytes_per_s as f64 * REDUCED_SHARE)),
+            _ => governed,
+        }
+    }
+
+    /// The layer takes as much of a write as it can. Returns whether it took all.
+    fn take(&mut self, write: &mut Waiting) -> bool {
+        if self.health == Health::ReadOnly {
+            self.refuse(write.tag, write.op, Failure::ReadOnly);
+            return true;
+        }
+        let most = self.ftl.config().max_request;
+        while write.sectors > 0 {
+            let (count, request) = match write.op {
+                Op::Trim => {
+                    let count = u64::from(write.sectors);
+                    (write.sectors, ftl::Request::Trim { lba: write.lba, count, fua: false })
+                }
+                _ => {
+                    let count = write.sectors.min(most);
+                    (count, ftl::Request::Write { lba: write.lba, count, fua: false })
+                }
+            };
+            let admission = self.ftl.submit(0, request);
+            self.carry_out();
+            match admission {
+                Admission::Busy => return false,
+                Admission::Refused(_) => {
+                    self.refuse(write.tag, write.op, Failure::Media);
+                    return true;
+                }
+                Admission::Done | Admission::Pending => {
+                    debug_assert_eq!(admission, Admission::Done, "nothing waits for durability behind capacitors");
+                }
+            }
+            if write.op == Op::Write {
+                self.host_written += u64::from(count) * u64::from(self.layout.geometry.sector_bytes);
+            }
+            write.lba += u64::from(count);
+            write.sectors -= count;
+        }
+        let at = self.front.taken(self.now);
+        self.answers[1].push_back(Answer { tag: write.tag, at, result: Ok(()) });
+        true
+    }
+
+    fn take_waiting(&mut self) {
+        while let Some(mut write) = self.waiting.pop_front() {
+            if !self.take(&mut write) {
+                self.waiting.push_front(write);
+                return;
+            }
+        }
+    }
+
+    /// Carries out what the layer wants done.
+    fn carry_out(&mut self) {
+        while let Some(command) = self.ftl.poll() {
+            self.execute(command);
+        }
+        while let Some(completion) = self.ftl.completion() {
+            self.read_done(completion.tag, completion.result);
+            if let Some((tag, request)) = self.reads_waiting.pop_front() {
+                self.read(tag, request);
+            }
+        }
+    }
+
+    #[inline]
+    fn execute(&mut self, command: Command) {
+        let sector = self.layout.geometry.sector_bytes;
+        match command {
+            Command::Stage { count, header, source, .. } => {
+                let slots = header.slot as usize..(header.slot + count) as usize;
+                match source {
+                    Source::Meta(_) => self.owners[slots].fill(0),
+                    Source::Request { .. } | Source::Groom { .. } => {
+                        for (owner, lba) in self.owners[slots].iter_mut().zip(header.lba + 1..) {
+                            *owner = lba as u32;
+                        }
+                    }
+                }
+            }
+            Command::Program { id, page, .. } => {
+                let bytes = self.layout.geometry.slots_per_page * sector;
+                self.nand.program(self.now, id, PageAddr { die: page.die, block: page.leb, page: page.page }, bytes);
+            }
+            Command::Read { id, page, count, slot, purpose, .. } => {
+                let class = match purpose {
+                    ReadFor::Request { tag, .. } => {
+                        Class::Host { first: std::mem::take(&mut self.reading[tag as usize].fresh) }
+                    }
+                    ReadFor::Groom => {
+                        self.expect_groomed(id, slot, count);
+                        Class::Groom
+                    }
+                };
+                let at = PageAddr { die: page.die, block: page.leb, page: page.page };
+                self.nand.read(self.now, id, at, count * sector, class);
+            }
+            Command::Erase { id, leb } => self.nand.erase(self.now, id, leb),
+            Command::Allocate { id, .. } | Command::Sync { id } | Command::Anchor { id, .. } => {
+                self.ftl.complete(id, Ok(()));
+            }
+            Command::Take { .. } | Command::Forget { .. } | Command::Zero { .. } | Command::Copy { .. } => {}
+        }
+    }
+
+    /// Remembers a groom read, and fetches the books of its sectors into the cache while the flash is at work.
+    fn expect_groomed(&mut self, id: u64, slot: u32, count: u32) {
+        let number = (id & 0xffff_ffff) as usize;
+        if self.groom_reads.len() <= number {
+            self.groom_reads.resize(number + 1, GroomRead::default());
+        }
+        self.groom_reads[number] = GroomRead { slot, count };
+        for owner in &self.owners[slot as usize..(slot + count) as usize] {
+            if *owner != 0 {
+                self.ftl.hint(u64::from(*owner) - 1);
+            }
+        }
+    }
+
+    /// Tells the layer what the flash finished.
+    fn flash_done(&mut self, id: u64, ok: bool) {
+        let number = (id & 0xffff_ffff) as usize;
+        let groomed = self.groom_reads.get_mut(number).filter(|_| id >> 56 == 1).map(std::mem::take);
+        if let Some(GroomRead { slot, count: count @ 1.. }) = groomed {
+            let mut headers = std::mem::take(&mut self.headers);
+            headers.clear();
+            let owners = &self.owners[slot as usize..(slot + count) as usize];
+            headers.extend((slot..).zip(owners).map(|(slot, owner)| {
+                let lba = u64::from(*owner).checked_sub(1)?;
+                Some(Header { slot, seq: 0, kind: Kind::Data, lba, index: 0, remaining: 0, lag: 0 })
+            }));
+            self.ftl.groomed(id, &headers);
+            self.headers = headers;
+        } else {
+            let result = if ok { Ok(()) } else { Err(ftl::Error::Media) };
+            self.ftl.complete(id, result);
+            if !ok {
+                self.update_health();
+            }
+        }
+        self.carry_out();
+    }
+
+    fn update_health(&mut self) {
+        let wear = self.nand.wear();
+        let geometry = &self.layout.geometry;
+        let leb_bytes = u64::from(geometry.slots_per_leb()) * u64::from(geometry.sector_bytes);
+        let left = geometry.blocks - wear.retired_lebs();
+        let needed = self.layout.sectors.div_ceil(u64::from(geometry.slots_per_leb())) as u32;
+        let spare = ftl::min_spare_lebs(geometry.blocks, geometry.slots() * 4, leb_bytes);
+        let reserve = wear.reserve_percent();
+        let health = match reserve {
+            _ if left < needed + spare => Health::ReadOnly,
+            reserve if reserve <= 0.0 => Health::ReducedWrite,
+            reserve if reserve <= WARNING_PERCENT => Health::Warning,
+            _ => Health::Healthy,
+        };
+        // It never gets better.
+        self.health = self.health.max(health);
+    }
+
+    #[inline]
+    fn govern(&mut self, now: Nanos) {
+        let Some(governor) = self.governor.as_mut().filter(|governor| governor.is_due(now)) else { return };
+        governor.update(now, self.nand.joules(), self.host_written);
+        let reserve_low = self.nand.wear().bad_blocks() > 0;
+        if reserve_low {
+            self.update_health();
+        }
+    }
+
+    /// The earliest of what the flash and the front end do next.
+    fn next_inner(&self) -> Option<Nanos> {
+        let arriving = self.arriving.front().map(|(at, _)| *at);
+        match (self.nand.next_event(), arriving) {
+            (Some(flash), Some(arriving)) => Some(flash.min(arriving)),
+            (flash, arriving) => flash.or(arriving),
+        }
+    }
+
+    fn step(&mut self, at: Nanos) {
+        self.now = at;
+        if self.arriving.front().is_some_and(|(arrival, _)| *arrival <= at) {
+            let (_, mut write) = self.arriving.pop_front().expect("just seen");
+            if !self.waiting.is_empty() || !self.take(&mut write) {
+                self.waiting.push_back(write);
+            }
+            return;
+        }
+        self.nand.step();
+        while let Some(done) = self.nand.done() {
+            self.flash_done(done.id, done.ok);
+        }
+        if !self.waiting.is_empty() {
+            self.take_waiting();
+        }
+    }
+}
+
+impl VirtualDevice for Module {
+    fn sector_bytes(&self) -> u32 {
+        self.layout.geometry.sector_bytes
+    }
+
+    fn bytes(&self) -> u64 {
+        self.layout.sectors * u64::from(self.layout.geometry.sector_bytes)
+    }
+
+    fn submit(&mut self, now: Nanos, tag: u32, request: Request) {
+        self.advance(now);
+        if let Some(failure) = self.refusal(&request) {
+            return self.refuse(tag, request.op, failure);
+        }
+        match request.op {
+            Op::Read => self.read(tag, request),
+            Op::Write | Op::Trim => self.arrive(tag, request),
+            // What was answered is behind capacitors.
+            Op::Flush => {
+                let last = self.answers[1].back().map_or(0, |last| last.at);
+                let at = last.max(self.front.taken(self.now));
+                self.answers[1].push_back(Answer { tag, at, result: Ok(()) });
+            }
+        }
+    }
+
+    #[inline]
+    fn next_event(&mut self) -> Option<Nanos> {
+        let answers = self.answers.iter().filter_map(|line| line.front()).map(|answer| answer.at);
+        let next = answers.chain(self.next_inner()).min();
+        next.map(|at| at.max(self.now))
+    }
+
+    #[inline]
+    fn advance(&mut self, now: Nanos) {
+        while let Some(at) = self.next_inner().filter(|at| *at <= now) {
+            self.step(at);
+        }
+        self.now = self.now.max(now);
+        self.govern(now);
+    }
+
+    #[inline]
+    fn answer(&mut self) -> Option<Answer> {
+        let line = match (self.answers[0].front(), self.answers[1].front()) {
+            (Some(read), Some(write)) => usize::from(write.at < read.at),
+            (Some(_), None) => 0,
+            (None, _) => 1,
+        };
+        self.answers[line].pop_front_if(|answer| answer.at <= self.now)
+    }
+
+    #[inline]
+    fn hint(&self, offset: u64) {
+        self.ftl.hint(offset / u64::from(self.layout.geometry.sector_bytes));
+    }
+
+    fn report(&self) -> Report {
+        let sector = u64::from(self.layout.geometry.sector_bytes);
+        let (stats, counts, wear) = (self.ftl.stats(), self.nand.counts(), self.nand.wear());
+        let erases = wear.erases().iter().map(|erases| f64::from(*erases));
+        let lebs = wear.erases().len().max(1) as f64;
+        let mean = erases.clone().sum::<f64>() / lebs;
+        let deviation = (erases.map(|erases| (erases - mean).powi(2)).sum::<f64>() / lebs).sqrt();
+        let raw = self.layout.geometry.blocks as u64
+            * u64::from(self.layout.geometry.pages_per_block)
+            * u64::from(self.layout.geometry.dies)
+            * u64::from(self.layout.geometry.slots_per_page)
+            * sector;
+        Report {
+            host_read_bytes: self.host_read,
+            host_written_bytes: self.host_written,
+            groomed_bytes: stats.groomed_sectors * sector,
+            parity_bytes: counts.parity_bytes,
+            padding_bytes: stats.padding_slots * sector,
+            metadata_bytes: stats.metadata_slots * sector,
+            erases: counts.erases,
+            erase_counts: Some(EraseCounts {
+                min: wear.erases().iter().copied().min().unwrap_or(0),
+                max: wear.erases().iter().copied().max().unwrap_or(0),
+                mean,
+                deviation,
+            }),
+            dies: Busy { nanos: counts.die_busy, count: self.layout.geometry.dies },
+            data_path: Busy { nanos: self.nand.path_busy(), count: 1 },
+            link: Busy { nanos: self.front.link_busy(), count: 1 },
+            joules: self.nand.joules() + self.idle_watts * self.now as f64 * 1e-9,
+            celsius: self.governor.as_ref().map(Governor::celsius),
+            reserve_percent: Some(wear.reserve_percent()),
+            health: Some(self.health),
+            rated_cycles: Some(self.rated_cycles),
+            raw_bytes: raw,
+        }
+    }
+}

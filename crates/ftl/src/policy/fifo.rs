@@ -1,0 +1,16 @@
+//! First in, first out: the LEB that was closed first. What the first log-structured cards did; it wears all LEBs alike.
+
+use super::{Candidate, GroomPolicy};
+
+/// The first-in-first-out policy.
+pub struct Fifo;
+
+impl GroomPolicy for Fifo {
+    fn name(&self) -> &'static str {
+        "fifo"
+    }
+
+    fn score(&self, candidate: &Candidate) -> f64 {
+        candidate.age as f64
+    }
+}

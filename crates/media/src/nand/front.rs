@@ -1,0 +1,92 @@
+//! What stands between the host and the flash: the link, and the controller's front end.
+//!
+//! Each direction of the link and the front end carry one request at a time. What a request waits besides is a fixed time that any number
+//! of requests wait side by side.
+
+use profile::Controller;
+
+use super::{Nanos, Rate, micros};
+
+/// Link and front end of one module.
+#[derive(Clone, Debug)]
+pub struct FrontEnd {
+    link: Rate,
+    write_request: Nanos,
+    write_latency: Nanos,
+    read_latency: Nanos,
+    in_free: Nanos,
+    out_free: Nanos,
+    front_free: Nanos,
+    link_busy: Nanos,
+}
+
+impl FrontEnd {
+    /// As the data sheet has it.
+    pub fn new(controller: &Controller) -> FrontEnd {
+        FrontEnd {
+            link: Rate::bytes_per_s(controller.link_bytes_per_s),
+            write_request: micros(controller.write_request_us),
+            write_latency: micros(controller.write_latency_us),
+            read_latency: micros(controller.read_latency_us),
+            in_free: 0,
+            out_free: 0,
+            front_free: 0,
+            link_busy: 0,
+        }
+    }
+
+    /// A write of `bytes` (0 for a trim) comes at `now` and is held back for `hold` on top; gives the moment when the layer may take it.
+    #[inline]
+    pub fn arrive(&mut self, now: Nanos, bytes: u32, hold: Nanos) -> Nanos {
+        let link = self.link.of(bytes);
+        self.in_free = self.in_free.max(now) + link;
+        self.link_busy += link;
+        self.front_free = (self.front_free.max(now) + self.write_request + hold).max(self.in_free);
+        self.front_free
+    }
+
+    /// The layer took a write at `now`; gives the moment of the answer.
+    #[inline]
+    pub fn taken(&self, now: Nanos) -> Nanos {
+        now + self.write_latency
+    }
+
+    /// All of a read of `bytes` is there at `now`; gives the moment when the host has it.
+    #[inline]
+    pub fn leave(&mut self, now: Nanos, bytes: u32) -> Nanos {
+        let link = self.link.of(bytes);
+        self.out_free = self.out_free.max(now) + link;
+        self.link_busy += link;
+        self.out_free + self.read_latency
+    }
+
+    /// Time that the link was taken, both directions added up.
+    pub fn link_busy(&self) -> Nanos {
+        self.link_busy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_and_front_end_carry_one_request_at_a_time() {
+        let mut front = FrontEnd {
+            link: Rate::bytes_per_s(1_000_000_000),
+            write_request: 2000,
+            write_latency: 500,
+            read_latency: 300,
+            in_free: 0,
+            out_free: 0,
+            front_free: 0,
+            link_busy: 0,
+        };
+        assert_eq!(front.arrive(100, 1000, 0), 2100);
+        assert_eq!(front.arrive(100, 1000, 0), 4100, "the second waits for the front end");
+        assert_eq!(front.arrive(100, 10_000, 0), 12_100, "the third for the link");
+        assert_eq!(front.taken(12_100), 12_600);
+        assert_eq!((front.leave(0, 4000), front.leave(1000, 4000)), (4300, 8300));
+        assert_eq!(front.link_busy(), 20_000);
+    }
+}
