@@ -1,29 +1,32 @@
 //! How fast a module is simulated: 4 KiB random writes in steady grooming, then reads, per CPU second.
 //!
-//! `module_speed [PROFILE] [OVER-PROVISIONING %] [SCALE] [SECONDS]`
-
-use std::time::Instant;
+//! `module_speed [PROFILE] [OVER-PROVISIONING %] [SCALE] [SECONDS] [DRIVE WRITES BEFORE] [DEPTH]`
 
 use card::{Module, ModuleConfig, Op, Request, Surroundings, VirtualDevice};
 use ftl::testing::Random;
+use rustix::time::{ClockId, clock_gettime};
 
-const DEPTH: u32 = 32;
+/// CPU time of this process, seconds.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
 const AHEAD: usize = 16;
 
-fn run(module: &mut Module, op: Op, seconds: f64, random: &mut Random) -> (u64, f64, u64) {
+fn run(module: &mut Module, op: Op, depth: u32, seconds: f64, random: &mut Random) -> (u64, f64, u64) {
     let sectors = module.bytes() / 4096;
     let mut next: std::collections::VecDeque<u64> = (0..AHEAD).map(|_| random.below(sectors) * 4096).collect();
-    let mut now = 0.max(module.next_event().unwrap_or(0));
+    let mut now = module.next_event().unwrap_or(0);
     let start_virtual = now;
-    let begin = Instant::now();
+    let begin = cpu_seconds();
     let mut done = 0u64;
-    for tag in 0..DEPTH {
+    for tag in 0..depth {
         let offset = random.below(sectors) * 4096;
         module.submit(now, tag, Request { op, offset, bytes: 4096 });
     }
     loop {
-        now = module.next_event().expect("requests are under way");
-        module.advance(now);
+        now = module.advance_to_answer(u64::MAX / 2);
         while let Some(answer) = module.answer() {
             answer.result.expect("no faults");
             done += 1;
@@ -33,18 +36,18 @@ fn run(module: &mut Module, op: Op, seconds: f64, random: &mut Random) -> (u64, 
             let offset = next.pop_front().expect("filled");
             module.submit(now, answer.tag, Request { op, offset, bytes: 4096 });
         }
-        if done.is_multiple_of(1024) && begin.elapsed().as_secs_f64() > seconds {
+        if done.is_multiple_of(1024) && cpu_seconds() - begin > seconds {
             break;
         }
     }
-    let wall = begin.elapsed().as_secs_f64();
-    let mut left = DEPTH;
+    let cpu = cpu_seconds() - begin;
+    let mut left = depth;
     while left > 0 {
         now = module.next_event().expect("requests are under way");
         module.advance(now);
         left -= std::iter::from_fn(|| module.answer()).count() as u32;
     }
-    (done, wall, now - start_virtual)
+    (done, cpu, now - start_virtual)
 }
 
 fn main() {
@@ -75,21 +78,22 @@ fn main() {
         }
     }
     let seconds = number(3, 3.0);
+    let depth = number(5, 32.0) as u32;
     // Several drive writes until the log is mixed.
     let mut written = 0;
-    while written < 4 * module.bytes() / 4096 {
-        written += run(&mut module, Op::Write, 0.5, &mut random).0;
+    while written < (number(4, 4.0) * module.bytes() as f64 / 4096.0) as u64 {
+        written += run(&mut module, Op::Write, depth, 0.5, &mut random).0;
     }
     for op in [Op::Write, Op::Read] {
         let before = module.report();
-        let (done, wall, time) = run(&mut module, op, seconds, &mut random);
+        let (done, cpu, time) = run(&mut module, op, depth, seconds, &mut random);
         let report = module.report();
         let waf = (report.groomed_bytes - before.groomed_bytes + report.metadata_bytes - before.metadata_bytes) as f64
             / (report.host_written_bytes - before.host_written_bytes).max(1) as f64;
         println!(
-            "{op:?}: {:.0} simulated a second ({:.0} ns each), {:.0} IOPS in virtual time, {waf:.2} moved a write",
-            done as f64 / wall,
-            wall * 1e9 / done as f64,
+            "{op:?}: {:.0} simulated a CPU second ({:.0} ns each), {:.0} IOPS in virtual time, {waf:.2} moved a write",
+            done as f64 / cpu,
+            cpu * 1e9 / done as f64,
             done as f64 * 1e9 / time as f64
         );
     }

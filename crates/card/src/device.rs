@@ -80,6 +80,17 @@ pub trait VirtualDevice {
     /// Lets everything happen up to and including `now`.
     fn advance(&mut self, now: Nanos);
 
+    /// Lets everything happen up to the moment of the next answer, at most up to `limit`; gives the moment it came to. The same as
+    /// going from event to event with [`VirtualDevice::advance`], in one call.
+    fn advance_to_answer(&mut self, limit: Nanos) -> Nanos {
+        let Some(next) = self.next_event().filter(|next| *next <= limit) else {
+            self.advance(limit);
+            return limit;
+        };
+        self.advance(next);
+        next
+    }
+
     /// The next answer; its `at` is no later than the last `now`.
     fn answer(&mut self) -> Option<Answer>;
 

@@ -307,6 +307,12 @@ impl Module {
     }
 
     fn take_waiting(&mut self) {
+        let most = self.ftl.config().max_request;
+        let first = self.waiting.front().map_or(0, |write| write.sectors.min(most));
+        // As long as the flash works at something, a better moment comes.
+        if self.nand.under_way() > 0 && self.health < Health::ReadOnly && !self.ftl.takes(first) {
+            return;
+        }
         while let Some(mut write) = self.waiting.pop_front() {
             if !self.take(&mut write) {
                 self.waiting.push_front(write);
@@ -434,31 +440,43 @@ impl Module {
         }
     }
 
-    /// The earliest of what the flash and the front end do next.
-    fn next_inner(&self) -> Option<Nanos> {
-        let arriving = self.arriving.front().map(|(at, _)| *at);
-        match (self.nand.next_event(), arriving) {
-            (Some(flash), Some(arriving)) => Some(flash.min(arriving)),
-            (flash, arriving) => flash.or(arriving),
+    /// The next thing that the layer hears of happens, if it does by `limit`.
+    #[inline]
+    fn step(&mut self, limit: Nanos) -> bool {
+        let arrival = self.arriving.front().map_or(Nanos::MAX, |(at, _)| *at);
+        if let Some(at) = self.nand.run(limit.min(arrival)) {
+            self.now = at;
+            while let Some(done) = self.nand.done() {
+                self.flash_done(done.id, done.ok);
+            }
+            if !self.waiting.is_empty() {
+                self.take_waiting();
+            }
+            return true;
         }
+        if arrival > limit {
+            return false;
+        }
+        self.now = arrival;
+        let (_, mut write) = self.arriving.pop_front().expect("just seen");
+        if !self.waiting.is_empty() || !self.take(&mut write) {
+            self.waiting.push_back(write);
+        }
+        true
     }
 
-    fn step(&mut self, at: Nanos) {
-        self.now = at;
-        if self.arriving.front().is_some_and(|(arrival, _)| *arrival <= at) {
-            let (_, mut write) = self.arriving.pop_front().expect("just seen");
-            if !self.waiting.is_empty() || !self.take(&mut write) {
-                self.waiting.push_back(write);
-            }
-            return;
-        }
-        self.nand.step();
-        while let Some(done) = self.nand.done() {
-            self.flash_done(done.id, done.ok);
-        }
-        if !self.waiting.is_empty() {
-            self.take_waiting();
-        }
+    /// When the next answer that is known of is due.
+    #[inline]
+    fn next_answer(&self) -> Nanos {
+        let due = |line: &VecDeque<Answer>| line.front().map_or(Nanos::MAX, |answer| answer.at);
+        due(&self.answers[0]).min(due(&self.answers[1]))
+    }
+
+    /// Everything up to `now` has happened.
+    #[inline]
+    fn arrive_at(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+        self.govern(self.now);
     }
 }
 
@@ -490,18 +508,23 @@ impl VirtualDevice for Module {
 
     #[inline]
     fn next_event(&mut self) -> Option<Nanos> {
-        let answers = self.answers.iter().filter_map(|line| line.front()).map(|answer| answer.at);
-        let next = answers.chain(self.next_inner()).min();
-        next.map(|at| at.max(self.now))
+        let arrival = self.arriving.front().map_or(Nanos::MAX, |(at, _)| *at);
+        let flash = self.nand.next_event().unwrap_or(Nanos::MAX);
+        let next = self.next_answer().min(arrival).min(flash);
+        (next < Nanos::MAX).then_some(next.max(self.now))
     }
 
     #[inline]
     fn advance(&mut self, now: Nanos) {
-        while let Some(at) = self.next_inner().filter(|at| *at <= now) {
-            self.step(at);
-        }
-        self.now = self.now.max(now);
-        self.govern(now);
+        while self.step(now) {}
+        self.arrive_at(now);
+    }
+
+    fn advance_to_answer(&mut self, limit: Nanos) -> Nanos {
+        while self.step(limit.min(self.next_answer())) {}
+        let now = limit.min(self.next_answer());
+        self.arrive_at(now);
+        now.max(self.now)
     }
 
     #[inline]

@@ -91,7 +91,7 @@ impl Buffers {
 impl Ftl {
     /// How far durability lags behind an append.
     pub(crate) fn lag_of(&self, seq: u64) -> u32 {
-        u32::try_from(seq - self.durable()).unwrap_or(u32::MAX)
+        u32::try_from(seq.saturating_sub(self.durable())).unwrap_or(u32::MAX)
     }
 
     /// Whether `count` slots can be appended to a stream now. Where no further LEB is to be had, `spare` slots

@@ -468,6 +468,12 @@ impl Ftl {
         }
     }
 
+    /// Whether a write of `count` sectors would be taken now. While it would not, asking costs less than submitting it.
+    #[inline]
+    pub fn takes(&self, count: u32) -> bool {
+        self.groomer.pace.admits() && self.room(Stream::Host, count, self.config.geometry.slots_per_page)
+    }
+
     /// Says that a sector is asked for soon: its place in the map is fetched into the cache.
     #[inline]
     pub fn hint(&self, lba: u64) {

@@ -9,20 +9,23 @@
 //! never starved. A register is handed to the channel as soon as its cells are read, and the die goes on meanwhile (cache read).
 
 mod front;
+mod paced;
 mod path;
 mod timing;
 mod wear;
+mod wheel;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use ftl::testing::Random;
 use profile::{Controller, Energy, Nand as Sheet};
 
 use crate::{Geometry, PageAddr};
 use path::{Line, Path};
+use wheel::Wheel;
 
 pub use front::FrontEnd;
+pub use paced::{Paced, inner_geometry};
 pub use timing::{Rate, Timing, micros};
 pub use wear::{FAILED_WHEN_RATED, SHAPE, Wear};
 
@@ -77,9 +80,14 @@ enum Stage {
     Transfer,
 }
 
+impl Operation {
+    const NOBODY: Operation =
+        Operation { id: 0, kind: Kind::Erase, die: 0, page: 0, bytes: 0, next: NONE, stage: Stage::Waiting };
+}
+
 const NONE: u32 = u32::MAX;
 /// In place of an operation: the data path is free.
-const PATH: u32 = u32::MAX - 1;
+const PATH: u32 = 0;
 
 /// A line of operations that wait for a die.
 #[derive(Clone, Copy, Debug)]
@@ -140,8 +148,7 @@ pub struct Nand {
     path: Path,
     operations: Vec<Operation>,
     unused: Vec<u32>,
-    events: BinaryHeap<Reverse<(Nanos, u32, u32)>>,
-    serial: u32,
+    events: Wheel,
     random: Random,
     done: VecDeque<Done>,
     /// Erases under way by LEB: dies that are not done.
@@ -181,10 +188,10 @@ impl Nand {
             dies: (0..dies).map(die).collect(),
             channels: vec![0; channels as usize],
             path: Path::default(),
-            operations: Vec::new(),
+            // The first one's place is taken by the data path.
+            operations: vec![Operation::NOBODY],
             unused: Vec::new(),
-            events: BinaryHeap::new(),
-            serial: 0,
+            events: Wheel::new(),
             random: Random::new(seed),
             done: VecDeque::new(),
             erasing: Vec::new(),
@@ -192,6 +199,11 @@ impl Nand {
             energy: energy.clone(),
             wear: Wear::new(seed, sheet.endurance_cycles, dies, blocks, shape.spares),
         }
+    }
+
+    /// Its shape.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
     }
 
     /// Reads `bytes` of a page.
@@ -230,14 +242,14 @@ impl Nand {
 
     /// When the next thing happens.
     #[inline]
-    pub fn next_event(&self) -> Option<Nanos> {
-        self.events.peek().map(|Reverse((at, ..))| *at)
+    pub fn next_event(&mut self) -> Option<Nanos> {
+        self.events.next()
     }
 
     /// Lets the next thing happen; gives the moment.
     #[inline]
     pub fn step(&mut self) -> Option<Nanos> {
-        let Reverse((now, _, which)) = self.events.pop()?;
+        let (now, which) = self.events.take()?;
         if which == PATH {
             self.path.waking = false;
             if let Some(next) = self.path.next() {
@@ -261,6 +273,18 @@ impl Nand {
             (Stage::Waiting, _) => unreachable!("who waits has no event"),
         }
         Some(now)
+    }
+
+    /// Lets things happen until an operation ends, at most up to `limit`; gives the moment when one did.
+    #[inline]
+    pub fn run(&mut self, limit: Nanos) -> Option<Nanos> {
+        while self.events.next().is_some_and(|at| at <= limit) {
+            let now = self.step();
+            if !self.done.is_empty() {
+                return now;
+            }
+        }
+        None
     }
 
     /// The next operation that ended.
@@ -301,11 +325,6 @@ impl Nand {
         time - spread + self.random.below(2 * spread + 1)
     }
 
-    fn event(&mut self, at: Nanos, which: u32) {
-        self.serial = self.serial.wrapping_add(1);
-        self.events.push(Reverse((at, self.serial, which)));
-    }
-
     /// The die begins an operation.
     fn start(&mut self, now: Nanos, which: u32) {
         let Operation { kind, die, .. } = self.operations[which as usize];
@@ -331,7 +350,7 @@ impl Nand {
     fn cells(&mut self, from: Nanos, which: u32, time: Nanos) {
         self.operations[which as usize].stage = Stage::Cells;
         self.counts.die_busy += time;
-        self.event(from + time, which);
+        self.events.set(from + time, which);
     }
 
     fn to_path(&mut self, now: Nanos, line: Line, which: u32) {
@@ -347,7 +366,7 @@ impl Nand {
     fn wake_path(&mut self) {
         if self.path.has_waiting() && !self.path.waking {
             self.path.waking = true;
-            self.event(self.path.free_at, PATH);
+            self.events.set(self.path.free_at, PATH);
         }
     }
 
@@ -369,7 +388,7 @@ impl Nand {
         let end = path_end.max(self.take_channel(now, die, time));
         self.counts.bytes += u64::from(bytes);
         self.operations[which as usize].stage = Stage::Transfer;
-        self.event(end, which);
+        self.events.set(end, which);
     }
 
     /// Takes a die's channel for `time`; gives the end.
@@ -462,7 +481,7 @@ impl Nand {
 
     /// Operations that are not done.
     pub fn under_way(&self) -> usize {
-        self.operations.len() - self.unused.len()
+        self.operations.len() - 1 - self.unused.len()
     }
 }
 

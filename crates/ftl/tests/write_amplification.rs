@@ -1,0 +1,195 @@
+//! Write amplification of uniform random writes against theory.
+//!
+//! First in, first out, and greedy with very large blocks: P. Desnoyers, "Analytic Models of SSD Write Performance" (ACM TOS 2014); R. Agarwal and
+//! M. Marrow, "A closed-form expression for write amplification in NAND flash" (2010): A = α / (α + W₀(−α e^−α)), α the slots in
+//! use over the sectors of the host. Greedy with b slots a block (Desnoyers, section 4): the victim holds v live slots with
+//! α = (b / (b − v)) Σ 1/i for i = v+1..b, and A = b / (b − v).
+
+use ftl::testing::Random;
+use ftl::{
+    Admission, Anchor, Command, Config, Ftl, Geometry, Header, Kind, LebState, Policy, ReadFor, Recovery, Request,
+    Source,
+};
+
+/// Slots of a LEB that hold host sectors: one more holds the LEB's header.
+const BLOCK: u32 = 256;
+const LEBS: u32 = 2000;
+
+/// The layer over a medium that does everything at once and remembers whose sector each slot holds.
+struct Instant {
+    ftl: Ftl,
+    owners: Vec<u64>,
+}
+
+const NOBODY: u64 = u64::MAX;
+
+impl Instant {
+    fn new(sectors: u64, policy: Policy) -> Instant {
+        let geometry = Geometry {
+            dies: 1,
+            parity: 0,
+            blocks: LEBS,
+            pages_per_block: BLOCK + 1,
+            slots_per_page: 1,
+            sector_bytes: 4096,
+            unit_bytes: 4128,
+        };
+        let mut config = Config {
+            geometry,
+            sectors,
+            max_request: 1,
+            buffers: 0,
+            requests: 1,
+            checkpoint_interval: 1 << 30,
+            erase_before_program: true,
+            power_protected: true,
+            policy,
+        };
+        config.buffers = config.min_buffers();
+        let mut ftl =
+            Recovery::new(config, Anchor::default()).and_then(|recovery| recovery.finish(1)).expect("an empty layer");
+        ftl.start();
+        let mut this = Instant { ftl, owners: vec![NOBODY; geometry.slots() as usize] };
+        this.carry_out();
+        this
+    }
+
+    fn carry_out(&mut self) {
+        while let Some(command) = self.ftl.poll() {
+            match command {
+                Command::Stage { header, source, .. } => {
+                    let host = !matches!(source, Source::Meta(_));
+                    self.owners[header.slot as usize] = if host { header.lba } else { NOBODY };
+                }
+                Command::Read { id, slot, count, purpose: ReadFor::Groom, .. } => {
+                    let headers: Vec<Option<Header>> = (slot..slot + count)
+                        .map(|slot| {
+                            let lba = self.owners[slot as usize];
+                            let header = Header { slot, seq: 0, kind: Kind::Data, lba, index: 0, remaining: 0, lag: 0 };
+                            (lba != NOBODY).then_some(header)
+                        })
+                        .collect();
+                    self.ftl.groomed(id, &headers);
+                }
+                Command::Program { id, .. }
+                | Command::Read { id, .. }
+                | Command::Allocate { id, .. }
+                | Command::Erase { id, .. }
+                | Command::Sync { id }
+                | Command::Anchor { id, .. } => self.ftl.complete(id, Ok(())),
+                Command::Take { .. } | Command::Forget { .. } | Command::Zero { .. } | Command::Copy { .. } => {}
+            }
+        }
+    }
+
+    fn write(&mut self, lba: u64) {
+        for _ in 0..1000 {
+            let admission = self.ftl.submit(0, Request::Write { lba, count: 1, fua: false });
+            self.carry_out();
+            match admission {
+                Admission::Done => return,
+                Admission::Busy => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        panic!("a write was put off a thousand times");
+    }
+
+    /// Slots that hold a host sector, live or not.
+    fn slots_in_use(&self) -> f64 {
+        let lebs = self.ftl.lebs();
+        let full = lebs.iter().filter(|(_, leb)| matches!(leb.state, LebState::Closed | LebState::Grooming)).count();
+        let open = lebs.iter().filter(|(_, leb)| leb.state == LebState::Open).count();
+        // An open one is half full in the mean.
+        (full as f64 + open as f64 / 2.0) * f64::from(BLOCK)
+    }
+}
+
+/// Writes all sectors in order, then at random; gives slots in use over sectors, and the write amplification.
+fn measure(over_provisioning: f64, policy: Policy, drive_writes: u64) -> (f64, f64) {
+    // What the layer keeps free on 2,000 LEBs, so that the slots in use come out near what was asked for.
+    let kept_free = 24.0;
+    let sectors = (f64::from(BLOCK) * (f64::from(LEBS) - kept_free) / (1.0 + over_provisioning)) as u64;
+    let mut device = Instant::new(sectors, policy);
+    let mut random = Random::new(sectors);
+    for lba in 0..sectors {
+        device.write(lba);
+    }
+    for _ in 0..drive_writes * sectors {
+        device.write(random.below(sectors));
+    }
+    let before = *device.ftl.stats();
+    let (mut in_use, mut looks) = (0.0, 0.0);
+    for n in 0..sectors {
+        device.write(random.below(sectors));
+        if n % 1024 == 0 {
+            in_use += device.slots_in_use();
+            looks += 1.0;
+        }
+    }
+    let after = device.ftl.stats();
+    device.ftl.verify().expect("the books agree");
+    let written = (after.host_written_sectors - before.host_written_sectors) as f64;
+    let moved = (after.groomed_sectors - before.groomed_sectors) as f64;
+    (in_use / looks / sectors as f64, 1.0 + moved / written)
+}
+
+/// The principal branch of Lambert's W between -1/e and 0, by bisection.
+fn lambert(x: f64) -> f64 {
+    let (mut low, mut high) = (-1.0, 0.0);
+    for _ in 0..200 {
+        let middle = (low + high) / 2.0;
+        if middle * f64::exp(middle) < x { low = middle } else { high = middle }
+    }
+    low
+}
+
+fn fifo(alpha: f64) -> f64 {
+    alpha / (alpha + lambert(-alpha * (-alpha).exp()))
+}
+
+fn greedy(alpha: f64) -> f64 {
+    let block = f64::from(BLOCK);
+    let (mut sum, mut above) = (0.0, 1.0);
+    for live in (0..BLOCK).rev() {
+        sum += 1.0 / f64::from(live + 1);
+        let here = block / (block - f64::from(live)) * sum;
+        if here >= alpha {
+            let share = (here - alpha) / (here - above);
+            return block / (block - (f64::from(live) + share));
+        }
+        above = here;
+    }
+    1.0
+}
+
+fn compare(policy: Policy, theory: fn(f64) -> f64) {
+    // The tighter, the longer it takes until the memory of the sequential fill is gone.
+    for (over_provisioning, drive_writes) in [(0.07, 4), (0.15, 3), (0.20, 3), (0.28, 3), (0.36, 3), (0.50, 3)] {
+        let (alpha, measured) = measure(over_provisioning, policy, drive_writes);
+        let expected = theory(alpha);
+        let error = measured / expected - 1.0;
+        let is = (alpha - 1.0) * 100.0;
+        println!("{policy:?} at {is:.1} %: {measured:.3}, theory {expected:.3}, {:+.2} %", error * 100.0);
+        assert!((alpha - 1.0 - over_provisioning).abs() < 0.01, "{alpha} slots a sector, not 1 + {over_provisioning}");
+        assert!(error.abs() < 0.02, "{policy:?} at {over_provisioning}: {measured} instead of {expected}");
+    }
+}
+
+#[test]
+fn theory_is_as_published() {
+    let rounded = |value: f64| (value * 100.0).round() / 100.0;
+    let at = [0.07, 0.15, 0.20, 0.28, 0.36, 0.50].map(|over_provisioning| rounded(greedy(1.0 + over_provisioning)));
+    assert_eq!(at, [7.60, 3.96, 3.15, 2.46, 2.08, 1.71]);
+    assert!((fifo(1.28) - 2.48).abs() < 0.05, "{}", fifo(1.28));
+}
+
+#[test]
+fn first_in_first_out_is_as_theory_says() {
+    compare(Policy::Fifo, fifo);
+}
+
+#[test]
+fn greedy_is_as_theory_says() {
+    compare(Policy::Greedy, greedy);
+}

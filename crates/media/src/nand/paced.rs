@@ -1,0 +1,256 @@
+//! A medium that answers when flash would have: bytes lie in an inner medium, moments come from the NAND model.
+//!
+//! A command is done when the inner medium has done it *and* the model's time has come. The model's time goes on only when
+//! its owner says so ([`Paced::advance`]); whoever merely waits ([`Media::wait`]) makes it jump to the next event, so
+//! that an attach or a detach takes no longer than the inner medium.
+//!
+//! Where the flash has many dies, the inner medium has one: the pages of a LEB lie side by side in it in the order in which they are
+//! filled, so that a sequential log stays sequential. Parity pages take time and wear and hold nothing.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use rustix::io::Errno;
+
+use super::{Class, Nand, Nanos};
+use crate::slab::Slab;
+use crate::{Command, Done, Geometry, Media, MediaError, Page, PageAddr, Slice};
+
+/// What a paced medium keeps its bytes in: the shape of the inner medium of flash of this shape.
+pub const fn inner_geometry(flash: &Geometry) -> Geometry {
+    Geometry { dies: 1, parity: 0, pages_per_block: flash.pages_per_leb(), ..*flash }
+}
+
+/// A command under way.
+struct UnderWay {
+    /// Its owner's id; `None` when nobody waits for it.
+    id: Option<u64>,
+    /// When the model had it done.
+    ended: Option<Nanos>,
+    /// The model says that the flash failed.
+    failed: bool,
+    /// What the inner medium said.
+    stored: Option<Result<Option<Slice>, MediaError>>,
+}
+
+/// Flash in time, with content.
+pub struct Paced {
+    nand: Nand,
+    geometry: Geometry,
+    inner: Box<dyn Media>,
+    now: Nanos,
+    class: Class,
+    under_way: Slab<UnderWay>,
+    /// What is done, and by how much later than the model had it done.
+    done: VecDeque<(Done, Nanos)>,
+    lateness: Nanos,
+}
+
+impl Paced {
+    /// Flash of this model, with its bytes in a medium of [`inner_geometry`].
+    ///
+    /// # Panics
+    /// The inner medium has another shape.
+    pub fn new(nand: Nand, inner: Box<dyn Media>) -> Paced {
+        let geometry = *nand.geometry();
+        assert_eq!(*inner.geometry(), inner_geometry(&geometry), "the inner medium is made for this flash");
+        Paced {
+            nand,
+            geometry,
+            inner,
+            now: 0,
+            class: Class::Host { first: true },
+            under_way: Slab::new(),
+            done: VecDeque::new(),
+            lateness: 0,
+        }
+    }
+
+    /// The model's time.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// When the flash does something next.
+    pub fn next_event(&mut self) -> Option<Nanos> {
+        self.nand.next_event()
+    }
+
+    /// Lets everything happen up to and including `to`. Commands submitted afterwards come at `to`.
+    pub fn advance(&mut self, to: Nanos) {
+        while self.nand.next_event().is_some_and(|at| at <= to) {
+            self.step();
+        }
+        self.now = self.now.max(to);
+    }
+
+    /// Whom the reads submitted from now on are for.
+    pub fn reads_are(&mut self, class: Class) {
+        self.class = class;
+    }
+
+    /// By how much later than the model had it done the last command from [`Media::poll`] was done: the inner medium was slower.
+    pub fn lateness(&self) -> Nanos {
+        self.lateness
+    }
+
+    /// The model.
+    pub fn nand(&self) -> &Nand {
+        &self.nand
+    }
+
+    /// Puts bytes of a page that is not programmed yet where they would survive the end of this process. Takes no time in the
+    /// model: it stands for capacitors, which program what is in the buffers when the power goes.
+    pub fn keep(&mut self, at: PageAddr, bytes: Range<u32>, page: Page) {
+        let command = Command::Program { at: self.inner_address(at), bytes, page };
+        let key = self.under_way.insert(UnderWay { id: None, ended: Some(self.now), failed: false, stored: None });
+        self.store(key, command);
+    }
+
+    fn step(&mut self) {
+        let Some(at) = self.nand.step() else { return };
+        self.now = self.now.max(at);
+        while let Some(done) = self.nand.done() {
+            if let Some(entry) = self.under_way.get_mut(done.id as u32) {
+                entry.ended = Some(at);
+                entry.failed = !done.ok;
+            }
+            self.finish(done.id as u32);
+        }
+    }
+
+    /// Hands a command to the inner medium.
+    fn store(&mut self, key: u32, command: Command) {
+        if let Some(done) = self.inner.submit(u64::from(key), command) {
+            self.stored(done);
+        }
+    }
+
+    fn stored(&mut self, done: Done) {
+        if let Some(entry) = self.under_way.get_mut(done.id as u32) {
+            entry.stored = Some(done.result);
+        }
+        self.finish(done.id as u32);
+    }
+
+    /// Ends a command that both are done with.
+    fn finish(&mut self, key: u32) {
+        let Some(entry) = self.under_way.get_mut(key) else { return };
+        let (Some(ended), Some(_)) = (entry.ended, &entry.stored) else { return };
+        let Some(UnderWay { id, failed, stored: Some(result), .. }) = self.under_way.remove(key) else { return };
+        let result = if failed { Err(MediaError::Os(Errno::IO)) } else { result };
+        match id {
+            Some(id) => self.done.push_back((Done { id, result }, self.now - ended)),
+            None => {
+                if let Err(error) = result {
+                    tracing::error!(%error, "what stands in the buffers could not be kept");
+                }
+            }
+        }
+    }
+
+    fn collect(&mut self) {
+        while let Some(done) = self.inner.poll() {
+            self.stored(done);
+        }
+    }
+
+    fn inner_address(&self, at: PageAddr) -> PageAddr {
+        let Geometry { dies, parity, .. } = self.geometry;
+        let lane = if parity == 0 { at.die } else { (at.die + dies - at.page % dies) % dies };
+        debug_assert!(lane < self.geometry.data_dies(), "parity pages hold nothing");
+        PageAddr { die: 0, block: at.block, page: at.page * self.geometry.data_dies() + lane }
+    }
+
+    /// Bytes of sectors, as the model counts them, in so many bytes with trailers.
+    fn sector_bytes(&self, bytes: &Range<u32>) -> u32 {
+        (bytes.end - bytes.start).div_ceil(self.geometry.slot_bytes()) * self.geometry.sector_bytes
+    }
+
+    /// The layer's command in the words of the inner medium; the model is told.
+    fn begin(&mut self, key: u32, command: Command) -> Command {
+        let id = u64::from(key);
+        match command {
+            Command::Read { at, bytes } => {
+                self.nand.read(self.now, id, at, self.sector_bytes(&bytes), self.class);
+                Command::Read { at: self.inner_address(at), bytes }
+            }
+            Command::Program { at, bytes, page } => {
+                let sectors = self.geometry.slots_per_page * self.geometry.sector_bytes;
+                self.nand.program(self.now, id, at, sectors);
+                Command::Program { at: self.inner_address(at), bytes, page }
+            }
+            Command::Erase { block } => {
+                self.nand.erase(self.now, id, block);
+                Command::Erase { block }
+            }
+            // The card's dies all hold a label; here one copy is enough.
+            Command::WriteLabel { copy, mut bytes } => {
+                bytes.truncate(1);
+                self.ended_at_once(key);
+                Command::WriteLabel { copy, bytes }
+            }
+            command @ (Command::Allocate { .. } | Command::Sync) => {
+                self.ended_at_once(key);
+                command
+            }
+        }
+    }
+
+    fn ended_at_once(&mut self, key: u32) {
+        if let Some(entry) = self.under_way.get_mut(key) {
+            entry.ended = Some(self.now);
+        }
+    }
+}
+
+impl Media for Paced {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn page(&mut self) -> Page {
+        self.inner.page()
+    }
+
+    fn submit(&mut self, id: u64, command: Command) -> Option<Done> {
+        let key = self.under_way.insert(UnderWay { id: Some(id), ended: None, failed: false, stored: None });
+        let command = self.begin(key, command);
+        self.store(key, command);
+        None
+    }
+
+    fn poll(&mut self) -> Option<Done> {
+        self.collect();
+        let (done, lateness) = self.done.pop_front()?;
+        self.lateness = lateness;
+        Some(done)
+    }
+
+    fn wait(&mut self) {
+        self.collect();
+        while self.done.is_empty() && !self.under_way.is_empty() {
+            if self.nand.next_event().is_some() {
+                self.step();
+            } else {
+                self.inner.wait();
+            }
+            self.collect();
+        }
+    }
+
+    fn read_label(&mut self, die: u32, copy: u8) -> Result<Vec<u8>, MediaError> {
+        if die >= self.geometry.dies {
+            return Err(MediaError::Os(Errno::INVAL));
+        }
+        self.inner.read_label(0, copy)
+    }
+
+    fn allocated_bytes(&self) -> Option<u64> {
+        self.inner.allocated_bytes()
+    }
+
+    fn paced(&mut self) -> Option<&mut Paced> {
+        Some(self)
+    }
+}
