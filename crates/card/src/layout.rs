@@ -21,7 +21,9 @@ pub enum LayoutError {
         fit: Vec<u32>,
     },
     /// More than the flash holds.
-    #[error("a capacity of {bytes} bytes: this device has room for {min} to {max} bytes (the rest is reserve and room to groom in)")]
+    #[error(
+        "a capacity of {bytes} bytes: this device has room for {min} to {max} bytes (the rest is reserve and room to groom in)"
+    )]
     Capacity {
         /// What was asked for.
         bytes: u64,
@@ -31,7 +33,9 @@ pub enum LayoutError {
         max: u64,
     },
     /// The layer numbers slots with 32 bits.
-    #[error("sectors of {sector} bytes on {raw} bytes of flash are more than the layer can number; choose larger sectors or a smaller scale")]
+    #[error(
+        "sectors of {sector} bytes on {raw} bytes of flash are more than the layer can number; choose larger sectors or a smaller scale"
+    )]
     Slots {
         /// What was asked for.
         sector: u32,

@@ -17,6 +17,7 @@ mod disk;
 mod format;
 mod governor;
 mod layout;
+mod leds;
 mod module;
 #[cfg(test)]
 mod testing;
@@ -29,4 +30,5 @@ pub use disk::Disk;
 pub use format::Format;
 pub use governor::{Governor, Level, PERIOD, Surroundings};
 pub use layout::{Layout, LayoutError, layout};
+pub use leds::Leds;
 pub use module::{Module, ModuleConfig};

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use ftl::{Admission, Command, Config, Ftl, Header, Kind, Policy, ReadFor, Recovery, Source, Tag};
+use ftl::{Admission, Command, Config, Ftl, Geometry, Header, Kind, Policy, ReadFor, Recovery, Source, Tag};
 use media::PageAddr;
 use media::nand::{Class, FrontEnd, Nand};
 use profile::{Card, Module as Sheet};
@@ -18,6 +18,7 @@ use profile::{Card, Module as Sheet};
 use crate::device::{Answer, Busy, EraseCounts, Failure, Health, Nanos, Op, Report, Request, VirtualDevice};
 use crate::governor::{Governor, Surroundings};
 use crate::layout::{Layout, LayoutError, layout};
+use crate::leds::{Activity, Leds};
 
 /// Larger writes are taken in pieces of this size, as an operating system's block layer would.
 const PIECE_BYTES: u32 = 128 * 1024;
@@ -25,7 +26,8 @@ const PIECE_BYTES: u32 = 128 * 1024;
 const READS: u32 = 4096;
 /// Slots appended between checkpoints: 2 GiB of 4 KiB sectors. With capacitors a checkpoint only shortens the next attach.
 const CHECKPOINT_INTERVAL: u64 = 1 << 19;
-/// In reduced-write mode, so much of the data path's rate is left for host writes. The original's figure is not published.
+/// In reduced-write mode, so much of the rate at which the flash can be programmed is left for host writes. The original's figure is
+/// not published.
 const REDUCED_SHARE: f64 = 0.1;
 /// At this much reserve the one-time warning is due, per cent.
 const WARNING_PERCENT: f64 = 10.0;
@@ -92,7 +94,8 @@ pub struct Module {
     answers: [VecDeque<Answer>; 2],
     now: Nanos,
     front: FrontEnd,
-    path_write_bytes_per_s: u64,
+    /// Bytes a second that data path and dies can program together.
+    program_bytes_per_s: f64,
     governor: Option<Governor>,
     idle_watts: f64,
     health: Health,
@@ -100,6 +103,7 @@ pub struct Module {
     rated_cycles: u32,
     host_written: u64,
     host_read: u64,
+    activity: Activity,
 }
 
 impl Module {
@@ -147,7 +151,7 @@ impl Module {
             answers: [VecDeque::new(), VecDeque::new()],
             now: 0,
             front: FrontEnd::new(&sheet.controller),
-            path_write_bytes_per_s: sheet.controller.write_bytes_per_s,
+            program_bytes_per_s: program_rate(sheet, &geometry),
             governor,
             idle_watts: sheet.energy.idle_watts,
             health: Health::Healthy,
@@ -155,6 +159,7 @@ impl Module {
             rated_cycles: sheet.nand.endurance_cycles,
             host_written: 0,
             host_read: 0,
+            activity: Activity::default(),
         };
         module.carry_out();
         Ok(module)
@@ -173,6 +178,16 @@ impl Module {
     /// Power and heat, where the module sits on a card.
     pub fn governor(&self) -> Option<&Governor> {
         self.governor.as_ref()
+    }
+
+    /// What its lights say now.
+    pub fn leds(&self) -> Leds {
+        self.activity.leds(self.now, self.governor.as_ref().is_some_and(Governor::is_shut_down))
+    }
+
+    /// Lights all of them, or lets them be.
+    pub fn beacon(&mut self, on: bool) {
+        self.activity.beacon = on;
     }
 
     /// Makes the flash as old as so many program and erase cycles.
@@ -260,7 +275,7 @@ impl Module {
     fn hold(&self) -> f64 {
         let governed = self.governor.as_ref().map_or(0.0, Governor::hold);
         match self.health {
-            Health::ReducedWrite => governed.max(1e9 / (self.path_write_bytes_per_s as f64 * REDUCED_SHARE)),
+            Health::ReducedWrite => governed.max(1e9 / (self.program_bytes_per_s * REDUCED_SHARE)),
             _ => governed,
         }
     }
@@ -480,6 +495,15 @@ impl Module {
     }
 }
 
+/// Bytes a second that can be programmed: by the dies all at once, or over the data path, whichever is less.
+fn program_rate(sheet: &Sheet, geometry: &Geometry) -> f64 {
+    let times = &sheet.nand.program_us;
+    let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
+    let page = f64::from(geometry.slots_per_page * geometry.sector_bytes);
+    let dies = f64::from(geometry.data_dies()) * page / (mean.max(0.001) * 1e-6);
+    dies.min(sheet.controller.write_bytes_per_s as f64)
+}
+
 impl VirtualDevice for Module {
     fn sector_bytes(&self) -> u32 {
         self.layout.geometry.sector_bytes
@@ -495,8 +519,14 @@ impl VirtualDevice for Module {
             return self.refuse(tag, request.op, failure);
         }
         match request.op {
-            Op::Read => self.read(tag, request),
-            Op::Write | Op::Trim => self.arrive(tag, request),
+            Op::Read => {
+                self.activity.read = Some(now);
+                self.read(tag, request);
+            }
+            Op::Write | Op::Trim => {
+                self.activity.write = Some(now);
+                self.arrive(tag, request);
+            }
             // What was answered is behind capacitors.
             Op::Flush => {
                 let last = self.answers[1].back().map_or(0, |last| last.at);
