@@ -80,14 +80,7 @@ enum Stage {
     Transfer,
 }
 
-impl Operation {
-    const NOBODY: Operation =
-        Operation { id: 0, kind: Kind::Erase, die: 0, page: 0, bytes: 0, next: NONE, stage: Stage::Waiting };
-}
-
 const NONE: u32 = u32::MAX;
-/// In place of an operation: the data path is free.
-const PATH: u32 = 0;
 
 /// A line of operations that wait for a die.
 #[derive(Clone, Copy, Debug)]
@@ -188,8 +181,7 @@ impl Nand {
             dies: (0..dies).map(die).collect(),
             channels: vec![0; channels as usize],
             path: Path::default(),
-            // The first one's place is taken by the data path.
-            operations: vec![Operation::NOBODY],
+            operations: Vec::new(),
             unused: Vec::new(),
             events: Wheel::new(),
             random: Random::new(seed),
@@ -243,21 +235,20 @@ impl Nand {
     /// When the next thing happens.
     #[inline]
     pub fn next_event(&mut self) -> Option<Nanos> {
-        self.events.next()
+        let next = self.path.next_start().min(self.events.next().unwrap_or(Nanos::MAX));
+        (next < Nanos::MAX).then_some(next)
     }
 
     /// Lets the next thing happen; gives the moment.
     #[inline]
     pub fn step(&mut self) -> Option<Nanos> {
-        let (now, which) = self.events.take()?;
-        if which == PATH {
-            self.path.waking = false;
-            if let Some(next) = self.path.next() {
-                self.transfer(now, next);
-            }
-            self.wake_path();
-            return Some(now);
+        let start = self.path.next_start();
+        if start < Nanos::MAX && self.events.next().is_none_or(|at| start <= at) {
+            let next = self.path.next()?;
+            self.transfer(start, next);
+            return Some(start);
         }
+        let (now, which) = self.events.take()?;
         let operation = self.operations[which as usize];
         match (operation.stage, operation.kind) {
             (Stage::Cells, Kind::HostRead { .. } | Kind::GroomRead) => {
@@ -278,7 +269,7 @@ impl Nand {
     /// Lets things happen until an operation ends, at most up to `limit`; gives the moment when one did.
     #[inline]
     pub fn run(&mut self, limit: Nanos) -> Option<Nanos> {
-        while self.events.next().is_some_and(|at| at <= limit) {
+        while self.next_event().is_some_and(|at| at <= limit) {
             let now = self.step();
             if !self.done.is_empty() {
                 return now;
@@ -359,14 +350,6 @@ impl Nand {
             self.transfer(now, which);
         } else {
             self.path.queue(line, which);
-            self.wake_path();
-        }
-    }
-
-    fn wake_path(&mut self) {
-        if self.path.has_waiting() && !self.path.waking {
-            self.path.waking = true;
-            self.events.set(self.path.free_at, PATH);
         }
     }
 
@@ -481,7 +464,7 @@ impl Nand {
 
     /// Operations that are not done.
     pub fn under_way(&self) -> usize {
-        self.operations.len() - 1 - self.unused.len()
+        self.operations.len() - self.unused.len()
     }
 }
 

@@ -24,28 +24,29 @@ pub struct Path {
     /// Time that it was taken, added up.
     pub busy: Nanos,
     lines: [VecDeque<u32>; 2],
+    /// Transfers in both lines.
+    waiting: u32,
     turn: usize,
-    /// Its owner was told to call back when the path is free.
-    pub waking: bool,
 }
 
 impl Path {
     /// Whether a transfer can start now without passing anybody.
     #[inline]
     pub fn is_free(&self, now: Nanos) -> bool {
-        self.free_at <= now && self.lines.iter().all(VecDeque::is_empty)
+        self.free_at <= now && self.waiting == 0
     }
 
-    /// Whether somebody waits.
+    /// When the next one in line can start; never where nobody waits.
     #[inline]
-    pub fn has_waiting(&self) -> bool {
-        self.lines.iter().any(|line| !line.is_empty())
+    pub fn next_start(&self) -> Nanos {
+        if self.waiting > 0 { self.free_at } else { Nanos::MAX }
     }
 
     /// Puts a transfer in line.
     #[inline]
     pub fn queue(&mut self, line: Line, op: u32) {
         self.lines[line as usize].push_back(op);
+        self.waiting += 1;
     }
 
     /// Who is next.
@@ -53,7 +54,9 @@ impl Path {
     pub fn next(&mut self) -> Option<u32> {
         self.turn ^= 1;
         let turn = self.turn;
-        self.lines[turn].pop_front().or_else(|| self.lines[turn ^ 1].pop_front())
+        let next = self.lines[turn].pop_front().or_else(|| self.lines[turn ^ 1].pop_front())?;
+        self.waiting -= 1;
+        Some(next)
     }
 
     /// Takes the path from `now` on; gives the end.
@@ -80,6 +83,6 @@ mod tests {
         path.queue(Line::Rest, 11);
         let order: Vec<u32> = std::iter::from_fn(|| path.next()).collect();
         assert_eq!(order, [10, 0, 11, 1, 2, 3]);
-        assert!(!path.has_waiting() && path.is_free(0));
+        assert!(path.next_start() == Nanos::MAX && path.is_free(0));
     }
 }
