@@ -235,7 +235,7 @@ impl Nand {
     /// When the next thing happens.
     #[inline]
     pub fn next_event(&mut self) -> Option<Nanos> {
-        let next = self.path.next_start().min(self.events.next().unwrap_or(Nanos::MAX));
+        let next = self.path.next_start().min(self.events.next());
         (next < Nanos::MAX).then_some(next)
     }
 
@@ -243,7 +243,7 @@ impl Nand {
     #[inline]
     pub fn step(&mut self) -> Option<Nanos> {
         let start = self.path.next_start();
-        if start < Nanos::MAX && self.events.next().is_none_or(|at| start <= at) {
+        if start < Nanos::MAX && start <= self.events.next() {
             let next = self.path.next()?;
             self.transfer(start, next);
             return Some(start);
@@ -269,7 +269,9 @@ impl Nand {
     /// Lets things happen until an operation ends, at most up to `limit`; gives the moment when one did.
     #[inline]
     pub fn run(&mut self, limit: Nanos) -> Option<Nanos> {
-        while self.next_event().is_some_and(|at| at <= limit) {
+        // Never is not a moment that comes.
+        let limit = limit.min(Nanos::MAX - 1);
+        while self.path.next_start().min(self.events.next()) <= limit {
             let now = self.step();
             if !self.done.is_empty() {
                 return now;

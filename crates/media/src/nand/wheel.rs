@@ -35,8 +35,10 @@ pub struct Wheel {
     /// No event is earlier.
     now: Nanos,
     serial: u64,
-    /// The earliest event, when it is known.
-    first: Option<(Nanos, u64, u32)>,
+    /// The earliest event, where it is known: its moment, or [`Nanos::MAX`]; its operation; whether the heap holds it.
+    first_at: Nanos,
+    first_which: u32,
+    first_far: bool,
     near: usize,
 }
 
@@ -51,7 +53,9 @@ impl Wheel {
             far: BinaryHeap::new(),
             now: 0,
             serial: 0,
-            first: None,
+            first_at: Nanos::MAX,
+            first_which: NONE,
+            first_far: false,
             near: 0,
         }
     }
@@ -62,13 +66,12 @@ impl Wheel {
         debug_assert!(at >= self.now);
         self.serial += 1;
         let serial = self.serial;
-        // The first is known for certain only while there is one, or when the wheel is empty.
-        match self.first {
-            Some((first, ..)) if at < first => self.first = Some((at, serial, which)),
-            None if self.near == 0 && self.far.is_empty() => self.first = Some((at, serial, which)),
-            _ => {}
+        let far = (at >> SHIFT) - (self.now >> SHIFT) >= SLOTS as u64;
+        // An earlier one takes the place of the first that is known; an unknown one is looked for when it is asked for.
+        if at < self.first_at && (self.first_at < Nanos::MAX || (self.near == 0 && self.far.is_empty())) {
+            (self.first_at, self.first_which, self.first_far) = (at, which, far);
         }
-        if (at >> SHIFT) - (self.now >> SHIFT) >= SLOTS as u64 {
+        if far {
             self.far.push(Reverse((at, serial, which)));
             return;
         }
@@ -83,22 +86,26 @@ impl Wheel {
         self.near += 1;
     }
 
-    /// When the next event is.
+    /// When the next event is; [`Nanos::MAX`] when there is none.
     #[inline]
-    pub fn next(&mut self) -> Option<Nanos> {
-        if self.first.is_none() {
-            self.first = self.find();
+    pub fn next(&mut self) -> Nanos {
+        if self.first_at == Nanos::MAX && (self.near > 0 || !self.far.is_empty()) {
+            self.find();
         }
-        self.first.map(|(at, ..)| at)
+        self.first_at
     }
 
     /// Takes the next event.
     #[inline]
     pub fn take(&mut self) -> Option<(Nanos, u32)> {
-        self.next()?;
-        let (at, serial, which) = self.first.take()?;
+        let at = self.next();
+        if at == Nanos::MAX {
+            return None;
+        }
+        let which = self.first_which;
+        self.first_at = Nanos::MAX;
         self.now = at;
-        if self.far.peek().is_some_and(|Reverse(far)| *far == (at, serial, which)) {
+        if self.first_far {
             self.far.pop();
         } else {
             self.unlink(at, which);
@@ -127,18 +134,24 @@ impl Wheel {
         self.near -= 1;
     }
 
-    /// The earliest of everything.
-    fn find(&self) -> Option<(Nanos, u64, u32)> {
-        let far = self.far.peek().map(|Reverse(far)| *far);
-        let Some(slot) = self.first_slot() else { return far };
-        let mut best = (Nanos::MAX, u64::MAX, NONE);
-        let mut which = self.slots[slot];
+    /// Looks for the earliest of everything.
+    fn find(&mut self) {
+        let (mut at, mut serial, mut first) = (Nanos::MAX, u64::MAX, NONE);
+        let mut which = self.first_slot().map_or(NONE, |slot| self.slots[slot]);
         while which != NONE {
             let entry = &self.entries[which as usize];
-            best = best.min((entry.at, entry.serial, which));
+            if entry.at < at || (entry.at == at && entry.serial < serial) {
+                (at, serial, first) = (entry.at, entry.serial, which);
+            }
             which = entry.next;
         }
-        Some(far.map_or(best, |far| far.min(best)))
+        self.first_far = false;
+        if let Some(Reverse((far_at, far_serial, far))) = self.far.peek()
+            && (*far_at, *far_serial) < (at, serial)
+        {
+            (at, first, self.first_far) = (*far_at, *far, true);
+        }
+        (self.first_at, self.first_which) = (at, first);
     }
 
     /// The first slot at or after the present one that holds something, going round.
@@ -186,7 +199,7 @@ mod tests {
                     heap.push(Reverse((at, serial, which)));
                 } else {
                     let expected = heap.pop().map(|Reverse((at, _, which))| (at, which));
-                    assert_eq!(wheel.next(), expected.map(|(at, _)| at), "seed {seed}");
+                    assert_eq!(wheel.next(), expected.map_or(Nanos::MAX, |(at, _)| at), "seed {seed}");
                     assert_eq!(wheel.take(), expected, "seed {seed}");
                     if let Some((at, which)) = expected {
                         now = at;
