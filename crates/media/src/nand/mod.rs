@@ -167,11 +167,13 @@ impl Nand {
         timing.erase /= Nanos::from(shape.erase_divisor.max(1));
         let empty = Waiting { first: NONE, last: NONE };
         let channels = sheet.channels.max(1);
+        // Dies are numbered across the chips first, so that the pages of a stripe begin on as many channels as there are.
+        let chips = (shape.geometry.dies / shape.dies_per_chip.max(1)).max(1);
         let die = |die| Die {
             busy: false,
             in_a_row: 0,
             lines: [empty; 2],
-            channel: die / shape.dies_per_chip.max(1) % channels,
+            channel: die % chips % channels,
         };
         let Geometry { dies, blocks, .. } = shape.geometry;
         Nand {
