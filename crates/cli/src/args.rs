@@ -1,5 +1,7 @@
 //! The command line: the one definition that help, completions and man pages come from.
 
+pub mod sim;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -52,6 +54,8 @@ pub enum Command {
     Trim(Trim),
     /// List the data sheets that `create --profile` takes.
     Profiles,
+    /// Run a workload on a device in virtual time, and print what it comes to.
+    Sim(Box<sim::Sim>),
     /// Serve one device over NBD in the foreground, without the service.
     Serve(Serve),
     /// Print shell completions.
@@ -119,7 +123,7 @@ pub struct Force {
 
 /// `vsl create`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("how large").required(true).args(["size", "profile"]))]
+#[command(group = ArgGroup::new("how large").required(true).args(["size", "profile", "emulate"]))]
 #[command(after_long_help = "\
 Sizes are numbers with a unit: KiB, MiB, GiB, TiB (1024), kB, MB, GB, TB (1000), or plain bytes; K, M, G
 and T count in 1024. The file is sparse: it takes space only for what is written.
@@ -128,10 +132,14 @@ A profile with several modules makes one device for each, as the card did: `vsl 
 iodrive-duo-640-mlc` makes DIR/fct0.vsl and DIR/fct1.vsl; a directory as PATH makes fct0.vsl, fct1.vsl in it.
 With --module only that module is made, in a file called exactly PATH.
 
+An emulated device has the size of the card's module, divided by --scale, and keeps its bytes in the page cache and
+the sparse file. Put the file into /dev/shm to keep them in memory.
+
 Examples:
   vsl create scratch.vsl --size 64GiB
   vsl create db.vsl --size 100GB --over-provisioning 40 --sector 512 --label db
-  vsl create ./cards/fct --profile iodrive-duo-640-mlc --capacity improved-write")]
+  vsl create ./cards/fct --profile iodrive-duo-640-mlc --capacity improved-write
+  vsl create slow.vsl --emulate iodrive-320-mlc --scale 32")]
 pub struct Create {
     /// The new device file.
     #[arg(value_hint = ValueHint::FilePath)]
@@ -140,14 +148,23 @@ pub struct Create {
     #[arg(long, value_parser = parse_size)]
     pub size: Option<u64>,
     /// Raw capacity beyond the advertised, in per cent of it [default: 28, and 64 MiB at least].
-    #[arg(long, value_name = "PCT", allow_negative_numbers = true, value_parser = parse_percent, conflicts_with_all = ["raw", "profile"])]
+    #[arg(long, value_name = "PCT", allow_negative_numbers = true, value_parser = parse_percent, conflicts_with_all = ["raw", "profile", "emulate"])]
     pub over_provisioning: Option<f64>,
     /// Raw capacity.
-    #[arg(long, value_name = "SIZE", visible_alias = "raw-size", value_parser = parse_size, conflicts_with = "profile")]
+    #[arg(long, value_name = "SIZE", visible_alias = "raw-size", value_parser = parse_size, conflicts_with_all = ["profile", "emulate"])]
     pub raw: Option<u64>,
     /// Make it as this data sheet says; see `vsl profiles`.
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
+    /// Make it behave as the flash card of this data sheet did: it answers when the card would have.
+    #[arg(long, value_name = "NAME")]
+    pub emulate: Option<String>,
+    /// Emulate a card that is about so many times smaller, and as fast.
+    #[arg(long, value_name = "N", requires = "emulate", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub scale: u32,
+    /// Seed of what varies in an emulated card, such as the times of its flash and which blocks wear out first.
+    #[arg(long, value_name = "N", requires = "emulate", default_value_t = 1)]
+    pub seed: u64,
     /// Make only this module of the profile; the first is 0.
     #[arg(long, value_name = "N", conflicts_with = "size")]
     pub module: Option<u32>,

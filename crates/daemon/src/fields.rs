@@ -87,6 +87,14 @@ pub const FIELDS: &[Field] = &[
     brief("beacon", "Beacon", Unit::Flag, "lit to find it among others"),
     full("uuid", "UUID", Unit::Text, "made anew by each format"),
     full("profile", "Profile", Unit::Text, "data sheet it was created from"),
+    full("emulation", "Emulated", Unit::List, "it behaves as the card of its profile; how much smaller, and its seed"),
+    brief("pacing", "Pacing", Unit::Text, "whether an emulated device answers when the card would have"),
+    full("pacing_p50_us", "Pacing error, median", Unit::Ratio, "by how much answers are later than the card's, microseconds"),
+    full("pacing_p99_us", "Pacing error, p99", Unit::Ratio, "microseconds"),
+    full("pacing_max_us", "Pacing error, most", Unit::Ratio, "microseconds"),
+    full("pacing_p99_percent", "Pacing error, share", Unit::Percent, "99th percentile of the error over the request's time"),
+    full("pacing_late_percent", "Late answers", Unit::Percent, "more than 20 us late, since the attach"),
+    full("pacing_late_minute_percent", "Late in the last minute", Unit::Percent, "more than 20 us late, in the last minute"),
     full("format_version", "Format version", Unit::Count, "version of the layout on media"),
     full("paths", "Backing files", Unit::List, "one a die"),
     full("formatted", "Formatted", Unit::Time, "when the format was made; seconds since 1970 in JSON"),
@@ -219,6 +227,7 @@ mod tests {
             formatted: 1_000_000_000,
             attaches: 3,
             clean: true,
+            emulation: Some(device::Emulation { scale: 8, seed: 1 }),
         };
         let status = Status {
             state: State::Attached,
@@ -250,6 +259,15 @@ mod tests {
             grooming: false,
             over_provisioning_percent: 25.0,
             allocated_bytes: Some(19),
+            pacing: Some(device::Pacing {
+                pacing: "keeps up with the card".into(),
+                pacing_p50_us: 0.5,
+                pacing_p99_us: 1.5,
+                pacing_max_us: 2.5,
+                pacing_p99_percent: 0.75,
+                pacing_late_percent: 0.0,
+                pacing_late_minute_percent: 0.0,
+            }),
         };
         let condition = Condition::Attached(Box::new(status));
         DeviceView {

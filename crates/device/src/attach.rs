@@ -80,6 +80,11 @@ pub(crate) fn attach(
     erase_before_program: bool,
 ) -> Result<Core, Refusal> {
     let config = layer_config(&superblock, erase_before_program);
+    attach_with(media, superblock, config)
+}
+
+/// Attaches for reading and writing, with a layer configured like this.
+pub(crate) fn attach_with(media: Box<dyn Media>, superblock: Superblock, config: Config) -> Result<Core, Refusal> {
     let mut opening = Opening { media, superblock, next_id: 0 };
     // The new epoch is on media before anything carries it: no sequence number is ever given out twice.
     opening.superblock.epoch += 1;
@@ -101,6 +106,11 @@ pub(crate) fn attach(
 /// Attaches for reading only: nothing is written, not even the superblock.
 pub(crate) fn attach_read_only(media: Box<dyn Media>, superblock: Superblock) -> Result<Core, Refusal> {
     let config = layer_config(&superblock, false);
+    open_read_only(media, superblock, config)
+}
+
+/// Attaches for reading only, with a layer configured like this.
+pub(crate) fn open_read_only(media: Box<dyn Media>, superblock: Superblock, config: Config) -> Result<Core, Refusal> {
     let mut opening = Opening { media, superblock, next_id: 0 };
     let mut recovery = Recovery::new(config, opening.superblock.anchor.clone())?;
     opening.load_checkpoint(&mut recovery)?;
@@ -139,7 +149,12 @@ impl Core {
 
 /// Writes a superblock's copy on a medium that does nothing else at the time, and waits for it.
 pub(crate) fn write_label(media: &mut dyn Media, superblock: &Superblock) -> Result<(), Refusal> {
-    let done = match media.submit(0, label_command(superblock)) {
+    write_label_with(media, label_command(superblock))
+}
+
+/// Carries such a command out.
+pub(crate) fn write_label_with(media: &mut dyn Media, command: media::Command) -> Result<(), Refusal> {
+    let done = match media.submit(0, command) {
         Some(done) => done,
         None => loop {
             match media.poll() {

@@ -26,9 +26,12 @@ impl Checker {
         self.sector + TRAILER_BYTES as usize
     }
 
-    /// Writes the trailer behind the sector that stands in `slot`.
-    pub fn seal(&self, slot: &mut [u8], header: &Header) {
-        let trailer = &mut slot[self.sector..];
+    /// Puts a sector into its slot and writes the trailer behind it.
+    pub fn place(&self, slot: &mut [u8], sector: &[u8], header: &Header) {
+        let (place, trailer) = slot.split_at_mut(self.sector);
+        // From where the sector is, not from where it goes: the copy's stores can then take their time.
+        let sum = crc_fast::crc32_iscsi(sector);
+        place.copy_from_slice(sector);
         trailer[0..8].copy_from_slice(&header.seq.to_le_bytes());
         // 48 bits of address, then the kind; the eighth byte is reserved.
         let place = header.lba | (header.kind as u64) << 48;
@@ -37,8 +40,8 @@ impl Checker {
         trailer[18..20].copy_from_slice(&header.remaining.to_le_bytes());
         trailer[20..24].copy_from_slice(&header.lag.to_le_bytes());
         trailer[24..28].copy_from_slice(&header.slot.to_le_bytes());
-        let sum = crc_fast::crc32_iscsi(&slot[..self.sector + COVERED]) ^ self.salt;
-        slot[self.sector + COVERED..].copy_from_slice(&sum.to_le_bytes());
+        let sum = continued(sum, &trailer[..COVERED]) ^ self.salt;
+        trailer[COVERED..].copy_from_slice(&sum.to_le_bytes());
     }
 
     /// The header behind a sector, when the checksum holds and it was written to this very slot.
@@ -65,6 +68,18 @@ impl Checker {
     }
 }
 
+/// The checksum of some bytes followed by a trailer, from the checksum of those bytes alone.
+///
+/// A CRC-32 goes on by adding its state to the next four bytes; a fresh one begins with all ones, and its result is
+/// inverted, so the two inversions cancel out.
+fn continued(sum: u32, trailer: &[u8]) -> u32 {
+    let mut bytes: [u8; COVERED] = trailer.try_into().expect("a trailer has one length");
+    for (byte, sum) in bytes.iter_mut().zip(sum.to_le_bytes()) {
+        *byte ^= sum;
+    }
+    crc_fast::crc32_iscsi(&bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,8 +89,10 @@ mod tests {
     fn finds_every_single_bit() {
         let checker = Checker::new(&Uuid::from_u128(1), 512);
         let header = Header { slot: 77, seq: 1 << 41, kind: Kind::Data, lba: 5, index: 1, remaining: 2, lag: 9 };
-        let mut slot: Vec<u8> = (0..544u32).map(|i| i as u8).collect();
-        checker.seal(&mut slot, &header);
+        let sector: Vec<u8> = (0..512u32).map(|i| i as u8).collect();
+        let mut slot = vec![0; 544];
+        checker.place(&mut slot, &sector, &header);
+        assert_eq!(slot[..512], sector);
         assert_eq!(checker.check(&slot, 77), Some(header));
         assert_eq!(checker.check(&slot, 78), None);
         assert_eq!(Checker::new(&Uuid::from_u128(2), 512).check(&slot, 77), None);

@@ -9,6 +9,7 @@ use ftl::{Admission, BufId, Command, Ftl, Header, ReadFor, Request, Source, Tag}
 use media::{Done, Media, MediaError, Page, PageAddr, Slice};
 
 use crate::checksum::Checker;
+use crate::emulated::Hooks;
 use crate::superblock::Superblock;
 use crate::{Completion, Io, IoError, Submitted};
 
@@ -51,7 +52,12 @@ pub(crate) struct Core {
     labels: VecDeque<u64>,
     /// Media commands under way.
     pub in_flight: usize,
+    /// What an emulated device wants to know besides.
+    pub hooks: Option<Box<Hooks>>,
 }
+
+/// In a read of many slots, how many slots ahead of the check their bytes are fetched into the cache.
+const AHEAD: usize = 2;
 
 /// The id of a superblock write that the layer did not ask for.
 const SETTINGS_ID: u64 = u64::MAX;
@@ -59,6 +65,16 @@ const SETTINGS_ID: u64 = u64::MAX;
 /// Low bits of a command's id.
 fn index(id: u64) -> usize {
     (id & 0xffff_ffff) as usize
+}
+
+/// The slots of a read in order, each on its way into the cache before its turn.
+fn slots(bytes: &[u8], slot_bytes: usize) -> impl Iterator<Item = &[u8]> {
+    let mut ahead = bytes.chunks_exact(slot_bytes).skip(AHEAD);
+    bytes.chunks_exact(slot_bytes).inspect(move |_| {
+        if let Some(slot) = ahead.next() {
+            media::prefetch(slot);
+        }
+    })
 }
 
 pub(crate) fn io_error(error: ftl::Error) -> IoError {
@@ -96,6 +112,7 @@ impl Core {
             zeros: Vec::new(),
             labels: VecDeque::new(),
             in_flight: 0,
+            hooks: None,
             ftl,
             media,
             checker,
@@ -133,6 +150,9 @@ impl Core {
         match io {
             Io::Read { buf, .. } => {
                 self.pending[tag as usize] = Pending { tag: user_tag, buf: Some(buf) };
+                if let Some(hooks) = &mut self.hooks {
+                    hooks.read_begins(tag);
+                }
                 self.carry_out(tag, &[]);
             }
             Io::Write { data, .. } => {
@@ -171,6 +191,22 @@ impl Core {
         self.completions.pop_front()
     }
 
+    /// The next answer, without asking the medium.
+    pub fn completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
+    }
+
+    /// Puts what stands in open pages where it survives the end of this process, on a medium that can.
+    pub fn keep_open_pages(&mut self) {
+        let (Some(hooks), Some(paced)) = (&mut self.hooks, self.media.paced()) else { return };
+        let slot_bytes = self.checker.slot_bytes() as u32;
+        while let Some(open) = hooks.take_open() {
+            if let Some(page) = &self.buffers[open.buf as usize] {
+                paced.keep(address(open.at), open.slots.start * slot_bytes..open.slots.end * slot_bytes, page.clone());
+            }
+        }
+    }
+
     /// Whether answers wait to be taken.
     pub fn has_completions(&self) -> bool {
         !self.completions.is_empty()
@@ -192,6 +228,9 @@ impl Core {
 
     #[inline]
     fn execute(&mut self, command: Command, current: Tag, payload: &[u8]) {
+        if let Some(hooks) = &mut self.hooks {
+            hooks.see(&command, &mut *self.media);
+        }
         match command {
             Command::Stage { buf, at, count, header, source } => match source {
                 Source::Request { tag, first } => {
@@ -285,8 +324,7 @@ impl Core {
         let slots = unsafe { page.bytes_mut(start..start + count as usize * slot_bytes) };
         for (i, (slot, sector)) in slots.chunks_exact_mut(slot_bytes).zip(sectors.chunks_exact(self.sector)).enumerate()
         {
-            slot[..self.sector].copy_from_slice(sector);
-            self.checker.seal(slot, &header.nth(i as u32));
+            self.checker.place(slot, sector, &header.nth(i as u32));
         }
     }
 
@@ -297,8 +335,7 @@ impl Core {
         let start = at as usize * slot_bytes;
         // SAFETY: as in `stage`.
         let slot = unsafe { self.buffer(buf).bytes_mut(start..start + slot_bytes) };
-        slot[..self.sector].copy_from_slice(source);
-        self.checker.seal(slot, header);
+        self.checker.place(slot, source, header);
     }
 
     fn copy_staged(&mut self, tag: Tag, first: u32, count: u32, buf: BufId, at: u32) {
@@ -346,7 +383,7 @@ impl Core {
                 let out = self.pending[tag as usize].buf.as_mut().expect("a read has a buffer");
                 let out = out[first as usize * self.sector..].chunks_exact_mut(self.sector);
                 let mut result = Ok(());
-                for (i, (slot, out)) in (0..).zip(slice.bytes().chunks_exact(slot_bytes).zip(out)) {
+                for (i, (slot, out)) in (0..).zip(slots(slice.bytes(), slot_bytes).zip(out)) {
                     let number = read.slot + i;
                     let header = self.checker.check(slot, number);
                     let right = header.is_some_and(|header| {
@@ -362,7 +399,7 @@ impl Core {
                 Some(result)
             }
             ReadFor::Groom => {
-                let slots = slice.bytes().chunks_exact(slot_bytes).take(read.count as usize);
+                let slots = slots(slice.bytes(), slot_bytes).take(read.count as usize);
                 let headers: Vec<Option<Header>> = (read.slot..)
                     .zip(slots)
                     .map(|(number, slot)| self.checker.check(slot, number).filter(|header| header.seq >= read.min_seq))

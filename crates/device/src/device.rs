@@ -1,16 +1,18 @@
 //! An attached module.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use media::ring::SharedRing;
 use media::{Backing, FileMedia, FileOptions, Media, Memory};
 
-use crate::attach::{attach, attach_read_only, read_superblock, write_label};
+use crate::attach::{attach, attach_read_only, read_superblock, write_label, write_label_with};
 use crate::core::Core;
+use crate::emulated::{self, Clock, Engine, WallClock};
 use crate::format::{MediaFormat, check_label, media_superblock, refused, superblock, superblock_of};
 use crate::status::Counts;
 use crate::{
-    AttachError, Capacity, Completion, Extent, FormatError, FormatOptions, Info, Io, IoError, Setting, Settings, State,
+    AttachError, Capacity, Completion, EmulateOptions, Extent, FormatError, FormatOptions, Info, Io, IoError, Setting, Settings, State,
     Status, Submitted,
 };
 
@@ -30,6 +32,8 @@ pub struct Device {
     counts: Counts,
     /// Work was taken since [`Device::idle`] last had everything durable.
     dirty: bool,
+    /// What stands before the layer of an emulated device.
+    engine: Option<Box<Engine>>,
 }
 
 impl Device {
@@ -40,6 +44,11 @@ impl Device {
     pub fn attach(path: &Path, options: &AttachOptions, ring: &SharedRing) -> Result<Device, AttachError> {
         let backing = Backing::open(path, options.read_only)?;
         let superblock = superblock_of(&backing, path)?;
+        if superblock.emulation.is_some() {
+            let clock = Box::new(WallClock::new());
+            let (core, engine) = emulated::open(backing, superblock, path, options.read_only, ring, clock)?;
+            return Ok(Device::with_engine(core, vec![path.into()], options.read_only, engine));
+        }
         let file_options = FileOptions { read_only: options.read_only, ..FileOptions::default() };
         let media = FileMedia::new(vec![backing], superblock.geometry, ring.clone(), file_options)?;
         let media: Box<dyn Media> = Box::new(media);
@@ -86,9 +95,41 @@ impl Device {
         Ok(Device::new(core, vec![path], false))
     }
 
+    /// Makes a medium for an emulated device, of the shape that it needs, and formats it.
+    ///
+    /// # Errors
+    /// There is no such flash card, the options do not fit it, or the medium failed.
+    pub fn format_emulated(
+        options: &EmulateOptions,
+        medium: impl FnOnce(media::Geometry) -> Box<dyn Media>,
+    ) -> Result<Box<dyn Media>, FormatError> {
+        let superblock = emulated::superblock(&options.profile, options.emulation, &options.format)?;
+        let mut inner = medium(media::nand::inner_geometry(&superblock.geometry));
+        let copy = (superblock.generation % 2) as u8;
+        let label = media::Command::WriteLabel { copy, bytes: vec![superblock.encode(0)] };
+        write_label_with(&mut *inner, label)
+            .map_err(|refusal| FormatError::Attach(refused(refusal, &PathBuf::from("media"))))?;
+        Ok(inner)
+    }
+
+    /// An emulated device on a medium that [`Device::format_emulated`] made, with the time from `clock`.
+    ///
+    /// # Errors
+    /// There is no valid format, or it cannot be recovered.
+    pub fn emulated(mut inner: Box<dyn Media>, clock: Box<dyn Clock>) -> Result<Device, AttachError> {
+        let path = PathBuf::from("media");
+        let superblock = read_superblock(&mut *inner).map_err(|refusal| refused(refusal, &path))?;
+        let (core, engine) = emulated::open_media(inner, superblock, &path, false, clock, 0)?;
+        Ok(Device::with_engine(core, vec![path], false, engine))
+    }
+
     fn new(core: Core, paths: Vec<PathBuf>, read_only: bool) -> Device {
         let info = Info::of(&core.superblock, &paths);
-        Device { core, info, paths, read_only, counts: Counts::default(), dirty: false }
+        Device { core, info, paths, read_only, counts: Counts::default(), dirty: false, engine: None }
+    }
+
+    fn with_engine(core: Core, paths: Vec<PathBuf>, read_only: bool, engine: Engine) -> Device {
+        Device { engine: Some(Box::new(engine)), ..Device::new(core, paths, read_only) }
     }
 
     /// What it is.
@@ -113,7 +154,10 @@ impl Device {
         }
         *self.counts.of(&io) += 1;
         self.dirty |= !matches!(io, Io::Read { .. } | Io::Flush);
-        let submitted = self.core.submit(tag, io);
+        let submitted = match &mut self.engine {
+            None => self.core.submit(tag, io),
+            Some(engine) => engine.submit(&mut self.core, tag, io),
+        };
         if let Submitted::Busy(io) = &submitted {
             *self.counts.of(io) -= 1;
         }
@@ -150,19 +194,33 @@ impl Device {
 
     /// Drives the device and gives the next answer, never waiting.
     pub fn poll(&mut self) -> Option<Completion> {
-        self.core.poll()
+        match &mut self.engine {
+            None => self.core.poll(),
+            Some(engine) => engine.poll(&mut self.core),
+        }
+    }
+
+    /// How long until [`Device::poll`] may have something although nothing comes from outside: only an emulated device has
+    /// something of its own to wait for.
+    #[inline]
+    pub fn time_left(&mut self) -> Option<Duration> {
+        let engine = self.engine.as_ref()?;
+        engine.time_left(&mut self.core).map(Duration::from_nanos)
     }
 
     /// Whether the medium works at nothing and no answer waits in [`Device::poll`].
     pub fn is_idle(&self) -> bool {
-        self.core.in_flight == 0 && !self.core.has_completions()
+        let nothing_waits = self.engine.as_ref().is_none_or(|engine| engine.is_idle());
+        nothing_waits && self.core.in_flight == 0 && !self.core.has_completions()
     }
 
     /// Waits until [`Device::poll`] can make progress (for users without an event loop of their own); returns at once
     /// when nothing is under way.
     pub fn wait(&mut self) {
-        if !self.core.has_completions() {
-            self.core.media.wait();
+        match &self.engine {
+            Some(engine) => engine.wait(&mut self.core),
+            None if self.core.has_completions() => {}
+            None => self.core.media.wait(),
         }
     }
 
@@ -171,6 +229,10 @@ impl Device {
     pub fn idle(&mut self) -> bool {
         if self.read_only {
             return false;
+        }
+        if let Some(engine) = &mut self.engine {
+            engine.idle(&mut self.core);
+            return std::mem::take(&mut self.dirty);
         }
         let more = self.core.ftl.idle();
         self.core.carry_out(0, &[]);
@@ -188,7 +250,8 @@ impl Device {
     /// Every figure.
     pub fn status(&self) -> Status {
         let state = if self.read_only { State::AttachedReadOnly } else { State::Attached };
-        Status::of(&self.core, &self.counts, state)
+        let pacing = self.engine.as_ref().map(|engine| engine.pacing());
+        Status { pacing, ..Status::of(&self.core, &self.counts, state) }
     }
 
     /// The settings kept on media.
@@ -262,6 +325,9 @@ impl Device {
     pub fn detach(mut self) -> Result<(), IoError> {
         if self.read_only {
             return Ok(());
+        }
+        if let Some(paced) = self.core.media.paced() {
+            paced.be_lazy(false);
         }
         self.core.ftl.close();
         let closed = self.core.run_until(|core| core.ftl.is_closed() == Some(Ok(())) && core.in_flight == 0);

@@ -5,13 +5,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ftl::Anchor;
 use media::file::backing_bytes;
+use media::nand::inner_geometry;
 use media::{Backing, LABEL_BYTES, OpenError};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::attach::{Refusal, choose_superblock};
 use crate::superblock::{FORMAT_VERSION, LABEL_MAX, NotSuperblock, Superblock};
-use crate::{AttachError, CreateError, FormatError, geometry};
+use crate::{AttachError, CreateError, Emulation, FormatError, emulated, geometry};
 
 /// How much of the raw size the host sees.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,6 +85,8 @@ pub struct Info {
     pub attaches: u32,
     /// Whether the last detach was clean.
     pub clean: bool,
+    /// How it emulates the card of its profile, if it does.
+    pub emulation: Option<Emulation>,
 }
 
 impl Info {
@@ -97,7 +100,7 @@ impl Info {
             paths: paths.to_vec(),
             uuid: superblock.uuid,
             label: superblock.label.clone(),
-            format_version: FORMAT_VERSION,
+            format_version: superblock.version(),
             profile: (!superblock.profile.is_empty()).then(|| superblock.profile.clone()),
             sector_bytes: superblock.geometry.sector_bytes,
             sectors: superblock.sectors,
@@ -107,6 +110,7 @@ impl Info {
             formatted: superblock.formatted,
             attaches: superblock.epoch,
             clean: superblock.anchor.clean,
+            emulation: superblock.emulation,
         }
     }
 }
@@ -153,6 +157,7 @@ pub(crate) fn media_superblock(layout: ftl::Geometry, format: &MediaFormat) -> R
         label: String::new(),
         profile: String::new(),
         anchor: Anchor { clean: true, ..Anchor::default() },
+        emulation: None,
     })
 }
 
@@ -183,6 +188,7 @@ pub(crate) fn superblock(
         label: options.label.clone(),
         profile: profile.into(),
         anchor: Anchor { clean: true, ..Anchor::default() },
+        emulation: None,
     })
 }
 
@@ -203,8 +209,12 @@ pub(crate) fn check_label(name: &'static str, label: &str) -> Result<(), FormatE
 /// It exists, the options do not fit together, or the operating system failed.
 pub fn create(path: &Path, options: &CreateOptions) -> Result<Info, CreateError> {
     let profile = options.profile.clone().unwrap_or_default();
-    let superblock = superblock(options.advertised_bytes, options.raw_bytes, &profile, &options.format)?;
-    let bytes = backing_bytes(&superblock.geometry);
+    create_with(path, superblock(options.advertised_bytes, options.raw_bytes, &profile, &options.format)?)
+}
+
+/// Makes a new device file of this format.
+pub(crate) fn create_with(path: &Path, superblock: Superblock) -> Result<Info, CreateError> {
+    let bytes = store_bytes(&superblock);
     match Backing::create(path, bytes) {
         Ok(backing) => {
             if let Err(error) = write_both(&backing, &superblock) {
@@ -231,6 +241,22 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Info, CreateError>
     Ok(Info::of(&superblock, &[path.into()]))
 }
 
+/// Bytes that the backing file of a format has.
+fn store_bytes(superblock: &Superblock) -> u64 {
+    match superblock.emulation {
+        None => backing_bytes(&superblock.geometry),
+        Some(_) => backing_bytes(&inner_geometry(&superblock.geometry)),
+    }
+}
+
+/// A new format of a device that stays what it is.
+fn renewed(old: &Superblock, options: &FormatOptions) -> Result<Superblock, FormatError> {
+    match old.emulation {
+        None => superblock(old.advertised_bytes, old.geometry.raw_bytes(), &old.profile, options),
+        Some(emulation) => emulated::superblock(&old.profile, emulation, options),
+    }
+}
+
 fn check_size(backing: &Backing, expected: u64) -> Result<(), FormatError> {
     let found = backing.bytes()?;
     if found < expected {
@@ -255,11 +281,11 @@ pub fn format(path: &Path, options: &FormatOptions) -> Result<Info, FormatError>
 
 /// Erases every block and writes the format anew.
 fn reformat(backing: &Backing, path: &Path, old: &Superblock, options: &FormatOptions) -> Result<Info, FormatError> {
-    let mut new = superblock(old.advertised_bytes, old.geometry.raw_bytes(), &old.profile, options)?;
+    let mut new = renewed(old, options)?;
     new.generation = old.generation + 2;
     // What the medium went through stays on record; the host's counters begin anew with the format.
     new.anchor.stats.erased_lebs = old.anchor.stats.erased_lebs;
-    let bytes = backing_bytes(&new.geometry);
+    let bytes = store_bytes(&new);
     if backing.is_block_device() {
         check_size(backing, bytes)?;
     } else {
@@ -296,7 +322,11 @@ fn reformat_for_erase(
     old: &Superblock,
     options: &FormatOptions,
 ) -> Result<Info, FormatError> {
-    let mut new = superblock(old.advertised_bytes, old.geometry.raw_bytes(), &old.profile, options)?;
+    let mut new = renewed(old, options)?;
+    if old.emulation.is_some() {
+        // The same to the byte, though the sheet may have got other figures since.
+        (new.geometry, new.sectors) = (old.geometry, old.sectors);
+    }
     new.generation = old.generation + 2;
     new.anchor.stats = old.anchor.stats;
     write_both(backing, &new)?;

@@ -15,6 +15,7 @@ mod attach;
 mod checksum;
 mod core;
 mod device;
+mod emulated;
 mod error;
 mod format;
 mod geometry;
@@ -24,6 +25,7 @@ mod status;
 mod superblock;
 
 pub use device::{AttachOptions, Device};
+pub use emulated::{Clock, EmulateOptions, Emulation, Pacing, WallClock, create_emulated};
 pub use error::{AttachError, CreateError, FormatError, IoError};
 pub use format::{Capacity, CreateOptions, FormatOptions, Info, MediaFormat, create, format, inspect, sure_erase};
 pub use geometry::max_sectors;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Io;
 use crate::core::Core;
+use crate::{Io, Pacing};
 
 /// What a module is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +108,9 @@ pub struct Status {
     pub over_provisioning_percent: f64,
     /// Bytes the backing store uses now, where known.
     pub allocated_bytes: Option<u64>,
+    /// How well an emulated device keeps to its model.
+    #[serde(flatten)]
+    pub pacing: Option<Pacing>,
 }
 
 impl Status {
@@ -151,6 +154,7 @@ impl Status {
             grooming: ftl.is_short(),
             over_provisioning_percent: 100.0 * (geometry.slots() as f64 / ftl.map().sectors() as f64 - 1.0),
             allocated_bytes: core.media.allocated_bytes(),
+            pacing: None,
         }
     }
 }

@@ -5,11 +5,16 @@
 use ftl::{Anchor, Geometry, Stats};
 use uuid::Uuid;
 
+use crate::Emulation;
+
 /// First bytes of every copy.
 pub(crate) const MAGIC: [u8; 8] = *b"OPENVSL\0";
 
-/// The format version this program writes, and the newest it reads.
-pub const FORMAT_VERSION: u32 = 1;
+/// The newest format version that this program reads and writes: that of emulated devices.
+pub const FORMAT_VERSION: u32 = 2;
+
+/// The version of every other device: programs that know no emulation can read it.
+const PLAIN_VERSION: u32 = 1;
 
 /// Longest label, bytes.
 pub(crate) const LABEL_MAX: usize = 63;
@@ -41,6 +46,8 @@ pub(crate) struct Superblock {
     pub label: String,
     pub profile: String,
     pub anchor: Anchor,
+    /// It behaves as the card of its profile did.
+    pub emulation: Option<Emulation>,
 }
 
 /// Why a copy is not a superblock.
@@ -114,11 +121,16 @@ impl Reader<'_> {
 }
 
 impl Superblock {
+    /// The format version that it is written in.
+    pub fn version(&self) -> u32 {
+        if self.emulation.is_some() { FORMAT_VERSION } else { PLAIN_VERSION }
+    }
+
     /// The copy for one die.
     pub fn encode(&self, die: u32) -> Vec<u8> {
         let mut out = Writer(Vec::with_capacity(4096));
         out.0.extend(MAGIC);
-        out.u32(FORMAT_VERSION);
+        out.u32(self.version());
         out.u32(0); // length, below
         out.u64(self.generation);
         out.0.extend(self.uuid.as_bytes());
@@ -147,6 +159,10 @@ impl Superblock {
         self.anchor.stats.to_array().into_iter().for_each(|counter| out.u64(counter));
         out.list(&self.anchor.checkpoint);
         out.list(&self.anchor.open);
+        if let Some(Emulation { scale, seed }) = self.emulation {
+            out.u32(scale);
+            out.u64(seed);
+        }
         let len = out.0.len() as u32 + 4;
         out.0[12..16].copy_from_slice(&len.to_le_bytes());
         let sum = crc_fast::crc32_iscsi(&out.0);
@@ -200,6 +216,10 @@ impl Superblock {
             *counter = input.u64()?;
         }
         let (checkpoint, open) = (input.list()?, input.list()?);
+        let emulation = match version > PLAIN_VERSION {
+            true => Some(Emulation { scale: input.u32()?, seed: input.u64()? }),
+            false => None,
+        };
         let anchor = Anchor {
             begin,
             next,
@@ -227,6 +247,7 @@ impl Superblock {
             label,
             profile,
             anchor,
+            emulation,
         };
         superblock.validate()?;
         Ok(superblock)
@@ -237,13 +258,13 @@ impl Superblock {
         let g = &self.geometry;
         let counts = [g.dies, g.blocks, g.pages_per_block, g.slots_per_page, g.unit_bytes];
         let sane = counts.iter().all(|count| *count > 0)
-            && g.parity == 0
+            && if self.emulation.is_some() { g.parity < g.dies } else { g.parity == 0 }
             && g.dies <= 1024
             && [512, 1024, 2048, 4096].contains(&g.sector_bytes)
             && g.slots_per_page.is_power_of_two()
             && g.slots_per_page <= 1 << 16
             && g.pages_per_block <= 1 << 20
-            && g.unit_bytes.is_multiple_of(512)
+            && (self.emulation.is_some() || g.unit_bytes.is_multiple_of(512))
             && g.unit_bytes <= 1 << 20
             && u128::from(g.blocks) * u128::from(g.pages_per_block) * u128::from(g.dies) * u128::from(g.slots_per_page)
                 < u128::from(u32::MAX)
@@ -294,7 +315,18 @@ pub(crate) mod tests {
                 checkpoint_slots: 5,
                 ..Anchor::default()
             },
+            emulation: None,
         }
+    }
+
+    fn emulated() -> Superblock {
+        let mut superblock = sample();
+        superblock.geometry.dies = 25;
+        superblock.geometry.parity = 1;
+        superblock.geometry.unit_bytes = 8256;
+        superblock.profile = "iodrive-320-mlc".into();
+        superblock.emulation = Some(Emulation { scale: 64, seed: u64::MAX });
+        superblock
     }
 
     #[test]
@@ -302,12 +334,22 @@ pub(crate) mod tests {
         let bytes = sample().encode(0);
         assert_eq!(Superblock::decode(&bytes), Ok(sample()));
         assert!(bytes.len() < 4096);
+        assert_eq!(bytes[8], 1, "older programs can read it");
+        let bytes = emulated().encode(0);
+        assert_eq!(Superblock::decode(&bytes), Ok(emulated()));
+        assert_eq!(bytes[8], 2, "older programs must keep off");
+    }
+
+    #[test]
+    fn only_emulated_devices_have_parity() {
+        let plain = Superblock { emulation: None, ..emulated() };
+        assert_eq!(Superblock::decode(&plain.encode(0)), Err(NotSuperblock::Damaged("its geometry")));
     }
 
     /// No byte can change, and no length can be cut, without being noticed; nothing panics.
     #[test]
     fn every_byte_counts() {
-        let bytes = sample().encode(0);
+        let bytes = emulated().encode(0);
         for at in 0..bytes.len() {
             assert!(Superblock::decode(&bytes[..at]).is_err());
             let mut changed = bytes.clone();
@@ -321,7 +363,7 @@ pub(crate) mod tests {
     fn nonsense_is_refused() {
         let mut random = ftl::testing::Random::new(1);
         for _ in 0..20_000 {
-            let mut bytes = sample().encode(0);
+            let mut bytes = if random.below(2) == 0 { sample() } else { emulated() }.encode(0);
             let end = bytes.len() - 4;
             for _ in 0..1 + random.below(4) {
                 let at = 16 + random.below(end as u64 - 16) as usize;

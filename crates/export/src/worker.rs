@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -29,6 +30,10 @@ const RING_ENTRIES: u32 = 1024;
 const GRACE: Duration = Duration::from_secs(2);
 /// How often a device that has not answered, or takes no more, is asked again when nothing else happens.
 const RETRY: Duration = Duration::from_millis(1);
+
+/// How long before an emulated device has something to say its thread stops sleeping and looks again and again: what the
+/// kernel takes to wake a thread, also on a virtual machine.
+const POLLED: Duration = Duration::from_micros(60);
 
 /// How long no client must ask anything before the device may tidy up.
 static QUIET: types::Timespec = types::Timespec::new().nsec(100_000_000);
@@ -123,6 +128,10 @@ impl Worker {
         let ring = Ring::new(RING_ENTRIES).map_err(|error| no_thread(&name, &error))?;
         let owner = ring.borrow_mut().register();
         let device = attach(&ring)?;
+        if device.info().emulation.is_some() {
+            // Its moments are a few microseconds apart; the kernel would round each wake-up by fifty. Where it must not be set, that is what happens.
+            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        }
         let mut worker = Worker {
             name,
             core: Core { device, jobs: Slab::new(), pool: Pool::default() },
@@ -297,9 +306,18 @@ impl Worker {
     /// Hands everything to the kernel; waits when there is nothing to do.
     fn rest(&mut self) -> io::Result<()> {
         self.set_alarm()?;
+        let time_left = self.core.device.time_left();
         let mut ring = self.ring.borrow_mut();
         if !self.ready.is_empty() {
             ring.submit()
+        } else if let Some(left) = time_left {
+            // Sleeping is not exact enough for the last stretch.
+            let refused = !(self.starved.is_empty() && self.parked.is_empty() && self.flushes.is_empty());
+            match left.checked_sub(POLLED) {
+                Some(left) if refused || self.detaching.is_some() => ring.wait(Some(left.min(RETRY))),
+                Some(left) => ring.wait(Some(left)),
+                None => ring.submit(),
+            }
         } else if !self.starved.is_empty()
             || !self.parked.is_empty()
             || !self.flushes.is_empty()
@@ -459,7 +477,7 @@ impl Worker {
             // taking it costs less than going to sleep for it.
             Turn::Receive(need) if connection.has_part() && connection.take_now(need) => self.make_ready(key),
             Turn::Receive(need) => {
-                let (start, len, whole) = connection.transport.lend(&mut connection.input, need);
+                let (start, len, whole) = connection.transport.lend(&mut connection.input, need, true);
                 let flags = if whole { MSG_WAITALL } else { 0 };
                 let entry = opcode::Recv::new(types::Fd(connection.transport.fd().as_raw_fd()), start, len as u32);
                 connection.receiving = true;

@@ -6,22 +6,26 @@
 
 pub mod arena;
 pub mod backing;
+mod cached;
 pub mod file;
 mod lock;
 mod maintain;
 pub mod memory;
 pub mod nand;
 pub mod page;
+mod prefetch;
 pub mod ring;
 pub mod sim;
 mod slab;
 mod transfer;
 
 pub use backing::{Backing, OpenError};
+pub use cached::CachedFile;
 pub use file::{FileMedia, FileOptions};
 pub use ftl::Geometry;
 pub use memory::Memory;
 pub use page::{Page, PageBuf};
+pub use prefetch::prefetch;
 
 use std::ops::Range;
 
@@ -164,4 +168,9 @@ pub trait Media {
 
     /// Bytes of the backing store in use now, over all dies (a sparse file's blocks), if known.
     fn allocated_bytes(&self) -> Option<u64>;
+
+    /// The model behind it, where it answers at a model's pace.
+    fn paced(&mut self) -> Option<&mut nand::Paced> {
+        None
+    }
 }

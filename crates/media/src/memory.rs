@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::arena::Arena;
+use crate::prefetch::prefetch;
 use crate::{Command, Done, Geometry, LABEL_BYTES, Media, MediaError, Page, PageAddr, PageBuf, Slice};
 
 /// The pages of one erase block on one die; the table itself exists only once something was programmed.
@@ -124,20 +125,6 @@ impl Memory {
 /// Reads up to this are fetched ahead; more would push each other out of the cache.
 const PREFETCH_BYTES: usize = 8192;
 
-/// Starts to bring bytes into the cache.
-#[inline]
-fn prefetch(bytes: &[u8]) {
-    #[cfg(target_arch = "x86_64")]
-    if bytes.len() <= PREFETCH_BYTES {
-        for line in bytes.chunks(64) {
-            // SAFETY: a prefetch changes nothing and cannot fault, and the address is that of a live slice.
-            unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(line.as_ptr().cast()) };
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = bytes;
-}
-
 impl Media for Memory {
     fn geometry(&self) -> &Geometry {
         &self.geometry
@@ -152,7 +139,9 @@ impl Media for Memory {
         let result = match command {
             Command::Read { at, bytes } => {
                 let slice = self.read(at, bytes);
-                prefetch(slice.bytes());
+                if slice.len <= PREFETCH_BYTES {
+                    prefetch(slice.bytes());
+                }
                 self.reads.push_back(Done { id, result: Ok(Some(slice)) });
                 return None;
             }

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use common::*;
+use media::nand::{Nand, Paced, Shape, inner_geometry};
 use media::{Command, LABEL_BYTES, Media, MediaError, Memory};
 
 fn roundtrip(media: &mut dyn Media) {
@@ -175,6 +176,21 @@ suite!(memory, |test| test(&mut Memory::new(geometry())));
 suite!(file, |test| with_file(disk(), false, test));
 suite!(file_through_the_page_cache, |test| with_file(disk(), true, test));
 suite!(file_in_shm, |test| with_file(shm(), false, test));
+/// Flash in time with its bytes in memory; its clock goes as fast as it is asked to.
+fn with_paced(test: fn(&mut dyn Media)) {
+    let profile = profile::find("iodrive-320-mlc").expect("a sheet");
+    let sheet = &profile.flash().expect("a flash card").module;
+    let shape = Shape { geometry: geometry(), dies_per_chip: 1, spares: 1, erase_divisor: 1 };
+    let nand = Nand::new(&shape, &sheet.nand, &sheet.controller, &sheet.energy, 1);
+    test(&mut Paced::new(nand, Box::new(Memory::new(inner_geometry(&geometry())))));
+}
+
+mod paced {
+    use super::*;
+    // It keeps one label for all dies: tested in `paced.rs`.
+    suite!(@tests |test| with_paced(test); roundtrip partial_programs erase many_at_once);
+}
+
 suite!(simulated, |test| {
     for seed in 0..20 {
         let store = media::sim::SimStore::new(geometry());

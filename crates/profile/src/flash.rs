@@ -2,6 +2,60 @@
 
 use serde::{Deserialize, Serialize};
 
+/// One module.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Module {
+    /// NAND in all, bytes.
+    pub raw_bytes: u64,
+    /// Capacity of the stock format, bytes.
+    pub advertised_bytes: u64,
+    /// Capacity of the vendor's high-performance format, bytes, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_performance_bytes: Option<u64>,
+    /// Erase-block stripes of the stock format, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erase_block_stripes: Option<u32>,
+    /// Its chips.
+    pub chips: Chips,
+    /// What a low-level format may choose.
+    pub format: FormatLimits,
+    /// Geometry and timing of the chips.
+    pub nand: Nand,
+    /// What stands in front of them.
+    pub controller: Controller,
+    /// What they take.
+    pub energy: Energy,
+}
+
+/// The NAND chips of a module.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chips {
+    /// How many, parity included.
+    pub count: u32,
+    /// How many of them hold parity.
+    pub parity: u32,
+    /// Bytes in one.
+    pub bytes: u64,
+}
+
+/// What a low-level format may choose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FormatLimits {
+    /// Sector sizes, bytes.
+    pub sector_bytes: Vec<u32>,
+    /// The largest capacity, per cent of the advertised.
+    pub maximum_percent: u32,
+    /// Capacity of "improved write performance", per cent of the advertised.
+    pub improved_write_percent: u32,
+    /// Capacity of "maximum write performance", per cent of the advertised.
+    pub maximum_write_percent: u32,
+    /// The largest request, bytes.
+    pub max_request_bytes: u32,
+}
+
 /// The NAND of a module. A program fills one page on every plane of a die at once, an erase clears one block on every plane.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -2,11 +2,10 @@
 
 use profile::Disk;
 
-use crate::agenda::transfer;
 use crate::device::Nanos;
 
-/// Waits for less than this before a whole turn has passed are rounding, not a missed sector, nanoseconds.
-const ROUNDING: f64 = 200.0;
+/// Being late by less than this is rounding, not a missed sector, nanoseconds.
+const ROUNDING: f64 = 5_000.0;
 
 /// Arm and platter.
 #[derive(Clone, Debug)]
@@ -146,14 +145,7 @@ impl Mechanics {
     /// How long the platter takes to pass so many bytes from an offset on. Sequential tracks are skewed so that none costs a turn.
     pub fn pass(&self, offset: u64, bytes: u64) -> Nanos {
         let zone = self.zone(offset).1;
-        let exact = bytes as f64 / zone.track_bytes * self.period;
-        debug_assert!(exact < 1e18);
-        transfer(bytes, zone.bytes_per_s).min(exact as Nanos + 1)
-    }
-
-    /// One turn.
-    pub fn period(&self) -> Nanos {
-        self.period as Nanos
+        (bytes as f64 / zone.track_bytes * self.period).round() as Nanos
     }
 }
 
@@ -212,6 +204,6 @@ mod tests {
         let end = start + mechanics.pass(4096, 8192);
         assert!(mechanics.position(end, 4096 + 8192, 4096 + 8192, false) < 100);
         let again = mechanics.position(end, 4096 + 8192, 4096, false) + mechanics.pass(4096, 8192);
-        assert!(again.abs_diff(mechanics.period()) < 100, "{again}");
+        assert!(again.abs_diff(4_000_000) < 100, "{again}");
     }
 }

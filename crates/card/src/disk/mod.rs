@@ -61,7 +61,7 @@ struct Waiting {
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Read { tag: u32, offset: u64, bytes: u64 },
-    Write { tag: u32, offset: u64, bytes: u64 },
+    Write { tag: u32 },
     Destage { offset: u64, bytes: u64 },
 }
 
@@ -239,7 +239,7 @@ impl Disk {
             self.stands = end;
             let work = match (write, tag) {
                 (false, tag) => Work::Read { tag: tag.unwrap_or_default(), offset, bytes },
-                (true, Some(tag)) => Work::Write { tag, offset, bytes },
+                (true, Some(tag)) => Work::Write { tag },
                 (true, None) => Work::Destage { offset, bytes },
             };
             if write {
@@ -266,7 +266,7 @@ impl Disk {
                 let last = bytes.min(u64::from(self.sheet.sector_bytes) * 8);
                 self.answer_read(now, tag, last);
             }
-            Work::Write { tag, .. } => self.answers.put(now, tag, Ok(())),
+            Work::Write { tag } => self.answers.put(now, tag, Ok(())),
             Work::Destage { .. } => {}
         }
         if self.dirty.is_empty() {

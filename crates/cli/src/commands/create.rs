@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use daemon::{Failure, size};
-use device::{CreateOptions, FormatOptions, Info};
+use device::{CreateError, CreateOptions, EmulateOptions, Emulation, FormatOptions, Info};
 use serde_json::json;
 
 use crate::args::Create;
@@ -14,12 +14,16 @@ const DEFAULT_OVER_PROVISIONING: f64 = 28.0;
 /// The reserve of a device so small that the default over-provisioning would leave the groomer no room, bytes.
 const SMALLEST_RESERVE: u64 = 64 << 20;
 
+/// The seeds of a card's modules, of which each behaves on its own.
+const SEEDS_APART: u64 = 1000;
+
 /// A device to make.
 struct Plan {
     path: PathBuf,
     advertised_bytes: u64,
     raw_bytes: u64,
     profile: Option<String>,
+    emulation: Option<Emulation>,
 }
 
 pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
@@ -30,7 +34,7 @@ pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
     }
     let mut made: Vec<Info> = Vec::new();
     for plan in &plans {
-        match device::create(&plan.path, &options(args, plan)) {
+        match make(args, plan) {
             Ok(info) => made.push(info),
             Err(error) => {
                 // All modules or none: those made just now hold nothing.
@@ -59,27 +63,36 @@ pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
 }
 
 fn plan(args: &Create, output: Output) -> Result<Vec<Plan>, Failure> {
-    if let Some(name) = &args.profile {
+    if let Some(name) = args.profile.as_ref().or(args.emulate.as_ref()) {
         let profile = profile::find(name)
             .map_err(|error| Failure::invalid(error.to_string()).help("`vsl profiles` lists them"))?;
-        let device = |path| Plan {
+        let Some(card) = profile.flash() else {
+            return Err(Failure::invalid(format!("{name} is a {}: no device can be laid out like it", profile.kind()))
+                .help("choose a flash card; `vsl profiles` says which are"));
+        };
+        let emulation = |module: u32| {
+            let seed = args.seed.wrapping_add(u64::from(module) * SEEDS_APART);
+            args.emulate.is_some().then_some(Emulation { scale: args.scale, seed })
+        };
+        let device = |path, module| Plan {
             path,
-            advertised_bytes: profile.module.advertised_bytes,
-            raw_bytes: profile.module.raw_bytes,
+            emulation: emulation(module),
+            advertised_bytes: card.module.advertised_bytes,
+            raw_bytes: card.module.raw_bytes,
             profile: Some(profile.name.clone()),
         };
         return match args.module {
-            Some(module) if module >= profile.modules => {
-                Err(Failure::invalid(format!("module {module}: {name} has {} modules", profile.modules))
-                    .help(format!("choose one from 0 to {}", profile.modules - 1)))
+            Some(module) if module >= card.modules => {
+                Err(Failure::invalid(format!("module {module}: {name} has {} modules", card.modules))
+                    .help(format!("choose one from 0 to {}", card.modules - 1)))
             }
-            Some(_) => Ok(vec![device(args.path.clone())]),
-            None if profile.modules == 1 => Ok(vec![device(args.path.clone())]),
-            None => Ok((0..profile.modules).map(|module| device(module_path(&args.path, module))).collect()),
+            Some(module) => Ok(vec![device(args.path.clone(), module)]),
+            None if card.modules == 1 => Ok(vec![device(args.path.clone(), 0)]),
+            None => Ok((0..card.modules).map(|module| device(module_path(&args.path, module), module)).collect()),
         };
     }
     let Some(advertised_bytes) = args.size else {
-        return Err(Failure::invalid("neither --size nor --profile says how large the device is"));
+        return Err(Failure::invalid("none of --size, --profile and --emulate says how large the device is"));
     };
     let raw_bytes = match args.raw {
         Some(raw) if raw < advertised_bytes => {
@@ -105,7 +118,7 @@ fn plan(args: &Create, output: Output) -> Result<Vec<Plan>, Failure> {
                 .ok_or_else(|| Failure::invalid(format!("--size {} is too large", size::show(advertised_bytes))))?
         }
     };
-    Ok(vec![Plan { path: args.path.clone(), advertised_bytes, raw_bytes, profile: None }])
+    Ok(vec![Plan { path: args.path.clone(), advertised_bytes, raw_bytes, profile: None, emulation: None }])
 }
 
 /// The file of one module: a number behind the name that the user chose.
@@ -121,6 +134,17 @@ fn module_path(path: &Path, module: u32) -> PathBuf {
     let mut name = stem.into_os_string();
     name.push(format!("{module}.vsl"));
     name.into()
+}
+
+fn make(args: &Create, plan: &Plan) -> Result<Info, CreateError> {
+    let options = options(args, plan);
+    match (plan.emulation, &plan.profile) {
+        (Some(emulation), Some(profile)) => {
+            let options = EmulateOptions { profile: profile.clone(), emulation, format: options.format };
+            device::create_emulated(&plan.path, &options)
+        }
+        _ => device::create(&plan.path, &options),
+    }
 }
 
 fn options(args: &Create, plan: &Plan) -> CreateOptions {

@@ -9,6 +9,7 @@ mod profiles;
 mod serve;
 mod service;
 mod settings;
+mod sim;
 mod status;
 
 use std::os::unix::fs::MetadataExt;
@@ -41,6 +42,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Beacon(args) => settings::beacon(args, output)?,
         Command::Trim(args) => settings::trim(args, output)?,
         Command::Profiles => profiles::list(output)?,
+        Command::Sim(args) => return sim::sim(args, output),
         Command::Serve(args) => serve::serve(args)?,
         Command::Completions { shell } => generate::completions(*shell)?,
         Command::Man { directory } => generate::man(directory.as_deref())?,

@@ -160,7 +160,7 @@ impl Connection {
 
     /// Receives what is there already; false when nothing is.
     pub fn take_now(&mut self, need: usize) -> bool {
-        let (start, len, _) = self.transport.lend(&mut self.input, need);
+        let (start, len, _) = self.transport.lend(&mut self.input, need, false);
         // SAFETY: the lent part of the buffer is initialised, and nobody else uses it until `received`.
         let room = unsafe { std::slice::from_raw_parts_mut(start, len) };
         let count = match rustix::net::recv(self.transport.fd(), room, rustix::net::RecvFlags::DONTWAIT) {

@@ -3,13 +3,15 @@
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, send, sendmsg, shutdown};
+use rustix::net::{AddressFamily, SendAncillaryBuffer, SendFlags, Shutdown, send, sendmsg, shutdown, sockopt};
 use rustls::ServerConnection;
 
 use super::input::Input;
 use super::reply::{Output, SEGMENTS};
 use crate::pool::Pool;
 
+/// What a Unix socket may hold of replies that its client did not take yet.
+const SEND_BUFFER_BYTES: usize = 1 << 20;
 /// Encrypted bytes received at a time.
 const SEALED_BYTES: usize = 64 << 10;
 /// The most plain text that one TLS record may hold back from earlier bytes.
@@ -33,6 +35,11 @@ struct Tls {
 impl Transport {
     /// Takes over a socket after the handshake.
     pub fn new(fd: OwnedFd, tls: Option<Box<ServerConnection>>) -> Transport {
+        // A Unix socket's default holds hardly more than one large read, and each time it is full costs two wake-ups. TCP
+        // sizes its own buffer. The system may grant less.
+        if sockopt::socket_domain(&fd) == Ok(AddressFamily::UNIX) {
+            let _ = sockopt::set_socket_send_buffer_size(&fd, SEND_BUFFER_BYTES);
+        }
         let tls = tls.map(|mut session| {
             session.set_buffer_limit(None);
             Tls { session, incoming: Input::new(), outgoing: Vec::new(), outgoing_sent: 0 }
@@ -51,11 +58,11 @@ impl Transport {
     }
 
     /// Where the kernel shall receive, see [`Input::lend`].
-    pub fn lend(&mut self, input: &mut Input, need: usize) -> (*mut u8, usize, bool) {
+    pub fn lend(&mut self, input: &mut Input, need: usize, wait: bool) -> (*mut u8, usize, bool) {
         match &mut self.tls {
-            None => input.lend(need),
+            None => input.lend(need, wait),
             Some(tls) => {
-                let (start, len, _) = tls.incoming.lend(1);
+                let (start, len, _) = tls.incoming.lend(1, wait);
                 (start, len.min(SEALED_BYTES), false)
             }
         }

@@ -21,6 +21,9 @@ pub const fn inner_geometry(flash: &Geometry) -> Geometry {
     Geometry { dies: 1, parity: 0, pages_per_block: flash.pages_per_leb(), ..*flash }
 }
 
+/// The inner medium's id of a sync that nobody waits for.
+const LAZY_SYNC: u64 = u64::MAX;
+
 /// A command under way.
 struct UnderWay {
     /// Its owner's id; `None` when nobody waits for it.
@@ -44,6 +47,12 @@ pub struct Paced {
     /// What is done, and by how much later than the model had it done.
     done: VecDeque<(Done, Nanos)>,
     lateness: Nanos,
+    /// Nobody waits for the disk.
+    lazy: bool,
+    /// The inner medium syncs, and nobody waits for it.
+    syncing: bool,
+    /// Why something failed that nobody waited for.
+    failure: Option<MediaError>,
 }
 
 impl Paced {
@@ -63,6 +72,9 @@ impl Paced {
             under_way: Slab::new(),
             done: VecDeque::new(),
             lateness: 0,
+            lazy: false,
+            syncing: false,
+            failure: None,
         }
     }
 
@@ -102,9 +114,18 @@ impl Paced {
     /// Puts bytes of a page that is not programmed yet where they would survive the end of this process. Takes no time in the
     /// model: it stands for capacitors, which program what is in the buffers when the power goes.
     pub fn keep(&mut self, at: PageAddr, bytes: Range<u32>, page: Page) {
+        let unit = self.geometry.unit_bytes;
+        let bytes = bytes.start / unit * unit..bytes.end.next_multiple_of(unit);
         let command = Command::Program { at: self.inner_address(at), bytes, page };
         let key = self.under_way.insert(UnderWay { id: None, ended: Some(self.now), failed: false, stored: None });
         self.store(key, command);
+    }
+
+    /// Whether syncs and labels are answered before the inner medium has them on its disk, as a card with capacitors answers: what is
+    /// programmed then survives the end of this process, and a power cut of the machine only once the inner medium got that far.
+    /// A failure is told with the next one.
+    pub fn be_lazy(&mut self, lazy: bool) {
+        self.lazy = lazy;
     }
 
     fn step(&mut self) {
@@ -127,6 +148,11 @@ impl Paced {
     }
 
     fn stored(&mut self, done: Done) {
+        if done.id == LAZY_SYNC {
+            self.syncing = false;
+            self.failure = self.failure.take().or(done.result.err());
+            return;
+        }
         if let Some(entry) = self.under_way.get_mut(done.id as u32) {
             entry.stored = Some(done.result);
         }
@@ -141,12 +167,26 @@ impl Paced {
         let result = if failed { Err(MediaError::Os(Errno::IO)) } else { result };
         match id {
             Some(id) => self.done.push_back((Done { id, result }, self.now - ended)),
-            None => {
-                if let Err(error) = result {
-                    tracing::error!(%error, "what stands in the buffers could not be kept");
-                }
+            None => self.failure = self.failure.take().or(result.err()),
+        }
+    }
+
+    /// A sync or a label that nobody waits for.
+    fn submit_lazily(&mut self, command: Command) -> Result<Option<Slice>, MediaError> {
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
+        if let Command::WriteLabel { copy, mut bytes } = command {
+            bytes.truncate(1);
+            let key = self.under_way.insert(UnderWay { id: None, ended: Some(self.now), failed: false, stored: None });
+            self.store(key, Command::WriteLabel { copy, bytes });
+        } else if !self.syncing {
+            self.syncing = true;
+            if let Some(done) = self.inner.submit(LAZY_SYNC, Command::Sync) {
+                self.stored(done);
             }
         }
+        self.failure.take().map_or(Ok(None), Err)
     }
 
     fn collect(&mut self) {
@@ -214,6 +254,14 @@ impl Media for Paced {
     }
 
     fn submit(&mut self, id: u64, command: Command) -> Option<Done> {
+        if self.lazy && matches!(command, Command::Sync | Command::WriteLabel { .. }) {
+            return Some(Done { id, result: self.submit_lazily(command) });
+        }
+        if matches!(command, Command::Sync)
+            && let Some(error) = self.failure.take()
+        {
+            return Some(Done { id, result: Err(error) });
+        }
         let key = self.under_way.insert(UnderWay { id: Some(id), ended: None, failed: false, stored: None });
         let command = self.begin(key, command);
         self.store(key, command);

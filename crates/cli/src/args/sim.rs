@@ -1,0 +1,236 @@
+//! Arguments of `vsl sim`.
+
+use std::path::PathBuf;
+
+use card::{Arrangement, Format};
+use clap::{ArgGroup, Args, ValueEnum, ValueHint};
+use lab::workload::Time;
+
+/// `vsl sim`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("what").args(["workload", "job", "rw"]))]
+#[command(after_long_help = "\
+The workload is one of --workload, --job, or --rw with fio's options. --iodepth, --numjobs, --bs, --rwmixread,
+--rate-iops, --runtime and --ramp-time also change what a workload or a job file says for its measured phases.
+
+A scaled device is as fast as the real one and has less of everything that takes space; what a workload gives in
+bytes shrinks with it, times do not. Memory for the full scale: about 5 bytes for each sector of 4 KiB that is written.
+
+Results go to standard output, with --json in the shape of fio's json+. Ctrl-C ends the run and prints what was
+measured until then (exit status 130).
+
+Examples:
+  vsl sim iodrive-duo-640-mlc --rw randwrite --bs 4k --iodepth 16 --numjobs 16 --runtime 60
+  vsl sim iodrive-320-mlc --workload fujitsu-database --iodepth 64 --precondition random --driver windows
+  vsl sim iodrive2-1200-mlc --job night.fio --format 80% --json | jq '.jobs[].write.iops'
+  vsl sim --list")]
+pub struct Sim {
+    /// A device of `vsl profiles`.
+    #[arg(required_unless_present = "list")]
+    pub device: Option<String>,
+    /// List the workloads that --workload knows by name.
+    #[arg(long, exclusive = true)]
+    pub list: bool,
+    #[command(flatten)]
+    pub machine: Machine,
+    /// A workload by name, or a TOML or JSON file of one; docs/workload.md describes it.
+    #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath, help_heading = "Workload")]
+    pub workload: Option<String>,
+    /// A job file of fio.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Workload")]
+    pub job: Option<PathBuf>,
+    #[command(flatten)]
+    pub load: Load,
+    /// What the device has been through before. [default: fill with --rw and named workloads, fresh with files]
+    #[arg(long, value_enum, help_heading = "Workload")]
+    pub precondition: Option<Precondition>,
+    /// Seed of every random choice, in the workload and in the device.
+    #[arg(long, value_name = "N", help_heading = "Workload")]
+    pub seed: Option<u64>,
+    /// Length of an interval of the results over time.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval, help_heading = "Results")]
+    pub interval: Time,
+    /// Print the results of every interval too; with --json they are always there.
+    #[arg(long, help_heading = "Results")]
+    pub over_time: bool,
+    /// Print the workload as TOML and run nothing.
+    #[arg(long, help_heading = "Results")]
+    pub dry_run: bool,
+}
+
+/// The device and what is around it.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Device")]
+pub struct Machine {
+    /// Host capacity: advertised, maximum, improved-write, maximum-write, high-performance, a percentage of the
+    /// advertised such as 80%, or a size.
+    #[arg(long, value_parser = parse_format, default_value = "advertised")]
+    pub format: Format,
+    /// How the modules are used: one, both side by side, or two as a RAID of the operating system.
+    #[arg(long, value_enum, default_value_t = ArrayKind::Single)]
+    pub array: ArrayKind,
+    /// What the host's driver costs, by its name in the data sheet, such as linux, windows or esxi. [default: linux]
+    #[arg(long, value_name = "NAME")]
+    pub driver: Option<String>,
+    /// Bytes in a sector. [default: the largest that the device knows and all requests are multiples of]
+    #[arg(long, value_name = "BYTES", visible_alias = "sector-size", value_parser = super::parse_sector)]
+    pub sector: Option<u32>,
+    /// Build the device about so many times smaller, or `full`.
+    #[arg(long, value_name = "N|full", default_value = "64", value_parser = parse_scale)]
+    pub scale: u32,
+    /// External power is plugged in: the slot's budget does not hold writes back.
+    #[arg(long)]
+    pub external_power: bool,
+    /// Air in front of the card, degrees Celsius.
+    #[arg(long, value_name = "CELSIUS", default_value_t = 25.0, value_parser = parse_celsius)]
+    pub ambient: f64,
+    /// Airflow, linear feet a minute. [default: what the data sheet asks for]
+    #[arg(long, value_name = "LFM", value_parser = parse_airflow)]
+    pub airflow: Option<f64>,
+    /// Whether a disk answers writes from its cache. [default: as the data sheet says]
+    #[arg(long, value_name = "on|off")]
+    pub write_cache: Option<super::Switch>,
+}
+
+/// fio's options.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Workload, in the words of fio")]
+pub struct Load {
+    /// read, write, trim, rw, randread, randwrite, randtrim or randrw.
+    #[arg(long, value_name = "KIND", visible_alias = "readwrite")]
+    pub rw: Option<String>,
+    /// Size of requests, such as 4k; reads and writes apart: 4k,64k. [default: 4k]
+    #[arg(long, value_name = "SIZE", visible_alias = "blocksize")]
+    pub bs: Option<String>,
+    /// Sizes with percentages, such as 4k/60:64k/40.
+    #[arg(long, value_name = "SPLIT", conflicts_with_all = ["bs", "workload", "job"])]
+    pub bssplit: Option<String>,
+    /// Share of reads of a mixed workload, per cent.
+    #[arg(long, value_name = "PCT")]
+    pub rwmixread: Option<String>,
+    /// Requests that a thread keeps outstanding. [default: 1]
+    #[arg(long, value_name = "N")]
+    pub iodepth: Option<String>,
+    /// Threads. [default: 1]
+    #[arg(long, value_name = "N")]
+    pub numjobs: Option<String>,
+    /// How long is measured; seconds without a unit. [default: 10 s]
+    #[arg(long, value_name = "TIME")]
+    pub runtime: Option<String>,
+    /// How long runs before it is measured.
+    #[arg(long, value_name = "TIME", alias = "ramp_time")]
+    pub ramp_time: Option<String>,
+    /// How much of the device is used, as a size or a percentage.
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["workload", "job"])]
+    pub size: Option<String>,
+    /// Where that begins.
+    #[arg(long, value_name = "OFFSET", conflicts_with_all = ["workload", "job"])]
+    pub offset: Option<String>,
+    /// Open loop: requests a second of each thread, latency counted from where each was due.
+    #[arg(long, value_name = "N", alias = "rate_iops")]
+    pub rate_iops: Option<String>,
+    /// linear or poisson.
+    #[arg(long, value_name = "PROCESS", alias = "rate_process", requires = "rate_iops")]
+    pub rate_process: Option<String>,
+    /// random, zipf:THETA or zoned:ACCESSES/SPACE:…
+    #[arg(long, value_name = "DISTRIBUTION", alias = "random_distribution", conflicts_with_all = ["workload", "job"])]
+    pub random_distribution: Option<String>,
+    /// Share of requests that are at random, per cent; the others follow the one before.
+    #[arg(long, value_name = "PCT", alias = "percentage_random", conflicts_with_all = ["workload", "job"])]
+    pub percentage_random: Option<String>,
+}
+
+/// How modules are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ArrayKind {
+    /// One module, or the drive, disk or array that the data sheet describes.
+    Single,
+    /// Every module of the card as a device of its own; threads are dealt out to them.
+    Both,
+    /// Two modules, striped.
+    Raid0,
+    /// Two modules, mirrored.
+    Raid1,
+}
+
+impl From<ArrayKind> for Arrangement {
+    fn from(kind: ArrayKind) -> Arrangement {
+        match kind {
+            ArrayKind::Single => Arrangement::Single,
+            ArrayKind::Both => Arrangement::BothModules,
+            ArrayKind::Raid0 => Arrangement::Raid0,
+            ArrayKind::Raid1 => Arrangement::Raid1,
+        }
+    }
+}
+
+/// What the device has been through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Precondition {
+    /// Nothing; reads of sectors that were never written touch no flash.
+    Fresh,
+    /// Written once from beginning to end.
+    Fill,
+    /// Filled, then 4 KiB random writes of twice its capacity.
+    Random,
+    /// Filled, then twice its capacity of the workload itself, or of its mirror that only writes.
+    Workload,
+}
+
+fn parse_format(text: &str) -> Result<Format, String> {
+    match text {
+        "advertised" => Ok(Format::Stock),
+        "maximum" => Ok(Format::Maximum),
+        "improved-write" => Ok(Format::ImprovedWrite),
+        "maximum-write" => Ok(Format::MaximumWrite),
+        "high-performance" => Ok(Format::HighPerformance),
+        text if text.ends_with('%') => super::parse_percent(text).map(Format::Percent),
+        text if text.starts_with(|c: char| c.is_ascii_digit()) => super::parse_size(text).map(Format::Bytes),
+        _ => Err("expected advertised, maximum, improved-write, maximum-write, high-performance, a percentage such as 80%, or a size such as 100GB".into()),
+    }
+}
+
+fn parse_scale(text: &str) -> Result<u32, String> {
+    match text {
+        "full" => Ok(1),
+        text => text
+            .parse()
+            .ok()
+            .filter(|times| (1..=65_536).contains(times))
+            .ok_or_else(|| "expected full, or a whole number from 1 to 65536".into()),
+    }
+}
+
+fn parse_interval(text: &str) -> Result<Time, String> {
+    let time: Time = text.parse()?;
+    if time.nanos() < 1_000_000 { Err("expected a millisecond or more".into()) } else { Ok(time) }
+}
+
+fn parse_celsius(text: &str) -> Result<f64, String> {
+    let degrees = text.parse::<f64>().ok().filter(|degrees| (-40.0..=85.0).contains(degrees));
+    degrees.ok_or_else(|| "expected degrees Celsius from -40 to 85".into())
+}
+
+fn parse_airflow(text: &str) -> Result<f64, String> {
+    let feet = text.parse::<f64>().ok().filter(|feet| (0.0..=10_000.0).contains(feet));
+    feet.ok_or_else(|| "expected linear feet a minute from 0 to 10000".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_and_scales_parse() {
+        assert_eq!(parse_format("80%"), Ok(Format::Percent(80.0)));
+        assert_eq!(parse_format("100GB"), Ok(Format::Bytes(100_000_000_000)));
+        assert_eq!(parse_format("maximum"), Ok(Format::Maximum));
+        assert!(parse_format("huge").is_err());
+        assert_eq!(parse_scale("full"), Ok(1));
+        assert_eq!(parse_scale("128"), Ok(128));
+        for text in ["0", "-1", "half", "1000000"] {
+            assert!(parse_scale(text).is_err(), "{text}");
+        }
+        assert!(parse_interval("0").is_err() && parse_interval("100ms").is_ok());
+    }
+}

@@ -1,0 +1,97 @@
+//! What an emulated device is made with.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use card::{Format, layout};
+use ftl::{Anchor, Policy};
+use profile::{Flash, Profile};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::format::{check_label, create_with};
+use crate::geometry::MAX_REQUEST_BYTES;
+use crate::superblock::Superblock;
+use crate::{Capacity, CreateError, FormatError, FormatOptions, Info};
+
+/// How a device emulates the card of its profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Emulation {
+    /// About how many times smaller than the card it is.
+    pub scale: u32,
+    /// Seed of everything that varies.
+    pub seed: u64,
+}
+
+/// What a new emulated device is made with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EmulateOptions {
+    /// Name of the data sheet.
+    pub profile: String,
+    /// How it is emulated.
+    pub emulation: Emulation,
+    /// The first format. A capacity is that of a whole module, before scaling.
+    pub format: FormatOptions,
+}
+
+/// Makes a new device file (sparse) that emulates one module of a flash card. A file in memory (`/dev/shm`) keeps it in memory.
+///
+/// # Errors
+/// The file exists, there is no such flash card, the options do not fit it, or the operating system failed.
+pub fn create_emulated(path: &Path, options: &EmulateOptions) -> Result<Info, CreateError> {
+    create_with(path, superblock(&options.profile, options.emulation, &options.format)?)
+}
+
+/// The flash card of a profile.
+pub(crate) fn flash_card(name: &str) -> Result<(Profile, Flash), String> {
+    let profile = profile::find(name).map_err(|error| error.to_string())?;
+    match profile.flash().cloned() {
+        Some(flash) => Ok((profile, flash)),
+        None => Err(format!("{name} is a {}: only flash cards can be emulated", profile.kind())),
+    }
+}
+
+/// The superblock of an empty emulated device.
+pub(crate) fn superblock(name: &str, emulation: Emulation, options: &FormatOptions) -> Result<Superblock, FormatError> {
+    check_label("label", &options.label)?;
+    let invalid = |name, value: String, expected| FormatError::Invalid { name, value, expected };
+    let (profile, flash) = flash_card(name).map_err(|why| invalid("profile", name.into(), why))?;
+    let format = match options.capacity {
+        Capacity::Advertised => Format::Stock,
+        Capacity::Maximum => Format::Maximum,
+        Capacity::ImprovedWrite => Format::ImprovedWrite,
+        Capacity::MaximumWrite => Format::MaximumWrite,
+        Capacity::Bytes(bytes) => Format::Bytes(bytes),
+        Capacity::Percent(percent) => Format::Percent(percent),
+    };
+    let bytes = format.bytes(&flash.module).unwrap_or(flash.module.advertised_bytes);
+    let layout = layout(&flash.module, bytes, options.sector_bytes, emulation.scale)
+        .map_err(|error| invalid("format", profile.name.clone(), format!("one that the card takes: {error}")))?;
+    let geometry = layout.geometry;
+    let sector = u64::from(options.sector_bytes);
+    // A write is atomic, so two of the largest fit into a LEB.
+    let leb_bytes = u64::from(geometry.slots_per_leb()) * sector;
+    let largest = u64::from(flash.module.format.max_request_bytes.min(MAX_REQUEST_BYTES)).min(leb_bytes / 2);
+    let advertised = flash.module.advertised_bytes as f64 / layout.scaled_by;
+    let policy = Policy::from_name(&flash.module.controller.groomer).unwrap_or_default();
+    Ok(Superblock {
+        generation: 1,
+        uuid: Uuid::new_v4(),
+        die: 0,
+        geometry,
+        sectors: layout.sectors,
+        max_request_bytes: (largest / sector * sector) as u32,
+        advertised_bytes: advertised as u64,
+        epoch: 0,
+        formatted: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        trim: true,
+        beacon: false,
+        policy: policy.code(),
+        // The card's capacitors spare it checkpoints. Here they are needed after a crash of the process, and kept rare.
+        checkpoint_interval: ((geometry.slots() - layout.sectors) / 4).max(1),
+        label: options.label.clone(),
+        profile: profile.name,
+        anchor: Anchor { clean: true, ..Anchor::default() },
+        emulation: Some(emulation),
+    })
+}

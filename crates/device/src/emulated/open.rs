@@ -1,0 +1,104 @@
+//! From a file to an attached emulated device.
+
+use std::path::Path;
+
+use card::{Governor, Surroundings, layout};
+use media::nand::{FrontEnd, Nand, Nanos, Paced, Shape, inner_geometry, micros};
+use media::ring::SharedRing;
+use media::{Backing, CachedFile, FileMedia, FileOptions, Media};
+use profile::Flash;
+
+use super::engine::{Engine, Parts};
+use super::format::flash_card;
+use super::path_time::path_time;
+use super::{Clock, Emulation, Hooks};
+use crate::AttachError;
+use crate::attach::{attach_with, layer_config, open_read_only};
+use crate::core::Core;
+use crate::format::refused;
+use crate::superblock::Superblock;
+
+/// Whose time on the host the client of an emulated device sees.
+const DRIVER: &str = "linux";
+
+/// Opens an emulated device on its file, through the page cache: its pace is the model's, not the disk's.
+pub(crate) fn open(
+    backing: Backing,
+    superblock: Superblock,
+    path: &Path,
+    read_only: bool,
+    ring: &SharedRing,
+    clock: Box<dyn Clock>,
+) -> Result<(Core, Engine), AttachError> {
+    let options = FileOptions { read_only, page_cache: true };
+    let file = FileMedia::new(vec![backing], inner_geometry(&superblock.geometry), ring.clone(), options)?;
+    let inner = Box::new(CachedFile::new(file, read_only));
+    open_media(inner, superblock, path, read_only, clock, path_time())
+}
+
+/// Opens an emulated device on a medium that keeps its bytes.
+pub(crate) fn open_media(
+    inner: Box<dyn Media>,
+    superblock: Superblock,
+    path: &Path,
+    read_only: bool,
+    clock: Box<dyn Clock>,
+    path_time: Nanos,
+) -> Result<(Core, Engine), AttachError> {
+    let unknown = |what: String| AttachError::Media {
+        path: path.into(),
+        what: format!("it emulates '{}', which this program cannot: {what}", superblock.profile),
+    };
+    let Some(emulation) = superblock.emulation else { return Err(unknown("it is not emulated".into())) };
+    let (profile, flash) = flash_card(&superblock.profile).map_err(unknown)?;
+    // What the driver of a real card takes, the path to the client may take.
+    let driver = profile
+        .drivers
+        .get(DRIVER)
+        .map_or(0.0, |driver| driver.submit_us + driver.complete_us + driver.serial_us + driver.latency_us);
+    let lead = path_time.saturating_sub(micros(driver));
+    let sheet = &flash.module;
+    let nand = Nand::new(
+        &shape(&flash, &superblock, emulation),
+        &sheet.nand,
+        &sheet.controller,
+        &sheet.energy,
+        emulation.seed,
+    );
+    let mut config = layer_config(&superblock, true);
+    let geometry = config.geometry;
+    let page = u64::from(geometry.slots_per_page * geometry.sector_bytes);
+    config.buffers = config.min_buffers().max((sheet.controller.buffer_bytes / page).min(1 << 16) as u32);
+    let hooks = Hooks::new(geometry, config.requests);
+    let media: Box<dyn Media> = Box::new(Paced::new(nand, inner));
+    let core = match read_only {
+        true => open_read_only(media, superblock, config),
+        false => attach_with(media, superblock, config),
+    };
+    let mut core = core.map_err(|refusal| refused(refusal, path))?;
+    core.hooks = Some(Box::new(hooks));
+    let idle_watts = sheet.energy.idle_watts;
+    let governor =
+        flash.card.as_ref().map(|card| Governor::new(card, flash.modules, idle_watts, &Surroundings::default()));
+    let mut now = 0;
+    if let Some(paced) = core.media.paced() {
+        paced.be_lazy(true);
+        now = paced.now();
+    }
+    let parts = Parts { front: FrontEnd::new(&sheet.controller), governor, clock, lead };
+    let engine = Engine::new(parts, now);
+    Ok((core, engine))
+}
+
+/// The shape of the flash: what stands on media counts, and where the sheet was changed since, the sheet only for the rest.
+fn shape(flash: &Flash, superblock: &Superblock, emulation: Emulation) -> Shape {
+    let geometry = superblock.geometry;
+    let nand = &flash.module.nand;
+    let laid_out = layout(&flash.module, flash.module.advertised_bytes, geometry.sector_bytes, emulation.scale);
+    Shape {
+        geometry,
+        dies_per_chip: nand.dies_per_chip,
+        spares: laid_out.map_or(0, |layout| layout.shape.spares),
+        erase_divisor: nand.pages_per_block / geometry.pages_per_block.clamp(1, nand.pages_per_block),
+    }
+}

@@ -1,0 +1,143 @@
+//! One device with the driver in front of it.
+
+use std::collections::VecDeque;
+
+use card::{Nanos, VirtualDevice};
+
+use super::flights::{Flights, Stage};
+use crate::host::Costs;
+
+/// One device with the driver in front of it: the lock, the queue, and the answers on their way back.
+pub struct Lane<'a> {
+    /// The device.
+    pub device: &'a mut dyn VirtualDevice,
+    /// When its next event is; known as long as `stale` is not set.
+    next: Nanos,
+    stale: bool,
+    /// When the lock is free.
+    lock_free: Nanos,
+    /// Requests that hold or wait for the lock, with the moment at which each lets go of it.
+    locked: VecDeque<(Nanos, u32)>,
+    /// Requests that wait because the device has its fill.
+    queue: VecDeque<u32>,
+    /// Answers on their way to their threads.
+    answers: VecDeque<(Nanos, u32)>,
+    /// Requests at the device.
+    at_device: u32,
+    /// The same, added up over time, and until when.
+    area: u128,
+    area_until: Nanos,
+}
+
+impl<'a> Lane<'a> {
+    /// A device, with nothing under way. `places`: how many requests there can be.
+    pub fn new(device: &'a mut dyn VirtualDevice, now: Nanos, places: usize) -> Lane<'a> {
+        Lane {
+            device,
+            next: 0,
+            stale: true,
+            lock_free: 0,
+            locked: VecDeque::with_capacity(places),
+            queue: VecDeque::with_capacity(places),
+            answers: VecDeque::with_capacity(places),
+            at_device: 0,
+            area: 0,
+            area_until: now,
+        }
+    }
+
+    /// When something happens next here: the device's and the driver's first.
+    #[inline]
+    pub fn next(&mut self) -> Nanos {
+        if self.stale {
+            self.next = self.device.next_event().unwrap_or(Nanos::MAX);
+            self.stale = false;
+        }
+        let locked = self.locked.front().map_or(Nanos::MAX, |(at, _)| *at);
+        let answers = self.answers.front().map_or(Nanos::MAX, |(at, _)| *at);
+        self.next.min(locked).min(answers)
+    }
+
+    /// Lets the device come to `now`.
+    #[inline]
+    pub fn advance(&mut self, now: Nanos) {
+        if self.next <= now {
+            self.device.advance(now);
+            self.stale = true;
+        }
+    }
+
+    /// A request comes to the lock.
+    #[inline]
+    pub fn lock(&mut self, now: Nanos, tag: u32, costs: &Costs, flights: &mut Flights) {
+        if costs.serial == 0 {
+            self.enqueue(now, tag, costs, flights);
+            return;
+        }
+        self.lock_free = self.lock_free.max(now) + costs.serial;
+        self.locked.push_back((self.lock_free, tag));
+    }
+
+    /// Requests that let go of the lock by `now` go on.
+    #[inline]
+    pub fn unlock(&mut self, now: Nanos, costs: &Costs, flights: &mut Flights) {
+        while let Some((at, tag)) = self.locked.front().copied()
+            && at <= now
+        {
+            self.locked.pop_front();
+            self.enqueue(now, tag, costs, flights);
+        }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, now: Nanos, tag: u32, costs: &Costs, flights: &mut Flights) {
+        if self.at_device < costs.limit && self.queue.is_empty() {
+            self.submit(now, tag, flights);
+        } else {
+            self.queue.push_back(tag);
+        }
+    }
+
+    #[inline]
+    fn submit(&mut self, now: Nanos, tag: u32, flights: &mut Flights) {
+        let flight = flights.get(tag);
+        flight.stage = Stage::Device;
+        flight.at_device = now;
+        self.count(now);
+        self.at_device += 1;
+        self.device.submit(now, tag, flight.request);
+        self.stale = true;
+    }
+
+    /// The device answered a request: the next one takes its place there, and the answer is under way.
+    #[inline]
+    pub fn answered(&mut self, now: Nanos, tag: u32, costs: &Costs, flights: &mut Flights) {
+        self.count(now);
+        self.at_device -= 1;
+        if self.at_device < costs.limit
+            && let Some(next) = self.queue.pop_front()
+        {
+            self.submit(now, next, flights);
+        }
+        self.answers.push_back((now + costs.latency, tag));
+    }
+
+    /// An answer that has come to its thread.
+    #[inline]
+    pub fn arrived(&mut self, now: Nanos) -> Option<u32> {
+        let (_, tag) = self.answers.pop_front_if(|(at, _)| *at <= now)?;
+        Some(tag)
+    }
+
+    /// Requests at the device, added up over time: requests times nanoseconds.
+    pub fn area(&mut self, now: Nanos) -> u128 {
+        self.count(now);
+        self.area
+    }
+
+    #[inline]
+    fn count(&mut self, now: Nanos) {
+        self.area += u128::from(self.at_device) * u128::from(now - self.area_until);
+        self.area_until = now;
+    }
+}

@@ -1,0 +1,437 @@
+//! One phase: the event loop over host and devices.
+
+use card::{Nanos, Request, VirtualDevice};
+
+use super::events::{Event, Events};
+use super::flights::{Flights, Stage};
+use super::lane::Lane;
+use super::threads::{Thread, seed_of};
+use super::window::{Counted, Window};
+use crate::engine::{Position, Progress, RunError};
+use crate::generate::{Plan, Sequence, Shape};
+use crate::host::Costs;
+use crate::results::{Ended, combined};
+use crate::workload::{Invalid, Phase, Workload};
+
+/// Rounds of the loop between two looks at whoever watches.
+const ROUNDS_BETWEEN_LOOKS: u32 = 1 << 14;
+/// Requests at one moment after which time is taken to stand still.
+const MOST_AT_ONE_MOMENT: u64 = 5_000_000;
+/// How long any answer is waited for before the outstanding requests count as lost.
+const PATIENCE: Nanos = 3_600_000_000_000;
+
+/// A phase under way.
+pub struct PhaseRun<'a> {
+    workload: &'a Workload,
+    at: usize,
+    lanes: Vec<Lane<'a>>,
+    costs: Costs,
+    /// For each load in turn, one for each device.
+    plans: Vec<Plan>,
+    sequences: Vec<Sequence>,
+    /// What may still be asked of each device, bytes.
+    budgets: Vec<u64>,
+    /// The same, at the beginning.
+    budget: Option<u64>,
+    threads: Vec<Thread>,
+    flights: Flights,
+    events: Events,
+    window: Window,
+    now: Nanos,
+    /// No new requests are made.
+    stopping: bool,
+    /// When a thread last saw an answer.
+    answered_at: Nanos,
+    submitted: u64,
+    /// The same, at the end of the moment before.
+    submitted_before: u64,
+    /// Only time ends the phase.
+    timed: bool,
+    completed: u64,
+    not_started: u64,
+    outstanding_at_device: f64,
+    failure: Option<String>,
+}
+
+/// What a phase comes to.
+pub struct Outcome {
+    /// When counting began.
+    pub from: Nanos,
+    /// Requests submitted.
+    pub submitted: u64,
+    /// Requests answered.
+    pub completed: u64,
+    /// Arrivals that could not be made in time.
+    pub not_started: u64,
+    /// Requests at the devices on average.
+    pub outstanding_at_device: f64,
+    /// What was counted.
+    pub counted: Counted,
+}
+
+/// Every load of a phase, made ready for every device.
+pub fn plans(phase: &Phase, shapes: &[Shape]) -> Result<Vec<Plan>, Invalid> {
+    let mut plans = Vec::with_capacity(phase.loads.len() * shapes.len());
+    for (at, load) in phase.loads.iter().enumerate() {
+        let invalid = |problem| Invalid { place: format!("phase '{}', load {}", phase.name, at + 1), problem };
+        if phase.stop.capacities.is_some() && (load.threads as usize) < shapes.len() {
+            return Err(invalid(format!(
+                "{} threads cannot cover {} devices, and stop.capacities is about all of them; give at least {}",
+                load.threads,
+                shapes.len(),
+                shapes.len()
+            )));
+        }
+        for shape in shapes {
+            plans.push(Plan::new(load, *shape).map_err(invalid)?);
+        }
+    }
+    Ok(plans)
+}
+
+impl<'a> PhaseRun<'a> {
+    /// Phase number `at`, beginning `now`.
+    pub fn new(
+        workload: &'a Workload,
+        at: usize,
+        devices: &'a mut [Box<dyn VirtualDevice>],
+        shapes: &[Shape],
+        costs: Costs,
+        interval: Nanos,
+        now: Nanos,
+    ) -> Result<PhaseRun<'a>, Invalid> {
+        let phase = &workload.phases[at];
+        let plans = plans(phase, shapes)?;
+        let used = phase.loads.iter().map(|load| load.threads).max().unwrap_or(0).clamp(1, shapes.len() as u32);
+        let capacity: u64 = shapes.iter().map(|shape| shape.bytes).sum();
+        let whole = phase.stop.capacities.map(|times| (capacity as f64 * times) as u64);
+        let budget = [whole, phase.stop.bytes.map(|bytes| bytes.0)].into_iter().flatten().min();
+        let budgets = (0..shapes.len() as u64)
+            .map(|device| match budget {
+                None => u64::MAX,
+                Some(_) if whole == budget => {
+                    (shapes[device as usize].bytes as f64 * phase.stop.capacities.unwrap_or(1.0)) as u64
+                }
+                Some(bytes) => bytes / u64::from(used) + u64::from(device < bytes % u64::from(used)),
+            })
+            .collect();
+        let mut threads = Vec::new();
+        for (load_at, load) in phase.loads.iter().enumerate() {
+            for number in 0..load.threads {
+                let device = number % shapes.len() as u32;
+                let plan = &plans[load_at * shapes.len() + device as usize];
+                let left = load.thread_bytes.map_or(u64::MAX, |extent| extent.of(shapes[device as usize].bytes));
+                let seed = seed_of(workload.seed, at, load_at, number);
+                threads.push(Thread::new(load, load_at, number, device, shapes.len() as u32, plan, left, seed, now));
+            }
+        }
+        let places: usize = threads.iter().map(|thread| thread.depth as usize).sum();
+        let from = now.saturating_add(phase.ramp.nanos());
+        let until = phase.stop.duration.map_or(Nanos::MAX, |duration| from.saturating_add(duration.nanos()));
+        Ok(PhaseRun {
+            workload,
+            at,
+            lanes: devices.iter_mut().map(|device| Lane::new(device.as_mut(), now, places)).collect(),
+            costs,
+            sequences: vec![Sequence::default(); plans.len()],
+            plans,
+            budgets,
+            budget,
+            threads,
+            flights: Flights::new(places),
+            events: Events::default(),
+            window: Window::new(phase.loads.len(), from, until, interval.max(1)),
+            now,
+            stopping: false,
+            answered_at: now,
+            submitted: 0,
+            submitted_before: 0,
+            timed: phase.stop.duration.is_some() && budget.is_none(),
+            completed: 0,
+            not_started: 0,
+            outstanding_at_device: 0.0,
+            failure: None,
+        })
+    }
+
+    /// The time.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// What it comes to.
+    pub fn outcome(self) -> Outcome {
+        Outcome {
+            from: self.window.from,
+            submitted: self.submitted,
+            completed: self.completed,
+            not_started: self.not_started,
+            outstanding_at_device: self.outstanding_at_device,
+            counted: self.window.counted(),
+        }
+    }
+
+    /// Runs it to its end. Gives how the whole run ended, if this is the end of it.
+    pub fn run(&mut self, progress: &mut dyn Progress) -> Result<Option<Ended>, RunError> {
+        let mut interrupted = false;
+        let mut rounds = 0u32;
+        self.watch();
+        for thread in 0..self.threads.len() {
+            self.issue(thread as u32);
+        }
+        self.settle()?;
+        while !self.over() {
+            rounds += 1;
+            if rounds == ROUNDS_BETWEEN_LOOKS {
+                rounds = 0;
+                if !interrupted && progress.at(&self.position()).is_break() {
+                    interrupted = true;
+                    self.stop();
+                }
+            }
+            let mut next = self.events.next();
+            for lane in &mut self.lanes {
+                next = next.min(lane.next());
+            }
+            // A device may have events of its own for ever, and never answer.
+            let waited = next.saturating_sub(self.answered_at) > PATIENCE;
+            if waited && self.flights.count() > 0 {
+                return Err(self.lost());
+            }
+            next = next.min(self.window.next());
+            if next > self.now {
+                self.submitted_before = self.submitted;
+            }
+            self.now = next;
+            for lane in &mut self.lanes {
+                lane.advance(next);
+                lane.unlock(next, &self.costs, &mut self.flights);
+            }
+            self.settle()?;
+            while let Some(event) = self.events.due(next) {
+                match event {
+                    Event::Lock(tag) => self.lock(tag),
+                    Event::Seen(tag) => self.seen(tag),
+                    Event::Arrival(thread) => {
+                        if let Some(gate) = &mut self.threads[thread as usize].gate {
+                            gate.armed = false;
+                        }
+                        self.issue(thread);
+                    }
+                }
+            }
+            self.settle()?;
+            if self.window.next() <= next {
+                self.watch();
+            }
+        }
+        self.stop();
+        if interrupted {
+            return Ok(Some(Ended::Interrupted));
+        }
+        Ok(self.failure.take().map(Ended::Failed))
+    }
+
+    /// Nothing is under way, and nothing more will be asked.
+    #[inline]
+    fn over(&self) -> bool {
+        self.flights.count() == 0
+            && (self.stopping || (!self.threads.is_empty() && self.threads.iter().all(|thread| thread.done)))
+    }
+
+    /// Counting begins, goes on to its next interval, or ends.
+    fn watch(&mut self) {
+        let report = |lanes: &[Lane<'_>]| combined(lanes.iter().map(|lane| lane.device.report()));
+        if !self.window.open && self.now >= self.window.from {
+            let area = self.device_area();
+            self.window.begin(report(&self.lanes), area);
+        }
+        if self.window.open && !self.window.closed {
+            if self.now >= self.window.until {
+                self.stop();
+            } else if self.now >= self.window.next() {
+                self.window.roll(self.now, report(&self.lanes));
+            }
+        }
+    }
+
+    /// No more requests; counting ends.
+    fn stop(&mut self) {
+        self.stopping = true;
+        if !self.window.closed {
+            let area = self.device_area();
+            let report = combined(self.lanes.iter().map(|lane| lane.device.report()));
+            if !self.window.open {
+                // It ended within its ramp: what is counted is nothing, at this moment.
+                self.window.from = self.now;
+                self.window.begin(report.clone(), area);
+            }
+            self.window.end(self.now.max(self.window.from), report);
+            self.outstanding_at_device = self.window.outstanding_at_device(area);
+            for thread in &mut self.threads {
+                if let Some(gate) = &mut thread.gate {
+                    while !thread.done && gate.due() <= self.window.until {
+                        self.not_started += 1;
+                        gate.step();
+                    }
+                }
+            }
+        }
+    }
+
+    fn device_area(&mut self) -> u128 {
+        self.lanes.iter_mut().map(|lane| lane.area(self.now)).sum()
+    }
+
+    fn position(&self) -> Position<'_> {
+        let phase = &self.workload.phases[self.at];
+        let begin = self.window.from.saturating_sub(phase.ramp.nanos());
+        let by_time = match self.window.until {
+            Nanos::MAX => 0.0,
+            until => (self.now - begin) as f64 / (until - begin).max(1) as f64,
+        };
+        let by_bytes = self.budget.map_or(0.0, |budget| {
+            let left: u64 = self.budgets.iter().fold(0, |sum, left| sum.saturating_add(*left));
+            1.0 - left as f64 / budget.max(1) as f64
+        });
+        Position {
+            phase: self.at,
+            phases: self.workload.phases.len(),
+            name: &phase.name,
+            done: by_time.max(by_bytes).clamp(0.0, 1.0),
+            now: self.now,
+        }
+    }
+
+    /// A thread makes as many requests as it may.
+    #[inline]
+    fn issue(&mut self, number: u32) {
+        loop {
+            let thread = &mut self.threads[number as usize];
+            if self.stopping || thread.done || thread.outstanding >= thread.depth {
+                return;
+            }
+            let from = match &mut thread.gate {
+                None => self.now,
+                Some(gate) if gate.due() > self.now => {
+                    if !gate.armed {
+                        gate.armed = true;
+                        self.events.push(gate.due(), Event::Arrival(number));
+                    }
+                    return;
+                }
+                Some(gate) => {
+                    let due = gate.due();
+                    gate.step();
+                    due
+                }
+            };
+            let device = thread.device as usize;
+            let plan = thread.load as usize * self.lanes.len() + device;
+            let lane = &self.lanes[device];
+            let Some(item) =
+                thread.source.next(&self.plans[plan], &mut self.sequences[plan], &mut self.budgets[device], |offset| {
+                    lane.device.hint(offset)
+                })
+            else {
+                thread.done = true;
+                return;
+            };
+            let request = Request { op: item.op, offset: item.offset, bytes: item.bytes };
+            let Some(tag) = self.flights.take(number, request, from) else {
+                return;
+            };
+            thread.outstanding += 1;
+            self.submitted += 1;
+            let ready = self.now.max(thread.cpu_free) + self.costs.submit;
+            thread.cpu_free = ready;
+            if ready <= self.now {
+                self.lock(tag);
+            } else {
+                self.events.push(ready, Event::Lock(tag));
+            }
+        }
+    }
+
+    /// A request comes to the driver's lock.
+    #[inline]
+    fn lock(&mut self, tag: u32) {
+        let device = self.threads[self.flights.get(tag).thread as usize].device as usize;
+        self.lanes[device].lock(self.now, tag, &self.costs, &mut self.flights);
+    }
+
+    /// Takes answers until there are no more at this moment.
+    #[inline]
+    fn settle(&mut self) -> Result<(), RunError> {
+        for at in 0..self.lanes.len() {
+            loop {
+                let mut quiet = true;
+                let at_once = self.submitted - self.submitted_before;
+                if self.timed && at_once > MOST_AT_ONE_MOMENT {
+                    return Err(RunError::TimeStandsStill(at_once));
+                }
+                while let Some(answer) = self.lanes[at].device.answer() {
+                    quiet = false;
+                    let Some(flight) = self.flights.at_device(answer.tag) else {
+                        return Err(RunError::Unasked { tag: answer.tag });
+                    };
+                    flight.stage = Stage::Host;
+                    self.window.record_device(flight.at_device, self.now);
+                    if let Err(failure) = answer.result
+                        && self.failure.is_none()
+                    {
+                        let Request { op, offset, bytes } = flight.request;
+                        let at = crate::results::clock(self.now);
+                        self.failure =
+                            Some(format!("{op:?} of {bytes} B at offset {offset}, {at} into the run: {failure}"));
+                    }
+                    self.lanes[at].answered(self.now, answer.tag, &self.costs, &mut self.flights);
+                }
+                if self.failure.is_some() && !self.stopping {
+                    self.stop();
+                }
+                while let Some(tag) = self.lanes[at].arrived(self.now) {
+                    quiet = false;
+                    self.arrived(tag);
+                }
+                if quiet {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An answer has come to its thread, which sees it when its processor has the time.
+    #[inline]
+    fn arrived(&mut self, tag: u32) {
+        let thread = &mut self.threads[self.flights.get(tag).thread as usize];
+        let seen = self.now.max(thread.cpu_free) + self.costs.complete;
+        thread.cpu_free = seen;
+        if seen <= self.now {
+            self.seen(tag);
+        } else {
+            self.events.push(seen, Event::Seen(tag));
+        }
+    }
+
+    /// A thread has seen the answer, and asks for more.
+    #[inline]
+    fn seen(&mut self, tag: u32) {
+        let flight = self.flights.release(tag);
+        let thread = &mut self.threads[flight.thread as usize];
+        thread.outstanding -= 1;
+        self.completed += 1;
+        self.answered_at = self.now;
+        self.window.record(thread.load as usize, flight.request.op, &flight, self.now);
+        self.issue(flight.thread);
+    }
+
+    fn lost(&self) -> RunError {
+        let first = self.flights.first().map_or_else(String::new, |flight| {
+            let Request { op, offset, bytes } = flight.request;
+            format!("{op:?} of {bytes} B at offset {offset}")
+        });
+        RunError::Lost { count: self.flights.count(), submitted: self.submitted, first }
+    }
+}

@@ -1,0 +1,179 @@
+//! What is counted of a phase.
+
+use card::{Nanos, Op, Report};
+
+use super::flights::Flight;
+use crate::results::{DeviceUse, OPS, Ops, Row, index};
+use crate::stats::Samples;
+
+/// What is counted of a phase: requests answered after its ramp and before its end.
+pub struct Window {
+    /// When counting begins: a request answered later counts.
+    pub from: Nanos,
+    /// When it ends: a request answered by then counts.
+    pub until: Nanos,
+    /// It has begun: the devices' counters were read.
+    pub open: bool,
+    /// It has ended.
+    pub closed: bool,
+    interval: Nanos,
+    /// When the current interval began and ends.
+    row_from: Nanos,
+    row_until: Nanos,
+    /// Of each load, reads, writes and trims of the current interval.
+    current: Vec<Samples>,
+    /// The same of all intervals before.
+    total: Vec<Samples>,
+    /// Room to add up in.
+    all: Samples,
+    /// Devices' counters at the beginning, and when the current interval began.
+    before: Report,
+    row_before: Report,
+    /// Requests outstanding, added up over time.
+    area: u128,
+    /// Requests that were answered by the device, and for how long it had them.
+    device_time: u128,
+    device_count: u64,
+    /// Requests at the devices added up over time, when counting began.
+    device_area: u128,
+    /// Intervals that are over.
+    pub rows: Vec<Row>,
+}
+
+/// What a window comes to.
+pub struct Counted {
+    /// Samples of reads, writes and trims of each load.
+    pub loads: Vec<Vec<Samples>>,
+    /// How long it was.
+    pub nanos: Nanos,
+    /// What the devices did.
+    pub device_use: DeviceUse,
+    /// Requests outstanding on average.
+    pub outstanding: f64,
+    /// Mean time at the device, nanoseconds.
+    pub device_latency_ns: f64,
+    /// Its intervals.
+    pub rows: Vec<Row>,
+}
+
+impl Window {
+    /// Of so many loads, from one moment to another, in intervals.
+    pub fn new(loads: usize, from: Nanos, until: Nanos, interval: Nanos) -> Window {
+        let samples = || (0..loads * OPS.len()).map(|_| Samples::new()).collect::<Vec<_>>();
+        Window {
+            from,
+            until,
+            open: false,
+            closed: false,
+            interval,
+            row_from: from,
+            row_until: from.saturating_add(interval),
+            current: samples(),
+            total: samples(),
+            all: Samples::new(),
+            before: Report::default(),
+            row_before: Report::default(),
+            area: 0,
+            device_time: 0,
+            device_count: 0,
+            device_area: 0,
+            rows: Vec::new(),
+        }
+    }
+
+    /// When something is to be done here next.
+    #[inline]
+    pub fn next(&self) -> Nanos {
+        if self.closed {
+            Nanos::MAX
+        } else if self.open {
+            self.row_until.min(self.until)
+        } else {
+            self.from
+        }
+    }
+
+    /// Counting begins.
+    pub fn begin(&mut self, report: Report, device_area: u128) {
+        self.open = true;
+        self.row_before = report.clone();
+        self.before = report;
+        self.device_area = device_area;
+    }
+
+    /// A thread has seen the answer.
+    #[inline]
+    pub fn record(&mut self, load: usize, op: Op, flight: &Flight, now: Nanos) {
+        let from = flight.from.max(self.from);
+        self.area += u128::from(now.min(self.until).saturating_sub(from));
+        if now > self.from && now <= self.until && self.open {
+            self.current[load * OPS.len() + index(op)].record(now - flight.from, flight.request.bytes);
+        }
+    }
+
+    /// The device has answered.
+    #[inline]
+    pub fn record_device(&mut self, submitted: Nanos, now: Nanos) {
+        if self.open && !self.closed {
+            self.device_time += u128::from(now - submitted);
+            self.device_count += 1;
+        }
+    }
+
+    /// An interval is over.
+    pub fn roll(&mut self, now: Nanos, report: Report) {
+        let nanos = now - self.row_from;
+        if nanos > 0 {
+            let seconds = nanos as f64 / 1e9;
+            let mut merged: Vec<Samples> = Vec::new();
+            // With one load, its samples are those of all.
+            let ops = if self.current.len() == OPS.len() {
+                &self.current
+            } else {
+                merged.resize_with(OPS.len(), Samples::new);
+                for (at, samples) in self.current.iter().enumerate() {
+                    merged[at % OPS.len()].add(samples);
+                }
+                &merged
+            };
+            self.rows.push(Row {
+                end_seconds: (now - self.from) as f64 / 1e9,
+                seconds,
+                ops: Ops::new(ops, seconds, &mut self.all),
+                device_use: DeviceUse::between(&self.row_before, &report, seconds),
+            });
+        }
+        for (total, current) in self.total.iter_mut().zip(&mut self.current) {
+            total.add(current);
+            current.clear();
+        }
+        self.row_before = report;
+        self.row_from = now;
+        self.row_until = now.saturating_add(self.interval);
+    }
+
+    /// Counting ends: the last interval, and what the devices did.
+    pub fn end(&mut self, now: Nanos, report: Report) {
+        self.until = now;
+        self.roll(now, report);
+        self.closed = true;
+    }
+
+    /// Requests at the devices on average, from the sum over time that is given for the end.
+    pub fn outstanding_at_device(&self, device_area: u128) -> f64 {
+        (device_area - self.device_area) as f64 / (self.until - self.from).max(1) as f64
+    }
+
+    /// What it comes to.
+    pub fn counted(self) -> Counted {
+        let nanos = self.until - self.from;
+        Counted {
+            loads: self.total.chunks(OPS.len()).map(<[Samples]>::to_vec).collect(),
+            nanos,
+            device_use: DeviceUse::between(&self.before, &self.row_before, nanos as f64 / 1e9),
+            outstanding: self.area as f64 / nanos.max(1) as f64,
+            device_latency_ns: self.device_time as f64 / self.device_count.max(1) as f64,
+            rows: self.rows,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A load made ready for one device.
+
+use super::choice::Choice;
+use super::place::Places;
+use crate::workload::{Access, Load, Streams, Weighted};
+
+/// What a load needs to know of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Capacity, bytes.
+    pub bytes: u64,
+    /// Smallest unit of address and length, bytes.
+    pub sector_bytes: u32,
+}
+
+/// A load made ready for one device: everything that its threads share and that does not change.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// First byte of the region.
+    pub start: u64,
+    /// Bytes of the region.
+    pub bytes: u64,
+    /// Reads are what falls below this, of 2^32.
+    pub reads_below: u64,
+    /// Trims are what falls below this and is no read.
+    pub trims_below: u64,
+    /// Sizes of reads.
+    pub reads: Choice<Sized>,
+    /// Sizes of writes and trims.
+    pub writes: Choice<Sized>,
+    /// Share of requests that go to a random place, of 2^32.
+    pub random_below: u64,
+    /// How threads share a sequence.
+    pub streams: Streams,
+}
+
+/// A request's size, and where one of that size may go.
+#[derive(Clone, Debug)]
+pub struct Sized {
+    /// Bytes.
+    pub bytes: u32,
+    /// Its places.
+    pub places: Places,
+}
+
+impl Plan {
+    /// A load on a device.
+    ///
+    /// # Errors
+    /// The load does not fit the device: says how, and what would.
+    pub fn new(load: &Load, shape: Shape) -> Result<Plan, String> {
+        let sector = u64::from(shape.sector_bytes);
+        let start =
+            multiple("region.offset", load.region.offset.of(shape.bytes), sector, load.region.offset.is_share())?;
+        let room = shape.bytes.checked_sub(start).filter(|room| *room > 0).ok_or_else(|| {
+            format!("region.offset {} lies beyond the device of {}", load.region.offset, size::show(shape.bytes))
+        })?;
+        let bytes = match load.region.size {
+            None => room,
+            Some(extent) => multiple("region.size", extent.of(shape.bytes), sector, extent.is_share())?,
+        };
+        if bytes > room {
+            return Err(format!(
+                "the region of {} from {} does not fit a device of {}",
+                size::show(bytes),
+                size::show(start),
+                size::show(shape.bytes)
+            ));
+        }
+        let (reads, writes) = load.sizes();
+        let (reads, writes) = (sized(&reads, load, bytes, sector)?, sized(&writes, load, bytes, sector)?);
+        if let Some(align) = load.align
+            && !align.0.is_multiple_of(sector)
+        {
+            return Err(format!(
+                "align {}: the device has sectors of {sector} B, so offsets are multiples of that; choose another alignment, or a format with smaller sectors (--sector 512)",
+                size::exact(align.0)
+            ));
+        }
+        let share = |percent: f64| (percent / 100.0 * 4_294_967_296.0).round() as u64;
+        Ok(Plan {
+            start,
+            bytes,
+            reads_below: share(load.read_percent),
+            trims_below: share(load.read_percent + load.trim_percent),
+            reads,
+            writes,
+            random_below: match load.access {
+                Access::Sequential => 0,
+                Access::Mixed(percent) => share(percent),
+                _ => 1 << 32,
+            },
+            streams: load.streams,
+        })
+    }
+}
+
+fn sized(list: &[Weighted], load: &Load, region: u64, sector: u64) -> Result<Choice<Sized>, String> {
+    let one = |entry: &Weighted| {
+        let bytes = entry.size.0;
+        if !bytes.is_multiple_of(sector) {
+            return Err(format!(
+                "requests of {}: the device has sectors of {sector} B; choose other sizes, or a format with smaller sectors (--sector 512)",
+                size::exact(bytes)
+            ));
+        }
+        let align = load.align.map_or(bytes, |align| align.0);
+        let places = Places::new(bytes, align, region, &load.access).ok_or_else(|| {
+            format!("requests of {} do not fit a region of {}", size::exact(bytes), size::show(region))
+        })?;
+        let bytes = u32::try_from(bytes).map_err(|_| format!("requests of {}: at most 1 GiB", size::exact(bytes)))?;
+        Ok((entry.weight, Sized { bytes, places }))
+    };
+    Ok(Choice::new(list.iter().map(one).collect::<Result<_, _>>()?))
+}
+
+/// A share of the device is rounded down to sectors; a number of bytes has to be right.
+fn multiple(what: &str, bytes: u64, sector: u64, share: bool) -> Result<u64, String> {
+    // Four kilobytes, so that requests on a share of the device are aligned as those on all of it.
+    let unit = if share { sector.max(4096) } else { sector };
+    let rounded = bytes - bytes % unit;
+    if share || rounded == bytes {
+        return Ok(rounded);
+    }
+    Err(format!("{what} {} is no multiple of the device's sectors of {sector} B", size::exact(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::from_toml;
+
+    fn plan(lines: &str) -> Result<Plan, String> {
+        let text = format!(
+            "name = \"w\"\n[[phase]]\nname = \"p\"\nstop = {{ duration = 1 }}\n[[phase.load]]\nread_percent = 50\n{lines}"
+        );
+        let workload = from_toml(&text).expect("a workload");
+        Plan::new(&workload.phases[0].loads[0], Shape { bytes: 1 << 30, sector_bytes: 4096 })
+    }
+
+    #[test]
+    fn regions_are_cut_from_the_device() {
+        let plan = plan("size = \"4KiB\"\nregion = { offset = \"33.333%\", size = \"25%\" }").expect("fits");
+        assert_eq!(plan.start % 4096, 0);
+        assert!(plan.start > 357_000_000 && plan.start < 358_000_000);
+        assert_eq!(plan.bytes, 1 << 28);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        for (lines, expected) in [
+            (
+                "size = 512",
+                "requests of 512: the device has sectors of 4096 B; choose other sizes, or a format with smaller sectors",
+            ),
+            ("size = \"4KiB\"\nregion = { size = \"2GiB\" }", "does not fit a device of 1.07 GB"),
+            ("size = \"4KiB\"\nregion = { offset = \"1GiB\" }", "region.offset 1GiB lies beyond the device"),
+            ("size = \"4KiB\"\nregion = { offset = 100 }", "region.offset 100 is no multiple"),
+            ("size = \"4KiB\"\nalign = 512", "align 512: the device has sectors of 4096 B"),
+            ("size = \"64KiB\"\nregion = { size = \"32KiB\" }", "requests of 64KiB do not fit a region of 32 KiB"),
+        ] {
+            let message = plan(lines).expect_err(lines);
+            assert!(message.contains(expected), "{lines}: {message}");
+        }
+    }
+}

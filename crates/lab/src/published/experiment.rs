@@ -1,0 +1,314 @@
+//! From a row to what is run: everything follows from the row's columns, its source and the device's data sheet.
+
+use std::time::Duration;
+
+use card::{Arrangement, Format, Options, Surroundings};
+use profile::{Device, Driver, Profile};
+
+use super::row::Row;
+use super::source::Source;
+use crate::workload::{
+    Access, Bytes, Extent, Load, Phase, Region, Sizes, Stop, Streams, Time, Weighted, Workload, find,
+};
+
+/// Outstanding requests of a sweep, as Fujitsu's tests have them.
+const SWEEP: [u32; 9] = [1, 3, 8, 16, 32, 64, 128, 256, 512];
+/// Requests of the mail-server trace: see `docs/published.md`.
+const MAIL_SIZES: [(u64, f64); 3] = [(4 << 10, 80.0), (8 << 10, 10.0), (32 << 10, 10.0)];
+/// Pieces in which a device is filled.
+const FILL_BYTES: u64 = 128 << 10;
+/// Share of the measured time that is not counted at its beginning.
+const RAMP: f64 = 0.1;
+
+/// Why a row cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unfit(pub String);
+
+/// What is run for a row, and what is read off it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// The device's name.
+    pub device: String,
+    /// How it is built.
+    pub options: Options,
+    /// What the host costs.
+    pub driver: Driver,
+    /// What is run, sizes at full scale.
+    pub workload: Workload,
+}
+
+/// What is read off the measured phases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Requests a second, the most of all phases.
+    Iops,
+    /// Millions of bytes a second, the most of all phases.
+    MegabytesPerSecond,
+    /// Shortest latency, ms.
+    Least,
+    /// Mean latency, ms.
+    Mean,
+    /// Longest latency, ms.
+    Most,
+    /// Standard deviation of latency, ms.
+    Deviation,
+}
+
+impl Reading {
+    /// What a row's metric and unit mean. A word such as "burst" or "steady" in front says when.
+    fn new(metric: &str, unit: &str) -> Result<Reading, Unfit> {
+        let what = metric.trim_start_matches("burst ").trim_start_matches("steady ");
+        match (what, unit) {
+            ("transactions" | "iops", "IO/s") => Ok(Reading::Iops),
+            ("throughput", "MB/s") => Ok(Reading::MegabytesPerSecond),
+            ("min latency", "ms") => Ok(Reading::Least),
+            ("avg latency" | "latency", "ms") => Ok(Reading::Mean),
+            ("max latency", "ms") => Ok(Reading::Most),
+            ("latency stddev" | "stddev", "ms") => Ok(Reading::Deviation),
+            _ => Err(Unfit(format!(
+                "metric '{metric}' in '{unit}' is not known; there are: transactions (IO/s), throughput (MB/s), latency, min, avg and max latency, latency stddev (ms)"
+            ))),
+        }
+    }
+}
+
+/// What a row's columns mean.
+pub fn experiment(
+    row: &Row,
+    source: &Source,
+    profile: &Profile,
+    settings: &super::Settings,
+) -> Result<(Experiment, Reading), Unfit> {
+    let reading = Reading::new(&row.metric, &row.unit)?;
+    let source = source.for_workload(&row.workload);
+    let arrangement: Arrangement = row.array.parse().map_err(Unfit)?;
+    let format: Format = row.format.parse().map_err(Unfit)?;
+    let depths = depths(&row.outstanding, &source)?;
+    let sizes = sizes(row)?;
+    let access = match row.access.as_str() {
+        "random" => Access::Random,
+        "sequential" => Access::Sequential,
+        // Mail lies all over its store; what the trace asked for in which order is not known.
+        "trace" => Access::Random,
+        other => return Err(Unfit(format!("access '{other}' is not known; there are: random, sequential, trace"))),
+    };
+    let driver_name = driver_name(row, &source);
+    let driver = *profile.drivers.get(driver_name).ok_or_else(|| {
+        let known: Vec<&str> = profile.drivers.keys().map(String::as_str).collect();
+        Unfit(format!("{} has no driver '{driver_name}'; it has: {}", profile.name, known.join(", ")))
+    })?;
+    let smallest = sizes.list().iter().map(|it| it.size.0).min().unwrap_or(4096);
+    let options = Options {
+        arrangement,
+        format,
+        sector_bytes: sector_bytes(profile, smallest),
+        scale: settings.scale,
+        // Reviewers plug the external power in, or override the slot's limit.
+        surroundings: Surroundings { power_unlimited: true, ..Surroundings::default() },
+        ..Options::default()
+    };
+    let region = source
+        .file
+        .map_or_else(Region::default, |file| Region { offset: Extent::Bytes(0), size: Some(Extent::Bytes(file.0)) });
+    let load = |outstanding: u32| {
+        let threads = threads(&source, outstanding);
+        Load {
+            name: String::new(),
+            read_percent: row.read_pct,
+            trim_percent: 0.0,
+            size: sizes.clone(),
+            write_size: None,
+            access: access.clone(),
+            streams: Streams::Shared,
+            align: Some(Bytes(smallest)),
+            region,
+            threads,
+            depth: Some(outstanding.div_ceil(threads)),
+            rate: None,
+            thread_bytes: None,
+        }
+    };
+    let is_disk = is_disk(profile);
+    let mut phases = Vec::new();
+    // A burst begins on erased flash; everything else on a device that holds data.
+    let burst = row.metric.starts_with("burst ");
+    // A disk is the same whatever it holds.
+    if !burst && !is_disk {
+        phases.push(fill(&source));
+        let held = Region { offset: Extent::Bytes(0), size: source.held };
+        for (name, region, times) in
+            [("age", held, source.overwrite_held), ("overwrite", region, source.overwrite_file)]
+        {
+            if times > 0.0 {
+                phases.push(overwrite(name, region, times));
+            }
+        }
+        if source.precondition_capacities > 0.0 {
+            phases.push(precondition(&source, load(depths.iter().copied().max().unwrap_or(1))));
+        }
+    }
+    let duration = source.measured.0.as_secs_f64();
+    for outstanding in depths {
+        phases.push(Phase {
+            name: format!("measure at {outstanding}"),
+            measured: true,
+            ramp: seconds(duration * RAMP),
+            stop: Stop { duration: Some(seconds(duration)), ..Stop::default() },
+            loads: vec![load(outstanding)],
+        });
+    }
+    let workload = Workload { name: row.workload.clone(), description: String::new(), seed: settings.seed, phases };
+    Ok((Experiment { device: profile.name.clone(), options, driver, workload }, reading))
+}
+
+fn seconds(seconds: f64) -> Time {
+    Time(Duration::from_secs_f64(seconds))
+}
+
+/// The driver that a row's note names first, or its source's.
+fn driver_name<'a>(row: &Row, source: &'a Source) -> &'a str {
+    let at = |name| row.note.find(name);
+    match (at("Linux"), at("Windows")) {
+        (Some(linux), Some(windows)) if linux < windows => "linux",
+        (_, Some(_)) => "windows",
+        (Some(_), None) => "linux",
+        (None, None) => &source.driver,
+    }
+}
+
+/// Requests outstanding, one figure for each phase that is measured.
+fn depths(text: &str, source: &Source) -> Result<Vec<u32>, Unfit> {
+    if text == "max" {
+        return Ok(vec![source.deepest]);
+    }
+    if let Some((least, most)) = text.strip_suffix(" max").and_then(|range| range.split_once("..")) {
+        let bound = |text: &str| text.trim().parse::<u32>().ok();
+        if let (Some(least), Some(most)) = (bound(least), bound(most)) {
+            return Ok(SWEEP.into_iter().filter(|depth| (least..=most).contains(depth)).collect());
+        }
+    }
+    // What follows a comma is about the driver's queue, which the driver knows.
+    let number = text.split(',').next().unwrap_or_default().trim();
+    match number.parse::<u32>() {
+        Ok(depth) if depth > 0 => Ok(vec![depth]),
+        _ => {
+            Err(Unfit(format!("outstanding '{text}' is not known; expected a number, 'max', or such as '1..512 max'")))
+        }
+    }
+}
+
+/// Threads that share so many requests: the source's number, or about as many as requests for each.
+fn threads(source: &Source, outstanding: u32) -> u32 {
+    match source.threads {
+        Some(threads) => threads.min(outstanding),
+        None => (1..=outstanding.isqrt().max(1)).rev().find(|threads| outstanding % threads == 0).unwrap_or(1),
+    }
+}
+
+fn sizes(row: &Row) -> Result<Sizes, Unfit> {
+    if let Ok(kib) = row.block_kib.parse::<f64>() {
+        let bytes = kib * 1024.0;
+        if bytes < 512.0 || bytes % 512.0 != 0.0 {
+            return Err(Unfit(format!("block_kib {kib}: expected a multiple of 0.5")));
+        }
+        return Ok(Sizes::One(Bytes(bytes as u64)));
+    }
+    if row.access == "trace" {
+        let weighted = MAIL_SIZES.map(|(bytes, weight)| Weighted { size: Bytes(bytes), weight });
+        return Ok(Sizes::Mix(weighted.to_vec()));
+    }
+    // A mix is that of the named workload: the phases of a test have its name in front of theirs.
+    let named = ["storagereview-file-server", "storagereview-web-server", "thomas-krenn-throughput"];
+    for name in named {
+        let kind = name.split_once('-').map_or(name, |(_, kind)| kind);
+        let meant =
+            row.workload.starts_with(kind) || (row.block_kib == "throughput test" && name.ends_with("throughput"));
+        if meant && let Some(Ok(workload)) = find(name.trim_end_matches(' ')) {
+            if let Some(load) = workload.phases.iter().flat_map(|phase| &phase.loads).next() {
+                return Ok(load.size.clone());
+            }
+        }
+    }
+    Err(Unfit(format!(
+        "block_kib '{}' of workload '{}' is not known; expected a number of KiB, or the mix of file-server or web-server",
+        row.block_kib, row.workload
+    )))
+}
+
+/// The largest sectors that the smallest request is a multiple of; `None` where the device has only one size.
+fn sector_bytes(profile: &Profile, smallest: u64) -> Option<u32> {
+    let module = match &profile.device {
+        Device::Flash(flash) => &flash.module,
+        Device::Bridged(bridged) => &bridged.module,
+        Device::Disk(_) => return None,
+        Device::Array(array) => {
+            return profile::find(&array.member).ok().and_then(|member| sector_bytes(&member, smallest));
+        }
+    };
+    module.format.sector_bytes.iter().copied().filter(|sector| smallest % u64::from(*sector) == 0).max()
+}
+
+fn is_disk(profile: &Profile) -> bool {
+    match &profile.device {
+        Device::Disk(_) => true,
+        Device::Array(array) => profile::find(&array.member).is_ok_and(|member| is_disk(&member)),
+        Device::Flash(_) | Device::Bridged(_) => false,
+    }
+}
+
+fn plain(read_percent: f64, bytes: u64, access: Access, region: Region) -> Load {
+    Load {
+        name: String::new(),
+        read_percent,
+        trim_percent: 0.0,
+        size: Sizes::One(Bytes(bytes)),
+        write_size: None,
+        access,
+        streams: Streams::Shared,
+        align: None,
+        region,
+        // Two, so that both modules of a card are reached.
+        threads: 2,
+        depth: Some(8),
+        rate: None,
+        thread_bytes: None,
+    }
+}
+
+fn fill(source: &Source) -> Phase {
+    let region = Region { offset: Extent::Bytes(0), size: source.held };
+    let load = Load { thread_bytes: None, ..plain(0.0, FILL_BYTES, Access::Sequential, region) };
+    Phase {
+        name: "fill".into(),
+        measured: false,
+        ramp: Time::default(),
+        stop: Stop { capacities: Some(1.0), ..Stop::default() },
+        loads: vec![load],
+    }
+}
+
+/// Overwrites a region at random so many times.
+fn overwrite(name: &str, region: Region, times: f64) -> Phase {
+    Phase {
+        name: name.into(),
+        measured: false,
+        ramp: Time::default(),
+        // Counted in regions: see `measure::scaled`.
+        stop: Stop { capacities: Some(times), ..Stop::default() },
+        loads: vec![plain(0.0, 4096, Access::Random, region)],
+    }
+}
+
+fn precondition(source: &Source, load: Load) -> Phase {
+    let writes = 100.0 - load.read_percent;
+    // The stop counts reads as well; what ages flash is what is written.
+    let (read_percent, share) = if writes > 0.0 { (load.read_percent, writes / 100.0) } else { (0.0, 1.0) };
+    Phase {
+        name: "precondition".into(),
+        measured: false,
+        ramp: Time::default(),
+        stop: Stop { capacities: Some(source.precondition_capacities / share), ..Stop::default() },
+        loads: vec![Load { read_percent, ..load }],
+    }
+}

@@ -1,0 +1,206 @@
+//! Running rows, several at a time.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use card::{Built, build};
+use profile::Profile;
+use serde::Serialize;
+
+use super::experiment::{Experiment, Reading, Unfit, experiment};
+use super::row::Row;
+use super::source::Source;
+use crate::engine::virtual_time::{self, run};
+use crate::engine::{Position, Progress};
+use crate::results::{Ended, Results};
+use crate::workload::{Bytes, Extent, Time, Workload};
+
+/// How rows are run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// About how many times smaller flash is built.
+    pub scale: u32,
+    /// Seed of everything that varies.
+    pub seed: u64,
+    /// Rows that are run at once.
+    pub at_once: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { scale: 64, seed: 1, at_once: 2 }
+    }
+}
+
+/// A row and what its model gives.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// The row.
+    pub row: Row,
+    /// What the model gives, in the row's unit.
+    pub value: Option<f64>,
+    /// How far from the published value, per cent of it: positive where the model gives more.
+    pub error_percent: Option<f64>,
+    /// Write amplification meanwhile, where flash was written.
+    pub write_amplification: Option<f64>,
+    /// Why there is no value.
+    pub problem: Option<String>,
+    /// How many times smaller than the real device the model was.
+    pub scaled_by: f64,
+}
+
+/// Is told after every experiment how many of how many are done; `Break` ends the run.
+pub type Watch<'a> = &'a (dyn Fn(usize, usize) -> ControlFlow<()> + Sync);
+
+/// Runs every row. Rows that need the same experiment share one. The same rows and settings give the same values, in whatever
+/// order the threads happen to work. `profile_of` gives the data sheet of a device.
+pub fn measure(
+    rows: &[Row],
+    sources: &[Source],
+    settings: &Settings,
+    profile_of: &(dyn Fn(&str) -> Result<Profile, String> + Sync),
+    watch: Watch<'_>,
+) -> Vec<Measured> {
+    let mut experiments: Vec<(Experiment, Profile)> = Vec::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
+    let planned: Vec<Result<(usize, Reading), Unfit>> = rows
+        .iter()
+        .map(|row| {
+            let profile = profile_of(&row.device).map_err(Unfit)?;
+            let source = sources
+                .iter()
+                .find(|source| source.name == row.source)
+                .ok_or_else(|| Unfit(format!("source '{}' has no entry in sources.toml", row.source)))?;
+            let (experiment, reading) = experiment(row, source, &profile, settings)?;
+            let at = *known.entry(format!("{experiment:?}")).or_insert_with(|| {
+                experiments.push((experiment, profile));
+                experiments.len() - 1
+            });
+            Ok((at, reading))
+        })
+        .collect();
+    let outcomes = run_all(&experiments, settings, watch);
+    rows.iter()
+        .zip(planned)
+        .map(|(row, plan)| {
+            let outcome = plan.and_then(|(at, reading)| {
+                let (results, scaled_by) =
+                    outcomes[at].as_ref().ok_or_else(|| Unfit("not run".into()))?.as_ref().map_err(Clone::clone)?;
+                let last = results.measured().last();
+                let amplification = last.and_then(|phase| phase.device_use.write_amplification).map(|it| it.total);
+                Ok((read(results, reading), amplification, *scaled_by))
+            });
+            let (value, write_amplification, scaled_by, problem) = match outcome {
+                Ok((value, amplification, scaled_by)) => (Some(value), amplification, scaled_by, None),
+                Err(Unfit(problem)) => (None, None, 1.0, Some(problem)),
+            };
+            let error_percent = value.map(|value| (value / row.value - 1.0) * 100.0);
+            Measured { row: row.clone(), value, error_percent, write_amplification, problem, scaled_by }
+        })
+        .collect()
+}
+
+type Outcome = Result<(Results, f64), Unfit>;
+
+fn run_all(experiments: &[(Experiment, Profile)], settings: &Settings, watch: Watch<'_>) -> Vec<Option<Outcome>> {
+    let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(experiments.iter().map(|_| None).collect());
+    let (next, done, stopped) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..settings.at_once.clamp(1, experiments.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((experiment, profile)) = experiments.get(at) else { return };
+                    let outcome = run_one(experiment, profile, &stopped);
+                    if stopped.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    outcomes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[at] = Some(outcome);
+                    if watch(done, experiments.len()).is_break() {
+                        stopped.store(true, Ordering::Relaxed);
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    outcomes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+struct Stopped<'a>(&'a AtomicBool);
+
+impl Progress for Stopped<'_> {
+    fn at(&mut self, _: &Position<'_>) -> ControlFlow<()> {
+        if self.0.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+fn run_one(experiment: &Experiment, profile: &Profile, stopped: &AtomicBool) -> Outcome {
+    let Built { mut devices, scaling } =
+        build(profile, &experiment.options).map_err(|error| Unfit(error.to_string()))?;
+    let by = scaling.map_or(1.0, |scaling| scaling.by);
+    let capacity = devices.iter().map(|device| device.bytes()).min().unwrap_or(0);
+    let workload = scaled(&experiment.workload, by, capacity);
+    let options = virtual_time::Options { driver: experiment.driver, ..virtual_time::Options::default() };
+    let (results, _) =
+        run(&workload, &mut devices, &options, &mut Stopped(stopped)).map_err(|error| Unfit(error.to_string()))?;
+    match results.ended {
+        Ended::Failed(problem) => Err(Unfit(problem)),
+        Ended::Complete | Ended::Interrupted => Ok((results, by)),
+    }
+}
+
+/// The shortest that is measured, and the shortest ramp.
+const LEAST: Duration = Duration::from_millis(50);
+
+/// The same workload on a device that is so many times smaller: bytes and times shrink with it, and no region exceeds the device.
+fn scaled(workload: &Workload, by: f64, capacity: u64) -> Workload {
+    let smaller = |bytes: u64| ((bytes as f64 / by) as u64) >> 20 << 20;
+    let mut workload = workload.clone();
+    // Flash that is so much smaller is written through in so much less time. Below the least there would be too few samples.
+    let shorter = |time: Time| Time(time.0.div_f64(by).max(LEAST.min(time.0)));
+    for phase in &mut workload.phases {
+        phase.ramp = shorter(phase.ramp);
+        phase.stop.duration = phase.stop.duration.map(shorter);
+        if let Some(bytes) = &mut phase.stop.bytes {
+            *bytes = Bytes(smaller(bytes.0));
+        }
+        for load in &mut phase.loads {
+            if let Some(Extent::Bytes(bytes)) = load.region.size {
+                let size = smaller(bytes);
+                load.region.size = (size < capacity).then_some(Extent::Bytes(size));
+                // Times over its region, not over the device.
+                if let Some(capacities) = &mut phase.stop.capacities
+                    && size < capacity
+                {
+                    *capacities *= size as f64 / capacity as f64;
+                }
+            }
+        }
+    }
+    workload
+}
+
+/// One figure of the measured phases.
+fn read(results: &Results, reading: Reading) -> f64 {
+    let each = results.measured().map(|phase| {
+        let all = &phase.total.all;
+        let ms = |ns: f64| ns / 1e6;
+        match reading {
+            Reading::Iops => all.iops,
+            Reading::MegabytesPerSecond => all.bytes_per_second / 1e6,
+            Reading::Least => ms(all.latency.min_ns as f64),
+            Reading::Mean => ms(all.latency.mean_ns),
+            Reading::Most => ms(all.latency.max_ns as f64),
+            Reading::Deviation => ms(all.latency.stddev_ns),
+        }
+    });
+    match reading {
+        Reading::Least => each.fold(f64::INFINITY, f64::min),
+        _ => each.fold(0.0, f64::max),
+    }
+}

@@ -1,0 +1,133 @@
+//! Bringing a device into a state, and fitting a workload to a smaller one.
+
+use super::{Access, Bytes, Extent, Load, Phase, Region, Sizes, Stop, Streams, Workload};
+
+/// What a device has been through before the workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// Nothing: it is fresh.
+    Fresh,
+    /// Written once from beginning to end.
+    Fill,
+    /// Filled, then 4 KiB random writes of twice its capacity.
+    Random,
+    /// Filled, then twice its capacity of the workload itself; where it only reads, of its mirror that only writes.
+    Workload,
+}
+
+/// Times the capacity that is written after the fill: enough that uniform random writes are past their first cliff.
+const TIMES: f64 = 2.0;
+
+impl Workload {
+    /// The same with phases in front that bring `devices` devices, with sectors of so many bytes, into a state.
+    pub fn preconditioned(mut self, how: Precondition, devices: u32, sector_bytes: u32) -> Workload {
+        let mut phases = Vec::new();
+        if how != Precondition::Fresh {
+            phases.push(phase("fill", 1.0, vec![writes(128 << 10, Access::Sequential, devices.max(1))]));
+        }
+        match how {
+            Precondition::Fresh | Precondition::Fill => {}
+            Precondition::Random => {
+                let load =
+                    writes(u64::from(sector_bytes.max(4096)), Access::Random, 16_u32.next_multiple_of(devices.max(1)));
+                phases.push(phase("precondition", TIMES, vec![load]));
+            }
+            Precondition::Workload => {
+                let first = self.phases.iter().find(|phase| phase.measured && !phase.loads.is_empty());
+                let mut loads = first.map(|phase| phase.loads.clone()).unwrap_or_default();
+                for load in &mut loads {
+                    load.rate = None;
+                    load.thread_bytes = None;
+                    load.threads = load.threads.next_multiple_of(devices.max(1));
+                    if load.read_percent == 100.0 {
+                        load.read_percent = 0.0;
+                    }
+                }
+                if !loads.is_empty() {
+                    phases.push(phase("precondition", TIMES, loads));
+                }
+            }
+        }
+        phases.append(&mut self.phases);
+        self.phases = phases;
+        self
+    }
+
+    /// The same for a device that is so many times smaller: what is given in bytes shrinks with it. Times stay.
+    pub fn scaled(mut self, by: f64) -> Workload {
+        // Down to 64 KiB, which every sector size and alignment divides, but never to nothing.
+        let smaller = |bytes: u64| (((bytes as f64 / by) as u64) >> 16 << 16).max(1 << 16);
+        let shrink = |extent: &mut Extent| {
+            if let Extent::Bytes(bytes) = extent
+                && *bytes > 0
+            {
+                *bytes = smaller(*bytes);
+            }
+        };
+        for phase in &mut self.phases {
+            if let Some(bytes) = &mut phase.stop.bytes {
+                *bytes = Bytes(smaller(bytes.0));
+            }
+            for load in &mut phase.loads {
+                shrink(&mut load.region.offset);
+                load.region.size.iter_mut().for_each(shrink);
+                load.thread_bytes.iter_mut().for_each(shrink);
+            }
+        }
+        self
+    }
+}
+
+fn phase(name: &str, capacities: f64, loads: Vec<Load>) -> Phase {
+    let stop = Stop { capacities: Some(capacities), ..Stop::default() };
+    Phase { name: name.into(), measured: false, ramp: Default::default(), stop, loads }
+}
+
+fn writes(bytes: u64, access: Access, threads: u32) -> Load {
+    Load {
+        name: String::new(),
+        read_percent: 0.0,
+        trim_percent: 0.0,
+        size: Sizes::One(Bytes(bytes)),
+        write_size: None,
+        access,
+        streams: Streams::Shared,
+        align: None,
+        region: Region::default(),
+        threads,
+        depth: Some(16),
+        rate: None,
+        thread_bytes: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::find;
+    use super::*;
+
+    #[test]
+    fn phases_come_in_front() {
+        let read = || find("random-read-4k").expect("built in").expect("sound");
+        let names = |how| {
+            let workload = read().preconditioned(how, 2, 512);
+            workload.validate().expect("sound");
+            workload.phases.iter().map(|phase| phase.name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(Precondition::Fresh), ["measure"]);
+        assert_eq!(names(Precondition::Fill), ["fill", "measure"]);
+        assert_eq!(names(Precondition::Random), ["fill", "precondition", "measure"]);
+        let workload = read().preconditioned(Precondition::Workload, 2, 512);
+        let mirror = &workload.phases[1].loads[0];
+        assert_eq!((mirror.read_percent, mirror.threads, mirror.depth()), (0.0, 16, 16));
+        assert!(!workload.phases[1].measured && workload.phases[2].measured);
+    }
+
+    #[test]
+    fn bytes_shrink_and_shares_stay() {
+        let workload = find("fujitsu-database").expect("built in").expect("sound").scaled(64.0);
+        assert_eq!(workload.phases[0].loads[0].region.size, Some(Extent::Bytes(500_000_000 >> 16 << 16)));
+        let workload = find("random-read-4k").expect("built in").expect("sound");
+        assert_eq!(workload.clone().scaled(64.0), workload);
+    }
+}
