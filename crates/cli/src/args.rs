@@ -1,5 +1,6 @@
 //! The command line: the one definition that help, completions and man pages come from.
 
+pub mod published;
 pub mod sim;
 
 use std::net::SocketAddr;
@@ -7,7 +8,6 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use daemon::size;
 use device::Capacity;
 
 /// A log-structured flash card in software.
@@ -56,6 +56,8 @@ pub enum Command {
     Profiles,
     /// Run a workload on a device in virtual time, and print what it comes to.
     Sim(Box<sim::Sim>),
+    /// Run the models of real devices like published measurements of them, and print both side by side.
+    Published(published::Published),
     /// Serve one device over NBD in the foreground, without the service.
     Serve(Serve),
     /// Print shell completions.

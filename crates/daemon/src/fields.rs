@@ -6,7 +6,6 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Map, Value};
 
 use crate::api::DeviceView;
-use crate::size;
 
 /// How a value is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

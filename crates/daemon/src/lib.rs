@@ -12,7 +12,6 @@ mod registry;
 mod routes;
 pub mod serve;
 pub mod settings;
-pub mod size;
 mod state;
 mod target;
 

@@ -3,7 +3,7 @@
 use device::{Setting, Settings};
 
 use crate::api::Config;
-use crate::{Failure, size};
+use crate::Failure;
 
 /// A setting that the service keeps, not the device: whether it attaches the device when it starts.
 pub const ATTACH_AT_START: &str = "attach-at-start";

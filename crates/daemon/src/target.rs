@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::{Failure, size};
+use crate::Failure;
 
 /// Sector size of a memory device, bytes.
 const MEMORY_SECTOR_BYTES: u32 = 4096;

@@ -50,12 +50,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => return Err(format!("{option} is no option of this tool; see its source").into()),
         }
     }
-    let line = |row: &Row| format!("{row:?}");
     let rows = rows()?
         .into_iter()
         .filter(|row| devices.is_empty() || devices.contains(&row.device))
         .filter(|row| source.as_ref().is_none_or(|source| row.source == *source))
-        .filter(|row| contains.iter().all(|text| line(row).contains(text.as_str())))
+        .filter(|row| contains.iter().all(|text| row.line().contains(text.as_str())))
         .collect();
     let mut sources = sources()?;
     for source in &mut sources {

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use daemon::api::{AttachRequest, DetachRequest, DeviceView};
-use daemon::{Failure, Target, fields, size};
+use daemon::{Failure, Target, fields};
 use hyper::Method;
 use indicatif::ProgressBar;
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use daemon::{Failure, size};
+use daemon::Failure;
 use device::{CreateError, CreateOptions, EmulateOptions, Emulation, FormatOptions, Info};
 use serde_json::json;
 

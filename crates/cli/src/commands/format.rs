@@ -1,6 +1,6 @@
 //! `vsl format`.
 
-use daemon::{Failure, size};
+use daemon::Failure;
 use device::FormatOptions;
 use serde_json::json;
 

@@ -6,6 +6,7 @@ mod erase;
 mod format;
 mod generate;
 mod profiles;
+mod published;
 mod serve;
 mod service;
 mod settings;
@@ -16,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use daemon::{Failure, Paths, fields, size};
+use daemon::{Failure, Paths, fields};
 use device::{Info, State};
 use serde_json::{Map, Value};
 
@@ -43,6 +44,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Trim(args) => settings::trim(args, output)?,
         Command::Profiles => profiles::list(output)?,
         Command::Sim(args) => return sim::sim(args, output),
+        Command::Published(args) => return published::published(args, output),
         Command::Serve(args) => serve::serve(args)?,
         Command::Completions { shell } => generate::completions(*shell)?,
         Command::Man { directory } => generate::man(directory.as_deref())?,

@@ -1,6 +1,6 @@
 //! `vsl profiles`.
 
-use daemon::{Failure, size};
+use daemon::Failure;
 use profile::{Device, Profile};
 use serde_json::json;
 

@@ -16,7 +16,7 @@ use super::source::Source;
 use crate::engine::virtual_time::{self, run};
 use crate::engine::{Position, Progress};
 use crate::results::{Ended, Results};
-use crate::workload::{Bytes, Extent, Time, Workload};
+use crate::workload::{Extent, Time, Workload};
 
 /// How rows are run.
 #[derive(Clone, Debug)]
@@ -159,26 +159,19 @@ const LEAST: Duration = Duration::from_millis(50);
 
 /// The same workload on a device that is so many times smaller: bytes and times shrink with it, and no region exceeds the device.
 fn scaled(workload: &Workload, by: f64, capacity: u64) -> Workload {
-    let smaller = |bytes: u64| ((bytes as f64 / by) as u64) >> 20 << 20;
-    let mut workload = workload.clone();
+    let mut workload = workload.clone().scaled(by);
     // Flash that is so much smaller is written through in so much less time. Below the least there would be too few samples.
     let shorter = |time: Time| Time(time.0.div_f64(by).max(LEAST.min(time.0)));
     for phase in &mut workload.phases {
         phase.ramp = shorter(phase.ramp);
         phase.stop.duration = phase.stop.duration.map(shorter);
-        if let Some(bytes) = &mut phase.stop.bytes {
-            *bytes = Bytes(smaller(bytes.0));
-        }
         for load in &mut phase.loads {
-            if let Some(Extent::Bytes(bytes)) = load.region.size {
-                let size = smaller(bytes);
-                load.region.size = (size < capacity).then_some(Extent::Bytes(size));
+            let Some(Extent::Bytes(size)) = load.region.size else { continue };
+            if size >= capacity {
+                load.region.size = None;
+            } else if let Some(capacities) = &mut phase.stop.capacities {
                 // Times over its region, not over the device.
-                if let Some(capacities) = &mut phase.stop.capacities
-                    && size < capacity
-                {
-                    *capacities *= size as f64 / capacity as f64;
-                }
+                *capacities *= size as f64 / capacity as f64;
             }
         }
     }

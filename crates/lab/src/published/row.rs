@@ -36,6 +36,17 @@ pub struct Row {
     pub note: String,
 }
 
+impl Row {
+    /// All of its columns in one line.
+    pub fn line(&self) -> String {
+        let Row { source, device, array, format, workload, read_pct, access, block_kib, outstanding, metric, .. } = self;
+        format!(
+            "{source},{device},{array},{format},{workload},{read_pct},{access},{block_kib},{outstanding},{metric},{},{},{}",
+            self.unit, self.value, self.note
+        )
+    }
+}
+
 /// Why a list of rows cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error(

@@ -1,7 +1,7 @@
 //! The device of `vsl sim`, and the host's driver in front of it.
 
 use card::{Arrangement, Built, Options, Surroundings, build};
-use daemon::{Failure, size};
+use daemon::Failure;
 use lab::workload::{Precondition, Workload};
 use profile::{Device, Driver, Profile};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use card::{Nanos, VirtualDevice};
+use card::{Answer, Nanos, VirtualDevice};
 
 use super::flights::{Flights, Stage};
 use crate::host::Costs;
@@ -11,9 +11,8 @@ use crate::host::Costs;
 pub struct Lane<'a> {
     /// The device.
     pub device: &'a mut dyn VirtualDevice,
-    /// When its next event is; known as long as `stale` is not set.
-    next: Nanos,
-    stale: bool,
+    /// The moment that the device has come to. It may be ahead of the others' when it has an answer then.
+    at: Nanos,
     /// When the lock is free.
     lock_free: Nanos,
     /// Requests that hold or wait for the lock, with the moment at which each lets go of it.
@@ -34,8 +33,7 @@ impl<'a> Lane<'a> {
     pub fn new(device: &'a mut dyn VirtualDevice, now: Nanos, places: usize) -> Lane<'a> {
         Lane {
             device,
-            next: 0,
-            stale: true,
+            at: now,
             lock_free: 0,
             locked: VecDeque::with_capacity(places),
             queue: VecDeque::with_capacity(places),
@@ -46,25 +44,28 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// When something happens next here: the device's and the driver's first.
+    /// When the driver does something next.
     #[inline]
-    pub fn next(&mut self) -> Nanos {
-        if self.stale {
-            self.next = self.device.next_event().unwrap_or(Nanos::MAX);
-            self.stale = false;
-        }
+    pub fn next(&self) -> Nanos {
         let locked = self.locked.front().map_or(Nanos::MAX, |(at, _)| *at);
         let answers = self.answers.front().map_or(Nanos::MAX, |(at, _)| *at);
-        self.next.min(locked).min(answers)
+        locked.min(answers)
     }
 
-    /// Lets the device come to `now`.
+    /// Lets the device come from `now` to its next answer, at most to `limit`; gives the moment. A device that is ahead of `now` already
+    /// stays there: nobody asks it anything before that moment, since everything that the host does earlier was a limit to it.
     #[inline]
-    pub fn advance(&mut self, now: Nanos) {
-        if self.next <= now {
-            self.device.advance(now);
-            self.stale = true;
+    pub fn advance(&mut self, now: Nanos, limit: Nanos) -> Nanos {
+        if self.at <= now {
+            self.at = self.device.advance_to_answer(limit);
         }
+        self.at
+    }
+
+    /// The next answer of the device, where it has not come further than `now`.
+    #[inline]
+    pub fn answer(&mut self, now: Nanos) -> Option<Answer> {
+        if self.at > now { None } else { self.device.answer() }
     }
 
     /// A request comes to the lock.
@@ -105,8 +106,8 @@ impl<'a> Lane<'a> {
         flight.at_device = now;
         self.count(now);
         self.at_device += 1;
+        debug_assert!(self.at <= now, "a device is asked nothing in its past");
         self.device.submit(now, tag, flight.request);
-        self.stale = true;
     }
 
     /// The device answered a request: the next one takes its place there, and the answer is under way.

@@ -190,21 +190,26 @@ impl<'a> PhaseRun<'a> {
                 }
             }
             let mut next = self.events.next();
-            for lane in &mut self.lanes {
+            for lane in &self.lanes {
                 next = next.min(lane.next());
             }
-            // A device may have events of its own for ever, and never answer.
-            let waited = next.saturating_sub(self.answered_at) > PATIENCE;
-            if waited && self.flights.count() > 0 {
-                return Err(self.lost());
-            }
             next = next.min(self.window.next());
+            // A device may have events of its own for ever, and never answer.
+            let patience = self.answered_at.saturating_add(PATIENCE);
+            if self.flights.count() > 0 {
+                if self.now >= patience {
+                    return Err(self.lost());
+                }
+                next = next.min(patience);
+            }
+            for lane in &mut self.lanes {
+                next = next.min(lane.advance(self.now, next));
+            }
             if next > self.now {
                 self.submitted_before = self.submitted;
             }
             self.now = next;
             for lane in &mut self.lanes {
-                lane.advance(next);
                 lane.unlock(next, &self.costs, &mut self.flights);
             }
             self.settle()?;
@@ -370,7 +375,7 @@ impl<'a> PhaseRun<'a> {
                 if self.timed && at_once > MOST_AT_ONE_MOMENT {
                     return Err(RunError::TimeStandsStill(at_once));
                 }
-                while let Some(answer) = self.lanes[at].device.answer() {
+                while let Some(answer) = self.lanes[at].answer(self.now) {
                     quiet = false;
                     let Some(flight) = self.flights.at_device(answer.tag) else {
                         return Err(RunError::Unasked { tag: answer.tag });
