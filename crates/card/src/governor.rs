@@ -10,6 +10,10 @@ use profile::Card;
 
 /// Over which power is averaged and after which writes are spaced anew.
 pub const PERIOD: Nanos = 100_000_000;
+/// Share of a period's power in its running mean: a second or so counts.
+const SMOOTHING: f64 = 0.15;
+/// How strongly the running mean's excess moves the spacing in one period.
+const GAIN: f64 = 0.15;
 /// Longest time by which one byte is held back: about 1 MB/s is always let through.
 const HOLD_MAX: f64 = 1000.0;
 
@@ -57,6 +61,7 @@ pub struct Governor {
     joules: f64,
     written: u64,
     watts: f64,
+    smooth_watts: f64,
     celsius: f64,
     max_celsius: f64,
     /// Nanoseconds that a written byte is held back.
@@ -86,6 +91,7 @@ impl Governor {
             joules: 0.0,
             written: 0,
             watts: idle_watts,
+            smooth_watts: idle_watts,
             celsius,
             max_celsius: celsius,
             hold: 0.0,
@@ -113,14 +119,23 @@ impl Governor {
             self.lately = seconds * 1e9 / bytes as f64;
         }
         self.shut_down |= self.celsius >= self.shutdown_celsius;
-        let too_much = ((self.watts - self.idle_watts) / (self.limit_watts - self.idle_watts).max(0.1)).max(0.0);
+        self.smooth_watts += SMOOTHING * (self.watts - self.smooth_watts);
+        let share = ((self.smooth_watts - self.idle_watts) / (self.limit_watts - self.idle_watts).max(0.1)).max(0.0);
         let too_warm = self.celsius >= self.throttle_celsius;
-        if too_much > 1.0 && bytes > 0 {
-            self.hold = (self.lately.max(self.hold) * too_much).min(HOLD_MAX);
-        } else if too_warm && bytes > 0 {
-            self.hold = (self.lately.max(self.hold) * 1.1).min(HOLD_MAX);
-        } else if too_much < 0.97 && self.celsius < self.throttle_celsius - 1.0 {
-            self.hold = if self.hold < self.lately / 2.0 { 0.0 } else { self.hold * 0.97 };
+        if bytes == 0 {
+            return;
+        }
+        if share > 1.0 || too_warm {
+            let step = if too_warm { 1.1 } else { 1.0 };
+            // What comes by itself is where holding begins; from there it moves by small steps.
+            let hold = if self.hold > 0.0 { self.hold } else { self.lately };
+            self.hold = (hold * share.powf(GAIN).max(step)).min(HOLD_MAX);
+        } else if self.hold > 0.0 && self.celsius < self.throttle_celsius - 1.0 {
+            self.hold *= share.max(0.5).powf(GAIN);
+            // It binds no longer: writes come more slowly than it would let them.
+            if self.hold < self.lately / 2.0 {
+                self.hold = 0.0;
+            }
         }
     }
 

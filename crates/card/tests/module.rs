@@ -247,7 +247,7 @@ fn a_worn_out_module_goes_the_way_of_the_original() {
     module.verify().expect("the books agree");
 }
 
-/// Steady sequential writes for some seconds; gives bytes a second and the module.
+/// Steady sequential writes for some seconds; gives bytes a second, the report, and how hard writes were held back at the worst.
 fn write_for(
     card: &Card,
     energy: f64,
@@ -267,7 +267,9 @@ fn write_for(
         at += 65_536;
     }
     let mut under_way = 16;
+    let mut level = Level::None;
     while under_way > 0 {
+        level = level.max(module.governor().expect("it sits on a card").level());
         now = module.next_event().expect("writes are under way");
         module.advance(now);
         while let Some(answer) = module.answer() {
@@ -281,7 +283,6 @@ fn write_for(
         }
     }
     let report = module.report();
-    let level = module.governor().expect("it sits on a card").level();
     (report.host_written_bytes as f64 / (now as f64 * 1e-9), report, level, failure)
 }
 
