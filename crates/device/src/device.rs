@@ -12,8 +12,8 @@ use crate::emulated::{self, Clock, Engine, WallClock};
 use crate::format::{MediaFormat, check_label, media_superblock, refused, superblock, superblock_of};
 use crate::status::Counts;
 use crate::{
-    AttachError, Capacity, Completion, EmulateOptions, Extent, FormatError, FormatOptions, Info, Io, IoError, Setting, Settings, State,
-    Status, Submitted,
+    AttachError, Capacity, Completion, EmulateOptions, Extent, FormatError, FormatOptions, Info, Io, IoError, Setting,
+    Settings, State, Status, Submitted,
 };
 
 /// How a device is attached.
@@ -119,7 +119,7 @@ impl Device {
     pub fn emulated(mut inner: Box<dyn Media>, clock: Box<dyn Clock>) -> Result<Device, AttachError> {
         let path = PathBuf::from("media");
         let superblock = read_superblock(&mut *inner).map_err(|refusal| refused(refusal, &path))?;
-        let (core, engine) = emulated::open_media(inner, superblock, &path, false, clock, 0)?;
+        let (core, engine) = emulated::open_media(inner, superblock, &path, false, clock, |_| 0)?;
         Ok(Device::with_engine(core, vec![path], false, engine))
     }
 

@@ -39,7 +39,7 @@ impl CachedFile {
         assert_eq!(geometry.dies, 1, "one file");
         let kind = file.backings().next().and_then(|backing| rustix::fs::fstatfs(backing).ok());
         CachedFile {
-            in_memory: kind.is_some_and(|kind| kind.f_type as i64 == TMPFS_MAGIC),
+            in_memory: kind.is_some_and(|kind| kind.f_type == TMPFS_MAGIC),
             file,
             geometry,
             slots: Arena::new(geometry.slot_bytes() as usize),

@@ -90,8 +90,8 @@ pub(crate) struct Parts {
     pub front: FrontEnd,
     pub governor: Option<Governor>,
     pub clock: Box<dyn Clock>,
-    /// By how much earlier answers go out.
-    pub lead: Nanos,
+    /// By how much earlier answers go out: to reads, and to the rest.
+    pub lead: [Nanos; 2],
 }
 
 /// The engine.
@@ -103,7 +103,7 @@ pub(crate) struct Engine {
     begin: Nanos,
     clock_begin: Nanos,
     now: Nanos,
-    lead: Nanos,
+    lead: [Nanos; 2],
     /// Writes that the layer could not take yet.
     waiting: VecDeque<Waiting>,
     /// Answers in the order of time: of reads, and of the rest.
@@ -206,16 +206,11 @@ impl Engine {
         let now = self.time();
         self.run(core, now);
         self.sync_now_and_then(core);
-        let line = match (self.answers[0].front(), self.answers[1].front()) {
-            (Some(read), Some(other)) => usize::from(other.at < read.at),
-            (Some(_), None) => 0,
-            (None, _) => 1,
-        };
-        let ripe = |answer: &Answer| answer.at <= self.releasing || answer.at + answer.play <= now;
-        let Some(front) = self.answers[line].front().filter(|front| ripe(front)) else {
+        let Some((line, _)) = self.next_answer().filter(|(_, goes_at)| *goes_at <= now) else {
             self.releasing = 0;
             return None;
         };
+        let front = self.answers[line].front()?;
         self.releasing = self.releasing.max(now + front.play);
         let Answer { due, completion, .. } = self.answers[line].pop_front()?;
         let arrived = self.arrived.remove(&completion.tag).unwrap_or(due);
@@ -224,14 +219,33 @@ impl Engine {
         Some(completion)
     }
 
+    /// The line of the answer that goes out next, and when it goes: together with the one after it where that is due soon.
+    fn next_answer(&self) -> Option<(usize, Nanos)> {
+        let at = |line: usize, index: usize| self.answers[line].get(index).map(|answer| answer.at);
+        let line = match (at(0, 0), at(1, 0)) {
+            (Some(read), Some(other)) => usize::from(other < read),
+            (Some(_), None) => 0,
+            (None, _) => 1,
+        };
+        let front = self.answers[line].front()?;
+        if front.at <= self.releasing {
+            return Some((line, 0));
+        }
+        let last = front.at + front.play;
+        let company = [at(line, 1), at(1 - line, 0)].into_iter().flatten().any(|next| next <= last);
+        Some((line, if company { last } else { front.at }))
+    }
+
     /// How long nothing happens by itself, nanoseconds; `None` while only a client or the inner medium can make something happen.
     pub fn time_left(&self, core: &mut Core) -> Option<Nanos> {
         if self.arrived.is_empty() && self.time() < self.answered + LINGER {
             return Some(0);
         }
-        let answers = self.answers.iter().filter_map(|line| line.front()).map(|answer| answer.at + answer.play);
+        let answers = self.next_answer().map(|(_, goes_at)| goes_at);
         let sync = (self.unsynced && !self.syncing).then_some(self.synced + SYNC_EVERY);
-        let next = answers.chain(Engine::next_event(core)).chain(sync).min()?;
+        // What the layer refused is offered again, also when nothing is under way that could make room: a full disk may have got some.
+        let offer = (!self.waiting.is_empty()).then_some(self.now + NOBODY_WAITS);
+        let next = answers.into_iter().chain(Engine::next_event(core)).chain(sync).chain(offer).min()?;
         let left = next.saturating_sub(self.time());
         Some(if self.arrived.is_empty() { left.max(NOBODY_WAITS) } else { left })
     }
@@ -243,9 +257,11 @@ impl Engine {
 
     /// Lets time pass until something happens.
     pub fn wait(&self, core: &mut Core) {
+        // With nothing to come from the model, the inner medium is waited for, which hands what was asked of it to the kernel.
+        let inner_only = self.next_answer().is_none() && Engine::next_event(core).is_none() && core.in_flight > 0;
         match self.time_left(core) {
-            Some(left) => self.clock.wait(left),
-            None => core.media.wait(),
+            Some(left) if !inner_only => self.clock.wait(left),
+            _ => core.media.wait(),
         }
     }
 
@@ -361,10 +377,10 @@ impl Engine {
     /// Has an answer go out at `at`, less the lead. What it waited for was `late`.
     fn answer(&mut self, line: usize, at: Nanos, late: Nanos, completion: Completion) {
         let arrived = self.arrived.get(&completion.tag).copied().unwrap_or(self.now);
-        let due = at.saturating_sub(self.lead.saturating_add(late));
+        let due = at.saturating_sub(self.lead[line].saturating_add(late));
         // Within a line answers are in the order of time.
         let earliest = self.answers[line].back().map_or(self.now, |last| last.at.max(self.now));
-        let at = at.saturating_sub(self.lead).max(earliest);
+        let at = at.saturating_sub(self.lead[line]).max(earliest);
         // Alone it has nobody to go with.
         let play = if self.arrived.len() > 1 { (at.saturating_sub(arrived) / TOGETHER_SHARE).min(TOGETHER) } else { 0 };
         self.answers[line].push_back(Answer { at, due: due.max(arrived), play, completion });

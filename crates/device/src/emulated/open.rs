@@ -6,7 +6,7 @@ use card::{Governor, Surroundings, layout};
 use media::nand::{FrontEnd, Nand, Nanos, Paced, Shape, inner_geometry, micros};
 use media::ring::SharedRing;
 use media::{Backing, CachedFile, FileMedia, FileOptions, Media};
-use profile::Flash;
+use profile::{Flash, Module, Profile};
 
 use super::engine::{Engine, Parts};
 use super::format::flash_card;
@@ -33,7 +33,7 @@ pub(crate) fn open(
     let options = FileOptions { read_only, page_cache: true };
     let file = FileMedia::new(vec![backing], inner_geometry(&superblock.geometry), ring.clone(), options)?;
     let inner = Box::new(CachedFile::new(file, read_only));
-    open_media(inner, superblock, path, read_only, clock, path_time())
+    open_media(inner, superblock, path, read_only, clock, path_time)
 }
 
 /// Opens an emulated device on a medium that keeps its bytes.
@@ -43,7 +43,7 @@ pub(crate) fn open_media(
     path: &Path,
     read_only: bool,
     clock: Box<dyn Clock>,
-    path_time: Nanos,
+    path_time: fn(Nanos) -> Nanos,
 ) -> Result<(Core, Engine), AttachError> {
     let unknown = |what: String| AttachError::Media {
         path: path.into(),
@@ -51,12 +51,6 @@ pub(crate) fn open_media(
     };
     let Some(emulation) = superblock.emulation else { return Err(unknown("it is not emulated".into())) };
     let (profile, flash) = flash_card(&superblock.profile).map_err(unknown)?;
-    // What the driver of a real card takes, the path to the client may take.
-    let driver = profile
-        .drivers
-        .get(DRIVER)
-        .map_or(0.0, |driver| driver.submit_us + driver.complete_us + driver.serial_us + driver.latency_us);
-    let lead = path_time.saturating_sub(micros(driver));
     let sheet = &flash.module;
     let nand = Nand::new(
         &shape(&flash, &superblock, emulation),
@@ -85,9 +79,28 @@ pub(crate) fn open_media(
         paced.be_lazy(true);
         now = paced.now();
     }
+    let lead = leads(&profile, sheet, geometry.sector_bytes, path_time);
+    tracing::info!(
+        read_ns = lead[0],
+        write_ns = lead[1],
+        "answers go out earlier to make up for the path to the client"
+    );
     let parts = Parts { front: FrontEnd::new(&sheet.controller), governor, clock, lead };
     let engine = Engine::new(parts, now);
     Ok((core, engine))
+}
+
+/// By how much earlier reads and writes are answered: what the path to the client takes, less what the driver of a real card takes.
+fn leads(profile: &Profile, sheet: &Module, sector_bytes: u32, path_time: fn(Nanos) -> Nanos) -> [Nanos; 2] {
+    let driver = profile
+        .drivers
+        .get(DRIVER)
+        .map_or(0.0, |driver| driver.submit_us + driver.complete_us + driver.serial_us + driver.latency_us);
+    let controller = &sheet.controller;
+    let register_us = f64::from(sector_bytes) * 1e6 / sheet.nand.channel_read_bytes_per_s.max(1) as f64;
+    let read = sheet.nand.read_us + register_us + controller.read_request_us + controller.read_latency_us;
+    let write = controller.write_request_us + controller.write_latency_us;
+    [read, write].map(|device| path_time(micros(device)).saturating_sub(micros(driver)))
 }
 
 /// The shape of the flash: what stands on media counts, and where the sheet was changed since, the sheet only for the rest.

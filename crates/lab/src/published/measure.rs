@@ -145,7 +145,13 @@ fn run_one(experiment: &Experiment, profile: &Profile, stopped: &AtomicBool) -> 
     let by = scaling.map_or(1.0, |scaling| scaling.by);
     let capacity = devices.iter().map(|device| device.bytes()).min().unwrap_or(0);
     let workload = scaled(&experiment.workload, by, capacity);
-    let options = virtual_time::Options { driver: experiment.driver, ..virtual_time::Options::default() };
+    let shortest = workload.phases.iter().filter(|phase| phase.measured).map(|phase| phase.ramp.nanos()).min();
+    let options = virtual_time::Options {
+        driver: experiment.driver,
+        interval: shortest.unwrap_or(0).max(40_000_000) / 4,
+        scaled_by: by,
+        ..virtual_time::Options::default()
+    };
     let (results, _) =
         run(&workload, &mut devices, &options, &mut Stopped(stopped)).map_err(|error| Unfit(error.to_string()))?;
     match results.ended {
