@@ -10,10 +10,10 @@ use profile::Card;
 
 /// Over which power is averaged and after which writes are spaced anew.
 pub const PERIOD: Nanos = 100_000_000;
-/// Share of a period's power in its running mean: a second or so counts.
-const SMOOTHING: f64 = 0.15;
+/// Share of a period's power in its running mean: the last third of a second counts.
+const SMOOTHING: f64 = 0.3;
 /// How strongly the running mean's excess moves the spacing in one period.
-const GAIN: f64 = 0.15;
+const GAIN: f64 = 0.35;
 /// Longest time by which one byte is held back: about 1 MB/s is always let through.
 const HOLD_MAX: f64 = 1000.0;
 

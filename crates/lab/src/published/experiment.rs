@@ -14,7 +14,7 @@ use crate::workload::{
 /// Outstanding requests of a sweep, as Fujitsu's tests have them.
 const SWEEP: [u32; 9] = [1, 3, 8, 16, 32, 64, 128, 256, 512];
 /// Requests of the mail-server trace: see `docs/published.md`.
-const MAIL_SIZES: [(u64, f64); 3] = [(4 << 10, 80.0), (8 << 10, 10.0), (32 << 10, 10.0)];
+const MAIL_SIZES: [(u64, f64); 4] = [(4 << 10, 72.0), (8 << 10, 12.0), (32 << 10, 13.0), (64 << 10, 3.0)];
 /// Pieces in which a device is filled.
 const FILL_BYTES: u64 = 128 << 10;
 /// Share of the measured time that is not counted at its beginning.
