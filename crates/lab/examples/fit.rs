@@ -105,13 +105,17 @@ fn cost(measured: &[Measured]) -> f64 {
 }
 
 fn value_of(text: &str) -> Result<toml::Value, toml::de::Error> {
-    Ok(toml::from_str::<toml::Table>(&format!("value = {text}"))?.remove("value").unwrap_or(toml::Value::Boolean(false)))
+    Ok(toml::from_str::<toml::Table>(&format!("value = {text}"))?
+        .remove("value")
+        .unwrap_or(toml::Value::Boolean(false)))
 }
 
 fn scaled(value: &toml::Value, factor: f64) -> Option<toml::Value> {
     match value {
         toml::Value::Integer(value) => Some(toml::Value::Integer((*value as f64 * factor).round() as i64)),
-        toml::Value::Float(value) if *value > 0.0 => Some(toml::Value::Float((value * factor * 1000.0).round() / 1000.0)),
+        toml::Value::Float(value) if *value > 0.0 => {
+            Some(toml::Value::Float((value * factor * 1000.0).round() / 1000.0))
+        }
         _ => None,
     }
 }

@@ -128,7 +128,7 @@ fn bridge(bridge: &Bridge) -> Result<(), String> {
 
 /// A stripe takes whole sectors of every size.
 fn stripe(name: &str, bytes: u64) -> Result<(), String> {
-    ensure(bytes > 0 && bytes % 4096 == 0, &format!("{name} is {bytes}, but must be a multiple of 4096"))
+    ensure(bytes > 0 && bytes.is_multiple_of(4096), &format!("{name} is {bytes}, but must be a multiple of 4096"))
 }
 
 fn disk(disk: &Disk) -> Result<(), String> {

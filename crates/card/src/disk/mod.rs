@@ -360,7 +360,9 @@ impl Request {
         if self.op == Op::Flush {
             return Ok(());
         }
-        let whole = self.offset % u64::from(sector_bytes) == 0 && self.bytes % sector_bytes == 0 && self.bytes > 0;
+        let whole = self.offset.is_multiple_of(u64::from(sector_bytes))
+            && self.bytes.is_multiple_of(sector_bytes)
+            && self.bytes > 0;
         let inside = self.offset.checked_add(u64::from(self.bytes)).is_some_and(|end| end <= device_bytes);
         if whole && inside { Ok(()) } else { Err(Failure::OutOfRange) }
     }

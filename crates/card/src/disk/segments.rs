@@ -79,7 +79,8 @@ impl Segments {
     /// A read ended at `now`, and the head reads on. A read within the growing range goes on with it, which moves along.
     pub fn read(&mut self, now: Nanos, start: u64, end: u64, bytes_per_s: u64, disk_end: u64) {
         let reached = self.growing.map(|growth| growth.reached(now).saturating_add(1));
-        let joins = self.held.back().is_some_and(|it| it.start <= start) && reached.is_some_and(|reached| end <= reached);
+        let joins =
+            self.held.back().is_some_and(|it| it.start <= start) && reached.is_some_and(|reached| end <= reached);
         if joins {
             self.freeze(now);
             if let Some(segment) = self.held.back_mut() {

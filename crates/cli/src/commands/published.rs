@@ -64,7 +64,9 @@ fn chosen(args: &Published) -> Result<Vec<Row>, Failure> {
         .filter(|row| args.row.iter().all(|text| row.line().contains(text.as_str())))
         .collect();
     if rows.is_empty() {
-        return Err(Failure::invalid("no row is like that").help("`vsl published --json` without options lists all of them"));
+        return Err(
+            Failure::invalid("no row is like that").help("`vsl published --json` without options lists all of them")
+        );
     }
     Ok(rows)
 }

@@ -113,7 +113,7 @@ mod tests {
         let mut counts = vec![0; count as usize];
         for _ in 0..times {
             let offset = places.draw(&mut random);
-            assert!(offset % 4096 == 0);
+            assert!(offset.is_multiple_of(4096));
             counts[(offset / 4096) as usize] += 1;
         }
         counts

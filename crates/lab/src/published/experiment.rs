@@ -202,7 +202,9 @@ fn depths(text: &str, source: &Source) -> Result<Vec<u32>, Unfit> {
 fn threads(source: &Source, outstanding: u32) -> u32 {
     match source.threads {
         Some(threads) => threads.min(outstanding),
-        None => (1..=outstanding.isqrt().max(1)).rev().find(|threads| outstanding % threads == 0).unwrap_or(1),
+        None => {
+            (1..=outstanding.isqrt().max(1)).rev().find(|threads| outstanding.is_multiple_of(*threads)).unwrap_or(1)
+        }
     }
 }
 
@@ -224,10 +226,11 @@ fn sizes(row: &Row) -> Result<Sizes, Unfit> {
         let kind = name.split_once('-').map_or(name, |(_, kind)| kind);
         let meant =
             row.workload.starts_with(kind) || (row.block_kib == "throughput test" && name.ends_with("throughput"));
-        if meant && let Some(Ok(workload)) = find(name.trim_end_matches(' ')) {
-            if let Some(load) = workload.phases.iter().flat_map(|phase| &phase.loads).next() {
-                return Ok(load.size.clone());
-            }
+        if meant
+            && let Some(Ok(workload)) = find(name)
+            && let Some(load) = workload.phases.iter().flat_map(|phase| &phase.loads).next()
+        {
+            return Ok(load.size.clone());
         }
     }
     Err(Unfit(format!(
@@ -246,7 +249,7 @@ fn sector_bytes(profile: &Profile, smallest: u64) -> Option<u32> {
             return profile::find(&array.member).ok().and_then(|member| sector_bytes(&member, smallest));
         }
     };
-    module.format.sector_bytes.iter().copied().filter(|sector| smallest % u64::from(*sector) == 0).max()
+    module.format.sector_bytes.iter().copied().filter(|sector| smallest.is_multiple_of(u64::from(*sector))).max()
 }
 
 fn is_disk(profile: &Profile) -> bool {
@@ -310,5 +313,89 @@ fn precondition(source: &Source, load: Load) -> Phase {
         ramp: Time::default(),
         stop: Stop { capacities: Some(source.precondition_capacities / share), ..Stop::default() },
         loads: vec![Load { read_percent, ..load }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::published::{Settings, rows, sources};
+
+    fn planned(change: impl Fn(&mut Row)) -> Result<(Experiment, Reading), Unfit> {
+        let rows = rows().expect("the built-in rows");
+        let mut row =
+            rows.into_iter().find(|row| row.workload == "file-copy" && row.outstanding == "16").expect("a row");
+        change(&mut row);
+        let sources = sources().expect("the built-in sources");
+        let source = sources.iter().find(|source| source.name == row.source).expect("a source");
+        let profile = profile::find(&row.device).expect("a profile");
+        experiment(&row, source, &profile, &Settings::default())
+    }
+
+    #[test]
+    fn every_row_can_be_planned_and_its_workload_is_sound() {
+        let sources = sources().expect("the built-in sources");
+        for row in rows().expect("the built-in rows") {
+            let source = sources.iter().find(|source| source.name == row.source).expect("a source");
+            let profile = profile::find(&row.device).expect("a profile");
+            let (experiment, _) = experiment(&row, source, &profile, &Settings::default())
+                .unwrap_or_else(|error| panic!("{}: {error}", row.line()));
+            experiment.workload.validate().unwrap_or_else(|error| panic!("{}: {error}", row.line()));
+            let measured = experiment.workload.phases.iter().filter(|phase| phase.measured).count();
+            assert_eq!(measured, if row.outstanding.contains("..") { SWEEP.len() } else { 1 }, "{}", row.line());
+        }
+    }
+
+    #[test]
+    fn columns_that_were_never_seen_decide_as_well() {
+        let (experiment, reading) = planned(|row| {
+            row.format = "maximum-write-performance".into();
+            row.array = "raid1".into();
+            row.block_kib = "0.5".into();
+            row.outstanding = "64".into();
+            (row.metric, row.unit) = ("avg latency".into(), "ms".into());
+        })
+        .expect("planned");
+        assert_eq!(experiment.options.format, Format::MaximumWrite);
+        assert_eq!(experiment.options.arrangement, Arrangement::Raid1);
+        assert_eq!(experiment.options.sector_bytes, Some(512));
+        assert_eq!(reading, Reading::Mean);
+        let load = &experiment.workload.phases.last().expect("a phase").loads[0];
+        assert_eq!((load.threads, load.depth()), (1, 64));
+    }
+
+    #[test]
+    fn what_a_row_may_not_say_is_refused_by_name() {
+        let refused = |change: fn(&mut Row)| planned(change).expect_err("refused").to_string();
+        assert!(refused(|row| row.metric = "charm".into()).contains("metric 'charm'"));
+        assert!(refused(|row| row.access = "spiral".into()).contains("access 'spiral'"));
+        assert!(refused(|row| row.array = "raid7".into()).contains("'raid7'"));
+        assert!(refused(|row| row.format = "huge".into()).contains("'huge'"));
+        assert!(refused(|row| row.block_kib = "some".into()).contains("block_kib 'some'"));
+        assert!(refused(|row| row.block_kib = "0.3".into()).contains("multiple of 0.5"));
+        assert!(refused(|row| row.outstanding = "many".into()).contains("outstanding 'many'"));
+    }
+
+    #[test]
+    fn threads_share_what_is_outstanding() {
+        let sources = sources().expect("the built-in sources");
+        let review = sources.iter().find(|source| source.threads.is_none()).expect("a source without threads");
+        let shares = |outstanding| (threads(review, outstanding), outstanding / threads(review, outstanding));
+        assert_eq!([shares(256), shares(8), shares(4), shares(1)], [(16, 16), (2, 4), (2, 2), (1, 1)]);
+    }
+
+    #[test]
+    fn the_note_names_the_driver() {
+        let driver = |note: &str| {
+            let note = note.to_string();
+            let rows = rows().expect("the built-in rows");
+            let row = Row { note, ..rows.into_iter().find(|row| row.workload == "4k-steady").expect("a row") };
+            let sources = sources().expect("the built-in sources");
+            let source = sources.iter().find(|source| source.name == row.source).expect("a source");
+            driver_name(&row, source).to_string()
+        };
+        assert_eq!(driver("Windows; the rest"), "windows");
+        assert_eq!(driver("Linux; Windows 31.6"), "linux");
+        assert_eq!(driver(""), "linux");
     }
 }

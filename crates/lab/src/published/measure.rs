@@ -203,3 +203,58 @@ fn read(results: &Results, reading: Reading) -> f64 {
         _ => each.fold(0.0, f64::max),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::published::{rows, sources};
+
+    fn some(settings: &Settings) -> Vec<Measured> {
+        let rows: Vec<Row> = rows()
+            .expect("the built-in rows")
+            .into_iter()
+            .filter(|row| row.device == "sata-ssd-64" || (row.device == "iodrive-640-mlc" && row.outstanding == "max"))
+            .collect();
+        let sources = sources().expect("the built-in sources");
+        let profile_of = |name: &str| profile::find(name).map_err(|error| error.to_string());
+        measure(&rows, &sources, settings, &profile_of, &|_, _| ControlFlow::Continue(()))
+    }
+
+    #[test]
+    fn rows_give_the_same_values_however_many_run_at_once() {
+        let settings = Settings { scale: 1_000, ..Settings::default() };
+        let values = |at_once| {
+            some(&Settings { at_once, ..settings.clone() }).into_iter().map(|row| row.value).collect::<Vec<_>>()
+        };
+        let alone = values(1);
+        assert!(alone.iter().all(|value| value.is_some_and(|value| value > 0.0)), "{alone:?}");
+        assert_eq!(alone, values(3));
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_run_says_why_and_the_others_run() {
+        let mut rows = rows().expect("the built-in rows");
+        rows.retain(|row| row.device == "sata-ssd-64" && row.workload == "seq-read-1k");
+        rows.push(Row { device: "card-of-the-future".into(), ..rows[0].clone() });
+        rows.push(Row { format: "high-performance".into(), ..rows[0].clone() });
+        let sources = sources().expect("the built-in sources");
+        let profile_of = |name: &str| profile::find(name).map_err(|error| error.to_string());
+        let settings = Settings { scale: 1_000, ..Settings::default() };
+        let measured = measure(&rows, &sources, &settings, &profile_of, &|_, _| ControlFlow::Continue(()));
+        assert!(measured[0].value.is_some());
+        assert!(measured[1].problem.as_deref().is_some_and(|problem| problem.contains("card-of-the-future")));
+        assert!(measured[2].problem.as_deref().is_some_and(|problem| problem.contains("high-performance")));
+    }
+
+    #[test]
+    fn breaking_off_leaves_the_rest_not_run() {
+        let mut rows = rows().expect("the built-in rows");
+        rows.retain(|row| row.device == "sata-ssd-64");
+        let sources = sources().expect("the built-in sources");
+        let profile_of = |name: &str| profile::find(name).map_err(|error| error.to_string());
+        let settings = Settings { scale: 1_000, at_once: 1, ..Settings::default() };
+        let measured = measure(&rows, &sources, &settings, &profile_of, &|_, _| ControlFlow::Break(()));
+        assert_eq!(measured.iter().filter(|row| row.value.is_some()).count(), 1);
+        assert!(measured.iter().filter(|row| row.value.is_none()).all(|row| row.problem.as_deref() == Some("not run")));
+    }
+}

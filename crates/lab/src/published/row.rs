@@ -39,7 +39,8 @@ pub struct Row {
 impl Row {
     /// All of its columns in one line.
     pub fn line(&self) -> String {
-        let Row { source, device, array, format, workload, read_pct, access, block_kib, outstanding, metric, .. } = self;
+        let Row { source, device, array, format, workload, read_pct, access, block_kib, outstanding, metric, .. } =
+            self;
         format!(
             "{source},{device},{array},{format},{workload},{read_pct},{access},{block_kib},{outstanding},{metric},{},{},{}",
             self.unit, self.value, self.note

@@ -255,7 +255,7 @@ impl Nand {
         match (operation.stage, operation.kind) {
             (Stage::Cells, Kind::HostRead { .. } | Kind::GroomRead) => {
                 let line = if operation.kind == Kind::GroomRead { Line::Rest } else { Line::Reads };
-                self.to_path(now, line, which);
+                self.ask_for_path(now, line, which);
                 self.die_is_free(now, operation.die);
             }
             (Stage::Cells, _) => {
@@ -316,7 +316,7 @@ impl Nand {
         if self.timing.variation == 0 {
             return time;
         }
-        let spread = time * self.timing.variation >> 16;
+        let spread = (time * self.timing.variation) >> 16;
         time - spread + self.random.below(2 * spread + 1)
     }
 
@@ -337,7 +337,7 @@ impl Nand {
             }
             Kind::Parity => self.load(now, which, now),
             // Its data comes first; the die is kept for it.
-            Kind::Program => self.to_path(now, Line::Rest, which),
+            Kind::Program => self.ask_for_path(now, Line::Rest, which),
         }
     }
 
@@ -348,7 +348,7 @@ impl Nand {
         self.events.set(from + time, which);
     }
 
-    fn to_path(&mut self, now: Nanos, line: Line, which: u32) {
+    fn ask_for_path(&mut self, now: Nanos, line: Line, which: u32) {
         self.operations[which as usize].stage = Stage::Waiting;
         if self.path.is_free(now) {
             self.transfer(now, which);

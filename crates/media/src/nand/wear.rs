@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn spares_stand_in_until_there_are_none() {
         let mut wear = Wear::new(3, 20, 4, 30, 6);
-        let mut usable = vec![true; 30];
+        let mut usable = [true; 30];
         let mut reserve = 100.0;
         let mut first_retired = None;
         for cycle in 0..60 {
