@@ -51,6 +51,8 @@ soak: release ## The slow whole-system tests on the optimised build, and the tes
 .PHONY: bench
 bench: release ## Measure side by side with peers and write docs/bench.md (BENCH=quick: a shorter run)
 	scripts/install-test-tools.sh
+	$(CARGO) build --locked --release -p card --example module_speed
+	$(PYTHON) bench/simulation.py --example $(TARGET)/release/examples/module_speed
 	$(PYTHON) bench/run.py --vsl $(TARGET)/release/vsl --plan $(or $(BENCH),full)
 
 .PHONY: install

@@ -10,8 +10,8 @@ from pathlib import Path
 def describe(directory: Path, vsl: Path) -> dict[str, str]:
     """The machine, its file system and the versions of everything measured."""
     return {
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "date": now(),
+        "processor": f"{processor()}, {os.cpu_count()} cores",
         "memory": f"{_memory_gib():.0f} GiB",
         "kernel": platform.release(),
         "file system": _said(["df", "--output=fstype,source", str(directory)]).splitlines()[-1],
@@ -22,7 +22,13 @@ def describe(directory: Path, vsl: Path) -> dict[str, str]:
     }
 
 
-def _processor() -> str:
+def now() -> str:
+    """The moment, in UTC."""
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def processor() -> str:
+    """The processor's name."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
