@@ -115,6 +115,25 @@ fn every_request_is_answered_once_and_the_books_agree() {
     }
 }
 
+/// Map, live slots, owners and the reserve after every single answer, on a full module that grooms.
+#[test]
+fn the_books_agree_after_every_answer() {
+    let profile = small();
+    let mut module = Module::new(&config(&profile, 80)).expect("a module");
+    let sectors = module.bytes() / 4096;
+    fill(&mut module, 0);
+    let mut reserve = 100.0;
+    drive(&mut module, 5, 2000, 32, 20, |module, n| {
+        module.verify().unwrap_or_else(|wrong| panic!("after {n} answers: {wrong}"));
+        let report = module.report();
+        let left = report.reserve_percent.expect("a card has a reserve");
+        assert!(left <= reserve && module.ftl().map().mapped() <= sectors);
+        assert!(module.ftl().free_lebs() >= 1, "a LEB is always left to groom into");
+        reserve = left;
+    });
+    assert!(module.report().groomed_bytes > 0);
+}
+
 #[test]
 fn the_same_seed_gives_the_same_answers() {
     let profile = small();
