@@ -56,7 +56,7 @@ pub enum Command {
     Profiles,
     /// Run a workload on a device in virtual time, and print what it comes to.
     Sim(Box<sim::Sim>),
-    /// Run the models of real devices like published measurements of them, and print both side by side.
+    /// Run models of real devices like published measurements of them, and print both.
     Published(published::Published),
     /// Serve one device over NBD in the foreground, without the service.
     Serve(Serve),

@@ -2,8 +2,8 @@
 
 use device::{Setting, Settings};
 
-use crate::api::Config;
 use crate::Failure;
+use crate::api::Config;
 
 /// A setting that the service keeps, not the device: whether it attaches the device when it starts.
 pub const ATTACH_AT_START: &str = "attach-at-start";

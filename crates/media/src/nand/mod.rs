@@ -169,12 +169,7 @@ impl Nand {
         let channels = sheet.channels.max(1);
         // Dies are numbered across the chips first, so that the pages of a stripe begin on as many channels as there are.
         let chips = (shape.geometry.dies / shape.dies_per_chip.max(1)).max(1);
-        let die = |die| Die {
-            busy: false,
-            in_a_row: 0,
-            lines: [empty; 2],
-            channel: die % chips % channels,
-        };
+        let die = |die| Die { busy: false, in_a_row: 0, lines: [empty; 2], channel: die % chips % channels };
         let Geometry { dies, blocks, .. } = shape.geometry;
         Nand {
             geometry: shape.geometry,
