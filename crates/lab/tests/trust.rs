@@ -219,6 +219,21 @@ fn threads_are_dealt_out_to_devices() {
     assert!((again.phases[0].from_seconds - now as f64 / 1e9).abs() < 1e-6);
 }
 
+/// A device that has done its part waits where it is: the next phase begins when the slower one is done, not at some later moment.
+#[test]
+fn devices_of_unequal_speed_begin_a_phase_together() {
+    let text = MIXED.replace("threads = 5", "threads = 8");
+    let workload = from_toml(&text).expect("a workload");
+    let run = |fast: u64| {
+        let mut devices = Servers::new(1, fast, 0).boxed();
+        devices.extend(Servers::new(1, 50_000, 0).boxed());
+        virtual_time::run(&workload, &mut devices, &Options::default(), &mut ()).expect("results").0
+    };
+    let (equal, unequal) = (run(50_000), run(10_000));
+    let begin = |results: &lab::results::Results| results.phases[1].from_seconds;
+    close("the slower one decides", begin(&unequal), begin(&equal), 0.001);
+}
+
 #[test]
 fn what_does_not_fit_is_refused_before_anything_runs() {
     let mut workload = from_toml(MIXED).expect("a workload");

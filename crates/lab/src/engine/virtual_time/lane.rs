@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use card::{Answer, Nanos, VirtualDevice};
+use card::{Answer, Nanos, Report, VirtualDevice};
 
 use super::flights::{Flights, Stage};
 use crate::host::Costs;
@@ -57,9 +57,22 @@ impl<'a> Lane<'a> {
     #[inline]
     pub fn advance(&mut self, now: Nanos, limit: Nanos) -> Nanos {
         if self.at <= now {
+            // Without a request it answers nothing, and must not run ahead: the next one may come at any moment.
+            if self.at_device == 0 {
+                return limit;
+            }
             self.at = self.device.advance_to_answer(limit);
         }
         self.at
+    }
+
+    /// What the device did up to `now`.
+    pub fn report(&mut self, now: Nanos) -> Report {
+        if self.at < now {
+            self.device.advance(now);
+            self.at = now;
+        }
+        self.device.report()
     }
 
     /// The next answer of the device, where it has not come further than `now`.

@@ -1,6 +1,6 @@
 //! One phase: the event loop over host and devices.
 
-use card::{Nanos, Request, VirtualDevice};
+use card::{Nanos, Report, Request, VirtualDevice};
 
 use super::events::{Event, Events};
 use super::flights::{Flights, Stage};
@@ -246,16 +246,17 @@ impl<'a> PhaseRun<'a> {
 
     /// Counting begins, goes on to its next interval, or ends.
     fn watch(&mut self) {
-        let report = |lanes: &[Lane<'_>]| combined(lanes.iter().map(|lane| lane.device.report()));
         if !self.window.open && self.now >= self.window.from {
             let area = self.device_area();
-            self.window.begin(report(&self.lanes), area);
+            let report = self.report();
+            self.window.begin(report, area);
         }
         if self.window.open && !self.window.closed {
             if self.now >= self.window.until {
                 self.stop();
             } else if self.now >= self.window.next() {
-                self.window.roll(self.now, report(&self.lanes));
+                let report = self.report();
+                self.window.roll(self.now, report);
             }
         }
     }
@@ -265,7 +266,7 @@ impl<'a> PhaseRun<'a> {
         self.stopping = true;
         if !self.window.closed {
             let area = self.device_area();
-            let report = combined(self.lanes.iter().map(|lane| lane.device.report()));
+            let report = self.report();
             if !self.window.open {
                 // It ended within its ramp: what is counted is nothing, at this moment.
                 self.window.from = self.now;
@@ -282,6 +283,11 @@ impl<'a> PhaseRun<'a> {
                 }
             }
         }
+    }
+
+    /// What all devices did up to now.
+    fn report(&mut self) -> Report {
+        combined(self.lanes.iter_mut().map(|lane| lane.report(self.now)))
     }
 
     fn device_area(&mut self) -> u128 {
