@@ -92,6 +92,8 @@ pub struct Ftl {
     pub(crate) free: VecDeque<LebId>,
     pub(crate) ready: VecDeque<LebId>,
     pub(crate) preparing: u32,
+    /// LEBs that are being erased because one must be ready; those that the groomer emptied are not among them.
+    pub(crate) cleaning: Vec<LebId>,
     pub(crate) no_space: Option<Error>,
     /// Free LEBs that were not tried yet since the backing store was found full.
     pub(crate) untried: u32,
@@ -138,6 +140,7 @@ impl Ftl {
             free,
             ready: VecDeque::new(),
             preparing: 0,
+            cleaning: Vec::new(),
             no_space: None,
             untried: 0,
             tried_all: false,

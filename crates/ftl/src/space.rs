@@ -28,7 +28,7 @@ impl Ftl {
 
     /// Keeps a few LEBs ready.
     pub(crate) fn prepare_lebs(&mut self) {
-        while self.ready.len() + (self.preparing as usize) < READY {
+        while self.ready.len() + (self.preparing as usize) + self.cleaning.len() < READY {
             // With a full backing store only LEBs that kept their space are of use. After an attach nobody knows which
             // those are, so each is tried once.
             let at = match self.no_space {
@@ -38,6 +38,7 @@ impl Ftl {
             let Some(leb) = at.and_then(|at| self.free.remove(at)) else { return };
             if self.lebs[leb].dirty && self.config.erase_before_program {
                 self.lebs[leb].state = LebState::Erasing;
+                self.cleaning.push(leb);
                 self.commands.push_back(Command::Erase { id: id::ERASE | u64::from(leb), leb });
             } else if self.lebs[leb].allocated {
                 self.lebs[leb].state = LebState::Ready;
@@ -81,6 +82,7 @@ impl Ftl {
         self.work();
         let Some(error) = self.no_space else { return Admission::Busy };
         let helped = self.preparing > 0
+            || !self.cleaning.is_empty()
             || self.untried > 0
             || self.can_open(Stream::Host)
             || !self.emptied.is_empty()
@@ -158,6 +160,10 @@ impl Ftl {
     }
 
     pub(crate) fn erase_done(&mut self, leb: LebId, result: Result<(), Error>) {
+        let wanted = self.cleaning.iter().position(|cleaning| *cleaning == leb);
+        if let Some(at) = wanted {
+            self.cleaning.swap_remove(at);
+        }
         let entry = &mut self.lebs[leb];
         match result {
             Ok(()) => {
@@ -172,7 +178,11 @@ impl Ftl {
             }
         }
         entry.state = LebState::Free;
-        self.free.push_back(leb);
+        match wanted {
+            // It is the next to be used.
+            Some(_) => self.free.push_front(leb),
+            None => self.free.push_back(leb),
+        }
         self.giving_back = false;
     }
 }
