@@ -21,6 +21,8 @@ use crate::output::Output;
 
 /// How often a starting service is asked whether it is ready.
 const POLL: Duration = Duration::from_millis(50);
+/// How long a service that does not answer is given to end.
+const ENDING: Duration = Duration::from_secs(5);
 /// How long a starting service may take to attach its devices.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How much of the log is shown when the service does not start, bytes.
@@ -37,15 +39,18 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
         daemon::logging::start(args.log.as_deref(), "info")?;
         return run(&Options { paths, listen });
     }
-    if Lock::is_taken(&paths.lock_file()) {
+    let deadline = Instant::now() + ENDING;
+    while Lock::is_taken(&paths.lock_file()) {
         let client = Client::new(&paths)?;
-        let version: Version = client.get("/version")?;
-        return announce(
-            &client,
-            &format!("the service is running already, process {}", version.pid),
-            &version,
-            output,
-        );
+        match client.get::<Version>("/version") {
+            Ok(version) => {
+                let what = format!("the service is running already, process {}", version.pid);
+                return announce(&client, &what, &version, output);
+            }
+            Err(error) if Instant::now() >= deadline => return Err(error),
+            // A service that was killed holds its lock and its socket a little longer.
+            Err(_) => std::thread::sleep(POLL),
+        }
     }
     paths.make()?;
     let mut child = start(args, &paths)?;
