@@ -29,6 +29,8 @@ for need in "${needs[@]}"; do
   command -v "$tool" >/dev/null || missing+=("$package")
 done
 "$python" -c 'import nbd' 2>/dev/null || missing+=(python3 python3-libnbd)
+# What fio's own scripts need.
+"$python" -c 'import six' 2>/dev/null || missing+=(python3-six)
 
 if [ ${#missing[@]} -eq 0 ]; then
   exit 0

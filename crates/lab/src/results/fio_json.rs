@@ -114,16 +114,20 @@ fn direction(flow: &Flow, bins: &[(u64, u64)], phase: &Phase) -> Value {
 }
 
 fn latency(latency: &Latency, bins: &[(u64, u64)]) -> Value {
-    let percentiles: Map<String, Value> =
-        latency.percentiles.iter().map(|entry| (format!("{:.6}", entry.percent), entry.ns.into())).collect();
-    let bins: Map<String, Value> = bins.iter().map(|(ns, count)| (ns.to_string(), (*count).into())).collect();
-    json!({
+    let mut value = json!({
         "min": latency.min_ns,
         "max": latency.max_ns,
         "mean": latency.mean_ns,
         "stddev": latency.stddev_ns,
         "N": latency.samples,
-        "percentile": percentiles,
-        "bins": bins,
-    })
+    });
+    // Of no requests fio prints neither, and its tools stumble over empty ones.
+    if let Some(fields) = value.as_object_mut().filter(|_| !bins.is_empty()) {
+        let percentiles: Map<String, Value> =
+            latency.percentiles.iter().map(|entry| (format!("{:.6}", entry.percent), entry.ns.into())).collect();
+        let bins: Map<String, Value> = bins.iter().map(|(ns, count)| (ns.to_string(), (*count).into())).collect();
+        fields.insert("percentile".into(), percentiles.into());
+        fields.insert("bins".into(), bins.into());
+    }
+    value
 }
