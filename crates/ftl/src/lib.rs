@@ -23,6 +23,7 @@ mod map;
 mod mutant;
 mod pace;
 mod policy;
+mod prefetch;
 mod recovery;
 mod space;
 mod stats;
@@ -40,6 +41,7 @@ pub use map::{LEAF_SECTORS, Map};
 #[cfg(feature = "mutants")]
 pub use mutant::mutants;
 pub use policy::{Candidate, CostBenefit, Fifo, Greedy, GroomPolicy, Policy};
+pub use prefetch::prefetch_line;
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
 pub use space::min_spare_lebs;
 pub use stats::Stats;

@@ -11,6 +11,7 @@
 //!
 //! From one sector in five on that is at most 5 bytes each, and nothing for leaves never written.
 
+use crate::prefetch::prefetch_line;
 use crate::types::{NO_SLOT, Slot};
 
 /// Sectors that one leaf covers.
@@ -295,14 +296,7 @@ impl Map {
         if let Some(Some(dir)) = self.top.get(page)
             && let Leaf::Dense(dense) = &dir[leaf]
         {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: a prefetch changes nothing and cannot fault.
-            unsafe {
-                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-                _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(&dense.slots[index]).cast());
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            let _ = (dense, index);
+            prefetch_line(&dense.slots[index]);
         }
     }
 
