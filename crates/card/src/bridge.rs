@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::agenda::{Agenda, Answers, Server, micros, transfer};
-use crate::device::{Answer, Busy, Failure, Nanos, Op, Report, Request, VirtualDevice};
+use crate::device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
+use crate::report::{Busy, Report};
 
 /// A device behind a bridge.
 pub struct Bridge {

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::report::Report;
+
 /// A moment or a span in virtual time, nanoseconds.
 pub type Nanos = u64;
 
@@ -101,79 +103,4 @@ pub trait VirtualDevice {
 
     /// Counters since the device was made.
     fn report(&self) -> Report;
-}
-
-/// What a device did since it was made. What a kind of device cannot tell is zero, or `None`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Report {
-    /// Bytes that the host read.
-    pub host_read_bytes: u64,
-    /// Bytes that the host wrote.
-    pub host_written_bytes: u64,
-    /// Bytes that the groomer moved.
-    pub groomed_bytes: u64,
-    /// Bytes of parity.
-    pub parity_bytes: u64,
-    /// Bytes left empty so that a flush could be programmed.
-    pub padding_bytes: u64,
-    /// Bytes of headers, trim records and checkpoints.
-    pub metadata_bytes: u64,
-    /// Erase blocks erased.
-    pub erases: u64,
-    /// Fewest, mean and most erases of a block so far.
-    pub erase_counts: Option<EraseCounts>,
-    /// Busy time of every die added up, and how many dies there are.
-    pub dies: Busy,
-    /// Busy time of the controller's data path.
-    pub data_path: Busy,
-    /// Busy time of the link to the host.
-    pub link: Busy,
-    /// Energy taken, joules.
-    pub joules: f64,
-    /// Temperature inside, degrees Celsius.
-    pub celsius: Option<f64>,
-    /// Reserve of spare blocks that is left, per cent.
-    pub reserve_percent: Option<f64>,
-    /// State of health.
-    pub health: Option<Health>,
-    /// Program and erase cycles that a block is rated for.
-    pub rated_cycles: Option<u32>,
-    /// Raw flash that wears, bytes.
-    pub raw_bytes: u64,
-}
-
-/// Erase counts over all blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct EraseCounts {
-    /// Fewest.
-    pub min: u32,
-    /// Most.
-    pub max: u32,
-    /// Mean.
-    pub mean: f64,
-    /// Standard deviation.
-    pub deviation: f64,
-}
-
-/// Time that resources of a kind were busy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Busy {
-    /// Added up over all of them.
-    pub nanos: Nanos,
-    /// How many there are.
-    pub count: u32,
-}
-
-/// The end-of-life path of a card.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Health {
-    /// Reserve above the warning.
-    Healthy,
-    /// Reserve at 10 % or less.
-    Warning,
-    /// Reserve used up: writes are held back.
-    ReducedWrite,
-    /// No more writes.
-    ReadOnly,
 }

@@ -19,16 +19,18 @@ mod governor;
 mod layout;
 mod leds;
 mod module;
+mod report;
 #[cfg(test)]
 mod testing;
 
 pub use array::{Array, Raid5, WriteBack};
 pub use bridge::Bridge;
 pub use build::{Arrangement, BuildError, Built, Options, Scaling, build};
-pub use device::{Answer, Busy, EraseCounts, Failure, Health, Nanos, Op, Report, Request, VirtualDevice};
+pub use device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
 pub use disk::Disk;
 pub use format::Format;
 pub use governor::{Governor, Level, PERIOD, Surroundings};
 pub use layout::{Layout, LayoutError, layout};
 pub use leds::Leds;
 pub use module::{Module, ModuleConfig};
+pub use report::{Busy, EraseCounts, Health, Report};

@@ -15,10 +15,11 @@ use media::PageAddr;
 use media::nand::{Class, FrontEnd, Nand};
 use profile::{Card, Module as Sheet};
 
-use crate::device::{Answer, Busy, EraseCounts, Failure, Health, Nanos, Op, Report, Request, VirtualDevice};
+use crate::device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
 use crate::governor::{Governor, Surroundings};
 use crate::layout::{Layout, LayoutError, layout};
 use crate::leds::{Activity, Leds};
+use crate::report::{Busy, EraseCounts, Health, Report};
 
 /// Larger writes are taken in pieces of this size, as an operating system's block layer would.
 const PIECE_BYTES: u32 = 128 * 1024;

@@ -120,7 +120,7 @@ impl VirtualDevice for Fixed {
         self.answers.take(self.now)
     }
 
-    fn report(&self) -> crate::device::Report {
-        crate::device::Report::default()
+    fn report(&self) -> crate::report::Report {
+        crate::report::Report::default()
     }
 }

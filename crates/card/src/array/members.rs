@@ -1,6 +1,7 @@
 //! The members of an array, and which of their requests are under way for what.
 
-use crate::device::{Failure, Nanos, Op, Report, Request, VirtualDevice};
+use crate::device::{Failure, Nanos, Op, Request, VirtualDevice};
+use crate::report::Report;
 
 /// Devices, and a purpose `P` for each request under way on them.
 pub struct Members<P> {
@@ -82,43 +83,7 @@ impl<P> Members<P> {
 
     /// What all of them did together.
     pub fn report(&self) -> Report {
-        self.devices.iter().map(|device| device.report()).reduce(add).unwrap_or_default()
-    }
-}
-
-/// Two devices' counters together.
-fn add(a: Report, b: Report) -> Report {
-    use crate::device::{Busy, EraseCounts};
-    let busy = |a: Busy, b: Busy| Busy { nanos: a.nanos + b.nanos, count: a.count + b.count };
-    let erase_counts = match (a.erase_counts, b.erase_counts) {
-        (Some(x), Some(y)) => {
-            // Members of an array are alike: each counts as much as the other.
-            let mean = f64::midpoint(x.mean, y.mean);
-            let square = |it: EraseCounts| it.deviation * it.deviation + (it.mean - mean) * (it.mean - mean);
-            let deviation = f64::midpoint(square(x), square(y)).sqrt();
-            Some(EraseCounts { min: x.min.min(y.min), max: x.max.max(y.max), mean, deviation })
-        }
-        (one, other) => one.or(other),
-    };
-    let least = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::min);
-    Report {
-        host_read_bytes: a.host_read_bytes + b.host_read_bytes,
-        host_written_bytes: a.host_written_bytes + b.host_written_bytes,
-        groomed_bytes: a.groomed_bytes + b.groomed_bytes,
-        parity_bytes: a.parity_bytes + b.parity_bytes,
-        padding_bytes: a.padding_bytes + b.padding_bytes,
-        metadata_bytes: a.metadata_bytes + b.metadata_bytes,
-        erases: a.erases + b.erases,
-        erase_counts,
-        dies: busy(a.dies, b.dies),
-        data_path: busy(a.data_path, b.data_path),
-        link: busy(a.link, b.link),
-        joules: a.joules + b.joules,
-        celsius: a.celsius.into_iter().chain(b.celsius).reduce(f64::max),
-        reserve_percent: least(a.reserve_percent, b.reserve_percent),
-        health: a.health.into_iter().chain(b.health).max(),
-        rated_cycles: a.rated_cycles.into_iter().chain(b.rated_cycles).min(),
-        raw_bytes: a.raw_bytes + b.raw_bytes,
+        Report::combined(self.devices.iter().map(|device| device.report()))
     }
 }
 

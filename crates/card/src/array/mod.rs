@@ -5,7 +5,8 @@ mod raid5;
 mod write_back;
 
 use crate::agenda::Answers;
-use crate::device::{Answer, Nanos, Op, Report, Request, VirtualDevice};
+use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
+use crate::report::Report;
 use members::{Members, Parents, pieces};
 
 pub use raid5::Raid5;

@@ -8,7 +8,8 @@ use std::collections::{HashMap, VecDeque};
 
 use super::members::{Members, Parents, pieces};
 use crate::agenda::{Agenda, Answers, Server, micros};
-use crate::device::{Answer, Busy, Nanos, Op, Report, Request, VirtualDevice};
+use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
+use crate::report::{Busy, Report};
 
 /// What a member's request is for.
 #[derive(Clone, Copy)]

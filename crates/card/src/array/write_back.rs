@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::agenda::Answers;
-use crate::device::{Answer, Failure, Nanos, Op, Report, Request, VirtualDevice};
+use crate::device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
+use crate::report::Report;
 
 /// Writes that are put on the array at once.
 const AT_ONCE: usize = 16;

@@ -10,7 +10,8 @@ mod segments;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::agenda::{Agenda, Answers, Server, micros, transfer};
-use crate::device::{Answer, Busy, Failure, Nanos, Op, Report, Request, VirtualDevice};
+use crate::device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
+use crate::report::{Busy, Report};
 use mechanics::Mechanics;
 use segments::Segments;
 

@@ -112,56 +112,6 @@ impl DeviceUse {
     }
 }
 
-/// Several devices as one: what can be added is added, of states the worst counts.
-pub fn combined(reports: impl IntoIterator<Item = Report>) -> Report {
-    let mut reports = reports.into_iter();
-    let mut sum = reports.next().unwrap_or_default();
-    let mut devices = 1.0;
-    for next in reports {
-        sum.host_read_bytes += next.host_read_bytes;
-        sum.host_written_bytes += next.host_written_bytes;
-        sum.groomed_bytes += next.groomed_bytes;
-        sum.parity_bytes += next.parity_bytes;
-        sum.padding_bytes += next.padding_bytes;
-        sum.metadata_bytes += next.metadata_bytes;
-        sum.erases += next.erases;
-        sum.erase_counts = both(sum.erase_counts, next.erase_counts, |one, two| spread(one, two, devices));
-        for (sum, next) in
-            [(&mut sum.dies, next.dies), (&mut sum.data_path, next.data_path), (&mut sum.link, next.link)]
-        {
-            sum.nanos += next.nanos;
-            sum.count += next.count;
-        }
-        sum.joules += next.joules;
-        sum.celsius = both(sum.celsius, next.celsius, f64::max);
-        sum.reserve_percent = both(sum.reserve_percent, next.reserve_percent, f64::min);
-        sum.health = both(sum.health, next.health, Ord::max);
-        sum.rated_cycles = both(sum.rated_cycles, next.rated_cycles, Ord::min);
-        sum.raw_bytes += next.raw_bytes;
-        devices += 1.0;
-    }
-    sum
-}
-
-fn both<T>(one: Option<T>, two: Option<T>, with: impl FnOnce(T, T) -> T) -> Option<T> {
-    match (one, two) {
-        (Some(one), Some(two)) => Some(with(one, two)),
-        (one, two) => one.or(two),
-    }
-}
-
-/// Erase counts of `weight` devices of one size, and of one more.
-fn spread(one: EraseCounts, two: EraseCounts, weight: f64) -> EraseCounts {
-    let mean = (one.mean * weight + two.mean) / (weight + 1.0);
-    let squares = |counts: EraseCounts| counts.deviation.powi(2) + (counts.mean - mean).powi(2);
-    EraseCounts {
-        min: one.min.min(two.min),
-        max: one.max.max(two.max),
-        mean,
-        deviation: ((squares(one) * weight + squares(two)) / (weight + 1.0)).sqrt(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,25 +149,5 @@ mod tests {
         let report = Report { raw_bytes: 1000, rated_cycles: Some(3000), ..Report::default() };
         let used = DeviceUse::between(&report, &report, 1.0);
         assert_eq!((used.write_amplification, used.years_to_wear_out), (None, None));
-    }
-
-    #[test]
-    fn devices_are_combined() {
-        let counts = |min, max, mean, deviation| Some(EraseCounts { min, max, mean, deviation });
-        let one = Report {
-            erase_counts: counts(1, 3, 2.0, 0.0),
-            health: Some(Health::Warning),
-            raw_bytes: 5,
-            ..Report::default()
-        };
-        let two = Report {
-            erase_counts: counts(2, 8, 4.0, 0.0),
-            health: Some(Health::Healthy),
-            raw_bytes: 7,
-            ..Report::default()
-        };
-        let sum = combined([one, two]);
-        assert_eq!(sum.erase_counts, counts(1, 8, 3.0, 1.0));
-        assert_eq!((sum.health, sum.raw_bytes), (Some(Health::Warning), 12));
     }
 }

@@ -8,7 +8,7 @@ use card::Op;
 use profile::Driver;
 use serde::Serialize;
 
-pub use device_use::{DeviceUse, WriteAmplification, combined};
+pub use device_use::{DeviceUse, WriteAmplification};
 pub use fio_json::fio_json;
 pub use text::{clock, duration, table};
 

@@ -10,7 +10,7 @@ use super::window::{Counted, Window};
 use crate::engine::{Position, Progress, RunError};
 use crate::generate::{Plan, Sequence, Shape};
 use crate::host::Costs;
-use crate::results::{Ended, combined};
+use crate::results::Ended;
 use crate::workload::{Invalid, Phase, Workload};
 
 /// Rounds of the loop between two looks at whoever watches.
@@ -287,7 +287,7 @@ impl<'a> PhaseRun<'a> {
 
     /// What all devices did up to now.
     fn report(&mut self) -> Report {
-        combined(self.lanes.iter_mut().map(|lane| lane.report(self.now)))
+        Report::combined(self.lanes.iter_mut().map(|lane| lane.report(self.now)))
     }
 
     fn device_area(&mut self) -> u128 {
