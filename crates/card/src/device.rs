@@ -32,6 +32,20 @@ pub struct Request {
     pub bytes: u32,
 }
 
+impl Request {
+    /// Whether a device of this size and these sectors can take it.
+    pub(crate) fn check(&self, device_bytes: u64, sector_bytes: u32) -> Result<(), Failure> {
+        if self.op == Op::Flush {
+            return Ok(());
+        }
+        let whole = self.offset.is_multiple_of(u64::from(sector_bytes))
+            && self.bytes.is_multiple_of(sector_bytes)
+            && self.bytes > 0;
+        let inside = self.offset.checked_add(u64::from(self.bytes)).is_some_and(|end| end <= device_bytes);
+        if whole && inside { Ok(()) } else { Err(Failure::OutOfRange) }
+    }
+}
+
 /// Why a device refused or failed a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {

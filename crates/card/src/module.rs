@@ -220,16 +220,11 @@ impl Module {
         if self.governor.as_ref().is_some_and(Governor::is_shut_down) {
             return Some(Failure::Shutdown);
         }
-        if request.op == Op::Flush {
-            return None;
+        if let Err(failure) = request.check(self.bytes(), self.sector_bytes()) {
+            return Some(failure);
         }
-        let sector = u64::from(self.layout.geometry.sector_bytes);
-        let (offset, bytes) = (request.offset, u64::from(request.bytes));
-        let fits = offset.is_multiple_of(sector) && bytes.is_multiple_of(sector) && bytes > 0;
-        if !fits || offset.checked_add(bytes).is_none_or(|end| end > self.bytes()) {
-            return Some(Failure::OutOfRange);
-        }
-        (request.op != Op::Read && self.health == Health::ReadOnly).then_some(Failure::ReadOnly)
+        let changes = matches!(request.op, Op::Write | Op::Trim);
+        (changes && self.health == Health::ReadOnly).then_some(Failure::ReadOnly)
     }
 
     fn refuse(&mut self, tag: u32, op: Op, failure: Failure) {

@@ -10,7 +10,7 @@ mod segments;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::agenda::{Agenda, Answers, Server, micros, transfer};
-use crate::device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
+use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
 use crate::report::{Busy, Report};
 use mechanics::Mechanics;
 use segments::Segments;
@@ -352,20 +352,6 @@ impl VirtualDevice for Disk {
             joules: all * self.sheet.idle_watts + busy * (self.sheet.active_watts - self.sheet.idle_watts),
             ..self.report.clone()
         }
-    }
-}
-
-impl Request {
-    /// Whether a device of this size and these sectors can take it.
-    pub(crate) fn check(&self, device_bytes: u64, sector_bytes: u32) -> Result<(), Failure> {
-        if self.op == Op::Flush {
-            return Ok(());
-        }
-        let whole = self.offset.is_multiple_of(u64::from(sector_bytes))
-            && self.bytes.is_multiple_of(sector_bytes)
-            && self.bytes > 0;
-        let inside = self.offset.checked_add(u64::from(self.bytes)).is_some_and(|end| end <= device_bytes);
-        if whole && inside { Ok(()) } else { Err(Failure::OutOfRange) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The disk against times worked out by hand.
 
 use super::*;
+use crate::device::Failure;
 use crate::testing::{bytes_per_s, mean, random, run, sequential};
 
 fn sheet(write_cache: bool) -> profile::Disk {
