@@ -109,12 +109,6 @@ impl Server {
     }
 }
 
-/// Microseconds as whole nanoseconds.
-pub fn micros(us: f64) -> Nanos {
-    // A data sheet's times are small, finite and not negative: its own check says so.
-    (us * 1e3).round() as Nanos
-}
-
 /// How long so many bytes take at a rate.
 pub fn transfer(bytes: u64, bytes_per_s: u64) -> Nanos {
     let nanos = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_s.max(1)));
@@ -144,6 +138,5 @@ mod tests {
         assert_eq!(server.serve(100, 5), 105);
         assert_eq!(server.busy(), 15);
         assert_eq!(transfer(4096, 1_000_000_000), 4096);
-        assert_eq!(micros(2.5), 2500);
     }
 }

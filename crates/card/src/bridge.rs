@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::agenda::{Agenda, Answers, Server, micros, transfer};
+use media::nand::micros;
+
+use crate::agenda::{Agenda, Answers, Server, transfer};
 use crate::device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
 use crate::report::{Busy, Report};
 

@@ -32,5 +32,6 @@ pub use format::Format;
 pub use governor::{Governor, Level, PERIOD, Surroundings};
 pub use layout::{Layout, LayoutError, layout};
 pub use leds::Leds;
+pub use media::nand::micros;
 pub use module::{Module, ModuleConfig};
 pub use report::{Busy, EraseCounts, Health, Report};

@@ -1,6 +1,6 @@
 //! The host between threads and devices: what a driver makes the processor do, in nanoseconds.
 
-use card::Nanos;
+use card::{Nanos, micros};
 use profile::Driver;
 
 /// What each request costs the host.
@@ -25,13 +25,11 @@ pub struct Costs {
 impl Costs {
     /// Those of a driver; what is negative or no number counts as nothing.
     pub fn new(driver: &Driver) -> Costs {
-        // A conversion from floating point saturates and takes no number for 0.
-        let nanos = |us: f64| (us * 1000.0).round() as Nanos;
         Costs {
-            submit: nanos(driver.submit_us),
-            complete: nanos(driver.complete_us),
-            serial: nanos(driver.serial_us),
-            latency: nanos(driver.latency_us),
+            submit: micros(driver.submit_us),
+            complete: micros(driver.complete_us),
+            serial: micros(driver.serial_us),
+            latency: micros(driver.latency_us),
             limit: driver.queue_limit.unwrap_or(u32::MAX).max(1),
         }
     }

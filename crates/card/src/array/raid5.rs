@@ -7,7 +7,9 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::members::{Members, Parents, pieces};
-use crate::agenda::{Agenda, Answers, Server, micros};
+use media::nand::micros;
+
+use crate::agenda::{Agenda, Answers, Server};
 use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
 use crate::report::{Busy, Report};
 

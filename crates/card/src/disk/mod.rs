@@ -9,7 +9,9 @@ mod segments;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::agenda::{Agenda, Answers, Server, micros, transfer};
+use media::nand::micros;
+
+use crate::agenda::{Agenda, Answers, Server, transfer};
 use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
 use crate::report::{Busy, Report};
 use mechanics::Mechanics;

@@ -44,7 +44,7 @@ impl Rate {
     }
 }
 
-/// Microseconds of a data sheet as nanoseconds; negative ones count as none.
+/// Microseconds of a data sheet as whole nanoseconds; what is negative or no number counts as nothing.
 pub fn micros(us: f64) -> Nanos {
     (us.max(0.0) * 1000.0).round() as Nanos
 }
@@ -75,6 +75,6 @@ mod tests {
         assert_eq!(Rate::bytes_per_s(1_000_000_000).of(4096), 4096);
         assert_eq!(Rate::bytes_per_s(40_000_000).of(8192), 204_800);
         assert_eq!(micros(1.5), 1500);
-        assert_eq!(micros(-1.0), 0);
+        assert_eq!((micros(-1.0), micros(f64::NAN)), (0, 0));
     }
 }
