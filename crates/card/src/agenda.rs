@@ -88,27 +88,6 @@ impl Answers {
     }
 }
 
-/// Something that serves one at a time, in the order of asking.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Server {
-    free_at: Nanos,
-    busy: Nanos,
-}
-
-impl Server {
-    /// Takes it for `time`, at `now` or as soon as it is free; gives the end.
-    pub fn serve(&mut self, now: Nanos, time: Nanos) -> Nanos {
-        self.free_at = self.free_at.max(now) + time;
-        self.busy += time;
-        self.free_at
-    }
-
-    /// Time that it was taken so far, added up.
-    pub fn busy(&self) -> Nanos {
-        self.busy
-    }
-}
-
 /// How long so many bytes take at a rate.
 pub fn transfer(bytes: u64, bytes_per_s: u64) -> Nanos {
     let nanos = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_s.max(1)));
@@ -131,12 +110,8 @@ mod tests {
     }
 
     #[test]
-    fn a_server_serves_one_after_the_other() {
-        let mut server = Server::default();
-        assert_eq!(server.serve(10, 5), 15);
-        assert_eq!(server.serve(11, 5), 20);
-        assert_eq!(server.serve(100, 5), 105);
-        assert_eq!(server.busy(), 15);
+    fn bytes_take_their_time() {
         assert_eq!(transfer(4096, 1_000_000_000), 4096);
+        assert_eq!(transfer(1, 3_000_000_000), 1, "begun nanoseconds count");
     }
 }

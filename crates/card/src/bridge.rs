@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use media::nand::micros;
+use media::nand::{Server, micros};
 
-use crate::agenda::{Agenda, Answers, Server, transfer};
+use crate::agenda::{Agenda, Answers, transfer};
 use crate::device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
 use crate::report::{Busy, Report};
 

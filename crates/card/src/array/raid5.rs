@@ -7,9 +7,9 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::members::{Members, Parents, pieces};
-use media::nand::micros;
+use media::nand::{Server, micros};
 
-use crate::agenda::{Agenda, Answers, Server};
+use crate::agenda::{Agenda, Answers};
 use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
 use crate::report::{Busy, Report};
 

@@ -9,9 +9,9 @@ mod segments;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use media::nand::micros;
+use media::nand::{Server, micros};
 
-use crate::agenda::{Agenda, Answers, Server, transfer};
+use crate::agenda::{Agenda, Answers, transfer};
 use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
 use crate::report::{Busy, Report};
 use mechanics::Mechanics;

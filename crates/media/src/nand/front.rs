@@ -5,43 +5,40 @@
 
 use profile::Controller;
 
-use super::{Nanos, Rate, micros};
+use super::{Nanos, Rate, Server, micros};
 
 /// Link and front end of one module.
 #[derive(Clone, Debug)]
 pub struct FrontEnd {
-    link: Rate,
+    link_rate: Rate,
     write_request: Nanos,
     write_latency: Nanos,
     read_latency: Nanos,
-    in_free: Nanos,
-    out_free: Nanos,
+    /// From the host and to it.
+    link_in: Server,
+    link_out: Server,
     front_free: Nanos,
-    link_busy: Nanos,
 }
 
 impl FrontEnd {
     /// As the data sheet has it.
     pub fn new(controller: &Controller) -> FrontEnd {
         FrontEnd {
-            link: Rate::bytes_per_s(controller.link_bytes_per_s),
+            link_rate: Rate::bytes_per_s(controller.link_bytes_per_s),
             write_request: micros(controller.write_request_us),
             write_latency: micros(controller.write_latency_us),
             read_latency: micros(controller.read_latency_us),
-            in_free: 0,
-            out_free: 0,
+            link_in: Server::default(),
+            link_out: Server::default(),
             front_free: 0,
-            link_busy: 0,
         }
     }
 
     /// A write of `bytes` (0 for a trim) comes at `now` and is held back for `hold` on top; gives the moment when the layer may take it.
     #[inline]
     pub fn arrive(&mut self, now: Nanos, bytes: u32, hold: Nanos) -> Nanos {
-        let link = self.link.of(bytes);
-        self.in_free = self.in_free.max(now) + link;
-        self.link_busy += link;
-        self.front_free = (self.front_free.max(now) + self.write_request + hold).max(self.in_free);
+        let through = self.link_in.serve(now, self.link_rate.of(bytes));
+        self.front_free = (self.front_free.max(now) + self.write_request + hold).max(through);
         self.front_free
     }
 
@@ -54,15 +51,12 @@ impl FrontEnd {
     /// All of a read of `bytes` is there at `now`; gives the moment when the host has it.
     #[inline]
     pub fn leave(&mut self, now: Nanos, bytes: u32) -> Nanos {
-        let link = self.link.of(bytes);
-        self.out_free = self.out_free.max(now) + link;
-        self.link_busy += link;
-        self.out_free + self.read_latency
+        self.link_out.serve(now, self.link_rate.of(bytes)) + self.read_latency
     }
 
     /// Time that the link was taken, both directions added up.
     pub fn link_busy(&self) -> Nanos {
-        self.link_busy
+        self.link_in.busy() + self.link_out.busy()
     }
 }
 
@@ -73,14 +67,13 @@ mod tests {
     #[test]
     fn link_and_front_end_carry_one_request_at_a_time() {
         let mut front = FrontEnd {
-            link: Rate::bytes_per_s(1_000_000_000),
+            link_rate: Rate::bytes_per_s(1_000_000_000),
             write_request: 2000,
             write_latency: 500,
             read_latency: 300,
-            in_free: 0,
-            out_free: 0,
+            link_in: Server::default(),
+            link_out: Server::default(),
             front_free: 0,
-            link_busy: 0,
         };
         assert_eq!(front.arrive(100, 1000, 0), 2100);
         assert_eq!(front.arrive(100, 1000, 0), 4100, "the second waits for the front end");

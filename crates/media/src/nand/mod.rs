@@ -11,6 +11,7 @@
 mod front;
 mod paced;
 mod path;
+mod server;
 mod timing;
 mod wear;
 mod wheel;
@@ -26,6 +27,7 @@ use wheel::Wheel;
 
 pub use front::FrontEnd;
 pub use paced::{Paced, inner_geometry};
+pub use server::Server;
 pub use timing::{Rate, Timing, micros};
 pub use wear::{FAILED_WHEN_RATED, SHAPE, Wear};
 

@@ -1,0 +1,39 @@
+//! Something that serves one at a time.
+
+use super::Nanos;
+
+/// Something that serves one at a time, in the order of asking: a link, a processor.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Server {
+    free_at: Nanos,
+    busy: Nanos,
+}
+
+impl Server {
+    /// Takes it for `time`, at `now` or as soon as it is free; gives the end.
+    #[inline]
+    pub fn serve(&mut self, now: Nanos, time: Nanos) -> Nanos {
+        self.free_at = self.free_at.max(now) + time;
+        self.busy += time;
+        self.free_at
+    }
+
+    /// Time that it was taken so far, added up.
+    pub fn busy(&self) -> Nanos {
+        self.busy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_served_after_the_other() {
+        let mut server = Server::default();
+        assert_eq!(server.serve(10, 5), 15);
+        assert_eq!(server.serve(11, 5), 20);
+        assert_eq!(server.serve(100, 5), 105);
+        assert_eq!(server.busy(), 15);
+    }
+}
