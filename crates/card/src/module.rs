@@ -102,8 +102,6 @@ pub struct Module {
     health: Health,
     layout: Layout,
     rated_cycles: u32,
-    host_written: u64,
-    host_read: u64,
     activity: Activity,
 }
 
@@ -158,8 +156,6 @@ impl Module {
             health: Health::Healthy,
             layout,
             rated_cycles: sheet.nand.endurance_cycles,
-            host_written: 0,
-            host_read: 0,
             activity: Activity::default(),
         };
         module.carry_out();
@@ -240,7 +236,6 @@ impl Module {
             return;
         };
         let sector = self.layout.geometry.sector_bytes;
-        self.host_read += u64::from(request.bytes);
         self.reading[layer_tag as usize] = Reading { tag, bytes: request.bytes, fresh: true };
         let lba = request.offset / u64::from(sector);
         let admission = self.ftl.submit(layer_tag, ftl::Request::Read { lba, count: request.bytes / sector });
@@ -305,9 +300,6 @@ impl Module {
                 Admission::Done | Admission::Pending => {
                     debug_assert_eq!(admission, Admission::Done, "nothing waits for durability behind capacitors");
                 }
-            }
-            if write.op == Op::Write {
-                self.host_written += u64::from(count) * u64::from(self.layout.geometry.sector_bytes);
             }
             write.lba += u64::from(count);
             write.sectors -= count;
@@ -444,7 +436,8 @@ impl Module {
     #[inline]
     fn govern(&mut self, now: Nanos) {
         let Some(governor) = self.governor.as_mut().filter(|governor| governor.is_due(now)) else { return };
-        governor.update(now, self.nand.joules(), self.host_written);
+        let written = self.ftl.stats().host_written_sectors * u64::from(self.layout.geometry.sector_bytes);
+        governor.update(now, self.nand.joules(), written);
         let reserve_low = self.nand.wear().bad_blocks() > 0;
         if reserve_low {
             self.update_health();
@@ -581,8 +574,8 @@ impl VirtualDevice for Module {
             * u64::from(self.layout.geometry.slots_per_page)
             * sector;
         Report {
-            host_read_bytes: self.host_read,
-            host_written_bytes: self.host_written,
+            host_read_bytes: stats.host_read_sectors * sector,
+            host_written_bytes: stats.host_written_sectors * sector,
             groomed_bytes: stats.groomed_sectors * sector,
             parity_bytes: counts.parity_bytes,
             padding_bytes: stats.padding_slots * sector,
