@@ -63,7 +63,6 @@ pub struct Governor {
     watts: f64,
     smooth_watts: f64,
     celsius: f64,
-    max_celsius: f64,
     /// Nanoseconds that a written byte is held back.
     hold: f64,
     /// Nanoseconds a byte took lately, to start holding from.
@@ -93,7 +92,6 @@ impl Governor {
             watts: idle_watts,
             smooth_watts: idle_watts,
             celsius,
-            max_celsius: celsius,
             hold: 0.0,
             lately: 0.0,
             shut_down: false,
@@ -113,7 +111,6 @@ impl Governor {
         self.watts = self.idle_watts + (joules - self.joules) / seconds;
         let heading = self.ambient + self.resistance * self.watts;
         self.celsius = heading + (self.celsius - heading) * (-seconds / self.time_constant).exp();
-        self.max_celsius = self.max_celsius.max(self.celsius);
         (self.at, self.joules, self.written) = (now, joules, written);
         if bytes > 0 {
             self.lately = seconds * 1e9 / bytes as f64;
@@ -153,11 +150,6 @@ impl Governor {
     /// Temperature inside, degrees Celsius.
     pub fn celsius(&self) -> f64 {
         self.celsius
-    }
-
-    /// Highest temperature so far.
-    pub fn max_celsius(&self) -> f64 {
-        self.max_celsius
     }
 
     /// Whether it switched itself off.

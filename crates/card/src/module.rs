@@ -187,11 +187,6 @@ impl Module {
         self.activity.beacon = on;
     }
 
-    /// Makes the flash as old as so many program and erase cycles.
-    pub fn age(&mut self, cycles: u32) {
-        self.nand.wear_mut().age(cycles);
-    }
-
     /// Heap memory of the module's books, bytes.
     pub fn memory(&self) -> usize {
         self.ftl.memory() + self.owners.capacity() * size_of::<u32>()

@@ -448,11 +448,6 @@ impl Nand {
         &self.wear
     }
 
-    /// The wear of the blocks, to make them older.
-    pub fn wear_mut(&mut self) -> &mut Wear {
-        &mut self.wear
-    }
-
     /// Energy of everything done so far, without what is taken all the time: joules.
     pub fn joules(&self) -> f64 {
         let planes = f64::from(self.planes);

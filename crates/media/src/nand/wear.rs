@@ -61,13 +61,6 @@ impl Wear {
         wear
     }
 
-    /// Makes every block as old as `cycles` erases would, without failures on the way: for devices that begin used.
-    pub fn age(&mut self, cycles: u32) {
-        for erases in &mut self.erases {
-            *erases += cycles;
-        }
-    }
-
     /// Cycles that the block of this generation lives.
     fn life(&self, die: u32, leb: u32, generation: u32) -> u32 {
         let place = u64::from(die) << 32 | u64::from(leb);
