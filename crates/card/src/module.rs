@@ -100,6 +100,8 @@ pub struct Module {
     governor: Option<Governor>,
     idle_watts: f64,
     health: Health,
+    /// Blocks that went bad, as far as the health tells of them.
+    bad_blocks: u64,
     layout: Layout,
     rated_cycles: u32,
     activity: Activity,
@@ -154,6 +156,7 @@ impl Module {
             governor,
             idle_watts: sheet.energy.idle_watts,
             health: Health::Healthy,
+            bad_blocks: 0,
             layout,
             rated_cycles: sheet.nand.endurance_cycles,
             activity: Activity::default(),
@@ -403,7 +406,9 @@ impl Module {
         } else {
             let result = if ok { Ok(()) } else { Err(ftl::Error::Media) };
             self.ftl.complete(id, result);
-            if !ok {
+            let bad_blocks = self.nand.wear().bad_blocks();
+            if bad_blocks != self.bad_blocks {
+                self.bad_blocks = bad_blocks;
                 self.update_health();
             }
         }
@@ -433,10 +438,6 @@ impl Module {
         let Some(governor) = self.governor.as_mut().filter(|governor| governor.is_due(now)) else { return };
         let written = self.ftl.stats().host_written_sectors * u64::from(self.layout.geometry.sector_bytes);
         governor.update(now, self.nand.joules(), written);
-        let reserve_low = self.nand.wear().bad_blocks() > 0;
-        if reserve_low {
-            self.update_health();
-        }
     }
 
     /// The next thing that the layer hears of happens, if it does by `limit`.
