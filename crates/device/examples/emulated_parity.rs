@@ -8,24 +8,11 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use card::{Module, ModuleConfig, Op, Request, Surroundings, VirtualDevice};
-use device::{Capacity, Clock, Device, EmulateOptions, Emulation, FormatOptions, Io, Submitted};
+use device::{Capacity, Device, EmulateOptions, Emulation, FormatOptions, Io, Submitted};
 use ftl::testing::Random;
 use media::Memory;
 
 const SECTOR: u64 = 4096;
-
-/// A clock that its driver holds as well.
-struct Shared(Rc<Cell<u64>>);
-
-impl Clock for Shared {
-    fn now(&self) -> u64 {
-        self.0.get()
-    }
-
-    fn wait(&self, nanos: u64) {
-        self.0.set(self.0.get() + nanos);
-    }
-}
 
 /// One of the two, driven alike: requests in, answers out, each with its moment in nanoseconds.
 trait Card {
@@ -141,7 +128,7 @@ fn main() {
     };
     let inner = Device::format_emulated(&options, |geometry| Box::new(Memory::new(geometry))).expect("formatted");
     let clock = Rc::new(Cell::new(0));
-    let device = Device::emulated(inner, Box::new(Shared(Rc::clone(&clock)))).expect("attached");
+    let device = Device::emulated(inner, Box::new(Rc::clone(&clock))).expect("attached");
     let payload = vec![7; 128 << 10];
     let mut cards: [Box<dyn Card>; 2] =
         [Box::new(Virtual { module, now: 0 }), Box::new(Emulated { device, clock, payload })];

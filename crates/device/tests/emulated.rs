@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use card::{Module, ModuleConfig, Op, Request, Surroundings, VirtualDevice};
 use device::{
-    AttachOptions, Capacity, Clock, Completion, Device, EmulateOptions, Emulation, FormatError, FormatOptions, Io,
-    IoError, Submitted, create_emulated, format, inspect, sure_erase,
+    AttachOptions, Capacity, Completion, Device, EmulateOptions, Emulation, FormatError, FormatOptions, Io, IoError,
+    Submitted, create_emulated, format, inspect, sure_erase,
 };
 use ftl::testing::Random;
 use media::Memory;
@@ -166,19 +166,6 @@ fn bad_options_are_named() {
     assert!(!path.exists());
 }
 
-/// A clock that the test holds as well.
-struct Shared(Rc<Cell<u64>>);
-
-impl Clock for Shared {
-    fn now(&self) -> u64 {
-        self.0.get()
-    }
-
-    fn wait(&self, nanos: u64) {
-        self.0.set(self.0.get() + nanos);
-    }
-}
-
 /// One request at a time, the same ones: the emulated card takes as long as the one in virtual time. Writes take the
 /// same to a thousandth; how long reads, programs and erases take is drawn at random by each.
 #[test]
@@ -198,8 +185,7 @@ fn it_takes_the_time_that_the_card_in_virtual_time_takes() {
     let inner =
         Device::format_emulated(&options("iodrive-320-mlc", EMULATION), |geometry| Box::new(Memory::new(geometry)));
     let clock = Rc::new(Cell::new(0));
-    let shared = Box::new(Shared(Rc::clone(&clock)));
-    let mut device = Device::emulated(inner.expect("formatted"), shared).expect("attached");
+    let mut device = Device::emulated(inner.expect("formatted"), Box::new(Rc::clone(&clock))).expect("attached");
     let mut random = Random::new(5);
     let (mut now, mut same, mut writes) = (0, 0, 0);
     let mut sums = [[0u64; 2]; 2];

@@ -1,6 +1,7 @@
 //! Where an emulated device has the time from.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// A clock that only goes forward.
@@ -47,5 +48,16 @@ impl Clock for Cell<u64> {
 
     fn wait(&self, nanos: u64) {
         self.set(self.get() + nanos);
+    }
+}
+
+/// A clock that somebody else holds as well.
+impl<C: Clock + ?Sized> Clock for Rc<C> {
+    fn now(&self) -> u64 {
+        (**self).now()
+    }
+
+    fn wait(&self, nanos: u64) {
+        (**self).wait(nanos);
     }
 }
