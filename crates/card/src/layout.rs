@@ -8,6 +8,8 @@ use profile::Module;
 /// for itself would change the over-provisioning.
 const PAGES_MIN: u32 = 16;
 const LEBS_MIN: u32 = 384;
+/// The most page buffers that a module is given, whatever its memory.
+const BUFFERS_MAX: u64 = 1 << 16;
 
 /// Why a format is not possible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -110,4 +112,10 @@ pub fn layout(module: &Module, capacity: u64, sector: u32, scale: u32) -> Result
     let spares = reserve.saturating_sub(bad) / fewer;
     let shape = Shape { geometry, dies_per_chip: nand.dies_per_chip, spares, erase_divisor: shorter };
     Ok(Layout { geometry, shape, sectors, scaled_by })
+}
+
+/// Page buffers that a module's memory has room for.
+pub fn buffer_pages(module: &Module, geometry: &Geometry) -> u32 {
+    let page = u64::from(geometry.slots_per_page * geometry.sector_bytes);
+    (module.controller.buffer_bytes / page).min(BUFFERS_MAX) as u32
 }

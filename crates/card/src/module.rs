@@ -17,7 +17,7 @@ use profile::{Card, Module as Sheet};
 
 use crate::device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
 use crate::governor::{Governor, Surroundings};
-use crate::layout::{Layout, LayoutError, layout};
+use crate::layout::{Layout, LayoutError, buffer_pages, layout};
 use crate::leds::{Activity, Leds};
 use crate::report::{Busy, EraseCounts, Health, Report};
 
@@ -117,12 +117,11 @@ impl Module {
         let layout = layout(sheet, config.capacity_bytes, config.sector_bytes, config.scale)?;
         let geometry = layout.geometry;
         let max_request = PIECE_BYTES / config.sector_bytes;
-        let pages = sheet.controller.buffer_bytes / u64::from(geometry.slots_per_page * geometry.sector_bytes);
         let mut layer = Config {
             geometry,
             sectors: layout.sectors,
             max_request,
-            buffers: pages.min(1 << 16) as u32,
+            buffers: buffer_pages(sheet, &geometry),
             requests: READS + 1,
             checkpoint_interval: CHECKPOINT_INTERVAL * 4096 / u64::from(config.sector_bytes),
             erase_before_program: true,

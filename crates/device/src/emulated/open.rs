@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use card::{Governor, Surroundings, layout};
+use card::{Governor, Surroundings, buffer_pages, layout};
 use media::nand::{FrontEnd, Nand, Nanos, Paced, Shape, inner_geometry, micros};
 use media::ring::SharedRing;
 use media::{Backing, CachedFile, FileMedia, FileOptions, Media};
@@ -61,8 +61,7 @@ pub(crate) fn open_media(
     );
     let mut config = layer_config(&superblock, true);
     let geometry = config.geometry;
-    let page = u64::from(geometry.slots_per_page * geometry.sector_bytes);
-    config.buffers = config.min_buffers().max((sheet.controller.buffer_bytes / page).min(1 << 16) as u32);
+    config.buffers = config.min_buffers().max(buffer_pages(sheet, &geometry));
     let hooks = Hooks::new(geometry, config.requests);
     let media: Box<dyn Media> = Box::new(Paced::new(nand, inner));
     let core = match read_only {
