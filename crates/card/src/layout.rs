@@ -59,14 +59,22 @@ pub struct Layout {
     pub scaled_by: f64,
 }
 
-/// Lays a module out for `capacity` bytes (of the full size) in sectors of `sector` bytes, about `scale` times smaller.
+/// Blocks of a die by the data sheet, and how many of them are its reserve.
+fn blocks_of_die(module: &Module) -> (u32, u32) {
+    let (chips, nand) = (&module.chips, &module.nand);
+    let block_bytes = u64::from(nand.planes * nand.page_bytes) * u64::from(nand.pages_per_block);
+    let all = (chips.bytes / u64::from(nand.dies_per_chip) / block_bytes) as u32;
+    (all, (f64::from(all) * module.controller.reserve_percent / 100.0).round() as u32)
+}
+
+/// The flash of a module in sectors of `sector` bytes, about `scale` times smaller, whatever its format.
 ///
-/// Scaling makes blocks shorter first, down to 16 pages, then takes fewer of them, down to 384; capacity and reserve keep their
-/// share of the flash, and an erase keeps its share of the time.
+/// Scaling makes blocks shorter first, down to 16 pages, then takes fewer of them, down to 384; the reserve keeps its share of
+/// the flash, and an erase its share of the time.
 ///
 /// # Errors
-/// The sector size or the capacity do not fit the module.
-pub fn layout(module: &Module, capacity: u64, sector: u32, scale: u32) -> Result<Layout, LayoutError> {
+/// The sector size does not fit the module.
+pub fn shape(module: &Module, sector: u32, scale: u32) -> Result<Shape, LayoutError> {
     let (chips, nand) = (&module.chips, &module.nand);
     let page_bytes = nand.planes * nand.page_bytes;
     let sizes = module.format.sector_bytes.iter().copied();
@@ -75,42 +83,48 @@ pub fn layout(module: &Module, capacity: u64, sector: u32, scale: u32) -> Result
         return Err(LayoutError::Sector { sector, fit });
     }
     let slots_per_page = page_bytes / sector;
-    let dies = chips.count * nand.dies_per_chip;
-    let block_bytes = u64::from(page_bytes) * u64::from(nand.pages_per_block);
-    let all = (chips.bytes / u64::from(nand.dies_per_chip) / block_bytes) as u32;
-    let reserve = (f64::from(all) * module.controller.reserve_percent / 100.0).round() as u32;
+    let (all, reserve) = blocks_of_die(module);
     let usable = all - reserve;
 
     let shorter = (nand.pages_per_block / PAGES_MIN).clamp(1, scale.max(1));
-    let pages_per_block = nand.pages_per_block / shorter;
     let fewer = (scale.max(1) / shorter).clamp(1, (usable / LEBS_MIN).max(1));
-    let blocks = usable / fewer;
     let geometry = Geometry {
-        dies,
+        dies: chips.count * nand.dies_per_chip,
         parity: chips.parity * nand.dies_per_chip,
-        blocks,
-        pages_per_block,
+        blocks: usable / fewer,
+        pages_per_block: nand.pages_per_block / shorter,
         slots_per_page,
         sector_bytes: sector,
         unit_bytes: slots_per_page * (sector + TRAILER_BYTES),
     };
-    let raw = u64::from(blocks) * u64::from(pages_per_block) * u64::from(dies) * u64::from(page_bytes);
     if geometry.slots() >= u64::from(u32::MAX) {
-        return Err(LayoutError::Slots { sector, raw });
+        let pages = u64::from(geometry.blocks) * u64::from(geometry.pages_per_block) * u64::from(geometry.dies);
+        return Err(LayoutError::Slots { sector, raw: pages * u64::from(page_bytes) });
     }
-    let full = f64::from(usable) * f64::from(nand.pages_per_block);
-    let scaled_by = full / (f64::from(blocks) * f64::from(pages_per_block));
+    let bad = (f64::from(all) * nand.factory_bad_percent / 100.0).round() as u32;
+    let spares = reserve.saturating_sub(bad) / fewer;
+    Ok(Shape { geometry, dies_per_chip: nand.dies_per_chip, spares, erase_divisor: shorter })
+}
+
+/// Lays a module out for `capacity` bytes (of the full size) in sectors of `sector` bytes, about `scale` times smaller: see
+/// [`shape`]. Capacity keeps its share of the flash.
+///
+/// # Errors
+/// The sector size or the capacity do not fit the module.
+pub fn layout(module: &Module, capacity: u64, sector: u32, scale: u32) -> Result<Layout, LayoutError> {
+    let shape = shape(module, sector, scale)?;
+    let geometry = shape.geometry;
+    let (all, reserve) = blocks_of_die(module);
+    let full = f64::from(all - reserve) * f64::from(module.nand.pages_per_block);
+    let scaled_by = full / (f64::from(geometry.blocks) * f64::from(geometry.pages_per_block));
     let leb_bytes = u64::from(geometry.slots_per_leb()) * u64::from(sector);
-    let spare = min_spare_lebs(blocks, geometry.slots() * 4, leb_bytes);
-    let most = u64::from(blocks.saturating_sub(spare)) * u64::from(geometry.slots_per_leb());
+    let spare = min_spare_lebs(geometry.blocks, geometry.slots() * 4, leb_bytes);
+    let most = u64::from(geometry.blocks.saturating_sub(spare)) * u64::from(geometry.slots_per_leb());
     let sectors = (capacity as f64 / f64::from(sector) / scaled_by) as u64;
     if sectors == 0 || sectors > most {
         let max = (most as f64 * f64::from(sector) * scaled_by) as u64;
         return Err(LayoutError::Capacity { bytes: capacity, min: u64::from(sector), max });
     }
-    let bad = (f64::from(all) * nand.factory_bad_percent / 100.0).round() as u32;
-    let spares = reserve.saturating_sub(bad) / fewer;
-    let shape = Shape { geometry, dies_per_chip: nand.dies_per_chip, spares, erase_divisor: shorter };
     Ok(Layout { geometry, shape, sectors, scaled_by })
 }
 

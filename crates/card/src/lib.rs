@@ -30,7 +30,7 @@ pub use device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
 pub use disk::Disk;
 pub use format::Format;
 pub use governor::{Governor, Level, PERIOD, Surroundings};
-pub use layout::{Layout, LayoutError, buffer_pages, layout};
+pub use layout::{Layout, LayoutError, buffer_pages, layout, shape};
 pub use leds::Leds;
 pub use media::nand::micros;
 pub use module::{Module, ModuleConfig};

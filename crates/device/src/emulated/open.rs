@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use card::{Governor, Surroundings, buffer_pages, layout};
+use card::{Governor, LayoutError, Surroundings, buffer_pages, shape};
 use media::nand::{FrontEnd, Nand, Nanos, Paced, Shape, inner_geometry, micros};
 use media::ring::SharedRing;
-use media::{Backing, CachedFile, FileMedia, FileOptions, Media};
-use profile::{Flash, Module, Profile};
+use media::{Backing, CachedFile, FileMedia, FileOptions, Geometry, Media};
+use profile::{Module, Profile};
 
 use super::engine::{Engine, Parts};
 use super::format::flash_card;
 use super::path_time::path_time;
-use super::{Clock, Emulation, Hooks};
+use super::{Clock, Hooks};
 use crate::AttachError;
 use crate::attach::{attach_with, layer_config, open_read_only};
 use crate::core::Core;
@@ -52,13 +52,8 @@ pub(crate) fn open_media(
     let Some(emulation) = superblock.emulation else { return Err(unknown("it is not emulated".into())) };
     let (profile, flash) = flash_card(&superblock.profile).map_err(unknown)?;
     let sheet = &flash.module;
-    let nand = Nand::new(
-        &shape(&flash, &superblock, emulation),
-        &sheet.nand,
-        &sheet.controller,
-        &sheet.energy,
-        emulation.seed,
-    );
+    let shape = shape_of(sheet, superblock.geometry, emulation.scale).map_err(|error| unknown(error.to_string()))?;
+    let nand = Nand::new(&shape, &sheet.nand, &sheet.controller, &sheet.energy, emulation.seed);
     let mut config = layer_config(&superblock, true);
     let geometry = config.geometry;
     config.buffers = config.min_buffers().max(buffer_pages(sheet, &geometry));
@@ -103,14 +98,34 @@ fn leads(profile: &Profile, sheet: &Module, sector_bytes: u32, path_time: fn(Nan
 }
 
 /// The shape of the flash: what stands on media counts, and where the sheet was changed since, the sheet only for the rest.
-fn shape(flash: &Flash, superblock: &Superblock, emulation: Emulation) -> Shape {
-    let geometry = superblock.geometry;
-    let nand = &flash.module.nand;
-    let laid_out = layout(&flash.module, flash.module.advertised_bytes, geometry.sector_bytes, emulation.scale);
-    Shape {
-        geometry,
-        dies_per_chip: nand.dies_per_chip,
-        spares: laid_out.map_or(0, |layout| layout.shape.spares),
-        erase_divisor: nand.pages_per_block / geometry.pages_per_block.clamp(1, nand.pages_per_block),
+fn shape_of(sheet: &Module, geometry: Geometry, scale: u32) -> Result<Shape, LayoutError> {
+    Ok(Shape { geometry, ..shape(sheet, geometry.sector_bytes, scale)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_on_media_counts_and_the_sheet_gives_the_rest() {
+        let (_, flash) = flash_card("iodrive-320-mlc").expect("a flash card");
+        let laid_out = card::layout(&flash.module, flash.module.advertised_bytes, 4096, 64).expect("it fits");
+        let older = Geometry { blocks: laid_out.geometry.blocks - 1, ..laid_out.geometry };
+        let shape = shape_of(&flash.module, older, 64).expect("the sheet knows these sectors");
+        assert_eq!(shape.geometry, older);
+        assert!(shape.spares > 0 && shape.erase_divisor > 1, "{shape:?}");
+        assert_eq!((shape.spares, shape.erase_divisor), (laid_out.shape.spares, laid_out.shape.erase_divisor));
+    }
+
+    #[test]
+    fn flash_that_its_sheet_does_not_know_is_refused() {
+        let (_, flash) = flash_card("iodrive-320-mlc").expect("a flash card");
+        let laid_out = card::layout(&flash.module, flash.module.advertised_bytes, 4096, 64).expect("it fits");
+        let strange = Geometry { sector_bytes: 8192, ..laid_out.geometry };
+        let message = shape_of(&flash.module, strange, 64).expect_err("no such sectors").to_string();
+        assert!(
+            message.starts_with("sectors of 8192 bytes: a page of this device takes sectors of 512, "),
+            "{message}"
+        );
     }
 }
