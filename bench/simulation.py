@@ -35,11 +35,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--report", type=Path, default=HERE.parent / "docs" / "simulation-speed.md")
     options = parser.parse_args()
+    runs = "One run" if options.rounds == 1 else f"Medians of {options.rounds} runs"
     lines = [
         "# How fast cards are simulated",
         "",
         "Made by `make bench`; do not edit: run it again. Steady 4 KiB random writes with the groomer at work, then random reads, with every die, channel and the data path"
-        f" in time. Medians of {options.rounds} runs, per second of processor time on one core. The first row's geometry is that on which the academic simulators were compared: 8 channels x 2 chips x 1 die x"
+        f" in time. {runs}, per second of processor time on one core. The first row's geometry is that on which the academic simulators were compared: 8 channels x 2 chips x 1 die x"
         " 2 planes x 128 blocks x 256 pages x 4 KiB, 75 / 750 / 3800 us, 25 % over-provisioning, depth 32; the best-known of them (MQSim) did"
         f" {PEER['Write']:,} writes and {PEER['Read']:,} reads a second on a machine of this kind, with {PEER['bytes']} bytes of memory a page.",
         "",

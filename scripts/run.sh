@@ -55,6 +55,7 @@ Things to try:
   nbdinfo '$uri'
   fio --name=try --ioengine=nbd --uri='$uri' --rw=randwrite --bs=4k --iodepth=32 --size=1g --runtime=10 --time_based
   qemu-img bench -w -c 100000 -d 32 -s 4096 -f raw '$uri'
+  run/vsl sim $profile --rw randwrite --bs 4k --iodepth 32 --runtime 10   # how the real card would do, in virtual time
 
 A file system on it (as root; 4096 because the device takes whole sectors only):
   touch run/disk && nbdfuse run/disk '$uri' &
