@@ -5,6 +5,7 @@ mod client;
 mod commands;
 mod confirm;
 mod output;
+mod progress;
 
 use std::process::ExitCode;
 

@@ -2,34 +2,25 @@
 
 use std::ops::ControlFlow;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use daemon::Failure;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::published::{Row, Settings, measure, rows, rows_from, sources, summary::summaries, summary_text, table};
 use serde_json::json;
-use signal_hook::consts::SIGINT;
 
 use crate::args::published::Published;
 use crate::output::Output;
-
-/// Exit status after Ctrl-C: 128 and the signal's number.
-const INTERRUPTED: u8 = 130;
+use crate::progress::{INTERRUPTED, Interrupt, bar};
 
 pub fn published(args: &Published, output: Output) -> Result<ExitCode, Failure> {
     let rows = chosen(args)?;
     let sources = sources().map_err(|error| Failure::failed(format!("sources.toml: {error}")))?;
     let settings = Settings { scale: args.scale, seed: args.seed, at_once: args.jobs as usize };
-    let told = Arc::new(AtomicBool::new(false));
-    let failed = |error: std::io::Error| Failure::failed(format!("signals: {error}"));
-    signal_hook::flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), Arc::clone(&told)).map_err(failed)?;
-    signal_hook::flag::register(SIGINT, Arc::clone(&told)).map_err(failed)?;
-    let bar = bar(output)?;
+    let interrupt = Interrupt::listen()?;
+    let bar = bar(output, "{pos}/{len} [{wide_bar}] {elapsed}, {eta} to go")?;
     let watch = |done: usize, all: usize| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
-        if told.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if interrupt.came() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let profile_of = |name: &str| profile::find(name).map_err(|error| error.to_string());
     let measured = measure(&rows, &sources, &settings, &profile_of, &watch);
@@ -40,7 +31,7 @@ pub fn published(args: &Published, output: Output) -> Result<ExitCode, Failure> 
         &json!({ "rows": measured, "summaries": summaries, "sources": used, "scale": args.scale, "seed": args.seed }),
         || format!("{}\n{}", table(&measured), summary_text(&summaries, &sources)),
     )?;
-    Ok(if told.load(Ordering::Relaxed) { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    Ok(if interrupt.came() { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
 /// The rows that were asked for.
@@ -69,11 +60,4 @@ fn chosen(args: &Published) -> Result<Vec<Row>, Failure> {
         );
     }
     Ok(rows)
-}
-
-fn bar(output: Output) -> Result<ProgressBar, Failure> {
-    let target = if output.json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let style = ProgressStyle::with_template("{pos}/{len} [{wide_bar}] {elapsed}, {eta} to go")
-        .map_err(|error| Failure::failed(format!("progress: {error}")))?;
-    Ok(ProgressBar::with_draw_target(Some(0), target).with_style(style.progress_chars("=> ")))
 }

@@ -16,9 +16,7 @@ use serde_json::{Value, json};
 use self::machine::Setting;
 use crate::args::sim::Sim;
 use crate::output::{Output, raw};
-
-/// Exit status after Ctrl-C: 128 and the signal's number.
-const INTERRUPTED: u8 = 130;
+use crate::progress::INTERRUPTED;
 
 pub fn sim(args: &Sim, output: Output) -> Result<ExitCode, Failure> {
     if args.list {

@@ -1,17 +1,15 @@
 //! Progress of a run, and Ctrl-C.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use daemon::Failure;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use lab::engine::{Position, Progress};
 use lab::results::clock;
-use signal_hook::consts::SIGINT;
 
 use crate::output::Output;
+use crate::progress::{Interrupt, bar};
 
 /// Steps of the bar in a phase.
 const STEPS: u64 = 10_000;
@@ -21,7 +19,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// Shows where a run stands, and ends it on Ctrl-C.
 pub struct Watch {
     bar: ProgressBar,
-    told: Arc<AtomicBool>,
+    interrupt: Interrupt,
     phase: usize,
     phase_began: Instant,
     drawn: Instant,
@@ -30,17 +28,11 @@ pub struct Watch {
 impl Watch {
     /// A first Ctrl-C ends the run and prints its results, a second one ends the program.
     pub fn new(output: Output) -> Result<Watch, Failure> {
-        let told = Arc::new(AtomicBool::new(false));
-        let failed = |error: std::io::Error| Failure::failed(format!("signals: {error}"));
-        signal_hook::flag::register_conditional_shutdown(SIGINT, super::INTERRUPTED.into(), Arc::clone(&told))
-            .map_err(failed)?;
-        signal_hook::flag::register(SIGINT, Arc::clone(&told)).map_err(failed)?;
-        let target = if output.json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let style = ProgressStyle::with_template("{prefix} [{wide_bar}] {percent} % {msg}")
-            .map_err(|error| Failure::failed(format!("progress: {error}")))?;
-        let bar = ProgressBar::with_draw_target(Some(STEPS), target).with_style(style.progress_chars("=> "));
+        let interrupt = Interrupt::listen()?;
+        let bar = bar(output, "{prefix} [{wide_bar}] {percent} % {msg}")?;
+        bar.set_length(STEPS);
         let now = Instant::now();
-        Ok(Watch { bar, told, phase: usize::MAX, phase_began: now, drawn: now })
+        Ok(Watch { bar, interrupt, phase: usize::MAX, phase_began: now, drawn: now })
     }
 
     /// The run is over.
@@ -51,7 +43,7 @@ impl Watch {
 
 impl Progress for Watch {
     fn at(&mut self, position: &Position<'_>) -> ControlFlow<()> {
-        if self.told.load(Ordering::Relaxed) {
+        if self.interrupt.came() {
             return ControlFlow::Break(());
         }
         let now = Instant::now();
