@@ -168,6 +168,20 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_sector_that_fits_is_the_members_of_an_array() {
+        let largest = |name: &str, bytes: u32| {
+            find(name).expect("built in").largest_sector(&|sector| bytes.is_multiple_of(sector))
+        };
+        assert_eq!(
+            [8192, 2048, 512, 100].map(|bytes| largest("iodrive-320-mlc", bytes)),
+            [Some(4096), Some(2048), Some(512), None]
+        );
+        assert_eq!(largest("sata-ssd-raid5", 8192), largest("atp-velocity-sii", 8192));
+        assert!(largest("sata-ssd-raid5", 8192).is_some());
+        assert_eq!((largest("wd-re3", 8192), largest("hitachi-15k600-raid5", 8192)), (None, None));
+    }
+
+    #[test]
     fn an_unknown_name_tells_what_there_is() {
         let message = find("iodrive-9000").expect_err("unknown").to_string();
         assert!(message.starts_with("no profile is called 'iodrive-9000'; there are: "), "{message}");

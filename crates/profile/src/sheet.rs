@@ -91,6 +91,20 @@ impl Profile {
         }
     }
 
+    /// The largest sector size of those that a format can choose from and that `fits`; `None` where none does or the device
+    /// has no choice. An array has its members' choice.
+    pub fn largest_sector(&self, fits: &dyn Fn(u32) -> bool) -> Option<u32> {
+        let module = match &self.device {
+            Device::Flash(flash) => &flash.module,
+            Device::Bridged(bridged) => &bridged.module,
+            Device::Disk(_) => return None,
+            Device::Array(array) => {
+                return crate::find(&array.member).ok()?.largest_sector(fits);
+            }
+        };
+        module.format.sector_bytes.iter().copied().filter(|sector| fits(*sector)).max()
+    }
+
     /// What kind of device this is, in words.
     pub fn kind(&self) -> &'static str {
         match self.device {

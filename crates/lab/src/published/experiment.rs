@@ -102,7 +102,7 @@ pub fn experiment(
     let options = Options {
         arrangement,
         format,
-        sector_bytes: sector_bytes(profile, smallest),
+        sector_bytes: profile.largest_sector(&|sector| smallest.is_multiple_of(u64::from(sector))),
         scale: settings.scale,
         // Reviewers plug the external power in, or override the slot's limit.
         surroundings: Surroundings { power_unlimited: true, ..Surroundings::default() },
@@ -237,19 +237,6 @@ fn sizes(row: &Row) -> Result<Sizes, Unfit> {
         "block_kib '{}' of workload '{}' is not known; expected a number of KiB, or the mix of file-server or web-server",
         row.block_kib, row.workload
     )))
-}
-
-/// The largest sectors that the smallest request is a multiple of; `None` where the device has only one size.
-fn sector_bytes(profile: &Profile, smallest: u64) -> Option<u32> {
-    let module = match &profile.device {
-        Device::Flash(flash) => &flash.module,
-        Device::Bridged(bridged) => &bridged.module,
-        Device::Disk(_) => return None,
-        Device::Array(array) => {
-            return profile::find(&array.member).ok().and_then(|member| sector_bytes(&member, smallest));
-        }
-    };
-    module.format.sector_bytes.iter().copied().filter(|sector| smallest.is_multiple_of(u64::from(*sector))).max()
 }
 
 fn is_disk(profile: &Profile) -> bool {

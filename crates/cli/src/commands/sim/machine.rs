@@ -62,7 +62,8 @@ pub fn build_for(name: &str, args: &Sim, how: Precondition, workload: &Workload)
     let options = Options {
         arrangement: Arrangement::from(machine.array),
         format: machine.format,
-        sector_bytes: machine.sector.or_else(|| sector_for(&profile, workload)),
+        // Where none fits, the engine says what does not.
+        sector_bytes: machine.sector.or_else(|| profile.largest_sector(&|sector| takes(sector, workload))),
         scale: machine.scale,
         write_cache: machine.write_cache.map(|switch| switch == Switch::On),
         surroundings: Surroundings {
@@ -120,24 +121,11 @@ fn driver(profile: &Profile, asked: Option<&str>) -> Result<(String, Driver), Fa
     }
 }
 
-/// The largest sector size that the device knows and that every request of the workload is a multiple of.
-fn sector_for(profile: &Profile, workload: &Workload) -> Option<u32> {
-    let known = match &profile.device {
-        Device::Flash(flash) => flash.module.format.sector_bytes.clone(),
-        Device::Bridged(bridged) => bridged.module.format.sector_bytes.clone(),
-        Device::Array(array) => {
-            return profile::find(&array.member).ok().and_then(|member| sector_for(&member, workload));
-        }
-        Device::Disk(_) => return None,
-    };
-    let loads = || workload.phases.iter().flat_map(|phase| &phase.loads);
-    let fits = |sector: u32| {
-        loads().all(|load| {
-            let (reads, writes) = load.sizes();
-            let sizes = reads.iter().chain(&writes).map(|entry| entry.size.0);
-            sizes.chain(load.align.map(|align| align.0)).all(|bytes| bytes.is_multiple_of(u64::from(sector)))
-        })
-    };
-    // Where none fits, the engine says what does not.
-    known.into_iter().filter(|sector| fits(*sector)).max()
+/// Whether every request of the workload is a multiple of a sector.
+fn takes(sector: u32, workload: &Workload) -> bool {
+    workload.phases.iter().flat_map(|phase| &phase.loads).all(|load| {
+        let (reads, writes) = load.sizes();
+        let sizes = reads.iter().chain(&writes).map(|entry| entry.size.0);
+        sizes.chain(load.align.map(|align| align.0)).all(|bytes| bytes.is_multiple_of(u64::from(sector)))
+    })
 }
