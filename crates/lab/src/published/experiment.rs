@@ -7,6 +7,7 @@ use profile::{Device, Driver, Profile};
 
 use super::row::Row;
 use super::source::Source;
+use crate::workload::prepare::{phase, writes};
 use crate::workload::{
     Access, Bytes, Extent, Load, Phase, Region, Sizes, Stop, Streams, Time, Weighted, Workload, find,
 };
@@ -247,60 +248,26 @@ fn is_disk(profile: &Profile) -> bool {
     }
 }
 
-fn plain(read_percent: f64, bytes: u64, access: Access, region: Region) -> Load {
-    Load {
-        name: String::new(),
-        read_percent,
-        trim_percent: 0.0,
-        size: Sizes::One(Bytes(bytes)),
-        write_size: None,
-        access,
-        streams: Streams::Shared,
-        align: None,
-        region,
-        // Two, so that both modules of a card are reached.
-        threads: 2,
-        depth: Some(8),
-        rate: None,
-        thread_bytes: None,
-    }
+/// Writes of a region by two threads, so that both modules of a card are reached.
+fn region_writes(bytes: u64, access: Access, region: Region) -> Load {
+    Load { region, depth: Some(8), ..writes(bytes, access, 2) }
 }
 
 fn fill(source: &Source) -> Phase {
     let region = Region { offset: Extent::Bytes(0), size: source.held };
-    let load = Load { thread_bytes: None, ..plain(0.0, FILL_BYTES, Access::Sequential, region) };
-    Phase {
-        name: "fill".into(),
-        measured: false,
-        ramp: Time::default(),
-        stop: Stop { capacities: Some(1.0), ..Stop::default() },
-        loads: vec![load],
-    }
+    phase("fill", 1.0, vec![region_writes(FILL_BYTES, Access::Sequential, region)])
 }
 
-/// Overwrites a region at random so many times.
+/// Overwrites a region at random so many times: see `measure::scaled`.
 fn overwrite(name: &str, region: Region, times: f64) -> Phase {
-    Phase {
-        name: name.into(),
-        measured: false,
-        ramp: Time::default(),
-        // Counted in regions: see `measure::scaled`.
-        stop: Stop { capacities: Some(times), ..Stop::default() },
-        loads: vec![plain(0.0, 4096, Access::Random, region)],
-    }
+    phase(name, times, vec![region_writes(4096, Access::Random, region)])
 }
 
 fn precondition(source: &Source, load: Load) -> Phase {
     let writes = 100.0 - load.read_percent;
     // The stop counts reads as well; what ages flash is what is written.
     let (read_percent, share) = if writes > 0.0 { (load.read_percent, writes / 100.0) } else { (0.0, 1.0) };
-    Phase {
-        name: "precondition".into(),
-        measured: false,
-        ramp: Time::default(),
-        stop: Stop { capacities: Some(source.precondition_capacities / share), ..Stop::default() },
-        loads: vec![Load { read_percent, ..load }],
-    }
+    phase("precondition", source.precondition_capacities / share, vec![Load { read_percent, ..load }])
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! `docs/workload.md` describes them field by field.
 
 mod named;
-mod prepare;
+pub(crate) mod prepare;
 mod quantity;
 mod read;
 mod validate;

@@ -78,12 +78,14 @@ impl Workload {
     }
 }
 
-fn phase(name: &str, capacities: f64, loads: Vec<Load>) -> Phase {
+/// A phase that is not measured and ends when so many capacities of its region were asked for.
+pub(crate) fn phase(name: &str, capacities: f64, loads: Vec<Load>) -> Phase {
     let stop = Stop { capacities: Some(capacities), ..Stop::default() };
     Phase { name: name.into(), measured: false, ramp: Default::default(), stop, loads }
 }
 
-fn writes(bytes: u64, access: Access, threads: u32) -> Load {
+/// Writes of one size all over the device, 16 by each thread at once.
+pub(crate) fn writes(bytes: u64, access: Access, threads: u32) -> Load {
     Load {
         name: String::new(),
         read_percent: 0.0,
