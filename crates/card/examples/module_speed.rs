@@ -3,7 +3,7 @@
 //! `module_speed [PROFILE] [OVER-PROVISIONING %] [SCALE] [SECONDS] [DRIVE WRITES BEFORE] [DEPTH]`
 
 use card::{Module, ModuleConfig, Op, Request, Surroundings, VirtualDevice};
-use ftl::testing::Random;
+use ftl::SplitMix64;
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time of this process, seconds.
@@ -14,7 +14,7 @@ fn cpu_seconds() -> f64 {
 
 const AHEAD: usize = 16;
 
-fn run(module: &mut Module, op: Op, depth: u32, seconds: f64, random: &mut Random) -> (u64, f64, u64) {
+fn run(module: &mut Module, op: Op, depth: u32, seconds: f64, random: &mut SplitMix64) -> (u64, f64, u64) {
     let sectors = module.bytes() / 4096;
     let mut next: std::collections::VecDeque<u64> = (0..AHEAD).map(|_| random.below(sectors) * 4096).collect();
     let mut now = module.next_event().unwrap_or(0);
@@ -68,7 +68,7 @@ fn main() {
         seed: 1,
     };
     let mut module = Module::new(&config).expect("a module");
-    let mut random = Random::new(1);
+    let mut random = SplitMix64::new(1);
     let mut now = 0;
     for offset in (0..module.bytes() / 131_072).map(|n| n * 131_072) {
         module.submit(now, 0, Request { op: Op::Write, offset, bytes: 131_072 });

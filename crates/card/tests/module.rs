@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use card::{Answer, Failure, Health, Level, Module, ModuleConfig, Op, Report, Request, Surroundings, VirtualDevice};
-use ftl::testing::Random;
+use ftl::SplitMix64;
 use profile::{Card, Profile};
 
 /// The reviewed Duo with few and small chips: 5 of 64 MiB with 2 dies each, one of them parity.
@@ -45,7 +45,7 @@ fn drive(
     read_percent: u64,
     mut check: impl FnMut(&Module, u32),
 ) -> Vec<Answer> {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let mut open = BTreeSet::new();
     let mut answers = Vec::new();
     let mut next = 0;
@@ -154,7 +154,7 @@ fn advancing_to_answers_is_advancing_from_event_to_event() {
     let profile = small();
     let run = |to_answer: bool| {
         let mut module = Module::new(&config(&profile, 80)).expect("a module");
-        let mut random = Random::new(3);
+        let mut random = SplitMix64::new(3);
         let mut answers = Vec::new();
         let mut now = 0;
         let mut submit = |module: &mut Module, now: u64, tag: u32| {
@@ -219,7 +219,7 @@ fn a_worn_out_module_goes_the_way_of_the_original() {
     flash.module.controller.reserve_percent = 10.0;
     let mut module = Module::new(&config(&profile, 60)).expect("a module");
     let mut now = fill(&mut module, 0);
-    let mut random = Random::new(9);
+    let mut random = SplitMix64::new(9);
     let mut seen = vec![Health::Healthy];
     let mut rates = Vec::new();
     for _ in 0..40_000 {

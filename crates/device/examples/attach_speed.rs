@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use device::{AttachOptions, Capacity, CreateOptions, Device, FormatOptions, Io, Submitted};
-use ftl::testing::Random;
+use ftl::SplitMix64;
 use media::ring::Ring;
 
 const SECTOR: u32 = 4096;
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ring = Ring::new(256)?;
     let mut device = Device::attach(&path, &AttachOptions::default(), &ring)?;
     let sectors = device.info().sectors;
-    let mut random = Random::new(7);
+    let mut random = SplitMix64::new(7);
     // A permutation without a table: steps that can be undone modulo the next power of two, skipping what lies outside.
     let mask = sectors.next_power_of_two() - 1;
     let half = mask.count_ones() / 2;

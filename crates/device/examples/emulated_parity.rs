@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use card::{Module, ModuleConfig, Op, Request, Surroundings, VirtualDevice};
 use device::{Capacity, Device, EmulateOptions, Emulation, FormatOptions, Io, Submitted};
-use ftl::testing::Random;
+use ftl::SplitMix64;
 use media::Memory;
 
 const SECTOR: u64 = 4096;
@@ -82,7 +82,7 @@ impl Card for Emulated {
 
 /// IOPS and mean latency in microseconds.
 fn run(card: &mut dyn Card, op: Op, depth: u64, sectors: u64, requests: u64, seed: u64) -> (f64, f64) {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let (begin, mut since, mut waited) = (card.now(), HashMap::new(), 0);
     for tag in 0..depth {
         since.insert(tag, card.now());

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use device::{Device, Io, Submitted};
-use ftl::testing::Random;
+use ftl::SplitMix64;
 
 const SECTOR: usize = 4096;
 
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let time = Duration::from_secs(seconds);
     let sectors = (mib << 20) / SECTOR as u64;
     let data: Vec<u8> = (0..SECTOR * 256).map(|i| (i % 251) as u8).collect();
-    let mut random = Random::new(1);
+    let mut random = SplitMix64::new(1);
 
     let mut device = Device::memory(mib << 20, SECTOR as u32)?;
     let mut order: Vec<u64> = (0..sectors).collect();

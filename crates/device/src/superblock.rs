@@ -361,7 +361,7 @@ pub(crate) mod tests {
     /// Random fields under a valid checksum are refused or make sense, but never panic.
     #[test]
     fn nonsense_is_refused() {
-        let mut random = ftl::testing::Random::new(1);
+        let mut random = ftl::SplitMix64::new(1);
         for _ in 0..20_000 {
             let mut bytes = if random.below(2) == 0 { sample() } else { emulated() }.encode(0);
             let end = bytes.len() - 4;

@@ -9,7 +9,7 @@ use device::{
     AttachOptions, Capacity, Completion, Device, EmulateOptions, Emulation, FormatError, FormatOptions, Io, IoError,
     Submitted, create_emulated, format, inspect, sure_erase,
 };
-use ftl::testing::Random;
+use ftl::SplitMix64;
 use media::Memory;
 use media::ring::Ring;
 use tempfile::TempDir;
@@ -89,7 +89,7 @@ fn what_was_written_is_there_after_a_detach() {
 #[test]
 fn what_was_flushed_survives_the_end_of_the_process() {
     let (_dir, path) = made();
-    let mut random = Random::new(11);
+    let mut random = SplitMix64::new(11);
     // What each sector must hold, and what was written to it since the last flush.
     let mut flushed = vec![0u8; 500];
     for round in 1..6u8 {
@@ -186,7 +186,7 @@ fn it_takes_the_time_that_the_card_in_virtual_time_takes() {
         Device::format_emulated(&options("iodrive-320-mlc", EMULATION), |geometry| Box::new(Memory::new(geometry)));
     let clock = Rc::new(Cell::new(0));
     let mut device = Device::emulated(inner.expect("formatted"), Box::new(Rc::clone(&clock))).expect("attached");
-    let mut random = Random::new(5);
+    let mut random = SplitMix64::new(5);
     let (mut now, mut same, mut writes) = (0, 0, 0);
     let mut sums = [[0u64; 2]; 2];
     for _ in 0..3000 {
@@ -227,7 +227,7 @@ fn every_request_is_answered() {
         Device::format_emulated(&options("iodrive-320-mlc", emulation), |geometry| Box::new(Memory::new(geometry)));
     let clock = Box::new(Cell::new(0));
     let mut device = Device::emulated(inner.expect("formatted"), clock).expect("attached");
-    let mut random = Random::new(9);
+    let mut random = SplitMix64::new(9);
     let data = vec![3; 256 * SECTOR];
     let (mut under_way, mut answered) = (std::collections::HashSet::new(), 0);
     for tag in 0..4000 {

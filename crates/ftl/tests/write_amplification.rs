@@ -5,7 +5,7 @@
 //! use over the sectors of the host. Greedy with b slots a block (Desnoyers, section 4): the victim holds v live slots with
 //! α = (b / (b − v)) Σ 1/i for i = v+1..b, and A = b / (b − v).
 
-use ftl::testing::Random;
+use ftl::SplitMix64;
 use ftl::{
     Admission, Anchor, Command, Config, Ftl, Geometry, Header, Kind, LebState, Policy, ReadFor, Recovery, Request,
     Source,
@@ -111,7 +111,7 @@ fn measure(over_provisioning: f64, policy: Policy, drive_writes: u64) -> (f64, f
     let kept_free = 24.0;
     let sectors = (f64::from(BLOCK) * (f64::from(LEBS) - kept_free) / (1.0 + over_provisioning)) as u64;
     let mut device = Instant::new(sectors, policy);
-    let mut random = Random::new(sectors);
+    let mut random = SplitMix64::new(sectors);
     for lba in 0..sectors {
         device.write(lba);
     }

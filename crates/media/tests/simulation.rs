@@ -5,7 +5,8 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::*;
-use media::sim::{Cut, Knobs, Rng, SimMedia, SimStore};
+use ftl::SplitMix64;
+use media::sim::{Cut, Knobs, SimMedia, SimStore};
 use media::{Command, LABEL_BYTES, Media, MediaError, PageAddr};
 use rustix::io::Errno;
 
@@ -49,7 +50,7 @@ fn a_seed_gives_the_same_run_and_seeds_differ_in_order() {
             }
         }
         let order: Vec<u64> = (0..4).map(|_| next(&mut medium).id).collect();
-        store.power_cut(&mut Rng::new(seed));
+        store.power_cut(&mut SplitMix64::from_state(seed));
         (order, (0..4).map(|page| read(&mut again(&store), at(0, 0, page), 0..PAGE)).collect::<Vec<_>>())
     };
     assert_eq!(order(5), order(5));
@@ -69,7 +70,7 @@ fn a_sync_covers_exactly_what_was_done_before_it_was_submitted() {
             done.insert(next(&mut medium).id);
         }
         assert!(store.has_volatile());
-        store.power_cut_as(&mut Rng::new(seed), &Cut::LOSE_ALL);
+        store.power_cut_as(&mut SplitMix64::from_state(seed), &Cut::LOSE_ALL);
         let mut medium = again(&store);
         expect(&mut medium, at(0, 0, 0), 0..PAGE, 1);
         expect_zeros(&mut medium, at(0, 0, 1), 0..PAGE);
@@ -83,7 +84,7 @@ fn what_no_sync_covered_is_absent_whole_or_torn_in_pieces() {
         let (store, mut medium) = allocated(seed);
         program_page(&mut medium, at(0, 0, 0), 1); // done
         start(&mut medium, 1, at(1, 0, 0), 2); // under way
-        store.power_cut(&mut Rng::new(seed));
+        store.power_cut(&mut SplitMix64::from_state(seed));
         let mut medium = again(&store);
         for (die, seed) in [(0, 1), (1, 2)] {
             let bytes = read(&mut medium, at(die, 0, 0), 0..PAGE);
@@ -114,7 +115,7 @@ fn what_no_sync_covered_is_absent_whole_or_torn_in_pieces() {
 fn flipped_bits_are_single() {
     let (store, mut medium) = allocated(1);
     program_page(&mut medium, at(0, 0, 0), 1);
-    store.power_cut_as(&mut Rng::new(1), &Cut { whole: 0, torn: 0, flipped: 1_000_000 });
+    store.power_cut_as(&mut SplitMix64::from_state(1), &Cut { whole: 0, torn: 0, flipped: 1_000_000 });
     let bytes = read(&mut again(&store), at(0, 0, 0), 0..PAGE);
     let wrong: u32 = bytes.iter().zip(0..).map(|(found, index)| (found ^ byte(1, index)).count_ones()).sum();
     assert_eq!(wrong, 1);
@@ -131,7 +132,7 @@ fn erases_happen_or_not_on_each_die_and_in_part() {
         run(&mut medium, Command::Sync).expect("sync");
         run(&mut medium, Command::Erase { block: 0 }).expect("erase");
         expect_zeros(&mut medium, at(0, 0, 0), 0..PAGE);
-        store.power_cut(&mut Rng::new(seed));
+        store.power_cut(&mut SplitMix64::from_state(seed));
         let mut medium = again(&store);
         let there = |die| (0..4).filter(|page| read(&mut medium, at(die, 0, *page), 5..6)[0] == byte(1, 5)).count();
         left.insert([0, 1].map(there));
@@ -151,7 +152,7 @@ fn a_label_under_way_is_old_new_or_torn_and_the_other_copy_stays() {
         run(&mut medium, Command::WriteLabel { copy: 0, bytes: label(1) }).expect("label");
         run(&mut medium, Command::WriteLabel { copy: 1, bytes: label(2) }).expect("label");
         assert!(medium.submit(1, Command::WriteLabel { copy: 0, bytes: label(3) }).is_none());
-        store.power_cut(&mut Rng::new(seed));
+        store.power_cut(&mut SplitMix64::from_state(seed));
         let mut medium = again(&store);
         assert_eq!(medium.read_label(0, 1), Ok(label(2)[0].clone()));
         let bytes = medium.read_label(1, 0).expect("label");
@@ -180,7 +181,7 @@ fn the_power_fails_with_the_chosen_command() {
     }
     assert_eq!(failed, BTreeSet::from([10, 11]));
     assert!(medium.read_label(0, 0).is_err());
-    store.power_cut_as(&mut Rng::new(1), &Cut::KEEP_ALL);
+    store.power_cut_as(&mut SplitMix64::from_state(1), &Cut::KEEP_ALL);
     assert!(medium.submit(13, Command::Sync).is_some(), "a medium from before the cut stays dead");
     let mut medium = again(&store);
     expect(&mut medium, at(0, 0, 0), 0..PAGE, 1);
@@ -202,8 +203,8 @@ fn forks_go_their_own_ways() {
     let (store, mut medium) = allocated(3);
     program_page(&mut medium, at(0, 0, 0), 1);
     let fork = store.fork();
-    fork.power_cut_as(&mut Rng::new(1), &Cut::LOSE_ALL);
-    store.power_cut_as(&mut Rng::new(1), &Cut::KEEP_ALL);
+    fork.power_cut_as(&mut SplitMix64::from_state(1), &Cut::LOSE_ALL);
+    store.power_cut_as(&mut SplitMix64::from_state(1), &Cut::KEEP_ALL);
     expect_zeros(&mut again(&fork), at(0, 0, 0), 0..PAGE);
     expect(&mut again(&store), at(0, 0, 0), 0..PAGE, 1);
 }

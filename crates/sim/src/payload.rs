@@ -1,6 +1,6 @@
 //! Sectors that tell who wrote them.
 
-use ftl::testing::Random;
+use ftl::SplitMix64;
 
 /// Fills `sector` with what write `op` puts at `lba`; zeros for a trim or a sector never written.
 pub fn fill(sector: &mut [u8], lba: u64, op: u64, zero: bool) {
@@ -8,7 +8,7 @@ pub fn fill(sector: &mut [u8], lba: u64, op: u64, zero: bool) {
         sector.fill(0);
         return;
     }
-    let mut random = Random::new(lba.rotate_left(32) ^ op);
+    let mut random = SplitMix64::new(lba.rotate_left(32) ^ op);
     for word in sector.chunks_exact_mut(8) {
         word.copy_from_slice(&random.bits().to_le_bytes());
     }
@@ -19,6 +19,6 @@ pub fn holds(sector: &[u8], lba: u64, op: u64, zero: bool) -> bool {
     if zero {
         return sector.iter().all(|byte| *byte == 0);
     }
-    let mut random = Random::new(lba.rotate_left(32) ^ op);
+    let mut random = SplitMix64::new(lba.rotate_left(32) ^ op);
     sector.chunks_exact(8).all(|word| word == random.bits().to_le_bytes())
 }

@@ -1,7 +1,7 @@
 //! What one seed decides: the shape of the device, the traffic and the faults.
 
 use device::{MediaFormat, max_sectors};
-use ftl::testing::Random;
+use ftl::SplitMix64;
 use ftl::{Geometry, Policy};
 use media::sim::Knobs;
 use uuid::Uuid;
@@ -37,7 +37,7 @@ pub struct Plan {
 
 impl Plan {
     /// The plan of a seed.
-    pub fn new(random: &mut Random) -> Plan {
+    pub fn new(random: &mut SplitMix64) -> Plan {
         loop {
             let slots_per_page = 1 << random.below(5);
             let unit_bytes = 512 << random.below(4);

@@ -1,8 +1,8 @@
 //! One simulation.
 
 use device::{Completion, Device, Io, IoError, Submitted};
-use ftl::testing::Random;
-use media::sim::{Cut, Rng, SimMedia, SimStore};
+use ftl::SplitMix64;
+use media::sim::{Cut, SimMedia, SimStore};
 
 use crate::model::{Model, OpId};
 use crate::payload;
@@ -47,8 +47,8 @@ const CALL: u64 = u64::MAX;
 
 struct Simulation {
     plan: Plan,
-    random: Random,
-    cutter: Rng,
+    random: SplitMix64,
+    cutter: SplitMix64,
     store: SimStore,
     device: Option<Device>,
     model: Model,
@@ -63,7 +63,7 @@ struct Simulation {
 /// # Errors
 /// The first broken promise.
 pub fn run(seed: u64) -> Result<Report, Failure> {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let plan = Plan::new(&mut random);
     let store = SimStore::new(plan.geometry);
     let mut media = SimMedia::new(&store, random.bits(), plan.knobs);
@@ -73,7 +73,7 @@ pub fn run(seed: u64) -> Result<Report, Failure> {
         model: Model::new(plan.format.sectors),
         asked: (0..plan.depth).map(|_| None).collect(),
         may_lack_space: plan.knobs.no_space > 0,
-        cutter: Rng::new(random.bits()),
+        cutter: SplitMix64::from_state(random.bits()),
         plan,
         random,
         store,

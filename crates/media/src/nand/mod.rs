@@ -18,7 +18,7 @@ mod wheel;
 
 use std::collections::VecDeque;
 
-use ftl::testing::Random;
+use ftl::SplitMix64;
 use profile::{Controller, Energy, Nand as Sheet};
 
 use crate::{Geometry, PageAddr};
@@ -144,7 +144,7 @@ pub struct Nand {
     operations: Vec<Operation>,
     unused: Vec<u32>,
     events: Wheel,
-    random: Random,
+    random: SplitMix64,
     done: VecDeque<Done>,
     /// Erases under way by LEB: dies that are not done.
     erasing: Vec<(u32, u64, u32)>,
@@ -183,7 +183,7 @@ impl Nand {
             operations: Vec::new(),
             unused: Vec::new(),
             events: Wheel::new(),
-            random: Random::new(seed),
+            random: SplitMix64::new(seed),
             done: VecDeque::new(),
             erasing: Vec::new(),
             counts: Counts::default(),

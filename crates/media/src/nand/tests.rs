@@ -143,7 +143,7 @@ fn the_same_seed_gives_the_same_times() {
     let times = |seed: u64| {
         let mut nand = nand(4, 2);
         nand.timing.variation = 20_000;
-        nand.random = Random::new(seed);
+        nand.random = SplitMix64::new(seed);
         for id in 0..200 {
             match id % 3 {
                 0 => nand.program(id * 10_000, id, page(id as u32 % 4, 0), 8192),

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use ftl::testing::Random;
+use ftl::SplitMix64;
 
 /// Share of blocks that have failed when all have seen the rated cycles.
 pub const FAILED_WHEN_RATED: f64 = 0.01;
@@ -65,7 +65,7 @@ impl Wear {
     fn life(&self, die: u32, leb: u32, generation: u32) -> u32 {
         let place = u64::from(die) << 32 | u64::from(leb);
         let mut random =
-            Random::new(self.seed ^ place.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64::from(generation) << 56);
+            SplitMix64::new(self.seed ^ place.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64::from(generation) << 56);
         let uniform = (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
         // F(rated) = FAILED_WHEN_RATED fixes the scale; the quantile function does the rest.
         let scale = f64::from(self.rated) * (-(1.0 - FAILED_WHEN_RATED).ln()).powf(-1.0 / SHAPE);

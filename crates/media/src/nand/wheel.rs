@@ -177,12 +177,12 @@ impl Wheel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ftl::testing::Random;
+    use ftl::SplitMix64;
 
     #[test]
     fn gives_events_in_the_order_of_a_heap() {
         for seed in 0..50 {
-            let mut random = Random::new(seed);
+            let mut random = SplitMix64::new(seed);
             let mut wheel = Wheel::new();
             let mut heap = BinaryHeap::new();
             let mut unused: Vec<u32> = (0..200).collect();

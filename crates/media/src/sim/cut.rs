@@ -1,7 +1,8 @@
 //! The power cut: what becomes of everything that no sync covered.
 
+use ftl::SplitMix64;
+
 use super::image::{Image, PIECE_BYTES};
-use super::rng::Rng;
 use super::store::{Change, SimStore, Work};
 
 /// How a power cut treats each program that is done but not durable, or under way; in parts per million.
@@ -31,7 +32,7 @@ impl Cut {
     pub const KEEP_ALL: Cut = Cut { whole: 1_000_000, torn: 0, flipped: 0 };
 
     /// Whether something that is not a program happened.
-    fn happened(&self, rng: &mut Rng) -> bool {
+    fn happened(&self, rng: &mut SplitMix64) -> bool {
         match (self.whole, self.torn, self.flipped) {
             (0, 0, 0) => false,
             (1_000_000, ..) => true,
@@ -40,7 +41,7 @@ impl Cut {
     }
 
     /// Writes what is left of `bytes`.
-    fn leave(&self, rng: &mut Rng, bytes: &[u8], write: impl FnOnce(&[u8], &mut dyn FnMut(usize) -> bool)) {
+    fn leave(&self, rng: &mut SplitMix64, bytes: &[u8], write: impl FnOnce(&[u8], &mut dyn FnMut(usize) -> bool)) {
         let pieces = bytes.len().div_ceil(PIECE_BYTES) as u64;
         let lot = rng.below(1_000_000) as u32;
         if lot < self.whole {
@@ -58,7 +59,7 @@ impl Cut {
     }
 
     /// Punching a large block takes a file system more than one transaction, from either end.
-    fn erase(&self, rng: &mut Rng, image: &mut Image, block: u32) {
+    fn erase(&self, rng: &mut SplitMix64, image: &mut Image, block: u32) {
         let pages = image.geometry.pages_per_block;
         let mut all = true;
         for die in 0..image.geometry.dies {
@@ -76,20 +77,20 @@ impl Cut {
         }
     }
 
-    fn program(&self, rng: &mut Rng, image: &mut Image, at: crate::PageAddr, start: usize, bytes: &[u8]) {
+    fn program(&self, rng: &mut SplitMix64, image: &mut Image, at: crate::PageAddr, start: usize, bytes: &[u8]) {
         self.leave(rng, bytes, |bytes, keep| image.write(at, start, bytes, keep));
     }
 }
 
 impl SimStore {
     /// Cuts the power with the default [`Cut`], and switches it on again.
-    pub fn power_cut(&self, rng: &mut Rng) {
+    pub fn power_cut(&self, rng: &mut SplitMix64) {
         self.power_cut_as(rng, &Cut::default());
     }
 
     /// Cuts the power, and switches it on again: each thing that no sync covers, done or under way,
     /// survives or not on its own. A [`super::SimMedia`] of before the cut stays dead.
-    pub fn power_cut_as(&self, rng: &mut Rng, cut: &Cut) {
+    pub fn power_cut_as(&self, rng: &mut SplitMix64, cut: &Cut) {
         let state = &mut *self.0.borrow_mut();
         let image = &mut state.durable;
         let mut change = |image: &mut Image, change: &Change| match change {

@@ -5,14 +5,14 @@
 
 mod cut;
 mod image;
-mod rng;
 mod store;
 
 pub use cut::Cut;
-pub use rng::Rng;
 pub use store::SimStore;
 
 use std::rc::Rc;
+
+use ftl::SplitMix64;
 
 use rustix::io::Errno;
 
@@ -68,7 +68,7 @@ pub struct SimMedia {
     geometry: Geometry,
     store: SimStore,
     knobs: Knobs,
-    rng: Rng,
+    rng: SplitMix64,
     polls: u64,
     /// Power cuts that the store had seen when this medium was made.
     cuts: u64,
@@ -90,7 +90,7 @@ impl SimMedia {
             geometry,
             store: store.clone(),
             knobs,
-            rng: Rng::new(seed),
+            rng: SplitMix64::from_state(seed),
             polls: 0,
             cuts: store.0.borrow().cuts,
             ids: Vec::new(),
