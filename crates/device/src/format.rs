@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ftl::Anchor;
+use ftl::{Anchor, Stats};
 use media::file::backing_bytes;
 use media::nand::inner_geometry;
 use media::{Backing, LABEL_BYTES, OpenError};
@@ -276,24 +276,32 @@ fn check_size(backing: &Backing, expected: u64) -> Result<(), FormatError> {
 pub fn format(path: &Path, options: &FormatOptions) -> Result<Info, FormatError> {
     let backing = Backing::open(path, false)?;
     let old = decode(&backing, path)?;
-    reformat(&backing, path, &old, options)
-}
-
-/// Erases every block and writes the format anew.
-fn reformat(backing: &Backing, path: &Path, old: &Superblock, options: &FormatOptions) -> Result<Info, FormatError> {
-    let mut new = renewed(old, options)?;
-    new.generation = old.generation + 2;
-    // What the medium went through stays on record; the host's counters begin anew with the format.
-    new.anchor.stats.erased_lebs = old.anchor.stats.erased_lebs;
+    let new = renewed(&old, options)?;
     let bytes = store_bytes(&new);
     if backing.is_block_device() {
-        check_size(backing, bytes)?;
+        check_size(&backing, bytes)?;
     } else {
         backing.resize(bytes)?;
     }
-    // The new superblock comes first: a format that is cut leaves a device that is empty, never half of an old one.
-    write_both(backing, &new)?;
+    // What the medium went through stays on record; the host's counters begin anew with the format.
+    let stats = Stats { erased_lebs: old.anchor.stats.erased_lebs, ..Stats::default() };
+    let info = replace(&backing, path, &old, new, stats)?;
     backing.discard_blocks()?;
+    Ok(info)
+}
+
+/// Writes the superblock of a new format, with these counters, over an old one. It comes before anything is done to the
+/// blocks: a format that is cut leaves a device that is empty, never half of an old one.
+fn replace(
+    backing: &Backing,
+    path: &Path,
+    old: &Superblock,
+    mut new: Superblock,
+    stats: Stats,
+) -> Result<Info, FormatError> {
+    new.generation = old.generation + 2;
+    new.anchor.stats = stats;
+    write_both(backing, &new)?;
     Ok(Info::of(&new, &[path.into()]))
 }
 
@@ -310,27 +318,15 @@ pub fn sure_erase(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Inf
     let sector_bytes = old.geometry.sector_bytes;
     let capacity = Capacity::Bytes(old.sectors * u64::from(sector_bytes));
     let options = FormatOptions { sector_bytes, capacity, label: old.label.clone() };
-    let info = reformat_for_erase(&backing, path, &old, &options)?;
-    backing.overwrite_blocks(progress)?;
-    backing.discard_blocks()?;
-    Ok(info)
-}
-
-fn reformat_for_erase(
-    backing: &Backing,
-    path: &Path,
-    old: &Superblock,
-    options: &FormatOptions,
-) -> Result<Info, FormatError> {
-    let mut new = renewed(old, options)?;
+    let mut new = renewed(&old, &options)?;
     if old.emulation.is_some() {
         // The same to the byte, though the sheet may have got other figures since.
         (new.geometry, new.sectors) = (old.geometry, old.sectors);
     }
-    new.generation = old.generation + 2;
-    new.anchor.stats = old.anchor.stats;
-    write_both(backing, &new)?;
-    Ok(Info::of(&new, &[path.into()]))
+    let info = replace(&backing, path, &old, new, old.anchor.stats)?;
+    backing.overwrite_blocks(progress)?;
+    backing.discard_blocks()?;
+    Ok(info)
 }
 
 /// Writes both copies, so that nothing of an older superblock can come back.
