@@ -322,6 +322,7 @@ pub fn sure_erase(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Inf
     if old.emulation.is_some() {
         // The same to the byte, though the sheet may have got other figures since.
         (new.geometry, new.sectors) = (old.geometry, old.sectors);
+        new.checkpoint_interval = old.checkpoint_interval;
     }
     let info = replace(&backing, path, &old, new, old.anchor.stats)?;
     backing.overwrite_blocks(progress)?;
@@ -387,4 +388,28 @@ pub fn inspect(path: &Path) -> Result<Info, AttachError> {
 /// Reads the superblock of an opened device.
 pub(crate) fn superblock_of(backing: &Backing, path: &Path) -> Result<Superblock, AttachError> {
     decode(backing, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_erase_leaves_an_emulated_device_laid_out_as_it_was() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("fct0.vsl");
+        let format =
+            FormatOptions { sector_bytes: 4096, capacity: Capacity::ImprovedWrite, label: String::from("test") };
+        let emulation = Emulation { scale: 512, seed: 1 };
+        let options = emulated::EmulateOptions { profile: "iodrive-320-mlc".into(), emulation, format };
+        emulated::create_emulated(&path, &options).expect("created");
+        let laid_out = || {
+            let superblock = decode(&Backing::peek(&path).expect("a file"), &path).expect("a device");
+            let Superblock { geometry, sectors, max_request_bytes, checkpoint_interval, .. } = superblock;
+            (geometry, sectors, max_request_bytes, checkpoint_interval, superblock.emulation)
+        };
+        let before = laid_out();
+        sure_erase(&path, &mut |_, _| {}).expect("erased");
+        assert_eq!(laid_out(), before);
+    }
 }
