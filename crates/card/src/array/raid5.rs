@@ -6,9 +6,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::members::{Members, Parents, pieces};
 use media::nand::{Server, micros};
 
+use super::members::{Members, Parents, pieces};
 use crate::agenda::{Agenda, Answers};
 use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
 use crate::report::{Busy, Report};
