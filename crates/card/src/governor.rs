@@ -167,3 +167,74 @@ impl Governor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDLE: f64 = 10.0;
+
+    fn card() -> Card {
+        let profile = profile::find("iodrive-duo-640-mlc").expect("a sheet");
+        profile.flash().and_then(|flash| flash.card.clone()).expect("a card")
+    }
+
+    fn governor(modules: u32, surroundings: &Surroundings) -> Governor {
+        Governor::new(&card(), modules, IDLE, surroundings)
+    }
+
+    /// Steady work at so many watts beside the idle power, and 100 MB/s of writes, for some seconds.
+    fn work(governor: &mut Governor, watts: f64, seconds: u64) {
+        let (joules, written) = (governor.joules, governor.written);
+        let begin = governor.at;
+        for period in 1..=seconds * 1_000_000_000 / PERIOD {
+            let spent = watts * (period * PERIOD) as f64 * 1e-9;
+            assert!(governor.is_due(begin + period * PERIOD) && !governor.is_due(begin + period * PERIOD - 1));
+            governor.update(begin + period * PERIOD, joules + spent, written + period * 10_000_000);
+        }
+    }
+
+    #[test]
+    fn modules_share_the_cards_budget() {
+        let share = card().power.throttle_watts / 2.0;
+        let held = |modules: u32, watts: f64| {
+            let mut governor = governor(modules, &Surroundings::default());
+            work(&mut governor, watts - IDLE, 10);
+            (governor.hold() > 0.0, governor.level() > Level::None)
+        };
+        assert_eq!(held(2, share * 0.98), (false, false));
+        assert_eq!(held(2, share * 1.05), (true, true));
+        assert_eq!(held(1, share * 1.05), (false, false), "alone it has all of it");
+    }
+
+    #[test]
+    fn modules_share_the_heat_sink_and_air_cools_it() {
+        let rise = |modules: u32, airflow: f64| {
+            let around = Surroundings { airflow_lfm: Some(airflow), ..Surroundings::default() };
+            governor(modules, &around).celsius() - around.ambient_celsius
+        };
+        let card = card();
+        let (one, air) = (card.thermal.thermal_resistance_c_per_w * IDLE, card.thermal.airflow_lfm);
+        assert!((rise(1, air) - one).abs() < 1e-9);
+        assert!((rise(2, air) - 2.0 * one).abs() < 1e-9, "the other one's heat counts as much");
+        assert!((rise(1, 4.0 * air) - one / 2.0).abs() < 1e-9, "as the square root of the air");
+    }
+
+    #[test]
+    fn about_a_megabyte_a_second_is_always_let_through() {
+        let mut governor = governor(1, &Surroundings::default());
+        work(&mut governor, 1_000.0, 100);
+        assert_eq!((governor.hold(), governor.level()), (HOLD_MAX, Level::Heavy));
+        assert!(governor.is_shut_down(), "a thousand watts are too warm as well");
+    }
+
+    #[test]
+    fn writes_are_let_go_when_the_power_falls() {
+        let mut governor = governor(1, &Surroundings::default());
+        let budget = card().power.throttle_watts - IDLE;
+        work(&mut governor, budget * 1.2, 5);
+        assert!(governor.hold() > 0.0);
+        work(&mut governor, budget * 0.5, 30);
+        assert_eq!((governor.hold(), governor.level()), (0.0, Level::None));
+    }
+}
