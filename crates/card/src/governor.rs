@@ -229,6 +229,18 @@ mod tests {
     }
 
     #[test]
+    fn a_peak_of_one_period_counts_for_less_than_a_third() {
+        let budget = card().power.throttle_watts - IDLE;
+        let held = |watts: f64| {
+            let mut governor = governor(1, &Surroundings::default());
+            work(&mut governor, 0.0, 1);
+            governor.update(governor.at + PERIOD, governor.joules + watts * 0.1, governor.written + 10_000_000);
+            governor.hold() > 0.0
+        };
+        assert!(!held(budget * 3.0) && held(budget * 4.0));
+    }
+
+    #[test]
     fn writes_are_let_go_when_the_power_falls() {
         let mut governor = governor(1, &Surroundings::default());
         let budget = card().power.throttle_watts - IDLE;

@@ -133,3 +133,55 @@ pub fn buffer_pages(module: &Module, geometry: &Geometry) -> u32 {
     let page = u64::from(geometry.slots_per_page * geometry.sector_bytes);
     (module.controller.buffer_bytes / page).min(BUFFERS_MAX) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1000 blocks of 64 pages a die: 100 of them reserve, 10 of those bad.
+    fn module() -> Module {
+        let profile = profile::find("iodrive-320-mlc").expect("a sheet");
+        let mut module = profile.flash().expect("a flash card").module.clone();
+        (module.nand.planes, module.nand.page_bytes, module.nand.pages_per_block) = (2, 4096, 64);
+        module.chips.bytes = u64::from(module.nand.dies_per_chip) * 1000 * 64 * 8192;
+        (module.controller.reserve_percent, module.nand.factory_bad_percent) = (10.0, 1.0);
+        module
+    }
+
+    #[test]
+    fn blocks_become_shorter_first_and_then_fewer() {
+        let module = module();
+        let laid_out = |scale| {
+            let shape = shape(&module, 4096, scale).expect("it fits");
+            (shape.geometry.pages_per_block, shape.geometry.blocks, shape.spares, shape.erase_divisor)
+        };
+        assert_eq!(laid_out(1), (64, 900, 90, 1));
+        assert_eq!(laid_out(3), (21, 900, 90, 3));
+        assert_eq!(laid_out(4), (16, 900, 90, 4));
+        assert_eq!(laid_out(8), (16, 450, 45, 4));
+        assert_eq!(laid_out(1000), (16, 450, 45, 4), "no fewer than 384");
+    }
+
+    #[test]
+    fn capacity_keeps_its_share() {
+        let module = module();
+        let data = u64::from(module.chips.count - module.chips.parity) * module.chips.bytes / 10 * 9;
+        for scale in [1, 4, 8] {
+            let layout = layout(&module, data / 2, 4096, scale).expect("it fits");
+            assert_eq!(layout.scaled_by, f64::from(scale));
+            assert_eq!(layout.sectors, data / 2 / 4096 / u64::from(scale));
+        }
+        let error = layout(&module, data, 4096, 1).expect_err("no room to groom in");
+        assert!(matches!(error, LayoutError::Capacity { max, .. } if max < data && max > data / 100 * 95), "{error}");
+    }
+
+    #[test]
+    fn a_buffer_holds_whole_pages_up_to_a_bound() {
+        let mut module = module();
+        let geometry = shape(&module, 4096, 1).expect("it fits").geometry;
+        module.controller.buffer_bytes = 10 * 8192 + 8191;
+        assert_eq!(buffer_pages(&module, &geometry), 10);
+        module.controller.buffer_bytes = 1 << 40;
+        assert_eq!(buffer_pages(&module, &geometry), 65_536);
+    }
+}
