@@ -3,7 +3,11 @@
 use super::*;
 
 fn nand(dies: u32, channels: u32) -> Nand {
-    let sheet = Sheet {
+    changed(dies, channels, |_, _| ())
+}
+
+fn changed(dies: u32, channels: u32, change: impl FnOnce(&mut Shape, &mut Sheet)) -> Nand {
+    let mut sheet = Sheet {
         dies_per_chip: 1,
         planes: 2,
         page_bytes: 4096,
@@ -41,7 +45,8 @@ fn nand(dies: u32, channels: u32) -> Nand {
         sector_bytes: 4096,
         unit_bytes: 8256,
     };
-    let shape = Shape { geometry, dies_per_chip: 1, spares: 2, erase_divisor: 1 };
+    let mut shape = Shape { geometry, dies_per_chip: 1, spares: 2, erase_divisor: 1 };
+    change(&mut shape, &mut sheet);
     Nand::new(&shape, &sheet, &controller, &energy, 1)
 }
 
@@ -154,4 +159,114 @@ fn the_same_seed_gives_the_same_times() {
     };
     assert_eq!(times(5), times(5));
     assert_ne!(times(5), times(6));
+}
+
+#[test]
+fn erases_of_shorter_blocks_take_less() {
+    let mut nand = changed(4, 4, |shape, _| shape.erase_divisor = 4);
+    nand.erase(0, 77, 3);
+    assert_eq!(run(&mut nand), [(77, 750_000)]);
+    assert_eq!((nand.counts().erases, nand.counts().die_busy), (4, 4 * 750_000), "a block on every die");
+}
+
+#[test]
+fn dies_of_a_chip_share_its_channel() {
+    // Chips are counted through first: dies 0 and 2 are of one chip, 1 and 3 of the other.
+    let mut nand = changed(4, 4, |shape, _| shape.dies_per_chip = 2);
+    nand.read(0, 1, page(0, 0), 4096, Class::Groom);
+    nand.read(0, 2, page(2, 0), 4096, Class::Groom);
+    assert_eq!(run(&mut nand), [(1, 90_960), (2, 90_960 + 40_960)]);
+    nand.read(1_000_000, 3, page(0, 0), 4096, Class::Groom);
+    nand.read(1_000_000, 4, page(1, 0), 4096, Class::Groom);
+    assert_eq!(run(&mut nand), [(3, 1_090_960), (4, 1_090_960 + 4_096)], "it waits for the path only");
+}
+
+#[test]
+fn a_die_reads_on_while_its_register_is_read_out() {
+    let mut nand = nand(1, 1);
+    nand.read(0, 1, page(0, 0), 4096, Class::Groom);
+    nand.read(0, 2, page(0, 1), 4096, Class::Groom);
+    assert_eq!(run(&mut nand), [(1, 50_000 + 40_960), (2, 100_000 + 40_960)]);
+}
+
+#[test]
+fn programs_load_at_the_rate_of_writes() {
+    let mut nand = changed(1, 1, |_, sheet| sheet.channel_write_bytes_per_s = 50_000_000);
+    nand.program(0, 1, page(0, 0), 8192);
+    assert_eq!(run(&mut nand), [(1, 163_840 + 300_000)]);
+    assert_eq!((nand.counts().die_busy, nand.path_busy()), (163_840 + 300_000, 16_384), "loading keeps the die");
+    nand.read(1_000_000, 2, page(0, 0), 4096, HOST);
+    run(&mut nand);
+    assert_eq!((nand.counts().die_busy, nand.path_busy()), (463_840 + 50_000, 16_384 + 10_000 + 4_096));
+    // A read of one plane, a program of both, and what was moved.
+    let joules = 10e-6 + 2.0 * 60e-6 + (8192.0 + 4096.0) * 1e-9;
+    assert!((nand.joules() - joules).abs() < 1e-12, "{}", nand.joules());
+}
+
+#[test]
+fn host_reads_and_the_groomers_take_turns_on_the_path() {
+    let mut nand = nand(8, 8);
+    for die in 0..8 {
+        let class = if die < 4 { HOST } else { Class::Groom };
+        nand.read(0, u64::from(die), page(die, 0), 512, class);
+    }
+    let order: Vec<u64> = run(&mut nand).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(order, [0, 4, 1, 5, 2, 6, 3, 7]);
+}
+
+#[test]
+fn every_parity_page_is_loaded_and_programmed() {
+    let mut nand = nand(4, 4);
+    nand.geometry.parity = 2;
+    nand.program(0, 1, page(0, 0), 8192);
+    assert_eq!(nand.counts().parity_bytes, 0);
+    nand.program(0, 2, page(1, 0), 8192);
+    assert_eq!((nand.under_way(), nand.counts().parity_bytes), (4, 2 * 8192));
+    run(&mut nand);
+    let counts = nand.counts();
+    assert_eq!((counts.programs, counts.bytes, counts.programmed_bytes), (4, 4 * 8192, 4 * 8192));
+    // The second data page waits 16.384 us for the path with its die, the parity pages for nothing.
+    assert_eq!(counts.die_busy, 4 * (81_920 + 300_000));
+    assert_eq!(nand.path_busy(), 2 * 16_384, "parity takes nothing of the path");
+}
+
+#[test]
+fn times_vary_to_both_sides_of_the_sheets() {
+    let mut nand = changed(1, 1, |_, sheet| sheet.variation_percent = 10.0);
+    let mut times = Vec::new();
+    for id in 0..2_000 {
+        nand.erase(id * 10_000_000, id, id as u32 % 16);
+        times.extend(run(&mut nand).into_iter().map(|(_, at)| at - id * 10_000_000));
+    }
+    let (least, most) = (times.iter().min().copied(), times.iter().max().copied());
+    assert!(least.is_some_and(|least| (2_700_000..2_710_000).contains(&least)), "{least:?}");
+    assert!(most.is_some_and(|most| (3_290_000..=3_300_000).contains(&most)), "{most:?}");
+    let mean = times.iter().sum::<u64>() / times.len() as u64;
+    assert!(mean.abs_diff(3_000_000) < 20_000, "{mean}");
+}
+
+#[test]
+fn an_erase_fails_when_a_block_is_worn_out_and_no_spare_is_left() {
+    let mut nand = changed(4, 4, |_, sheet| sheet.endurance_cycles = 5);
+    let mut erases = 0;
+    let failed = loop {
+        nand.erase(erases * 10_000_000, erases, 3);
+        run_for_done(&mut nand, erases);
+        erases += 1;
+        if nand.wear().retired_lebs() > 0 {
+            break erases;
+        }
+        assert!(erases < 1_000, "blocks of five cycles do not last");
+    };
+    // Two spares a die, and four blocks that begin.
+    assert!(failed > 5 && nand.wear().bad_blocks() > 2, "{failed}");
+    assert_eq!(nand.wear().reserve_percent(), 0.0);
+}
+
+/// Runs an erase to its end, which is good until the block is given up.
+fn run_for_done(nand: &mut Nand, id: u64) {
+    while nand.step().is_some() {}
+    let done = nand.done().expect("the erase ends");
+    assert_eq!((done.id, done.ok), (id, nand.wear().retired_lebs() == 0));
+    assert!(nand.done().is_none());
 }

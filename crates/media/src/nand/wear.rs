@@ -173,4 +173,41 @@ mod tests {
         assert_eq!(reserve, 0.0);
         assert_eq!(wear.retired_lebs() as usize, usable.iter().filter(|usable| !**usable).count());
     }
+
+    #[test]
+    fn failures_gather_behind_the_rated_cycles() {
+        let wear = Wear::new(7, 10_000, 50, 2000, 10);
+        let lives = (0..2000).flat_map(|leb| (0..50).map(move |die| (die, leb)));
+        let failed = lives.filter(|(die, leb)| wear.life(*die, *leb, 0) <= 8_000).count();
+        // 0.8 to the eighth power of one in a hundred.
+        assert!((120..220).contains(&failed), "{failed} of 100,000");
+    }
+
+    #[test]
+    fn a_spare_block_begins_its_own_life() {
+        let mut wear = Wear::new(5, 1000, 2, 4, 3);
+        let first = wear.failure_of(1, 2);
+        wear.replaced.insert((1, 2), Replacement { generation: 1, since: first });
+        assert_eq!(wear.failure_of(1, 2), first + wear.life(1, 2, 1));
+        assert_ne!(wear.life(1, 2, 0), wear.life(1, 2, 1));
+        // The first block of a LEB to go decides when the LEB is looked at again.
+        let mut wear = Wear::new(5, 1000, 2, 4, 3);
+        let first = wear.fails_at[0];
+        assert_eq!(first, wear.failure_of(0, 0).min(wear.failure_of(1, 0)));
+        assert!((0..first).all(|_| wear.erase(0)));
+        assert_eq!((wear.bad_blocks(), wear.replaced.len()), (1, 1));
+        assert_eq!(wear.fails_at[0], wear.failure_of(0, 0).min(wear.failure_of(1, 0)));
+        assert!(wear.fails_at[0] > first);
+    }
+
+    #[test]
+    fn blocks_of_a_retired_leb_become_spares_of_their_dies() {
+        let mut wear = Wear::new(5, 1000, 3, 4, 4);
+        wear.spares = vec![0, 1, 4];
+        assert_eq!(wear.reserve_percent(), 0.0, "the die with the fewest counts");
+        wear.spares[0] = 2;
+        assert_eq!(wear.reserve_percent(), 25.0);
+        wear.retire(2, 0);
+        assert_eq!((wear.spares.as_slice(), wear.retired_lebs()), ([2, 2, 5].as_slice(), 1));
+    }
 }
