@@ -84,13 +84,15 @@ pub struct Fixed {
     pub nanos: Nanos,
     pub size: u64,
     pub log: std::rc::Rc<std::cell::RefCell<Vec<(Nanos, Request)>>>,
+    /// Requests of this kind fail.
+    pub fails: Option<Op>,
     now: Nanos,
     answers: crate::agenda::Answers,
 }
 
 impl Fixed {
     pub fn new(nanos: Nanos, size: u64) -> Self {
-        Fixed { nanos, size, log: Default::default(), now: 0, answers: Default::default() }
+        Fixed { nanos, size, log: Default::default(), fails: None, now: 0, answers: Default::default() }
     }
 }
 
@@ -105,7 +107,9 @@ impl VirtualDevice for Fixed {
 
     fn submit(&mut self, now: Nanos, tag: u32, request: Request) {
         self.log.borrow_mut().push((now, request));
-        self.answers.put(now + self.nanos, tag, request.check(self.size, 512));
+        let fails = self.fails == Some(request.op);
+        let result = if fails { Err(crate::device::Failure::Media) } else { request.check(self.size, 512) };
+        self.answers.put(now + self.nanos, tag, result);
     }
 
     fn next_event(&mut self) -> Option<Nanos> {
@@ -121,6 +125,12 @@ impl VirtualDevice for Fixed {
     }
 
     fn report(&self) -> crate::report::Report {
-        crate::report::Report::default()
+        let bytes =
+            |op| self.log.borrow().iter().filter(|(_, it)| it.op == op).map(|(_, it)| u64::from(it.bytes)).sum();
+        crate::report::Report {
+            host_read_bytes: bytes(Op::Read),
+            host_written_bytes: bytes(Op::Write),
+            ..crate::report::Report::default()
+        }
     }
 }

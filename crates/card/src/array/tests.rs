@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::*;
+use crate::device::Failure;
 use crate::testing::{Fixed, mean, random, run, sequential};
 
 const SIZE: u64 = 1 << 34;
@@ -170,7 +171,111 @@ fn a_bad_request_is_refused_by_every_kind() {
         device.submit(5, 7, bad);
         device.advance(5);
         let answer = device.answer().expect("answered");
-        assert_eq!((answer.tag, answer.result), (7, Err(crate::device::Failure::OutOfRange)));
+        assert_eq!((answer.tag, answer.result), (7, Err(Failure::OutOfRange)));
         assert!(device.answer().is_none());
     }
+}
+
+/// Members, the last of which fails requests of a kind.
+fn failing(count: usize, op: Op) -> Vec<Box<dyn VirtualDevice>> {
+    let mut bad = Fixed::new(TIME, SIZE);
+    bad.fails = Some(op);
+    let good = (1..count).map(|_| Box::new(Fixed::new(TIME, SIZE)) as Box<dyn VirtualDevice>);
+    good.chain([Box::new(bad) as Box<dyn VirtualDevice>]).collect()
+}
+
+/// The result of one request.
+fn result(device: &mut dyn VirtualDevice, request: Request) -> Result<(), Failure> {
+    device.submit(0, 3, request);
+    while let Some(next) = device.next_event() {
+        device.advance(next);
+        if let Some(answer) = device.answer() {
+            assert_eq!(answer.tag, 3);
+            return answer.result;
+        }
+    }
+    panic!("no answer");
+}
+
+#[test]
+fn a_part_that_fails_fails_the_request() {
+    let whole = |op| Request { op, offset: 0, bytes: 4 * STRIPE as u32 };
+    let mut striped = Array::striped(failing(3, Op::Read), STRIPE);
+    assert_eq!(result(&mut striped, whole(Op::Read)), Err(Failure::Media));
+    assert_eq!(result(&mut striped, Request { bytes: STRIPE as u32, ..whole(Op::Read) }), Ok(()), "another member");
+    assert_eq!(result(&mut Array::mirrored(failing(2, Op::Write)), whole(Op::Write)), Err(Failure::Media));
+    // The last member holds the parity of row 0 and data of the next.
+    for (op, bytes) in [(Op::Read, 6 * STRIPE), (Op::Write, 4096), (Op::Write, 3 * STRIPE)] {
+        let mut array = Raid5::new(failing(4, op), STRIPE, 0.0);
+        assert_eq!(
+            result(&mut array, Request { op, offset: 0, bytes: bytes as u32 }),
+            Err(Failure::Media),
+            "{op:?} {bytes}"
+        );
+    }
+    let mut array = Raid5::new(failing(4, Op::Read), STRIPE, 0.0);
+    // In row 1 the last member holds the first stripe, which the parity of a write to the second needs.
+    let small = Request { op: Op::Write, offset: 4 * STRIPE, bytes: 4096 };
+    assert_eq!(result(&mut array, small), Err(Failure::Media), "what the parity needs could not be read");
+}
+
+#[test]
+fn a_flush_reaches_every_member() {
+    let flush = Request { op: Op::Flush, offset: 0, bytes: 0 };
+    let (devices, logs) = members(3);
+    run(&mut Array::striped(devices, STRIPE), 1, [flush]);
+    assert_eq!(counts(&logs, Op::Flush), [1; 3]);
+    let (devices, logs) = members(2);
+    run(&mut Array::mirrored(devices), 1, [flush]);
+    assert_eq!(counts(&logs, Op::Flush), [1; 2]);
+}
+
+#[test]
+fn a_mirror_reads_from_whoever_has_less_to_do() {
+    let (fast, slow) = (Fixed::new(TIME, SIZE), Fixed::new(10 * TIME, SIZE));
+    let logs = vec![Rc::clone(&fast.log), Rc::clone(&slow.log)];
+    let mut array = Array::mirrored(vec![Box::new(fast), Box::new(slow)]);
+    run(&mut array, 8, random(Op::Read, 1_000, 4096, 1 << 30, 1));
+    let reads = counts(&logs, Op::Read);
+    assert!(reads[0] > 5 * reads[1] && reads[1] > 0, "{reads:?}");
+}
+
+#[test]
+fn trims_leave_the_parity_of_raid_5_alone_and_its_report_counts_it() {
+    let (devices, logs) = members(4);
+    let mut array = Raid5::new(devices, STRIPE, 0.0);
+    run(&mut array, 1, [Request { op: Op::Trim, offset: 0, bytes: 4096 }]);
+    assert!(logs.iter().all(|log| log.borrow().is_empty()));
+    run(&mut array, 1, sequential(Op::Write, 10, 3 * STRIPE as u32, 0));
+    let report = array.report();
+    assert_eq!((report.host_written_bytes, report.parity_bytes), (30 * STRIPE, 10 * STRIPE));
+    assert_eq!(report.host_read_bytes, 0);
+}
+
+#[test]
+fn memory_answers_reads_of_what_it_holds_whole() {
+    let inner = Fixed::new(TIME, SIZE);
+    let log = Rc::clone(&inner.log);
+    // A line is written back as soon as nothing is read: one read under way keeps them in memory.
+    let mut cached = WriteBack::new(Box::new(inner), 1 << 30, STRIPE);
+    cached.submit(0, 1, Request { op: Op::Read, offset: 1 << 20, bytes: 4096 });
+    cached.submit(0, 2, Request { op: Op::Write, offset: 0, bytes: 8192 });
+    cached.submit(0, 3, Request { op: Op::Read, offset: 4096, bytes: 4096 });
+    cached.submit(0, 4, Request { op: Op::Read, offset: 4096, bytes: 8192 });
+    cached.advance(0);
+    let answered: Vec<u32> = std::iter::from_fn(|| cached.answer()).map(|answer| answer.tag).collect();
+    assert_eq!(answered, [2, 3], "tag 4 is held in part only");
+    let reads = log.borrow().iter().filter(|(_, it)| it.op == Op::Read).count();
+    assert_eq!(reads, 2);
+}
+
+#[test]
+fn a_flush_tells_of_a_write_back_that_failed() {
+    let mut inner = Fixed::new(TIME, SIZE);
+    inner.fails = Some(Op::Write);
+    let mut cached = WriteBack::new(Box::new(inner), 1 << 30, STRIPE);
+    assert_eq!(result(&mut cached, Request { op: Op::Write, offset: 0, bytes: 4096 }), Ok(()));
+    let flush = Request { op: Op::Flush, offset: 0, bytes: 0 };
+    assert_eq!(result(&mut cached, flush), Err(Failure::Media));
+    assert_eq!(result(&mut cached, flush), Ok(()), "it is told once");
 }
