@@ -196,6 +196,7 @@ mod tests {
         assert_eq!(first, wear.failure_of(0, 0).min(wear.failure_of(1, 0)));
         assert!((0..first).all(|_| wear.erase(0)));
         assert_eq!((wear.bad_blocks(), wear.replaced.len()), (1, 1));
+        assert!(wear.replaced.values().all(|new| (new.generation, new.since) == (1, first)));
         assert_eq!(wear.fails_at[0], wear.failure_of(0, 0).min(wear.failure_of(1, 0)));
         assert!(wear.fails_at[0] > first);
     }
