@@ -1,6 +1,6 @@
 //! From a data sheet to devices.
 
-use profile::{Bridged, Device, Flash, Level, Profile};
+use profile::{Bridged, Device, Flash, Interrupts, Level, Profile};
 
 use crate::array::{Array, Raid5, WriteBack};
 use crate::bridge::Bridge;
@@ -9,6 +9,7 @@ use crate::disk::Disk;
 use crate::format::Format;
 use crate::governor::Surroundings;
 use crate::layout::LayoutError;
+use crate::moderated::Moderated;
 use crate::module::{Module, ModuleConfig};
 
 /// What stands before the modules of a card, or several cards.
@@ -56,6 +57,8 @@ pub struct Options {
     pub write_cache: Option<bool>,
     /// What surrounds a card.
     pub surroundings: Surroundings,
+    /// How the driver has flash modules hold their interrupts back.
+    pub interrupts: Option<Interrupts>,
     /// Seed of everything that varies.
     pub seed: u64,
 }
@@ -70,6 +73,7 @@ impl Default for Options {
             stripe_bytes: 65_536,
             write_cache: None,
             surroundings: Surroundings::default(),
+            interrupts: None,
             seed: 1,
         }
     }
@@ -237,7 +241,10 @@ fn flash_module(
 ) -> Result<(Box<dyn VirtualDevice>, f64), BuildError> {
     let card = flash.card.as_ref().map(|card| (card, flash.modules));
     let (module, by) = module(profile, &flash.module, card, options, seed)?;
-    Ok((Box::new(module), by))
+    match &options.interrupts {
+        None => Ok((Box::new(module), by)),
+        Some(interrupts) => Ok((Box::new(Moderated::new(Box::new(module), interrupts)), by)),
+    }
 }
 
 fn drive(

@@ -18,6 +18,7 @@ mod format;
 mod governor;
 mod layout;
 mod leds;
+mod moderated;
 mod module;
 mod report;
 #[cfg(test)]
@@ -33,5 +34,6 @@ pub use governor::{Governor, Level, PERIOD, Surroundings};
 pub use layout::{Layout, LayoutError, buffer_pages, layout, shape};
 pub use leds::Leds;
 pub use media::nand::micros;
+pub use moderated::Moderated;
 pub use module::{Module, ModuleConfig};
 pub use report::{Busy, EraseCounts, Health, Report};

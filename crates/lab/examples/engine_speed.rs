@@ -48,7 +48,14 @@ impl VirtualDevice for Instantly {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let costly = Driver { submit_us: 2.0, complete_us: 2.0, serial_us: 0.3, latency_us: 5.0, queue_limit: Some(255) };
+    let costly = Driver {
+        submit_us: 2.0,
+        complete_us: 2.0,
+        serial_us: 0.3,
+        latency_us: 5.0,
+        queue_limit: Some(255),
+        interrupts: None,
+    };
     for (name, driver) in [("no driver", Driver::default()), ("driver with costs", costly)] {
         for (access, threads, depth) in [
             ("\"random\"", 1, 1),

@@ -98,7 +98,14 @@ fn drivers_are_told_apart_by_their_costs() {
     let wait = Driver { latency_us: 90.0, ..Driver::default() };
     close("latency", phase(4, wait).total.all.iops, 128.0 / 100e-6, 0.001);
     // One request at a time sees every cost once.
-    let all = Driver { submit_us: 2.0, complete_us: 3.0, serial_us: 4.0, latency_us: 90.0, queue_limit: None };
+    let all = Driver {
+        submit_us: 2.0,
+        complete_us: 3.0,
+        serial_us: 4.0,
+        latency_us: 90.0,
+        queue_limit: None,
+        interrupts: None,
+    };
     let load = "read_percent = 100\nsize = 4096";
     let results = run(&workload("duration = 1", load), fast(), all);
     let latency = &results.phases[0].total.all.latency;

@@ -13,8 +13,14 @@ use lab::workload::from_toml;
 use profile::Driver;
 use proptest::prelude::*;
 
-const WINDOWS_LIKE: Driver =
-    Driver { submit_us: 3.1, complete_us: 4.2, serial_us: 1.7, latency_us: 11.3, queue_limit: Some(7) };
+const WINDOWS_LIKE: Driver = Driver {
+    submit_us: 3.1,
+    complete_us: 4.2,
+    serial_us: 1.7,
+    latency_us: 11.3,
+    queue_limit: Some(7),
+    interrupts: None,
+};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]

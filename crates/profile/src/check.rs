@@ -172,6 +172,10 @@ fn drivers(profile: &Profile) -> Result<(), String> {
             not_negative(&[(&format!("a time of drivers.{name}"), figure)])?;
         }
         ensure(driver.queue_limit != Some(0), &format!("drivers.{name}.queue_limit must be above zero"))?;
+        if let Some(interrupts) = &driver.interrupts {
+            ensure(interrupts.answers > 0, &format!("drivers.{name}.interrupts.answers must be above zero"))?;
+            not_negative(&[(&format!("drivers.{name}.interrupts.wait_us"), interrupts.wait_us)])?;
+        }
     }
     Ok(())
 }

@@ -17,4 +17,18 @@ pub struct Driver {
     /// Requests that the host hands to the device at once; the others wait in the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_limit: Option<u32>,
+    /// How it has a flash module hold its interrupts back; without it every answer interrupts the host at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupts: Option<Interrupts>,
+}
+
+/// Interrupt moderation: an interrupt is raised when so many answers wait for one, when the first of them has waited for so
+/// long, or when no request is under way any more.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interrupts {
+    /// Answers that raise an interrupt.
+    pub answers: u32,
+    /// The longest that an answer waits for others, microseconds.
+    pub wait_us: f64,
 }

@@ -16,7 +16,7 @@ pub use array::{Array, Level};
 pub use bridge::Bridge;
 pub use card::{Card, Link, Power, Thermal};
 pub use disk::Disk;
-pub use driver::Driver;
+pub use driver::{Driver, Interrupts};
 pub use flash::{Chips, Controller, Energy, FormatLimits, Module, Nand};
 pub use sheet::{Bridged, Device, Flash, Profile, Published};
 

@@ -108,6 +108,7 @@ pub fn experiment(
         // Reviewers plug the external power in, or override the slot's limit.
         surroundings: Surroundings { power_unlimited: true, ..Surroundings::default() },
         ..Options::default()
+        interrupts: driver.interrupts,
     };
     let region = source
         .file

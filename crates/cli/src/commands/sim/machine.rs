@@ -71,6 +71,7 @@ pub fn build_for(name: &str, args: &Sim, how: Precondition, workload: &Workload)
             airflow_lfm: machine.airflow,
             power_unlimited: machine.external_power,
         },
+        interrupts: costs.interrupts,
         seed: args.seed.unwrap_or(1),
         ..Options::default()
     };
