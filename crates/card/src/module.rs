@@ -136,6 +136,7 @@ impl Module {
         let nand = Nand::new(&layout.shape, &sheet.nand, &sheet.controller, &sheet.energy, config.seed);
         let governor = config
             .card
+        ftl.groom_in_rounds(sheet.controller.groom_round_bytes);
             .map(|(card, modules)| Governor::new(card, modules, sheet.energy.idle_watts, &config.surroundings));
         let mut module = Module {
             ftl,

@@ -149,6 +149,7 @@ impl Ftl {
         while self.wants_victim() {
             let Some(leb) = self.best_victim() else {
                 self.groomer.idle_lebs = 0;
+                self.groomer.pace.end_round();
                 if self.groomer.pace.is_short() {
                     self.want_eligible();
                 }
@@ -284,6 +285,13 @@ impl Ftl {
     /// The groomer's policy, by name.
     pub fn policy_name(&self) -> &'static str {
         self.groomer.policy_name()
+    }
+
+    /// Makes the groomer work in rounds of so many bytes, as some cards do: host writes wait until it has made room for them, then run
+    /// unhindered until that is used up. 0: they are slowed down evenly.
+    pub fn groom_in_rounds(&mut self, bytes: u64) {
+        let sectors = bytes / u64::from(self.config.geometry.sector_bytes);
+        self.groomer.pace.set_round(sectors);
     }
 
     /// Whether free space is short, so that the groomer works and host writes are paced.

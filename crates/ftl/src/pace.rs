@@ -7,6 +7,9 @@
 use crate::Geometry;
 use crate::space::HOST_RESERVE;
 
+/// The most of the space between the marks that one round of grooming frees.
+const ROUND_SHARE: f64 = 0.75;
+
 /// The governor of host writes. All amounts are slots.
 pub(crate) struct Pace {
     /// Below this much free space the groomer works and writes are charged.
@@ -18,6 +21,10 @@ pub(crate) struct Pace {
     credit: f64,
     /// The most that may be saved up: small enough that a burst cannot outrun the groomer.
     most: f64,
+    /// Writes are stopped until `most` is saved up, then go on until it is used up.
+    rounds: bool,
+    /// In rounds: writes wait for the end of this one.
+    stopped: bool,
 }
 
 impl Pace {
@@ -32,7 +39,22 @@ impl Pace {
             free: f64::MAX,
             credit: most,
             most,
+            rounds: false,
+            stopped: false,
         }
+    }
+
+    /// The groomer works in rounds of so many slots: host writes wait until it has earned them, then go on until they are used up. A round
+    /// is no longer than what lies between the two marks of free space leaves room for.
+    pub fn set_round(&mut self, slots: u64) {
+        self.rounds = slots > 0;
+        self.most = self.most.max((slots as f64).min((self.start - self.low) * ROUND_SHARE));
+        self.credit = self.most;
+    }
+
+    /// The groomer has nothing to gain now: what was earned may be used.
+    pub fn end_round(&mut self) {
+        self.stopped = false;
     }
 
     /// Free LEBs below which the groomer works.
@@ -46,6 +68,7 @@ impl Pace {
         self.free = slots as f64;
         if self.free >= self.start {
             self.credit = self.most;
+            self.stopped = false;
         }
     }
 
@@ -58,7 +81,7 @@ impl Pace {
     /// Whether a write may be taken now.
     #[inline]
     pub fn admits(&self) -> bool {
-        self.credit > 0.0
+        self.credit > 0.0 && !self.stopped
     }
 
     /// A write was taken.
@@ -66,6 +89,7 @@ impl Pace {
     pub fn charge(&mut self, slots: u32) {
         if self.is_short() {
             self.credit -= f64::from(slots);
+            self.stopped = self.rounds && self.credit <= 0.0;
         }
     }
 
@@ -78,15 +102,79 @@ impl Pace {
         let middle = (self.start + self.low) / 2.0;
         let gain = ((self.free - self.low) / (middle - self.low)).clamp(0.05, 4.0);
         self.credit = (self.credit + earned * gain).min(self.most);
+        self.stopped &= self.credit < self.most;
     }
 
     /// The groomer cannot work until a checkpoint is done: a little goes on all the same.
     pub fn trickle(&mut self, slots: u32) {
         self.credit = (self.credit + f64::from(slots)).min(self.most);
+        self.stopped = false;
     }
 }
 
 /// Free LEBs below which the groomer works, on a module of so many LEBs: one in a hundred on top of the reserve.
 pub(crate) fn start_lebs(lebs: u32) -> u32 {
     HOST_RESERVE as u32 + (lebs / 100).max(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pace of 384 LEBs of 1000 slots in the middle between its marks, where the gain is 1.
+    fn short() -> Pace {
+        let geometry = Geometry {
+            dies: 1,
+            parity: 0,
+            blocks: 384,
+            pages_per_block: 1000,
+            slots_per_page: 1,
+            sector_bytes: 4096,
+            unit_bytes: 4128,
+        };
+        let mut pace = Pace::new(&geometry, 8);
+        pace.set_free(5000);
+        assert!(pace.is_short());
+        pace
+    }
+
+    /// Writes until no more are admitted, then grooms until some are; gives how many slots each of it took.
+    fn round(pace: &mut Pace) -> (u32, u32) {
+        let (mut written, mut moved) = (0, 0);
+        while pace.admits() {
+            pace.charge(8);
+            written += 8;
+        }
+        while !pace.admits() {
+            pace.earn(1, 500, 1000);
+            moved += 1;
+        }
+        (written, moved)
+    }
+
+    #[test]
+    fn without_rounds_every_earned_slot_lets_a_write_through() {
+        let mut pace = short();
+        round(&mut pace);
+        let (written, moved) = round(&mut pace);
+        assert!(written == 8 && moved <= 8, "{written} {moved}");
+    }
+
+    #[test]
+    fn in_rounds_writes_wait_until_all_of_it_is_earned() {
+        let mut pace = short();
+        pace.set_round(2000);
+        assert_eq!(round(&mut pace), (2000, 2000));
+        assert_eq!(round(&mut pace), (2000, 2000));
+        pace.set_round(1 << 40);
+        assert_eq!(round(&mut pace), (3000, 3000), "no more than there is room for");
+        // With nothing to groom, or enough free again, nobody waits.
+        while pace.admits() {
+            pace.charge(8);
+        }
+        pace.earn(10, 500, 1000);
+        assert!(!pace.admits());
+        pace.end_round();
+        assert!(pace.admits());
+    }
 }

@@ -112,6 +112,18 @@ pub struct Controller {
     pub reserve_percent: f64,
     /// Groomer's policy: `fifo`, `greedy` or `cost-benefit`.
     pub groomer: String,
+    /// The groomer works in rounds: host writes wait until it has made so many bytes free, then run unhindered until these are used
+    /// up. 0: it slows them down evenly.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub groom_round_bytes: u64,
+    /// The map lies in the drive, whose controller works on reads of what was never written as on others, the cells left out.
+    /// Otherwise it lies in the host, whose driver answers such reads without asking the card.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub map_in_drive: bool,
+}
+
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 /// Energy of one module.

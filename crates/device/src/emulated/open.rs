@@ -65,6 +65,7 @@ pub(crate) fn open_media(
     };
     let mut core = core.map_err(|refusal| refused(refusal, path))?;
     core.hooks = Some(Box::new(hooks));
+    core.ftl.groom_in_rounds(sheet.controller.groom_round_bytes);
     let idle_watts = sheet.energy.idle_watts;
     let governor =
         flash.card.as_ref().map(|card| Governor::new(card, flash.modules, idle_watts, &Surroundings::default()));

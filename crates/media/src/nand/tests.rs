@@ -33,6 +33,8 @@ fn changed(dies: u32, channels: u32, change: impl FnOnce(&mut Shape, &mut Sheet)
         buffer_bytes: 1 << 20,
         reserve_percent: 4.0,
         groomer: "fifo".into(),
+        groom_round_bytes: 0,
+        map_in_drive: false,
     };
     let energy =
         Energy { idle_watts: 5.0, read_uj: 10.0, program_uj: 60.0, erase_uj: 100.0, transfer_nj_per_byte: 1.0 };
