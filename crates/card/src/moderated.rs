@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use profile::Interrupts;
 
-use crate::agenda::micros;
+use media::nand::micros;
 use crate::device::{Answer, Nanos, Report, Request, VirtualDevice};
 
 /// A device whose interrupts are held back.

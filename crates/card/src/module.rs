@@ -52,6 +52,9 @@ pub struct ModuleConfig<'a> {
     pub seed: u64,
 }
 
+/// Ids of reads that need no flash; the layer's own ids have less in their highest byte.
+const PASS: u64 = 0xff << 56;
+
 /// A write or trim that waits to be taken.
 #[derive(Clone, Copy)]
 struct Waiting {
@@ -104,6 +107,7 @@ pub struct Module {
     bad_blocks: u64,
     layout: Layout,
     rated_cycles: u32,
+    map_in_drive: bool,
     activity: Activity,
 }
 
@@ -132,11 +136,11 @@ impl Module {
         let mut ftl = Recovery::new(layer, ftl::Anchor::default())
             .and_then(|recovery| recovery.finish(1))
             .expect("nothing stands on new flash that could be damaged");
+        ftl.groom_in_rounds(sheet.controller.groom_round_bytes);
         ftl.start();
         let nand = Nand::new(&layout.shape, &sheet.nand, &sheet.controller, &sheet.energy, config.seed);
         let governor = config
             .card
-        ftl.groom_in_rounds(sheet.controller.groom_round_bytes);
             .map(|(card, modules)| Governor::new(card, modules, sheet.energy.idle_watts, &config.surroundings));
         let mut module = Module {
             ftl,
@@ -159,6 +163,7 @@ impl Module {
             bad_blocks: 0,
             layout,
             rated_cycles: sheet.nand.endurance_cycles,
+            map_in_drive: sheet.controller.map_in_drive,
             activity: Activity::default(),
         };
         module.carry_out();
@@ -238,7 +243,11 @@ impl Module {
         let lba = request.offset / u64::from(sector);
         let admission = self.ftl.submit(layer_tag, ftl::Request::Read { lba, count: request.bytes / sector });
         if admission == Admission::Done {
-            self.read_done(layer_tag, Ok(()));
+            if self.map_in_drive {
+                self.nand.pass(self.now, PASS | u64::from(layer_tag), request.bytes);
+            } else {
+                self.read_done(layer_tag, Ok(()));
+            }
         }
         self.carry_out();
     }
@@ -329,9 +338,14 @@ impl Module {
         }
         while let Some(completion) = self.ftl.completion() {
             self.read_done(completion.tag, completion.result);
-            if let Some((tag, request)) = self.reads_waiting.pop_front() {
-                self.read(tag, request);
-            }
+            self.next_read();
+        }
+    }
+
+    /// A read has ended: one that waited takes its place.
+    fn next_read(&mut self) {
+        if let Some((tag, request)) = self.reads_waiting.pop_front() {
+            self.read(tag, request);
         }
     }
 
@@ -392,6 +406,11 @@ impl Module {
     /// Tells the layer what the flash finished.
     fn flash_done(&mut self, id: u64, ok: bool) {
         let number = (id & 0xffff_ffff) as usize;
+        if id & PASS == PASS {
+            self.read_done(number as Tag, Ok(()));
+            self.next_read();
+            return self.carry_out();
+        }
         let groomed = self.groom_reads.get_mut(number).filter(|_| id >> 56 == 1).map(std::mem::take);
         if let Some(GroomRead { slot, count: count @ 1.. }) = groomed {
             let mut headers = std::mem::take(&mut self.headers);

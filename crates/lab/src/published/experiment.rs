@@ -15,7 +15,8 @@ use crate::workload::{
 /// Outstanding requests of a sweep, as Fujitsu's tests have them.
 const SWEEP: [u32; 9] = [1, 3, 8, 16, 32, 64, 128, 256, 512];
 /// Requests of the mail-server trace: see `docs/published.md`.
-const MAIL_SIZES: [(u64, f64); 4] = [(4 << 10, 72.0), (8 << 10, 12.0), (32 << 10, 13.0), (64 << 10, 3.0)];
+const MAIL_SIZES: [(u64, f64); 5] =
+    [(4 << 10, 84.0), (8 << 10, 8.0), (16 << 10, 3.0), (32 << 10, 3.5), (64 << 10, 1.5)];
 /// Pieces in which a device is filled.
 const FILL_BYTES: u64 = 128 << 10;
 /// Share of the measured time that is not counted at its beginning.
@@ -107,8 +108,8 @@ pub fn experiment(
         scale: settings.scale,
         // Reviewers plug the external power in, or override the slot's limit.
         surroundings: Surroundings { power_unlimited: true, ..Surroundings::default() },
-        ..Options::default()
         interrupts: driver.interrupts,
+        ..Options::default()
     };
     let region = source
         .file

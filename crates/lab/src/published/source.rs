@@ -53,6 +53,9 @@ pub struct Group {
     /// They are run right after the fill.
     #[serde(default)]
     pub fresh: bool,
+    /// So much of the device is filled instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Extent>,
     /// Another time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Time>,
@@ -96,6 +99,7 @@ impl Source {
             }
             source.measured = group.measured.unwrap_or(source.measured);
             source.threads = group.threads.or(source.threads);
+            source.held = group.held.or(source.held);
         }
         source
     }

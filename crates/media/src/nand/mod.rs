@@ -51,7 +51,11 @@ pub enum Class {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    HostRead { first: bool },
+    HostRead {
+        first: bool,
+    },
+    /// A host read that needs no cells.
+    Pass,
     GroomRead,
     Program,
     Parity,
@@ -207,6 +211,13 @@ impl Nand {
         self.begin(now, id, kind, at.die, at.page, bytes);
     }
 
+    /// A host read of `bytes` that needs no cells: it takes the data path as others do, and nothing else.
+    pub fn pass(&mut self, now: Nanos, id: u64, bytes: u32) {
+        let which =
+            self.put(Operation { id, kind: Kind::Pass, die: 0, page: 0, bytes, next: NONE, stage: Stage::Waiting });
+        self.ask_for_path(now, Line::Reads, which);
+    }
+
     /// Programs `bytes` of a page. The last data page of a stripe takes the stripe's parity with it: the controller makes it of what
     /// passed through, so it takes its channels and dies, and nothing of the data path.
     #[inline]
@@ -286,17 +297,7 @@ impl Nand {
     }
 
     fn begin(&mut self, now: Nanos, id: u64, kind: Kind, die: u32, page: u32, bytes: u32) {
-        let operation = Operation { id, kind, die, page, bytes, next: NONE, stage: Stage::Waiting };
-        let which = match self.unused.pop() {
-            Some(which) => {
-                self.operations[which as usize] = operation;
-                which
-            }
-            None => {
-                self.operations.push(operation);
-                self.operations.len() as u32 - 1
-            }
-        };
+        let which = self.put(Operation { id, kind, die, page, bytes, next: NONE, stage: Stage::Waiting });
         if !self.dies[die as usize].busy {
             self.start(now, which);
             return;
@@ -307,6 +308,21 @@ impl Nand {
             last => self.operations[last as usize].next = which,
         }
         line.last = which;
+    }
+
+    /// A place for an operation.
+    #[inline]
+    fn put(&mut self, operation: Operation) -> u32 {
+        match self.unused.pop() {
+            Some(which) => {
+                self.operations[which as usize] = operation;
+                which
+            }
+            None => {
+                self.operations.push(operation);
+                self.operations.len() as u32 - 1
+            }
+        }
     }
 
     fn varied(&mut self, time: Nanos) -> Nanos {
@@ -335,6 +351,7 @@ impl Nand {
             Kind::Parity => self.load(now, which, now),
             // Its data comes first; the die is kept for it.
             Kind::Program => self.ask_for_path(now, Line::Rest, which),
+            Kind::Pass => unreachable!("it needs no die"),
         }
     }
 
@@ -359,7 +376,7 @@ impl Nand {
         let Operation { kind, die, bytes, .. } = self.operations[which as usize];
         let timing = &self.timing;
         let path_time = match kind {
-            Kind::HostRead { first: true } => timing.read_request + timing.path_read.of(bytes),
+            Kind::HostRead { first: true } | Kind::Pass => timing.read_request + timing.path_read.of(bytes),
             Kind::HostRead { first: false } | Kind::GroomRead => timing.path_read.of(bytes),
             Kind::Program => timing.path_write.of(bytes),
             Kind::Parity | Kind::Erase => unreachable!("neither uses the data path"),
@@ -367,6 +384,10 @@ impl Nand {
         let path_end = self.path.take(now, path_time);
         if kind == Kind::Program {
             return self.load(now, which, path_end);
+        }
+        if kind == Kind::Pass {
+            self.operations[which as usize].stage = Stage::Transfer;
+            return self.events.set(path_end, which);
         }
         let time = self.timing.channel_read.of(bytes);
         let end = path_end.max(self.take_channel(now, die, time));

@@ -79,6 +79,15 @@ fn a_read_takes_cells_and_the_slower_of_path_and_channel() {
 }
 
 #[test]
+fn a_read_without_cells_takes_the_path_only() {
+    let mut nand = nand(4, 4);
+    nand.pass(1000, 1, 4096);
+    nand.pass(1000, 2, 4096);
+    assert_eq!(run(&mut nand), [(1, 1000 + 14_096), (2, 1000 + 2 * 14_096)]);
+    assert_eq!((nand.counts().reads, nand.counts().die_busy), (0, 0));
+}
+
+#[test]
 fn a_program_takes_its_page_types_time() {
     let mut nand = nand(4, 4);
     nand.program(0, 1, page(0, 0), 8192);
