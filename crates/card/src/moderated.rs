@@ -6,10 +6,11 @@
 
 use std::collections::VecDeque;
 
+use media::nand::micros;
 use profile::Interrupts;
 
-use media::nand::micros;
-use crate::device::{Answer, Nanos, Report, Request, VirtualDevice};
+use crate::device::{Answer, Nanos, Request, VirtualDevice};
+use crate::report::Report;
 
 /// A device whose interrupts are held back.
 pub struct Moderated {
