@@ -53,6 +53,8 @@ pub struct Options {
     pub scale: u32,
     /// Consecutive bytes on one member of a RAID 0 that the operating system makes.
     pub stripe_bytes: u64,
+    /// Byte of its first stripe at which what is used of it begins, a multiple of the sector size: a file system puts files anywhere.
+    pub stripe_offset: u64,
     /// Overrides whether a disk answers writes from its memory.
     pub write_cache: Option<bool>,
     /// What surrounds a card.
@@ -71,6 +73,7 @@ impl Default for Options {
             sector_bytes: None,
             scale: 1,
             stripe_bytes: 65_536,
+            stripe_offset: 0,
             write_cache: None,
             surroundings: Surroundings::default(),
             interrupts: None,
@@ -171,7 +174,10 @@ pub fn build(profile: &Profile, options: &Options) -> Result<Built, BuildError> 
     }
     let devices: Vec<Box<dyn VirtualDevice>> = match options.arrangement {
         Arrangement::Single | Arrangement::BothModules => devices,
-        Arrangement::Raid0 => vec![Box::new(Array::striped(devices, options.stripe_bytes))],
+        Arrangement::Raid0 => {
+            let array = Array::striped(devices, options.stripe_bytes);
+            vec![Box::new(array.beginning_at(options.stripe_offset))]
+        }
         Arrangement::Raid1 => vec![Box::new(Array::mirrored(devices))],
     };
     let scaling = (scaled > 1.0).then(|| Scaling {

@@ -23,6 +23,8 @@ pub struct Array {
     now: Nanos,
     mirrored: bool,
     stripe: u64,
+    /// Byte of the first stripe at which the array's own begin.
+    begin: u64,
     bytes: u64,
     sector_bytes: u32,
     turn: usize,
@@ -35,6 +37,13 @@ impl Array {
         let mut array = Self::of(devices, stripe_bytes, false);
         array.bytes *= count;
         array
+    }
+
+    /// The same array without the first `begin` bytes: what begins in the middle of a stripe, as files do.
+    pub fn beginning_at(mut self, begin: u64) -> Self {
+        self.begin = begin.min(self.bytes);
+        self.bytes -= self.begin;
+        self
     }
 
     /// The same on all.
@@ -53,6 +62,7 @@ impl Array {
             now: 0,
             mirrored,
             stripe,
+            begin: 0,
             turn: 0,
         }
     }
@@ -84,6 +94,7 @@ impl Array {
             }
             return;
         }
+        let request = Request { offset: request.offset + self.begin, ..request };
         let end = request.offset + u64::from(request.bytes);
         let (first, last) = (request.offset / self.stripe, (end - 1) / self.stripe);
         // Of each member the request touches one range without gaps: stripes in between lie on the others.
@@ -151,6 +162,7 @@ impl VirtualDevice for Array {
 
     fn hint(&self, offset: u64) {
         if !self.mirrored {
+            let offset = offset + self.begin;
             let (chunk, count) = (offset / self.stripe, self.members.count() as u64);
             self.members.hint((chunk % count) as usize, chunk / count * self.stripe + offset % self.stripe);
         }

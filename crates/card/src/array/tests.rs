@@ -41,6 +41,21 @@ fn stripes_lie_on_the_members_in_turn_and_every_byte_is_asked_for_once() {
 }
 
 #[test]
+fn what_begins_in_the_middle_of_a_stripe_lies_on_two_members() {
+    let (devices, logs) = members(2);
+    let mut array = Array::striped(devices, STRIPE).beginning_at(STRIPE / 2);
+    assert_eq!(array.bytes(), 2 * SIZE - STRIPE / 2);
+    let half = STRIPE as u32 / 2;
+    run(&mut array, 1, [Request { op: Op::Read, offset: STRIPE, bytes: STRIPE as u32 }]);
+    let asked = |member: usize| logs[member].borrow().iter().map(|(_, it)| (it.offset, it.bytes)).collect::<Vec<_>>();
+    assert_eq!((asked(0), asked(1)), (vec![(STRIPE, half)], vec![(STRIPE / 2, half)]));
+    let end = array.bytes();
+    let past = Request { op: Op::Read, offset: end - 4096, bytes: 8192 };
+    array.submit(1_000_000, 7, past);
+    assert_eq!(array.answer().map(|answer| answer.result), Some(Err(Failure::OutOfRange)));
+}
+
+#[test]
 fn large_parts_are_cut() {
     let (devices, logs) = members(2);
     run(&mut Array::striped(devices, STRIPE), 1, [Request { op: Op::Write, offset: 0, bytes: 8 << 20 }]);

@@ -109,6 +109,7 @@ pub fn experiment(
         // Reviewers plug the external power in, or override the slot's limit.
         surroundings: Surroundings { power_unlimited: true, ..Surroundings::default() },
         interrupts: driver.interrupts,
+        stripe_offset: source.file_in_stripe.map_or(0, |bytes| bytes.0),
         ..Options::default()
     };
     let region = source
