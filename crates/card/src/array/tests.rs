@@ -52,6 +52,7 @@ fn what_begins_in_the_middle_of_a_stripe_lies_on_two_members() {
     let end = array.bytes();
     let past = Request { op: Op::Read, offset: end - 4096, bytes: 8192 };
     array.submit(1_000_000, 7, past);
+    array.advance(1_000_000);
     assert_eq!(array.answer().map(|answer| answer.result), Some(Err(Failure::OutOfRange)));
 }
 
