@@ -140,6 +140,7 @@ fn a_client_that_may_begin_counts_at_once() {
     assert!(server.device.reserve().is_err());
 }
 
+/// CVE-2024-7409 (qemu): a client that kept its socket open while the server went away met state that was gone.
 #[test]
 fn clients_held_open_do_not_stop_a_server_from_closing() {
     let server = serve_default();
