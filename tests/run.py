@@ -18,6 +18,8 @@ from harness.liar import FAULTS
 
 HERE = Path(__file__).resolve().parent
 DEFAULT_LIMIT = 120  # seconds
+# A line of a case's log that begins so is a figure to be shown, also when the case passes.
+FIGURE = "figure: "
 
 
 @dataclass
@@ -80,7 +82,10 @@ def run_case(case: Case, options: argparse.Namespace) -> bool:
         passed = False
         print(f"processes survive their test: {left}")
     print(f"{'ok    ' if passed else 'FAILED'} {case.name:<24} {took:6.1f} s  {case.purpose}", flush=True)
-    if not passed:
+    if passed:
+        figures = [line for line in (directory / "log").read_text(errors="replace").splitlines() if line.startswith(FIGURE)]
+        print("".join(f"       {line.removeprefix(FIGURE)}\n" for line in figures), end="", flush=True)
+    else:
         show_logs(directory)
     if passed or options.discard_failed:
         shutil.rmtree(directory, ignore_errors=True)
