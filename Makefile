@@ -9,6 +9,8 @@ CARGO ?= cargo
 PYTHON ?= /usr/bin/python3
 PREFIX ?= /usr/local
 DESTDIR ?=
+# Hostile inputs that `make soak` feeds to all servers and parsers together, with the development build's checks on.
+FUZZ ?= 10000000
 # Seeds that `make soak` simulates: some 14 power cuts each.
 SEEDS ?= 75000
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -45,6 +47,7 @@ soak: release ## The slow whole-system tests on the optimised build, and the tes
 	scripts/install-test-tools.sh
 	scripts/install-fsx.sh
 	$(CARGO) run --locked --release -p sim --bin vsl-sim -- --seeds $(SEEDS)
+	$(CARGO) run --locked -p fuzz --bin vsl-fuzz -- all --executions $(FUZZ) --seed $$RANDOM
 	$(PYTHON) tests/mutants.py
 	$(PYTHON) tests/run.py --vsl $(TARGET)/release/vsl --slow --tools $(TARGET)/tools/bin
 

@@ -17,4 +17,6 @@ mod target;
 
 pub use failure::{Failure, Kind};
 pub use paths::Paths;
+pub use routes::in_process;
+pub use state::{Remembered, remembered};
 pub use target::Target;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::extract::connect_info::MockConnectInfo;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, Path, Request, State};
 use axum::http::StatusCode;
@@ -12,7 +13,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use crate::api::{AttachRequest, Beacon, Config, DetachRequest, Health, PREFIX, Version};
+use crate::exports::{Exports, Listen};
+use crate::peer::Peer;
 use crate::registry::Registry;
+use crate::state::StateFile;
 use crate::{Failure, Kind, fields, peer};
 
 /// The largest body that is taken, bytes.
@@ -45,6 +49,20 @@ pub fn router(service: Service) -> Router {
         .layer(axum::middleware::from_fn(peer::check))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .with_state(service)
+}
+
+/// The API as the service's owner uses it, without a socket: for whoever sends it anything at all to see that it holds.
+/// Its NBD socket and what it remembers are kept in `directory`.
+///
+/// # Errors
+/// The directory cannot be used.
+pub fn in_process(directory: &std::path::Path) -> Result<Router, Failure> {
+    let exports = Exports::start(&directory.join("nbd.sock"), Vec::new(), &Listen::default())?;
+    let state = StateFile::open(directory.join("devices.toml"))?;
+    let (stop, _) = watch::channel(false);
+    let service = Service { registry: Arc::new(Registry::new(exports, state)), stop };
+    let owner = Peer { uid: Some(rustix::process::geteuid().as_raw()) };
+    Ok(router(service).layer(MockConnectInfo(owner)))
 }
 
 impl IntoResponse for Failure {
@@ -165,15 +183,11 @@ async fn shutdown(State(service): State<Service>, Body(request): Body<DetachRequ
 #[cfg(test)]
 mod tests {
     use axum::body::Body as HttpBody;
-    use axum::extract::connect_info::MockConnectInfo;
     use http_body_util::BodyExt;
     use serde_json::{Value, json};
     use tower::ServiceExt;
 
     use super::*;
-    use crate::exports::{Exports, Listen};
-    use crate::peer::Peer;
-    use crate::state::StateFile;
 
     struct Api {
         router: Router,

@@ -45,8 +45,8 @@ impl StateFile {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(Failure::io(&path, &error)),
         };
-        let contents = toml::from_str(&text).map_err(|error| {
-            Failure::failed(format!("{}: {}", path.display(), error.to_string().trim_end()))
+        let contents = parse(&text).map_err(|what| {
+            Failure::failed(format!("{}: {what}", path.display()))
                 .help("correct the file, or remove it to start with no devices")
         })?;
         Ok(StateFile { path, contents })
@@ -90,6 +90,18 @@ impl StateFile {
         let text = toml::to_string(&self.contents).map_err(|error| fail(&std::io::Error::other(error)))?;
         replace(&self.path, &text).map_err(|error| fail(&error))
     }
+}
+
+fn parse(text: &str) -> Result<Contents, String> {
+    toml::from_str(text).map_err(|error: toml::de::Error| error.to_string().trim_end().to_owned())
+}
+
+/// The devices that such a file's text remembers.
+///
+/// # Errors
+/// It is something else, and where.
+pub fn remembered(text: &str) -> Result<Vec<Remembered>, String> {
+    parse(text).map(|contents| contents.devices)
 }
 
 /// Puts a new file in place of the old one at once, so that a crash leaves one or the other.

@@ -92,7 +92,8 @@ fn module(module: &Module) -> Result<(), String> {
     for time in &nand.program_us {
         positive(&[("nand.program_us", *time)])?;
     }
-    ensure(nand.channels <= chips.count * nand.dies_per_chip, "nand.channels must not exceed the number of dies")?;
+    let dies = u64::from(chips.count) * u64::from(nand.dies_per_chip);
+    ensure(u64::from(nand.channels) <= dies, "nand.channels must not exceed the number of dies")?;
     ensure(
         ["fifo", "greedy", "cost-benefit"].contains(&controller.groomer.as_str()),
         "controller.groomer must be fifo, greedy or cost-benefit",

@@ -12,7 +12,7 @@ pub mod request;
 mod server;
 mod status;
 mod stdio;
-mod stream;
+pub mod stream;
 pub mod tls;
 pub mod transport;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::workload::{Bytes, Extent, Sizes, Weighted, Zone};
+use crate::workload::{Bytes, Extent, Sizes, Time, Weighted, Zone, limited};
 
 /// A size; units count in 1024, as fio's do by default.
 pub fn bytes(text: &str) -> Result<u64, String> {
@@ -35,7 +35,8 @@ pub fn time(text: &str) -> Result<Duration, String> {
         "us" | "usec" => 1_000,
         _ => return Err(wrong()),
     };
-    number.checked_mul(nanos).map(Duration::from_nanos).ok_or_else(wrong)
+    let time = number.checked_mul(nanos).map(Duration::from_nanos).ok_or_else(wrong)?;
+    limited(time).map(|Time(time)| time).map_err(|problem| format!("'{text}' is {problem}"))
 }
 
 /// A whole number.

@@ -16,5 +16,5 @@ mod text;
 pub use experiment::{Experiment, Reading, Unfit};
 pub use measure::{Measured, Settings, measure};
 pub use row::{Row, RowError, rows, rows_from};
-pub use source::{Group, Source, sources};
+pub use source::{Group, Source, sources, sources_from};
 pub use text::{summary_text, table};

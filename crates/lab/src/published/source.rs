@@ -81,7 +81,15 @@ struct File {
 /// # Errors
 /// The built-in file is damaged; the tests of this crate rule that out.
 pub fn sources() -> Result<Vec<Source>, toml::de::Error> {
-    Ok(toml::from_str::<File>(SOURCES)?.source)
+    sources_from(SOURCES)
+}
+
+/// Sources from a text like `data/sources.toml`.
+///
+/// # Errors
+/// The text is none.
+pub fn sources_from(text: &str) -> Result<Vec<Source>, toml::de::Error> {
+    Ok(toml::from_str::<File>(text)?.source)
 }
 
 impl Source {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use named::{Named, find, names};
 pub use prepare::Precondition;
+pub(crate) use quantity::limited;
 pub use quantity::{Bytes, Extent, Time};
 pub(crate) use read::text_of;
 pub use read::{ReadError, from_json, from_toml, read};

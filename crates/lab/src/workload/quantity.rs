@@ -85,7 +85,8 @@ impl std::str::FromStr for Time {
 /// Longest span: a virtual clock of nanoseconds must not overflow, whatever a few phases add up to.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-fn limited(duration: Duration) -> Result<Time, String> {
+/// A span that is not too long.
+pub(crate) fn limited(duration: Duration) -> Result<Time, String> {
     if duration > LONGEST { Err("a duration of more than ten years".into()) } else { Ok(Time(duration)) }
 }
 

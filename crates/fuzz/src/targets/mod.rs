@@ -1,0 +1,57 @@
+//! Everything that takes bytes from outside.
+
+mod api;
+mod files;
+mod handshake;
+mod texts;
+mod transmission;
+mod wire;
+
+/// One thing that takes bytes from outside.
+pub struct Target {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// What it feeds.
+    pub about: &'static str,
+    /// Its part of every thousand executions when all run.
+    pub thousandths: u64,
+    /// Input to begin with; without any, input is nothing but choices.
+    pub corpus: fn() -> Vec<Vec<u8>>,
+    /// Words that mean something to it.
+    pub words: &'static [&'static str],
+    /// Takes any bytes; a panic, on any thread, is a finding.
+    pub run: fn(&[u8]),
+}
+
+impl Target {
+    /// Its part of so many executions.
+    pub fn share(&self, executions: u64) -> u64 {
+        (executions * self.thousandths).div_ceil(1000)
+    }
+}
+
+/// No input to begin with: it is nothing but choices.
+fn choices() -> Vec<Vec<u8>> {
+    Vec::new()
+}
+
+/// Every target.
+pub static TARGETS: &[Target] = &[
+    handshake::TARGET,
+    transmission::TARGET,
+    api::REQUESTS,
+    api::BYTES,
+    files::STATE,
+    files::SETTINGS,
+    texts::JOBS,
+    texts::WORKLOADS,
+    texts::PROFILES,
+    texts::PUBLISHED,
+    texts::SOURCES,
+    texts::SIZES,
+];
+
+/// The target of a name.
+pub fn find(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}
