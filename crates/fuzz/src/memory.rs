@@ -45,14 +45,18 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Sets the limits, from what is in use now.
-pub fn arm() {
-    LIMIT.store(IN_USE.load(Relaxed) + MOST, Relaxed);
+/// From now on no single allocation may be larger than it should be.
+pub fn watch() {
     LARGEST_ALLOWED.store(LARGEST, Relaxed);
 }
 
-/// Lifts the limits.
-pub fn disarm() {
+/// Limits what is in use, from what is in use now.
+pub fn arm() {
+    LIMIT.store(IN_USE.load(Relaxed) + MOST, Relaxed);
+}
+
+/// Lifts the limits, for one that was passed: saying so takes memory too.
+fn disarm() {
     LIMIT.store(isize::MAX, Relaxed);
     LARGEST_ALLOWED.store(usize::MAX, Relaxed);
 }

@@ -66,6 +66,7 @@ fn current() -> MutexGuard<'static, Current> {
 fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        memory::watch();
         std::panic::set_hook(Box::new(|info| {
             let thread = std::thread::current();
             let message = format!("thread '{}' {info}", thread.name().unwrap_or("without a name"));
@@ -158,7 +159,6 @@ pub fn run(target: &'static Target, executions: u64, seed: u64) -> Result<Report
     }
     let took = began.elapsed();
     let grown_bytes = memory::resident_bytes().saturating_sub(before);
-    memory::disarm();
     if grown_bytes > GROWTH_LIMIT {
         let what = format!("memory grew by {grown_bytes} bytes in {executions} executions (seed {seed})");
         return Err(Finding { target: target.name, what, input: save(target.name, &last) });
