@@ -373,7 +373,7 @@ impl Module {
                     ReadFor::Request { tag, .. } => {
                         Class::Host { first: std::mem::take(&mut self.reading[tag as usize].fresh) }
                     }
-                    ReadFor::Groom => {
+                    ReadFor::Groom | ReadFor::Relocate => {
                         self.expect_groomed(id, slot, count);
                         Class::Groom
                     }
@@ -385,7 +385,11 @@ impl Module {
             Command::Allocate { id, .. } | Command::Sync { id } | Command::Anchor { id, .. } => {
                 self.ftl.complete(id, Ok(()));
             }
-            Command::Take { .. } | Command::Forget { .. } | Command::Zero { .. } | Command::Copy { .. } => {}
+            Command::Take { .. }
+            | Command::Finish { .. }
+            | Command::Forget { .. }
+            | Command::Zero { .. }
+            | Command::Copy { .. } => {}
         }
     }
 

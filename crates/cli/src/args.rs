@@ -48,6 +48,10 @@ pub enum Command {
     Config(Config),
     /// Erase everything on a detached device, then format it as it was.
     SureErase(SureErase),
+    /// Read and check everything on an attached device, at an idle pace.
+    Scrub(Scrub),
+    /// Rebuild a lost file of an attached device with parity.
+    Rebuild(Rebuild),
     /// Light, darken or show the beacon of an attached device.
     Beacon(Beacon),
     /// Turn trim on or off for an attached device.
@@ -137,15 +141,22 @@ With --module only that module is made, in a file called exactly PATH.
 An emulated device has the size of the card's module, divided by --scale, and keeps its bytes in the page cache and
 the sparse file. Put the file into /dev/shm to keep them in memory.
 
+On several files, best on a disk each, data is striped with rotating parity: with --parity 1 any of the files may fail or be
+lost without losing anything, with --parity 2 any two. The size is that of the data; parity comes on top.
+
 Examples:
   vsl create scratch.vsl --size 64GiB
+  vsl create /a/d0.vsl /b/d1.vsl /c/d2.vsl /d/d3.vsl --size 1TB --parity 1
   vsl create db.vsl --size 100GB --over-provisioning 40 --sector 512 --label db
   vsl create ./cards/fct --profile iodrive-duo-640-mlc --capacity improved-write
   vsl create slow.vsl --emulate iodrive-320-mlc --scale 32")]
 pub struct Create {
-    /// The new device file.
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub path: PathBuf,
+    /// The new device file; several for a device that lies on all of them.
+    #[arg(required = true, value_hint = ValueHint::FilePath)]
+    pub paths: Vec<PathBuf>,
+    /// How many of several files hold parity, so that as many may fail: 0, 1 or 2 [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=2), conflicts_with_all = ["profile", "emulate"])]
+    pub parity: Option<u32>,
     /// Advertised capacity.
     #[arg(long, value_parser = parse_size)]
     pub size: Option<u64>,
@@ -194,7 +205,7 @@ Examples:
   vsl format fct0.vsl --capacity maximum-write
   vsl format fct0.vsl --sector 512 --capacity 80% --yes")]
 pub struct Format {
-    /// The file of a detached device.
+    /// The file of a detached device; several with commas in between.
     #[arg(value_hint = ValueHint::FilePath)]
     pub device: String,
     /// Bytes in a sector: 512, 1024, 2048 or 4096 [default: as it is].
@@ -215,7 +226,7 @@ pub struct Format {
 /// `vsl attach`.
 #[derive(Debug, Args)]
 pub struct Attach {
-    /// Device files, or memory:SIZE for a throw-away device.
+    /// Device files, or memory:SIZE for a throw-away device. Files of one device are attached as one.
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub paths: Vec<String>,
     /// What to call it, in `vsl` and as an NBD export [default: the file's name without its ending].
@@ -227,6 +238,9 @@ pub struct Attach {
     /// Do not attach it again when the service starts again.
     #[arg(long)]
     pub once: bool,
+    /// Go on without files that nothing says are lost, also where what is left may have fallen behind them.
+    #[arg(long)]
+    pub degraded: bool,
 }
 
 /// `vsl detach`.
@@ -275,6 +289,47 @@ pub struct Config {
     pub setting: Option<String>,
     /// Its new value.
     pub value: Option<String>,
+}
+
+/// `vsl scrub`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Every live sector is read and checked, and with parity every stripe: what is wrong is rebuilt and written elsewhere. It goes on
+where it stopped, also after a detach. While clients ask for something it pauses after each stripe.
+
+Examples:
+  vsl scrub fct0 --wait
+  vsl status fct0 --field scrub_percent")]
+pub struct Scrub {
+    /// An attached device.
+    pub device: String,
+    /// End it instead.
+    #[arg(long, conflicts_with = "wait")]
+    pub stop: bool,
+    /// Wait until it is done; fails when something cannot be read.
+    #[arg(long)]
+    pub wait: bool,
+}
+
+/// `vsl rebuild`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+`vsl status` says which dies, that is files, are out of service. The device goes on serving meanwhile.
+
+Examples:
+  vsl rebuild d0 2 --onto /new/d2.vsl --wait
+  vsl rebuild d0 2")]
+pub struct Rebuild {
+    /// An attached device.
+    pub device: String,
+    /// Which die, from 0 in the order of `vsl status --field paths`.
+    pub die: u32,
+    /// What takes its place: a new file, or a blank block device [default: what it had before].
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub onto: Option<PathBuf>,
+    /// Wait until it is done.
+    #[arg(long)]
+    pub wait: bool,
 }
 
 /// `vsl sure-erase`.

@@ -1,6 +1,7 @@
 //! The types of the HTTP API, shared by the service and everyone who talks to it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use device::{Info, State, Status};
 use serde::{Deserialize, Serialize};
@@ -36,7 +37,7 @@ pub struct Health {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttachRequest {
-    /// An absolute path, or `memory:SIZE`.
+    /// An absolute path, several with commas in between for a device on several files, or `memory:SIZE`.
     pub path: String,
     /// What to call it; by default after the file.
     #[serde(default)]
@@ -47,6 +48,28 @@ pub struct AttachRequest {
     /// Attach it again when the service starts again.
     #[serde(default)]
     pub remember: bool,
+    /// Go on without files that nothing says are lost, also where what is left may have fallen behind them.
+    #[serde(default)]
+    pub degraded: bool,
+}
+
+/// Body of `POST /devices/{name}/scrub`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScrubRequest {
+    /// Begin, or go on where it stopped; otherwise end it.
+    pub on: bool,
+}
+
+/// Body of `POST /devices/{name}/rebuild`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RebuildRequest {
+    /// Which lost die.
+    pub die: u32,
+    /// What takes its place: a new file, or a blank block device; by default what it had before.
+    #[serde(default)]
+    pub onto: Option<PathBuf>,
 }
 
 /// Body of `POST /devices/{name}/detach` and `POST /shutdown`.

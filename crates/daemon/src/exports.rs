@@ -171,6 +171,24 @@ impl Handle {
         })
     }
 
+    /// Begins or ends a scrub.
+    ///
+    /// # Errors
+    /// The device is read-only, or the thread has ended.
+    pub fn scrub(&self, on: bool) -> Result<(), Failure> {
+        self.worker.with_device(move |device| device.scrub(on)).map_err(gone)?;
+        Ok(())
+    }
+
+    /// Rebuilds a lost die.
+    ///
+    /// # Errors
+    /// It is not lost, what is to take its place cannot be used, or the thread has ended.
+    pub fn rebuild(&self, die: u32, onto: Option<PathBuf>) -> Result<(), Failure> {
+        let result = self.worker.with_device(move |device| device.rebuild(die, onto.as_deref()));
+        Ok(result.map_err(gone)??)
+    }
+
     /// Detaches once what is under way is done.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use device::{AttachOptions, State};
 
-use crate::api::{AttachRequest, Condition, Config, Derived, DeviceView, Health};
+use crate::api::{AttachRequest, Condition, Config, Derived, DeviceView, Health, RebuildRequest};
 use crate::exports::{Exports, Handle, Refused};
 use crate::settings::{self, Change};
 use crate::state::{Remembered, StateFile};
@@ -60,8 +60,12 @@ impl Registry {
         std::thread::scope(|scope| {
             for device in &remembered {
                 scope.spawn(|| {
-                    let target = Target::File(device.path.clone());
-                    if let Err(failure) = self.attach_target(&device.name, target.clone(), device.read_only) {
+                    let target = match Target::parse(&device.path) {
+                        Ok(target) => target,
+                        Err(failure) => return tracing::error!(device = device.name, "not attached: {failure}"),
+                    };
+                    let options = AttachOptions { read_only: device.read_only, ..AttachOptions::default() };
+                    if let Err(failure) = self.attach_target(&device.name, target.clone(), options) {
                         tracing::error!(device = device.name, "not attached: {failure}");
                         self.table().devices.entry(device.name.clone()).or_insert(Entry {
                             target,
@@ -83,21 +87,24 @@ impl Registry {
         let target = Target::parse(&request.path)?.absolute()?;
         let name = request.name.clone().unwrap_or_else(|| target.default_name());
         check_name(&name)?;
-        self.attach_target(&name, target.clone(), request.read_only)?;
-        if let (true, Target::File(path)) = (request.remember, target) {
+        let options = AttachOptions { read_only: request.read_only, degraded: request.degraded };
+        self.attach_target(&name, target.clone(), options)?;
+        if request.remember && target.paths().is_some() {
+            let path = target.to_string();
             self.table().state.remember(Remembered { name: name.clone(), path, read_only: request.read_only })?;
         }
         self.view(&name)
     }
 
-    fn attach_target(&self, name: &str, target: Target, read_only: bool) -> Result<(), Failure> {
+    fn attach_target(&self, name: &str, target: Target, options: AttachOptions) -> Result<(), Failure> {
+        let read_only = options.read_only;
         let before = {
             let mut table = self.table();
             table.admit(name, &target)?;
             let entry = Entry { target: target.clone(), read_only, phase: Phase::Attaching };
             table.devices.insert(name.into(), entry)
         };
-        let result = self.start(name, &target, read_only);
+        let result = self.start(name, &target, options);
         let mut table = self.table();
         let result = match result {
             Ok(handle) => {
@@ -119,8 +126,8 @@ impl Registry {
         result
     }
 
-    fn start(&self, name: &str, target: &Target, read_only: bool) -> Result<Handle, Failure> {
-        let options = AttachOptions { read_only };
+    fn start(&self, name: &str, target: &Target, options: AttachOptions) -> Result<Handle, Failure> {
+        let read_only = options.read_only;
         let handle = Handle::start(name, target.clone(), options)?;
         if let Err(failure) = self.exports.add(name, &handle, read_only) {
             // Nobody can reach it, so it has no clients to wait for.
@@ -272,23 +279,58 @@ impl Registry {
             let entry = table.entry(name)?;
             (handle, entry.target.clone(), entry.read_only)
         };
-        if remember == Some(true) && target.path().is_none() {
+        if remember == Some(true) && target.paths().is_none() {
             return Err(Failure::invalid(format!("{name} lives in memory and cannot be attached again"))
                 .help(format!("leave {} off for it", settings::ATTACH_AT_START)));
         }
         if !on_device.is_empty() {
             handle.change(on_device)?;
         }
-        match (remember, target) {
-            (Some(true), Target::File(path)) => {
+        match remember {
+            Some(true) => {
+                let path = target.to_string();
                 self.table().state.remember(Remembered { name: name.into(), path, read_only })?;
             }
-            (Some(false), _) => self.table().state.forget(name)?,
-            _ => {}
+            Some(false) => self.table().state.forget(name)?,
+            None => {}
         }
         let words: Vec<String> = changes.iter().map(|(key, value)| format!("{key}={value}")).collect();
         tracing::info!(device = name, "settings changed: {}", words.join(" "));
         self.config(name)
+    }
+
+    /// Begins or ends reading and checking everything on a device.
+    ///
+    /// # Errors
+    /// There is no such device, or it is not attached.
+    pub fn scrub(&self, name: &str, on: bool) -> Result<DeviceView, Failure> {
+        let handle = self.table().attached(name)?;
+        handle.scrub(on)?;
+        tracing::info!(device = name, on, "scrub");
+        self.view(name)
+    }
+
+    /// Rebuilds a lost die of a device.
+    ///
+    /// # Errors
+    /// There is no such device, the die is not lost, or what is to take its place cannot be used.
+    pub fn rebuild(&self, name: &str, request: &RebuildRequest) -> Result<DeviceView, Failure> {
+        let handle = self.table().attached(name)?;
+        let onto =
+            request.onto.as_ref().map(|path| std::path::absolute(path).map_err(|error| Failure::io(path, &error)));
+        handle.rebuild(request.die, onto.transpose()?)?;
+        tracing::info!(device = name, die = request.die, "rebuilding");
+        let target = Target::Files(handle.info()?.paths);
+        let mut table = self.table();
+        let path = target.to_string();
+        let entry = table.entry(name)?;
+        entry.target = target;
+        let read_only = entry.read_only;
+        if table.state.remembers(name) {
+            table.state.remember(Remembered { name: name.into(), path, read_only })?;
+        }
+        drop(table);
+        self.view(name)
     }
 
     /// How the service does.
@@ -398,9 +440,11 @@ impl Table {
             return Err(Failure::conflict("the service is stopping").help("start it again with `vsl up`"));
         }
         let taken = |entry: &Entry| !matches!(entry.phase, Phase::Failed(_));
-        if let Some((other, _)) =
-            self.devices.iter().find(|(_, entry)| taken(entry) && target.path().is_some() && entry.target == *target)
-        {
+        let shares = |entry: &Entry| {
+            let (ours, theirs) = (target.paths().unwrap_or_default(), entry.target.paths().unwrap_or_default());
+            ours.iter().any(|path| theirs.contains(path))
+        };
+        if let Some((other, _)) = self.devices.iter().find(|(_, entry)| taken(entry) && shares(entry)) {
             return Err(Failure::conflict(format!("{target}: attached already, as {other}"))
                 .help(format!("`vsl detach {other}` detaches it")));
         }

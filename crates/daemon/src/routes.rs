@@ -12,7 +12,7 @@ use axum::{Json, Router};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use crate::api::{AttachRequest, Beacon, Config, DetachRequest, Health, PREFIX, Version};
+use crate::api::{AttachRequest, Beacon, Config, DetachRequest, Health, PREFIX, RebuildRequest, ScrubRequest, Version};
 use crate::exports::{Exports, Listen};
 use crate::peer::Peer;
 use crate::registry::Registry;
@@ -41,6 +41,8 @@ pub fn router(service: Service) -> Router {
         .route("/devices/{name}/detach", post(detach))
         .route("/devices/{name}/beacon", put(beacon))
         .route("/devices/{name}/config", get(config).patch(set_config))
+        .route("/devices/{name}/scrub", post(scrub))
+        .route("/devices/{name}/rebuild", post(rebuild))
         .route("/shutdown", post(shutdown));
     Router::new()
         .nest(PREFIX, api)
@@ -171,6 +173,24 @@ async fn set_config(
 ) -> Result<Json<Config>, Failure> {
     let name = name(path)?;
     wait(&service, move |registry| registry.set_config(&name, &changes)).await.map(Json)
+}
+
+async fn scrub(
+    State(service): State<Service>,
+    path: Name,
+    Body(request): Body<ScrubRequest>,
+) -> Result<Json<Fields>, Failure> {
+    let name = name(path)?;
+    wait(&service, move |registry| registry.scrub(&name, request.on)).await.map(|view| Json(fields::values(&view)))
+}
+
+async fn rebuild(
+    State(service): State<Service>,
+    path: Name,
+    Body(request): Body<RebuildRequest>,
+) -> Result<Json<Fields>, Failure> {
+    let name = name(path)?;
+    wait(&service, move |registry| registry.rebuild(&name, &request)).await.map(|view| Json(fields::values(&view)))
 }
 
 async fn shutdown(State(service): State<Service>, Body(request): Body<DetachRequest>) -> Result<StatusCode, Failure> {

@@ -13,8 +13,8 @@ use crate::Failure;
 pub struct Remembered {
     /// Its name in the service.
     pub name: String,
-    /// Its file, absolute.
-    pub path: PathBuf,
+    /// Its file, absolute, or its files with commas in between.
+    pub path: String,
     /// Take no writes.
     #[serde(default)]
     pub read_only: bool,

@@ -1,4 +1,4 @@
-//! What a user may name as a device: a file or block device, or memory.
+//! What a user may name as a device: a file or block device, several of them with commas in between, or memory.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ const MEMORY_SECTOR_BYTES: u32 = 4096;
 /// Where a device's data lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A device file or block device.
-    File(PathBuf),
+    /// Its device files or block devices.
+    Files(Vec<PathBuf>),
     /// A throw-away device in memory, this many bytes large.
     Memory(u64),
 }
 
 impl Target {
-    /// Parses `memory:SIZE` or a path.
+    /// Parses `memory:SIZE`, a path, or paths with commas in between.
     ///
     /// # Errors
     /// The size is none, or not a number of sectors.
@@ -27,7 +27,11 @@ impl Target {
             if text.is_empty() {
                 return Err(Failure::invalid("the device's path is empty").help("name a device file, or memory:SIZE"));
             }
-            return Ok(Target::File(PathBuf::from(text)));
+            // A file may have a comma in its name.
+            if !text.contains(',') || Path::new(text).exists() {
+                return Ok(Target::Files(vec![PathBuf::from(text)]));
+            }
+            return Ok(Target::Files(text.split(',').filter(|path| !path.is_empty()).map(PathBuf::from).collect()));
         };
         let bytes = size::parse(bytes).map_err(|error| {
             Failure::invalid(format!("{text}: {error}")).help("write a file called so as ./memory:...")
@@ -47,9 +51,15 @@ impl Target {
     /// There is no such file.
     pub fn absolute(self) -> Result<Target, Failure> {
         match self {
-            Target::File(path) => {
-                let full = std::fs::canonicalize(&path).map_err(|error| Failure::io(&path, &error))?;
-                Ok(Target::File(full))
+            Target::Files(paths) => {
+                let alone = paths.len() == 1;
+                let full = |path: PathBuf| match std::fs::canonicalize(&path) {
+                    Ok(full) => Ok(full),
+                    // One of several may be missing: the device goes on without it, where it can.
+                    Err(_) if !alone => std::path::absolute(&path).map_err(|error| Failure::io(&path, &error)),
+                    Err(error) => Err(Failure::io(&path, &error)),
+                };
+                Ok(Target::Files(paths.into_iter().map(full).collect::<Result<_, _>>()?))
             }
             memory => Ok(memory),
         }
@@ -58,7 +68,10 @@ impl Target {
     /// The name that it gets when none is asked for.
     pub fn default_name(&self) -> String {
         match self {
-            Target::File(path) => path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+            Target::Files(paths) => {
+                let path = paths.first().map_or(Path::new(""), PathBuf::as_path);
+                path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+            }
             Target::Memory(_) => "memory".into(),
         }
     }
@@ -73,7 +86,7 @@ impl Target {
         ring: &media::ring::SharedRing,
     ) -> Result<device::Device, device::AttachError> {
         match self {
-            Target::File(path) => device::Device::attach(path, options, ring),
+            Target::Files(paths) => device::Device::attach(paths, options, ring),
             Target::Memory(bytes) => device::Device::memory(*bytes, MEMORY_SECTOR_BYTES).map_err(|error| match error {
                 device::FormatError::Attach(error) => error,
                 error => device::AttachError::Media { path: self.to_string().into(), what: error.to_string() },
@@ -81,10 +94,10 @@ impl Target {
         }
     }
 
-    /// The file, if it is one.
-    pub fn path(&self) -> Option<&Path> {
+    /// Its files, unless it is memory.
+    pub fn paths(&self) -> Option<&[PathBuf]> {
         match self {
-            Target::File(path) => Some(path),
+            Target::Files(paths) => Some(paths),
             Target::Memory(_) => None,
         }
     }
@@ -93,7 +106,10 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::File(path) => write!(f, "{}", path.display()),
+            Target::Files(paths) => {
+                let words: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+                f.write_str(&words.join(","))
+            }
             Target::Memory(bytes) => write!(f, "memory:{bytes}"),
         }
     }
@@ -106,9 +122,12 @@ mod tests {
     #[test]
     fn targets_parse() {
         assert_eq!(Target::parse("memory:1MiB"), Ok(Target::Memory(1 << 20)));
-        assert_eq!(Target::parse("./memory:1MiB"), Ok(Target::File("./memory:1MiB".into())));
+        assert_eq!(Target::parse("./memory:1MiB"), Ok(Target::Files(vec!["./memory:1MiB".into()])));
         assert_eq!(Target::parse("a/fct0.vsl").expect("file").default_name(), "fct0");
         assert_eq!(Target::parse("/dev/sdb").expect("file").default_name(), "sdb");
+        let several = Target::parse("a/d0.vsl,b/d1.vsl").expect("files");
+        assert_eq!(several, Target::Files(vec!["a/d0.vsl".into(), "b/d1.vsl".into()]));
+        assert_eq!((several.default_name(), several.to_string()), ("d0".into(), "a/d0.vsl,b/d1.vsl".into()));
     }
 
     #[test]
@@ -127,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_not_found() {
-        let failure = Target::File("/nowhere/x.vsl".into()).absolute().expect_err("missing");
+        let failure = Target::Files(vec!["/nowhere/x.vsl".into()]).absolute().expect_err("missing");
         assert_eq!(failure.kind, crate::Kind::NotFound);
         assert!(failure.error.starts_with("/nowhere/x.vsl: "), "{}", failure.error);
     }

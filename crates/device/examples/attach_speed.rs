@@ -20,16 +20,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let spare: u64 = arguments.next().map_or(Ok(28), |text| text.parse())?;
     let bytes = gib << 30;
     device::create(
-        &path,
+        &[&path],
         &CreateOptions {
             advertised_bytes: bytes,
             raw_bytes: bytes / 100 * (100 + spare),
             profile: None,
+            parity: 0,
             format: FormatOptions { sector_bytes: SECTOR, capacity: Capacity::Advertised, label: "attach".into() },
         },
     )?;
     let ring = Ring::new(256)?;
-    let mut device = Device::attach(&path, &AttachOptions::default(), &ring)?;
+    let mut device = Device::attach(&[&path], &AttachOptions::default(), &ring)?;
     let sectors = device.info().sectors;
     let mut random = SplitMix64::new(7);
     // A permutation without a table: steps that can be undone modulo the next power of two, skipping what lies outside.
@@ -65,14 +66,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     drop(device);
 
     let start = Instant::now();
-    let device = Device::attach(&path, &AttachOptions::default(), &ring)?;
+    let device = Device::attach(&[&path], &AttachOptions::default(), &ring)?;
     println!("attach after a crash: {:.2} s", start.elapsed().as_secs_f64());
     device.verify()?;
     let start = Instant::now();
     device.detach()?;
     println!("detach: {:.2} s", start.elapsed().as_secs_f64());
     let start = Instant::now();
-    let device = Device::attach(&path, &AttachOptions::default(), &ring)?;
+    let device = Device::attach(&[&path], &AttachOptions::default(), &ring)?;
     println!("attach after a clean detach: {:.2} s", start.elapsed().as_secs_f64());
     device.detach()?;
     std::fs::remove_file(&path)?;

@@ -30,11 +30,10 @@ pub(crate) enum Refusal {
     NoRoom,
     #[error("{0}")]
     Damage(#[from] Damage),
-}
-
-/// The newest valid superblock of a medium.
-pub(crate) fn read_superblock(media: &mut dyn Media) -> Result<Superblock, Refusal> {
-    choose_superblock([media.read_label(0, 0)?, media.read_label(0, 1)?])
+    #[error("too many dies are out of service")]
+    Dies { lost: Vec<u32>, parity: u32 },
+    #[error("dies are missing")]
+    MayBeBehind { missing: Vec<u32> },
 }
 
 /// The newer valid one of two copies.
@@ -85,7 +84,7 @@ pub(crate) fn attach(
 
 /// Attaches for reading and writing, with a layer configured like this.
 pub(crate) fn attach_with(media: Box<dyn Media>, superblock: Superblock, config: Config) -> Result<Core, Refusal> {
-    let mut opening = Opening { media, superblock, next_id: 0 };
+    let mut opening = Opening::new(media, superblock);
     // The new epoch is on media before anything carries it: no sequence number is ever given out twice.
     opening.superblock.epoch += 1;
     let epoch = opening.superblock.epoch;
@@ -94,12 +93,16 @@ pub(crate) fn attach_with(media: Box<dyn Media>, superblock: Superblock, config:
     opening.superblock.anchor = recovery.anchor_for(epoch);
     opening.write_superblock()?;
     if !recovery.is_clean() {
+        opening.read_leb_headers(&mut recovery)?;
+        opening.settle_parity(&recovery)?;
         opening.replay_log(&mut recovery)?;
     }
+    opening.prepare_parity()?;
     let ftl = recovery.finish(epoch)?;
     let mut core = Core::new(ftl, opening.media, opening.superblock);
     core.ftl.start();
     core.run_until(|core| core.ftl.is_started())?;
+    core.resume_jobs();
     Ok(core)
 }
 
@@ -111,10 +114,11 @@ pub(crate) fn attach_read_only(media: Box<dyn Media>, superblock: Superblock) ->
 
 /// Attaches for reading only, with a layer configured like this.
 pub(crate) fn open_read_only(media: Box<dyn Media>, superblock: Superblock, config: Config) -> Result<Core, Refusal> {
-    let mut opening = Opening { media, superblock, next_id: 0 };
+    let mut opening = Opening::new(media, superblock);
     let mut recovery = Recovery::new(config, opening.superblock.anchor.clone())?;
     opening.load_checkpoint(&mut recovery)?;
     if !recovery.is_clean() {
+        opening.read_leb_headers(&mut recovery)?;
         opening.replay_log(&mut recovery)?;
     }
     let ftl = recovery.finish(opening.superblock.epoch + 1)?;
@@ -126,10 +130,11 @@ impl Core {
     pub fn run_until(&mut self, done: impl Fn(&Core) -> bool) -> Result<(), Refusal> {
         loop {
             self.carry_out(0, &[]);
-            while let Some(finished) = self.media.poll() {
+            while let Some(finished) = self.jobs_early.pop().or_else(|| self.media.poll()) {
                 self.finish_media(finished);
             }
             self.carry_out(0, &[]);
+            self.note_losses();
             if done(self) {
                 return Ok(());
             }
@@ -172,9 +177,56 @@ struct Opening {
     media: Box<dyn Media>,
     superblock: Superblock,
     next_id: u64,
+    /// What fails its check may be rebuilt.
+    redundant: bool,
 }
 
 impl Opening {
+    fn new(mut media: Box<dyn Media>, superblock: Superblock) -> Opening {
+        let redundant = media.flashback().is_some();
+        if let Some(flashback) = media.flashback().filter(|_| !superblock.anchor.clean) {
+            flashback.find_journal();
+        }
+        Opening { media, superblock, next_id: 0, redundant }
+    }
+
+    /// Gives what may be replayed the parity that the crash may have left incomplete: before it is read, so that nothing is
+    /// taken for written that a rotten sector could still take away.
+    fn settle_parity(&mut self, recovery: &Recovery) -> Result<(), Refusal> {
+        let Some(flashback) = self.media.flashback() else { return Ok(()) };
+        for leb in recovery.lebs_to_scan() {
+            flashback.settle(leb, recovery.opened(leb))?;
+        }
+        Ok(flashback.settled()?)
+    }
+
+    /// Makes ready for the first program: the journal has its space, and dies that failed meanwhile are on record.
+    fn prepare_parity(&mut self) -> Result<(), Refusal> {
+        let Some(flashback) = self.media.flashback() else { return Ok(()) };
+        flashback.prepare()?;
+        if !flashback.is_recorded() {
+            self.superblock.dies = flashback.dies().to_vec();
+            self.write_superblock()?;
+        }
+        let states = self.superblock.dies.clone();
+        if let Some(flashback) = self.media.flashback() {
+            flashback.recorded(&states);
+        }
+        Ok(())
+    }
+
+    /// Whether some slot of a page does not hold what it should, as far as that can be told: nothing in it is older than
+    /// `opened`.
+    fn is_doubtful(&self, at: media::PageAddr, bytes: &[u8], opened: u64) -> bool {
+        let geometry = self.superblock.geometry;
+        let lane = geometry.lane_of(at.page, at.die);
+        let first = geometry.first_slot(at.block, at.page * geometry.data_dies() + lane);
+        let checker = self.checker();
+        (first..)
+            .zip(bytes.chunks_exact(checker.slot_bytes()))
+            .any(|(number, slot)| checker.check(slot, number).is_none_or(|header| header.seq < opened))
+    }
+
     fn write_superblock(&mut self) -> Result<(), Refusal> {
         self.superblock.generation += 1;
         write_label(&mut *self.media, &self.superblock)
@@ -192,7 +244,6 @@ impl Opening {
     }
 
     fn replay_log(&mut self, recovery: &mut Recovery) -> Result<(), Refusal> {
-        self.read_leb_headers(recovery)?;
         for leb in recovery.lebs_to_scan() {
             self.read_leb(leb, recovery, |_| false)?;
             recovery.scanned(leb);
@@ -201,7 +252,7 @@ impl Opening {
     }
 
     fn checker(&self) -> Checker {
-        Checker::new(&self.superblock.uuid, self.superblock.geometry.sector_bytes)
+        Checker::of(&self.superblock)
     }
 
     /// Reads the first slot of every LEB, many at a time.
@@ -209,7 +260,8 @@ impl Opening {
         let geometry = self.superblock.geometry;
         let checker = self.checker();
         let reads = (0..geometry.blocks).map(|leb| (address(geometry.page_at(leb, 0)), 0..geometry.slot_bytes()));
-        self.read_all(reads, 8 * READS, |leb, result| {
+        // A header that was never written looks like that of the LEB's life before: parity is asked about each.
+        self.read_all(reads, 8 * READS, u64::MAX, |leb, result| {
             let header = result.ok().and_then(|slice| {
                 let number = geometry.first_slot(leb as LebId, 0);
                 let header = checker.check(slice.bytes(), number)?;
@@ -229,13 +281,15 @@ impl Opening {
     ) -> Result<(), Refusal> {
         let geometry = self.superblock.geometry;
         let opened = recovery.opened(leb);
+        let anchor = &self.superblock.anchor;
+        let oldest = if anchor.checkpoint.contains(&leb) { opened.max(anchor.checkpoint_begin) } else { opened };
         let most = (geometry.pages_per_leb() / 4).clamp(1, GAP_PAGES);
         let checker = self.checker();
         let slot_bytes = geometry.slot_bytes();
         let page_bytes = geometry.slots_per_page * slot_bytes;
         let reads = (0..geometry.pages_per_leb()).map(|page| (address(geometry.page_at(leb, page)), 0..page_bytes));
         let mut gap = 0;
-        self.read_all(reads, READS, |page, result| {
+        self.read_all(reads, READS, oldest, |page, result| {
             // A page that cannot be read counts as holding nothing: if something flushed stood there, it will be missed.
             let first = geometry.first_slot(leb, page as u32);
             gap += 1;
@@ -256,30 +310,59 @@ impl Opening {
         })
     }
 
-    /// Reads in order, `depth` at a time, until `take` has enough.
+    /// Reads in order, `depth` at a time, until `take` has enough. A page with slots that fail their check, or are older than
+    /// `oldest`, is rebuilt as far as there is parity.
     fn read_all(
         &mut self,
         reads: impl Iterator<Item = (media::PageAddr, std::ops::Range<u32>)>,
         depth: usize,
+        oldest: u64,
         mut take: impl FnMut(u64, Result<Slice, MediaError>) -> Result<bool, Refusal>,
     ) -> Result<(), Refusal> {
         let mut next = self.next_id;
         let base = next;
         let mut reads = reads.fuse();
+        // What was asked for, of answers that are still to come; and what came before a page was rebuilt.
+        let mut asked: VecDeque<(media::PageAddr, std::ops::Range<u32>)> = VecDeque::new();
+        let mut before: Vec<(u64, Done)> = Vec::new();
         // Answers in the order of the reads; `None` is still under way.
         let mut answers: VecDeque<Option<Done>> = VecDeque::new();
+        let mut arrived: Vec<Done> = Vec::new();
         let (mut wanted, mut result) = (true, Ok(()));
         loop {
             while wanted && answers.len() < depth {
                 let Some((at, bytes)) = reads.next() else { break };
                 let id = self.next_id;
                 self.next_id += 1;
+                asked.push_back((at, bytes.clone()));
+                answers.push_back(None);
                 let answer = self.media.submit(id, media::Command::Read { at, bytes });
-                answers.push_back(answer);
+                if let Some(done) = answer {
+                    arrived.push(done);
+                }
             }
-            while let Some(done) = self.media.poll() {
-                let at = (done.id - next) as usize;
-                answers[at] = Some(done);
+            while let Some(done) = arrived.pop().or_else(|| self.media.poll()) {
+                let place = (done.id - next) as usize;
+                if let Some(known) = before.iter().position(|(id, _)| *id == done.id) {
+                    let (_, first) = before.swap_remove(known);
+                    answers[place] = Some(if done.result.is_ok() { done } else { first });
+                    continue;
+                }
+                let (at, bytes) = asked[place].clone();
+                let doubtful = match &done.result {
+                    Ok(Some(slice)) => self.redundant && self.is_doubtful(at, slice.bytes(), oldest),
+                    _ => self.redundant,
+                };
+                if doubtful {
+                    let id = done.id;
+                    before.push((id, done));
+                    let min_seq = if oldest == u64::MAX { 0 } else { oldest };
+                    if let Some(done) = self.media.submit(id, media::Command::Rebuild { at, bytes, min_seq }) {
+                        arrived.push(done);
+                    }
+                    continue;
+                }
+                answers[place] = Some(done);
             }
             if answers.is_empty() {
                 return result;
@@ -288,6 +371,7 @@ impl Opening {
                 self.media.wait();
             }
             while let Some(Some(done)) = answers.pop_front_if(|answer| answer.is_some()) {
+                asked.pop_front();
                 let number = next - base;
                 next += 1;
                 if !wanted {

@@ -2,9 +2,15 @@
 //!
 //! CRC-32C (Castagnoli; RFC 3720 appendix B.4) over sector and trailer, made different for every format by its UUID, so that
 //! sectors of an earlier format of the same file do not pass.
+//!
+//! A CRC is linear: three slots that pass, added up, pass as well. Where slots are solved for with parity that would make sums
+//! look right that are not, so formats with parity stir the checksum with a hash of sequence and slot number, which is not linear.
 
 use ftl::{Header, Kind, TRAILER_BYTES};
+use media::flashback::SlotCheck;
 use uuid::Uuid;
+
+use crate::superblock::Superblock;
 
 /// Bytes of the trailer that the checksum covers.
 const COVERED: usize = TRAILER_BYTES as usize - 4;
@@ -14,11 +20,30 @@ const COVERED: usize = TRAILER_BYTES as usize - 4;
 pub(crate) struct Checker {
     salt: u32,
     sector: usize,
+    stirred: bool,
 }
 
 impl Checker {
-    pub fn new(uuid: &Uuid, sector_bytes: u32) -> Checker {
-        Checker { salt: crc_fast::crc32_iscsi(uuid.as_bytes()), sector: sector_bytes as usize }
+    pub fn new(uuid: &Uuid, sector_bytes: u32, parity: bool) -> Checker {
+        Checker { salt: crc_fast::crc32_iscsi(uuid.as_bytes()), sector: sector_bytes as usize, stirred: parity }
+    }
+
+    /// For a format.
+    pub fn of(superblock: &Superblock) -> Checker {
+        Checker::new(&superblock.uuid, superblock.geometry.sector_bytes, !superblock.dies.is_empty())
+    }
+
+    /// What a checksum is stirred with.
+    #[inline]
+    fn stir(&self, seq: u64, slot: u32) -> u32 {
+        if !self.stirred {
+            return self.salt;
+        }
+        // The output function of SplitMix64 (Steele, Lea, Flood, 2014), on both numbers.
+        let mut mixed = seq ^ u64::from(slot).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        self.salt ^ (mixed >> 32) as u32
     }
 
     /// Bytes of a slot: sector and trailer.
@@ -40,7 +65,7 @@ impl Checker {
         trailer[18..20].copy_from_slice(&header.remaining.to_le_bytes());
         trailer[20..24].copy_from_slice(&header.lag.to_le_bytes());
         trailer[24..28].copy_from_slice(&header.slot.to_le_bytes());
-        let sum = continued(sum, &trailer[..COVERED]) ^ self.salt;
+        let sum = continued(sum, &trailer[..COVERED]) ^ self.stir(header.seq, header.slot);
         trailer[COVERED..].copy_from_slice(&sum.to_le_bytes());
     }
 
@@ -51,20 +76,31 @@ impl Checker {
         if word(24) != number {
             return None;
         }
-        let sum = crc_fast::crc32_iscsi(&slot[..self.sector + COVERED]) ^ self.salt;
+        let seq = u64::from_le_bytes(trailer[0..8].try_into().expect("eight bytes"));
+        let sum = crc_fast::crc32_iscsi(&slot[..self.sector + COVERED]) ^ self.stir(seq, number);
         if sum != word(COVERED) {
             return None;
         }
         let place = u64::from_le_bytes(trailer[8..16].try_into().expect("eight bytes"));
         Some(Header {
             slot: number,
-            seq: u64::from_le_bytes(trailer[0..8].try_into().expect("eight bytes")),
+            seq,
             kind: Kind::try_from((place >> 48) as u8).ok()?,
             lba: place & ((1 << 48) - 1),
             index: u16::from_le_bytes([trailer[16], trailer[17]]),
             remaining: u16::from_le_bytes([trailer[18], trailer[19]]),
             lag: word(20),
         })
+    }
+}
+
+impl SlotCheck for Checker {
+    fn seq(&self, slot: &[u8], number: u32) -> Option<u64> {
+        self.check(slot, number).map(|header| header.seq)
+    }
+
+    fn number_at(&self) -> std::ops::Range<usize> {
+        self.sector + 24..self.sector + 28
     }
 }
 
@@ -87,7 +123,37 @@ mod tests {
     /// Every single flipped bit, another slot and another format are found.
     #[test]
     fn finds_every_single_bit() {
-        let checker = Checker::new(&Uuid::from_u128(1), 512);
+        for parity in [false, true] {
+            single_bits(Checker::new(&Uuid::from_u128(1), 512, parity), parity);
+        }
+    }
+
+    /// Where slots are solved for, the sum of three right ones is wrong.
+    #[test]
+    fn sums_of_slots_do_not_pass() {
+        for parity in [false, true] {
+            let checker = Checker::new(&Uuid::from_u128(1), 512, parity);
+            let mut sum = vec![0; 544];
+            // 64 ^ 65 ^ 66 = 67.
+            for number in 64..67 {
+                let header = Header {
+                    slot: number,
+                    seq: 900 + u64::from(number),
+                    kind: Kind::Data,
+                    lba: 5,
+                    index: 0,
+                    remaining: 0,
+                    lag: 9,
+                };
+                let mut slot = vec![0; 544];
+                checker.place(&mut slot, &[number as u8; 512], &header);
+                sum.iter_mut().zip(&slot).for_each(|(sum, byte)| *sum ^= byte);
+            }
+            assert_eq!(checker.check(&sum, 67).is_some(), !parity);
+        }
+    }
+
+    fn single_bits(checker: Checker, parity: bool) {
         let header = Header { slot: 77, seq: 1 << 41, kind: Kind::Data, lba: 5, index: 1, remaining: 2, lag: 9 };
         let sector: Vec<u8> = (0..512u32).map(|i| i as u8).collect();
         let mut slot = vec![0; 544];
@@ -95,7 +161,7 @@ mod tests {
         assert_eq!(slot[..512], sector);
         assert_eq!(checker.check(&slot, 77), Some(header));
         assert_eq!(checker.check(&slot, 78), None);
-        assert_eq!(Checker::new(&Uuid::from_u128(2), 512).check(&slot, 77), None);
+        assert_eq!(Checker::new(&Uuid::from_u128(2), 512, parity).check(&slot, 77), None);
         for bit in 0..slot.len() * 8 {
             slot[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(checker.check(&slot, 77), None, "bit {bit}");

@@ -5,13 +5,15 @@
 
 use std::collections::VecDeque;
 
-use ftl::{Admission, BufId, Command, Ftl, Header, ReadFor, Request, Source, Tag};
-use media::{Done, Media, MediaError, Page, PageAddr, Slice};
+use ftl::{Admission, BufId, Command, Ftl, Header, ReadFor, Request, Slot, Source, Tag};
+use media::{DieState, Done, Flashback, Media, MediaError, Page, PageAddr, Slice};
 
 use crate::checksum::Checker;
 use crate::emulated::Hooks;
+use crate::heal::{Healed, Healing};
+use crate::jobs::{Jobs, is_job};
 use crate::superblock::Superblock;
-use crate::{Completion, Io, IoError, Submitted};
+use crate::{Completion, FormatError, Io, IoError, Submitted};
 
 /// A request that is not answered yet.
 #[derive(Default)]
@@ -24,25 +26,28 @@ struct Pending {
 
 /// A media read under way, by the low bits of its command's id.
 #[derive(Clone, Copy)]
-struct MediaRead {
-    at: u32,
-    count: u32,
-    slot: u32,
-    min_seq: u64,
-    purpose: ReadFor,
+pub(crate) struct MediaRead {
+    pub page: PageAddr,
+    pub at: u32,
+    pub count: u32,
+    pub slot: u32,
+    pub min_seq: u64,
+    pub purpose: ReadFor,
+    /// It is being rebuilt from the rest of its stripe.
+    pub rebuilding: bool,
 }
 
 /// The engine.
 pub(crate) struct Core {
     pub ftl: Ftl,
     pub media: Box<dyn Media>,
-    checker: Checker,
+    pub checker: Checker,
     pub superblock: Superblock,
     sector: usize,
     buffers: Vec<Option<Page>>,
     pending: Vec<Pending>,
     free_tags: Vec<Tag>,
-    reads: Vec<Option<MediaRead>>,
+    pub reads: Vec<Option<MediaRead>>,
     groomed: Vec<(u64, Slice)>,
     completions: VecDeque<Completion>,
     /// Zeros to write where space must be taken.
@@ -52,6 +57,14 @@ pub(crate) struct Core {
     labels: VecDeque<u64>,
     /// Media commands under way.
     pub in_flight: usize,
+    /// Sectors that failed their check, and what became of them.
+    pub healing: Healing,
+    /// How the dies stand according to the superblock on media.
+    recorded: Vec<DieState>,
+    /// Rebuilds and scrubs.
+    pub jobs: Jobs,
+    /// What the medium finished on the spot for them.
+    pub jobs_early: Vec<Done>,
     /// What an emulated device wants to know besides.
     pub hooks: Option<Box<Hooks>>,
 }
@@ -61,9 +74,11 @@ const AHEAD: usize = 2;
 
 /// The id of a superblock write that the layer did not ask for.
 const SETTINGS_ID: u64 = u64::MAX;
+/// The id of a superblock write that records which dies are lost.
+const LOSSES_ID: u64 = u64::MAX - 1;
 
 /// Low bits of a command's id.
-fn index(id: u64) -> usize {
+pub(crate) fn index(id: u64) -> usize {
     (id & 0xffff_ffff) as usize
 }
 
@@ -84,7 +99,7 @@ pub(crate) fn io_error(error: ftl::Error) -> IoError {
     }
 }
 
-fn layer_error(error: MediaError) -> ftl::Error {
+pub(crate) fn layer_error(error: MediaError) -> ftl::Error {
     match error {
         MediaError::NoSpace => ftl::Error::NoSpace,
         error => {
@@ -98,7 +113,7 @@ impl Core {
     pub fn new(ftl: Ftl, media: Box<dyn Media>, superblock: Superblock) -> Core {
         let config = ftl.config();
         let requests = config.requests;
-        let checker = Checker::new(&superblock.uuid, config.geometry.sector_bytes);
+        let checker = Checker::of(&superblock);
         let mut pending = Vec::new();
         pending.resize_with(requests as usize, Pending::default);
         Core {
@@ -112,6 +127,10 @@ impl Core {
             zeros: Vec::new(),
             labels: VecDeque::new(),
             in_flight: 0,
+            healing: Healing::default(),
+            recorded: superblock.dies.clone(),
+            jobs: Jobs::default(),
+            jobs_early: Vec::new(),
             hooks: None,
             ftl,
             media,
@@ -184,10 +203,11 @@ impl Core {
         if let Some(completion) = self.completions.pop_front() {
             return Some(completion);
         }
-        while let Some(done) = self.media.poll() {
+        while let Some(done) = self.jobs_early.pop().or_else(|| self.media.poll()) {
             self.finish_media(done);
         }
         self.carry_out(0, &[]);
+        self.note_losses();
         self.completions.pop_front()
     }
 
@@ -253,10 +273,10 @@ impl Core {
                 if self.reads.len() <= index(id) {
                     self.reads.resize(index(id) + 1, None);
                 }
-                self.reads[index(id)] = Some(MediaRead { at, count, slot, min_seq, purpose });
-                let slot_bytes = self.checker.slot_bytes() as u32;
-                let bytes = at * slot_bytes..(at + count) * slot_bytes;
-                self.media_submit(id, media::Command::Read { at: address(page), bytes });
+                let read = MediaRead { page: address(page), at, count, slot, min_seq, purpose, rebuilding: false };
+                self.reads[index(id)] = Some(read);
+                let bytes = self.bytes_of(&read);
+                self.media_submit(id, media::Command::Read { at: read.page, bytes });
             }
             Command::Take { buf } => {
                 // Dropped first, so that the medium can hand the same memory out again.
@@ -267,7 +287,17 @@ impl Core {
                 let buffer = self.buffer(buf).clone();
                 self.media_submit(id, media::Command::Program { at: address(page), bytes: start..end, page: buffer });
             }
-            Command::Forget { id } => self.groomed.retain(|(read, _)| *read != id),
+            Command::Finish { leb } => {
+                if let Some(flashback) = self.media.flashback() {
+                    flashback.finish(leb);
+                }
+            }
+            Command::Forget { id } => {
+                // An id may be in use again already; the older one is meant.
+                if let Some(at) = self.groomed.iter().position(|(read, _)| *read == id) {
+                    self.groomed.remove(at);
+                }
+            }
             Command::Allocate { id, leb } => self.media_submit(id, media::Command::Allocate { block: leb }),
             Command::Erase { id, leb } => self.media_submit(id, media::Command::Erase { block: leb }),
             Command::Sync { id } => self.media_submit(id, media::Command::Sync),
@@ -298,12 +328,65 @@ impl Core {
         self.write_superblock(SETTINGS_ID);
     }
 
+    /// Dies that are not in service, or are not on record as being so.
+    pub fn lost_dies(&self) -> Vec<u32> {
+        let states = self.superblock.dies.iter().zip(&self.recorded);
+        let serves = |(a, b): (&DieState, &DieState)| *a == DieState::Good && *b == DieState::Good;
+        (0..).zip(states).filter(|(_, states)| !serves(*states)).map(|(die, _)| die).collect()
+    }
+
+    /// The redundancy of a device that has lost this die.
+    pub fn lost_die(&mut self, die: u32) -> Result<&mut Flashback, FormatError> {
+        let states = &self.superblock.dies;
+        let lost: Vec<u32> =
+            (0..).zip(states).filter(|(_, state)| **state == DieState::Lost).map(|(die, _)| die).collect();
+        if !lost.contains(&die) {
+            return Err(FormatError::Invalid {
+                name: "die",
+                value: die.to_string(),
+                expected: match lost.as_slice() {
+                    [] => "a die that is out of service, and none is".into(),
+                    lost => format!("one that is out of service: {}", crate::error::numbers(lost)),
+                },
+            });
+        }
+        self.media.flashback().ok_or(FormatError::Invalid {
+            name: "device",
+            value: "without parity".into(),
+            expected: "a device with parity".into(),
+        })
+    }
+
+    /// Puts on record which dies are lost, where that is news: what succeeded without them waits for it.
+    pub fn note_losses(&mut self) {
+        let Some(flashback) = self.media.flashback() else { return };
+        if !flashback.wants_record() || self.labels.contains(&LOSSES_ID) {
+            return;
+        }
+        self.superblock.dies = flashback.dies().to_vec();
+        self.write_superblock(LOSSES_ID);
+    }
+
+    fn losses_recorded(&mut self, result: Result<(), MediaError>) {
+        match (result, self.media.flashback()) {
+            (Ok(()), Some(flashback)) => {
+                flashback.recorded(&self.superblock.dies);
+                self.recorded.clone_from(&self.superblock.dies);
+            }
+            (Err(error), Some(flashback)) => {
+                tracing::error!(%error, "the loss of a die could not be recorded");
+                flashback.record_failed();
+            }
+            (_, None) => {}
+        }
+    }
+
     /// Memory of the page buffers in use, bytes.
     pub fn buffer_memory(&self) -> u64 {
         self.buffers.iter().flatten().map(|page| page.len() as u64).sum()
     }
 
-    fn media_submit(&mut self, id: u64, command: media::Command) {
+    pub fn media_submit(&mut self, id: u64, command: media::Command) {
         self.in_flight += 1;
         if let Some(done) = self.media.submit(id, command) {
             self.finish_media(done);
@@ -363,9 +446,20 @@ impl Core {
             }
             return;
         }
+        if is_job(done.id) {
+            return self.job_done(done);
+        }
+        if done.id == LOSSES_ID {
+            self.losses_recorded(done.result.map(|_| ()));
+            return;
+        }
         let result = match done.result {
             Ok(None) => Ok(()),
             Ok(Some(slice)) => match self.check_read(done.id, slice) {
+                Some(result) => result,
+                None => return,
+            },
+            Err(error) if ftl::is_read(done.id) => match self.read_failed(done.id, error) {
                 Some(result) => result,
                 None => return,
             },
@@ -374,36 +468,48 @@ impl Core {
         self.ftl.complete(done.id, result);
     }
 
-    /// Checks what a read gave. `None` when the layer was told already.
+    /// Checks what a read gave. `None` when the layer was told already, or will be.
     fn check_read(&mut self, id: u64, slice: Slice) -> Option<Result<(), ftl::Error>> {
         let read = self.reads[index(id)].take().expect("a read that is under way");
         let slot_bytes = self.checker.slot_bytes();
+        // Slots that are not what they should be.
+        let mut wrong: Vec<Slot> = Vec::new();
         match read.purpose {
             ReadFor::Request { tag, first, lba } => {
                 let out = self.pending[tag as usize].buf.as_mut().expect("a read has a buffer");
                 let out = out[first as usize * self.sector..].chunks_exact_mut(self.sector);
-                let mut result = Ok(());
                 for (i, (slot, out)) in (0..).zip(slots(slice.bytes(), slot_bytes).zip(out)) {
                     let number = read.slot + i;
-                    let header = self.checker.check(slot, number);
-                    let right = header.is_some_and(|header| {
+                    let right = self.checker.check(slot, number).is_some_and(|header| {
                         header.kind == ftl::Kind::Data && header.lba == lba + u64::from(i) && header.seq >= read.min_seq
                     });
-                    if right {
-                        out.copy_from_slice(&slot[..self.sector]);
-                    } else {
-                        tracing::error!(lba = lba + u64::from(i), slot = number, ?header, "a sector failed its check");
-                        result = Err(ftl::Error::Media);
+                    match right {
+                        true => out.copy_from_slice(&slot[..self.sector]),
+                        false => wrong.push(number),
                     }
                 }
-                Some(result)
+                if wrong.is_empty() && !read.rebuilding {
+                    return Some(Ok(()));
+                }
+                match self.heal(id, read, wrong) {
+                    Healed::All => Some(Ok(())),
+                    Healed::Part => Some(Err(ftl::Error::Media)),
+                    Healed::UnderWay => None,
+                }
             }
-            ReadFor::Groom => {
+            ReadFor::Groom | ReadFor::Relocate => {
                 let slots = slots(slice.bytes(), slot_bytes).take(read.count as usize);
-                let headers: Vec<Option<Header>> = (read.slot..)
-                    .zip(slots)
-                    .map(|(number, slot)| self.checker.check(slot, number).filter(|header| header.seq >= read.min_seq))
-                    .collect();
+                let mut headers: Vec<Option<Header>> = Vec::with_capacity(read.count as usize);
+                for (number, slot) in (read.slot..).zip(slots) {
+                    let header = self.checker.check(slot, number).filter(|header| header.seq >= read.min_seq);
+                    if header.is_none() && self.ftl.lebs().is_live(number) {
+                        wrong.push(number);
+                    }
+                    headers.push(header);
+                }
+                if (!wrong.is_empty() || read.rebuilding) && matches!(self.heal(id, read, wrong), Healed::UnderWay) {
+                    return None;
+                }
                 self.groomed.push((id, slice));
                 self.ftl.groomed(id, &headers);
                 debug_assert!(read.at + read.count <= self.ftl.config().geometry.slots_per_page);

@@ -3,17 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use media::flashback::layer_geometry;
 use media::ring::SharedRing;
-use media::{Backing, FileMedia, FileOptions, Media, Memory};
+use media::{FileMedia, FileOptions, Media, Memory};
 
-use crate::attach::{attach, attach_read_only, read_superblock, write_label, write_label_with};
+use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_parity};
+use crate::attach::{attach, attach_read_only, write_label, write_label_with};
 use crate::core::Core;
 use crate::emulated::{self, Clock, Engine, WallClock};
-use crate::format::{MediaFormat, check_label, media_superblock, refused, superblock, superblock_of};
+use crate::format::{MediaFormat, check_label, media_superblock, open_replacement, refused, superblock};
 use crate::status::Counts;
 use crate::{
-    AttachError, Capacity, Completion, EmulateOptions, Extent, FormatError, FormatOptions, Info, Io, IoError, Setting,
-    Settings, State, Status, Submitted,
+    AttachError, Capacity, Completion, CreateError, EmulateOptions, Extent, FormatError, FormatOptions, Info, Io,
+    IoError, Setting, Settings, State, Status, Submitted,
 };
 
 /// How a device is attached.
@@ -21,6 +23,8 @@ use crate::{
 pub struct AttachOptions {
     /// Take no writes.
     pub read_only: bool,
+    /// Go on without files that nothing says are lost, also where what is left may have fallen behind them.
+    pub degraded: bool,
 }
 
 /// An attached module. Lives on one thread.
@@ -37,27 +41,36 @@ pub struct Device {
 }
 
 impl Device {
-    /// Attaches a device file: locks it, recovers it if the last detach was not clean.
+    /// Attaches a device, of which these are the files in any order: locks them, recovers it if the last detach was not clean.
+    /// With parity a file may be missing; it must be named all the same, so that it is not merely forgotten.
     ///
     /// # Errors
     /// See [`AttachError`].
-    pub fn attach(path: &Path, options: &AttachOptions, ring: &SharedRing) -> Result<Device, AttachError> {
-        let backing = Backing::open(path, options.read_only)?;
-        let superblock = superblock_of(&backing, path)?;
+    pub fn attach<P: AsRef<Path>>(
+        paths: &[P],
+        options: &AttachOptions,
+        ring: &SharedRing,
+    ) -> Result<Device, AttachError> {
+        let files = open_files(paths, options)?;
+        let (superblock, read_only) = (files.superblock, options.read_only);
+        let mut backings = files.backings;
         if superblock.emulation.is_some() {
             let clock = Box::new(WallClock::new());
-            let (core, engine) = emulated::open(backing, superblock, path, options.read_only, ring, clock)?;
-            return Ok(Device::with_engine(core, vec![path.into()], options.read_only, engine));
+            let (Some(Some(backing)), path) = (backings.pop(), &files.paths[0]) else {
+                unreachable!("an emulated device has one file, and it was opened");
+            };
+            let (core, engine) = emulated::open(backing, superblock, path, read_only, ring, clock)?;
+            return Ok(Device::with_engine(core, files.paths, read_only, engine));
         }
-        let file_options = FileOptions { read_only: options.read_only, ..FileOptions::default() };
-        let media = FileMedia::new(vec![backing], superblock.geometry, ring.clone(), file_options)?;
-        let media: Box<dyn Media> = Box::new(media);
-        let core = match options.read_only {
+        let file_options = FileOptions { read_only, ..FileOptions::default() };
+        let media = FileMedia::new(backings, medium_geometry(&superblock), ring.clone(), file_options)?;
+        let media = with_parity(Box::new(media), &superblock);
+        let core = match read_only {
             true => attach_read_only(media, superblock),
             false => attach(media, superblock, false),
         };
-        let core = core.map_err(|refusal| refused(refusal, path))?;
-        Ok(Device::new(core, vec![path.into()], options.read_only))
+        let core = core.map_err(|refusal| refused(refusal, &files.paths[0]))?;
+        Ok(Device::new(core, files.paths, read_only))
     }
 
     /// A throw-away device in memory, `bytes` large, over-provisioned by 28 % and at least 64 MiB.
@@ -66,7 +79,7 @@ impl Device {
     /// The size or the sector size is out of range.
     pub fn memory(bytes: u64, sector_bytes: u32) -> Result<Device, FormatError> {
         let options = FormatOptions { sector_bytes, capacity: Capacity::Advertised, label: "memory".into() };
-        let superblock = superblock(bytes, bytes + (bytes / 100 * 28).max(64 << 20), "", &options)?;
+        let superblock = superblock(bytes, bytes + (bytes / 100 * 28).max(64 << 20), "", (1, 0), &options)?;
         let media = Memory::new(superblock.geometry);
         let core = attach(Box::new(media), superblock, false);
         let path = PathBuf::from("memory");
@@ -79,7 +92,7 @@ impl Device {
     /// # Errors
     /// The sizes do not fit together, or the medium failed.
     pub fn format_media(media: &mut dyn Media, format: &MediaFormat) -> Result<(), FormatError> {
-        let superblock = media_superblock(*media.geometry(), format)?;
+        let superblock = media_superblock(layer_geometry(media.geometry()), format)?;
         write_label(media, &superblock)
             .map_err(|refusal| FormatError::Attach(refused(refusal, &PathBuf::from("media"))))
     }
@@ -90,7 +103,8 @@ impl Device {
     /// There is no valid format, or it cannot be recovered.
     pub fn on_media(mut media: Box<dyn Media>, erase_before_program: bool) -> Result<Device, AttachError> {
         let path = PathBuf::from("media");
-        let superblock = read_superblock(&mut *media).map_err(|refusal| refused(refusal, &path))?;
+        let superblock = assemble(read_labels(&mut *media), true).map_err(|refusal| refused(refusal, &path))?;
+        let media = with_parity(media, &superblock);
         let core = attach(media, superblock, erase_before_program).map_err(|refusal| refused(refusal, &path))?;
         Ok(Device::new(core, vec![path], false))
     }
@@ -118,7 +132,7 @@ impl Device {
     /// There is no valid format, or it cannot be recovered.
     pub fn emulated(mut inner: Box<dyn Media>, clock: Box<dyn Clock>) -> Result<Device, AttachError> {
         let path = PathBuf::from("media");
-        let superblock = read_superblock(&mut *inner).map_err(|refusal| refused(refusal, &path))?;
+        let superblock = assemble(read_labels(&mut *inner), false).map_err(|refusal| refused(refusal, &path))?;
         let (core, engine) = emulated::open_media(inner, superblock, &path, false, clock, |_| 0)?;
         Ok(Device::with_engine(core, vec![path], false, engine))
     }
@@ -240,6 +254,59 @@ impl Device {
         was_dirty || more
     }
 
+    /// Begins the next step of what goes on beside requests, a rebuild or a scrub, when none is under way. Returns whether there
+    /// is any: the steps end with [`Device::poll`], and how soon the next follows is the caller's to say.
+    pub fn background(&mut self) -> bool {
+        self.core.background()
+    }
+
+    /// Whether a rebuild or a scrub is to go on.
+    pub fn has_background(&self) -> bool {
+        self.core.has_jobs()
+    }
+
+    /// Begins to read and check everything, or goes on where it stopped; or ends it.
+    pub fn scrub(&mut self, on: bool) {
+        match on {
+            true => self.core.begin_scrub(self.core.superblock.scrub_position.saturating_sub(1)),
+            false => self.core.end_scrub(),
+        }
+    }
+
+    /// Rebuilds a lost die: onto another file or block device, which must be new or blank, or onto the one that it had.
+    ///
+    /// # Errors
+    /// The die is not lost, or what is to take its place cannot be used.
+    pub fn rebuild(&mut self, die: u32, onto: Option<&Path>) -> Result<(), CreateError> {
+        self.core.lost_die(die)?;
+        let path = onto.unwrap_or(&self.paths[die as usize]).to_path_buf();
+        if self.paths.iter().enumerate().any(|(other, known)| *known == path && other != die as usize) {
+            let what = "another file of this device".into();
+            return Err(CreateError::Exists { path, what });
+        }
+        let backing = open_replacement(&path, &self.core.superblock, die)?;
+        let replaced = self.core.lost_die(die)?.replace(die, backing);
+        replaced
+            .map_err(|error| FormatError::Attach(AttachError::Media { path: path.clone(), what: error.to_string() }))?;
+        self.paths[die as usize] = path;
+        self.info = Info::of(&self.core.superblock, &self.paths);
+        self.core.begin_rebuild(die);
+        self.core.note_losses();
+        Ok(())
+    }
+
+    /// A lost die of the medium was replaced by a blank one: it is rebuilt.
+    ///
+    /// # Errors
+    /// The die is not lost.
+    pub fn die_replaced(&mut self, die: u32) -> Result<(), FormatError> {
+        let flashback = self.core.lost_die(die)?;
+        flashback.replaced(die);
+        self.core.begin_rebuild(die);
+        self.core.note_losses();
+        Ok(())
+    }
+
     /// The next run of sectors at `lba` that are all mapped or all not, at most `max` long.
     /// `max` is at least 1 and the range lies inside the device.
     pub fn extent(&self, lba: u64, max: u64) -> Extent {
@@ -329,8 +396,11 @@ impl Device {
         if let Some(paced) = self.core.media.paced() {
             paced.be_lazy(false);
         }
+        let idle = self.core.run_until(|core| !core.jobs.is_busy());
+        self.core.leave_jobs();
         self.core.ftl.close();
-        let closed = self.core.run_until(|core| core.ftl.is_closed() == Some(Ok(())) && core.in_flight == 0);
+        let is_closed = |core: &Core| core.ftl.is_closed() == Some(Ok(())) && core.in_flight == 0;
+        let closed = idle.and_then(|()| self.core.run_until(is_closed));
         closed.map_err(|_| {
             let why = self.core.ftl.failure().or(self.core.ftl.space_failure());
             why.map_or(IoError::Media, crate::core::io_error)

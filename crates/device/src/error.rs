@@ -72,6 +72,10 @@ impl From<OpenError> for FormatError {
     }
 }
 
+pub(crate) fn numbers(dies: &[u32]) -> String {
+    dies.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// Why a device could not be opened or attached.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
@@ -103,6 +107,44 @@ pub enum AttachError {
         path: PathBuf,
         /// What is wrong.
         what: String,
+    },
+    /// More dies are out of service than parity can make up for.
+    #[error("{path}: {} of its dies are missing or failed ({}); its parity makes up for {parity}: name the missing files", .lost.len(), numbers(.lost))]
+    Degraded {
+        /// The device file.
+        path: PathBuf,
+        /// Which dies.
+        lost: Vec<u32>,
+        /// How many may be lost.
+        parity: u32,
+    },
+    /// A file of another device among the files of one.
+    #[error("{path}: belongs to device {uuid}, or is named twice; expected the files of device {expected}, each once")]
+    Stranger {
+        /// The file.
+        path: PathBuf,
+        /// Its device.
+        uuid: uuid::Uuid,
+        /// The device of the others.
+        expected: uuid::Uuid,
+    },
+    /// Not every file of a device was named.
+    #[error("{path}: one of {files} files of a device; name all of them (missing: {}), also one that is lost", numbers(.missing))]
+    NotAll {
+        /// A file that was named.
+        path: PathBuf,
+        /// How many there are.
+        files: u32,
+        /// Which were not named.
+        missing: Vec<u32>,
+    },
+    /// Dies are missing, and what is left may be older than they are.
+    #[error("{path}: die {} is missing and not on record as failed: what is here may have fallen behind it; name its file, or attach with `--degraded` if it is gone for good", numbers(.missing))]
+    MayBeBehind {
+        /// The device file.
+        path: PathBuf,
+        /// Which dies.
+        missing: Vec<u32>,
     },
     /// The medium failed while it was looked through.
     #[error("{path}: {what}")]

@@ -6,10 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ftl::{Anchor, Stats};
 use media::file::backing_bytes;
 use media::nand::inner_geometry;
-use media::{Backing, LABEL_BYTES, OpenError};
+use media::{Backing, DieState, LABEL_BYTES, OpenError};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::assemble::medium_geometry;
 use crate::attach::{Refusal, choose_superblock};
 use crate::superblock::{FORMAT_VERSION, LABEL_MAX, NotSuperblock, Superblock};
 use crate::{AttachError, CreateError, Emulation, FormatError, emulated, geometry};
@@ -52,6 +53,9 @@ pub struct CreateOptions {
     pub raw_bytes: u64,
     /// Name of the data sheet it was made from, if any.
     pub profile: Option<String>,
+    /// How many of its files hold parity in every stripe: 0, 1 or 2.
+    #[serde(default)]
+    pub parity: u32,
     /// The first format.
     pub format: FormatOptions,
 }
@@ -61,6 +65,12 @@ pub struct CreateOptions {
 pub struct Info {
     /// Backing files, one a die.
     pub paths: Vec<PathBuf>,
+    /// Backing files that it has.
+    pub files: u32,
+    /// How many of them hold parity in every stripe.
+    pub parity_files: u32,
+    /// Which of them was looked at, from 0; of an attached device the first.
+    pub file_number: u32,
     /// Made by the format.
     pub uuid: Uuid,
     /// For people.
@@ -98,6 +108,9 @@ impl Info {
     pub(crate) fn of(superblock: &Superblock, paths: &[PathBuf]) -> Info {
         Info {
             paths: paths.to_vec(),
+            files: superblock.files(),
+            parity_files: if superblock.dies.is_empty() { 0 } else { superblock.geometry.parity },
+            file_number: superblock.die,
             uuid: superblock.uuid,
             label: superblock.label.clone(),
             format_version: superblock.version(),
@@ -158,7 +171,14 @@ pub(crate) fn media_superblock(layout: ftl::Geometry, format: &MediaFormat) -> R
         profile: String::new(),
         anchor: Anchor { clean: true, ..Anchor::default() },
         emulation: None,
+        dies: die_states(&layout),
+        scrub_position: 0,
     })
+}
+
+/// All dies serve; none need a state where there is no parity.
+fn die_states(layout: &ftl::Geometry) -> Vec<DieState> {
+    vec![DieState::Good; if layout.parity > 0 { layout.dies as usize } else { 0 }]
 }
 
 /// Checks the options and lays the device out.
@@ -166,10 +186,11 @@ pub(crate) fn superblock(
     advertised_bytes: u64,
     raw_bytes: u64,
     profile: &str,
+    (dies, parity): (u32, u32),
     options: &FormatOptions,
 ) -> Result<Superblock, FormatError> {
     check_label("label", &options.label)?;
-    let layout = geometry::layout(raw_bytes, options.sector_bytes, 1)?;
+    let layout = geometry::layout(raw_bytes, options.sector_bytes, dies, parity)?;
     let formatted = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     Ok(Superblock {
         generation: 1,
@@ -189,6 +210,8 @@ pub(crate) fn superblock(
         profile: profile.into(),
         anchor: Anchor { clean: true, ..Anchor::default() },
         emulation: None,
+        dies: die_states(&layout),
+        scrub_position: 0,
     })
 }
 
@@ -203,24 +226,44 @@ pub(crate) fn check_label(name: &'static str, label: &str) -> Result<(), FormatE
     Err(FormatError::Invalid { name, value: label.escape_debug().to_string(), expected })
 }
 
-/// Makes a new device file (sparse) and formats it. An existing block device is taken when it is blank.
+/// Makes a new device on sparse files, one for each path, and formats it. An existing block device is taken when it is blank.
 ///
 /// # Errors
-/// It exists, the options do not fit together, or the operating system failed.
-pub fn create(path: &Path, options: &CreateOptions) -> Result<Info, CreateError> {
+/// One exists, the options do not fit together, or the operating system failed; then nothing was made.
+pub fn create<P: AsRef<Path>>(paths: &[P], options: &CreateOptions) -> Result<Info, CreateError> {
     let profile = options.profile.clone().unwrap_or_default();
-    create_with(path, superblock(options.advertised_bytes, options.raw_bytes, &profile, &options.format)?)
+    let dies = (paths.len() as u32, options.parity);
+    create_with(paths, superblock(options.advertised_bytes, options.raw_bytes, &profile, dies, &options.format)?)
 }
 
-/// Makes a new device file of this format.
-pub(crate) fn create_with(path: &Path, superblock: Superblock) -> Result<Info, CreateError> {
-    let bytes = store_bytes(&superblock);
+/// Makes new device files of this format.
+pub(crate) fn create_with<P: AsRef<Path>>(paths: &[P], superblock: Superblock) -> Result<Info, CreateError> {
+    let paths: Vec<PathBuf> = paths.iter().map(|path| path.as_ref().to_path_buf()).collect();
+    let mut made: Vec<&Path> = Vec::new();
+    for (die, path) in (0..).zip(&paths) {
+        match create_die(path, &Superblock { die, ..superblock.clone() }) {
+            Ok(true) => made.push(path),
+            Ok(false) => {}
+            Err(error) => {
+                // All or none; those made just now hold nothing. The first failure is the one worth telling.
+                made.into_iter().for_each(|path| drop(std::fs::remove_file(path)));
+                return Err(error);
+            }
+        }
+    }
+    Ok(Info::of(&superblock, &paths))
+}
+
+/// Makes one file of a device. Returns whether it is new.
+fn create_die(path: &Path, superblock: &Superblock) -> Result<bool, CreateError> {
+    let bytes = store_bytes(superblock);
     match Backing::create(path, bytes) {
         Ok(backing) => {
-            if let Err(error) = write_both(&backing, &superblock) {
+            if let Err(error) = write_both(&backing, superblock) {
                 let _ = std::fs::remove_file(path);
                 return Err(error.into());
             }
+            Ok(true)
         }
         Err(OpenError::Io { error, .. }) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let backing = Backing::open(path, false).map_err(FormatError::from)?;
@@ -228,23 +271,51 @@ pub(crate) fn create_with(path: &Path, superblock: Superblock) -> Result<Info, C
                 Ok(found) => format!("an OpenVSL device, label \"{}\", {}", found.label, found.uuid),
                 Err(AttachError::Foreign { found, .. }) if backing.is_block_device() && found == BLANK => {
                     check_size(&backing, bytes)?;
-                    write_both(&backing, &superblock)?;
-                    return Ok(Info::of(&superblock, &[path.into()]));
+                    write_both(&backing, superblock)?;
+                    return Ok(false);
                 }
                 Err(AttachError::Foreign { found, .. }) => found,
                 Err(_) => "a damaged or newer OpenVSL device".into(),
             };
-            return Err(CreateError::Exists { path: path.into(), what });
+            Err(CreateError::Exists { path: path.into(), what })
         }
+        Err(error) => Err(FormatError::from(error).into()),
+    }
+}
+
+/// Opens what is to take the place of a device's lost die: a new file, a blank block device, or what was that die before.
+pub(crate) fn open_replacement(path: &Path, superblock: &Superblock, die: u32) -> Result<Backing, CreateError> {
+    let bytes = store_bytes(superblock);
+    match Backing::create(path, bytes) {
+        Ok(backing) => return Ok(backing),
+        Err(OpenError::Io { error, .. }) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(FormatError::from(error).into()),
     }
-    Ok(Info::of(&superblock, &[path.into()]))
+    let backing = Backing::open(path, false).map_err(FormatError::from)?;
+    match decode(&backing, path) {
+        Ok(found) if found.uuid == superblock.uuid && found.die == die => {}
+        Err(AttachError::Foreign { found, .. }) if found == BLANK => {}
+        Ok(found) => {
+            let what = format!("die {} of an OpenVSL device, label \"{}\", {}", found.die, found.label, found.uuid);
+            return Err(CreateError::Exists { path: path.into(), what });
+        }
+        Err(AttachError::Foreign { found, .. }) => return Err(CreateError::Exists { path: path.into(), what: found }),
+        Err(_) => {
+            let what = "a damaged or newer OpenVSL device".into();
+            return Err(CreateError::Exists { path: path.into(), what });
+        }
+    }
+    if !backing.is_block_device() {
+        backing.resize(bytes).map_err(FormatError::from)?;
+    }
+    check_size(&backing, bytes)?;
+    Ok(backing)
 }
 
 /// Bytes that the backing file of a format has.
 fn store_bytes(superblock: &Superblock) -> u64 {
     match superblock.emulation {
-        None => backing_bytes(&superblock.geometry),
+        None => backing_bytes(&medium_geometry(superblock)),
         Some(_) => backing_bytes(&inner_geometry(&superblock.geometry)),
     }
 }
@@ -252,7 +323,13 @@ fn store_bytes(superblock: &Superblock) -> u64 {
 /// A new format of a device that stays what it is.
 fn renewed(old: &Superblock, options: &FormatOptions) -> Result<Superblock, FormatError> {
     match old.emulation {
-        None => superblock(old.advertised_bytes, old.geometry.raw_bytes(), &old.profile, options),
+        None => superblock(
+            old.advertised_bytes,
+            old.geometry.raw_bytes(),
+            &old.profile,
+            (old.geometry.dies, old.geometry.parity),
+            options,
+        ),
         Some(emulation) => emulated::superblock(&old.profile, emulation, options),
     }
 }
@@ -269,25 +346,67 @@ fn check_size(backing: &Backing, expected: u64) -> Result<(), FormatError> {
     Ok(())
 }
 
-/// Formats a detached device anew: everything on it is lost.
+/// Formats a detached device anew, of which these are all the files: everything on it is lost.
 ///
 /// # Errors
 /// See [`FormatError`].
-pub fn format(path: &Path, options: &FormatOptions) -> Result<Info, FormatError> {
-    let backing = Backing::open(path, false)?;
-    let old = decode(&backing, path)?;
+pub fn format<P: AsRef<Path>>(paths: &[P], options: &FormatOptions) -> Result<Info, FormatError> {
+    let dies = open_all(paths)?;
+    let newest = dies.iter().map(|die| &die.superblock).max_by_key(|superblock| superblock.generation);
+    let old = newest.expect("a device has a file").clone();
     let new = renewed(&old, options)?;
     let bytes = store_bytes(&new);
-    if backing.is_block_device() {
-        check_size(&backing, bytes)?;
-    } else {
-        backing.resize(bytes)?;
+    for die in &dies {
+        match die.backing.is_block_device() {
+            true => check_size(&die.backing, bytes)?,
+            false => die.backing.resize(bytes)?,
+        }
     }
     // What the medium went through stays on record; the host's counters begin anew with the format.
     let stats = Stats { erased_lebs: old.anchor.stats.erased_lebs, ..Stats::default() };
-    let info = replace(&backing, path, &old, new, stats)?;
-    backing.discard_blocks()?;
-    Ok(info)
+    for die in &dies {
+        let new = Superblock { die: die.superblock.die, ..new.clone() };
+        replace(&die.backing, die.backing.path(), &old, new, stats)?;
+    }
+    dies.iter().try_for_each(|die| die.backing.discard_blocks())?;
+    let paths: Vec<PathBuf> = dies.iter().map(|die| die.backing.path().to_path_buf()).collect();
+    Ok(Info::of(&new, &paths))
+}
+
+/// A backing file with its superblock.
+struct OpenDie {
+    backing: Backing,
+    superblock: Superblock,
+}
+
+/// Opens all files of a detached device, in the order of its dies.
+fn open_all<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<OpenDie>, FormatError> {
+    let mut dies: Vec<OpenDie> = Vec::new();
+    for path in paths {
+        let backing = Backing::open(path.as_ref(), false)?;
+        let superblock = decode(&backing, path.as_ref())?;
+        dies.push(OpenDie { backing, superblock });
+    }
+    dies.sort_by_key(|die| die.superblock.die);
+    let whole = dies.first().is_some_and(|first| {
+        (0..first.superblock.geometry.dies).eq(dies.iter().map(|die| die.superblock.die))
+            && dies.iter().all(|die| die.superblock.uuid == first.superblock.uuid)
+    });
+    if whole {
+        return Ok(dies);
+    }
+    let found: Vec<String> = dies
+        .iter()
+        .map(|die| {
+            let (of, path) = (die.superblock.geometry.dies, die.backing.path().display());
+            format!("{path}: die {} of {of}, {}", die.superblock.die, die.superblock.uuid)
+        })
+        .collect();
+    Err(FormatError::Invalid {
+        name: "files",
+        value: found.join("; "),
+        expected: "all files of one device, each once".into(),
+    })
 }
 
 /// Writes the superblock of a new format, with these counters, over an old one. It comes before anything is done to the
@@ -315,6 +434,13 @@ fn replace(
 pub fn sure_erase(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Info, FormatError> {
     let backing = Backing::open(path, false)?;
     let old = decode(&backing, path)?;
+    if old.geometry.dies > 1 && old.emulation.is_none() {
+        return Err(FormatError::Invalid {
+            name: "files",
+            value: format!("{}: one of {} files", path.display(), old.geometry.dies),
+            expected: "a device on a single file".into(),
+        });
+    }
     let sector_bytes = old.geometry.sector_bytes;
     let capacity = Capacity::Bytes(old.sectors * u64::from(sector_bytes));
     let options = FormatOptions { sector_bytes, capacity, label: old.label.clone() };
@@ -372,6 +498,8 @@ pub(crate) fn refused(refusal: Refusal, path: &Path) -> AttachError {
         Refusal::NoSuperblock(NotSuperblock::Damaged(what)) => {
             AttachError::Damaged { path, what: format!("the superblock: {what}") }
         }
+        Refusal::Dies { lost, parity } => AttachError::Degraded { path, lost, parity },
+        Refusal::MayBeBehind { missing } => AttachError::MayBeBehind { path, missing },
         Refusal::Damage(damage) => AttachError::Damaged { path, what: damage.to_string() },
     }
 }

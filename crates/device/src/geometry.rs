@@ -14,11 +14,14 @@ const LEB_MIN: u64 = 2 << 20;
 const LEB_MAX: u64 = 256 << 20;
 /// LEBs that a module has at most, where the largest LEB allows it.
 const LEBS: u64 = 4096;
+/// Backing files that a module has at most: what parity can tell apart.
+const DIES_MAX: u32 = 64;
 /// The largest request, bytes; the original's limit too.
 pub(crate) const MAX_REQUEST_BYTES: u32 = 1 << 20;
 
 /// The layout for a raw capacity. The store may come out up to one LEB larger.
-pub(crate) fn layout(raw_bytes: u64, sector_bytes: u32, dies: u32) -> Result<Geometry, FormatError> {
+/// It lies on `dies` backing files, `parity` of which hold parity in every stripe.
+pub(crate) fn layout(raw_bytes: u64, sector_bytes: u32, dies: u32, parity: u32) -> Result<Geometry, FormatError> {
     if ![512, 1024, 2048, 4096].contains(&sector_bytes) {
         return Err(FormatError::Invalid {
             name: "sector size",
@@ -26,10 +29,18 @@ pub(crate) fn layout(raw_bytes: u64, sector_bytes: u32, dies: u32) -> Result<Geo
             expected: "512, 1024, 2048 or 4096 bytes".into(),
         });
     }
+    if dies == 0 || parity >= dies || parity > 2 || dies > DIES_MAX {
+        return Err(FormatError::Invalid {
+            name: "parity",
+            value: format!("{parity} of {dies} files"),
+            expected: format!("0, 1 or 2, and less than the number of files, of which there can be {DIES_MAX}"),
+        });
+    }
+    let data = u64::from(dies - parity);
     let slots_per_page = PAGE_BYTES / sector_bytes;
     // A power of two of LEBs is not needed, a power of two of bytes in each keeps them aligned with anything below.
-    let leb_bytes = (raw_bytes / LEBS).max(1).next_power_of_two().clamp(LEB_MIN, LEB_MAX) * u64::from(dies);
-    let pages_per_block = (leb_bytes / u64::from(dies) / u64::from(PAGE_BYTES)) as u32;
+    let leb_bytes = (raw_bytes / LEBS).max(1).next_power_of_two().clamp(LEB_MIN, LEB_MAX) * data;
+    let pages_per_block = (leb_bytes / data / u64::from(PAGE_BYTES)) as u32;
     let blocks = raw_bytes.div_ceil(leb_bytes);
     let slots = u128::from(blocks) * u128::from(leb_bytes) / u128::from(sector_bytes);
     if slots >= u128::from(u32::MAX) {
@@ -41,7 +52,7 @@ pub(crate) fn layout(raw_bytes: u64, sector_bytes: u32, dies: u32) -> Result<Geo
     }
     Ok(Geometry {
         dies,
-        parity: 0,
+        parity,
         blocks: blocks as u32,
         pages_per_block,
         slots_per_page,
@@ -97,7 +108,7 @@ mod tests {
         for sector in [512, 1024, 2048, 4096] {
             for shift in 26..42 {
                 let raw = (1u64 << shift) + 12345;
-                match layout(raw, sector, 1) {
+                match layout(raw, sector, 1, 0) {
                     Ok(geometry) => {
                         assert!(geometry.raw_bytes() >= raw);
                         assert!(geometry.raw_bytes() < raw + LEB_MAX);

@@ -11,6 +11,7 @@
 //! **Where to start.** A request's way: `device.rs` (checks) → `core.rs` (carries out what the layer asks for) →
 //! [`media::Media`]. An attach: `attach.rs`. What stands on media: `superblock.rs`, `checksum.rs`, and `docs/format.md`.
 
+mod assemble;
 mod attach;
 mod checksum;
 mod core;
@@ -19,7 +20,9 @@ mod emulated;
 mod error;
 mod format;
 mod geometry;
+mod heal;
 mod io;
+mod jobs;
 mod settings;
 mod status;
 mod superblock;

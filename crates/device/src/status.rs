@@ -82,6 +82,26 @@ pub struct Status {
     pub read_errors: u64,
     /// Sectors that the groomer found unreadable, over the format's life.
     pub damaged_sectors: u64,
+    /// Dies out of service or being rebuilt, by number.
+    pub lost_dies: Vec<u32>,
+    /// Sectors that failed their check and were rebuilt from parity, since attach.
+    pub healed_sectors: u64,
+    /// Sectors that were read with the help of parity because their die is out of service, since attach.
+    pub degraded_reads: u64,
+    /// Sectors that were asked for and could not be read at all, since attach; the first thousand or so.
+    pub unreadable: Vec<u64>,
+    /// The die that is being rebuilt.
+    pub rebuilding_die: Option<u32>,
+    /// How much of it is rebuilt, per cent.
+    pub rebuild_percent: Option<f64>,
+    /// How far a scrub is, per cent; nothing when none is under way.
+    pub scrub_percent: Option<f64>,
+    /// Sectors that scrubs checked, since attach.
+    pub scrubbed_sectors: u64,
+    /// Sectors and stripes that scrubs found wrong, since attach.
+    pub scrub_errors: u64,
+    /// Scrubs that came to their end, since attach.
+    pub scrubs: u64,
     /// Sectors that hold data.
     pub mapped_sectors: u64,
     /// Sectors that the host sees.
@@ -120,8 +140,13 @@ impl Status {
         let sector = u64::from(geometry.sector_bytes);
         let mapped = ftl.map().mapped();
         let map_memory = ftl.map().memory() as u64;
+        let lost = core.lost_dies();
         let health = match ftl.failure() {
             Some(error) => format!("writes fail: {error}"),
+            None if !lost.is_empty() => format!("degraded: {} of {} dies out of service", lost.len(), geometry.dies),
+            None if !core.healing.unreadable.is_empty() => {
+                format!("{} sectors cannot be read", core.healing.unreadable.len())
+            }
             None => "healthy".into(),
         };
         Status {
@@ -141,6 +166,16 @@ impl Status {
             write_amplification: stats.write_amplification(),
             read_errors: stats.read_errors,
             damaged_sectors: stats.damaged_sectors,
+            lost_dies: lost,
+            healed_sectors: core.healing.healed,
+            degraded_reads: core.healing.degraded_reads,
+            rebuilding_die: core.jobs.rebuilding(ftl.lebs().len()).map(|(die, _)| die),
+            rebuild_percent: core.jobs.rebuilding(ftl.lebs().len()).map(|(_, percent)| percent),
+            scrub_percent: core.jobs.scrubbing(ftl.lebs().len()),
+            scrubbed_sectors: core.jobs.scrubbed_sectors,
+            scrub_errors: core.jobs.scrub_errors,
+            scrubs: core.jobs.scrubs,
+            unreadable: core.healing.unreadable.iter().copied().collect(),
             mapped_sectors: mapped,
             sectors: ftl.map().sectors(),
             map_memory_bytes: map_memory,

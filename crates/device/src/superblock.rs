@@ -3,6 +3,8 @@
 //! All numbers are little-endian. The byte layout stands in `docs/format.md`.
 
 use ftl::{Anchor, Geometry, Stats};
+use media::DieState;
+use media::flashback::parity::LANES_MAX;
 use uuid::Uuid;
 
 use crate::Emulation;
@@ -10,14 +12,20 @@ use crate::Emulation;
 /// First bytes of every copy.
 pub(crate) const MAGIC: [u8; 8] = *b"OPENVSL\0";
 
-/// The newest format version that this program reads and writes: that of emulated devices.
-pub const FORMAT_VERSION: u32 = 2;
+/// The newest format version that this program reads and writes: that of devices with parity.
+pub const FORMAT_VERSION: u32 = 3;
 
-/// The version of every other device: programs that know no emulation can read it.
+/// The version of emulated devices.
+const EMULATED_VERSION: u32 = 2;
+
+/// The version of every other device: programs that know neither emulation nor parity can read it.
 const PLAIN_VERSION: u32 = 1;
 
 /// Longest label, bytes.
 pub(crate) const LABEL_MAX: usize = 63;
+
+/// Most dies of a module.
+const DIES_MAX: u32 = 1024;
 
 /// Most LEBs of one checkpoint that a superblock can name.
 const CHECKPOINT_MAX: usize = 4096;
@@ -48,6 +56,10 @@ pub(crate) struct Superblock {
     pub anchor: Anchor,
     /// It behaves as the card of its profile did.
     pub emulation: Option<Emulation>,
+    /// How its dies stand, with parity across backing files; otherwise empty.
+    pub dies: Vec<DieState>,
+    /// One more than the LEB that a scrub goes on with; 0 for no scrub.
+    pub scrub_position: u32,
 }
 
 /// Why a copy is not a superblock.
@@ -123,7 +135,16 @@ impl Reader<'_> {
 impl Superblock {
     /// The format version that it is written in.
     pub fn version(&self) -> u32 {
-        if self.emulation.is_some() { FORMAT_VERSION } else { PLAIN_VERSION }
+        match (self.emulation, self.dies.is_empty()) {
+            (None, true) => PLAIN_VERSION,
+            (Some(_), _) => EMULATED_VERSION,
+            (None, false) => FORMAT_VERSION,
+        }
+    }
+
+    /// How many backing files it lies on.
+    pub fn files(&self) -> u32 {
+        if self.emulation.is_some() { 1 } else { self.geometry.dies }
     }
 
     /// The copy for one die.
@@ -148,7 +169,8 @@ impl Superblock {
         out.u64(self.checkpoint_interval);
         out.u8(u8::from(self.trim) | u8::from(self.beacon) << 1);
         out.u8(self.policy);
-        out.0.extend([0; 6]);
+        out.u32(self.scrub_position);
+        out.0.extend([0; 2]);
         out.text(&self.label);
         out.text(&self.profile);
         out.u64(self.anchor.begin);
@@ -162,6 +184,9 @@ impl Superblock {
         if let Some(Emulation { scale, seed }) = self.emulation {
             out.u32(scale);
             out.u64(seed);
+        }
+        if !self.dies.is_empty() {
+            self.dies.iter().for_each(|state| out.u8(*state as u8));
         }
         let len = out.0.len() as u32 + 4;
         out.0[12..16].copy_from_slice(&len.to_le_bytes());
@@ -205,7 +230,8 @@ impl Superblock {
         let (formatted, checkpoint_interval) = (input.u64()?, input.u64()?);
         let flags = input.u8()?;
         let policy = input.u8()?;
-        input.take::<6>()?;
+        let scrub_position = input.u32()?;
+        input.take::<2>()?;
         let (label, profile) = (input.text()?, input.text()?);
         let (begin, next) = (input.u64()?, input.u64()?);
         let checkpoint_begin = input.u64()?;
@@ -216,10 +242,17 @@ impl Superblock {
             *counter = input.u64()?;
         }
         let (checkpoint, open) = (input.list()?, input.list()?);
-        let emulation = match version > PLAIN_VERSION {
-            true => Some(Emulation { scale: input.u32()?, seed: input.u64()? }),
-            false => None,
+        let emulation = match version {
+            EMULATED_VERSION => Some(Emulation { scale: input.u32()?, seed: input.u64()? }),
+            _ => None,
         };
+        let mut dies = Vec::new();
+        if version == FORMAT_VERSION {
+            for _ in 0..geometry.dies.min(DIES_MAX) {
+                let state = DieState::try_from(input.u8()?);
+                dies.push(state.map_err(|_| NotSuperblock::Damaged("a die's state"))?);
+            }
+        }
         let anchor = Anchor {
             begin,
             next,
@@ -248,6 +281,8 @@ impl Superblock {
             profile,
             anchor,
             emulation,
+            dies,
+            scrub_position,
         };
         superblock.validate()?;
         Ok(superblock)
@@ -258,8 +293,13 @@ impl Superblock {
         let g = &self.geometry;
         let counts = [g.dies, g.blocks, g.pages_per_block, g.slots_per_page, g.unit_bytes];
         let sane = counts.iter().all(|count| *count > 0)
-            && if self.emulation.is_some() { g.parity < g.dies } else { g.parity == 0 }
-            && g.dies <= 1024
+            && match self.version() {
+                PLAIN_VERSION => g.parity == 0,
+                EMULATED_VERSION => g.parity < g.dies,
+                _ => (1..=2).contains(&g.parity) && g.parity < g.dies && g.data_dies() <= LANES_MAX,
+            }
+            && (self.dies.is_empty() || self.dies.len() == g.dies as usize)
+            && g.dies <= DIES_MAX
             && [512, 1024, 2048, 4096].contains(&g.sector_bytes)
             && g.slots_per_page.is_power_of_two()
             && g.slots_per_page <= 1 << 16
@@ -316,7 +356,18 @@ pub(crate) mod tests {
                 ..Anchor::default()
             },
             emulation: None,
+            dies: Vec::new(),
+            scrub_position: 0,
         }
+    }
+
+    fn redundant() -> Superblock {
+        let mut superblock = sample();
+        superblock.geometry.dies = 4;
+        superblock.geometry.parity = 1;
+        superblock.dies = vec![DieState::Good, DieState::Lost, DieState::Good, DieState::Good];
+        superblock.scrub_position = 17;
+        superblock
     }
 
     fn emulated() -> Superblock {
@@ -338,10 +389,13 @@ pub(crate) mod tests {
         let bytes = emulated().encode(0);
         assert_eq!(Superblock::decode(&bytes), Ok(emulated()));
         assert_eq!(bytes[8], 2, "older programs must keep off");
+        let bytes = redundant().encode(0);
+        assert_eq!(Superblock::decode(&bytes), Ok(redundant()));
+        assert_eq!(bytes[8], 3, "older programs must keep off");
     }
 
     #[test]
-    fn only_emulated_devices_have_parity() {
+    fn parity_needs_dies_that_stand_somehow() {
         let plain = Superblock { emulation: None, ..emulated() };
         assert_eq!(Superblock::decode(&plain.encode(0)), Err(NotSuperblock::Damaged("its geometry")));
     }
@@ -349,12 +403,13 @@ pub(crate) mod tests {
     /// No byte can change, and no length can be cut, without being noticed; nothing panics.
     #[test]
     fn every_byte_counts() {
-        let bytes = emulated().encode(0);
-        for at in 0..bytes.len() {
-            assert!(Superblock::decode(&bytes[..at]).is_err());
-            let mut changed = bytes.clone();
-            changed[at] ^= 0x55;
-            assert!(Superblock::decode(&changed).is_err(), "byte {at}");
+        for bytes in [emulated().encode(0), redundant().encode(1)] {
+            for at in 0..bytes.len() {
+                assert!(Superblock::decode(&bytes[..at]).is_err());
+                let mut changed = bytes.clone();
+                changed[at] ^= 0x55;
+                assert!(Superblock::decode(&changed).is_err(), "byte {at}");
+            }
         }
     }
 
@@ -363,7 +418,7 @@ pub(crate) mod tests {
     fn nonsense_is_refused() {
         let mut random = ftl::SplitMix64::new(1);
         for _ in 0..20_000 {
-            let mut bytes = if random.below(2) == 0 { sample() } else { emulated() }.encode(0);
+            let mut bytes = [sample(), emulated(), redundant()][random.below(3) as usize].encode(0);
             let end = bytes.len() - 4;
             for _ in 0..1 + random.below(4) {
                 let at = 16 + random.below(end as u64 - 16) as usize;

@@ -31,7 +31,7 @@ fn made() -> (TempDir, PathBuf) {
 
 fn attach(path: &Path, read_only: bool) -> Device {
     let ring = Ring::new(64).expect("io_uring");
-    Device::attach(path, &AttachOptions { read_only }, &ring).expect("attached")
+    Device::attach(&[path], &AttachOptions { read_only, ..AttachOptions::default() }, &ring).expect("attached")
 }
 
 fn next(device: &mut Device) -> Completion {
@@ -139,7 +139,7 @@ fn a_format_and_an_erase_leave_it_emulated() {
     write(&mut device, 5, 9, 1);
     device.detach().expect("detached");
     let options = FormatOptions { sector_bytes: 512, capacity: Capacity::ImprovedWrite, label: "smaller".into() };
-    let info = format(&path, &options).expect("formatted");
+    let info = format(&[&path], &options).expect("formatted");
     assert_eq!((info.emulation, info.sector_bytes), (Some(EMULATION), 512));
     assert!((0.69..0.71).contains(&(info.bytes() as f64 / before.bytes() as f64)));
     let erased = sure_erase(&path, &mut |_, _| {}).expect("erased");

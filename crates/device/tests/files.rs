@@ -19,6 +19,7 @@ fn options(bytes: u64) -> CreateOptions {
         advertised_bytes: bytes,
         raw_bytes: bytes / 100 * 128,
         profile: None,
+        parity: 0,
         format: FormatOptions { sector_bytes: SECTOR as u32, capacity: Capacity::Advertised, label: "test".into() },
     }
 }
@@ -26,18 +27,18 @@ fn options(bytes: u64) -> CreateOptions {
 fn made() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("fct0.vsl");
-    create(&path, &options(256 << 20)).expect("created");
+    create(&[&path], &options(256 << 20)).expect("created");
     (dir, path)
 }
 
 fn attach(path: &Path) -> Device {
     let ring = Ring::new(64).expect("io_uring");
-    Device::attach(path, &AttachOptions::default(), &ring).expect("attached")
+    Device::attach(&[path], &AttachOptions::default(), &ring).expect("attached")
 }
 
 fn refused(path: &Path) -> AttachError {
     let ring = Ring::new(64).expect("io_uring");
-    match Device::attach(path, &AttachOptions::default(), &ring) {
+    match Device::attach(&[path], &AttachOptions::default(), &ring) {
         Ok(_) => panic!("attached"),
         Err(error) => error,
     }
@@ -106,7 +107,7 @@ fn a_second_attach_is_refused_by_name() {
     assert!(matches!(error, AttachError::Open(OpenError::Locked { .. })), "{error}");
     assert!(error.to_string().contains("fct0.vsl"), "{error}");
     assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
-    let format_error = format(&path, &options(256 << 20).format).expect_err("attached");
+    let format_error = format(&[&path], &options(256 << 20).format).expect_err("attached");
     assert!(format_error.to_string().contains("in use by"), "{format_error}");
 }
 
@@ -135,7 +136,7 @@ fn foreign_truncated_and_newer_files_are_told_apart() {
     }
     assert!(matches!(refused(&path), AttachError::Version { found: 9, known: 2, .. }));
     assert!(matches!(inspect(&path), Err(AttachError::Version { .. })));
-    assert!(format(&path, &options(256 << 20).format).is_err(), "an older program must not format it");
+    assert!(format(&[&path], &options(256 << 20).format).is_err(), "an older program must not format it");
 }
 
 /// One damaged superblock is survived, two are an error, and neither is a panic.
@@ -208,7 +209,8 @@ fn read_only_takes_no_writes_and_changes_no_byte() {
     drop(device); // a crash: the log must be replayed, in memory only
     let before = std::fs::read(&path).expect("read");
     let ring = Ring::new(64).expect("io_uring");
-    let mut device = Device::attach(&path, &AttachOptions { read_only: true }, &ring).expect("attached");
+    let mut device = Device::attach(&[&path], &AttachOptions { read_only: true, ..AttachOptions::default() }, &ring)
+        .expect("attached");
     assert_eq!(device.status().state, State::AttachedReadOnly);
     assert_eq!(read(&mut device, 9).expect("read"), vec![9; SECTOR]);
     let refused = call(&mut device, Io::Write { lba: 9, data: &[1; SECTOR], fua: false });
@@ -222,7 +224,7 @@ fn read_only_takes_no_writes_and_changes_no_byte() {
 #[test]
 fn create_format_and_erase() {
     let (_dir, path) = made();
-    assert!(matches!(create(&path, &options(256 << 20)), Err(CreateError::Exists { .. })));
+    assert!(matches!(create(&[&path], &options(256 << 20)), Err(CreateError::Exists { .. })));
     let old = inspect(&path).expect("inspected");
     for (sector_bytes, capacity, part) in [
         (512, Capacity::ImprovedWrite, 0.7),
@@ -231,7 +233,8 @@ fn create_format_and_erase() {
         (4096, Capacity::Bytes(100 << 20), 100.0 / 256.0),
         (4096, Capacity::Maximum, 1.1),
     ] {
-        let new = format(&path, &FormatOptions { sector_bytes, capacity, label: "again".into() }).expect("formatted");
+        let new =
+            format(&[&path], &FormatOptions { sector_bytes, capacity, label: "again".into() }).expect("formatted");
         assert_ne!(new.uuid, old.uuid);
         assert_eq!((new.sector_bytes, new.label.as_str()), (sector_bytes, "again"));
         let share = new.bytes() as f64 / old.advertised_bytes as f64;
@@ -265,7 +268,7 @@ fn bad_formats_say_what_was_expected() {
     let (dir, path) = made();
     let bad = |sector_bytes, capacity, label: &str| {
         let options = FormatOptions { sector_bytes, capacity, label: label.into() };
-        match format(&path, &options).expect_err("refused") {
+        match format(&[&path], &options).expect_err("refused") {
             FormatError::Invalid { name, expected, .. } => format!("{name}: {expected}"),
             other => panic!("{other}"),
         }
@@ -276,7 +279,7 @@ fn bad_formats_say_what_was_expected() {
     assert!(bad(4096, Capacity::Percent(f64::NAN), "x").starts_with("capacity"));
     assert!(bad(4096, Capacity::Advertised, &"x".repeat(64)).starts_with("label"));
     assert!(bad(4096, Capacity::Advertised, "a\nb").starts_with("label"));
-    let huge = create(&dir.path().join("huge"), &options(100 << 40));
+    let huge = create(&[dir.path().join("huge")], &options(100 << 40));
     assert!(matches!(huge, Err(CreateError::Format(FormatError::Invalid { name: "raw size", .. }))));
     assert!(!dir.path().join("huge").exists());
 }
@@ -285,7 +288,7 @@ fn bad_formats_say_what_was_expected() {
 fn a_sparse_giant_attaches_in_little_memory() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("giant.vsl");
-    create(&path, &options(10 << 40)).expect("created");
+    create(&[&path], &options(10 << 40)).expect("created");
     let mut device = attach(&path);
     let status = device.status();
     assert!(status.memory_bytes < 12 << 20, "{} bytes", status.memory_bytes);

@@ -31,6 +31,10 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How often a device that has not answered, or takes no more, is asked again when nothing else happens.
 const RETRY: Duration = Duration::from_millis(1);
 
+/// How long a rebuild or a scrub pauses after each stripe while clients ask for something: it then takes a few per cent of the
+/// time of a disk, and seldom more than a few milliseconds of a request's.
+const STEP_PAUSE: Duration = Duration::from_millis(20);
+
 /// How long before an emulated device has something to say its thread stops sleeping and looks again and again: what the
 /// kernel takes to wake a thread, also on a virtual machine.
 const POLLED: Duration = Duration::from_micros(60);
@@ -82,6 +86,8 @@ pub struct Worker {
     active: bool,
     /// The alarm is set. One for many waits: a limit on each wait would cost every request a timer.
     alarm: bool,
+    /// Before this no further step of a rebuild or a scrub begins.
+    next_step: Instant,
     /// When the alarm went off last, the device was tidied up.
     tidying: bool,
     /// Empty between rounds; kept for its memory.
@@ -149,6 +155,7 @@ impl Worker {
             active: true,
             alarm: false,
             tidying: false,
+            next_step: Instant::now(),
             turns: Vec::new(),
         };
         worker.listen_to_bell().map_err(|error| no_thread(&worker.name, &error))?;
@@ -300,7 +307,18 @@ impl Worker {
             self.dispatch(key, turn)?;
         }
         self.turns = turns;
+        self.go_on_beside();
         self.rest()
+    }
+
+    /// Rebuilds and scrubs: one stripe after the other while nobody asks anything, with pauses while clients do.
+    fn go_on_beside(&mut self) {
+        if !self.core.device.has_background() || self.detaching.is_some() || Instant::now() < self.next_step {
+            return;
+        }
+        self.core.device.background();
+        let pause = if self.active { STEP_PAUSE } else { Duration::ZERO };
+        self.next_step = Instant::now() + pause;
     }
 
     /// Hands everything to the kernel; waits when there is nothing to do.
@@ -331,6 +349,10 @@ impl Worker {
                 return ring.submit();
             }
             ring.wait(Some(detaching.time_left()))
+        } else if self.core.device.has_background() {
+            let left = self.next_step.saturating_duration_since(Instant::now());
+            // The step under way is announced by a completion; what it waits for besides is not.
+            ring.wait(Some(left.max(RETRY)))
         } else {
             ring.wait(None)
         }

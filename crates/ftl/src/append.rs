@@ -179,6 +179,7 @@ impl Ftl {
         entry.stream = stream;
         entry.opened = opened;
         entry.damaged = false;
+        entry.unsound = false;
         entry.dirty = true;
         let bytes = LebHeader { leb, stream, erases: entry.erases, opened }.encode();
         self.appends[stream as usize] = Append { leb: Some(leb), ..Append::default() };
@@ -269,6 +270,7 @@ impl Ftl {
             buffer.closed = true;
             self.release_if_done(buf);
         }
+        self.commands.push_back(Command::Finish { leb });
         self.close_leb(stream, leb);
     }
 

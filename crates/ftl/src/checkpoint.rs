@@ -176,6 +176,11 @@ impl Ftl {
     }
 
     fn begin_checkpoint(&mut self) {
+        if self.checkpointer.closing && self.config.geometry.parity > 0 {
+            // Nothing is open after a clean detach, so that no redundancy is left incomplete.
+            self.give_up(Stream::Host);
+            self.give_up(Stream::Groom);
+        }
         self.seal_all();
         let open = [Stream::Host, Stream::Groom].into_iter().filter_map(|stream| self.open_leb_of(stream)).collect();
         let estimate = self.checkpoint_estimate();

@@ -15,7 +15,7 @@ pub const TRAILER_BYTES: u32 = 32;
 pub struct Geometry {
     /// Lanes that work on their own: NAND chips, or backing files.
     pub dies: u32,
-    /// How many of the dies of every stripe hold parity (0 until parity is built).
+    /// How many of the dies of every stripe hold parity.
     pub parity: u32,
     /// Erase blocks on each die; equally the number of LEBs.
     pub blocks: u32,
@@ -64,9 +64,8 @@ impl Geometry {
     pub const fn raw_bytes(&self) -> u64 {
         self.slots() * self.sector_bytes as u64
     }
+
     /// Where a slot of a LEB lies: page address, and slot in the page.
-    /// Data pages fill a stripe die by die; parity pages, once there are any, take the last dies of the stripe,
-    /// turned by one for every stripe so that parity wears all dies alike.
     pub fn locate(&self, slot: Slot) -> (PageAt, u32) {
         let leb = slot / self.slots_per_leb();
         let in_leb = slot % self.slots_per_leb();
@@ -74,10 +73,26 @@ impl Geometry {
         (self.page_at(leb, lane_page), at)
     }
 
-    /// The `n`-th data page of a LEB in the order in which pages are filled.
+    /// The `n`-th data page of a LEB in the order in which pages are filled: stripe by stripe, lane by lane.
     pub fn page_at(&self, leb: LebId, n: u32) -> PageAt {
         let (stripe, lane) = (n / self.data_dies(), n % self.data_dies());
-        PageAt { leb, page: stripe, die: if self.parity == 0 { lane } else { (lane + stripe) % self.dies } }
+        PageAt { leb, page: stripe, die: self.die_of(stripe, lane) }
+    }
+
+    /// The die of a stripe's lane; lanes from [`Geometry::data_dies`] on hold parity. With parity the lanes are turned by one
+    /// die for every stripe, so that parity wears all dies alike.
+    pub const fn die_of(&self, stripe: u32, lane: u32) -> u32 {
+        if self.parity == 0 { lane } else { (lane + stripe) % self.dies }
+    }
+
+    /// The opposite of [`Geometry::die_of`].
+    pub const fn lane_of(&self, stripe: u32, die: u32) -> u32 {
+        if self.parity == 0 { die } else { (die + self.dies - stripe % self.dies) % self.dies }
+    }
+
+    /// The die of a stripe's parity, by number.
+    pub const fn parity_die(&self, stripe: u32, which: u32) -> u32 {
+        self.die_of(stripe, self.data_dies() + which)
     }
 
     /// Data pages in a LEB.

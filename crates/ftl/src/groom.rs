@@ -9,7 +9,8 @@ use crate::layer::{Config, Ftl, MediaRead};
 use crate::leb::{LebState, Stream};
 use crate::pace::Pace;
 use crate::policy::{Candidate, GroomPolicy, Policy};
-use crate::types::{Command, Header, Kind, LebId, NO_SLOT, ReadFor, Source};
+use crate::space::HOST_RESERVE;
+use crate::types::{Command, Header, Kind, LebId, NO_SLOT, ReadFor, Slot, Source};
 
 /// Groom reads under way at once, for each die.
 const READS_PER_DIE: usize = 2;
@@ -34,6 +35,8 @@ struct Moved {
     slot: u32,
     /// In-page slot that the read's buffer begins with.
     at: u32,
+    /// Not for the sake of space: a sector that is to be written elsewhere.
+    relocated: bool,
 }
 
 /// State of the groomer.
@@ -42,6 +45,11 @@ pub(crate) struct Groomer {
     policy: Box<dyn GroomPolicy>,
     victim: Option<Victim>,
     moved: VecDeque<Moved>,
+    /// Slots whose sectors are to be written elsewhere.
+    relocations: VecDeque<Slot>,
+    relocating: u32,
+    /// LEBs to be groomed for the sake of their redundancy.
+    evacuations: Vec<LebId>,
     /// Grooming in quiet times, to give space back: LEBs still to be taken.
     idle_lebs: u32,
 }
@@ -53,12 +61,15 @@ impl Groomer {
             policy: policy.build(),
             victim: None,
             moved: VecDeque::new(),
+            relocations: VecDeque::new(),
+            relocating: 0,
+            evacuations: Vec::new(),
             idle_lebs: 0,
         }
     }
 
     pub fn is_busy(&self) -> bool {
-        self.victim.is_some()
+        self.victim.is_some() || self.relocating > 0 || !self.moved.is_empty()
     }
 
     pub fn set_policy(&mut self, policy: Policy) {
@@ -79,9 +90,11 @@ impl Ftl {
         let geometry = self.config.geometry;
         let free = u64::from(self.free_lebs()) * u64::from(geometry.slots_per_leb());
         self.groomer.pace.set_free(free + u64::from(self.left_in_open(Stream::Host)));
-        if self.groomer.victim.is_none() && !self.wants_victim() {
+        let idle = self.groomer.victim.is_none() && self.groomer.moved.is_empty();
+        if idle && self.groomer.relocations.is_empty() && !self.wants_victim() {
             return;
         }
+        self.relocate_next();
         self.move_pages();
         if self.groomer.victim.is_none() {
             self.take_victim();
@@ -95,7 +108,68 @@ impl Ftl {
         if self.checkpointer.is_closing() || (!self.is_started() && !crate::mutant!(GroomBeforeStart)) {
             return false;
         }
-        self.groomer.pace.is_short() || self.groomer.idle_lebs > 0
+        self.groomer.pace.is_short() || self.groomer.idle_lebs > 0 || !self.groomer.evacuations.is_empty()
+    }
+
+    /// Has a sector that could be read only with help written elsewhere, if it still lies in that slot.
+    pub fn relocate(&mut self, slot: Slot) {
+        if self.lebs.is_live(slot) && !self.groomer.relocations.contains(&slot) {
+            self.groomer.relocations.push_back(slot);
+            self.work();
+        }
+    }
+
+    /// Whether there is room for what gains none: the last LEBs are for those who free others.
+    fn has_spare_lebs(&self) -> bool {
+        self.free_lebs() as usize > HOST_RESERVE + 1
+    }
+
+    fn relocate_next(&mut self) {
+        if self.checkpointer.is_closing() || !self.is_started() || !self.has_spare_lebs() {
+            return;
+        }
+        while self.groomer.relocating < READS_MIN as u32
+            && let Some(slot) = self.groomer.relocations.pop_front()
+        {
+            if self.lebs.is_live(slot) && self.lebs[slot / self.config.geometry.slots_per_leb()].buffered == 0 {
+                self.groomer.relocating += 1;
+                self.read_media(slot, 1, ReadFor::Relocate);
+            }
+        }
+    }
+
+    /// Grooms a LEB for the sake of its redundancy, as soon as it may be groomed.
+    pub fn evacuate(&mut self, leb: LebId) {
+        let entry = &mut self.lebs[leb];
+        if entry.state != LebState::Closed || entry.unsound {
+            return;
+        }
+        entry.unsound = true;
+        if entry.stream == Stream::Checkpoint {
+            // The next one takes its place.
+            self.checkpointer.want();
+        } else {
+            self.groomer.evacuations.push(leb);
+        }
+        self.work();
+    }
+
+    /// The next LEB to be groomed for the sake of its redundancy; asks for a checkpoint where one must come first.
+    fn next_evacuation(&mut self) -> Option<LebId> {
+        let lebs = &self.lebs;
+        self.groomer.evacuations.retain(|leb| {
+            let leb = &lebs[*leb];
+            leb.unsound && leb.state == LebState::Closed && !leb.damaged
+        });
+        let begin = self.groomable_before();
+        if !self.has_spare_lebs() {
+            return None;
+        }
+        let ready = self.groomer.evacuations.iter().position(|leb| lebs[*leb].closed <= begin);
+        if ready.is_none() && !self.groomer.evacuations.is_empty() {
+            self.checkpointer.want();
+        }
+        ready.map(|at| self.groomer.evacuations.swap_remove(at))
     }
 
     /// One round in quiet times: when the log takes much more room than its data needs, groom a LEB to give
@@ -147,7 +221,9 @@ impl Ftl {
 
     fn take_victim(&mut self) {
         while self.wants_victim() {
-            let Some(leb) = self.best_victim() else {
+            let for_space = self.groomer.pace.is_short() || self.groomer.idle_lebs > 0;
+            let next = self.next_evacuation().or_else(|| for_space.then(|| self.best_victim())?);
+            let Some(leb) = next else {
                 self.groomer.idle_lebs = 0;
                 self.groomer.pace.end_round();
                 if self.groomer.pace.is_short() {
@@ -231,8 +307,12 @@ impl Ftl {
                 }
             }
         }
-        self.groomer.victim.as_mut().expect("groom reads belong to the victim").reads -= 1;
-        self.groomer.moved.push_back(Moved { id: command, live, slot, at: read.at });
+        let relocated = read.purpose == ReadFor::Relocate;
+        match &mut self.groomer.victim {
+            Some(victim) if !relocated => victim.reads -= 1,
+            _ => self.groomer.relocating -= 1,
+        }
+        self.groomer.moved.push_back(Moved { id: command, live, slot, at: read.at, relocated });
     }
 
     fn move_pages(&mut self) {
@@ -241,7 +321,7 @@ impl Ftl {
                 return;
             }
             let page = self.groomer.moved.pop_front().expect("just seen");
-            let victim = self.groomer.victim.as_ref().expect("pages belong to the victim").live;
+            let victim = self.groomer.victim.as_ref().map_or(0, |victim| victim.live);
             let mut moved = 0;
             for (at, lba) in page.live {
                 // The host may have written or trimmed it while it was read.
@@ -252,7 +332,9 @@ impl Ftl {
                 moved += 1;
             }
             self.stats.groomed_sectors += u64::from(moved);
-            self.groomer.pace.earn(moved, victim, self.config.geometry.slots_per_leb());
+            if !page.relocated {
+                self.groomer.pace.earn(moved, victim, self.config.geometry.slots_per_leb());
+            }
             self.commands.push_back(Command::Forget { id: page.id });
         }
     }

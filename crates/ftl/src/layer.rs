@@ -67,6 +67,11 @@ pub(crate) mod id {
     }
 }
 
+/// Whether an asynchronous command with this id is a [`Command::Read`].
+pub const fn is_read(command: u64) -> bool {
+    id::split(command).0 == id::READ
+}
+
 /// A read request that waits for media.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct PendingRead {
@@ -313,7 +318,7 @@ impl Ftl {
     fn read_done(&mut self, which: u32, result: Result<(), Error>) {
         let read = self.take_read(which);
         let ReadFor::Request { tag, .. } = read.purpose else {
-            // The medium failed a groom read as a whole: none of its sectors can be moved.
+            // The medium failed it as a whole: none of its sectors can be moved.
             let unreadable = vec![None; read.count as usize];
             self.groom_read_done(id::READ | u64::from(which), &read, &unreadable);
             return;
@@ -481,6 +486,32 @@ impl Ftl {
     #[inline]
     pub fn hint(&self, lba: u64) {
         self.map.prefetch(lba);
+    }
+
+    /// Keeps a LEB as it is until [`Ftl::unpin`]: it is not erased or used again. False when it holds nothing that is needed.
+    pub fn pin(&mut self, leb: LebId) -> bool {
+        let entry = &mut self.lebs[leb];
+        let holds = matches!(entry.state, LebState::Closed | LebState::Grooming);
+        entry.readers += u32::from(holds);
+        holds
+    }
+
+    /// The LEB may be erased again.
+    pub fn unpin(&mut self, leb: LebId) {
+        self.lebs[leb].readers -= 1;
+        self.work();
+    }
+
+    /// The next sequence number: what is appended from now on has it or a higher one.
+    pub fn next_seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// Closes every LEB that is open, where it stands.
+    pub fn close_open_lebs(&mut self) {
+        for stream in [Stream::Host, Stream::Groom, Stream::Checkpoint] {
+            self.give_up(stream);
+        }
     }
 
     /// What it was made with.

@@ -53,6 +53,8 @@ pub struct Leb {
     pub dirty: bool,
     /// A live slot of it cannot be read: it is kept as it is until the host gives those sectors up.
     pub damaged: bool,
+    /// Its redundancy is not what it should be: it is groomed before any other.
+    pub unsound: bool,
     /// Live slots.
     pub live: u32,
     /// Pages of it that are still in a buffer.
@@ -85,6 +87,7 @@ impl Lebs {
             allocated: false,
             dirty: false,
             damaged: false,
+            unsound: false,
             live: 0,
             buffered: 0,
             readers: 0,

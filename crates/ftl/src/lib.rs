@@ -35,8 +35,8 @@ mod verify;
 pub use append::LebHeader;
 pub use checkpoint::Anchor;
 pub use geometry::{Geometry, TRAILER_BYTES};
-pub use layer::{Config, Ftl};
-pub use leb::{Leb, LebState, Lebs, Stream};
+pub use layer::{Config, Ftl, is_read};
+pub use leb::{Leb, LebState, Lebs, STREAMS, Stream};
 pub use map::{LEAF_SECTORS, Map};
 #[cfg(feature = "mutants")]
 pub use mutant::mutants;

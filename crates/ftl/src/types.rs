@@ -192,6 +192,8 @@ pub enum ReadFor {
     },
     /// The groomer: report with [`crate::Ftl::groomed`] what each slot holds.
     Groom,
+    /// A single sector that is to be written elsewhere; reported as for the groomer.
+    Relocate,
 }
 
 /// What the layer wants done. Commands are carried out in the order they come out; those marked *async* may
@@ -215,6 +217,11 @@ pub enum Command {
         header: Header,
         /// Where the sectors come from.
         source: Source,
+    },
+    /// Nothing more is appended to the LEB: what redundancy it has may be completed.
+    Finish {
+        /// Which LEB.
+        leb: LebId,
     },
     /// The groom read's buffer is no longer needed.
     Forget {

@@ -77,7 +77,11 @@ impl Instant {
                 | Command::Erase { id, .. }
                 | Command::Sync { id }
                 | Command::Anchor { id, .. } => self.ftl.complete(id, Ok(())),
-                Command::Take { .. } | Command::Forget { .. } | Command::Zero { .. } | Command::Copy { .. } => {}
+                Command::Take { .. }
+                | Command::Finish { .. }
+                | Command::Forget { .. }
+                | Command::Zero { .. }
+                | Command::Copy { .. } => {}
             }
         }
     }

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = dir.join(format!("media_speed.{}", std::process::id()));
     let backing = Backing::create(&path, backing_bytes(&geometry))?;
     println!("{:?}, direct I/O alignment {:?}", geometry, backing.direct_alignment());
-    let media = FileMedia::new(vec![backing], geometry, Ring::new(256)?, FileOptions::default());
+    let media = FileMedia::new(vec![Some(backing)], geometry, Ring::new(256)?, FileOptions::default());
     std::fs::remove_file(&path)?; // gone when the medium is dropped
     let mut bench = Bench { media: media?, geometry };
     bench.programs("program, holes, QD8", 8);

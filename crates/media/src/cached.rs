@@ -141,4 +141,8 @@ impl Media for CachedFile {
     fn allocated_bytes(&self) -> Option<u64> {
         self.file.allocated_bytes()
     }
+
+    fn leave_out(&mut self, die: u32) {
+        self.file.leave_out(die);
+    }
 }

@@ -43,7 +43,9 @@ pub struct FileOptions {
 /// A medium on files or block devices.
 pub struct FileMedia {
     geometry: Geometry,
-    dies: Vec<Die>,
+    /// `None` for a die that is missing.
+    dies: Vec<Option<Die>>,
+    options: FileOptions,
     read_only: bool,
     ring: SharedRing,
     owner: Owner,
@@ -58,6 +60,8 @@ pub struct FileMedia {
 
 struct Die {
     backing: Backing,
+    /// Nothing is asked of it any more; what was under way goes on.
+    left_out: bool,
     /// What direct I/O asks of offsets and lengths, bytes; 1 through the page cache.
     alignment: u32,
     /// Erase gives space back. Off once the target said that it cannot.
@@ -70,6 +74,7 @@ enum Operation {
     /// A part without a buffer of a command on every die.
     Part {
         group: u32,
+        die: u32,
     },
     /// One die's part of an erase: the bytes of the backing file that are still to be punched.
     Punch {
@@ -84,6 +89,8 @@ struct Group {
     id: u64,
     left: u32,
     result: Result<(), MediaError>,
+    /// Dies that it failed on.
+    failed: Vec<u32>,
 }
 
 impl FileMedia {
@@ -97,47 +104,35 @@ impl FileMedia {
         ring: SharedRing,
         options: FileOptions,
     ) -> Result<FileMedia, OpenError> {
-        let backings = paths.iter().map(|path| Backing::open(path, options.read_only)).collect::<Result<_, _>>()?;
+        let backings = paths.iter().map(|path| Backing::open(path, options.read_only).map(Some));
+        let backings = backings.collect::<Result<_, _>>()?;
         FileMedia::new(backings, geometry, ring, options)
     }
 
-    /// A medium on backing files that are open already, one a die.
+    /// A medium on backing files that are open already, one a die; `None` for one that is missing.
     ///
     /// # Errors
     /// A file is shorter than the geometry needs, or the operating system failed.
     ///
     /// # Panics
-    /// When there is not one backing file for each die.
+    /// When there is not one entry for each die.
     pub fn new(
-        backings: Vec<Backing>,
+        backings: Vec<Option<Backing>>,
         geometry: Geometry,
         ring: SharedRing,
         options: FileOptions,
     ) -> Result<FileMedia, OpenError> {
         assert_eq!(backings.len(), geometry.dies as usize, "one backing file a die");
-        let expected = backing_bytes(&geometry);
-        let mut dies = Vec::with_capacity(backings.len());
-        for mut backing in backings {
-            let found = backing.bytes()?;
-            if found < expected {
-                return Err(OpenError::Truncated { path: backing.path().into(), found, expected });
-            }
-            // Programs are whole units, so direct I/O needs units that are at least as aligned.
-            let fits = backing.direct_alignment().is_none_or(|alignment| geometry.unit_bytes.is_multiple_of(alignment));
-            if options.page_cache || !fits {
-                backing.use_page_cache()?;
-            }
-            let alignment = backing.direct_alignment().unwrap_or(1);
-            tracing::debug!(path = %backing.path().display(), alignment, "backing file open");
-            dies.push(Die { backing, alignment, punches: true });
-        }
+        let dies = backings.into_iter().map(|backing| backing.map(|backing| Die::new(backing, &geometry, options)));
+        let dies = dies.map(Option::transpose).collect::<Result<Vec<_>, _>>()?;
         let owner = ring.borrow_mut().register();
-        let widest = dies.iter().map(|die| die.alignment).max().unwrap_or(1);
-        let slot_buffer_bytes = (geometry.slot_bytes() + 2 * widest).next_multiple_of(ALIGN as u32);
+        // Wide enough for any die that may come later.
+        let slot_buffer_bytes = (geometry.slot_bytes() + 2 * ALIGN as u32).next_multiple_of(ALIGN as u32);
         Ok(FileMedia {
             geometry,
-            read_only: options.read_only || dies.iter().any(|die| die.backing.is_read_only()),
+            read_only: options.read_only || dies.iter().flatten().any(|die| die.backing.is_read_only()),
             dies,
+            options,
             ring,
             owner,
             pages: Arena::new(geometry.page_bytes() as usize),
@@ -149,9 +144,14 @@ impl FileMedia {
         })
     }
 
-    /// The backing files, in the order of the dies.
+    /// The backing files that there are, in the order of the dies.
     pub fn backings(&self) -> impl Iterator<Item = &Backing> {
-        self.dies.iter().map(|die| &die.backing)
+        self.dies.iter().flatten().map(|die| &die.backing)
+    }
+
+    /// A die that commands for all of them go to.
+    fn live(&self, die: u32) -> Option<&Die> {
+        self.dies.get(die as usize)?.as_ref().filter(|die| !die.left_out)
     }
 
     fn position(&self, at: PageAddr, byte: u32) -> u64 {
@@ -164,7 +164,7 @@ impl FileMedia {
 
     fn read(&mut self, id: u64, at: PageAddr, bytes: Range<u32>) -> Result<(), MediaError> {
         assert!(bytes.start <= bytes.end && bytes.end <= self.geometry.page_bytes(), "read outside the page");
-        let alignment = self.dies[at.die as usize].alignment;
+        let alignment = self.live(at.die).ok_or(MediaError::Lost)?.alignment;
         // Pages begin and end aligned, so the widened range stays inside the page.
         let start = bytes.start - bytes.start % alignment;
         let len = bytes.end.next_multiple_of(alignment) - start;
@@ -184,7 +184,7 @@ impl FileMedia {
     }
 
     fn start(&mut self, transfer: Transfer) -> Result<(), MediaError> {
-        let entry = transfer.entry(self.dies[transfer.die as usize].fd());
+        let entry = transfer.entry(self.live(transfer.die).ok_or(MediaError::Lost)?.fd());
         self.push(Operation::Transfer(transfer), entry)
     }
 
@@ -201,31 +201,31 @@ impl FileMedia {
 
     /// Runs `entry` on every die, with one answer when all are done.
     fn on_every_die(&mut self, id: u64, entry: impl Fn(&Die) -> Option<squeue::Entry>) -> Option<Done> {
-        let group = self.groups.insert(Group { id, left: 1, result: Ok(()) });
-        for die in 0..self.dies.len() {
-            let Some(entry) = entry(&self.dies[die]) else { continue };
-            let pushed = self.push(Operation::Part { group }, entry);
-            self.count_part(group, pushed);
+        let group = self.begin_group(id);
+        for die in 0..self.geometry.dies {
+            let Some(entry) = self.live(die).and_then(&entry) else { continue };
+            let pushed = self.push(Operation::Part { group, die }, entry);
+            self.count_part(group, die, pushed);
         }
-        self.end_part(group, Ok(()))
+        self.end_part(group, 0, Ok(()))
     }
 
     fn erase(&mut self, id: u64, block: u32) -> Option<Done> {
-        let group = self.groups.insert(Group { id, left: 1, result: Ok(()) });
+        let group = self.begin_group(id);
         let position = block_position(&self.geometry, block);
         for die in 0..self.geometry.dies {
-            if self.dies[die as usize].punches {
+            if self.live(die).is_some_and(|die| die.punches) {
                 let pushed = self.punch(group, die, position..position + self.geometry.block_bytes());
-                self.count_part(group, pushed);
+                self.count_part(group, die, pushed);
             }
         }
-        self.end_part(group, Ok(()))
+        self.end_part(group, 0, Ok(()))
     }
 
     /// Punches the first piece of a range.
     fn punch(&mut self, group: u32, die: u32, range: Range<u64>) -> Result<(), MediaError> {
         let end = range.end.min(range.start + PUNCH_BYTES);
-        let entry = self.dies[die as usize].allocate(range.start, end - range.start, PUNCH);
+        let entry = self.live(die).ok_or(MediaError::Lost)?.allocate(range.start, end - range.start, PUNCH);
         self.push(Operation::Punch { group, die, left: end..range.end }, entry)
     }
 
@@ -234,41 +234,59 @@ impl FileMedia {
         if copy > 1 || bytes.len() > self.dies.len() || !bytes.iter().all(fits) {
             return Some(Done { id, result: Err(MediaError::Os(Errno::INVAL)) });
         }
-        let group = self.groups.insert(Group { id, left: 1, result: Ok(()) });
-        for (die, bytes) in bytes.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
-            let len = bytes.len().next_multiple_of(self.dies[die].alignment as usize);
+        let group = self.begin_group(id);
+        for (die, bytes) in (0..).zip(bytes).filter(|(_, bytes)| !bytes.is_empty()) {
+            let Some(live) = self.live(die) else { continue };
+            let len = bytes.len().next_multiple_of(live.alignment as usize);
             let page = PageBuf::new(len);
             // SAFETY: the buffer was just made, nobody else knows it.
             unsafe { page.bytes_mut(0..bytes.len()) }.copy_from_slice(bytes);
-            let (die, len, position) = (die as u32, len as u32, label_offset(copy));
+            let (len, position) = (len as u32, label_offset(copy));
             let purpose = Purpose::Label { group };
             let started = self.start(Transfer { die, purpose, page, start: 0, len, position, progress: 0 });
-            self.count_part(group, started);
+            self.count_part(group, die, started);
         }
-        self.end_part(group, Ok(()))
+        self.end_part(group, 0, Ok(()))
+    }
+
+    /// A command for all dies; it is held open while its parts are being started.
+    fn begin_group(&mut self, id: u64) -> u32 {
+        self.groups.insert(Group { id, left: 1, result: Ok(()), failed: Vec::new() })
     }
 
     /// Counts a part of a group that was started, or notes why it could not be.
-    fn count_part(&mut self, group: u32, started: Result<(), MediaError>) {
+    fn count_part(&mut self, group: u32, die: u32, started: Result<(), MediaError>) {
         let Some(group) = self.groups.get_mut(group) else { return };
         match started {
             Ok(()) => group.left += 1,
-            Err(error) => group.result = Err(error),
+            Err(error) => group.fail(die, error),
         }
     }
 
     /// Ends one part of a group; gives the answer when it was the last.
-    fn end_part(&mut self, number: u32, result: Result<(), MediaError>) -> Option<Done> {
+    fn end_part(&mut self, number: u32, die: u32, result: Result<(), MediaError>) -> Option<Done> {
         let group = self.groups.get_mut(number)?;
         group.left -= 1;
-        if result.is_err() {
-            group.result = result;
+        if let Err(error) = result {
+            group.fail(die, error);
         }
         if group.left > 0 {
             return None;
         }
         let group = self.groups.remove(number)?;
-        Some(Done { id: group.id, result: group.result.map(|()| None) })
+        let result = match group.result {
+            Ok(()) => Ok(None),
+            Err(MediaError::Os(error)) => Err(MediaError::Dies { dies: group.failed, error }),
+            Err(error) => Err(error),
+        };
+        Some(Done { id: group.id, result })
+    }
+
+    /// Waits until nothing is under way, as far as the ring can wait.
+    fn quiesce(&mut self) {
+        while !self.under_way.is_empty() && self.ring.borrow_mut().wait_for(self.owner).is_ok() {
+            self.collect();
+        }
     }
 
     /// Takes every completion that the ring holds for this medium.
@@ -285,7 +303,7 @@ impl FileMedia {
     fn complete(&mut self, token: u32, result: i32) -> Option<Done> {
         match self.under_way.get_mut(token)? {
             Operation::Transfer(transfer) => {
-                let die = &self.dies[transfer.die as usize];
+                let die = self.dies[transfer.die as usize].as_ref()?;
                 let next = transfer.complete(result, die.alignment);
                 let outcome = match next {
                     Next::Done(outcome) => outcome,
@@ -302,15 +320,15 @@ impl FileMedia {
                 let Some(Operation::Transfer(transfer)) = self.under_way.remove(token) else { return None };
                 self.finish(transfer, outcome)
             }
-            Operation::Part { group } => {
-                let group = *group;
+            Operation::Part { group, die } => {
+                let (group, die) = (*group, *die);
                 self.under_way.remove(token);
                 let result = match kernel_result(result) {
                     // Space cannot be reserved there: the medium works without.
                     Ok(_) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
                     Err(error) => Err(MediaError::from(error)),
                 };
-                self.end_part(group, result)
+                self.end_part(group, die, result)
             }
             Operation::Punch { .. } => {
                 let Some(Operation::Punch { group, die, left }) = self.under_way.remove(token) else { return None };
@@ -322,12 +340,14 @@ impl FileMedia {
                     },
                     // Space cannot be given back there: the medium works without.
                     Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-                        self.dies[die as usize].punches = false;
+                        if let Some(die) = &mut self.dies[die as usize] {
+                            die.punches = false;
+                        }
                         Ok(())
                     }
                     Err(error) => Err(MediaError::from(error)),
                 };
-                self.end_part(group, result)
+                self.end_part(group, die, result)
             }
         }
     }
@@ -342,17 +362,48 @@ impl FileMedia {
             Purpose::Label { group } => {
                 let die = transfer.die;
                 let next = outcome.and_then(|()| {
-                    let entry = self.dies[die as usize].sync();
-                    self.push(Operation::Part { group }, entry)
+                    let entry = self.live(die).ok_or(MediaError::Lost)?.sync();
+                    self.push(Operation::Part { group, die }, entry)
                 });
                 // The sync goes on in the place of the write.
-                if next.is_ok() { None } else { self.end_part(group, next) }
+                if next.is_ok() { None } else { self.end_part(group, die, next) }
             }
         }
     }
 }
 
+impl Group {
+    /// A full store is told before a failed die: a die is not given up for want of space.
+    fn fail(&mut self, die: u32, error: MediaError) {
+        if error == MediaError::Lost {
+            // It was left out meanwhile.
+            return;
+        }
+        self.failed.push(die);
+        match (&self.result, &error) {
+            (Err(MediaError::NoSpace), _) => {}
+            (Ok(()), _) | (_, MediaError::NoSpace) => self.result = Err(error),
+            _ => {}
+        }
+    }
+}
+
 impl Die {
+    fn new(mut backing: Backing, geometry: &Geometry, options: FileOptions) -> Result<Die, OpenError> {
+        let (found, expected) = (backing.bytes()?, backing_bytes(geometry));
+        if found < expected {
+            return Err(OpenError::Truncated { path: backing.path().into(), found, expected });
+        }
+        // Programs are whole units, so direct I/O needs units that are at least as aligned.
+        let fits = backing.direct_alignment().is_none_or(|alignment| geometry.unit_bytes.is_multiple_of(alignment));
+        if options.page_cache || !fits {
+            backing.use_page_cache()?;
+        }
+        let alignment = backing.direct_alignment().unwrap_or(1);
+        tracing::debug!(path = %backing.path().display(), alignment, "backing file open");
+        Ok(Die { backing, left_out: false, alignment, punches: true })
+    }
+
     fn fd(&self) -> types::Fd {
         types::Fd(self.backing.as_fd().as_raw_fd())
     }
@@ -381,6 +432,7 @@ impl Media for FileMedia {
         }
         let bytes = self.geometry.block_bytes();
         let started = match command {
+            Command::Rebuild { .. } => Err(MediaError::Lost),
             Command::Read { at, bytes } => self.read(id, at, bytes),
             Command::Program { at, bytes, page } => self.program(id, at, bytes, page),
             Command::Allocate { block } => {
@@ -415,25 +467,43 @@ impl Media for FileMedia {
     }
 
     fn read_label(&mut self, die: u32, copy: u8) -> Result<Vec<u8>, MediaError> {
-        let die = self.dies.get(die as usize).filter(|_| copy <= 1).ok_or(MediaError::Os(Errno::INVAL))?;
+        if die >= self.geometry.dies || copy > 1 {
+            return Err(MediaError::Os(Errno::INVAL));
+        }
+        let die = self.live(die).ok_or(MediaError::Lost)?;
         die.backing.read_label(copy).map_err(MediaError::from)
     }
 
     fn allocated_bytes(&self) -> Option<u64> {
-        self.dies.iter().map(|die| die.backing.allocated_bytes()).sum()
+        self.dies.iter().flatten().map(|die| die.backing.allocated_bytes()).sum()
+    }
+
+    fn leave_out(&mut self, die: u32) {
+        if let Some(die) = &mut self.dies[die as usize] {
+            die.left_out = true;
+        }
+    }
+
+    fn replace(&mut self, die: u32, backing: Backing) -> Result<(), MediaError> {
+        // What is under way there holds on to the old one.
+        self.quiesce();
+        let die = self.dies.get_mut(die as usize).ok_or(MediaError::Os(Errno::INVAL))?;
+        let new = Die::new(backing, &self.geometry, self.options).map_err(|error| {
+            tracing::error!(%error, "a backing file does not fit");
+            MediaError::Truncated
+        })?;
+        *die = Some(new);
+        Ok(())
     }
 }
 
 impl Drop for FileMedia {
     /// The kernel reads and writes our buffers until it is done with them.
     fn drop(&mut self) {
-        while !self.under_way.is_empty() {
-            if self.ring.borrow_mut().wait_for(self.owner).is_err() {
-                // Nobody can tell when the kernel will be done: never free those buffers.
-                std::mem::forget(std::mem::replace(&mut self.under_way, Slab::new()));
-                break;
-            }
-            self.collect();
+        self.quiesce();
+        if !self.under_way.is_empty() {
+            // Nobody can tell when the kernel will be done: never free those buffers.
+            std::mem::forget(std::mem::replace(&mut self.under_way, Slab::new()));
         }
         self.ring.borrow_mut().unregister(self.owner);
     }

@@ -8,6 +8,7 @@ pub mod arena;
 pub mod backing;
 mod cached;
 pub mod file;
+pub mod flashback;
 mod lock;
 mod maintain;
 pub mod memory;
@@ -22,6 +23,7 @@ mod transfer;
 pub use backing::{Backing, OpenError};
 pub use cached::CachedFile;
 pub use file::{FileMedia, FileOptions};
+pub use flashback::{DieState, Flashback};
 pub use ftl::Geometry;
 pub use memory::Memory;
 pub use page::{Page, PageBuf};
@@ -49,6 +51,17 @@ pub enum Command {
         at: PageAddr,
         /// Which of its bytes; any alignment.
         bytes: Range<u32>,
+    },
+    /// Read `bytes` of a page, whole slots, as far as redundancy can tell what they should be: the slots that pass their check and
+    /// are not older than `min_seq`; zeros in the place of others. A medium without redundancy fails it with
+    /// [`MediaError::Lost`].
+    Rebuild {
+        /// Which page.
+        at: PageAddr,
+        /// Which of its bytes.
+        bytes: Range<u32>,
+        /// The lowest sequence number that serves.
+        min_seq: u64,
     },
     /// Program `bytes` of a page from the same bytes of `page`.
     /// Those bytes of the buffer must stay as they are until the program is done.
@@ -130,6 +143,17 @@ pub enum MediaError {
     /// The operating system refused or failed the command.
     #[error("{0}")]
     Os(rustix::io::Errno),
+    /// The operating system failed a command for all dies on some of them.
+    #[error("die {}: {error}", .dies.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))]
+    Dies {
+        /// Which dies.
+        dies: Vec<u32>,
+        /// Why, on the first of them.
+        error: rustix::io::Errno,
+    },
+    /// The die is out of service, or what it held cannot be rebuilt.
+    #[error("lost with a die that is out of service")]
+    Lost,
 }
 
 impl From<rustix::io::Errno> for MediaError {
@@ -168,6 +192,25 @@ pub trait Media {
 
     /// Bytes of the backing store in use now, over all dies (a sparse file's blocks), if known.
     fn allocated_bytes(&self) -> Option<u64>;
+
+    /// Does nothing with a die from now on: commands for all dies pass it by, others for it fail.
+    fn leave_out(&mut self, _die: u32) {}
+
+    /// Uses a die again that was left out.
+    fn take_back(&mut self, _die: u32) {}
+
+    /// Takes another backing file in the place of a die that was left out.
+    ///
+    /// # Errors
+    /// It does not fit, or this medium has no backing files.
+    fn replace(&mut self, _die: u32, _backing: Backing) -> Result<(), MediaError> {
+        Err(MediaError::Os(rustix::io::Errno::NOTSUP))
+    }
+
+    /// The redundancy above it, where there is any.
+    fn flashback(&mut self) -> Option<&mut Flashback> {
+        None
+    }
 
     /// The model behind it, where it answers at a model's pace.
     fn paced(&mut self) -> Option<&mut nand::Paced> {

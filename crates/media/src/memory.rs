@@ -155,6 +155,7 @@ impl Media for Memory {
             }
             Command::Allocate { .. } | Command::Sync => Ok(None),
             Command::WriteLabel { copy, bytes } => self.write_label(copy, bytes).map(|()| None),
+            Command::Rebuild { .. } => Err(MediaError::Lost),
         };
         Some(Done { id, result })
     }

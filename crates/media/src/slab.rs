@@ -29,6 +29,11 @@ impl<T> Slab<T> {
         self.places.get_mut(number as usize)?.as_mut()
     }
 
+    /// What is there, with its numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0..).zip(&self.places).filter_map(|(number, place)| Some((number, place.as_ref()?)))
+    }
+
     pub(crate) fn remove(&mut self, number: u32) -> Option<T> {
         let value = self.places.get_mut(number as usize)?.take()?;
         self.free.push(number);
@@ -49,6 +54,7 @@ mod tests {
         assert!(!slab.is_empty());
         assert_eq!(slab.insert('c'), a);
         assert_eq!(slab.get_mut(b), Some(&mut 'b'));
+        assert!(slab.iter().eq([(a, &'c'), (b, &'b')]));
         assert_eq!((slab.remove(a), slab.remove(b)), (Some('c'), Some('b')));
         assert!(slab.is_empty());
     }

@@ -23,12 +23,13 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if arguments.seed.is_some() {
+    if let Some(seed) = arguments.seed {
+        eprintln!("{:?}", sim::Plan::new(&mut ftl::SplitMix64::new(seed)));
         // A replay tells what the device logs; a series would drown in the errors that power cuts cause.
         tracing_subscriber::fmt().with_writer(std::io::stderr).without_time().init();
     }
     let (from, count) = arguments.seed.map_or((arguments.from, arguments.seeds), |seed| (seed, 1));
-    let (mut requests, mut cuts, mut recovery_cuts, mut freed) = (0, 0, 0, 0);
+    let mut sum = sim::Report::default();
     for seed in from..from.saturating_add(count) {
         let Ok(result) = std::panic::catch_unwind(|| sim::run(seed)) else {
             println!("seed {seed}: crash; replay with: vsl-sim --seed {seed}");
@@ -36,10 +37,14 @@ fn main() -> ExitCode {
         };
         match result {
             Ok(report) => {
-                requests += report.requests;
-                cuts += report.cuts;
-                recovery_cuts += report.recovery_cuts;
-                freed += report.freed_lebs;
+                sum.requests += report.requests;
+                sum.cuts += report.cuts;
+                sum.recovery_cuts += report.recovery_cuts;
+                sum.freed_lebs += report.freed_lebs;
+                sum.faults += report.faults;
+                sum.healed += report.healed;
+                sum.rebuilds += report.rebuilds;
+                sum.degraded_reads += report.degraded_reads;
             }
             Err(sim::Failure::Wrong(what)) => {
                 println!("seed {seed}: {what}; replay with: vsl-sim --seed {seed}");
@@ -52,7 +57,16 @@ fn main() -> ExitCode {
         }
     }
     println!(
-        "{count} seeds held: {requests} requests, {cuts} power cuts ({recovery_cuts} during recovery), {freed} erase blocks freed"
+        "{count} seeds held: {} requests, {} power cuts ({} during recovery), {} erase blocks freed; {} faults of dies and \
+         sectors, {} sectors healed, {} read without their die, {} dies replaced",
+        sum.requests,
+        sum.cuts,
+        sum.recovery_cuts,
+        sum.freed_lebs,
+        sum.faults,
+        sum.healed,
+        sum.degraded_reads,
+        sum.rebuilds,
     );
     ExitCode::SUCCESS
 }

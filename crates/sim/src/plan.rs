@@ -3,8 +3,20 @@
 use device::{MediaFormat, max_sectors};
 use ftl::SplitMix64;
 use ftl::{Geometry, Policy};
+use media::flashback::media_geometry;
 use media::sim::Knobs;
 use uuid::Uuid;
+
+/// What happens to a die.
+#[derive(Clone, Copy, Debug)]
+pub struct Faulty {
+    /// Which die.
+    pub die: u32,
+    /// It fails as a whole; otherwise its sectors rot, cannot be read, or were never written where they should be.
+    pub dies: bool,
+    /// Once in so many requests.
+    pub once_in: u64,
+}
 
 /// One simulation's choices. Swarm testing: each seed leaves some things out and overdoes others.
 #[derive(Clone, Debug)]
@@ -17,6 +29,8 @@ pub struct Plan {
     pub flash: bool,
     /// Delays and faults of the medium.
     pub knobs: Knobs,
+    /// Dies that something happens to; never more than there is parity.
+    pub faulty: Vec<Faulty>,
     /// Requests in all.
     pub requests: u32,
     /// Requests under way at once.
@@ -36,14 +50,20 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The shape of the medium below.
+    pub fn media_geometry(&self) -> Geometry {
+        if self.geometry.parity == 0 { self.geometry } else { media_geometry(&self.geometry) }
+    }
+
     /// The plan of a seed.
     pub fn new(random: &mut SplitMix64) -> Plan {
         loop {
             let slots_per_page = 1 << random.below(5);
             let unit_bytes = 512 << random.below(4);
+            let parity = [0, 0, 0, 0, 1, 1, 1, 2][random.below(8) as usize];
             let geometry = Geometry {
-                dies: 1 + random.below(4) as u32,
-                parity: 0,
+                dies: parity + 1 + random.below(4) as u32,
+                parity,
                 blocks: 24 + random.below(60) as u32,
                 pages_per_block: 2 + random.below(8) as u32,
                 slots_per_page,
@@ -67,7 +87,8 @@ impl Plan {
                 uuid: Uuid::from_u128(u128::from(random.bits())),
             };
             // Half of the media are files: old content stands where a LEB is used again.
-            let flash = random.one_in(2);
+            // Parity of open stripes is written over and over, which flash does not take.
+            let flash = random.one_in(2) && parity == 0;
             let knobs = Knobs {
                 must_erase: flash,
                 least_polls: random.below(3) as u32,
@@ -78,11 +99,20 @@ impl Plan {
             let mut mix = [0; 5];
             mix.iter_mut().for_each(|weight| *weight = if random.one_in(4) { 0 } else { 1 + random.below(20) });
             mix[1] += 4 + random.below(60);
+            let mut faulty: Vec<Faulty> = Vec::new();
+            while faulty.len() < parity as usize && !random.one_in(4) {
+                let die = random.below(u64::from(geometry.dies)) as u32;
+                if faulty.iter().all(|other| other.die != die) {
+                    let dies = random.one_in(2);
+                    faulty.push(Faulty { die, dies, once_in: 1 + random.below(if dies { 2000 } else { 60 }) });
+                }
+            }
             return Plan {
                 geometry,
                 format,
                 flash,
                 knobs,
+                faulty,
                 requests: 200 + random.below(2500) as u32,
                 depth: 1 + random.below(16) as usize,
                 cut_once_in: if random.one_in(8) { 0 } else { 20 + random.below(600) },

@@ -2,6 +2,7 @@
 
 use device::{Completion, Device, Io, IoError, Submitted};
 use ftl::SplitMix64;
+use media::PageAddr;
 use media::sim::{Cut, SimMedia, SimStore};
 
 use crate::model::{Model, OpId};
@@ -26,6 +27,16 @@ pub struct Report {
     pub cuts: u64,
     /// Power cuts during recovery.
     pub recovery_cuts: u64,
+    /// Things that happened to dies and sectors.
+    pub faults: u64,
+    /// Sectors that were rebuilt and written elsewhere.
+    pub healed: u64,
+    /// Sectors that scrubs checked.
+    pub scrubbed: u64,
+    /// Sectors that were read while their die was out of service.
+    pub degraded_reads: u64,
+    /// Dies that were replaced.
+    pub rebuilds: u64,
     /// LEBs that the groomer freed.
     pub freed_lebs: u64,
     /// FNV-1a over every answer: the same seed must give the same.
@@ -53,6 +64,10 @@ struct Simulation {
     device: Option<Device>,
     model: Model,
     asked: Vec<Option<Asked>>,
+    /// Dies that were replaced and may be on their way.
+    replaced: Vec<u32>,
+    /// What scrubs found wrong.
+    scrub_errors: u64,
     /// The backing store may be full at times.
     may_lack_space: bool,
     report: Report,
@@ -65,13 +80,15 @@ struct Simulation {
 pub fn run(seed: u64) -> Result<Report, Failure> {
     let mut random = SplitMix64::new(seed);
     let plan = Plan::new(&mut random);
-    let store = SimStore::new(plan.geometry);
+    let store = SimStore::new(plan.media_geometry());
     let mut media = SimMedia::new(&store, random.bits(), plan.knobs);
     Device::format_media(&mut media, &plan.format).map_err(|error| Failure::Stuck(format!("format: {error}")))?;
     drop(media);
     let mut simulation = Simulation {
         model: Model::new(plan.format.sectors),
         asked: (0..plan.depth).map(|_| None).collect(),
+        replaced: Vec::new(),
+        scrub_errors: 0,
         may_lack_space: plan.knobs.no_space > 0,
         cutter: SplitMix64::from_state(random.bits()),
         plan,
@@ -96,6 +113,7 @@ impl Simulation {
             if self.plan.cut_once_in > 0 && self.random.one_in(4) {
                 self.store.cut_at(self.store.commands() + 1 + self.random.below(60));
             }
+            self.trouble(10);
             let media = SimMedia::new(&self.store, self.random.bits(), self.plan.knobs);
             match Device::on_media(Box::new(media), self.plan.flash) {
                 Ok(device) => {
@@ -116,6 +134,7 @@ impl Simulation {
 
     fn cut_power(&mut self) {
         self.report.cuts += 1;
+        self.note_healing();
         self.device = None;
         self.asked.iter_mut().for_each(|asked| *asked = None);
         self.store.switch_off();
@@ -142,12 +161,96 @@ impl Simulation {
             if self.plan.detach_once_in > 0 && self.random.one_in(self.plan.detach_once_in) {
                 self.clean_detach()?;
             }
+            self.trouble(1);
             self.request()?;
             for _ in 0..self.random.below(6) {
                 self.poll()?;
             }
+            if self.random.one_in(2) {
+                self.device().background();
+            }
+            // What a scrub finds while the power fails says nothing.
+            if !self.store.is_off() && self.random.one_in(8) {
+                self.scrub_errors = self.scrub_errors.max(self.device().status().scrub_errors);
+            }
         }
         Ok(())
+    }
+
+    fn note_healing(&mut self) {
+        if let Some(status) = self.device.as_ref().map(Device::status) {
+            self.report.healed += status.healed_sectors;
+            self.report.degraded_reads += status.degraded_reads;
+            self.report.scrubbed += status.scrubbed_sectors;
+        }
+    }
+
+    /// Lets happen to the faulty dies what the plan has for them, `often` times as likely as it says.
+    fn trouble(&mut self, often: u64) {
+        let geometry = self.plan.media_geometry();
+        for faulty in self.plan.faulty.clone() {
+            if !self.random.one_in((faulty.once_in / often).max(1)) {
+                continue;
+            }
+            self.report.faults += 1;
+            let die = faulty.die;
+            if faulty.dies {
+                if self.try_rebuild(die) {
+                    continue;
+                }
+                match self.store.failed_dies().contains(&die) {
+                    // It comes back with what it held, and must not be believed.
+                    true => self.store.revive_die(die),
+                    false => self.store.fail_die_at(self.store.commands() + 1 + self.random.below(60), die),
+                }
+                continue;
+            }
+            let mut somewhere = |blocks: u32| PageAddr {
+                die,
+                block: self.random.below(u64::from(blocks)) as u32,
+                page: self.random.below(u64::from(geometry.pages_per_block)) as u32,
+            };
+            let (at, to) = (somewhere(geometry.blocks), somewhere(self.plan.geometry.blocks));
+            self.store.astray_only_on(die);
+            match self.random.below(8) {
+                0 => self.store.fail_page(at),
+                1 => self.store.lose_next_program(),
+                2 => self.store.misdirect_next_program(to),
+                _ => {
+                    let byte = self.random.below(u64::from(geometry.page_bytes())) as u32;
+                    self.store.rot(at, byte, 1 << self.random.below(8));
+                }
+            }
+        }
+    }
+
+    /// Puts a blank die in the place of one that the device knows to be lost; another one may fail once it is rebuilt.
+    fn try_rebuild(&mut self, die: u32) -> bool {
+        if self.store.is_off() || self.random.one_in(2) {
+            return false;
+        }
+        let Some(device) = &mut self.device else { return false };
+        let status = device.status();
+        if status.lost_dies.contains(&die) && status.rebuilding_die.is_none() {
+            self.store.replace_die(die);
+            self.report.rebuilds += u64::from(device.die_replaced(die).is_ok());
+            self.replaced.push(die);
+            return true;
+        }
+        // Nobody may hold on to what the die did before it was replaced.
+        let rebuilt = !status.lost_dies.contains(&die) && !self.store.may_fail(die);
+        if rebuilt && self.replaced.contains(&die) {
+            self.replaced.retain(|replaced| *replaced != die);
+            let others: Vec<u32> = (0..self.plan.geometry.dies)
+                .filter(|other| self.plan.faulty.iter().all(|faulty| faulty.die != *other))
+                .collect();
+            if !others.is_empty() {
+                let other = others[self.random.below(others.len() as u64) as usize];
+                self.plan.faulty.iter_mut().filter(|faulty| faulty.die == die).for_each(|faulty| faulty.die = other);
+                return true;
+            }
+        }
+        false
     }
 
     fn crash(&mut self) -> Result<(), Failure> {
@@ -228,6 +331,7 @@ impl Simulation {
         if self.asked.iter().any(Option::is_some) {
             return Err(Failure::Stuck("a request was never answered before a detach".into()));
         }
+        self.note_healing();
         let detached = self.device.take().expect("attached").detach();
         if self.store.is_off() {
             return self.crash();
@@ -304,6 +408,9 @@ impl Simulation {
             }
             _ => {
                 self.device().idle();
+                if self.random.one_in(4) {
+                    self.device().scrub(true);
+                }
                 Ok(())
             }
         }
@@ -391,7 +498,11 @@ impl Simulation {
         self.report.freed_lebs = self.device().status().erased_lebs;
         self.verify()?;
         self.clean_detach()?;
-        self.clean_detach()
+        self.clean_detach()?;
+        if self.scrub_errors > 0 && self.plan.faulty.is_empty() {
+            return Err(Failure::Wrong(format!("scrubs found {} things wrong", self.scrub_errors)));
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! `vsl attach` and `vsl detach`.
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::Duration;
 
 use daemon::api::{AttachRequest, DetachRequest, DeviceView};
@@ -16,18 +17,19 @@ use crate::output::Output;
 const TICK: Duration = Duration::from_millis(100);
 
 pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
-    if args.name.is_some() && args.paths.len() > 1 {
+    if args.name.is_some() && by_device(&args.paths).len() > 1 {
         return Err(Failure::invalid("--name is for one device, not for several").help("attach them one by one"));
     }
     let client = super::client()?;
     let mut views = Vec::new();
-    for path in &args.paths {
+    for path in &by_device(&args.paths) {
         let target = Target::parse(path)?.absolute()?;
         let request = AttachRequest {
             path: target.to_string(),
             name: args.name.clone(),
             read_only: args.read_only,
-            remember: !args.once && target.path().is_some(),
+            remember: !args.once && target.paths().is_some(),
+            degraded: args.degraded,
         };
         let view: DeviceView =
             waiting(output, &format!("attaching {path}"), || client.send(Method::POST, "/devices", &request))?;
@@ -38,6 +40,28 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
     output.result(&json!({ "devices": devices }), || {
         views.iter().filter_map(|view| view.uri.as_ref()).map(|uri| format!("{uri}\n")).collect()
     })
+}
+
+/// Puts the files of one device together, with commas in between. One that cannot be read goes with them if there is one device
+/// only that it can belong to.
+fn by_device(paths: &[String]) -> Vec<String> {
+    let mut devices: Vec<(Option<_>, String)> = Vec::new();
+    let mut unreadable: Vec<&String> = Vec::new();
+    for path in paths {
+        match device::inspect(Path::new(path)) {
+            Ok(info) if info.files > 1 => match devices.iter_mut().find(|(uuid, _)| *uuid == Some(info.uuid)) {
+                Some((_, together)) => *together = format!("{together},{path}"),
+                None => devices.push((Some(info.uuid), path.clone())),
+            },
+            Ok(_) => devices.push((None, path.clone())),
+            Err(_) => unreadable.push(path),
+        }
+    }
+    match devices.as_mut_slice() {
+        [(Some(_), together)] => unreadable.into_iter().for_each(|path| *together = format!("{together},{path}")),
+        _ => devices.extend(unreadable.into_iter().map(|path| (None, path.clone()))),
+    }
+    devices.into_iter().map(|(_, paths)| paths).collect()
 }
 
 fn attached(view: &DeviceView) -> String {

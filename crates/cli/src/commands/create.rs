@@ -19,7 +19,9 @@ const SEEDS_APART: u64 = 1000;
 
 /// A device to make.
 struct Plan {
-    path: PathBuf,
+    /// One a die.
+    paths: Vec<PathBuf>,
+    parity: u32,
     advertised_bytes: u64,
     raw_bytes: u64,
     profile: Option<String>,
@@ -28,8 +30,9 @@ struct Plan {
 
 pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
     let plans = plan(args, output)?;
-    if let Some(plan) = plans.iter().find(|plan| plans.len() > 1 && plan.path.exists()) {
-        return Err(Failure::conflict(format!("{}: exists already", plan.path.display()))
+    let mut paths = plans.iter().flat_map(|plan| &plan.paths);
+    if let Some(path) = paths.find(|path| plans.len() > 1 && path.exists()) {
+        return Err(Failure::conflict(format!("{}: exists already", path.display()))
             .help("choose another path; to destroy what it holds use `vsl format`, or remove the file"));
     }
     let mut made: Vec<Info> = Vec::new();
@@ -63,6 +66,7 @@ pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
 }
 
 fn plan(args: &Create, output: Output) -> Result<Vec<Plan>, Failure> {
+    let path = &args.paths[0];
     if let Some(name) = args.profile.as_ref().or(args.emulate.as_ref()) {
         let profile = profile::find(name)
             .map_err(|error| Failure::invalid(error.to_string()).help("`vsl profiles` lists them"))?;
@@ -70,12 +74,17 @@ fn plan(args: &Create, output: Output) -> Result<Vec<Plan>, Failure> {
             return Err(Failure::invalid(format!("{name} is a {}: no device can be laid out like it", profile.kind()))
                 .help("choose a flash card; `vsl profiles` says which are"));
         };
+        if args.paths.len() > 1 {
+            return Err(Failure::invalid(format!("{name} makes a device a module, each in a file of its own"))
+                .help("name one path; --size makes a device on several files"));
+        }
         let emulation = |module: u32| {
             let seed = args.seed.wrapping_add(u64::from(module) * SEEDS_APART);
             args.emulate.is_some().then_some(Emulation { scale: args.scale, seed })
         };
         let device = |path, module| Plan {
-            path,
+            paths: vec![path],
+            parity: 0,
             emulation: emulation(module),
             advertised_bytes: card.module.advertised_bytes,
             raw_bytes: card.module.raw_bytes,
@@ -86,11 +95,18 @@ fn plan(args: &Create, output: Output) -> Result<Vec<Plan>, Failure> {
                 Err(Failure::invalid(format!("module {module}: {name} has {} modules", card.modules))
                     .help(format!("choose one from 0 to {}", card.modules - 1)))
             }
-            Some(module) => Ok(vec![device(args.path.clone(), module)]),
-            None if card.modules == 1 => Ok(vec![device(args.path.clone(), 0)]),
-            None => Ok((0..card.modules).map(|module| device(module_path(&args.path, module), module)).collect()),
+            Some(module) => Ok(vec![device(path.clone(), module)]),
+            None if card.modules == 1 => Ok(vec![device(path.clone(), 0)]),
+            None => Ok((0..card.modules).map(|module| device(module_path(path, module), module)).collect()),
         };
     }
+    let files = args.paths.len() as u32;
+    let parity = args.parity.unwrap_or(u32::from(files > 1));
+    if parity >= files {
+        return Err(Failure::invalid(format!("--parity {parity} of {files} files leaves none for data"))
+            .help("name more files, or choose less parity"));
+    }
+    let data_files = u64::from(files - parity);
     let Some(advertised_bytes) = args.size else {
         return Err(Failure::invalid("none of --size, --profile and --emulate says how large the device is"));
     };
@@ -107,7 +123,7 @@ fn plan(args: &Create, output: Output) -> Result<Vec<Plan>, Failure> {
             let reserve = match args.over_provisioning {
                 // Rounded down to whole bytes; beyond 64 bits it stays there, and the sum below is refused.
                 Some(_) => reserve as u64,
-                None => (reserve as u64).max(SMALLEST_RESERVE),
+                None => (reserve as u64).max(SMALLEST_RESERVE * data_files),
             };
             if args.over_provisioning.is_none() {
                 let reserve = size::show(reserve);
@@ -118,7 +134,8 @@ fn plan(args: &Create, output: Output) -> Result<Vec<Plan>, Failure> {
                 .ok_or_else(|| Failure::invalid(format!("--size {} is too large", size::show(advertised_bytes))))?
         }
     };
-    Ok(vec![Plan { path: args.path.clone(), advertised_bytes, raw_bytes, profile: None, emulation: None }])
+    let paths = args.paths.clone();
+    Ok(vec![Plan { paths, parity, advertised_bytes, raw_bytes, profile: None, emulation: None }])
 }
 
 /// The file of one module: a number behind the name that the user chose.
@@ -141,14 +158,14 @@ fn make(args: &Create, plan: &Plan) -> Result<Info, CreateError> {
     match (plan.emulation, &plan.profile) {
         (Some(emulation), Some(profile)) => {
             let options = EmulateOptions { profile: profile.clone(), emulation, format: options.format };
-            device::create_emulated(&plan.path, &options)
+            device::create_emulated(&plan.paths[0], &options)
         }
-        _ => device::create(&plan.path, &options),
+        _ => device::create(&plan.paths, &options),
     }
 }
 
 fn options(args: &Create, plan: &Plan) -> CreateOptions {
-    let stem = plan.path.file_stem().unwrap_or_default().to_string_lossy();
+    let stem = plan.paths[0].file_stem().unwrap_or_default().to_string_lossy();
     // A label holds 63 bytes; a name that does not fit is cut between characters.
     let fitting = stem.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= 63).last();
     let label = args.label.clone().unwrap_or_else(|| stem[..fitting.unwrap_or(0)].to_string());
@@ -156,6 +173,7 @@ fn options(args: &Create, plan: &Plan) -> CreateOptions {
         advertised_bytes: plan.advertised_bytes,
         raw_bytes: plan.raw_bytes,
         profile: plan.profile.clone(),
+        parity: plan.parity,
         format: FormatOptions { sector_bytes: args.sector, capacity: args.capacity, label },
     }
 }

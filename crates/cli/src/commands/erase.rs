@@ -14,7 +14,8 @@ use crate::progress::bar;
 const TICK: Duration = Duration::from_millis(200);
 
 pub fn sure_erase(args: &SureErase, output: Output) -> Result<(), Failure> {
-    let (path, info) = super::detached(&args.device)?;
+    let (paths, info) = super::detached(&args.device)?;
+    let path = &paths[0];
     if !args.yes {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let question = format!("It is overwritten and cannot be brought back. Type {name} to go on:");
@@ -23,7 +24,7 @@ pub fn sure_erase(args: &SureErase, output: Output) -> Result<(), Failure> {
     let bar = bar(output, "erasing [{wide_bar}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left")?;
     bar.set_length(info.raw_bytes);
     bar.enable_steady_tick(TICK);
-    let result = device::sure_erase(&path, &mut |done, total| {
+    let result = device::sure_erase(path, &mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     });

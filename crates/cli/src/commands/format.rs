@@ -1,6 +1,6 @@
 //! `vsl format`.
 
-use daemon::Failure;
+use daemon::{Failure, Target};
 use device::FormatOptions;
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::confirm;
 use crate::output::Output;
 
 pub fn format(args: &Format, output: Output) -> Result<(), Failure> {
-    let (path, info) = super::detached(&args.device)?;
+    let (paths, info) = super::detached(&args.device)?;
     let options = FormatOptions {
         sector_bytes: args.sector.unwrap_or(info.sector_bytes),
         capacity: args.capacity,
@@ -18,11 +18,11 @@ pub fn format(args: &Format, output: Output) -> Result<(), Failure> {
     if !args.yes {
         confirm::ask(&super::describe(&info), "Format it? Type yes:", "yes")?;
     }
-    let info = device::format(&path, &options)?;
+    let info = device::format(&paths, &options)?;
     output.result(&json!({ "devices": [super::info_json(&info)] }), || {
         format!(
             "formatted {}: {} in {} sectors of {} bytes, UUID {}\n",
-            path.display(),
+            Target::Files(paths),
             size::show(info.bytes()),
             info.sectors,
             info.sector_bytes,

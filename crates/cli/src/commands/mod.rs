@@ -7,6 +7,7 @@ mod format;
 mod generate;
 mod profiles;
 mod published;
+mod redundancy;
 mod serve;
 mod service;
 mod settings;
@@ -17,7 +18,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use daemon::{Failure, Paths, fields};
+use daemon::{Failure, Paths, Target, fields};
 use device::{Info, State};
 use serde_json::{Map, Value};
 
@@ -40,6 +41,8 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Status(args) => return status::status(args, output),
         Command::Config(args) => settings::config(args, output)?,
         Command::SureErase(args) => erase::sure_erase(args, output)?,
+        Command::Scrub(args) => return redundancy::scrub(args, output),
+        Command::Rebuild(args) => redundancy::rebuild(args, output)?,
         Command::Beacon(args) => settings::beacon(args, output)?,
         Command::Trim(args) => settings::trim(args, output)?,
         Command::Profiles => profiles::list(output)?,
@@ -57,8 +60,8 @@ fn client() -> Result<Client, Failure> {
     Client::new(&Paths::from_environment())
 }
 
-/// The file of a device that must not be attached.
-fn detached(device: &str) -> Result<(PathBuf, Info), Failure> {
+/// The files of a device that must not be attached.
+fn detached(device: &str) -> Result<(Vec<PathBuf>, Info), Failure> {
     // Without a service nothing of it is attached; who else has the file, its lock tells.
     if let Some(view) = client()?.find(device).ok().flatten()
         && view.condition.state() != State::Error
@@ -66,9 +69,11 @@ fn detached(device: &str) -> Result<(PathBuf, Info), Failure> {
         return Err(Failure::conflict(format!("{} ({}) is attached", view.name, view.path))
             .help(format!("`vsl detach {}` first", view.name)));
     }
-    let path = PathBuf::from(device);
-    let info = device::inspect(&path)?;
-    Ok((path, info))
+    let Target::Files(paths) = Target::parse(device)? else {
+        return Err(Failure::invalid(format!("{device}: memory is not detached")).help("name a device's file"));
+    };
+    let info = Info { paths: paths.clone(), ..device::inspect(&paths[0])? };
+    Ok((paths, info))
 }
 
 /// What a user should know of a device before it is gone.

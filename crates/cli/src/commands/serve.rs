@@ -20,7 +20,7 @@ pub fn serve(args: &Serve) -> Result<(), Failure> {
     let listen = Listen { tcp: args.listen.clone(), tls: tls(&args.tls)? };
     let target = Target::parse(&args.device)?.absolute()?;
     let name = target.default_name();
-    let handle = Handle::start(&name, target, AttachOptions { read_only: args.read_only })?;
+    let handle = Handle::start(&name, target, AttachOptions { read_only: args.read_only, ..AttachOptions::default() })?;
     let served = serve_until_told(args, &handle, inherited, &listen);
     let detached = handle.detach(true).map_err(|refused| match refused {
         Refused::StillAttached(failure) | Refused::Gone(failure) => failure,

@@ -50,9 +50,9 @@ fn views(devices: &[String]) -> Result<Vec<DeviceView>, Failure> {
         Ok(Some(view)) => Ok(view),
         // Not attached, as far as anybody can tell: then it is a file.
         found => match (Target::parse(device)?, found) {
-            (Target::File(path), found) => match device::inspect(&path) {
-                Ok(info) => Ok(detached_view(&[path], Ok(info))),
-                Err(error) if path.exists() => Ok(detached_view(&[path], Err(error.into()))),
+            (Target::Files(paths), found) => match device::inspect(&paths[0]) {
+                Ok(info) => Ok(detached_view(&paths, Ok(info))),
+                Err(error) if paths[0].exists() => Ok(detached_view(&paths, Err(error.into()))),
                 // No file either. A service that answers knows its devices; one that does not is the reason.
                 Err(_) => Err(found.map_or_else(
                     |failure| failure,
@@ -71,7 +71,7 @@ fn views(devices: &[String]) -> Result<Vec<DeviceView>, Failure> {
 
 /// A device that is not attached, as far as we know.
 pub fn detached_view(paths: &[PathBuf], info: Result<Info, Failure>) -> DeviceView {
-    let path = paths.first().cloned().unwrap_or_default();
+    let target = Target::Files(paths.to_vec());
     let (condition, info) = match info {
         Ok(info) => {
             let health = if info.clean { "healthy" } else { "not detached cleanly: the next attach recovers it" };
@@ -80,8 +80,8 @@ pub fn detached_view(paths: &[PathBuf], info: Result<Info, Failure>) -> DeviceVi
         Err(failure) => (Condition::Other { state: State::Error, health: failure.to_string() }, None),
     };
     DeviceView {
-        name: Target::File(path.clone()).default_name(),
-        path: path.display().to_string(),
+        name: target.default_name(),
+        path: target.to_string(),
         uri: None,
         tcp_uri: None,
         derived: Derived::new(info.as_ref(), &condition),

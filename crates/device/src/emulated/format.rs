@@ -39,7 +39,7 @@ pub struct EmulateOptions {
 /// # Errors
 /// The file exists, there is no such flash card, the options do not fit it, or the operating system failed.
 pub fn create_emulated(path: &Path, options: &EmulateOptions) -> Result<Info, CreateError> {
-    create_with(path, superblock(&options.profile, options.emulation, &options.format)?)
+    create_with(&[path], superblock(&options.profile, options.emulation, &options.format)?)
 }
 
 /// The flash card of a profile.
@@ -93,5 +93,7 @@ pub(crate) fn superblock(name: &str, emulation: Emulation, options: &FormatOptio
         profile: profile.name,
         anchor: Anchor { clean: true, ..Anchor::default() },
         emulation: Some(emulation),
+        dies: Vec::new(),
+        scrub_position: 0,
     })
 }

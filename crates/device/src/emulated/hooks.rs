@@ -42,7 +42,7 @@ impl Hooks {
                     ReadFor::Request { tag, .. } => {
                         Class::Host { first: std::mem::take(&mut self.fresh[*tag as usize]) }
                     }
-                    ReadFor::Groom => Class::Groom,
+                    ReadFor::Groom | ReadFor::Relocate => Class::Groom,
                 };
                 if let Some(paced) = media.paced() {
                     paced.reads_are(class);

@@ -31,7 +31,7 @@ pub(crate) fn open(
     clock: Box<dyn Clock>,
 ) -> Result<(Core, Engine), AttachError> {
     let options = FileOptions { read_only, page_cache: true };
-    let file = FileMedia::new(vec![backing], inner_geometry(&superblock.geometry), ring.clone(), options)?;
+    let file = FileMedia::new(vec![Some(backing)], inner_geometry(&superblock.geometry), ring.clone(), options)?;
     let inner = Box::new(CachedFile::new(file, read_only));
     open_media(inner, superblock, path, read_only, clock, path_time)
 }

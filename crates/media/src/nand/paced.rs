@@ -196,8 +196,7 @@ impl Paced {
     }
 
     fn inner_address(&self, at: PageAddr) -> PageAddr {
-        let Geometry { dies, parity, .. } = self.geometry;
-        let lane = if parity == 0 { at.die } else { (at.die + dies - at.page % dies) % dies };
+        let lane = self.geometry.lane_of(at.page, at.die);
         debug_assert!(lane < self.geometry.data_dies(), "parity pages hold nothing");
         PageAddr { die: 0, block: at.block, page: at.page * self.geometry.data_dies() + lane }
     }
@@ -230,7 +229,7 @@ impl Paced {
                 self.ended_at_once(key);
                 Command::WriteLabel { copy, bytes }
             }
-            command @ (Command::Allocate { .. } | Command::Sync) => {
+            command @ (Command::Allocate { .. } | Command::Sync | Command::Rebuild { .. }) => {
                 self.ended_at_once(key);
                 command
             }

@@ -1,5 +1,7 @@
 //! The power cut: what becomes of everything that no sync covered.
 
+use std::collections::BTreeSet;
+
 use ftl::SplitMix64;
 
 use super::image::{Image, PIECE_BYTES};
@@ -59,7 +61,7 @@ impl Cut {
     }
 
     /// Punching a large block takes a file system more than one transaction, from either end.
-    fn erase(&self, rng: &mut SplitMix64, image: &mut Image, block: u32) {
+    fn erase(&self, rng: &mut SplitMix64, image: &mut Image, block: u32, dead: &BTreeSet<u32>) {
         let pages = image.geometry.pages_per_block;
         let mut all = true;
         for die in 0..image.geometry.dies {
@@ -70,7 +72,9 @@ impl Cut {
                 (false, true) => rng.below(u64::from(pages) + 1) as u32..pages,
             };
             all &= erased == (0..pages);
-            image.erase(die, block, erased);
+            if !dead.contains(&die) {
+                image.erase(die, block, erased);
+            }
         }
         if all {
             image.allocated[block as usize] = false;
@@ -93,9 +97,11 @@ impl SimStore {
     pub fn power_cut_as(&self, rng: &mut SplitMix64, cut: &Cut) {
         let state = &mut *self.0.borrow_mut();
         let image = &mut state.durable;
+        let dead = &state.dead;
         let mut change = |image: &mut Image, change: &Change| match change {
+            Change::Program { at, .. } if dead.contains(&at.die) => {}
             Change::Program { at, start, bytes } => cut.program(rng, image, *at, *start, bytes),
-            Change::Erase { block } => cut.erase(rng, image, *block),
+            Change::Erase { block } => cut.erase(rng, image, *block, dead),
             Change::Allocate { block } => image.allocated[*block as usize] |= cut.happened(rng),
         };
         for effect in std::mem::take(&mut state.volatile) {
@@ -109,12 +115,16 @@ impl SimStore {
                 }
                 Work::Erase { block } => change(image, &Change::Erase { block: *block }),
                 Work::Allocate { block } => change(image, &Change::Allocate { block: *block }),
-                Work::Program { to: None, .. } | Work::Read { .. } | Work::Sync { .. } | Work::WriteLabel { .. } => {}
+                Work::Program { to: None, .. }
+                | Work::Read { .. }
+                | Work::Rebuild
+                | Work::Sync { .. }
+                | Work::WriteLabel { .. } => {}
             }
         }
         for flight in under_way {
             let Work::WriteLabel { copy, bytes } = flight.work else { continue };
-            for (die, bytes) in bytes.iter().enumerate() {
+            for (die, bytes) in bytes.iter().enumerate().filter(|(die, _)| !dead.contains(&(*die as u32))) {
                 let label = match (cut.whole, cut.torn, cut.flipped) {
                     (0, 0, 0) | (1_000_000, ..) => *cut,
                     _ => Cut { whole: 333_333, torn: 333_333, flipped: 0 },

@@ -98,6 +98,16 @@ impl Image {
         self.pages[first + pages.start as usize..first + pages.end as usize].fill(None);
     }
 
+    /// Puts a blank die in the place of one.
+    pub(crate) fn blank(&mut self, die: u32) {
+        for block in 0..self.geometry.blocks {
+            self.erase(die, block, 0..self.geometry.pages_per_block);
+        }
+        for copy in 0..2 {
+            self.labels[die as usize * 2 + copy] = Rc::new(vec![0; LABEL_BYTES as usize]);
+        }
+    }
+
     /// Writes those pieces of a label copy for which `keep` says so.
     pub(crate) fn write_label(&mut self, die: usize, copy: u8, bytes: &[u8], mut keep: impl FnMut(usize) -> bool) {
         let label = Rc::make_mut(&mut self.labels[die * 2 + usize::from(copy)]);

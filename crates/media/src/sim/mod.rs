@@ -10,6 +10,7 @@ mod store;
 pub use cut::Cut;
 pub use store::SimStore;
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use ftl::SplitMix64;
@@ -75,6 +76,8 @@ pub struct SimMedia {
     /// The commands under way; those that the power failed under have their error still to come.
     ids: Vec<u64>,
     pages: Arena,
+    /// Dies that nothing is asked of.
+    left_out: BTreeSet<u32>,
 }
 
 impl SimMedia {
@@ -95,6 +98,7 @@ impl SimMedia {
             cuts: store.0.borrow().cuts,
             ids: Vec::new(),
             pages: Arena::new(geometry.page_bytes() as usize),
+            left_out: BTreeSet::new(),
         }
     }
 
@@ -119,13 +123,18 @@ impl SimMedia {
             Command::Program { at, bytes: range, page } => {
                 state.check_program(at, &range, &page, &self.knobs);
                 let bytes = Rc::new(page.bytes(range.start as usize..range.end as usize).to_vec());
-                let to = match std::mem::take(&mut state.astray) {
+                let astray = match state.astray_die.is_none_or(|die| die == at.die) {
+                    true => std::mem::take(&mut state.astray),
+                    false => Astray::No,
+                };
+                let to = match astray {
                     Astray::No => Some(at),
                     Astray::Lost => None,
                     Astray::To(other) => Some(other),
                 };
                 Work::Program { at, to, range, bytes, page }
             }
+            Command::Rebuild { .. } => Work::Rebuild,
             Command::Erase { block } => {
                 assert!(block < self.geometry.blocks, "erase of block {block} of {}", self.geometry.blocks);
                 let busy = state.under_way.iter().find(|flight| flight.work.block() == Some(block));
@@ -151,10 +160,13 @@ impl SimMedia {
         let io_error = || MediaError::Os(Errno::IO);
         let result = match &flight.work {
             Work::Read { at, bytes } => self.read(state, *at, bytes.start as usize..bytes.end as usize),
+            Work::Rebuild => Err(MediaError::Lost),
             Work::Program { at, to, range, bytes, page } => {
                 let unchanged = page.bytes(range.start as usize..range.end as usize) == bytes.as_slice();
                 assert!(unchanged, "command {}: the buffer of the program at {at:?} changed under way", flight.id);
-                if self.rng.chance(self.knobs.program_error) {
+                if state.dead.contains(&at.die) {
+                    Err(io_error())
+                } else if self.rng.chance(self.knobs.program_error) {
                     let kept: Vec<bool> = bytes.chunks(PIECE_BYTES).map(|_| self.rng.chance(500_000)).collect();
                     for image in [&mut state.current, &mut state.durable] {
                         image
@@ -172,6 +184,16 @@ impl SimMedia {
         if result.is_ok() {
             state.take_effect(&flight.work);
         }
+        // The other dies did their part.
+        let failed = || state.dead.iter().copied().filter(|die| !self.left_out.contains(die)).collect::<Vec<u32>>();
+        let for_all = matches!(
+            flight.work,
+            Work::Allocate { .. } | Work::Erase { .. } | Work::Sync { .. } | Work::WriteLabel { .. }
+        );
+        let result = match result {
+            Ok(_) if for_all && !failed().is_empty() => Err(MediaError::Dies { dies: failed(), error: Errno::IO }),
+            result => result,
+        };
         Done { id: flight.id, result }
     }
 
@@ -181,6 +203,9 @@ impl SimMedia {
         at: PageAddr,
         bytes: std::ops::Range<usize>,
     ) -> Result<Option<Slice>, MediaError> {
+        if state.dead.contains(&at.die) {
+            return Err(MediaError::Os(Errno::IO));
+        }
         if self.rng.chance(self.knobs.read_error) {
             state.unreadable.insert((at.die, at.block, at.page));
         }
@@ -222,7 +247,7 @@ impl Work {
         match self {
             Work::Program { at, .. } => Some(at.block),
             Work::Erase { block } | Work::Allocate { block } => Some(*block),
-            Work::Read { .. } | Work::Sync { .. } | Work::WriteLabel { .. } => None,
+            Work::Read { .. } | Work::Rebuild | Work::Sync { .. } | Work::WriteLabel { .. } => None,
         }
     }
 }
@@ -280,6 +305,9 @@ impl Media for SimMedia {
         state.under_way.push(Flight { id, due, work });
         state.commands += 1;
         state.off |= state.cut_at == Some(state.commands);
+        if let Some((_, die)) = state.die_fails_at.take_if(|(at, _)| *at <= state.commands) {
+            state.dead.insert(die);
+        }
         self.ids.push(id);
         None
     }
@@ -316,10 +344,21 @@ impl Media for SimMedia {
         if die >= self.geometry.dies || copy > 1 {
             return Err(MediaError::Os(Errno::INVAL));
         }
+        if self.store.0.borrow().dead.contains(&die) {
+            return Err(MediaError::Os(Errno::IO));
+        }
         Ok(self.store.0.borrow().current.labels[die as usize * 2 + usize::from(copy)].to_vec())
     }
 
     fn allocated_bytes(&self) -> Option<u64> {
         Some(self.store.0.borrow().current.stored_bytes())
+    }
+
+    fn leave_out(&mut self, die: u32) {
+        self.left_out.insert(die);
+    }
+
+    fn take_back(&mut self, die: u32) {
+        self.left_out.remove(&die);
     }
 }

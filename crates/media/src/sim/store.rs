@@ -35,6 +35,12 @@ pub(super) struct State {
     pub cuts: u64,
     pub unreadable: BTreeSet<(u32, u32, u32)>,
     pub astray: Astray,
+    /// Only programs of this die go astray, if one is named.
+    pub astray_die: Option<u32>,
+    /// Dies that answer nothing any more.
+    pub dead: BTreeSet<u32>,
+    /// The command with which a die fails.
+    pub die_fails_at: Option<(u64, u32)>,
 }
 
 /// Where the next program really goes.
@@ -76,6 +82,8 @@ pub(super) enum Work {
         at: PageAddr,
         bytes: Range<u32>,
     },
+    /// There is no redundancy here.
+    Rebuild,
     /// `bytes` is what the buffer held at submission; `to` is `None` for a write that gets lost.
     Program {
         at: PageAddr,
@@ -116,6 +124,9 @@ impl SimStore {
             cuts: 0,
             unreadable: BTreeSet::new(),
             astray: Astray::No,
+            astray_die: None,
+            dead: BTreeSet::new(),
+            die_fails_at: None,
         })))
     }
 
@@ -178,6 +189,43 @@ impl SimStore {
         self.0.borrow_mut().unreadable.insert((at.die, at.block, at.page));
     }
 
+    /// Lets a die fail now: everything for it fails with `EIO` from then on. What it held stays as it is.
+    pub fn fail_die(&self, die: u32) {
+        self.0.borrow_mut().dead.insert(die);
+    }
+
+    /// Lets a die fail with command number `command`, as [`SimStore::commands`] counts.
+    pub fn fail_die_at(&self, command: u64, die: u32) {
+        self.0.borrow_mut().die_fails_at = Some((command, die));
+    }
+
+    /// Brings a die that failed back, with what it held then.
+    pub fn revive_die(&self, die: u32) {
+        self.0.borrow_mut().dead.remove(&die);
+    }
+
+    /// Puts a blank die in the place of one.
+    pub fn replace_die(&self, die: u32) {
+        let state = &mut *self.0.borrow_mut();
+        state.dead.remove(&die);
+        state.unreadable.retain(|(bad, ..)| *bad != die);
+        state.volatile.retain(|effect| !matches!(effect.change, Change::Program { at, .. } if at.die == die));
+        for image in [&mut state.current, &mut state.durable] {
+            image.blank(die);
+        }
+    }
+
+    /// Whether a die failed, or is to fail.
+    pub fn may_fail(&self, die: u32) -> bool {
+        let state = self.0.borrow();
+        state.dead.contains(&die) || state.die_fails_at.is_some_and(|(_, next)| next == die)
+    }
+
+    /// Dies that answer nothing.
+    pub fn failed_dies(&self) -> Vec<u32> {
+        self.0.borrow().dead.iter().copied().collect()
+    }
+
     /// Loses the next program that is submitted: it is done, but nothing was written.
     pub fn lose_next_program(&self) {
         self.0.borrow_mut().astray = Astray::Lost;
@@ -186,6 +234,11 @@ impl SimStore {
     /// Writes the next program that is submitted to another page instead, at the same bytes of it.
     pub fn misdirect_next_program(&self, to: PageAddr) {
         self.0.borrow_mut().astray = Astray::To(to);
+    }
+
+    /// Lets only programs of one die go astray.
+    pub fn astray_only_on(&self, die: u32) {
+        self.0.borrow_mut().astray_die = Some(die);
     }
 
     /// Finishes what is under way, as the kernel does when only the process dies. It stays volatile.
@@ -201,7 +254,8 @@ impl State {
     /// Does what a command does to the media.
     pub(super) fn take_effect(&mut self, work: &Work) {
         let change = match work {
-            Work::Read { .. } | Work::Program { to: None, .. } => return,
+            Work::Read { .. } | Work::Rebuild | Work::Program { to: None, .. } => return,
+            Work::Program { to: Some(at), .. } if self.dead.contains(&at.die) => return,
             Work::Program { to: Some(at), range, bytes, .. } => {
                 Change::Program { at: *at, start: range.start as usize, bytes: Rc::clone(bytes) }
             }
@@ -213,20 +267,21 @@ impl State {
             Work::Sync { covers } => {
                 let durable = self.volatile.partition_point(|effect| effect.number < *covers);
                 for effect in self.volatile.drain(..durable) {
-                    effect.change.apply(&mut self.durable);
+                    effect.change.apply(&mut self.durable, &self.dead);
                 }
                 return;
             }
             Work::WriteLabel { copy, bytes } => {
                 for image in [&mut self.current, &mut self.durable] {
-                    for (die, bytes) in bytes.iter().enumerate() {
+                    for (die, bytes) in bytes.iter().enumerate().filter(|(die, _)| !self.dead.contains(&(*die as u32)))
+                    {
                         image.write_label(die, *copy, bytes, |_| true);
                     }
                 }
                 return;
             }
         };
-        change.apply(&mut self.current);
+        change.apply(&mut self.current, &self.dead);
         self.volatile.push(Effect { number: self.effects_done, change });
         self.effects_done += 1;
     }
@@ -234,11 +289,11 @@ impl State {
 
 impl Change {
     /// Changes an image as a whole; [`super::Cut`] knows how else.
-    fn apply(&self, image: &mut Image) {
+    fn apply(&self, image: &mut Image, dead: &BTreeSet<u32>) {
         match self {
             Change::Program { at, start, bytes } => image.write(*at, *start, bytes, |_| true),
             Change::Erase { block } => {
-                for die in 0..image.geometry.dies {
+                for die in (0..image.geometry.dies).filter(|die| !dead.contains(die)) {
                     image.erase(die, *block, 0..image.geometry.pages_per_block);
                 }
                 image.allocated[*block as usize] = false;

@@ -1,0 +1,144 @@
+//! From the labels of several dies to one module: which superblock counts, and which dies serve.
+
+use std::path::{Path, PathBuf};
+
+use ftl::Geometry;
+use media::flashback::media_geometry;
+use media::{Backing, DieState, Flashback, Media, MediaError, OpenError};
+
+use crate::attach::{Refusal, choose_superblock};
+use crate::checksum::Checker;
+use crate::format::{refused, superblock_of};
+use crate::superblock::{NotSuperblock, Superblock};
+use crate::{AttachError, AttachOptions};
+
+/// One die's superblock, if it has one.
+pub(crate) type Label = Result<Superblock, Refusal>;
+
+/// The files of a device, in the order of its dies.
+pub(crate) struct Files {
+    pub superblock: Superblock,
+    pub backings: Vec<Option<Backing>>,
+    pub paths: Vec<PathBuf>,
+}
+
+/// Opens the files of a device, named in any order. One that cannot be read counts as lost where there is parity.
+pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -> Result<Files, AttachError> {
+    let mut found: Vec<(Backing, Superblock)> = Vec::new();
+    let mut missing: Vec<(PathBuf, AttachError)> = Vec::new();
+    for path in paths.iter().map(AsRef::as_ref) {
+        let opened = Backing::open(path, options.read_only).map_err(AttachError::from);
+        match opened.and_then(|backing| Ok((superblock_of(&backing, path)?, backing))) {
+            Ok((superblock, backing)) => found.push((backing, superblock)),
+            Err(error @ AttachError::Open(OpenError::Locked { .. } | OpenError::Mounted { .. })) => return Err(error),
+            Err(error) => missing.push((path.into(), error)),
+        }
+    }
+    let newest = found.iter().map(|(_, superblock)| superblock).max_by_key(|superblock| superblock.generation);
+    let Some(newest) = newest.cloned() else {
+        let (_, error) = missing.into_iter().next().expect("a device has a file");
+        return Err(error);
+    };
+    let files = newest.files() as usize;
+    let mut backings: Vec<Option<Backing>> = (0..files).map(|_| None).collect();
+    let mut names: Vec<Option<PathBuf>> = vec![None; files];
+    let mut labels: Vec<Label> = Vec::new();
+    for (backing, superblock) in found {
+        let die = superblock.die as usize;
+        if superblock.uuid != newest.uuid || die >= files || names[die].is_some() {
+            let path = backing.path().to_path_buf();
+            return Err(AttachError::Stranger { path, uuid: superblock.uuid, expected: newest.uuid });
+        }
+        names[die] = Some(backing.path().to_path_buf());
+        backings[die] = Some(backing);
+        labels.push(Ok(superblock));
+    }
+    // Every file is named, unless it is on record as lost.
+    let unnamed: Vec<u32> = (0..files as u32)
+        .filter(|die| names[*die as usize].is_none())
+        .filter(|die| newest.dies.get(*die as usize) != Some(&DieState::Lost))
+        .collect();
+    if unnamed.len() > missing.len() && !options.degraded {
+        let path = names.iter().flatten().next().cloned().unwrap_or_default();
+        return Err(AttachError::NotAll { path, files: files as u32, missing: unnamed });
+    }
+    if newest.dies.is_empty() && !missing.is_empty() {
+        let (_, error) = missing.remove(0);
+        return Err(error);
+    }
+    let mut missing = missing.into_iter();
+    for name in names.iter_mut().filter(|name| name.is_none()) {
+        if let Some((path, error)) = missing.next() {
+            tracing::error!(path = %path.display(), %error, "a file is missing: the device goes on without it");
+            *name = Some(path);
+        }
+    }
+    let paths: Vec<PathBuf> = names.into_iter().map(Option::unwrap_or_default).collect();
+    let first = paths.iter().find(|path| !path.as_os_str().is_empty()).cloned().unwrap_or_default();
+    let superblock = assemble(labels, options.degraded).map_err(|refusal| refused(refusal, &first))?;
+    Ok(Files { superblock, backings, paths })
+}
+
+/// The newest superblock of all dies, and how they stand: a die that is missing or has no label is lost.
+///
+/// `degraded` lets a module go on with dies missing of which no record says that they are: where as few dies can be left as
+/// may be lost, what is left may be the part that fell behind.
+pub(crate) fn assemble(labels: Vec<Label>, degraded: bool) -> Result<Superblock, Refusal> {
+    let newest = labels.iter().flatten().max_by_key(|superblock| superblock.generation).cloned();
+    let Some(mut superblock) = newest.map(|newest| Superblock { die: 0, ..newest }) else {
+        let refusal = labels.into_iter().find_map(Result::err);
+        return Err(refusal.unwrap_or(Refusal::NoSuperblock(NotSuperblock::Blank)));
+    };
+    let geometry = superblock.geometry;
+    if superblock.dies.is_empty() {
+        // Without parity every die must be there.
+        let missing = labels.into_iter().find_map(Result::err);
+        return missing.map_or(Ok(superblock), Err);
+    }
+    let is_here = |die: u32| labels.iter().flatten().any(|label| label.die == die && label.uuid == superblock.uuid);
+    let missing: Vec<u32> = (0..geometry.dies).filter(|die| !is_here(*die)).collect();
+    let unexpected = missing.iter().any(|die| superblock.dies[*die as usize] != DieState::Lost);
+    for die in &missing {
+        superblock.dies[*die as usize] = DieState::Lost;
+    }
+    let lost = superblock.dies.iter().filter(|state| **state != DieState::Good).count();
+    if lost > geometry.parity as usize {
+        return Err(Refusal::Dies { lost: lost_dies(&superblock), parity: geometry.parity });
+    }
+    if unexpected && geometry.data_dies() <= geometry.parity && !degraded {
+        return Err(Refusal::MayBeBehind { missing });
+    }
+    Ok(superblock)
+}
+
+fn lost_dies(superblock: &Superblock) -> Vec<u32> {
+    (0..).zip(&superblock.dies).filter(|(_, state)| **state != DieState::Good).map(|(die, _)| die).collect()
+}
+
+/// Reads the labels of all dies of a medium.
+pub(crate) fn read_labels(media: &mut dyn Media) -> Vec<Label> {
+    (0..media.geometry().dies)
+        .map(|die| {
+            let copies: Result<_, MediaError> =
+                media.read_label(die, 0).and_then(|first| Ok([first, media.read_label(die, 1)?]));
+            choose_superblock(copies?)
+        })
+        .collect()
+}
+
+/// Puts parity between the layer and a medium, where the format has any.
+pub(crate) fn with_parity(media: Box<dyn Media>, superblock: &Superblock) -> Box<dyn Media> {
+    if superblock.dies.is_empty() {
+        return media;
+    }
+    let checker = Box::new(Checker::of(superblock));
+    Box::new(Flashback::new(media, superblock.geometry, checker, superblock.dies.clone()))
+}
+
+/// The shape of the medium of a format.
+pub(crate) fn medium_geometry(superblock: &Superblock) -> Geometry {
+    match superblock.dies.is_empty() {
+        true => superblock.geometry,
+        false => media_geometry(&superblock.geometry),
+    }
+}

@@ -1,0 +1,380 @@
+//! What goes on beside requests, stripe by stripe: rebuilding a die, and scrubbing, which reads everything and checks it.
+//!
+//! Whoever drives the device says when the next step may begin ([`Core::background`]); the steps end like any other media command.
+
+use ftl::{Kind, LebId, LebState, Slot, Stream};
+use media::{Command, DieState, Done, PageAddr, Slice};
+
+use crate::core::Core;
+
+/// Marks the ids of a job's commands; the lowest bits of a read's are the lane.
+const JOB: u64 = 0x7d << 56;
+/// Of the scrub's commands.
+const SCRUB: u64 = JOB | 1 << 48;
+const RESTORE: u64 = JOB | 1 << 32;
+const SYNC: u64 = JOB | 2 << 32;
+
+/// Whether a command belongs to a job.
+pub(crate) fn is_job(id: u64) -> bool {
+    id >> 56 == JOB >> 56
+}
+
+/// What a job is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// Write everything that a die should hold.
+    Rebuild {
+        /// Which.
+        die: u32,
+        /// What was opened from this number on was written there from the start.
+        since: u64,
+    },
+    /// Read everything.
+    Scrub,
+}
+
+/// A job's way through the LEBs.
+struct Job {
+    purpose: Purpose,
+    leb: LebId,
+    page: u32,
+    /// The LEB may not be erased.
+    pinned: bool,
+    /// Commands under way.
+    left: u32,
+    /// What was read of the stripe: data lanes first, then parity.
+    parts: Vec<Option<Slice>>,
+}
+
+/// All jobs.
+#[derive(Default)]
+pub(crate) struct Jobs {
+    rebuild: Option<Job>,
+    scrub: Option<Job>,
+    /// What scrubs found since attach: live sectors checked, and sectors or stripes that were wrong.
+    pub scrubbed_sectors: u64,
+    pub scrub_errors: u64,
+    /// Scrubs that came to their end since attach.
+    pub scrubs: u64,
+}
+
+impl Jobs {
+    /// The die that is being rebuilt, and how much of the work is done.
+    pub fn rebuilding(&self, lebs: u32) -> Option<(u32, f64)> {
+        let job = self.rebuild.as_ref()?;
+        let Purpose::Rebuild { die, .. } = job.purpose else { return None };
+        Some((die, 100.0 * f64::from(job.leb) / f64::from(lebs)))
+    }
+
+    /// How much of a scrub is done.
+    pub fn scrubbing(&self, lebs: u32) -> Option<f64> {
+        Some(100.0 * f64::from(self.scrub.as_ref()?.leb) / f64::from(lebs))
+    }
+
+    /// Whether a step is under way.
+    pub fn is_busy(&self) -> bool {
+        [&self.rebuild, &self.scrub].into_iter().flatten().any(|job| job.left > 0)
+    }
+
+    fn of(&mut self, scrub: bool) -> &mut Option<Job> {
+        if scrub { &mut self.scrub } else { &mut self.rebuild }
+    }
+}
+
+impl Job {
+    fn new(purpose: Purpose, leb: LebId) -> Job {
+        Job { purpose, leb, page: 0, pinned: false, left: 0, parts: Vec::new() }
+    }
+}
+
+impl Core {
+    /// Goes on rebuilding a die, if one is to be rebuilt. For after an attach.
+    pub fn resume_jobs(&mut self) {
+        let die = self.superblock.dies.iter().position(|state| *state == DieState::Rebuilding);
+        if let Some(die) = die {
+            self.begin_rebuild(die as u32);
+        }
+        if let Some(leb) = self.superblock.scrub_position.checked_sub(1) {
+            self.begin_scrub(leb);
+        }
+    }
+
+    /// Rebuilds what a die should hold; from now on it is written like the others.
+    pub fn begin_rebuild(&mut self, die: u32) {
+        // What is open lacks that die in its first part; what is opened from now on does not.
+        self.ftl.close_open_lebs();
+        self.carry_out(0, &[]);
+        let since = self.ftl.next_seq();
+        self.jobs.rebuild = Some(Job::new(Purpose::Rebuild { die, since }, 0));
+    }
+
+    /// Reads and checks everything, from a LEB on. Nothing new when a scrub is under way.
+    pub fn begin_scrub(&mut self, leb: LebId) {
+        if self.jobs.scrub.is_none() {
+            self.jobs.scrub = Some(Job::new(Purpose::Scrub, leb.min(self.ftl.lebs().len())));
+        }
+    }
+
+    /// Ends a scrub where it stands. A step under way is finished, and not followed by another.
+    pub fn end_scrub(&mut self) {
+        if let Some(job) = &mut self.jobs.scrub {
+            job.leb = self.ftl.lebs().len();
+        }
+        self.superblock.scrub_position = 0;
+    }
+
+    /// Begins the next step of what goes on beside requests. Returns whether there is any.
+    pub fn background(&mut self) -> bool {
+        // A rebuild comes first.
+        let scrub = self.jobs.rebuild.is_none();
+        let Some(mut job) = self.jobs.of(scrub).take() else { return false };
+        let goes_on = job.left > 0 || self.step(&mut job);
+        *self.jobs.of(scrub) = goes_on.then_some(job);
+        self.carry_out(0, &[]);
+        true
+    }
+
+    /// Ends every job where it stands, once its step is done: an attach goes on with them.
+    pub fn leave_jobs(&mut self) {
+        for scrub in [false, true] {
+            if let Some(mut job) = self.jobs.of(scrub).take() {
+                self.leave_leb(&mut job);
+            }
+        }
+    }
+
+    /// Whether everything that goes on beside requests waits for [`Core::background`].
+    pub fn has_jobs(&self) -> bool {
+        self.jobs.rebuild.is_some() || self.jobs.scrub.is_some()
+    }
+
+    /// Begins the next stripe. False at the end.
+    fn step(&mut self, job: &mut Job) -> bool {
+        if let Purpose::Rebuild { die, .. } = job.purpose
+            && self.superblock.dies.get(die as usize) == Some(&DieState::Lost)
+        {
+            // It failed again.
+            self.leave_leb(job);
+            return false;
+        }
+        while job.leb < self.ftl.lebs().len() {
+            if !job.pinned {
+                let entry = &self.ftl.lebs()[job.leb];
+                let closed = entry.state == LebState::Closed;
+                let on_its_way = entry.buffered > 0
+                    || self.media.flashback().is_some_and(|flashback| flashback.is_open(job.leb));
+                if closed && on_its_way {
+                    // The next call finds it on media.
+                    return true;
+                }
+                let whole =
+                    matches!(job.purpose, Purpose::Rebuild { since, .. } if self.ftl.lebs()[job.leb].opened >= since);
+                if whole || !self.ftl.pin(job.leb) {
+                    job.leb += 1;
+                    continue;
+                }
+                (job.pinned, job.page) = (true, 0);
+            }
+            while job.page < self.ftl.config().geometry.pages_per_block {
+                if self.is_needed(job.leb, job.page) {
+                    self.read_stripe(job);
+                    return true;
+                }
+                job.page += 1;
+            }
+            self.leave_leb(job);
+            job.leb += 1;
+            self.note_scrub(job);
+        }
+        self.leave_leb(job);
+        match job.purpose {
+            Purpose::Rebuild { .. } => {
+                // What was restored must be durable before it is believed.
+                job.left = 1;
+                self.media_submit(SYNC, Command::Sync);
+                true
+            }
+            Purpose::Scrub => {
+                self.superblock.scrub_position = 0;
+                self.jobs.scrubs += 1;
+                false
+            }
+        }
+    }
+
+    fn note_scrub(&mut self, job: &Job) {
+        if job.purpose == Purpose::Scrub {
+            self.superblock.scrub_position = job.leb + 1;
+        }
+    }
+
+    fn leave_leb(&mut self, job: &mut Job) {
+        if std::mem::take(&mut job.pinned) {
+            self.ftl.unpin(job.leb);
+        }
+    }
+
+    /// Whether anything in a stripe counts: live sectors, or a log that recovery may want.
+    fn is_needed(&self, leb: LebId, page: u32) -> bool {
+        let entry = &self.ftl.lebs()[leb];
+        if entry.stream == Stream::Checkpoint || entry.closed > self.superblock.anchor.begin {
+            return true;
+        }
+        let geometry = self.ftl.config().geometry;
+        let slots = geometry.data_dies() * geometry.slots_per_page;
+        let first = geometry.first_slot(leb, page * geometry.data_dies());
+        (first..first + slots).any(|slot| self.ftl.lebs().is_live(slot))
+    }
+
+    fn read_stripe(&mut self, job: &mut Job) {
+        let geometry = self.ftl.config().geometry;
+        job.parts = (0..geometry.dies).map(|_| None).collect();
+        let base = if job.purpose == Purpose::Scrub { SCRUB } else { JOB };
+        // An emulated card's parity holds nothing.
+        let lanes = if self.superblock.dies.is_empty() { geometry.data_dies() } else { geometry.dies };
+        // What is done on the spot must find the job in its place.
+        let reads: Vec<(u64, PageAddr)> = (0..lanes)
+            .map(|lane| (lane, geometry.die_of(job.page, lane)))
+            .filter(|(_, die)| self.superblock.dies.get(*die as usize).is_none_or(|state| *state == DieState::Good))
+            .map(|(lane, die)| (base | u64::from(lane), PageAddr { die, block: job.leb, page: job.page }))
+            .collect();
+        job.left = reads.len() as u32;
+        for (id, at) in reads {
+            self.in_flight += 1;
+            let command = Command::Read { at, bytes: 0..geometry.page_bytes() };
+            if let Some(done) = self.media.submit(id, command) {
+                self.jobs_early.push(done);
+            }
+        }
+    }
+
+    /// A job's command is done.
+    pub fn job_done(&mut self, done: Done) {
+        let scrub = done.id & SCRUB == SCRUB;
+        let Some(mut job) = self.jobs.of(scrub).take() else { return };
+        job.left -= 1;
+        let goes_on = match done.id {
+            SYNC => self.rebuilt(&job, done),
+            RESTORE => {
+                if let Err(error) = done.result {
+                    tracing::error!(leb = job.leb, page = job.page, %error, "a page could not be restored");
+                    // A full store may get room again; a die that failed ends the job with the next step.
+                } else {
+                    job.page += 1;
+                }
+                true
+            }
+            id => {
+                job.parts[(id & 0xffff) as usize] = done.result.ok().flatten();
+                if job.left == 0 {
+                    self.stripe_read(&mut job);
+                }
+                true
+            }
+        };
+        *self.jobs.of(scrub) = goes_on.then_some(job);
+    }
+
+    fn rebuilt(&mut self, job: &Job, done: Done) -> bool {
+        let Purpose::Rebuild { die, .. } = job.purpose else { return false };
+        match (done.result, self.media.flashback()) {
+            (Ok(_), Some(flashback)) => flashback.rebuilt(die),
+            (Err(error), _) => tracing::error!(die, %error, "what was restored could not be made durable"),
+            (Ok(_), None) => {}
+        }
+        false
+    }
+
+    /// All pages of a stripe were read.
+    fn stripe_read(&mut self, job: &mut Job) {
+        let geometry = self.ftl.config().geometry;
+        let parts = std::mem::take(&mut job.parts);
+        match job.purpose {
+            Purpose::Rebuild { die, .. } => {
+                let at = PageAddr { die, block: job.leb, page: job.page };
+                let lebs = self.ftl.lebs();
+                let Some(flashback) = self.media.flashback() else { return };
+                match flashback.solve_page(at, &parts, |slot| lebs.is_live(slot)) {
+                    Some(page) => {
+                        job.left = 1;
+                        self.in_flight += 1;
+                        flashback.restore(RESTORE, at, page);
+                    }
+                    None => {
+                        tracing::error!(?at, "a page cannot be rebuilt: too much of its stripe is missing");
+                        job.page += 1;
+                    }
+                }
+            }
+            Purpose::Scrub => {
+                let mut wrong = false;
+                for lane in 0..geometry.data_dies() {
+                    let at = PageAddr { die: geometry.die_of(job.page, lane), block: job.leb, page: job.page };
+                    wrong |= self.check_lane(at, lane, &parts);
+                }
+                // What the block held in an earlier life is of no account.
+                let counts = !wrong && self.is_written(job.leb, job.page, &parts);
+                let flashback = self.media.flashback();
+                if counts && flashback.is_some_and(|flashback| !flashback.parity_holds(&parts)) {
+                    tracing::warn!(leb = job.leb, page = job.page, "a stripe's parity is not that of its data");
+                    self.jobs.scrub_errors += 1;
+                    wrong = true;
+                }
+                if wrong && geometry.parity > 0 {
+                    self.ftl.evacuate(job.leb);
+                }
+                job.page += 1;
+            }
+        }
+    }
+
+    /// Whether anything in a stripe was written since its LEB was opened.
+    fn is_written(&self, leb: LebId, page: u32, parts: &[Option<Slice>]) -> bool {
+        let geometry = self.ftl.config().geometry;
+        let opened = self.ftl.lebs()[leb].opened;
+        let slots = geometry.slots_per_page;
+        (0..geometry.data_dies()).zip(parts).any(|(lane, part)| {
+            let first = geometry.first_slot(leb, page * geometry.data_dies() + lane);
+            let pages = part.iter().flat_map(|part| part.bytes().chunks_exact(self.checker.slot_bytes()));
+            (first..first + slots)
+                .zip(pages)
+                .any(|(slot, bytes)| self.checker.check(bytes, slot).is_some_and(|header| header.seq >= opened))
+        })
+    }
+
+    /// Checks what is live in a data page. Returns whether something is wrong.
+    fn check_lane(&mut self, at: PageAddr, lane: u32, parts: &[Option<Slice>]) -> bool {
+        let geometry = self.ftl.config().geometry;
+        let first = geometry.first_slot(at.block, at.page * geometry.data_dies() + lane);
+        if self.superblock.dies.get(at.die as usize).is_some_and(|state| *state != DieState::Good) {
+            return false;
+        }
+        let live: Vec<Slot> =
+            (first..first + geometry.slots_per_page).filter(|slot| self.ftl.lebs().is_live(*slot)).collect();
+        let opened = self.ftl.lebs()[at.block].opened;
+        let slot_bytes = self.checker.slot_bytes();
+        let mut wrong = false;
+        for slot in live {
+            self.jobs.scrubbed_sectors += 1;
+            let i = slot - first;
+            let start = i as usize * slot_bytes;
+            let header = parts[lane as usize]
+                .as_ref()
+                .and_then(|part| self.checker.check(&part.bytes()[start..start + slot_bytes], slot));
+            let right = header.is_some_and(|header| {
+                header.kind == Kind::Data && header.seq >= opened && self.ftl.map().get(header.lba) == slot
+            });
+            if right {
+                continue;
+            }
+            wrong = true;
+            self.jobs.scrub_errors += 1;
+            let solvable = self.media.flashback().is_some_and(|flashback| flashback.can_solve(at, i, opened, parts));
+            tracing::warn!(slot, solvable, "a sector failed its check in a scrub");
+            if !solvable {
+                self.healing.note_slot(&self.ftl, slot);
+            }
+        }
+        wrong
+    }
+}

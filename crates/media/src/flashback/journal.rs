@@ -1,0 +1,73 @@
+//! The parity journal: where the parity of open stripes stands until they are complete.
+//!
+//! It is a few blocks behind those of the layer. A stripe that a sync finds open gets a *seat*: two pages for each of its
+//! parities, on the dies that hold these parities. What changed is written to the one that was not written last, so that a torn
+//! write never costs what an earlier sync promised. The seat is free again once the finished parity is durable.
+
+use ftl::{Geometry, STREAMS};
+
+use crate::PageAddr;
+
+/// Seats: one for each open stripe, as many again for those whose parity is not durable yet, and some to spare.
+pub(super) const SEATS: u32 = 2 * STREAMS as u32 + 2;
+/// Places that a seat's parity goes to in turn.
+pub(super) const VERSIONS: u32 = 2;
+
+/// Blocks that the journal takes on every die.
+pub(super) const fn blocks(geometry: &Geometry) -> u32 {
+    pages(geometry).div_ceil(geometry.pages_per_block)
+}
+
+/// Who sits where.
+pub(super) struct Journal {
+    free: Vec<u32>,
+    /// Free once what is done now is durable.
+    retired: Vec<u32>,
+    /// Free once the sync that is under way is done.
+    released: Vec<u32>,
+}
+
+impl Journal {
+    pub fn new() -> Journal {
+        Journal { free: (0..SEATS).rev().collect(), retired: Vec::new(), released: Vec::new() }
+    }
+
+    pub fn take(&mut self) -> Option<u32> {
+        self.free.pop()
+    }
+
+    /// The parity of the stripe in this seat is on media, and durable after the next sync.
+    pub fn retire(&mut self, seat: u32) {
+        self.retired.push(seat);
+    }
+
+    /// A sync begins.
+    pub fn sync_begins(&mut self) {
+        self.released.append(&mut self.retired);
+    }
+
+    /// It is done.
+    pub fn sync_done(&mut self) {
+        self.free.append(&mut self.released);
+    }
+}
+
+/// Pages of the journal on one die.
+pub(super) const fn pages(geometry: &Geometry) -> u32 {
+    SEATS * VERSIONS * geometry.parity
+}
+
+/// Where page `number` of the journal stands on a die.
+pub(super) fn page(geometry: &Geometry, die: u32, number: u32) -> PageAddr {
+    PageAddr {
+        die,
+        block: geometry.blocks + number / geometry.pages_per_block,
+        page: number % geometry.pages_per_block,
+    }
+}
+
+/// Where a seat's parity number `which` of a stripe stands.
+pub(super) fn place(geometry: &Geometry, stripe: u32, seat: u32, version: u32, which: u32) -> PageAddr {
+    let number = (seat * VERSIONS + version) * geometry.parity + which;
+    page(geometry, geometry.parity_die(stripe, which), number)
+}
