@@ -161,8 +161,8 @@ impl Core {
             if !job.pinned {
                 let entry = &self.ftl.lebs()[job.leb];
                 let closed = entry.state == LebState::Closed;
-                let on_its_way = entry.buffered > 0
-                    || self.media.flashback().is_some_and(|flashback| flashback.is_open(job.leb));
+                let on_its_way =
+                    entry.buffered > 0 || self.media.flashback().is_some_and(|flashback| flashback.is_open(job.leb));
                 if closed && on_its_way {
                     // The next call finds it on media.
                     return true;

@@ -184,6 +184,22 @@ impl SimStore {
         }
     }
 
+    /// What stands in a page.
+    pub fn page(&self, at: PageAddr) -> Vec<u8> {
+        let state = self.0.borrow();
+        let mut bytes = vec![0; state.geometry.page_bytes() as usize];
+        state.current.read(at, 0..bytes.len(), &mut bytes);
+        bytes
+    }
+
+    /// Puts something else into a page, durably.
+    pub fn put_page(&self, at: PageAddr, bytes: &[u8]) {
+        let state = &mut *self.0.borrow_mut();
+        for image in [&mut state.current, &mut state.durable] {
+            image.write(at, 0, bytes, |_| true);
+        }
+    }
+
     /// Lets every read of a page fail with `EIO` until its block is erased.
     pub fn fail_page(&self, at: PageAddr) {
         self.0.borrow_mut().unreadable.insert((at.die, at.block, at.page));
