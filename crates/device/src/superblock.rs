@@ -30,6 +30,15 @@ const DIES_MAX: u32 = 1024;
 /// Most LEBs of one checkpoint that a superblock can name.
 const CHECKPOINT_MAX: usize = 4096;
 
+/// Attaches of one format: the epoch has 24 bits in a sequence number, and the next one must exist.
+const EPOCHS_MAX: u32 = (1 << 24) - 2;
+
+/// Four times as many LEBs as the largest format has: their table must fit into memory whatever a medium says.
+const BLOCKS_MAX: u32 = 1 << 18;
+
+/// More sectors than any device writes in its life: as bytes they still fit 64 bits.
+const COUNT_MAX: u64 = 1 << 50;
+
 /// One copy of the superblock.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Superblock {
@@ -285,7 +294,27 @@ impl Superblock {
             scrub_position,
         };
         superblock.validate()?;
+        superblock.check_numbers()?;
         Ok(superblock)
+    }
+
+    /// Numbers that only grow, from 0: one that is about to overflow was written by nobody of ours.
+    fn check_numbers(&self) -> Result<(), NotSuperblock> {
+        let anchor = &self.anchor;
+        let numbers = [anchor.begin, anchor.next, anchor.checkpoint_begin];
+        if self.epoch >= EPOCHS_MAX || numbers.iter().any(|seq| seq >> ftl::EPOCH_SHIFT > u64::from(self.epoch)) {
+            return Err(NotSuperblock::Damaged("its sequence numbers"));
+        }
+        let Stats { programmed_bytes, .. } = anchor.stats;
+        let counters = Stats { programmed_bytes: 0, ..anchor.stats }.to_array();
+        if self.generation >> 62 != 0
+            || self.checkpoint_interval > COUNT_MAX
+            || programmed_bytes >> 62 != 0
+            || counters.iter().any(|count| *count > COUNT_MAX)
+        {
+            return Err(NotSuperblock::Damaged("its counters"));
+        }
+        Ok(())
     }
 
     /// A checksum proves that the bytes are as they were written, not that whoever wrote them made sense.
@@ -304,12 +333,13 @@ impl Superblock {
             && g.slots_per_page.is_power_of_two()
             && g.slots_per_page <= 1 << 16
             && g.pages_per_block <= 1 << 20
+            && g.blocks <= BLOCKS_MAX
             && (self.emulation.is_some() || g.unit_bytes.is_multiple_of(512))
             && g.unit_bytes <= 1 << 20
             && u128::from(g.blocks) * u128::from(g.pages_per_block) * u128::from(g.dies) * u128::from(g.slots_per_page)
                 < u128::from(u32::MAX)
             && self.sectors > 0
-            && self.sectors < g.slots()
+            && self.sectors <= crate::max_sectors(g)
             && self.max_request_bytes.is_multiple_of(g.sector_bytes)
             && self.max_request_bytes >= g.sector_bytes
             && self.max_request_bytes / g.sector_bytes <= 1 << 16

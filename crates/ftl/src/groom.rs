@@ -297,7 +297,11 @@ impl Ftl {
                 continue;
             }
             match header {
-                Some(header) if header.kind == Kind::Data && self.map.get(header.lba) == slot + at => {
+                Some(header)
+                    if header.kind == Kind::Data
+                        && header.lba < self.map.sectors()
+                        && self.map.get(header.lba) == slot + at =>
+                {
                     live.push((at, header.lba));
                 }
                 // It stays where it is, mapped and unreadable, until the host writes or trims it.

@@ -83,6 +83,11 @@ impl Recovery {
         if anchor.checkpoint.iter().chain(&anchor.open).any(|leb| *leb >= blocks) {
             return Err(Damage::Nonsense("the anchor names a LEB that does not exist"));
         }
+        let mut named = anchor.checkpoint.clone();
+        named.sort_unstable();
+        if named.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(Damage::Nonsense("the anchor names a LEB twice"));
+        }
         Ok(Recovery {
             map: Map::new(config.sectors),
             lebs: Lebs::new(blocks, config.geometry.slots_per_leb()),
@@ -235,11 +240,11 @@ impl Recovery {
             }
             PIECE_LEBS => {
                 let first = u32::from(u16_at(at)?) | u32::from(u16_at(at + 2)?) << 16;
+                if u64::from(first) + u64::from(count) > u64::from(self.lebs.len()) {
+                    return Err(Damage::Nonsense("a LEB that does not exist"));
+                }
                 let table = bytes.get(at + 8..at + 8 + usize::from(count) * LEB_BYTES).ok_or(short)?;
                 for (leb, entry) in (first..).zip(table.chunks_exact(LEB_BYTES)) {
-                    if leb >= self.lebs.len() {
-                        return Err(Damage::Nonsense("a LEB that does not exist"));
-                    }
                     let word = |at: usize| u64::from_le_bytes(entry[at..at + 8].try_into().expect("eight bytes"));
                     let leb = &mut self.lebs[leb];
                     (leb.opened, leb.closed) = (word(0), word(8));
@@ -266,7 +271,9 @@ impl Recovery {
             return Err(Damage::Checkpoint { found: self.pieces, expected: self.anchor.checkpoint_slots });
         }
         let seq = first_seq(epoch);
-        assert!(seq >= self.anchor.begin, "attach epochs grow");
+        if seq < self.anchor.begin {
+            return Err(Damage::Nonsense("the anchor begins in a later attach"));
+        }
         if !self.anchor.clean {
             self.check_holes()?;
             self.replay()?;
@@ -360,12 +367,18 @@ impl Recovery {
         }
         for id in 0..lebs.len() {
             let leb = &mut lebs[id];
+            if leb.opened >= seq {
+                return Err(Damage::Nonsense("a LEB that was opened in a later attach"));
+            }
             // Whether an erase survived is not known: a LEB may have been written to and have no header.
             leb.dirty = true;
             if leb.closed < leb.opened || leb.closed > seq || leb.opened >= self.anchor.begin {
                 leb.closed = seq;
             }
             let kept = self.anchor.checkpoint.contains(&id);
+            if kept && leb.live > 0 {
+                return Err(Damage::Nonsense("a host sector in a LEB of the checkpoint"));
+            }
             // What was replayed is needed until the next checkpoint counts, also where none of it is live any more.
             // What an attach left that never got that far is not.
             let replayed = !self.anchor.clean

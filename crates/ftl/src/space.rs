@@ -126,7 +126,7 @@ impl Ftl {
             self.lebs.drop_bitmap(leb);
             self.stats.erased_lebs += 1;
             let entry = &mut self.lebs[leb];
-            entry.erases += 1;
+            entry.erases = entry.erases.saturating_add(1);
             entry.dirty = true;
             if self.config.erase_before_program {
                 entry.state = LebState::Erasing;

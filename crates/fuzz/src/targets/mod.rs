@@ -2,7 +2,10 @@
 
 mod api;
 mod files;
+mod flat;
 mod handshake;
+mod labels;
+mod medium;
 mod texts;
 mod transmission;
 mod wire;
@@ -39,6 +42,8 @@ fn choices() -> Vec<Vec<u8>> {
 pub static TARGETS: &[Target] = &[
     handshake::TARGET,
     transmission::TARGET,
+    labels::TARGET,
+    medium::TARGET,
     api::REQUESTS,
     api::BYTES,
     files::STATE,
