@@ -95,6 +95,7 @@ pub fn shape(module: &Module, sector: u32, scale: u32) -> Result<Shape, LayoutEr
         pages_per_block: nand.pages_per_block / shorter,
         slots_per_page,
         sector_bytes: sector,
+        trailer_bytes: TRAILER_BYTES,
         unit_bytes: slots_per_page * (sector + TRAILER_BYTES),
     };
     if geometry.slots() >= u64::from(u32::MAX) {

@@ -46,12 +46,15 @@ pub enum Command {
     Status(Status),
     /// Show or change the settings of an attached device.
     Config(Config),
-    /// Erase everything on a detached device, then format it as it was.
+    /// Erase everything on a detached device, for good; an empty one with its settings is left.
     SureErase(SureErase),
     /// Read and check everything on an attached device, at an idle pace.
     Scrub(Scrub),
     /// Rebuild a lost file of an attached device with parity.
     Rebuild(Rebuild),
+    /// Change what opens an encrypted device.
+    #[command(subcommand)]
+    Key(Key),
     /// Light, darken or show the beacon of an attached device.
     Beacon(Beacon),
     /// Turn trim on or off for an attached device.
@@ -127,6 +130,64 @@ pub struct Force {
     pub force: bool,
 }
 
+/// What opens an encrypted device.
+#[derive(Debug, Default, Args)]
+pub struct Opener {
+    /// File whose one line is the passphrase. Without it, and without --key-file, a passphrase is asked for on the terminal.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "key_file")]
+    pub passphrase_file: Option<PathBuf>,
+    /// File of 32 random bytes or more that is the key.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
+}
+
+/// What is to open an encrypted device besides, or instead.
+#[derive(Debug, Args)]
+pub struct NewOpener {
+    /// File whose one line is the new passphrase. Without it, and without --new-key-file, it is asked for on the terminal.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "new_key_file")]
+    pub new_passphrase_file: Option<PathBuf>,
+    /// File of 32 random bytes or more that is the new key.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub new_key_file: Option<PathBuf>,
+}
+
+/// `vsl key`.
+#[derive(Debug, Subcommand)]
+pub enum Key {
+    /// Add a passphrase or key file that opens a detached device. There may be four in all.
+    Add {
+        /// The file of a detached device.
+        #[arg(value_hint = ValueHint::FilePath)]
+        device: String,
+        #[command(flatten)]
+        opener: Opener,
+        #[command(flatten)]
+        new: NewOpener,
+    },
+    /// Remove one; the last one stays.
+    Remove {
+        /// The file of a detached device.
+        #[arg(value_hint = ValueHint::FilePath)]
+        device: String,
+        #[command(flatten)]
+        opener: Opener,
+        /// Which; `vsl status` lists them [default: the one that opens it now].
+        #[arg(long, value_name = "N")]
+        slot: Option<usize>,
+    },
+    /// Put another passphrase or key file in the place of one.
+    Change {
+        /// The file of a detached device.
+        #[arg(value_hint = ValueHint::FilePath)]
+        device: String,
+        #[command(flatten)]
+        opener: Opener,
+        #[command(flatten)]
+        new: NewOpener,
+    },
+}
+
 /// `vsl create`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("how large").required(true).args(["size", "profile", "emulate"]))]
@@ -149,6 +210,7 @@ Examples:
   vsl create /a/d0.vsl /b/d1.vsl /c/d2.vsl /d/d3.vsl --size 1TB --parity 1
   vsl create db.vsl --size 100GB --over-provisioning 40 --sector 512 --label db
   vsl create ./cards/fct --profile iodrive-duo-640-mlc --capacity improved-write
+  vsl create safe.vsl --size 64GiB --encrypt --passphrase-file pass
   vsl create slow.vsl --emulate iodrive-320-mlc --scale 32")]
 pub struct Create {
     /// The new device file; several for a device that lies on all of them.
@@ -191,6 +253,11 @@ pub struct Create {
     /// A name for people [default: the file's name].
     #[arg(long)]
     pub label: Option<String>,
+    /// Encrypt what is stored. Whoever is to use it needs the passphrase or key file: without, the data is lost.
+    #[arg(long, conflicts_with = "emulate")]
+    pub encrypt: bool,
+    #[command(flatten)]
+    pub opener: Opener,
     /// Ask nothing. Making a device destroys nothing and asks nothing anyway; for scripts that always say it.
     #[arg(short, long)]
     pub yes: bool,
@@ -218,6 +285,14 @@ pub struct Format {
     /// A name for people [default: as it is].
     #[arg(long)]
     pub label: Option<String>,
+    /// Encrypt what is stored, under a new key.
+    #[arg(long)]
+    pub encrypt: bool,
+    /// Store an encrypted device's data as it is from now on.
+    #[arg(long, conflicts_with_all = ["encrypt", "passphrase_file", "key_file"])]
+    pub plain: bool,
+    #[command(flatten)]
+    pub opener: Opener,
     /// Do not ask.
     #[arg(short, long)]
     pub yes: bool,
@@ -235,12 +310,14 @@ pub struct Attach {
     /// Take no writes.
     #[arg(long)]
     pub read_only: bool,
-    /// Do not attach it again when the service starts again.
+    /// Do not attach it again when the service starts again. One that a passphrase opens is never attached by itself.
     #[arg(long)]
     pub once: bool,
     /// Go on without files that nothing says are lost, also where what is left may have fallen behind them.
     #[arg(long)]
     pub degraded: bool,
+    #[command(flatten)]
+    pub opener: Opener,
 }
 
 /// `vsl detach`.
@@ -334,10 +411,31 @@ pub struct Rebuild {
 
 /// `vsl sure-erase`.
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+The levels are those of NIST SP 800-88. An erase that was cut leaves something that nobody can attach: run it again, and it goes on
+where it was. At the end everything is read back, and a certificate says what was done.
+
+Examples:
+  vsl sure-erase fct0.vsl
+  vsl sure-erase safe.vsl --crypto --yes --json > certificate.json")]
 pub struct SureErase {
     /// The file of a detached device.
     #[arg(value_hint = ValueHint::FilePath)]
     pub device: String,
+    /// Overwrite every byte that was ever written. This is the default.
+    #[arg(long, group = "level")]
+    pub clear: bool,
+    /// Destroy the key of an encrypted device, overwrite every byte, and give the space back.
+    #[arg(long, group = "level")]
+    pub purge: bool,
+    /// Only destroy the key of an encrypted device: at once, whatever its size.
+    #[arg(long, group = "level")]
+    pub crypto: bool,
+    /// Encrypt the empty device that is left, under a new key.
+    #[arg(long)]
+    pub encrypt: bool,
+    #[command(flatten)]
+    pub opener: Opener,
     /// Do not ask.
     #[arg(short, long)]
     pub yes: bool,
@@ -399,6 +497,8 @@ pub struct Serve {
     /// Take no writes.
     #[arg(long, short)]
     pub read_only: bool,
+    #[command(flatten)]
+    pub opener: Opener,
     #[command(flatten)]
     pub tls: Tls,
     /// What to log: error, warn, info, debug or trace (RUST_LOG's words) [default: warn].

@@ -117,9 +117,78 @@ fn sure_erase_leaves_nothing() {
     assert!(holds(&place), "the device holds what was written");
     place.vsl(&["sure-erase", "a.vsl"]).fails(1, &["everything on a.vsl", "--yes"]);
     assert!(holds(&place), "nothing happened");
+    place.vsl(&["sure-erase", "a.vsl", "--crypto", "--yes"]).fails(2, &["not encrypted"]);
+    assert!(holds(&place), "nothing happened");
     let erased = place.vsl(&["sure-erase", "a.vsl", "--yes", "--json"]).json();
     assert_eq!((&erased["devices"][0]["bytes"], &erased["devices"][0]["clean"]), (&json!(16 << 20), &json!(true)));
     assert!(!holds(&place), "it is gone");
+    let certificate = &erased["certificate"];
+    assert_eq!((&certificate["level"], &certificate["uuid"]), (&json!("clear"), &erased["devices"][0]["uuid"]));
+    assert!(certificate["verified_bytes"].as_u64() >= Some(128 << 10), "{certificate}");
+    let text = place.vsl(&["sure-erase", "a.vsl", "--purge", "--yes"]).ok();
+    for part in ["NIST SP 800-88  purge: overwritten with zeros", "encrypted now   no", "runs            1"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn an_encrypted_device_opens_with_its_keys_only() {
+    let place = Place::new();
+    for (name, content) in [("pass", "open sesame\n"), ("other", "open barley\n"), ("key", &"k".repeat(64))] {
+        std::fs::write(place.path(name), content).expect("written");
+    }
+    let made = |arguments: &[&str]| [&["create", "a.vsl", "--size", "16MiB"], arguments].concat();
+    place.vsl(&made(&["--encrypt"])).fails(2, &["there is no terminal", "--passphrase-file"]);
+    place.vsl(&made(&["--key-file", "key"])).fails(2, &["but not --encrypt"]);
+    place.vsl(&made(&["--encrypt", "--key-file", "nowhere"])).fails(1, &["nowhere: "]);
+    std::fs::write(place.path("short"), "too short").expect("written");
+    place.vsl(&made(&["--encrypt", "--key-file", "short"])).fails(2, &["short: 9 bytes", "expected 32"]);
+    place
+        .vsl(&["create", "e.vsl", "--emulate", "iodrive-320-mlc", "--encrypt", "--key-file", "key"])
+        .fails(2, &["--encrypt", "--emulate"]);
+    place.vsl(&made(&["--encrypt", "--key-file", "key"])).ok();
+    assert_eq!(place.vsl(&["status", "a.vsl", "--field", "encryption"]).ok().trim(), "aes-256-gcm");
+    let change = |arguments: &[&str]| place.vsl(&[&["key"], arguments].concat());
+    change(&["add", "a.vsl", "--key-file", "other", "--new-passphrase-file", "pass"]).fails(2, &["other: 12 bytes"]);
+    change(&["add", "a.vsl", "--passphrase-file", "other", "--new-passphrase-file", "pass"])
+        .fails(1, &["the passphrase opens none of its key slots"]);
+    let added = change(&["add", "a.vsl", "--key-file", "key", "--new-passphrase-file", "pass", "--json"]).json();
+    assert_eq!(added, json!({ "slot": 1, "key_slots": ["0: key file", "1: passphrase"] }));
+    change(&["remove", "a.vsl", "--passphrase-file", "pass", "--slot", "0"]).ok();
+    change(&["remove", "a.vsl", "--passphrase-file", "pass"]).fails(1, &["key slot 1 is the last one"]);
+    change(&["change", "a.vsl", "--passphrase-file", "pass", "--new-passphrase-file", "other"]).ok();
+
+    place.vsl(&["up"]).ok();
+    place.vsl(&["attach", "a.vsl"]).fails(1, &["it is encrypted", "--passphrase-file"]);
+    place.vsl(&["attach", "a.vsl", "--passphrase-file", "pass"]).fails(1, &["opens none of its key slots"]);
+    let said = place.vsl(&["attach", "a.vsl", "--passphrase-file", "other"]);
+    assert!(said.err.contains("its passphrase is kept nowhere"), "{}", said.err);
+    assert_eq!(place.devices()[0]["encryption"], json!("aes-256-gcm"));
+    place.vsl(&["config", "a", "attach-at-start", "on"]).fails(2, &["passphrase", "--key-file"]);
+    let secret = b"a secret that must not be read..".repeat(128);
+    place.client("a").write(0, &secret);
+    place.vsl(&["detach", "a", "--force"]).ok();
+    let bytes = std::fs::read(place.path("a.vsl")).expect("read");
+    assert!(!bytes.windows(32).any(|window| window == &secret[..32]), "what was written stands on the store");
+    assert!(!place.log().contains("barley"));
+    let change = place.vsl(&["key", "change", "a.vsl", "--passphrase-file", "other", "--new-key-file", "key"]);
+    change.ok();
+    place.vsl(&["attach", "a.vsl", "--key-file", "key"]).ok();
+    place.vsl(&["down", "--force"]).ok();
+    place.vsl(&["up"]).ok();
+    assert_eq!(place.devices()[0]["state"], json!("attached"), "its key file is remembered");
+    place.vsl(&["down", "--force"]).ok();
+
+    place.vsl(&["format", "a.vsl", "--yes"]).fails(2, &["a.vsl is encrypted", "--plain"]);
+    let erased = place.vsl(&["sure-erase", "a.vsl", "--crypto", "--yes", "--json"]).json();
+    assert_eq!(
+        (&erased["certificate"]["keys_destroyed"], &erased["certificate"]["level"]),
+        (&json!(1), &json!("crypto"))
+    );
+    assert!(erased["devices"][0]["encryption"].is_null());
+    place.vsl(&["format", "a.vsl", "--encrypt", "--key-file", "key", "--yes"]).ok();
+    place.vsl(&["format", "a.vsl", "--plain", "--yes"]).ok();
+    place.vsl(&["key", "remove", "a.vsl", "--key-file", "key"]).fails(2, &["it is not encrypted"]);
 }
 
 #[test]
@@ -182,6 +251,8 @@ fn completions_and_man_pages_know_every_command() {
         "status",
         "config",
         "sure-erase",
+        "key",
+        "key-add",
         "beacon",
         "trim",
         "up",

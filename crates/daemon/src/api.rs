@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use device::{Info, State, Status};
+use device::{Info, Secret, SecretError, State, Status};
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroize;
 
 /// Where the API's paths begin.
 pub const PREFIX: &str = "/api/v1";
@@ -51,6 +52,12 @@ pub struct AttachRequest {
     /// Go on without files that nothing says are lost, also where what is left may have fallen behind them.
     #[serde(default)]
     pub degraded: bool,
+    /// The passphrase of an encrypted device. It is neither stored nor logged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passphrase: Option<Passphrase>,
+    /// The key file of an encrypted device, an absolute path. It is read at each attach, also when the service starts again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
 }
 
 /// Body of `POST /devices/{name}/scrub`.
@@ -70,6 +77,38 @@ pub struct RebuildRequest {
     /// What takes its place: a new file, or a blank block device; by default what it had before.
     #[serde(default)]
     pub onto: Option<PathBuf>,
+}
+
+/// A passphrase on its way: never shown, and overwritten in memory at the end.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Passphrase(String);
+
+impl Passphrase {
+    /// Of this text.
+    pub fn new(text: String) -> Passphrase {
+        Passphrase(text)
+    }
+
+    /// As what opens a device.
+    ///
+    /// # Errors
+    /// It is empty or too long.
+    pub fn secret(&self) -> Result<Secret, SecretError> {
+        Secret::passphrase(self.0.clone())
+    }
+}
+
+impl std::fmt::Debug for Passphrase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a passphrase")
+    }
+}
+
+impl Drop for Passphrase {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
 }
 
 /// Body of `POST /devices/{name}/detach` and `POST /shutdown`.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use device::{AttachError, CreateError, FormatError};
+use device::{AttachError, CreateError, FormatError, KeyError, SecretError};
 use media::OpenError;
 use serde::{Deserialize, Serialize};
 
@@ -136,6 +136,24 @@ impl From<FormatError> for Failure {
             error @ FormatError::Invalid { .. } => {
                 Failure::invalid(error.to_string()).help("see `vsl format --help` for what can be chosen")
             }
+        }
+    }
+}
+
+impl From<SecretError> for Failure {
+    fn from(error: SecretError) -> Failure {
+        match error {
+            SecretError::Io { path, error } => Failure::io(&path, &error).help("name a file that can be read"),
+            error => Failure::split(Kind::Invalid, &error.to_string()),
+        }
+    }
+}
+
+impl From<KeyError> for Failure {
+    fn from(error: KeyError) -> Failure {
+        match error {
+            KeyError::Format(error) => error.into(),
+            error => Failure::split(Kind::Conflict, &error.to_string()),
         }
     }
 }

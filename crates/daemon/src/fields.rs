@@ -87,6 +87,9 @@ pub const FIELDS: &[Field] = &[
     full("uuid", "UUID", Unit::Text, "made anew by each format"),
     full("profile", "Profile", Unit::Text, "data sheet it was created from"),
     full("emulation", "Emulated", Unit::List, "it behaves as the card of its profile; how much smaller, and its seed"),
+    brief("encryption", "Encryption", Unit::Text, "the cipher that sectors on the store are sealed with"),
+    full("key_slots", "Key slots", Unit::List, "those in use, and what each takes"),
+    full("erasing", "Being erased", Unit::Text, "an erase of this level was begun and must be finished"),
     brief("pacing", "Pacing", Unit::Text, "whether an emulated device answers when the card would have"),
     full(
         "pacing_p50_us",
@@ -263,6 +266,9 @@ mod tests {
             attaches: 3,
             clean: true,
             emulation: Some(device::Emulation { scale: 8, seed: 1 }),
+            encryption: Some("aes-256-gcm".into()),
+            key_slots: Some(vec!["0: passphrase".into()]),
+            erasing: Some(device::EraseLevel::Clear),
         };
         let status = Status {
             state: State::Attached,

@@ -1,11 +1,12 @@
 //! The devices that the service owns. Every call may wait for a device; none holds the table's lock meanwhile.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use device::{AttachOptions, State};
+use device::{AttachOptions, Secret, State};
 
-use crate::api::{AttachRequest, Condition, Config, Derived, DeviceView, Health, RebuildRequest};
+use crate::api::{AttachRequest, Condition, Config, Derived, DeviceView, Health, Passphrase, RebuildRequest};
 use crate::exports::{Exports, Handle, Refused};
 use crate::settings::{self, Change};
 use crate::state::{Remembered, StateFile};
@@ -31,7 +32,17 @@ struct Table {
 struct Entry {
     target: Target,
     read_only: bool,
+    key: Key,
     phase: Phase,
+}
+
+/// How an encrypted device is opened.
+#[derive(Clone, Default)]
+struct Key {
+    /// The file that its key is read from, which may be remembered.
+    file: Option<PathBuf>,
+    /// It was opened with a passphrase, which is kept nowhere.
+    typed: bool,
 }
 
 enum Phase {
@@ -64,12 +75,18 @@ impl Registry {
                         Ok(target) => target,
                         Err(failure) => return tracing::error!(device = device.name, "not attached: {failure}"),
                     };
-                    let options = AttachOptions { read_only: device.read_only, ..AttachOptions::default() };
-                    if let Err(failure) = self.attach_target(&device.name, target.clone(), options) {
+                    let key = Key { file: device.key_file.clone(), typed: false };
+                    let attached = secret(None, key.file.as_deref()).and_then(|secret| {
+                        let options =
+                            AttachOptions { read_only: device.read_only, secret, ..AttachOptions::default() };
+                        self.attach_target(&device.name, target.clone(), options, key.clone())
+                    });
+                    if let Err(failure) = attached {
                         tracing::error!(device = device.name, "not attached: {failure}");
                         self.table().devices.entry(device.name.clone()).or_insert(Entry {
                             target,
                             read_only: device.read_only,
+                            key,
                             phase: Phase::Failed(failure),
                         });
                     }
@@ -87,21 +104,23 @@ impl Registry {
         let target = Target::parse(&request.path)?.absolute()?;
         let name = request.name.clone().unwrap_or_else(|| target.default_name());
         check_name(&name)?;
-        let options = AttachOptions { read_only: request.read_only, degraded: request.degraded };
-        self.attach_target(&name, target.clone(), options)?;
-        if request.remember && target.paths().is_some() {
-            let path = target.to_string();
-            self.table().state.remember(Remembered { name: name.clone(), path, read_only: request.read_only })?;
+        let key = Key { file: request.key_file.clone(), typed: request.passphrase.is_some() };
+        let secret = secret(request.passphrase.as_ref(), key.file.as_deref())?;
+        let options = AttachOptions { read_only: request.read_only, degraded: request.degraded, secret };
+        self.attach_target(&name, target.clone(), options, key.clone())?;
+        if request.remember && !key.typed && target.paths().is_some() {
+            let (path, read_only) = (target.to_string(), request.read_only);
+            self.table().state.remember(Remembered { name: name.clone(), path, read_only, key_file: key.file })?;
         }
         self.view(&name)
     }
 
-    fn attach_target(&self, name: &str, target: Target, options: AttachOptions) -> Result<(), Failure> {
+    fn attach_target(&self, name: &str, target: Target, options: AttachOptions, key: Key) -> Result<(), Failure> {
         let read_only = options.read_only;
         let before = {
             let mut table = self.table();
             table.admit(name, &target)?;
-            let entry = Entry { target: target.clone(), read_only, phase: Phase::Attaching };
+            let entry = Entry { target: target.clone(), read_only, key, phase: Phase::Attaching };
             table.devices.insert(name.into(), entry)
         };
         let result = self.start(name, &target, options);
@@ -273,12 +292,16 @@ impl Registry {
                 Change::AttachAtStart(on) => remember = Some(on),
             }
         }
-        let (handle, target, read_only) = {
+        let (handle, target, read_only, key) = {
             let mut table = self.table();
             let handle = table.attached(name)?;
             let entry = table.entry(name)?;
-            (handle, entry.target.clone(), entry.read_only)
+            (handle, entry.target.clone(), entry.read_only, entry.key.clone())
         };
+        if remember == Some(true) && key.typed {
+            return Err(Failure::invalid(format!("{name} was opened with a passphrase, which is kept nowhere"))
+                .help("give it a key file with `vsl key add`, and attach it with --key-file"));
+        }
         if remember == Some(true) && target.paths().is_none() {
             return Err(Failure::invalid(format!("{name} lives in memory and cannot be attached again"))
                 .help(format!("leave {} off for it", settings::ATTACH_AT_START)));
@@ -289,7 +312,7 @@ impl Registry {
         match remember {
             Some(true) => {
                 let path = target.to_string();
-                self.table().state.remember(Remembered { name: name.into(), path, read_only })?;
+                self.table().state.remember(Remembered { name: name.into(), path, read_only, key_file: key.file })?;
             }
             Some(false) => self.table().state.forget(name)?,
             None => {}
@@ -453,6 +476,22 @@ impl Table {
                 .help("choose another with --name"));
         }
         Ok(())
+    }
+}
+
+/// What opens an encrypted device.
+fn secret(passphrase: Option<&Passphrase>, key_file: Option<&Path>) -> Result<Option<Secret>, Failure> {
+    match (passphrase, key_file) {
+        (None, None) => Ok(None),
+        (Some(passphrase), None) => Ok(Some(passphrase.secret()?)),
+        (None, Some(file)) if file.is_absolute() => Ok(Some(Secret::key_file(file)?)),
+        (None, Some(file)) => {
+            Err(Failure::invalid(format!("{}: the path of a key file must be absolute", file.display()))
+                .help("the service may run in another directory than its clients"))
+        }
+        (Some(_), Some(_)) => {
+            Err(Failure::invalid("a passphrase and a key file were given").help("one of them opens the device"))
+        }
     }
 }
 

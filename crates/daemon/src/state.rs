@@ -18,6 +18,9 @@ pub struct Remembered {
     /// Take no writes.
     #[serde(default)]
     pub read_only: bool,
+    /// Where the key of an encrypted device is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -119,7 +122,7 @@ mod tests {
     use super::*;
 
     fn device(name: &str, path: &str) -> Remembered {
-        Remembered { name: name.into(), path: path.into(), read_only: name == "b" }
+        Remembered { name: name.into(), path: path.into(), read_only: name == "b", key_file: None }
     }
 
     #[test]

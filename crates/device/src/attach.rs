@@ -5,8 +5,10 @@ use std::collections::VecDeque;
 use ftl::{Config, Damage, LebHeader, LebId, Policy, Recovery};
 use media::{Done, Media, MediaError, Slice};
 
+use crate::EraseLevel;
 use crate::checksum::Checker;
 use crate::core::{Core, address, label_command};
+use crate::crypt::{NoKey, Secret, unlock};
 use crate::superblock::{NotSuperblock, Superblock};
 
 /// Reads under way at once while recovering.
@@ -34,6 +36,10 @@ pub(crate) enum Refusal {
     Dies { lost: Vec<u32>, parity: u32 },
     #[error("dies are missing")]
     MayBeBehind { missing: Vec<u32> },
+    #[error("the key is not to be had")]
+    Key(NoKey),
+    #[error("it is being erased")]
+    BeingErased(EraseLevel),
 }
 
 /// The newer valid one of two copies.
@@ -50,6 +56,14 @@ pub(crate) fn choose_superblock(copies: [Vec<u8>; 2]) -> Result<Superblock, Refu
             Err(Refusal::NoSuperblock(NotSuperblock::Damaged(what)))
         }
         (Err(first), Err(_)) => Err(Refusal::NoSuperblock(first)),
+    }
+}
+
+/// Makes a superblock ready to attach with: refuses a device that is being erased, and unlocks one that is encrypted.
+pub(crate) fn admit(superblock: &mut Superblock, secret: Option<&Secret>) -> Result<(), Refusal> {
+    match superblock.erase {
+        Some(erasing) => Err(Refusal::BeingErased(erasing.level)),
+        None => unlock(superblock, secret).map_err(Refusal::Key),
     }
 }
 
@@ -84,6 +98,7 @@ pub(crate) fn attach(
 
 /// Attaches for reading and writing, with a layer configured like this.
 pub(crate) fn attach_with(media: Box<dyn Media>, superblock: Superblock, config: Config) -> Result<Core, Refusal> {
+    ready(&superblock)?;
     let mut opening = Opening::new(media, superblock);
     // The new epoch is on media before anything carries it: no sequence number is ever given out twice.
     opening.superblock.epoch += 1;
@@ -91,7 +106,9 @@ pub(crate) fn attach_with(media: Box<dyn Media>, superblock: Superblock, config:
     let mut recovery = Recovery::new(config, opening.superblock.anchor.clone())?;
     opening.load_checkpoint(&mut recovery)?;
     opening.superblock.anchor = recovery.anchor_for(epoch);
-    opening.write_superblock()?;
+    if !ftl::mutant!(LateEpoch) {
+        opening.write_superblock()?;
+    }
     if !recovery.is_clean() {
         opening.read_leb_headers(&mut recovery)?;
         opening.settle_parity(&recovery)?;
@@ -106,6 +123,16 @@ pub(crate) fn attach_with(media: Box<dyn Media>, superblock: Superblock, config:
     Ok(core)
 }
 
+/// Whether a superblock was made ready to attach with.
+fn ready(superblock: &Superblock) -> Result<(), Refusal> {
+    let locked = superblock.encryption.as_ref().is_some_and(|encryption| encryption.unlocked.0.is_none());
+    match superblock.erase {
+        Some(erasing) => Err(Refusal::BeingErased(erasing.level)),
+        None if locked => Err(Refusal::Key(NoKey::Missing)),
+        None => Ok(()),
+    }
+}
+
 /// Attaches for reading only: nothing is written, not even the superblock.
 pub(crate) fn attach_read_only(media: Box<dyn Media>, superblock: Superblock) -> Result<Core, Refusal> {
     let config = layer_config(&superblock, false);
@@ -114,6 +141,7 @@ pub(crate) fn attach_read_only(media: Box<dyn Media>, superblock: Superblock) ->
 
 /// Attaches for reading only, with a layer configured like this.
 pub(crate) fn open_read_only(media: Box<dyn Media>, superblock: Superblock, config: Config) -> Result<Core, Refusal> {
+    ready(&superblock)?;
     let mut opening = Opening::new(media, superblock);
     let mut recovery = Recovery::new(config, opening.superblock.anchor.clone())?;
     opening.load_checkpoint(&mut recovery)?;
@@ -222,9 +250,11 @@ impl Opening {
         let lane = geometry.lane_of(at.page, at.die);
         let first = geometry.first_slot(at.block, at.page * geometry.data_dies() + lane);
         let checker = self.checker();
-        (first..)
-            .zip(bytes.chunks_exact(checker.slot_bytes()))
-            .any(|(number, slot)| checker.check(slot, number).is_none_or(|header| header.seq < opened))
+        let mut room = Vec::new();
+        (first..).zip(bytes.chunks_exact(checker.slot_bytes())).any(|(number, slot)| {
+            let header = checker.check(slot, number);
+            header.is_none_or(|header| header.seq < opened) || checker.sector(slot, &mut room).is_none()
+        })
     }
 
     fn write_superblock(&mut self) -> Result<(), Refusal> {
@@ -265,7 +295,9 @@ impl Opening {
             let header = result.ok().and_then(|slice| {
                 let number = geometry.first_slot(leb as LebId, 0);
                 let header = checker.check(slice.bytes(), number)?;
-                (header.kind == ftl::Kind::LebHeader).then(|| LebHeader::decode(slice.bytes()))?
+                let mut room = Vec::new();
+                let sector = checker.sector(slice.bytes(), &mut room)?;
+                (header.kind == ftl::Kind::LebHeader).then(|| LebHeader::decode(sector))?
             });
             recovery.leb_header(leb as LebId, header);
             Ok(true)
@@ -288,7 +320,7 @@ impl Opening {
         let slot_bytes = geometry.slot_bytes();
         let page_bytes = geometry.slots_per_page * slot_bytes;
         let reads = (0..geometry.pages_per_leb()).map(|page| (address(geometry.page_at(leb, page)), 0..page_bytes));
-        let mut gap = 0;
+        let (mut gap, mut room) = (0, Vec::new());
         self.read_all(reads, READS, oldest, |page, result| {
             // A page that cannot be read counts as holding nothing: if something flushed stood there, it will be missed.
             let first = geometry.first_slot(leb, page as u32);
@@ -298,8 +330,10 @@ impl Opening {
             }
             if let Ok(slice) = result {
                 for (number, slot) in (first..).zip(slice.bytes().chunks_exact(slot_bytes as usize)) {
-                    if let Some(header) = checker.check(slot, number) {
-                        recovery.slot(&header, &slot[..geometry.sector_bytes as usize])?;
+                    if let Some(header) = checker.check(slot, number)
+                        && let Some(sector) = checker.sector(slot, &mut room)
+                    {
+                        recovery.slot(&header, sector)?;
                         if header.seq >= opened {
                             gap = 0;
                         }

@@ -22,6 +22,8 @@ struct Pending {
     tag: u64,
     /// A read's buffer.
     buf: Option<Vec<u8>>,
+    /// Some of it could not be had.
+    failed: bool,
 }
 
 /// A media read under way, by the low bits of its command's id.
@@ -37,6 +39,14 @@ pub(crate) struct MediaRead {
     pub rebuilding: bool,
 }
 
+/// Sectors on their way from one LEB to another.
+enum Groomed {
+    /// In their slots, as they stand on media.
+    Slots(Slice),
+    /// Opened, one after another: what stands on media is sealed for its place.
+    Sectors(Vec<u8>),
+}
+
 /// The engine.
 pub(crate) struct Core {
     pub ftl: Ftl,
@@ -48,7 +58,7 @@ pub(crate) struct Core {
     pending: Vec<Pending>,
     free_tags: Vec<Tag>,
     pub reads: Vec<Option<MediaRead>>,
-    groomed: Vec<(u64, Slice)>,
+    groomed: Vec<(u64, Groomed)>,
     completions: VecDeque<Completion>,
     /// Zeros to write where space must be taken.
     zeros: Vec<u8>,
@@ -168,25 +178,25 @@ impl Core {
         };
         match io {
             Io::Read { buf, .. } => {
-                self.pending[tag as usize] = Pending { tag: user_tag, buf: Some(buf) };
+                self.pending[tag as usize] = Pending { tag: user_tag, buf: Some(buf), failed: false };
                 if let Some(hooks) = &mut self.hooks {
                     hooks.read_begins(tag);
                 }
                 self.carry_out(tag, &[]);
             }
             Io::Write { data, .. } => {
-                self.pending[tag as usize] = Pending { tag: user_tag, buf: None };
+                self.pending[tag as usize] = Pending { tag: user_tag, buf: None, failed: false };
                 self.carry_out(tag, data);
             }
             Io::WriteZeroes { count, allocate: true, .. } => {
-                self.pending[tag as usize] = Pending { tag: user_tag, buf: None };
+                self.pending[tag as usize] = Pending { tag: user_tag, buf: None, failed: false };
                 let mut zeros = std::mem::take(&mut self.zeros);
                 zeros.resize(zeros.len().max(count as usize * self.sector), 0);
                 self.carry_out(tag, &zeros);
                 self.zeros = zeros;
             }
             Io::Flush | Io::Trim { .. } | Io::WriteZeroes { .. } => {
-                self.pending[tag as usize] = Pending { tag: user_tag, buf: None };
+                self.pending[tag as usize] = Pending { tag: user_tag, buf: None, failed: false };
                 self.carry_out(tag, &[]);
             }
         }
@@ -194,7 +204,9 @@ impl Core {
             return Submitted::Pending;
         }
         self.free_tags.push(tag);
-        let buf = self.pending[tag as usize].buf.take();
+        let pending = &mut self.pending[tag as usize];
+        let (buf, failed) = (pending.buf.take(), pending.failed);
+        let result = if failed { Err(IoError::Media) } else { result };
         Submitted::Done(result.map(|()| buf))
     }
 
@@ -239,9 +251,10 @@ impl Core {
         }
         while let Some(completion) = self.ftl.completion() {
             let pending = &mut self.pending[completion.tag as usize];
-            let (tag, buf) = (pending.tag, pending.buf.take());
+            let (tag, buf, failed) = (pending.tag, pending.buf.take(), pending.failed);
             self.free_tags.push(completion.tag);
-            let result = completion.result.map(|()| buf).map_err(io_error);
+            let result = if failed { Err(ftl::Error::Media) } else { completion.result };
+            let result = result.map(|()| buf).map_err(io_error);
             self.completions.push_back(Completion { tag, result });
         }
     }
@@ -414,7 +427,10 @@ impl Core {
     fn restage(&mut self, buf: BufId, at: u32, header: &Header, read: u64, first: u32) {
         let (_, from) = self.groomed.iter().find(|(id, _)| *id == read).expect("kept until the layer forgets it");
         let slot_bytes = self.checker.slot_bytes();
-        let source = &from.bytes()[first as usize * slot_bytes..][..self.sector];
+        let source = match from {
+            Groomed::Slots(slice) => &slice.bytes()[first as usize * slot_bytes..][..self.sector],
+            Groomed::Sectors(sectors) => &sectors[first as usize * self.sector..][..self.sector],
+        };
         let start = at as usize * slot_bytes;
         // SAFETY: as in `stage`.
         let slot = unsafe { self.buffer(buf).bytes_mut(start..start + slot_bytes) };
@@ -426,10 +442,14 @@ impl Core {
         let start = at as usize * slot_bytes;
         let page = self.buffers[buf as usize].as_ref().expect("the layer took the buffer first");
         let slots = page.bytes(start..start + count as usize * slot_bytes);
-        let out = self.pending[tag as usize].buf.as_mut().expect("a read has a buffer");
+        let pending = &mut self.pending[tag as usize];
+        let out = pending.buf.as_mut().expect("a read has a buffer");
         let out = out[first as usize * self.sector..].chunks_exact_mut(self.sector);
         for (slot, out) in slots.chunks_exact(slot_bytes).zip(out) {
-            out.copy_from_slice(&slot[..self.sector]);
+            if !self.checker.open(slot, out) {
+                tracing::error!("a sealed sector changed in memory before it was written");
+                pending.failed = true;
+            }
         }
     }
 
@@ -483,9 +503,8 @@ impl Core {
                     let right = self.checker.check(slot, number).is_some_and(|header| {
                         header.kind == ftl::Kind::Data && header.lba == lba + u64::from(i) && header.seq >= read.min_seq
                     });
-                    match right {
-                        true => out.copy_from_slice(&slot[..self.sector]),
-                        false => wrong.push(number),
+                    if !right || !self.checker.open(slot, out) {
+                        wrong.push(number);
                     }
                 }
                 if wrong.is_empty() && !read.rebuilding {
@@ -500,8 +519,17 @@ impl Core {
             ReadFor::Groom | ReadFor::Relocate => {
                 let slots = slots(slice.bytes(), slot_bytes).take(read.count as usize);
                 let mut headers: Vec<Option<Header>> = Vec::with_capacity(read.count as usize);
+                let mut sectors =
+                    vec![0; if self.checker.is_sealing() { read.count as usize * self.sector } else { 0 }];
+                let mut room = sectors.chunks_exact_mut(self.sector);
                 for (number, slot) in (read.slot..).zip(slots) {
-                    let header = self.checker.check(slot, number).filter(|header| header.seq >= read.min_seq);
+                    let mut header = self.checker.check(slot, number).filter(|header| header.seq >= read.min_seq);
+                    if let Some(out) = room.next()
+                        && !(header.is_some() && self.ftl.lebs().is_live(number) && self.checker.open(slot, out))
+                    {
+                        // One that is not live was not opened, and nobody moves it.
+                        header = header.filter(|_| !self.ftl.lebs().is_live(number));
+                    }
                     if header.is_none() && self.ftl.lebs().is_live(number) {
                         wrong.push(number);
                     }
@@ -510,7 +538,8 @@ impl Core {
                 if (!wrong.is_empty() || read.rebuilding) && matches!(self.heal(id, read, wrong), Healed::UnderWay) {
                     return None;
                 }
-                self.groomed.push((id, slice));
+                let sealing = self.checker.is_sealing();
+                self.groomed.push((id, if sealing { Groomed::Sectors(sectors) } else { Groomed::Slots(slice) }));
                 self.ftl.groomed(id, &headers);
                 debug_assert!(read.at + read.count <= self.ftl.config().geometry.slots_per_page);
                 None
@@ -521,7 +550,14 @@ impl Core {
 
 /// The command that writes a superblock's copy on every die.
 pub(crate) fn label_command(superblock: &Superblock) -> media::Command {
-    let bytes = (0..superblock.geometry.dies).map(|die| superblock.encode(die)).collect();
+    let whole = |mut bytes: Vec<u8>| {
+        if superblock.encryption.is_some() {
+            // So that no key slot of an older copy is left behind the end of a newer one.
+            bytes.resize(media::LABEL_BYTES as usize, 0);
+        }
+        bytes
+    };
+    let bytes = (0..superblock.geometry.dies).map(|die| whole(superblock.encode(die))).collect();
     media::Command::WriteLabel { copy: (superblock.generation % 2) as u8, bytes }
 }
 

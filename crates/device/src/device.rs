@@ -8,14 +8,15 @@ use media::ring::SharedRing;
 use media::{FileMedia, FileOptions, Media, Memory};
 
 use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_parity};
-use crate::attach::{attach, attach_read_only, write_label, write_label_with};
+use crate::attach::{Refusal, admit, attach, attach_read_only, write_label, write_label_with};
 use crate::core::Core;
+use crate::crypt::NoKey;
 use crate::emulated::{self, Clock, Engine, WallClock};
-use crate::format::{MediaFormat, check_label, media_superblock, open_replacement, refused, superblock};
+use crate::format::{MediaFormat, check_label, encrypt, media_superblock, open_replacement, refused, superblock};
 use crate::status::Counts;
 use crate::{
-    AttachError, Capacity, Completion, CreateError, EmulateOptions, Extent, FormatError, FormatOptions, Info, Io,
-    IoError, Setting, Settings, State, Status, Submitted,
+    AttachError, Capacity, Completion, CreateError, EmulateOptions, Extent, FormatError, FormatOptions, Info, Io, IoError,
+    Secret, Setting, Settings, State, Status, Submitted,
 };
 
 /// How a device is attached.
@@ -25,6 +26,8 @@ pub struct AttachOptions {
     pub read_only: bool,
     /// Go on without files that nothing says are lost, also where what is left may have fallen behind them.
     pub degraded: bool,
+    /// What opens it, where it is encrypted.
+    pub secret: Option<Secret>,
 }
 
 /// An attached module. Lives on one thread.
@@ -52,7 +55,13 @@ impl Device {
         ring: &SharedRing,
     ) -> Result<Device, AttachError> {
         let files = open_files(paths, options)?;
-        let (superblock, read_only) = (files.superblock, options.read_only);
+        let (mut superblock, read_only) = (files.superblock, options.read_only);
+        admit(&mut superblock, options.secret.as_ref()).map_err(|refusal| match (refusal, &options.secret) {
+            (Refusal::Key(NoKey::Wrong), Some(secret)) => {
+                AttachError::WrongKey { path: files.paths[0].clone(), kind: secret.kind().name() }
+            }
+            (refusal, _) => refused(refusal, &files.paths[0]),
+        })?;
         let mut backings = files.backings;
         if superblock.emulation.is_some() {
             let clock = Box::new(WallClock::new());
@@ -78,8 +87,20 @@ impl Device {
     /// # Errors
     /// The size or the sector size is out of range.
     pub fn memory(bytes: u64, sector_bytes: u32) -> Result<Device, FormatError> {
+        Device::memory_with(bytes, sector_bytes, None)
+    }
+
+    /// Like [`Device::memory`], with its sectors encrypted when there is a secret.
+    ///
+    /// # Errors
+    /// As [`Device::memory`].
+    pub fn memory_with(bytes: u64, sector_bytes: u32, secret: Option<&Secret>) -> Result<Device, FormatError> {
         let options = FormatOptions { sector_bytes, capacity: Capacity::Advertised, label: "memory".into() };
-        let superblock = superblock(bytes, bytes + (bytes / 100 * 28).max(64 << 20), "", (1, 0), &options)?;
+        let mut superblock = superblock(bytes, bytes + (bytes / 100 * 28).max(64 << 20), "", (1, 0), &options)?;
+        if let Some(secret) = secret {
+            encrypt(&mut superblock, secret)?;
+            admit(&mut superblock, Some(secret)).map_err(|refusal| refused(refusal, &PathBuf::from("memory")))?;
+        }
         let media = Memory::new(superblock.geometry);
         let core = attach(Box::new(media), superblock, false);
         let path = PathBuf::from("memory");
@@ -92,7 +113,10 @@ impl Device {
     /// # Errors
     /// The sizes do not fit together, or the medium failed.
     pub fn format_media(media: &mut dyn Media, format: &MediaFormat) -> Result<(), FormatError> {
-        let superblock = media_superblock(layer_geometry(media.geometry()), format)?;
+        let mut superblock = media_superblock(layer_geometry(media.geometry()), format)?;
+        if let Some(key) = &format.key {
+            encrypt(&mut superblock, &Secret::key(key))?;
+        }
         write_label(media, &superblock)
             .map_err(|refusal| FormatError::Attach(refused(refusal, &PathBuf::from("media"))))
     }
@@ -101,9 +125,22 @@ impl Device {
     ///
     /// # Errors
     /// There is no valid format, or it cannot be recovered.
-    pub fn on_media(mut media: Box<dyn Media>, erase_before_program: bool) -> Result<Device, AttachError> {
+    pub fn on_media(media: Box<dyn Media>, erase_before_program: bool) -> Result<Device, AttachError> {
+        Device::on_media_with(media, erase_before_program, None)
+    }
+
+    /// Like [`Device::on_media`], where the format may be encrypted.
+    ///
+    /// # Errors
+    /// As [`Device::on_media`]; or the secret does not open it.
+    pub fn on_media_with(
+        mut media: Box<dyn Media>,
+        erase_before_program: bool,
+        secret: Option<&Secret>,
+    ) -> Result<Device, AttachError> {
         let path = PathBuf::from("media");
-        let superblock = assemble(read_labels(&mut *media), true).map_err(|refusal| refused(refusal, &path))?;
+        let mut superblock = assemble(read_labels(&mut *media), true).map_err(|refusal| refused(refusal, &path))?;
+        admit(&mut superblock, secret).map_err(|refusal| refused(refusal, &path))?;
         let media = with_parity(media, &superblock);
         let core = attach(media, superblock, erase_before_program).map_err(|refusal| refused(refusal, &path))?;
         Ok(Device::new(core, vec![path], false))

@@ -146,6 +146,34 @@ pub enum AttachError {
         /// Which dies.
         missing: Vec<u32>,
     },
+    /// It is encrypted.
+    #[error("{path}: it is encrypted; name its key with --passphrase-file or --key-file")]
+    NeedsKey {
+        /// The device file.
+        path: PathBuf,
+    },
+    /// Encrypted, and this is not its key.
+    #[error("{path}: the {kind} opens none of its key slots; `vsl status` shows which sorts of key it has")]
+    WrongKey {
+        /// The device file.
+        path: PathBuf,
+        /// What was given.
+        kind: &'static str,
+    },
+    /// A key for a device that has none.
+    #[error("{path}: a key was given, but it is not encrypted; leave the key out if that is meant")]
+    NotEncrypted {
+        /// The device file.
+        path: PathBuf,
+    },
+    /// An erase was begun and did not end.
+    #[error("{path}: an erase of it was cut; run `vsl sure-erase --{level}` again to finish it")]
+    BeingErased {
+        /// The device file.
+        path: PathBuf,
+        /// How it is being erased.
+        level: &'static str,
+    },
     /// The medium failed while it was looked through.
     #[error("{path}: {what}")]
     Media {

@@ -12,8 +12,9 @@ use uuid::Uuid;
 
 use crate::assemble::medium_geometry;
 use crate::attach::{Refusal, choose_superblock};
+use crate::crypt::{CIPHER_NAME, Encryption, NoKey, SEALED_TRAILER_BYTES, Secret};
 use crate::superblock::{FORMAT_VERSION, LABEL_MAX, NotSuperblock, Superblock};
-use crate::{AttachError, CreateError, Emulation, FormatError, emulated, geometry};
+use crate::{AttachError, CreateError, Emulation, EraseLevel, FormatError, emulated, geometry};
 
 /// How much of the raw size the host sees.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -97,6 +98,15 @@ pub struct Info {
     pub clean: bool,
     /// How it emulates the card of its profile, if it does.
     pub emulation: Option<Emulation>,
+    /// The cipher that its sectors are sealed with, if it is encrypted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<String>,
+    /// What each key slot in use takes, if it is encrypted: `0: passphrase`, say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_slots: Option<Vec<String>>,
+    /// It is being erased, at this level: no device until that is finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erasing: Option<EraseLevel>,
 }
 
 impl Info {
@@ -124,6 +134,12 @@ impl Info {
             attaches: superblock.epoch,
             clean: superblock.anchor.clean,
             emulation: superblock.emulation,
+            encryption: superblock.encryption.as_ref().map(|_| CIPHER_NAME.into()),
+            key_slots: superblock.encryption.as_ref().map(|encryption| {
+                let used = encryption.slots.iter().enumerate().filter_map(|(at, slot)| Some((at, slot.as_ref()?)));
+                used.map(|(at, slot)| format!("{at}: {}", slot.kind.name())).collect()
+            }),
+            erasing: superblock.erase.map(|erasing| erasing.level),
         }
     }
 }
@@ -141,6 +157,8 @@ pub struct MediaFormat {
     pub policy: ftl::Policy,
     /// Identity of the format.
     pub uuid: Uuid,
+    /// What the key of its sectors is wrapped with, if they are encrypted; the medium's geometry then has room for it.
+    pub key: Option<[u8; 32]>,
 }
 
 /// The superblock of a medium whose geometry stands already.
@@ -173,7 +191,25 @@ pub(crate) fn media_superblock(layout: ftl::Geometry, format: &MediaFormat) -> R
         emulation: None,
         dies: die_states(&layout),
         scrub_position: 0,
+        encryption: None,
+        erase: None,
     })
+}
+
+/// Encrypts an empty format: makes a data key, and wraps it with this secret.
+pub(crate) fn encrypt(superblock: &mut Superblock, secret: &Secret) -> Result<(), FormatError> {
+    if superblock.emulation.is_some() {
+        return Err(FormatError::Invalid {
+            name: "encryption",
+            value: "on an emulated device".into(),
+            expected: "a device that is not emulated: what a card does is measured without".into(),
+        });
+    }
+    let encryption = Encryption::new(&superblock.uuid, secret)
+        .map_err(|why| FormatError::Attach(refused(Refusal::Key(why), &PathBuf::from("encryption"))))?;
+    superblock.encryption = Some(encryption);
+    superblock.geometry.trailer_bytes = SEALED_TRAILER_BYTES;
+    Ok(())
 }
 
 /// All dies serve; none need a state where there is no parity.
@@ -212,6 +248,8 @@ pub(crate) fn superblock(
         emulation: None,
         dies: die_states(&layout),
         scrub_position: 0,
+        encryption: None,
+        erase: None,
     })
 }
 
@@ -234,6 +272,22 @@ pub fn create<P: AsRef<Path>>(paths: &[P], options: &CreateOptions) -> Result<In
     let profile = options.profile.clone().unwrap_or_default();
     let dies = (paths.len() as u32, options.parity);
     create_with(paths, superblock(options.advertised_bytes, options.raw_bytes, &profile, dies, &options.format)?)
+}
+
+/// Like [`create`], with sectors encrypted under a new key that `secret` opens.
+///
+/// # Errors
+/// As [`create`].
+pub fn create_encrypted<P: AsRef<Path>>(
+    paths: &[P],
+    options: &CreateOptions,
+    secret: &Secret,
+) -> Result<Info, CreateError> {
+    let profile = options.profile.clone().unwrap_or_default();
+    let dies = (paths.len() as u32, options.parity);
+    let mut superblock = superblock(options.advertised_bytes, options.raw_bytes, &profile, dies, &options.format)?;
+    encrypt(&mut superblock, secret)?;
+    create_with(paths, superblock)
 }
 
 /// Makes new device files of this format.
@@ -346,15 +400,28 @@ fn check_size(backing: &Backing, expected: u64) -> Result<(), FormatError> {
     Ok(())
 }
 
-/// Formats a detached device anew, of which these are all the files: everything on it is lost.
+/// Formats a detached device anew, of which these are all the files: everything on it is lost. Its sectors are encrypted when there
+/// is a `secret` to open the new format with, and only then.
 ///
 /// # Errors
 /// See [`FormatError`].
-pub fn format<P: AsRef<Path>>(paths: &[P], options: &FormatOptions) -> Result<Info, FormatError> {
+pub fn format<P: AsRef<Path>>(
+    paths: &[P],
+    options: &FormatOptions,
+    secret: Option<&Secret>,
+) -> Result<Info, FormatError> {
     let dies = open_all(paths)?;
     let newest = dies.iter().map(|die| &die.superblock).max_by_key(|superblock| superblock.generation);
     let old = newest.expect("a device has a file").clone();
-    let new = renewed(&old, options)?;
+    if let Some(die) = dies.iter().find(|die| die.superblock.erase.is_some())
+        && let Some(erasing) = die.superblock.erase
+    {
+        return Err(FormatError::Attach(refused(Refusal::BeingErased(erasing.level), die.backing.path())));
+    }
+    let mut new = renewed(&old, options)?;
+    if let Some(secret) = secret {
+        encrypt(&mut new, secret)?;
+    }
     let bytes = store_bytes(&new);
     for die in &dies {
         match die.backing.is_block_device() {
@@ -389,7 +456,7 @@ fn open_all<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<OpenDie>, FormatError> {
     }
     dies.sort_by_key(|die| die.superblock.die);
     let whole = dies.first().is_some_and(|first| {
-        (0..first.superblock.geometry.dies).eq(dies.iter().map(|die| die.superblock.die))
+        (0..first.superblock.files()).eq(dies.iter().map(|die| die.superblock.die))
             && dies.iter().all(|die| die.superblock.uuid == first.superblock.uuid)
     });
     if whole {
@@ -422,38 +489,6 @@ fn replace(
     new.anchor.stats = stats;
     write_both(backing, &new)?;
     Ok(Info::of(&new, &[path.into()]))
-}
-
-/// Destroys everything that was ever written to a detached device (clear, in the words of NIST SP 800-88): every byte
-/// behind the superblock is overwritten with zeros, and the space is given back. The device is then
-/// formatted anew with the same sector size, capacity and label.
-/// `progress` is told bytes done and bytes in all.
-///
-/// # Errors
-/// See [`FormatError`]. An erase that was cut leaves an empty device; run it again to finish.
-pub fn sure_erase(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Info, FormatError> {
-    let backing = Backing::open(path, false)?;
-    let old = decode(&backing, path)?;
-    if old.geometry.dies > 1 && old.emulation.is_none() {
-        return Err(FormatError::Invalid {
-            name: "files",
-            value: format!("{}: one of {} files", path.display(), old.geometry.dies),
-            expected: "a device on a single file".into(),
-        });
-    }
-    let sector_bytes = old.geometry.sector_bytes;
-    let capacity = Capacity::Bytes(old.sectors * u64::from(sector_bytes));
-    let options = FormatOptions { sector_bytes, capacity, label: old.label.clone() };
-    let mut new = renewed(&old, &options)?;
-    if old.emulation.is_some() {
-        // The same to the byte, though the sheet may have got other figures since.
-        (new.geometry, new.sectors) = (old.geometry, old.sectors);
-        new.checkpoint_interval = old.checkpoint_interval;
-    }
-    let info = replace(&backing, path, &old, new, old.anchor.stats)?;
-    backing.overwrite_blocks(progress)?;
-    backing.discard_blocks()?;
-    Ok(info)
 }
 
 /// Writes both copies, so that nothing of an older superblock can come back.
@@ -500,6 +535,11 @@ pub(crate) fn refused(refusal: Refusal, path: &Path) -> AttachError {
         }
         Refusal::Dies { lost, parity } => AttachError::Degraded { path, lost, parity },
         Refusal::MayBeBehind { missing } => AttachError::MayBeBehind { path, missing },
+        Refusal::Key(NoKey::Missing) => AttachError::NeedsKey { path },
+        Refusal::Key(NoKey::Wrong) => AttachError::WrongKey { path, kind: "key" },
+        Refusal::Key(NoKey::NotEncrypted) => AttachError::NotEncrypted { path },
+        Refusal::Key(NoKey::Failed(what)) => AttachError::Media { path, what: what.into() },
+        Refusal::BeingErased(level) => AttachError::BeingErased { path, level: level.name() },
         Refusal::Damage(damage) => AttachError::Damaged { path, what: damage.to_string() },
     }
 }
@@ -516,28 +556,4 @@ pub fn inspect(path: &Path) -> Result<Info, AttachError> {
 /// Reads the superblock of an opened device.
 pub(crate) fn superblock_of(backing: &Backing, path: &Path) -> Result<Superblock, AttachError> {
     decode(backing, path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_erase_leaves_an_emulated_device_laid_out_as_it_was() {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let path = dir.path().join("fct0.vsl");
-        let format =
-            FormatOptions { sector_bytes: 4096, capacity: Capacity::ImprovedWrite, label: String::from("test") };
-        let emulation = Emulation { scale: 512, seed: 1 };
-        let options = emulated::EmulateOptions { profile: "iodrive-320-mlc".into(), emulation, format };
-        emulated::create_emulated(&path, &options).expect("created");
-        let laid_out = || {
-            let superblock = decode(&Backing::peek(&path).expect("a file"), &path).expect("a device");
-            let Superblock { geometry, sectors, max_request_bytes, checkpoint_interval, .. } = superblock;
-            (geometry, sectors, max_request_bytes, checkpoint_interval, superblock.emulation)
-        };
-        let before = laid_out();
-        sure_erase(&path, &mut |_, _| {}).expect("erased");
-        assert_eq!(laid_out(), before);
-    }
 }

@@ -1,6 +1,6 @@
 //! From sizes to a geometry: how a module is laid out on its backing files.
 
-use ftl::{Geometry, min_spare_lebs};
+use ftl::{Geometry, TRAILER_BYTES, min_spare_lebs};
 
 use crate::{Capacity, FormatError};
 
@@ -57,6 +57,7 @@ pub(crate) fn layout(raw_bytes: u64, sector_bytes: u32, dies: u32, parity: u32) 
         pages_per_block,
         slots_per_page,
         sector_bytes,
+        trailer_bytes: TRAILER_BYTES,
         unit_bytes: UNIT_BYTES,
     })
 }

@@ -15,24 +15,36 @@ mod assemble;
 mod attach;
 mod checksum;
 mod core;
+mod crypt;
 mod device;
 mod emulated;
+mod erase;
 mod error;
 mod format;
 mod geometry;
 mod heal;
 mod io;
 mod jobs;
+mod keys;
 mod settings;
 mod status;
+mod store;
 mod superblock;
 
+pub use crypt::SEALED_TRAILER_BYTES;
+pub use crypt::{Secret, SecretError, SecretKind};
+#[cfg(feature = "simulation")]
+pub use crypt::{nonces, seed_entropy};
 pub use device::{AttachOptions, Device};
 pub use emulated::{Clock, EmulateOptions, Emulation, Pacing, WallClock, create_emulated};
+pub use erase::{Certificate, EraseLevel, Erased, sure_erase};
 pub use error::{AttachError, CreateError, FormatError, IoError};
-pub use format::{Capacity, CreateOptions, FormatOptions, Info, MediaFormat, create, format, inspect, sure_erase};
+pub use format::{
+    Capacity, CreateOptions, FormatOptions, Info, MediaFormat, create, create_encrypted, format, inspect,
+};
 pub use geometry::max_sectors;
 pub use io::{Completion, Extent, Io, Submitted};
+pub use keys::{KeyError, add_key, change_key, remove_key};
 pub use settings::{Setting, Settings};
 pub use status::{State, Status};
 pub use superblock::FORMAT_VERSION;

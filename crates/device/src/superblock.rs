@@ -2,24 +2,41 @@
 //!
 //! All numbers are little-endian. The byte layout stands in `docs/format.md`.
 
-use ftl::{Anchor, Geometry, Stats};
+use ftl::{Anchor, Geometry, Stats, TRAILER_BYTES};
 use media::DieState;
 use media::flashback::parity::LANES_MAX;
 use uuid::Uuid;
 
-use crate::Emulation;
+use crate::crypt::{Encryption, KEY_SLOTS, KeySlot, SEALED_TRAILER_BYTES, SLOT_BYTES, Unlocked};
+use crate::{Emulation, EraseLevel};
 
 /// First bytes of every copy.
 pub(crate) const MAGIC: [u8; 8] = *b"OPENVSL\0";
 
-/// The newest format version that this program reads and writes: that of devices with parity.
-pub const FORMAT_VERSION: u32 = 3;
+/// The newest format version that this program reads and writes: that of devices which are encrypted, or being erased. It says
+/// which sections it has; the older ones have one or none.
+pub const FORMAT_VERSION: u32 = 4;
+
+/// The version of devices with parity, and nothing newer.
+const PARITY_VERSION: u32 = 3;
 
 /// The version of emulated devices.
 const EMULATED_VERSION: u32 = 2;
 
 /// The version of every other device: programs that know neither emulation nor parity can read it.
 const PLAIN_VERSION: u32 = 1;
+
+/// Bits that say which sections a superblock of the newest version has, in the order in which they stand.
+mod section {
+    pub const EMULATION: u32 = 1;
+    pub const PARITY: u32 = 2;
+    pub const ENCRYPTION: u32 = 4;
+    pub const ERASE: u32 = 8;
+    pub const ALL: u32 = 15;
+}
+
+/// The only cipher.
+const AES_256_GCM: u32 = 1;
 
 /// Longest label, bytes.
 pub(crate) const LABEL_MAX: usize = 63;
@@ -69,6 +86,26 @@ pub(crate) struct Superblock {
     pub dies: Vec<DieState>,
     /// One more than the LEB that a scrub goes on with; 0 for no scrub.
     pub scrub_position: u32,
+    /// Its sectors are encrypted.
+    pub encryption: Option<Encryption>,
+    /// It is being erased, and is no device until that is done.
+    pub erase: Option<Erasing>,
+}
+
+/// An erase under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Erasing {
+    pub level: EraseLevel,
+    /// Everything below this byte of each backing file is erased already.
+    pub position: u64,
+    /// Copies of the data key that were destroyed when it began.
+    pub keys: u32,
+    /// How often it was begun or gone on with.
+    pub runs: u32,
+    /// What was erased.
+    pub old: Uuid,
+    /// Seconds since 1970 when it began.
+    pub began: u64,
 }
 
 /// Why a copy is not a superblock.
@@ -132,6 +169,25 @@ impl Reader<'_> {
         let bytes = bytes.get(..len).ok_or(NotSuperblock::Damaged("a text is too long"))?;
         String::from_utf8(bytes.to_vec()).map_err(|_| NotSuperblock::Damaged("a text is not UTF-8"))
     }
+    fn encryption(&mut self) -> Result<Encryption, NotSuperblock> {
+        if self.u32()? != AES_256_GCM {
+            return Err(NotSuperblock::Damaged("its cipher"));
+        }
+        if self.u32()? as usize != KEY_SLOTS {
+            return Err(NotSuperblock::Damaged("its key slots"));
+        }
+        let mut slots = [None, None, None, None];
+        for slot in &mut slots {
+            *slot = KeySlot::decode(&self.take()?).map_err(NotSuperblock::Damaged)?;
+        }
+        Ok(Encryption { slots, unlocked: Unlocked::default() })
+    }
+    fn erasing(&mut self) -> Result<Erasing, NotSuperblock> {
+        let level = EraseLevel::from_code(self.u32()?).ok_or(NotSuperblock::Damaged("the level of its erase"))?;
+        let (keys, runs) = (self.u32()?, self.u32()?);
+        let position = self.u64()?;
+        Ok(Erasing { level, position, keys, runs, old: Uuid::from_bytes(self.take()?), began: self.u64()? })
+    }
     fn list(&mut self) -> Result<Vec<u32>, NotSuperblock> {
         let len = self.u32()? as usize;
         if len > CHECKPOINT_MAX {
@@ -144,16 +200,28 @@ impl Reader<'_> {
 impl Superblock {
     /// The format version that it is written in.
     pub fn version(&self) -> u32 {
+        if self.encryption.is_some() || self.erase.is_some() {
+            return FORMAT_VERSION;
+        }
         match (self.emulation, self.dies.is_empty()) {
             (None, true) => PLAIN_VERSION,
             (Some(_), _) => EMULATED_VERSION,
-            (None, false) => FORMAT_VERSION,
+            (None, false) => PARITY_VERSION,
         }
     }
 
     /// How many backing files it lies on.
     pub fn files(&self) -> u32 {
         if self.emulation.is_some() { 1 } else { self.geometry.dies }
+    }
+
+    /// Which sections it has.
+    fn sections(&self) -> u32 {
+        let bit = |bit: u32, here: bool| if here { bit } else { 0 };
+        bit(section::EMULATION, self.emulation.is_some())
+            | bit(section::PARITY, !self.dies.is_empty())
+            | bit(section::ENCRYPTION, self.encryption.is_some())
+            | bit(section::ERASE, self.erase.is_some())
     }
 
     /// The copy for one die.
@@ -165,7 +233,7 @@ impl Superblock {
         out.u64(self.generation);
         out.0.extend(self.uuid.as_bytes());
         out.u32(die);
-        let Geometry { dies, parity, blocks, pages_per_block, slots_per_page, sector_bytes, unit_bytes } =
+        let Geometry { dies, parity, blocks, pages_per_block, slots_per_page, sector_bytes, unit_bytes, .. } =
             self.geometry;
         for value in [dies, parity, blocks, pages_per_block, slots_per_page, sector_bytes, unit_bytes] {
             out.u32(value);
@@ -190,12 +258,30 @@ impl Superblock {
         self.anchor.stats.to_array().into_iter().for_each(|counter| out.u64(counter));
         out.list(&self.anchor.checkpoint);
         out.list(&self.anchor.open);
+        if self.version() == FORMAT_VERSION {
+            out.u32(self.sections());
+        }
         if let Some(Emulation { scale, seed }) = self.emulation {
             out.u32(scale);
             out.u64(seed);
         }
         if !self.dies.is_empty() {
             self.dies.iter().for_each(|state| out.u8(*state as u8));
+        }
+        if let Some(encryption) = &self.encryption {
+            out.u32(AES_256_GCM);
+            out.u32(KEY_SLOTS as u32);
+            for slot in &encryption.slots {
+                out.0.extend(slot.as_ref().map_or([0; SLOT_BYTES], KeySlot::encode));
+            }
+        }
+        if let Some(Erasing { level, position, keys, runs, old, began }) = &self.erase {
+            out.u32(*level as u32);
+            out.u32(*keys);
+            out.u32(*runs);
+            out.u64(*position);
+            out.0.extend(old.as_bytes());
+            out.u64(*began);
         }
         let len = out.0.len() as u32 + 4;
         out.0[12..16].copy_from_slice(&len.to_le_bytes());
@@ -225,7 +311,8 @@ impl Superblock {
         let generation = input.u64()?;
         let uuid = Uuid::from_bytes(input.take()?);
         let die = input.u32()?;
-        let geometry = Geometry {
+        let mut geometry = Geometry {
+            trailer_bytes: TRAILER_BYTES,
             dies: input.u32()?,
             parity: input.u32()?,
             blocks: input.u32()?,
@@ -251,17 +338,35 @@ impl Superblock {
             *counter = input.u64()?;
         }
         let (checkpoint, open) = (input.list()?, input.list()?);
-        let emulation = match version {
-            EMULATED_VERSION => Some(Emulation { scale: input.u32()?, seed: input.u64()? }),
-            _ => None,
+        let sections = match version {
+            EMULATED_VERSION => section::EMULATION,
+            PARITY_VERSION => section::PARITY,
+            FORMAT_VERSION => input.u32()?,
+            _ => 0,
+        };
+        if sections & !section::ALL != 0 {
+            return Err(NotSuperblock::Damaged("its sections"));
+        }
+        let emulation = match sections & section::EMULATION {
+            0 => None,
+            _ => Some(Emulation { scale: input.u32()?, seed: input.u64()? }),
         };
         let mut dies = Vec::new();
-        if version == FORMAT_VERSION {
+        if sections & section::PARITY != 0 {
             for _ in 0..geometry.dies.min(DIES_MAX) {
                 let state = DieState::try_from(input.u8()?);
                 dies.push(state.map_err(|_| NotSuperblock::Damaged("a die's state"))?);
             }
         }
+        let mut encryption = None;
+        if sections & section::ENCRYPTION != 0 {
+            geometry.trailer_bytes = SEALED_TRAILER_BYTES;
+            encryption = Some(input.encryption()?);
+        }
+        let erase = match sections & section::ERASE {
+            0 => None,
+            _ => Some(input.erasing()?),
+        };
         let anchor = Anchor {
             begin,
             next,
@@ -292,6 +397,8 @@ impl Superblock {
             emulation,
             dies,
             scrub_position,
+            encryption,
+            erase,
         };
         superblock.validate()?;
         superblock.check_numbers()?;
@@ -322,10 +429,10 @@ impl Superblock {
         let g = &self.geometry;
         let counts = [g.dies, g.blocks, g.pages_per_block, g.slots_per_page, g.unit_bytes];
         let sane = counts.iter().all(|count| *count > 0)
-            && match self.version() {
-                PLAIN_VERSION => g.parity == 0,
-                EMULATED_VERSION => g.parity < g.dies,
-                _ => (1..=2).contains(&g.parity) && g.parity < g.dies && g.data_dies() <= LANES_MAX,
+            && match (&self.emulation, self.dies.is_empty()) {
+                (None, true) => g.parity == 0,
+                (Some(_), _) => g.parity < g.dies,
+                (None, false) => (1..=2).contains(&g.parity) && g.parity < g.dies && g.data_dies() <= LANES_MAX,
             }
             && (self.dies.is_empty() || self.dies.len() == g.dies as usize)
             && g.dies <= DIES_MAX
@@ -364,6 +471,7 @@ pub(crate) mod tests {
                 pages_per_block: 8,
                 slots_per_page: 64,
                 sector_bytes: 4096,
+                trailer_bytes: TRAILER_BYTES,
                 unit_bytes: 4096,
             },
             sectors: 40_000,
@@ -388,7 +496,25 @@ pub(crate) mod tests {
             emulation: None,
             dies: Vec::new(),
             scrub_position: 0,
+            encryption: None,
+            erase: None,
         }
+    }
+
+    fn encrypted() -> Superblock {
+        let mut superblock = redundant();
+        let secret = crate::crypt::Secret::key(&[7; 32]);
+        superblock.encryption = Some(Encryption::new(&superblock.uuid, &secret).expect("random bytes"));
+        superblock.geometry.trailer_bytes = SEALED_TRAILER_BYTES;
+        superblock
+    }
+
+    fn erasing() -> Superblock {
+        let mut superblock = emulated();
+        let (position, began) = (5 << 30, 1_700_000_000);
+        let old = Uuid::from_u128(77);
+        superblock.erase = Some(Erasing { level: EraseLevel::Purge, position, keys: 1, runs: 2, old, began });
+        superblock
     }
 
     fn redundant() -> Superblock {
@@ -422,6 +548,11 @@ pub(crate) mod tests {
         let bytes = redundant().encode(0);
         assert_eq!(Superblock::decode(&bytes), Ok(redundant()));
         assert_eq!(bytes[8], 3, "older programs must keep off");
+        for superblock in [encrypted(), erasing()] {
+            let bytes = superblock.encode(0);
+            assert_eq!(Superblock::decode(&bytes), Ok(superblock));
+            assert_eq!(bytes[8], 4, "older programs must keep off");
+        }
     }
 
     #[test]
@@ -433,7 +564,7 @@ pub(crate) mod tests {
     /// No byte can change, and no length can be cut, without being noticed; nothing panics.
     #[test]
     fn every_byte_counts() {
-        for bytes in [emulated().encode(0), redundant().encode(1)] {
+        for bytes in [emulated().encode(0), redundant().encode(1), encrypted().encode(0), erasing().encode(0)] {
             for at in 0..bytes.len() {
                 assert!(Superblock::decode(&bytes[..at]).is_err());
                 let mut changed = bytes.clone();
@@ -447,8 +578,10 @@ pub(crate) mod tests {
     #[test]
     fn nonsense_is_refused() {
         let mut random = ftl::SplitMix64::new(1);
+        let samples =
+            [sample(), emulated(), redundant(), encrypted(), erasing()].map(|superblock| superblock.encode(0));
         for _ in 0..20_000 {
-            let mut bytes = [sample(), emulated(), redundant()][random.below(3) as usize].encode(0);
+            let mut bytes = samples[random.below(5) as usize].clone();
             let end = bytes.len() - 4;
             for _ in 0..1 + random.below(4) {
                 let at = 16 + random.below(end as u64 - 16) as usize;

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use card::{Module, ModuleConfig, Op, Request, Surroundings, VirtualDevice};
 use device::{
-    AttachOptions, Capacity, Completion, Device, EmulateOptions, Emulation, FormatError, FormatOptions, Io, IoError,
-    Submitted, create_emulated, format, inspect, sure_erase,
+    AttachOptions, Capacity, Completion, Device, EmulateOptions, Emulation, EraseLevel, FormatError, FormatOptions, Io,
+    IoError, Submitted, create_emulated, format, inspect, sure_erase,
 };
 use ftl::SplitMix64;
 use media::Memory;
@@ -139,10 +139,10 @@ fn a_format_and_an_erase_leave_it_emulated() {
     write(&mut device, 5, 9, 1);
     device.detach().expect("detached");
     let options = FormatOptions { sector_bytes: 512, capacity: Capacity::ImprovedWrite, label: "smaller".into() };
-    let info = format(&[&path], &options).expect("formatted");
+    let info = format(&[&path], &options, None).expect("formatted");
     assert_eq!((info.emulation, info.sector_bytes), (Some(EMULATION), 512));
     assert!((0.69..0.71).contains(&(info.bytes() as f64 / before.bytes() as f64)));
-    let erased = sure_erase(&path, &mut |_, _| {}).expect("erased");
+    let erased = sure_erase(std::slice::from_ref(&path), EraseLevel::Clear, None, &mut |_| true).expect("erased").0;
     assert_eq!((erased.emulation, erased.sectors, erased.raw_bytes), (Some(EMULATION), info.sectors, info.raw_bytes));
     let mut device = attach(&path, false);
     let read = call(&mut device, Io::Read { lba: 40, buf: vec![1; 512] }).expect("read").expect("bytes");

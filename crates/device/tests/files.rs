@@ -5,8 +5,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use device::{
-    AttachError, AttachOptions, Capacity, CreateError, CreateOptions, Device, FormatError, FormatOptions, Io, IoError,
-    Setting, State, Submitted, create, format, inspect, sure_erase,
+    AttachError, AttachOptions, Capacity, CreateError, CreateOptions, Device, EraseLevel, Erased, FormatError,
+    FormatOptions, Io, IoError, Setting, State, Submitted, create, format, inspect, sure_erase,
 };
 use media::OpenError;
 use media::ring::Ring;
@@ -107,7 +107,7 @@ fn a_second_attach_is_refused_by_name() {
     assert!(matches!(error, AttachError::Open(OpenError::Locked { .. })), "{error}");
     assert!(error.to_string().contains("fct0.vsl"), "{error}");
     assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
-    let format_error = format(&[&path], &options(256 << 20).format).expect_err("attached");
+    let format_error = format(&[&path], &options(256 << 20).format, None).expect_err("attached");
     assert!(format_error.to_string().contains("in use by"), "{format_error}");
 }
 
@@ -134,9 +134,9 @@ fn foreign_truncated_and_newer_files_are_told_apart() {
     for copy in [0, 64 << 10] {
         file.write_all_at(&9u32.to_le_bytes(), copy + 8).expect("written");
     }
-    assert!(matches!(refused(&path), AttachError::Version { found: 9, known: 2, .. }));
+    assert!(matches!(refused(&path), AttachError::Version { found: 9, known: 4, .. }));
     assert!(matches!(inspect(&path), Err(AttachError::Version { .. })));
-    assert!(format(&[&path], &options(256 << 20).format).is_err(), "an older program must not format it");
+    assert!(format(&[&path], &options(256 << 20).format, None).is_err(), "an older program must not format it");
 }
 
 /// One damaged superblock is survived, two are an error, and neither is a panic.
@@ -233,8 +233,7 @@ fn create_format_and_erase() {
         (4096, Capacity::Bytes(100 << 20), 100.0 / 256.0),
         (4096, Capacity::Maximum, 1.1),
     ] {
-        let new =
-            format(&[&path], &FormatOptions { sector_bytes, capacity, label: "again".into() }).expect("formatted");
+        let new = format(&[&path], &FormatOptions { sector_bytes, capacity, label: "again".into() }, None).expect("formatted");
         assert_ne!(new.uuid, old.uuid);
         assert_eq!((new.sector_bytes, new.label.as_str()), (sector_bytes, "again"));
         let share = new.bytes() as f64 / old.advertised_bytes as f64;
@@ -250,11 +249,15 @@ fn create_format_and_erase() {
     let bytes = std::fs::read(&path).expect("read");
     assert!(bytes.windows(64).any(|window| window == [0xd5; 64]), "the data is on media");
     let (mut last, mut calls) = (0, 0);
-    let info = sure_erase(&path, &mut |done, total| {
-        assert!(done >= last && done <= total);
-        (last, calls) = (done, calls + 1);
-    })
-    .expect("erased");
+    let watch = &mut |erased: Erased| {
+        assert!(erased.done <= erased.total);
+        if erased.step == "overwrite" {
+            assert!(erased.done >= last);
+            (last, calls) = (erased.done, calls + 1);
+        }
+        true
+    };
+    let (info, _) = sure_erase(std::slice::from_ref(&path), EraseLevel::Clear, None, watch).expect("erased");
     assert!(calls > 0);
     assert_eq!(info.label, "again");
     let bytes = std::fs::read(&path).expect("read");
@@ -268,7 +271,7 @@ fn bad_formats_say_what_was_expected() {
     let (dir, path) = made();
     let bad = |sector_bytes, capacity, label: &str| {
         let options = FormatOptions { sector_bytes, capacity, label: label.into() };
-        match format(&[&path], &options).expect_err("refused") {
+        match format(&[&path], &options, None).expect_err("refused") {
             FormatError::Invalid { name, expected, .. } => format!("{name}: {expected}"),
             other => panic!("{other}"),
         }

@@ -6,7 +6,7 @@
 
 use crate::types::{LebId, PageAt, Slot};
 
-/// Bytes that follow each sector on media: address, sequence, batch and checksum.
+/// Bytes that follow each sector on media, where it is not encrypted: address, sequence, batch and checksum.
 /// The byte layout stands in `docs/format.md`.
 pub const TRAILER_BYTES: u32 = 32;
 
@@ -25,6 +25,8 @@ pub struct Geometry {
     pub slots_per_page: u32,
     /// Bytes of user data in a slot: 512, 1024, 2048 or 4096.
     pub sector_bytes: u32,
+    /// Bytes that follow each sector: [`TRAILER_BYTES`], and more where the sectors are encrypted.
+    pub trailer_bytes: u32,
     /// The smallest piece of a page that can be programmed alone, bytes; pages start and end on it.
     pub unit_bytes: u32,
 }
@@ -32,7 +34,7 @@ pub struct Geometry {
 impl Geometry {
     /// Distance between two slots of a page, bytes.
     pub const fn slot_bytes(&self) -> u32 {
-        self.sector_bytes + TRAILER_BYTES
+        self.sector_bytes + self.trailer_bytes
     }
 
     /// Bytes of a page on media: its slots, rounded up to whole program units.

@@ -52,11 +52,13 @@ pub mod mutants {
         GapSinceCheckpoint,
         /// Replay leaves out the LEBs that were open at the checkpoint.
         ForgottenOpenLeb,
+        /// An attach epoch is used before it is on media.
+        LateEpoch,
     }
 
     impl Mutant {
         /// Those that are wrong; the others only waste.
-        pub const DEADLY: [Mutant; 14] = [
+        pub const DEADLY: [Mutant; 15] = [
             Mutant::DroppedFua,
             Mutant::EarlyFlush,
             Mutant::SyncBeforePrograms,
@@ -71,6 +73,7 @@ pub mod mutants {
             Mutant::UnorderedReplay,
             Mutant::GapSinceCheckpoint,
             Mutant::ForgottenOpenLeb,
+            Mutant::LateEpoch,
         ];
     }
 

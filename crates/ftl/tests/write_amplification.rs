@@ -32,6 +32,7 @@ impl Instant {
             pages_per_block: BLOCK + 1,
             slots_per_page: 1,
             sector_bytes: 4096,
+            trailer_bytes: ftl::TRAILER_BYTES,
             unit_bytes: 4128,
         };
         let mut config = Config {

@@ -20,6 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         pages_per_block: 252,
         slots_per_page: 64,
         sector_bytes: 4096,
+        trailer_bytes: ftl::TRAILER_BYTES,
         unit_bytes: 4096,
     };
     geometry.blocks = (bytes / geometry.block_bytes()).max(1) as u32;

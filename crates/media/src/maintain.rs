@@ -40,45 +40,87 @@ impl Backing {
     /// # Errors
     /// The operating system failed.
     pub fn discard_blocks(&self) -> Result<(), OpenError> {
-        let len = self.bytes()?.saturating_sub(LABEL_AREA_BYTES);
+        self.discard_behind(LABEL_AREA_BYTES)
+    }
+
+    /// Gives the space of everything from byte `start` on back, where the target can; it then reads as zeros.
+    ///
+    /// # Errors
+    /// The operating system failed.
+    pub fn discard_behind(&self, start: u64) -> Result<(), OpenError> {
+        let len = self.bytes()?.saturating_sub(start);
         if len == 0 {
             return Ok(());
         }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match rustix::fs::fallocate(self, flags, LABEL_AREA_BYTES, len) {
+        match rustix::fs::fallocate(self, flags, start, len) {
             Ok(()) | Err(Errno::OPNOTSUPP) => {}
             Err(error) => return Err(self.failed(error)),
         }
-        rustix::fs::fdatasync(self).map_err(|error| self.failed(error))
+        self.sync()
     }
 
-    /// Overwrites everything behind the labels with zeros, where anything was ever stored, then makes that durable.
-    /// `progress` is told bytes done and bytes in all.
+    /// Overwrites bytes with zeros; `at` and `len` are multiples of 4096 or end with the file.
     ///
     /// # Errors
     /// The operating system failed.
-    pub fn overwrite_blocks(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<(), OpenError> {
-        let end = self.bytes()?;
-        let zeros = PageBuf::new(CHUNK);
-        let mut at = LABEL_AREA_BYTES;
-        let total = end.saturating_sub(LABEL_AREA_BYTES);
-        while let Some(data) = self.next_data(at, end)? {
-            // Whole alignment units around what is stored.
-            at = data.start / ALIGN as u64 * ALIGN as u64;
-            let stop = data.end.next_multiple_of(ALIGN as u64).min(end);
-            while at < stop {
-                let len = (stop - at).min(CHUNK as u64);
-                self.write_all(zeros.bytes(0..len as usize), at)?;
-                at += len;
-                progress(at - LABEL_AREA_BYTES, total);
+    pub fn write_zeros(&self, at: u64, len: u64) -> Result<(), OpenError> {
+        let zeros = PageBuf::new(len.min(CHUNK as u64) as usize);
+        let mut done = 0;
+        while done < len {
+            let part = (len - done).min(CHUNK as u64);
+            self.write_all(zeros.bytes(0..part as usize), at + done)?;
+            done += part;
+        }
+        Ok(())
+    }
+
+    /// Makes everything written so far durable.
+    ///
+    /// # Errors
+    /// The operating system failed.
+    pub fn sync(&self) -> Result<(), OpenError> {
+        rustix::fs::fdatasync(self).map_err(|error| self.failed(error))
+    }
+
+    /// Reads bytes, and says which is the first that is not zero.
+    ///
+    /// # Errors
+    /// The operating system failed, or the file ends before them.
+    pub fn first_nonzero(&self, at: u64, len: u64) -> Result<Option<u64>, OpenError> {
+        let page = PageBuf::new(len.min(CHUNK as u64) as usize);
+        let mut done = 0;
+        while done < len {
+            let want = (len - done).min(CHUNK as u64) as usize;
+            // SAFETY: the buffer is new and known to nobody else.
+            let buffer = unsafe { page.bytes_mut(0..want) };
+            match rustix::io::pread(self, &mut *buffer, at + done) {
+                Ok(0) => return Err(self.failed(Errno::IO)),
+                Ok(read) => {
+                    if let Some(found) = buffer[..read].iter().position(|byte| *byte != 0) {
+                        return Ok(Some(at + done + found as u64));
+                    }
+                    done += read as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.failed(error)),
             }
         }
-        progress(total, total);
-        rustix::fs::fsync(self).map_err(|error| self.failed(error))
+        Ok(None)
+    }
+
+    /// The next range from `at` on where something may be stored, in whole units of 4096 bytes; nothing up to `end` otherwise.
+    ///
+    /// # Errors
+    /// The operating system failed.
+    pub fn next_data(&self, at: u64, end: u64) -> Result<Option<std::ops::Range<u64>>, OpenError> {
+        let found = self.next_stored(at, end)?;
+        let unit = ALIGN as u64;
+        Ok(found.map(|data| data.start / unit * unit..data.end.next_multiple_of(unit).min(end)))
     }
 
     /// The next range at or after `at` where something is stored.
-    fn next_data(&self, at: u64, end: u64) -> Result<Option<std::ops::Range<u64>>, OpenError> {
+    fn next_stored(&self, at: u64, end: u64) -> Result<Option<std::ops::Range<u64>>, OpenError> {
         if at >= end {
             return Ok(None);
         }

@@ -188,6 +188,7 @@ mod tests {
             pages_per_block: 2,
             slots_per_page: 2,
             sector_bytes: 4096,
+            trailer_bytes: ftl::TRAILER_BYTES,
             unit_bytes: 4096,
         })
     }

@@ -221,9 +221,14 @@ fn overwriting_and_discarding_leave_the_labels_and_zeros() {
             backing.discard_blocks().expect("discard");
             assert!(backing.allocated_bytes().expect("a regular file") <= u64::from(2 * media::LABEL_BYTES));
         } else {
-            let mut told = Vec::new();
-            backing.overwrite_blocks(&mut |done, all| told.push((done, all))).expect("overwrite");
-            assert!(told.is_sorted() && told.last().is_some_and(|(done, all)| done == all), "{told:?}");
+            let (end, mut at) = (backing.bytes().expect("a length"), media::LABEL_AREA_BYTES);
+            assert!(backing.first_nonzero(at, end - at).expect("read").is_some());
+            while let Some(data) = backing.next_data(at, end).expect("looked") {
+                backing.write_zeros(data.start, data.end - data.start).expect("overwritten");
+                at = data.end;
+            }
+            let left = backing.first_nonzero(media::LABEL_AREA_BYTES, end - media::LABEL_AREA_BYTES);
+            assert_eq!(left.expect("read"), None);
         }
         assert_eq!(backing.read_label(1).expect("label")[..701], [&[7; 700][..], &[0]].concat());
         drop(backing);

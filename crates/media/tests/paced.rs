@@ -25,6 +25,7 @@ fn nand() -> Nand {
         pages_per_block: 4,
         slots_per_page: 2,
         sector_bytes: 4096,
+        trailer_bytes: ftl::TRAILER_BYTES,
         unit_bytes: 8256,
     };
     let shape = Shape { geometry, dies_per_chip: 1, spares: 1, erase_divisor: 1 };

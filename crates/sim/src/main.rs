@@ -45,6 +45,8 @@ fn main() -> ExitCode {
                 sum.healed += report.healed;
                 sum.rebuilds += report.rebuilds;
                 sum.degraded_reads += report.degraded_reads;
+                sum.sealed += report.sealed;
+                sum.sealed_cuts += report.sealed_cuts;
             }
             Err(sim::Failure::Wrong(what)) => {
                 println!("seed {seed}: {what}; replay with: vsl-sim --seed {seed}");
@@ -58,7 +60,8 @@ fn main() -> ExitCode {
     }
     println!(
         "{count} seeds held: {} requests, {} power cuts ({} during recovery), {} erase blocks freed; {} faults of dies and \
-         sectors, {} sectors healed, {} read without their die, {} dies replaced",
+         sectors, {} sectors healed, {} read without their die, {} dies replaced; {} sectors sealed over {} power cuts, 0 (key, nonce) \
+         pairs repeated",
         sum.requests,
         sum.cuts,
         sum.recovery_cuts,
@@ -67,6 +70,8 @@ fn main() -> ExitCode {
         sum.healed,
         sum.degraded_reads,
         sum.rebuilds,
+        sum.sealed,
+        sum.sealed_cuts,
     );
     ExitCode::SUCCESS
 }

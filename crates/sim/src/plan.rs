@@ -2,7 +2,7 @@
 
 use device::{MediaFormat, max_sectors};
 use ftl::SplitMix64;
-use ftl::{Geometry, Policy};
+use ftl::{Geometry, Policy, TRAILER_BYTES};
 use media::flashback::media_geometry;
 use media::sim::Knobs;
 use uuid::Uuid;
@@ -61,13 +61,14 @@ impl Plan {
             let slots_per_page = 1 << random.below(5);
             let unit_bytes = 512 << random.below(4);
             let parity = [0, 0, 0, 0, 1, 1, 1, 2][random.below(8) as usize];
-            let geometry = Geometry {
+            let mut geometry = Geometry {
                 dies: parity + 1 + random.below(4) as u32,
                 parity,
                 blocks: 24 + random.below(60) as u32,
                 pages_per_block: 2 + random.below(8) as u32,
                 slots_per_page,
                 sector_bytes: 512,
+                trailer_bytes: TRAILER_BYTES,
                 unit_bytes,
             };
             let max_sectors = max_sectors(&geometry);
@@ -79,13 +80,19 @@ impl Plan {
             // Often nearly full, since that is where things go wrong.
             let sectors = if random.one_in(2) { max_sectors } else { 8 + random.below(max_sectors - 7) };
             let largest = u64::from(largest).min(sectors) as u32;
-            let format = MediaFormat {
+            let mut format = MediaFormat {
                 sectors,
                 max_request_bytes: largest * 512,
                 checkpoint_interval: 16 << random.below(10),
                 policy: Policy::ALL[random.below(2) as usize],
                 uuid: Uuid::from_u128(u128::from(random.bits())),
+                key: None,
             };
+            // Chosen by what was drawn already, so that the rest of a seed's plan does not depend on it.
+            if format.uuid.as_u128().is_multiple_of(3) {
+                format.key = Some([7; 32]);
+                geometry.trailer_bytes = device::SEALED_TRAILER_BYTES;
+            }
             // Half of the media are files: old content stands where a LEB is used again.
             // Parity of open stripes is written over and over, which flash does not take.
             let flash = random.one_in(2) && parity == 0;

@@ -1,6 +1,6 @@
 //! One simulation.
 
-use device::{Completion, Device, Io, IoError, Submitted};
+use device::{Completion, Device, Io, IoError, Secret, Submitted};
 use ftl::SplitMix64;
 use media::PageAddr;
 use media::sim::{Cut, SimMedia, SimStore};
@@ -39,6 +39,10 @@ pub struct Report {
     pub rebuilds: u64,
     /// LEBs that the groomer freed.
     pub freed_lebs: u64,
+    /// Sectors sealed on encrypted formats, each with a nonce of its own.
+    pub sealed: u64,
+    /// Power cuts on encrypted formats.
+    pub sealed_cuts: u64,
     /// FNV-1a over every answer: the same seed must give the same.
     pub hash: u64,
 }
@@ -78,6 +82,8 @@ struct Simulation {
 /// # Errors
 /// The first broken promise.
 pub fn run(seed: u64) -> Result<Report, Failure> {
+    device::seed_entropy(seed);
+    device::nonces::watch();
     let mut random = SplitMix64::new(seed);
     let plan = Plan::new(&mut random);
     let store = SimStore::new(plan.media_geometry());
@@ -100,6 +106,7 @@ pub fn run(seed: u64) -> Result<Report, Failure> {
     simulation.attach()?;
     simulation.traffic()?;
     simulation.finish()?;
+    simulation.check_nonces()?;
     Ok(simulation.report)
 }
 
@@ -115,7 +122,10 @@ impl Simulation {
             }
             self.trouble(10);
             let media = SimMedia::new(&self.store, self.random.bits(), self.plan.knobs);
-            match Device::on_media(Box::new(media), self.plan.flash) {
+            let secret = self.plan.format.key.map(|key| Secret::key(&key));
+            let attached = Device::on_media_with(Box::new(media), self.plan.flash, secret.as_ref());
+            self.check_nonces()?;
+            match attached {
                 Ok(device) => {
                     self.device = Some(device);
                     return Ok(());
@@ -132,8 +142,19 @@ impl Simulation {
         Err(Failure::Stuck("fifty attaches in a row were cut".into()))
     }
 
+    /// No sequence number seals two different things, whatever was cut.
+    fn check_nonces(&mut self) -> Result<(), Failure> {
+        let seen = device::nonces::seen();
+        self.report.sealed = seen.sealed;
+        match seen.repeated {
+            None => Ok(()),
+            Some(seq) => Err(Failure::Wrong(format!("sequence number {seq:#x} sealed two different sectors"))),
+        }
+    }
+
     fn cut_power(&mut self) {
         self.report.cuts += 1;
+        self.report.sealed_cuts += u64::from(self.plan.format.key.is_some());
         self.note_healing();
         self.device = None;
         self.asked.iter_mut().for_each(|asked| *asked = None);

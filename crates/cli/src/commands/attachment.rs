@@ -10,6 +10,7 @@ use hyper::Method;
 use indicatif::ProgressBar;
 use serde_json::json;
 
+use super::opener;
 use crate::args::{Attach, Detach};
 use crate::output::Output;
 
@@ -24,12 +25,21 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
     let mut views = Vec::new();
     for path in &by_device(&args.paths) {
         let target = Target::parse(path)?.absolute()?;
+        let encrypted = target.paths().is_some_and(opener::is_encrypted);
+        let (passphrase, key_file) = opener::for_service(path, encrypted, &args.opener)?;
+        if passphrase.is_some() && !args.once {
+            output.note(
+                "it will not be attached by itself when the service starts again: its passphrase is kept nowhere",
+            );
+        }
         let request = AttachRequest {
             path: target.to_string(),
             name: args.name.clone(),
             read_only: args.read_only,
             remember: !args.once && target.paths().is_some(),
             degraded: args.degraded,
+            passphrase,
+            key_file,
         };
         let view: DeviceView =
             waiting(output, &format!("attaching {path}"), || client.send(Method::POST, "/devices", &request))?;

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use daemon::Failure;
-use device::{CreateError, CreateOptions, EmulateOptions, Emulation, FormatOptions, Info};
+use device::{CreateError, CreateOptions, EmulateOptions, Emulation, FormatOptions, Info, Secret};
 use serde_json::json;
 
+use super::opener;
 use crate::args::Create;
 use crate::output::Output;
 
@@ -30,6 +31,7 @@ struct Plan {
 
 pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
     let plans = plan(args, output)?;
+    let secret = opener::for_new_format(args.encrypt, &args.opener)?;
     let mut paths = plans.iter().flat_map(|plan| &plan.paths);
     if let Some(path) = paths.find(|path| plans.len() > 1 && path.exists()) {
         return Err(Failure::conflict(format!("{}: exists already", path.display()))
@@ -37,7 +39,7 @@ pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
     }
     let mut made: Vec<Info> = Vec::new();
     for plan in &plans {
-        match make(args, plan) {
+        match make(args, plan, secret.as_ref()) {
             Ok(info) => made.push(info),
             Err(error) => {
                 // All modules or none: those made just now hold nothing.
@@ -153,14 +155,15 @@ fn module_path(path: &Path, module: u32) -> PathBuf {
     name.into()
 }
 
-fn make(args: &Create, plan: &Plan) -> Result<Info, CreateError> {
+fn make(args: &Create, plan: &Plan, secret: Option<&Secret>) -> Result<Info, CreateError> {
     let options = options(args, plan);
-    match (plan.emulation, &plan.profile) {
-        (Some(emulation), Some(profile)) => {
+    match (plan.emulation, &plan.profile, secret) {
+        (Some(emulation), Some(profile), _) => {
             let options = EmulateOptions { profile: profile.clone(), emulation, format: options.format };
             device::create_emulated(&plan.paths[0], &options)
         }
-        _ => device::create(&plan.paths, &options),
+        (_, _, Some(secret)) => device::create_encrypted(&plan.paths, &options, secret),
+        (_, _, None) => device::create(&plan.paths, &options),
     }
 }
 

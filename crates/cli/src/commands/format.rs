@@ -4,6 +4,7 @@ use daemon::{Failure, Target};
 use device::FormatOptions;
 use serde_json::json;
 
+use super::opener;
 use crate::args::Format;
 use crate::confirm;
 use crate::output::Output;
@@ -15,10 +16,15 @@ pub fn format(args: &Format, output: Output) -> Result<(), Failure> {
         capacity: args.capacity,
         label: args.label.clone().unwrap_or_else(|| info.label.clone()),
     };
+    if info.encryption.is_some() && !args.encrypt && !args.plain {
+        return Err(Failure::invalid(format!("{} is encrypted", Target::Files(paths)))
+            .help("say --encrypt, for a new key, or --plain, to store what comes as it is"));
+    }
+    let secret = opener::for_new_format(args.encrypt, &args.opener)?;
     if !args.yes {
         confirm::ask(&super::describe(&info), "Format it? Type yes:", "yes")?;
     }
-    let info = device::format(&paths, &options)?;
+    let info = device::format(&paths, &options, secret.as_ref())?;
     output.result(&json!({ "devices": [super::info_json(&info)] }), || {
         format!(
             "formatted {}: {} in {} sectors of {} bytes, UUID {}\n",

@@ -5,6 +5,8 @@ mod create;
 mod erase;
 mod format;
 mod generate;
+mod key;
+mod opener;
 mod profiles;
 mod published;
 mod redundancy;
@@ -43,6 +45,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::SureErase(args) => erase::sure_erase(args, output)?,
         Command::Scrub(args) => return redundancy::scrub(args, output),
         Command::Rebuild(args) => redundancy::rebuild(args, output)?,
+        Command::Key(args) => key::key(args, output)?,
         Command::Beacon(args) => settings::beacon(args, output)?,
         Command::Trim(args) => settings::trim(args, output)?,
         Command::Profiles => profiles::list(output)?,

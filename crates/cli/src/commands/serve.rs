@@ -4,6 +4,7 @@ use daemon::exports::{Handle, Listen, Refused, serve as listen_for};
 use daemon::{Failure, Target};
 use device::AttachOptions;
 
+use super::opener;
 use super::service::tls;
 use crate::args::Serve;
 
@@ -20,7 +21,10 @@ pub fn serve(args: &Serve) -> Result<(), Failure> {
     let listen = Listen { tcp: args.listen.clone(), tls: tls(&args.tls)? };
     let target = Target::parse(&args.device)?.absolute()?;
     let name = target.default_name();
-    let handle = Handle::start(&name, target, AttachOptions { read_only: args.read_only, ..AttachOptions::default() })?;
+    let encrypted = target.paths().is_some_and(opener::is_encrypted);
+    let secret = opener::for_device(&args.device, encrypted && !args.stdio, &args.opener)?;
+    let options = AttachOptions { read_only: args.read_only, secret, ..AttachOptions::default() };
+    let handle = Handle::start(&name, target, options)?;
     let served = serve_until_told(args, &handle, inherited, &listen);
     let detached = handle.detach(true).map_err(|refused| match refused {
         Refused::StillAttached(failure) | Refused::Gone(failure) => failure,

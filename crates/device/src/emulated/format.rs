@@ -95,5 +95,7 @@ pub(crate) fn superblock(name: &str, emulation: Emulation, options: &FormatOptio
         emulation: Some(emulation),
         dies: Vec::new(),
         scrub_position: 0,
+        encryption: None,
+        erase: None,
     })
 }

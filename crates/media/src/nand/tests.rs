@@ -45,6 +45,7 @@ fn changed(dies: u32, channels: u32, change: impl FnOnce(&mut Shape, &mut Sheet)
         pages_per_block: 8,
         slots_per_page: 2,
         sector_bytes: 4096,
+        trailer_bytes: ftl::TRAILER_BYTES,
         unit_bytes: 8256,
     };
     let mut shape = Shape { geometry, dies_per_chip: 1, spares: 2, erase_divisor: 1 };

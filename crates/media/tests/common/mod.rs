@@ -16,6 +16,7 @@ pub fn geometry() -> Geometry {
         pages_per_block: 4,
         slots_per_page: 16,
         sector_bytes: 4096,
+        trailer_bytes: ftl::TRAILER_BYTES,
         unit_bytes: 4096,
     }
 }

@@ -1,0 +1,102 @@
+//! The backing files of a detached device, opened and locked: what is done to a device as a whole is done to each of them.
+
+use std::path::{Path, PathBuf};
+
+use media::Backing;
+use media::OpenError;
+
+use crate::attach::{Refusal, choose_superblock};
+use crate::format::refused;
+use crate::superblock::Superblock;
+use crate::{AttachError, FormatError};
+
+/// One backing file.
+pub(crate) struct Die {
+    pub path: PathBuf,
+    pub backing: Backing,
+    /// Which die it is.
+    pub number: u32,
+}
+
+/// All of them.
+pub(crate) struct Store {
+    pub dies: Vec<Die>,
+    /// The newest superblock.
+    pub superblock: Superblock,
+}
+
+impl Store {
+    /// Opens and locks the files of a device. Each must belong to it, and none may be missing.
+    pub fn open(paths: &[PathBuf]) -> Result<Store, AttachError> {
+        let mut dies = Vec::new();
+        let mut labels: Vec<Superblock> = Vec::new();
+        for path in paths {
+            let backing = Backing::open(path, false)?;
+            let read = |copy| {
+                let copy: Result<Vec<u8>, _> = backing.read_label(copy);
+                copy.map_err(|error| AttachError::Open(OpenError::Io { path: path.clone(), error: error.into() }))
+            };
+            let label = choose_superblock([read(0)?, read(1)?]).map_err(|refusal| refused(refusal, path))?;
+            dies.push(Die { path: path.clone(), backing, number: label.die });
+            labels.push(label);
+        }
+        // Where an erase was cut between two files, those that it came to know more than the others.
+        let newest = labels.iter().max_by_key(|label| (label.erase.is_some(), label.generation));
+        let Some(superblock) = newest.cloned() else {
+            return Err(AttachError::Foreign { path: PathBuf::new(), found: "no file was named".into() });
+        };
+        let was = superblock.erase.map(|erasing| erasing.old);
+        for (die, label) in dies.iter().zip(&labels) {
+            if label.uuid != superblock.uuid && Some(label.uuid) != was {
+                let found = format!("a part of the device {}, not of {}", label.uuid, superblock.uuid);
+                return Err(AttachError::Foreign { path: die.path.clone(), found });
+            }
+        }
+        if superblock.emulation.is_some() {
+            // Its length need not be a multiple of what direct I/O asks for.
+            dies.iter_mut().try_for_each(|die: &mut Die| die.backing.use_page_cache())?;
+        }
+        let expected = superblock.files();
+        let mut numbers: Vec<u32> = dies.iter().map(|die| die.number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        if numbers.len() != expected as usize || dies.len() != numbers.len() {
+            let what = format!("the device has {expected} files, {} were named; name each of them once", dies.len());
+            return Err(AttachError::Media { path: dies[0].path.clone(), what });
+        }
+        Ok(Store { dies, superblock })
+    }
+
+    /// For messages.
+    pub fn path(&self) -> &Path {
+        &self.dies[0].path
+    }
+
+    /// All paths.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.dies.iter().map(|die| die.path.clone()).collect()
+    }
+
+    /// Writes a superblock to both copies on every die, the older copy first, so that nothing older can come back.
+    /// `go_on` is asked before each.
+    pub fn write(&mut self, superblock: &mut Superblock, go_on: &mut dyn FnMut() -> bool) -> Result<bool, FormatError> {
+        for _ in 0..2 {
+            superblock.generation += 1;
+            for die in &self.dies {
+                if !go_on() {
+                    return Ok(false);
+                }
+                let copy = (superblock.generation % 2) as u8;
+                // Written to its full length, so that nothing of what stood there is left behind the end.
+                die.backing.write_label(copy, &superblock.encode(die.number))?;
+            }
+        }
+        self.superblock = superblock.clone();
+        Ok(true)
+    }
+
+    /// A refusal in words.
+    pub fn refused(&self, refusal: Refusal) -> AttachError {
+        refused(refusal, self.path())
+    }
+}
