@@ -13,6 +13,8 @@ DESTDIR ?=
 FUZZ ?= 10000000
 # Seeds that `make soak` simulates: some 14 power cuts each.
 SEEDS ?= 75000
+# Erases that `make soak` cuts.
+ERASES ?= 10000
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: help
@@ -48,6 +50,8 @@ soak: release ## The slow whole-system tests on the optimised build, and the tes
 	scripts/install-fsx.sh
 	$(CARGO) run --locked --release -p sim --bin vsl-sim -- --seeds $(SEEDS)
 	$(CARGO) run --locked -p fuzz --bin vsl-fuzz -- all --executions $(FUZZ) --seed $$RANDOM
+	$(CARGO) run --locked --release -p sim --bin vsl-sim -- --encrypted --seeds $(SEEDS)
+	TMPDIR=/dev/shm OPENVSL_ERASES=$(ERASES) $(CARGO) test --locked --release -p device --test erase -- --nocapture an_erase_that_is_cut
 	$(PYTHON) tests/mutants.py
 	$(PYTHON) tests/run.py --vsl $(TARGET)/release/vsl --slow --tools $(TARGET)/tools/bin
 

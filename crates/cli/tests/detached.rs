@@ -131,6 +131,35 @@ fn sure_erase_leaves_nothing() {
     }
 }
 
+/// Killed again and again, wherever it happens to be: in the end it is finished, and nothing is left.
+#[test]
+fn a_killed_erase_is_finished_by_the_next() {
+    let place = Place::new();
+    place.create("a.vsl");
+    let file = std::fs::File::options().write(true).open(place.path("a.vsl")).expect("opened");
+    let trace = b"a trace of what was written here".repeat(32 << 10);
+    for mib in 1..300 {
+        std::os::unix::fs::FileExt::write_all_at(&file, &trace, mib << 20).expect("written");
+    }
+    drop(file);
+    let mut under_way = 0;
+    for kill in 1..=6 {
+        let mut erase = place.command().args(["sure-erase", "a.vsl", "--clear", "--yes"]).spawn().expect("vsl runs");
+        std::thread::sleep(std::time::Duration::from_millis(25 * kill));
+        erase.kill().expect("killed or gone");
+        erase.wait().expect("waited for");
+        if place.vsl(&["status", "a.vsl", "--field", "erasing"]).out.contains("clear") {
+            under_way += 1;
+            place.vsl(&["format", "a.vsl", "--yes"]).fails(1, &["an erase of it was cut", "vsl sure-erase --clear"]);
+        }
+    }
+    let erased = place.vsl(&["sure-erase", "a.vsl", "--yes", "--json"]).json();
+    assert!(under_way == 0 || erased["certificate"]["runs"].as_u64() >= Some(1), "{erased}");
+    let bytes = std::fs::read(place.path("a.vsl")).expect("read");
+    assert!(bytes[128 << 10..].chunks(4096).all(|unit| *unit == [0; 4096][..unit.len()]), "something is left");
+    assert_eq!(place.vsl(&["status", "a.vsl", "--field", "state"]).ok().trim(), "detached");
+}
+
 #[test]
 fn an_encrypted_device_opens_with_its_keys_only() {
     let place = Place::new();

@@ -13,4 +13,4 @@ mod plan;
 mod run;
 
 pub use plan::Plan;
-pub use run::{Failure, Report, run};
+pub use run::{Failure, Report, run, run_encrypted};

@@ -16,6 +16,9 @@ struct Arguments {
     /// First seed of a series.
     #[arg(long, default_value_t = 1)]
     from: u64,
+    /// Encrypt every format; otherwise about a third are.
+    #[arg(long)]
+    encrypted: bool,
     /// How many seeds.
     #[arg(long, default_value_t = 1000)]
     seeds: u64,
@@ -29,10 +32,12 @@ fn main() -> ExitCode {
         tracing_subscriber::fmt().with_writer(std::io::stderr).without_time().init();
     }
     let (from, count) = arguments.seed.map_or((arguments.from, arguments.seeds), |seed| (seed, 1));
+    let how = if arguments.encrypted { " --encrypted" } else { "" };
+    let run = if arguments.encrypted { sim::run_encrypted } else { sim::run };
     let mut sum = sim::Report::default();
     for seed in from..from.saturating_add(count) {
-        let Ok(result) = std::panic::catch_unwind(|| sim::run(seed)) else {
-            println!("seed {seed}: crash; replay with: vsl-sim --seed {seed}");
+        let Ok(result) = std::panic::catch_unwind(|| run(seed)) else {
+            println!("seed {seed}: crash; replay with: vsl-sim{how} --seed {seed}");
             return ExitCode::from(4);
         };
         match result {
@@ -49,11 +54,11 @@ fn main() -> ExitCode {
                 sum.sealed_cuts += report.sealed_cuts;
             }
             Err(sim::Failure::Wrong(what)) => {
-                println!("seed {seed}: {what}; replay with: vsl-sim --seed {seed}");
+                println!("seed {seed}: {what}; replay with: vsl-sim{how} --seed {seed}");
                 return ExitCode::from(1);
             }
             Err(sim::Failure::Stuck(what)) => {
-                println!("seed {seed}: {what}; replay with: vsl-sim --seed {seed}");
+                println!("seed {seed}: {what}; replay with: vsl-sim{how} --seed {seed}");
                 return ExitCode::from(3);
             }
         }

@@ -55,13 +55,19 @@ impl Plan {
         if self.geometry.parity == 0 { self.geometry } else { media_geometry(&self.geometry) }
     }
 
+    /// Encrypts the format.
+    pub fn encrypt(&mut self) {
+        self.format.key = Some([7; 32]);
+        self.geometry.trailer_bytes = device::SEALED_TRAILER_BYTES;
+    }
+
     /// The plan of a seed.
     pub fn new(random: &mut SplitMix64) -> Plan {
         loop {
             let slots_per_page = 1 << random.below(5);
             let unit_bytes = 512 << random.below(4);
             let parity = [0, 0, 0, 0, 1, 1, 1, 2][random.below(8) as usize];
-            let mut geometry = Geometry {
+            let geometry = Geometry {
                 dies: parity + 1 + random.below(4) as u32,
                 parity,
                 blocks: 24 + random.below(60) as u32,
@@ -80,7 +86,7 @@ impl Plan {
             // Often nearly full, since that is where things go wrong.
             let sectors = if random.one_in(2) { max_sectors } else { 8 + random.below(max_sectors - 7) };
             let largest = u64::from(largest).min(sectors) as u32;
-            let mut format = MediaFormat {
+            let format = MediaFormat {
                 sectors,
                 max_request_bytes: largest * 512,
                 checkpoint_interval: 16 << random.below(10),
@@ -88,11 +94,6 @@ impl Plan {
                 uuid: Uuid::from_u128(u128::from(random.bits())),
                 key: None,
             };
-            // Chosen by what was drawn already, so that the rest of a seed's plan does not depend on it.
-            if format.uuid.as_u128().is_multiple_of(3) {
-                format.key = Some([7; 32]);
-                geometry.trailer_bytes = device::SEALED_TRAILER_BYTES;
-            }
             // Half of the media are files: old content stands where a LEB is used again.
             // Parity of open stripes is written over and over, which flash does not take.
             let flash = random.one_in(2) && parity == 0;
@@ -114,7 +115,7 @@ impl Plan {
                     faulty.push(Faulty { die, dies, once_in: 1 + random.below(if dies { 2000 } else { 60 }) });
                 }
             }
-            return Plan {
+            let mut plan = Plan {
                 geometry,
                 format,
                 flash,
@@ -129,6 +130,11 @@ impl Plan {
                 largest,
                 span: if random.one_in(3) { sectors } else { 1 + random.below(sectors) },
             };
+            // Chosen by what was drawn already, so that the rest of a seed's plan does not depend on it.
+            if plan.format.uuid.as_u128().is_multiple_of(3) {
+                plan.encrypt();
+            }
+            return plan;
         }
     }
 }

@@ -82,10 +82,25 @@ struct Simulation {
 /// # Errors
 /// The first broken promise.
 pub fn run(seed: u64) -> Result<Report, Failure> {
+    run_as(seed, false)
+}
+
+/// Like [`run`], on an encrypted format whatever the seed says.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_encrypted(seed: u64) -> Result<Report, Failure> {
+    run_as(seed, true)
+}
+
+fn run_as(seed: u64, encrypted: bool) -> Result<Report, Failure> {
     device::seed_entropy(seed);
     device::nonces::watch();
     let mut random = SplitMix64::new(seed);
-    let plan = Plan::new(&mut random);
+    let mut plan = Plan::new(&mut random);
+    if encrypted {
+        plan.encrypt();
+    }
     let store = SimStore::new(plan.media_geometry());
     let mut media = SimMedia::new(&store, random.bits(), plan.knobs);
     Device::format_media(&mut media, &plan.format).map_err(|error| Failure::Stuck(format!("format: {error}")))?;

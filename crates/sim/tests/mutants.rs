@@ -28,3 +28,20 @@ fn every_mutant_is_killed() {
     let _ = std::panic::take_hook();
     assert!(survivors.is_empty(), "not found: {survivors:?}");
 }
+
+/// An epoch that is used before it is on media makes sequence numbers come back, and with them nonces: the record of what was sealed must
+/// find that by itself.
+#[test]
+fn a_repeated_nonce_is_found() {
+    std::panic::set_hook(Box::new(|_| {}));
+    switch(Some(Mutant::LateEpoch));
+    let repeated = |seed| match std::panic::catch_unwind(|| sim::run(seed)) {
+        Ok(Err(sim::Failure::Wrong(what))) => what.contains("sealed two different sectors"),
+        _ => false,
+    };
+    let found = (1..=1000).find(|seed| repeated(*seed));
+    switch(None);
+    let _ = std::panic::take_hook();
+    println!("a repeated nonce: found by seed {found:?}");
+    assert!(found.is_some());
+}

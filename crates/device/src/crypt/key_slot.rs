@@ -24,7 +24,7 @@ const ARGON_KIB: u32 = 64 << 10;
 const ARGON_PASSES: u32 = 3;
 /// Most of each that a superblock may ask for: a hostile one must not take the machine's memory.
 const ARGON_KIB_MAX: u32 = 1 << 20;
-const ARGON_PASSES_MAX: u32 = 64;
+const ARGON_PASSES_MAX: u32 = 16;
 
 /// A wrapped copy of the data key.
 #[derive(Clone, Debug, PartialEq)]
