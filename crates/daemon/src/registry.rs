@@ -77,8 +77,7 @@ impl Registry {
                     };
                     let key = Key { file: device.key_file.clone(), typed: false };
                     let attached = secret(None, key.file.as_deref()).and_then(|secret| {
-                        let options =
-                            AttachOptions { read_only: device.read_only, secret, ..AttachOptions::default() };
+                        let options = AttachOptions { read_only: device.read_only, secret, ..AttachOptions::default() };
                         self.attach_target(&device.name, target.clone(), options, key.clone())
                     });
                     if let Err(failure) = attached {
@@ -348,9 +347,9 @@ impl Registry {
         let path = target.to_string();
         let entry = table.entry(name)?;
         entry.target = target;
-        let read_only = entry.read_only;
+        let (read_only, key_file) = (entry.read_only, entry.key.file.clone());
         if table.state.remembers(name) {
-            table.state.remember(Remembered { name: name.into(), path, read_only })?;
+            table.state.remember(Remembered { name: name.into(), path, read_only, key_file })?;
         }
         drop(table);
         self.view(name)

@@ -24,6 +24,12 @@ const COVERED: usize = TRAILER_BYTES as usize - 4;
 /// Bytes of an encrypted sector's trailer that are authenticated with it: the fields, and the attach's part of the nonce.
 const SEALED_FIELDS: usize = COVERED + 4;
 
+/// Bytes of an encrypted sector's trailer that the checksum covers.
+const SEALED_COVERED: usize = SEALED_FIELDS + TAG_BYTES;
+
+/// The largest sector.
+const SECTOR_MAX: usize = 4096;
+
 /// Seals and checks sectors of one format.
 #[derive(Clone)]
 pub(crate) struct Checker {
@@ -95,19 +101,23 @@ impl Checker {
             let sum = crc_fast::crc32_iscsi(sector);
             place.copy_from_slice(sector);
             write_fields(trailer, header);
-            let sum = continued(sum, &trailer[..COVERED]) ^ self.stir(header.seq, header.slot);
+            let sum = continued::<COVERED>(sum, &trailer[..COVERED]) ^ self.stir(header.seq, header.slot);
             trailer[COVERED..].copy_from_slice(&sum.to_le_bytes());
             return;
         };
         let (place, trailer) = slot.split_at_mut(self.sector);
-        place.copy_from_slice(sector);
         write_fields(trailer, header);
         trailer[COVERED..SEALED_FIELDS].copy_from_slice(&cipher.attach);
-        let tag = cipher.seal(place, trailer[..SEALED_FIELDS].try_into().expect("the fields have one length"));
-        trailer[SEALED_FIELDS..SEALED_FIELDS + TAG_BYTES].copy_from_slice(&tag);
-        let covered = slot.len() - 4;
-        let sum = crc_fast::crc32_iscsi(&slot[..covered]) ^ self.stir(header.seq, header.slot);
-        slot[covered..].copy_from_slice(&sum.to_le_bytes());
+        // Sealed beside and then copied: sealing in the slot would wait for the slot's memory at every step.
+        let mut room = [0; SECTOR_MAX];
+        let room = &mut room[..self.sector];
+        room.copy_from_slice(sector);
+        let tag = cipher.seal(room, trailer[..SEALED_FIELDS].try_into().expect("the fields have one length"));
+        trailer[SEALED_FIELDS..SEALED_COVERED].copy_from_slice(&tag);
+        let sum = crc_fast::crc32_iscsi(room);
+        place.copy_from_slice(room);
+        let sum = continued::<SEALED_COVERED>(sum, &trailer[..SEALED_COVERED]) ^ self.stir(header.seq, header.slot);
+        trailer[SEALED_COVERED..].copy_from_slice(&sum.to_le_bytes());
     }
 
     /// Takes the sector out of a slot that passed its check. `false`, and nothing of use in `out`, when somebody changed it.
@@ -188,8 +198,8 @@ fn write_fields(trailer: &mut [u8], header: &Header) {
 ///
 /// A CRC-32 goes on by adding its state to the next four bytes; a fresh one begins with all ones, and its result is
 /// inverted, so the two inversions cancel out.
-fn continued(sum: u32, trailer: &[u8]) -> u32 {
-    let mut bytes: [u8; COVERED] = trailer.try_into().expect("a trailer has one length");
+fn continued<const N: usize>(sum: u32, trailer: &[u8]) -> u32 {
+    let mut bytes: [u8; N] = trailer.try_into().expect("a trailer has one length");
     for (byte, sum) in bytes.iter_mut().zip(sum.to_le_bytes()) {
         *byte ^= sum;
     }

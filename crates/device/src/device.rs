@@ -15,8 +15,8 @@ use crate::emulated::{self, Clock, Engine, WallClock};
 use crate::format::{MediaFormat, check_label, encrypt, media_superblock, open_replacement, refused, superblock};
 use crate::status::Counts;
 use crate::{
-    AttachError, Capacity, Completion, CreateError, EmulateOptions, Extent, FormatError, FormatOptions, Info, Io, IoError,
-    Secret, Setting, Settings, State, Status, Submitted,
+    AttachError, Capacity, Completion, CreateError, EmulateOptions, Extent, FormatError, FormatOptions, Info, Io,
+    IoError, Secret, Setting, Settings, State, Status, Submitted,
 };
 
 /// How a device is attached.

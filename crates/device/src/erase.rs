@@ -197,7 +197,7 @@ fn begun(store: &Store, level: EraseLevel) -> Result<Superblock, FormatError> {
     // What the medium went through stays on record.
     new.anchor = Anchor { clean: true, stats: old.anchor.stats, ..Anchor::default() };
     new.dies.iter_mut().for_each(|state| *state = DieState::Good);
-    new.rebuilt_lebs = 0;
+    new.scrub_position = 0;
     new.encryption = None;
     new.geometry.trailer_bytes = TRAILER_BYTES;
     new.erase = Some(Erasing { level, position: 0, keys, runs: 1, old: old.uuid, began: now() });

@@ -81,7 +81,7 @@ fn raw_scan(path: &Path, traces: &[&[u8]]) -> (bool, bool) {
     const UNIT: usize = 4096;
     let bytes = std::fs::read(path).expect("read");
     let (mut something, mut trace) = (false, false);
-    for (at, unit) in bytes.chunks(UNIT).enumerate().filter(|(_, unit)| **unit != [0; UNIT][..unit.len()]) {
+    for (at, _) in bytes.chunks(UNIT).enumerate().filter(|(_, unit)| **unit != [0; UNIT][..unit.len()]) {
         something |= at * UNIT >= 128 << 10;
         // A little of the next unit too, for what lies across.
         let here = &bytes[at * UNIT..bytes.len().min((at + 1) * UNIT + 64)];
@@ -232,4 +232,44 @@ fn levels_are_kept_to() {
     assert!(info.encryption.is_some());
     attach(&sealed, Some(secret())).err().expect("the old key opens nothing");
     attach(&sealed, Some(Secret::key(&[9; 32]))).expect("attached").detach().expect("detached");
+}
+
+/// A device on several files: whichever of them a cut falls between, nobody can attach it until the erase is finished on all.
+#[test]
+fn an_erase_covers_every_file() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    for cut in 1..12 {
+        let paths: Vec<PathBuf> = (0..3).map(|die| dir.path().join(format!("{cut}-{die}.vsl"))).collect();
+        let options = CreateOptions { raw_bytes: 96 << 20, parity: 1, ..options() };
+        create_encrypted(&paths, &options, &secret()).expect("created");
+        let ring = Ring::new(64).expect("io_uring");
+        let open = |secret| Device::attach(&paths, &AttachOptions { secret, ..AttachOptions::default() }, &ring);
+        let mut device = open(Some(secret())).expect("attached");
+        call(&mut device, Io::Write { lba: 3, data: &[7; SECTOR * 8], fua: true });
+        device.detach().expect("detached");
+        let salts: Vec<Vec<u8>> = paths
+            .iter()
+            .map(|path| {
+                let bytes = std::fs::read(path).expect("read");
+                let at = bytes.windows(8).position(|window| window == [1, 0, 0, 0, 4, 0, 0, 0]).expect("its keys");
+                bytes[at + 24..at + 56].to_vec()
+            })
+            .collect();
+        let mut steps = 0;
+        let stopped = sure_erase(&paths, EraseLevel::Crypto, None, &mut |_| {
+            steps += 1;
+            steps <= cut
+        });
+        if stopped.is_err() {
+            assert!(open(None).is_err() && (open(Some(secret())).is_err() || cut < 4), "cut before step {}", cut + 1);
+            sure_erase(&paths, EraseLevel::Crypto, None, &mut |_| true).expect("erased");
+        }
+        let traces: Vec<&[u8]> = salts.iter().map(Vec::as_slice).collect();
+        assert!(paths.iter().all(|path| !raw_scan(path, &traces).1), "a key slot is left");
+        open(None).expect("attached").detach().expect("detached");
+        paths.iter().for_each(|path| std::fs::remove_file(path).expect("removed"));
+    }
+    let lonely = image(dir.path(), false);
+    let missing = [lonely.clone(), lonely];
+    assert!(sure_erase(&missing, EraseLevel::Clear, None, &mut |_| true).is_err(), "one file named twice");
 }

@@ -233,7 +233,8 @@ fn create_format_and_erase() {
         (4096, Capacity::Bytes(100 << 20), 100.0 / 256.0),
         (4096, Capacity::Maximum, 1.1),
     ] {
-        let new = format(&[&path], &FormatOptions { sector_bytes, capacity, label: "again".into() }, None).expect("formatted");
+        let new = format(&[&path], &FormatOptions { sector_bytes, capacity, label: "again".into() }, None)
+            .expect("formatted");
         assert_ne!(new.uuid, old.uuid);
         assert_eq!((new.sector_bytes, new.label.as_str()), (sector_bytes, "again"));
         let share = new.bytes() as f64 / old.advertised_bytes as f64;

@@ -77,17 +77,17 @@ pub fn detached_view(paths: &[PathBuf], info: Result<Info, Failure>) -> DeviceVi
             if let Some(level) = info.erasing {
                 let health = format!("an erase of it was cut: `vsl sure-erase --{}` finishes it", level.name());
                 let condition = Condition::Other { state: State::Error, health };
-                return detached_as(path, condition, Some(info));
+                return detached_as(&target, condition, Some(info));
             }
             let health = if info.clean { "healthy" } else { "not detached cleanly: the next attach recovers it" };
             (Condition::Other { state: State::Detached, health: health.into() }, Some(info))
         }
         Err(failure) => (Condition::Other { state: State::Error, health: failure.to_string() }, None),
     };
-    detached_as(path, condition, info)
+    detached_as(&target, condition, info)
 }
 
-fn detached_as(path: PathBuf, condition: Condition, info: Option<Info>) -> DeviceView {
+fn detached_as(target: &Target, condition: Condition, info: Option<Info>) -> DeviceView {
     DeviceView {
         name: target.default_name(),
         path: target.to_string(),
