@@ -166,7 +166,9 @@ fn an_encrypted_device_opens_with_its_keys_only() {
     for (name, content) in [("pass", "open sesame\n"), ("other", "open barley\n"), ("key", &"k".repeat(64))] {
         std::fs::write(place.path(name), content).expect("written");
     }
-    let made = |arguments: &[&str]| [&["create", "a.vsl", "--size", "16MiB"], arguments].concat();
+    fn made<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+        [&["create", "a.vsl", "--size", "16MiB"], arguments].concat()
+    }
     place.vsl(&made(&["--encrypt"])).fails(2, &["there is no terminal", "--passphrase-file"]);
     place.vsl(&made(&["--key-file", "key"])).fails(2, &["but not --encrypt"]);
     place.vsl(&made(&["--encrypt", "--key-file", "nowhere"])).fails(1, &["nowhere: "]);

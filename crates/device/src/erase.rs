@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::attach::Refusal;
 use crate::crypt::Secret;
-use crate::format::encrypt;
+use crate::format::{check_size, encrypt, store_bytes};
 use crate::store::Store;
 use crate::superblock::{Erasing, Superblock};
 use crate::{AttachError, FormatError, Info};
@@ -123,6 +123,9 @@ fn erase(
 ) -> Result<(Info, Certificate), FormatError> {
     let mut store = Store::open(paths)?;
     let mut marked = begun(&store, level)?;
+    if let Some(secret) = secret {
+        make_room(&store, &marked, secret)?;
+    }
     let mut run = Run { total: total(&store)?, mark_bytes, watch };
     let cut = || FormatError::Attach(AttachError::BeingErased { path: paths[0].clone(), level: level.name() });
     if !run.label(&mut store, &mut marked)? {
@@ -202,6 +205,21 @@ fn begun(store: &Store, level: EraseLevel) -> Result<Superblock, FormatError> {
     new.geometry.trailer_bytes = TRAILER_BYTES;
     new.erase = Some(Erasing { level, position: 0, keys, runs: 1, old: old.uuid, began: now() });
     Ok(new)
+}
+
+/// Whether the empty device can be encrypted, before anything is destroyed; its pages may take more room than those of a plain one.
+fn make_room(store: &Store, marked: &Superblock, secret: &Secret) -> Result<(), FormatError> {
+    let mut sealed = marked.clone();
+    encrypt(&mut sealed, secret)?;
+    let bytes = store_bytes(&sealed);
+    for die in &store.dies {
+        if die.backing.is_block_device() {
+            check_size(&die.backing, bytes)?;
+        } else if die.backing.bytes()? < bytes {
+            die.backing.resize(bytes)?;
+        }
+    }
+    Ok(())
 }
 
 /// Bytes behind the labels, over all backing files.

@@ -367,7 +367,7 @@ pub(crate) fn open_replacement(path: &Path, superblock: &Superblock, die: u32) -
 }
 
 /// Bytes that the backing file of a format has.
-fn store_bytes(superblock: &Superblock) -> u64 {
+pub(crate) fn store_bytes(superblock: &Superblock) -> u64 {
     match superblock.emulation {
         None => backing_bytes(&medium_geometry(superblock)),
         Some(_) => backing_bytes(&inner_geometry(&superblock.geometry)),
@@ -388,7 +388,8 @@ fn renewed(old: &Superblock, options: &FormatOptions) -> Result<Superblock, Form
     }
 }
 
-fn check_size(backing: &Backing, expected: u64) -> Result<(), FormatError> {
+/// Refuses a block device that is too small.
+pub(crate) fn check_size(backing: &Backing, expected: u64) -> Result<(), FormatError> {
     let found = backing.bytes()?;
     if found < expected {
         return Err(FormatError::Invalid {

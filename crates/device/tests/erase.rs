@@ -225,6 +225,14 @@ fn levels_are_kept_to() {
     assert!(lower.to_string().contains("--purge"), "{lower}");
     erase(&plain, EraseLevel::Purge, &mut |_| true).expect("erased");
 
+    // Sealed slots of 512 bytes take more room than plain ones.
+    let small = dir.path().join("small.vsl");
+    let format = FormatOptions { sector_bytes: 512, ..options().format };
+    create(&[&small], &CreateOptions { format, ..options() }).expect("created");
+    let key = Secret::key(&[9; 32]);
+    sure_erase(std::slice::from_ref(&small), EraseLevel::Clear, Some(&key), &mut |_| true).expect("erased");
+    attach(&small, Some(key)).expect("attached").detach().expect("detached");
+
     let sealed = image(dir.path(), true);
     let (info, _) =
         sure_erase(std::slice::from_ref(&sealed), EraseLevel::Crypto, Some(&Secret::key(&[9; 32])), &mut |_| true)
