@@ -18,6 +18,7 @@ fn geometry(dies: u32, parity: u32) -> Geometry {
         pages_per_block: 2,
         slots_per_page: 4,
         sector_bytes: SECTOR as u32,
+        trailer_bytes: ftl::TRAILER_BYTES,
         unit_bytes: 4096,
     }
 }
@@ -64,6 +65,7 @@ fn written(geometry: Geometry, clean: bool) -> (SimStore, SimStore, u64) {
         checkpoint_interval: 200,
         policy: Policy::Greedy,
         uuid: Uuid::from_u128(7),
+        key: None,
     };
     Device::format_media(&mut SimMedia::new(&store, 1, knobs()), &format).expect("formatted");
     let mut device = attach(&store).expect("attached");

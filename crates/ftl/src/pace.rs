@@ -130,6 +130,7 @@ mod tests {
             pages_per_block: 1000,
             slots_per_page: 1,
             sector_bytes: 4096,
+            trailer_bytes: crate::geometry::TRAILER_BYTES,
             unit_bytes: 4128,
         };
         let mut pace = Pace::new(&geometry, 8);

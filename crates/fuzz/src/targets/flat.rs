@@ -47,6 +47,7 @@ fn geometry(label: &[u8]) -> Geometry {
         pages_per_block: field(3),
         slots_per_page: field(4),
         sector_bytes: field(5),
+        trailer_bytes: ftl::TRAILER_BYTES,
         unit_bytes: field(6),
     }
 }

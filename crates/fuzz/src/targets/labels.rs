@@ -91,6 +91,7 @@ fn run(input: &[u8]) {
         pages_per_block: 2,
         slots_per_page: 8,
         sector_bytes: 512,
+        trailer_bytes: ftl::TRAILER_BYTES,
         unit_bytes: 512,
     };
     let format = MediaFormat {
@@ -99,6 +100,7 @@ fn run(input: &[u8]) {
         checkpoint_interval: 64,
         policy: ftl::Policy::default(),
         uuid: Uuid::from_u128(7),
+        key: None,
     };
     let flat = Flat::formatted(geometry, &format);
     {

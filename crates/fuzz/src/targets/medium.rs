@@ -36,6 +36,7 @@ const GEOMETRY: Geometry = Geometry {
     pages_per_block: PAGES_PER_BLOCK as u32,
     slots_per_page: SLOTS_PER_PAGE as u32,
     sector_bytes: SECTOR as u32,
+    trailer_bytes: ftl::TRAILER_BYTES,
     unit_bytes: 512,
 };
 
@@ -62,6 +63,7 @@ fn image(rounds: u64, trims: bool, clean: bool) -> Image {
         checkpoint_interval: 96,
         policy: ftl::Policy::default(),
         uuid: UUID,
+        key: None,
     };
     let flat = Flat::formatted(GEOMETRY, &format);
     let mut device = Device::on_media(Box::new(flat.media()), false).expect("a fresh format");

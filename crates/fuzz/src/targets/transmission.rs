@@ -49,6 +49,7 @@ fn start() -> Running {
             pages_per_block: 4,
             slots_per_page: 32,
             sector_bytes: SECTOR as u32,
+            trailer_bytes: ftl::TRAILER_BYTES,
             unit_bytes: 4096,
         };
         let mut media = Memory::new(geometry);
@@ -58,6 +59,7 @@ fn start() -> Running {
             checkpoint_interval: 2048,
             policy: ftl::Policy::default(),
             uuid: uuid::Uuid::from_u128(1),
+            key: None,
         };
         Device::format_media(&mut media, &format).expect("sizes that fit together");
         Device::on_media(Box::new(media), false)
