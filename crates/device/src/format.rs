@@ -466,7 +466,7 @@ fn open_all<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<OpenDie>, FormatError> {
     let found: Vec<String> = dies
         .iter()
         .map(|die| {
-            let (of, path) = (die.superblock.geometry.dies, die.backing.path().display());
+            let (of, path) = (die.superblock.files(), die.backing.path().display());
             format!("{path}: die {} of {of}, {}", die.superblock.die, die.superblock.uuid)
         })
         .collect();
