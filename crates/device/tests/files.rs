@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use device::{
-    AttachError, AttachOptions, Capacity, CreateError, CreateOptions, Device, EraseLevel, Erased, FormatError,
+    AttachError, AttachOptions, Capacity, CreateError, CreateOptions, Device, FORMAT_VERSION, EraseLevel, Erased, FormatError,
     FormatOptions, Io, IoError, Setting, State, Submitted, create, format, inspect, sure_erase,
 };
 use media::OpenError;
@@ -134,7 +134,7 @@ fn foreign_truncated_and_newer_files_are_told_apart() {
     for copy in [0, 64 << 10] {
         file.write_all_at(&9u32.to_le_bytes(), copy + 8).expect("written");
     }
-    assert!(matches!(refused(&path), AttachError::Version { found: 9, known: 4, .. }));
+    assert!(matches!(refused(&path), AttachError::Version { found: 9, known: FORMAT_VERSION, .. }));
     assert!(matches!(inspect(&path), Err(AttachError::Version { .. })));
     assert!(format(&[&path], &options(256 << 20).format, None).is_err(), "an older program must not format it");
 }
