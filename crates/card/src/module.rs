@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use ftl::{Admission, Command, Config, Ftl, Geometry, Header, Kind, Policy, ReadFor, Recovery, Source, Tag};
+use ftl::{Admission, Command, Config, Ftl, Geometry, Header, Kind, Policy, ReadFor, Recovery, Source, Tag, Words};
 use media::PageAddr;
 use media::nand::{Class, FrontEnd, Nand};
 use profile::{Card, Module as Sheet};
@@ -85,7 +85,7 @@ pub struct Module {
     ftl: Ftl,
     nand: Nand,
     /// Host sector + 1 of every slot; 0 for what is not a host sector.
-    owners: Vec<u32>,
+    owners: Words,
     headers: Vec<Option<Header>>,
     groom_reads: Vec<GroomRead>,
     reading: Vec<Reading>,
@@ -145,7 +145,7 @@ impl Module {
         let mut module = Module {
             ftl,
             nand,
-            owners: vec![0; geometry.slots() as usize],
+            owners: Words::huge(geometry.slots() as usize),
             headers: Vec::new(),
             groom_reads: Vec::new(),
             reading: vec![Reading::default(); READS as usize + 1],
@@ -197,7 +197,7 @@ impl Module {
 
     /// Heap memory of the module's books, bytes.
     pub fn memory(&self) -> usize {
-        self.ftl.memory() + self.owners.capacity() * size_of::<u32>()
+        self.ftl.memory() + self.owners.len() * size_of::<u32>()
     }
 
     /// Checks the layer's books. For tests: it looks at every sector.
@@ -266,6 +266,7 @@ impl Module {
         let bytes = if request.op == Op::Write { request.bytes } else { 0 };
         let at = self.front.arrive(self.now, bytes, (self.hold() * f64::from(bytes)) as Nanos);
         let lba = request.offset / u64::from(sector);
+        self.ftl.hint_write(lba);
         self.arriving.push_back((at, Waiting { tag, op: request.op, lba, sectors: request.bytes / sector }));
     }
 

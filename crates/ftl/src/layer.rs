@@ -514,6 +514,16 @@ impl Ftl {
         }
     }
 
+    /// Says that a sector is about to be written: what is known of the slot that it leaves is fetched into the cache. The sector's place in
+    /// the map should be there, see [`Ftl::hint`].
+    #[inline]
+    pub fn hint_write(&self, lba: u64) {
+        let old = self.map.get(lba);
+        if old != NO_SLOT {
+            self.lebs.prefetch(old);
+        }
+    }
+
     /// What it was made with.
     pub fn config(&self) -> &Config {
         &self.config

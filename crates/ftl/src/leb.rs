@@ -1,6 +1,7 @@
 //! Logical erase blocks: their life, and which of their slots are live.
 
 use crate::types::LebId;
+use crate::words::Words;
 
 /// Where a LEB stands in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,14 +68,20 @@ pub struct Leb {
     pub opened: u64,
     /// Sequence number when it was closed: everything in it is older.
     pub closed: u64,
-    bits: Option<Box<[u64]>>,
+    /// Its part of the bitmap was used before.
+    used: bool,
 }
 
 /// All LEBs of a module.
 pub struct Lebs {
     lebs: Vec<Leb>,
     slots_per_leb: u32,
-    bitmaps: usize,
+    /// A bit for every live slot; each LEB's begin on a cache line.
+    bits: Words,
+    /// Words from one LEB's bits to the next one's.
+    stride: usize,
+    /// LEBs whose part of the bitmap was used.
+    used: usize,
 }
 
 impl Lebs {
@@ -94,9 +101,10 @@ impl Lebs {
             erases: 0,
             opened: 0,
             closed: 0,
-            bits: None,
+            used: false,
         });
-        Lebs { lebs, slots_per_leb, bitmaps: 0 }
+        let stride = slots_per_leb.div_ceil(32).next_multiple_of(16) as usize;
+        Lebs { lebs, slots_per_leb, bits: Words::huge(count as usize * stride), stride, used: 0 }
     }
 
     /// How many.
@@ -116,47 +124,51 @@ impl Lebs {
 
     /// Heap memory, bytes.
     pub fn memory(&self) -> usize {
-        self.lebs.capacity() * size_of::<Leb>() + self.bitmaps * self.slots_per_leb.div_ceil(64) as usize * 8
+        self.lebs.capacity() * size_of::<Leb>() + self.used * self.stride * size_of::<u32>()
+    }
+
+    /// Where a slot's bit stands: word and bit.
+    #[inline]
+    fn place(&self, leb: u32, slot: u32) -> (usize, u32) {
+        let at = slot - leb * self.slots_per_leb;
+        (leb as usize * self.stride + at as usize / 32, at % 32)
     }
 
     /// Marks a slot live.
     #[inline]
     pub fn set_live(&mut self, slot: u32) {
-        let (leb, at) = (slot / self.slots_per_leb, slot % self.slots_per_leb);
-        let words = self.slots_per_leb.div_ceil(64) as usize;
+        let leb = slot / self.slots_per_leb;
+        let (word, bit) = self.place(leb, slot);
+        debug_assert!(self.bits[word] >> bit & 1 == 0);
+        self.bits[word] |= 1 << bit;
         let leb = &mut self.lebs[leb as usize];
-        let bits = leb.bits.get_or_insert_with(|| {
-            self.bitmaps += 1;
-            vec![0; words].into_boxed_slice()
-        });
-        debug_assert!(bits[at as usize / 64] >> (at % 64) & 1 == 0);
-        bits[at as usize / 64] |= 1 << (at % 64);
         leb.live += 1;
+        self.used += usize::from(!leb.used);
+        leb.used = true;
     }
 
     /// Marks a live slot dead.
     #[inline]
     pub fn set_dead(&mut self, slot: u32) {
-        let (leb, at) = (slot / self.slots_per_leb, slot % self.slots_per_leb);
-        let leb = &mut self.lebs[leb as usize];
-        let bits = leb.bits.as_mut().expect("a live slot's LEB has its bitmap");
-        debug_assert!(bits[at as usize / 64] >> (at % 64) & 1 == 1);
-        bits[at as usize / 64] &= !(1 << (at % 64));
-        leb.live -= 1;
+        let leb = slot / self.slots_per_leb;
+        let (word, bit) = self.place(leb, slot);
+        debug_assert!(self.bits[word] >> bit & 1 == 1);
+        self.bits[word] &= !(1 << bit);
+        self.lebs[leb as usize].live -= 1;
     }
 
     /// Whether a slot is live.
+    #[inline]
     pub fn is_live(&self, slot: u32) -> bool {
-        let (leb, at) = (slot / self.slots_per_leb, slot % self.slots_per_leb);
-        self.lebs[leb as usize].bits.as_ref().is_some_and(|bits| bits[at as usize / 64] >> (at % 64) & 1 == 1)
+        let (word, bit) = self.place(slot / self.slots_per_leb, slot);
+        self.bits[word] >> bit & 1 == 1
     }
 
-    /// Gives a LEB without live slots its bitmap's memory back.
-    pub fn drop_bitmap(&mut self, leb: LebId) {
-        debug_assert_eq!(self.lebs[leb as usize].live, 0);
-        if self.lebs[leb as usize].bits.take().is_some() {
-            self.bitmaps -= 1;
-        }
+    /// Starts to fetch a slot's bit into the cache.
+    #[inline]
+    pub fn prefetch(&self, slot: u32) {
+        let (word, _) = self.place(slot / self.slots_per_leb, slot);
+        self.bits.prefetch(word);
     }
 }
 

@@ -14,6 +14,7 @@
 
 mod append;
 mod checkpoint;
+mod dense;
 mod durability;
 mod geometry;
 mod groom;
@@ -31,6 +32,7 @@ mod stats;
 mod trims;
 mod types;
 mod verify;
+mod words;
 
 pub use append::LebHeader;
 pub use checkpoint::Anchor;
@@ -50,3 +52,4 @@ pub use types::{
     Admission, BufId, Command, Completion, Error, Header, Kind, LebId, NO_SLOT, PageAt, ReadFor, Request, Slot, Source,
     Tag,
 };
+pub use words::Words;

@@ -9,9 +9,10 @@
 //! | 49 to 823 | bitmap and slots in order | 4 + 128 / n |
 //! | 824 and more | one slot for every sector | 4096 / n |
 //!
-//! From one sector in five on that is at most 5 bytes each, and nothing for leaves never written.
+//! From one sector in five on that is at most 5 bytes each, and nothing for leaves never written. Leaves of the last form, the usual one of
+//! a device in use, stand beside the tree in one table (`dense.rs`), where a sector's slot is found without asking the tree.
 
-use crate::prefetch::prefetch_line;
+use crate::dense::Dense;
 use crate::types::{NO_SLOT, Slot};
 
 /// Sectors that one leaf covers.
@@ -33,7 +34,8 @@ enum Leaf {
     Empty,
     Keys(Box<Keys>),
     Packed(Box<Packed>),
-    Dense(Box<Dense>),
+    /// In [`Map::dense`]; how many of its sectors are mapped.
+    Dense(u32),
 }
 
 struct Keys {
@@ -47,12 +49,22 @@ struct Packed {
     slots: Vec<Slot>,
 }
 
-struct Dense {
-    count: u32,
-    slots: [Slot; LEAF_SECTORS],
-}
-
 impl Packed {
+    fn new() -> Packed {
+        let mut slots = Vec::new();
+        slots.reserve_exact(KEYS_MAX + GROWTH);
+        Packed { bits: [0; LEAF_SECTORS / 64], slots }
+    }
+
+    /// Adds a sector behind all others.
+    fn push(&mut self, index: usize, slot: Slot) {
+        self.bits[index / 64] |= 1 << (index % 64);
+        if self.slots.len() == self.slots.capacity() {
+            self.slots.reserve_exact(GROWTH);
+        }
+        self.slots.push(slot);
+    }
+
     /// Where the sector's slot stands, and whether it is mapped.
     fn rank(&self, index: usize) -> (usize, bool) {
         let (word, bit) = (index / 64, index % 64);
@@ -70,9 +82,9 @@ fn insert_exact(slots: &mut Vec<Slot>, at: usize, slot: Slot, growth: usize) {
 }
 
 impl Leaf {
+    /// The slot of a sector of a leaf that is not dense.
     fn get(&self, index: usize) -> Slot {
         match self {
-            Leaf::Dense(dense) => dense.slots[index],
             Leaf::Packed(packed) => match packed.rank(index) {
                 (at, true) => packed.slots[at],
                 (_, false) => NO_SLOT,
@@ -81,26 +93,18 @@ impl Leaf {
                 Ok(at) => keys.slots[at],
                 Err(_) => NO_SLOT,
             },
-            Leaf::Empty => NO_SLOT,
+            Leaf::Empty | Leaf::Dense(_) => NO_SLOT,
         }
     }
 
-    /// Maps a sector; gives what it was mapped to.
+    /// Maps a sector of a leaf that is not dense; gives what it was mapped to.
     fn set(&mut self, index: usize, slot: Slot) -> Slot {
         match self {
-            Leaf::Dense(dense) => {
-                let old = std::mem::replace(&mut dense.slots[index], slot);
-                dense.count += u32::from(old == NO_SLOT);
-                old
-            }
             Leaf::Packed(packed) => match packed.rank(index) {
                 (at, true) => std::mem::replace(&mut packed.slots[at], slot),
                 (at, false) => {
                     packed.bits[index / 64] |= 1 << (index % 64);
                     insert_exact(&mut packed.slots, at, slot, GROWTH);
-                    if packed.slots.len() >= DENSE_MIN {
-                        self.make_dense();
-                    }
                     NO_SLOT
                 }
             },
@@ -121,28 +125,17 @@ impl Leaf {
                     }
                 }
             }
-            Leaf::Empty => {
+            Leaf::Empty | Leaf::Dense(_) => {
                 *self = Leaf::Keys(Box::new(Keys { len: 0, keys: [0; KEYS_MAX], slots: Vec::new() }));
                 self.set(index, slot)
             }
         }
     }
 
-    /// Unmaps a sector; gives what it was mapped to.
+    /// Unmaps a sector of a leaf that is not dense; gives what it was mapped to.
     fn clear(&mut self, index: usize) -> Slot {
         match self {
-            Leaf::Empty => NO_SLOT,
-            Leaf::Dense(dense) => {
-                let old = std::mem::replace(&mut dense.slots[index], NO_SLOT);
-                if old != NO_SLOT {
-                    dense.count -= 1;
-                    // A little below the way up, so that a sector that comes and goes does not convert each time.
-                    if (dense.count as usize) < DENSE_MIN - 32 {
-                        self.make_packed();
-                    }
-                }
-                old
-            }
+            Leaf::Empty | Leaf::Dense(_) => NO_SLOT,
             Leaf::Packed(packed) => match packed.rank(index) {
                 (at, true) => {
                     packed.bits[index / 64] &= !(1 << (index % 64));
@@ -172,31 +165,15 @@ impl Leaf {
     }
 
     fn make_packed(&mut self) {
-        let mut packed = Packed { bits: [0; LEAF_SECTORS / 64], slots: Vec::new() };
-        packed.slots.reserve_exact(KEYS_MAX + GROWTH);
-        self.for_each(|index, slot| {
-            packed.bits[index / 64] |= 1 << (index % 64);
-            if packed.slots.len() == packed.slots.capacity() {
-                packed.slots.reserve_exact(GROWTH);
-            }
-            packed.slots.push(slot);
-        });
+        let mut packed = Packed::new();
+        self.for_each(|index, slot| packed.push(index, slot));
         *self = Leaf::Packed(Box::new(packed));
     }
 
-    fn make_dense(&mut self) {
-        let mut dense = Box::new(Dense { count: 0, slots: [NO_SLOT; LEAF_SECTORS] });
-        self.for_each(|index, slot| {
-            dense.slots[index] = slot;
-            dense.count += 1;
-        });
-        *self = Leaf::Dense(dense);
-    }
-
-    /// Every mapped sector, in order.
+    /// Every mapped sector of a leaf that is not dense, in order.
     fn for_each(&self, mut visit: impl FnMut(usize, Slot)) {
         match self {
-            Leaf::Empty => {}
+            Leaf::Empty | Leaf::Dense(_) => {}
             Leaf::Keys(keys) => {
                 for (key, slot) in keys.keys.iter().zip(&keys.slots) {
                     visit(usize::from(*key), *slot);
@@ -213,11 +190,6 @@ impl Leaf {
                     }
                 }
             }
-            Leaf::Dense(dense) => {
-                for (index, slot) in dense.slots.iter().enumerate().filter(|(_, slot)| **slot != NO_SLOT) {
-                    visit(index, *slot);
-                }
-            }
         }
     }
 
@@ -226,17 +198,17 @@ impl Leaf {
             Leaf::Empty => 0,
             Leaf::Keys(keys) => keys.len as usize,
             Leaf::Packed(packed) => packed.slots.len(),
-            Leaf::Dense(dense) => dense.count as usize,
+            Leaf::Dense(count) => *count as usize,
         }
     }
 
-    /// Heap bytes behind the leaf.
+    /// Bytes behind the leaf.
     fn memory(&self) -> usize {
         match self {
             Leaf::Empty => 0,
             Leaf::Keys(keys) => size_of::<Keys>() + keys.slots.capacity() * size_of::<Slot>(),
             Leaf::Packed(packed) => size_of::<Packed>() + packed.slots.capacity() * size_of::<Slot>(),
-            Leaf::Dense(_) => size_of::<Dense>(),
+            Leaf::Dense(_) => LEAF_SECTORS * size_of::<Slot>(),
         }
     }
 }
@@ -244,6 +216,7 @@ impl Leaf {
 /// The forward map of one module.
 pub struct Map {
     top: Vec<Option<Box<Dir>>>,
+    dense: Dense,
     sectors: u64,
     mapped: u64,
     memory: usize,
@@ -255,8 +228,9 @@ impl Map {
         let pages = sectors.div_ceil((LEAF_SECTORS * DIR_LEAVES) as u64) as usize;
         let mut top = Vec::new();
         top.resize_with(pages, || None);
-        let memory = pages * size_of::<Option<Box<Dir>>>();
-        Map { top, sectors, mapped: 0, memory }
+        let dense = Dense::new(sectors);
+        let memory = pages * size_of::<Option<Box<Dir>>>() + dense.memory();
+        Map { top, dense, sectors, mapped: 0, memory }
     }
 
     /// Host sectors.
@@ -282,6 +256,9 @@ impl Map {
     /// The slot of a sector, or [`NO_SLOT`].
     #[inline]
     pub fn get(&self, lba: u64) -> Slot {
+        if self.dense.holds(lba) {
+            return self.dense.get(lba);
+        }
         let (page, leaf, index) = Self::split(lba);
         match &self.top[page] {
             Some(dir) => dir[leaf].get(index),
@@ -289,38 +266,70 @@ impl Map {
         }
     }
 
-    /// Starts to fetch a dense leaf's entry of a sector into the cache.
+    /// Starts to fetch a sector's entry into the cache, where its leaf is dense.
     #[inline]
     pub fn prefetch(&self, lba: u64) {
-        let (page, leaf, index) = Self::split(lba);
-        if let Some(Some(dir)) = self.top.get(page)
-            && let Leaf::Dense(dense) = &dir[leaf]
-        {
-            prefetch_line(&dense.slots[index]);
-        }
+        self.dense.prefetch(lba);
     }
 
     /// Maps a sector; gives what it was mapped to before.
     #[inline]
     pub fn set(&mut self, lba: u64, slot: Slot) -> Slot {
         debug_assert!(lba < self.sectors && slot != NO_SLOT);
+        if self.dense.holds(lba) {
+            let old = self.dense.set(lba, slot);
+            if old == NO_SLOT {
+                self.count_dense(lba);
+            }
+            return old;
+        }
+        self.set_sparse(lba, slot)
+    }
+
+    /// A dense leaf has one mapped sector more.
+    #[cold]
+    fn count_dense(&mut self, lba: u64) {
+        let (page, leaf, _) = Self::split(lba);
+        if let Some(dir) = &mut self.top[page]
+            && let Leaf::Dense(count) = &mut dir[leaf]
+        {
+            *count += 1;
+        }
+        self.mapped += 1;
+    }
+
+    fn set_sparse(&mut self, lba: u64, slot: Slot) -> Slot {
         let (page, leaf, index) = Self::split(lba);
         let dir = self.top[page].get_or_insert_with(|| {
             self.memory += size_of::<Dir>();
             Box::new(std::array::from_fn(|_| Leaf::Empty))
         });
         let leaf = &mut dir[leaf];
-        if let Leaf::Dense(dense) = leaf {
-            // The hot case: no change of form, so no change of memory.
-            let old = std::mem::replace(&mut dense.slots[index], slot);
-            dense.count += u32::from(old == NO_SLOT);
-            self.mapped += u64::from(old == NO_SLOT);
-            return old;
-        }
         self.memory -= leaf.memory();
         let old = leaf.set(index, slot);
+        let count = leaf.count();
+        if count >= DENSE_MIN {
+            let sparse = std::mem::replace(leaf, Leaf::Dense(count as u32));
+            self.dense.add(lba as usize / LEAF_SECTORS, |slots| sparse.for_each(|index, slot| slots[index] = slot));
+        }
         self.memory += leaf.memory();
         self.mapped += u64::from(old == NO_SLOT);
+        old
+    }
+
+    /// Unmaps a sector; gives what it was mapped to.
+    fn clear_one(dense: &mut Dense, leaf: &mut Leaf, lba: u64) -> Slot {
+        let Leaf::Dense(count) = leaf else { return leaf.clear(lba as usize % LEAF_SECTORS) };
+        let old = dense.set(lba, NO_SLOT);
+        *count -= u32::from(old != NO_SLOT);
+        // A little below the way up, so that a sector that comes and goes does not convert each time.
+        if (*count as usize) < DENSE_MIN - 32 {
+            let number = lba as usize / LEAF_SECTORS;
+            let mut packed = Packed::new();
+            mapped(dense.leaf(number)).for_each(|(index, slot)| packed.push(index, slot));
+            *leaf = Leaf::Packed(Box::new(packed));
+            dense.remove(number);
+        }
         old
     }
 
@@ -339,12 +348,18 @@ impl Map {
             let stop = LEAF_SECTORS.min(index + (end - at) as usize);
             self.memory -= leaf.memory();
             if index == 0 && stop == LEAF_SECTORS {
-                leaf.for_each(|_, slot| freed(slot));
                 self.mapped -= leaf.count() as u64;
+                if let Leaf::Dense(_) = leaf {
+                    let number = at as usize / LEAF_SECTORS;
+                    mapped(self.dense.leaf(number)).for_each(|(_, slot)| freed(slot));
+                    self.dense.remove(number);
+                } else {
+                    leaf.for_each(|_, slot| freed(slot));
+                }
                 *leaf = Leaf::Empty;
             } else if !matches!(leaf, Leaf::Empty) {
-                for index in index..stop {
-                    let old = leaf.clear(index);
+                for lba in at..at + (stop - index) as u64 {
+                    let old = Self::clear_one(&mut self.dense, leaf, lba);
                     if old != NO_SLOT {
                         self.mapped -= 1;
                         freed(old);
@@ -375,7 +390,7 @@ impl Map {
             match leaf {
                 None | Some(Leaf::Empty) if !mapped => at = empty_until,
                 None | Some(Leaf::Empty) => break,
-                Some(leaf) if (leaf.get(index) != NO_SLOT) == mapped => at += 1,
+                Some(_) if (self.get(at) != NO_SLOT) == mapped => at += 1,
                 Some(_) => break,
             }
         }
@@ -399,11 +414,21 @@ impl Map {
         for (page, dir) in self.top.iter().enumerate() {
             let Some(dir) = dir else { continue };
             for (leaf, content) in dir.iter().enumerate() {
-                let base = ((page * DIR_LEAVES + leaf) * LEAF_SECTORS) as u64;
-                content.for_each(|index, slot| visit(base + index as u64, slot));
+                let number = page * DIR_LEAVES + leaf;
+                let base = (number * LEAF_SECTORS) as u64;
+                if let Leaf::Dense(_) = content {
+                    mapped(self.dense.leaf(number)).for_each(|(index, slot)| visit(base + index as u64, slot));
+                } else {
+                    content.for_each(|index, slot| visit(base + index as u64, slot));
+                }
             }
         }
     }
+}
+
+/// The mapped sectors of a dense leaf, in order.
+fn mapped(slots: &[Slot]) -> impl Iterator<Item = (usize, Slot)> {
+    slots.iter().copied().enumerate().filter(|(_, slot)| *slot != NO_SLOT)
 }
 
 #[cfg(test)]
@@ -453,9 +478,10 @@ mod tests {
             assert_eq!(seen, model.into_iter().collect::<Vec<_>>());
             let counted: usize = map.top.iter().flatten().flat_map(|dir| dir.iter()).map(Leaf::memory).sum();
             let dirs = map.top.iter().flatten().count() * size_of::<Dir>();
-            assert_eq!(map.memory(), counted + dirs + map.top.len() * 8);
+            let bare = map.top.len() * 8 + map.dense.memory();
+            assert_eq!(map.memory(), counted + dirs + bare);
             map.clear(0, sectors, |_| {});
-            assert_eq!((map.mapped(), map.memory()), (0, map.top.len() * 8));
+            assert_eq!((map.mapped(), map.memory()), (0, bare));
         }
     }
 

@@ -123,7 +123,7 @@ impl Ftl {
                 continue;
             }
             self.emptied.remove(i);
-            self.lebs.drop_bitmap(leb);
+            debug_assert_eq!(self.lebs[leb].live, 0);
             self.stats.erased_lebs += 1;
             let entry = &mut self.lebs[leb];
             entry.erases = entry.erases.saturating_add(1);
