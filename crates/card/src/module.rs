@@ -10,7 +10,9 @@
 
 use std::collections::VecDeque;
 
-use ftl::{Admission, Command, Config, Ftl, Geometry, Header, Kind, Policy, ReadFor, Recovery, Source, Tag, Words};
+use ftl::{
+    Admission, Command, Commands, Config, Ftl, Geometry, Header, Kind, Policy, ReadFor, Recovery, Source, Tag, Words,
+};
 use media::PageAddr;
 use media::nand::{Class, FrontEnd, Nand};
 use profile::{Card, Module as Sheet};
@@ -30,6 +32,8 @@ const CHECKPOINT_INTERVAL: u64 = 1 << 19;
 /// In reduced-write mode, so much of the rate at which the flash can be programmed is left for host writes. The original's figure is
 /// not published.
 const REDUCED_SHARE: f64 = 0.1;
+/// Slots ahead of a groom read whose owners are fetched into the cache: the groomer goes through a LEB from end to end.
+const OWNERS_AHEAD: usize = 256;
 /// At this much reserve the one-time warning is due, per cent.
 const WARNING_PERCENT: f64 = 10.0;
 
@@ -87,6 +91,7 @@ pub struct Module {
     /// Host sector + 1 of every slot; 0 for what is not a host sector.
     owners: Words,
     headers: Vec<Option<Header>>,
+    commands: Commands,
     groom_reads: Vec<GroomRead>,
     reading: Vec<Reading>,
     free_tags: Vec<Tag>,
@@ -147,6 +152,7 @@ impl Module {
             nand,
             owners: Words::huge(geometry.slots() as usize),
             headers: Vec::new(),
+            commands: Commands::default(),
             groom_reads: Vec::new(),
             reading: vec![Reading::default(); READS as usize + 1],
             free_tags: (1..=READS).rev().collect(),
@@ -334,9 +340,13 @@ impl Module {
 
     /// Carries out what the layer wants done.
     fn carry_out(&mut self) {
-        while let Some(command) = self.ftl.poll() {
-            self.execute(command);
+        let mut commands = std::mem::take(&mut self.commands);
+        while self.ftl.take_commands(&mut commands) {
+            for command in commands.iter() {
+                self.execute(command);
+            }
         }
+        self.commands = commands;
         while let Some(completion) = self.ftl.completion() {
             self.read_done(completion.tag, completion.result);
             self.next_read();
@@ -351,10 +361,10 @@ impl Module {
     }
 
     #[inline]
-    fn execute(&mut self, command: Command) {
+    fn execute(&mut self, command: &Command) {
         let sector = self.layout.geometry.sector_bytes;
-        match command {
-            Command::Stage { count, header, source, .. } => {
+        match *command {
+            Command::Stage { count, ref header, ref source, .. } => {
                 let slots = header.slot as usize..(header.slot + count) as usize;
                 match source {
                     Source::Meta(_) => self.owners[slots].fill(0),
@@ -401,6 +411,7 @@ impl Module {
             self.groom_reads.resize(number + 1, GroomRead::default());
         }
         self.groom_reads[number] = GroomRead { slot, count };
+        self.owners.prefetch(slot as usize + OWNERS_AHEAD);
         for owner in &self.owners[slot as usize..(slot + count) as usize] {
             if *owner != 0 {
                 self.ftl.hint(u64::from(*owner) - 1);

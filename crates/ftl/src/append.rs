@@ -136,30 +136,38 @@ impl Ftl {
 
     /// Takes up to `max` consecutive slots of one page. [`Ftl::room`] must have said yes. The caller pushes the
     /// `Stage` for them, then calls [`Ftl::commit`].
+    #[inline(always)]
     pub(crate) fn reserve(&mut self, stream: Stream, max: u32) -> Run {
+        let append = &self.appends[stream as usize];
+        if append.leb.is_none() || append.buf.is_none() {
+            self.begin_page(stream);
+        }
+        let geometry = &self.config.geometry;
+        let append = &self.appends[stream as usize];
+        let (leb, buf) = (append.leb.expect("opened"), append.buf.expect("begun"));
+        let count = max.min(geometry.slots_per_page - append.filled);
+        let slot = geometry.first_slot(leb, append.page) + append.filled;
+        Run { buf, at: append.filled, slot, count }
+    }
+
+    /// Gives a stream a page to fill, in a new LEB where it has none.
+    fn begin_page(&mut self, stream: Stream) {
         if self.appends[stream as usize].leb.is_none() {
             self.open_leb(stream);
         }
         let geometry = self.config.geometry;
         let append = &mut self.appends[stream as usize];
+        if append.buf.is_some() {
+            return;
+        }
         let leb = append.leb.expect("just opened");
-        let buf = match append.buf {
-            Some(buf) => buf,
-            None => {
-                let buf = self.buffers.free.pop().expect("room was asked for first");
-                append.buf = Some(buf);
-                let at = geometry.page_at(leb, append.page);
-                self.buffers.buffers[buf as usize] =
-                    Some(Buffer { leb, at, programmed: 0, in_flight: 0, closed: false });
-                self.buffers.pages[buf as usize] = leb * geometry.pages_per_leb() + append.page;
-                self.lebs[leb].buffered += 1;
-                self.commands.push_back(Command::Take { buf });
-                buf
-            }
-        };
-        let count = max.min(geometry.slots_per_page - append.filled);
-        let slot = geometry.first_slot(leb, append.page) + append.filled;
-        Run { buf, at: append.filled, slot, count }
+        let buf = self.buffers.free.pop().expect("room was asked for first");
+        append.buf = Some(buf);
+        let at = geometry.page_at(leb, append.page);
+        self.buffers.buffers[buf as usize] = Some(Buffer { leb, at, programmed: 0, in_flight: 0, closed: false });
+        self.buffers.pages[buf as usize] = leb * geometry.pages_per_leb() + append.page;
+        self.lebs[leb].buffered += 1;
+        self.commands.push_back(Command::Take { buf });
     }
 
     /// The run is staged: closes the page when it is full.

@@ -50,6 +50,8 @@ pub(crate) struct Groomer {
     relocating: u32,
     /// LEBs to be groomed for the sake of their redundancy.
     evacuations: Vec<LebId>,
+    /// Lists of moved pages, to be used again.
+    lists: Vec<Vec<(u32, u64)>>,
     /// Grooming in quiet times, to give space back: LEBs still to be taken.
     idle_lebs: u32,
 }
@@ -64,6 +66,7 @@ impl Groomer {
             relocations: VecDeque::new(),
             relocating: 0,
             evacuations: Vec::new(),
+            lists: Vec::new(),
             idle_lebs: 0,
         }
     }
@@ -290,7 +293,7 @@ impl Ftl {
     pub(crate) fn groom_read_done(&mut self, command: u64, read: &MediaRead, headers: &[Option<Header>]) {
         let geometry = &self.config.geometry;
         let slot = geometry.first_slot(read.leb, read.page);
-        let mut live = Vec::with_capacity(headers.len());
+        let mut live = self.groomer.lists.pop().unwrap_or_default();
         for (i, header) in (0..).zip(headers) {
             let at = read.at + i;
             if !self.lebs.is_live(slot + at) {
@@ -324,10 +327,10 @@ impl Ftl {
             if !self.room(Stream::Groom, page.live.len() as u32, 0) {
                 return;
             }
-            let page = self.groomer.moved.pop_front().expect("just seen");
+            let mut page = self.groomer.moved.pop_front().expect("just seen");
             let victim = self.groomer.victim.as_ref().map_or(0, |victim| victim.live);
             let mut moved = 0;
-            for (at, lba) in page.live {
+            for (at, lba) in page.live.drain(..) {
                 // The host may have written or trimmed it while it was read.
                 if self.map.get(lba) != page.slot + at && !crate::mutant!(GroomOverwrites) {
                     continue;
@@ -339,6 +342,7 @@ impl Ftl {
             if !page.relocated {
                 self.groomer.pace.earn(moved, victim, self.config.geometry.slots_per_leb());
             }
+            self.groomer.lists.push(page.live);
             self.commands.push_back(Command::Forget { id: page.id });
         }
     }

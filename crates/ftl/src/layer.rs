@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use crate::Geometry;
 use crate::append::{Append, Buffers};
 use crate::checkpoint::{Anchor, Checkpointer};
+use crate::commands::Commands;
 use crate::durability::Durability;
 use crate::groom::Groomer;
 use crate::leb::{LebState, Lebs, STREAMS, Stream};
@@ -119,7 +120,7 @@ pub struct Ftl {
     pub(crate) groomer: Groomer,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) stats: Stats,
-    pub(crate) commands: VecDeque<Command>,
+    pub(crate) commands: Commands,
     completions: VecDeque<Completion>,
     pending_reads: Vec<PendingRead>,
     media_reads: Vec<Option<MediaRead>>,
@@ -161,7 +162,7 @@ impl Ftl {
             groomer,
             checkpointer: Checkpointer::new(anchor),
             stats,
-            commands: VecDeque::with_capacity(256),
+            commands: Commands::with_capacity(256),
             completions: VecDeque::with_capacity(64),
             pending_reads,
             media_reads: Vec::new(),
@@ -187,6 +188,18 @@ impl Ftl {
     #[inline]
     pub fn poll(&mut self) -> Option<Command> {
         self.commands.pop_front()
+    }
+
+    /// All commands there are, in place of what `batch` held: the same as [`Ftl::poll`] until there are no more, without copying each.
+    /// Returns whether there are any. What is reported meanwhile makes further ones, which come after these.
+    #[inline]
+    pub fn take_commands(&mut self, batch: &mut Commands) -> bool {
+        if self.commands.is_empty() {
+            return false;
+        }
+        batch.clear();
+        std::mem::swap(&mut self.commands, batch);
+        true
     }
 
     /// The next answer to a pending request.

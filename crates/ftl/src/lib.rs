@@ -14,6 +14,7 @@
 
 mod append;
 mod checkpoint;
+mod commands;
 mod dense;
 mod durability;
 mod geometry;
@@ -36,6 +37,7 @@ mod words;
 
 pub use append::LebHeader;
 pub use checkpoint::Anchor;
+pub use commands::Commands;
 pub use geometry::{Geometry, TRAILER_BYTES};
 pub use layer::{Config, Ftl, is_read};
 pub use leb::{Leb, LebState, Lebs, STREAMS, Stream};

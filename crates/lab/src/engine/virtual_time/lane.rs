@@ -13,6 +13,8 @@ pub struct Lane<'a> {
     pub device: &'a mut dyn VirtualDevice,
     /// The moment that the device has come to. It may be ahead of the others' when it has an answer then.
     at: Nanos,
+    /// The device was told something since it last had no answer.
+    told: bool,
     /// When the lock is free.
     lock_free: Nanos,
     /// Requests that hold or wait for the lock, with the moment at which each lets go of it.
@@ -34,6 +36,7 @@ impl<'a> Lane<'a> {
         Lane {
             device,
             at: now,
+            told: true,
             lock_free: 0,
             locked: VecDeque::with_capacity(places),
             queue: VecDeque::with_capacity(places),
@@ -62,6 +65,7 @@ impl<'a> Lane<'a> {
                 return limit;
             }
             self.at = self.device.advance_to_answer(limit);
+            self.told = true;
         }
         self.at
     }
@@ -71,6 +75,7 @@ impl<'a> Lane<'a> {
         if self.at < now {
             self.device.advance(now);
             self.at = now;
+            self.told = true;
         }
         self.device.report()
     }
@@ -78,7 +83,12 @@ impl<'a> Lane<'a> {
     /// The next answer of the device, where it has not come further than `now`.
     #[inline]
     pub fn answer(&mut self, now: Nanos) -> Option<Answer> {
-        if self.at > now { None } else { self.device.answer() }
+        if self.at > now || !self.told {
+            return None;
+        }
+        let answer = self.device.answer();
+        self.told = answer.is_some();
+        answer
     }
 
     /// A request comes to the lock.
@@ -121,6 +131,7 @@ impl<'a> Lane<'a> {
         self.at_device += 1;
         debug_assert!(self.at <= now, "a device is asked nothing in its past");
         self.device.submit(now, tag, flight.request);
+        self.told = true;
     }
 
     /// The device answered a request: the next one takes its place there, and the answer is under way.
