@@ -91,7 +91,8 @@ pub struct Module {
     /// Host sector + 1 of every slot; 0 for what is not a host sector.
     owners: Words,
     headers: Vec<Option<Header>>,
-    commands: Commands,
+    /// The commands that are being carried out; elsewhere while they are.
+    commands: Option<Box<Commands>>,
     groom_reads: Vec<GroomRead>,
     reading: Vec<Reading>,
     free_tags: Vec<Tag>,
@@ -152,7 +153,7 @@ impl Module {
             nand,
             owners: Words::huge(geometry.slots() as usize),
             headers: Vec::new(),
-            commands: Commands::default(),
+            commands: Some(Box::default()),
             groom_reads: Vec::new(),
             reading: vec![Reading::default(); READS as usize + 1],
             free_tags: (1..=READS).rev().collect(),
@@ -340,13 +341,13 @@ impl Module {
 
     /// Carries out what the layer wants done.
     fn carry_out(&mut self) {
-        let mut commands = std::mem::take(&mut self.commands);
+        let mut commands = self.commands.take().unwrap_or_default();
         while self.ftl.take_commands(&mut commands) {
             for command in commands.iter() {
                 self.execute(command);
             }
         }
-        self.commands = commands;
+        self.commands = Some(commands);
         while let Some(completion) = self.ftl.completion() {
             self.read_done(completion.tag, completion.result);
             self.next_read();

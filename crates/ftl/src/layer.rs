@@ -120,7 +120,8 @@ pub struct Ftl {
     pub(crate) groomer: Groomer,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) stats: Stats,
-    pub(crate) commands: Commands,
+    /// In a box of its own, so that handing all of them over moves one word.
+    pub(crate) commands: Box<Commands>,
     completions: VecDeque<Completion>,
     pending_reads: Vec<PendingRead>,
     media_reads: Vec<Option<MediaRead>>,
@@ -162,7 +163,7 @@ impl Ftl {
             groomer,
             checkpointer: Checkpointer::new(anchor),
             stats,
-            commands: Commands::with_capacity(256),
+            commands: Box::new(Commands::with_capacity(256)),
             completions: VecDeque::with_capacity(64),
             pending_reads,
             media_reads: Vec::new(),
@@ -193,7 +194,7 @@ impl Ftl {
     /// All commands there are, in place of what `batch` held: the same as [`Ftl::poll`] until there are no more, without copying each.
     /// Returns whether there are any. What is reported meanwhile makes further ones, which come after these.
     #[inline]
-    pub fn take_commands(&mut self, batch: &mut Commands) -> bool {
+    pub fn take_commands(&mut self, batch: &mut Box<Commands>) -> bool {
         if self.commands.is_empty() {
             return false;
         }
