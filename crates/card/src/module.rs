@@ -32,8 +32,15 @@ const CHECKPOINT_INTERVAL: u64 = 1 << 19;
 /// In reduced-write mode, so much of the rate at which the flash can be programmed is left for host writes. The original's figure is
 /// not published.
 const REDUCED_SHARE: f64 = 0.1;
-/// Slots ahead of a groom read whose owners are fetched into the cache: the groomer goes through a LEB from end to end.
-const OWNERS_AHEAD: usize = 256;
+/// Slots whose places in the map are fetched into the cache together: where pages of the host's memory are small, each takes a walk
+/// through page tables, and these go on side by side.
+const SLOTS_TOGETHER: u32 = 32;
+/// So far ahead of a groom read they are; the groomer goes through a LEB from end to end.
+const SLOTS_AHEAD: u32 = 64;
+/// Waiting writes for which something is fetched together.
+const WRITES_TOGETHER: usize = 8;
+/// Where so many wait, what they need is fetched from the line and not when they are announced, which would be too early to last.
+const LONG_LINE: usize = 4 * WRITES_TOGETHER;
 /// At this much reserve the one-time warning is due, per cent.
 const WARNING_PERCENT: f64 = 10.0;
 
@@ -94,6 +101,10 @@ pub struct Module {
     /// The commands that are being carried out; elsewhere while they are.
     commands: Option<Box<Commands>>,
     groom_reads: Vec<GroomRead>,
+    /// Where the slots begin for which the map was fetched last.
+    fetched: u32,
+    /// Writes taken from the line.
+    taken: usize,
     reading: Vec<Reading>,
     free_tags: Vec<Tag>,
     reads_waiting: VecDeque<(u32, Request)>,
@@ -155,6 +166,8 @@ impl Module {
             headers: Vec::new(),
             commands: Some(Box::default()),
             groom_reads: Vec::new(),
+            fetched: 0,
+            taken: 0,
             reading: vec![Reading::default(); READS as usize + 1],
             free_tags: (1..=READS).rev().collect(),
             reads_waiting: VecDeque::new(),
@@ -273,7 +286,9 @@ impl Module {
         let bytes = if request.op == Op::Write { request.bytes } else { 0 };
         let at = self.front.arrive(self.now, bytes, (self.hold() * f64::from(bytes)) as Nanos);
         let lba = request.offset / u64::from(sector);
-        self.ftl.hint_write(lba);
+        if self.waiting.len() < LONG_LINE {
+            self.ftl.hint_write(lba);
+        }
         self.arriving.push_back((at, Waiting { tag, op: request.op, lba, sectors: request.bytes / sector }));
     }
 
@@ -336,6 +351,20 @@ impl Module {
                 self.waiting.push_front(write);
                 return;
             }
+            self.taken += 1;
+            if self.taken.is_multiple_of(WRITES_TOGETHER) && self.waiting.len() >= LONG_LINE {
+                self.fetch_for_line();
+            }
+        }
+    }
+
+    /// Fetches what writes need that come soon: first their places in the map, then what is known of the slots that they leave.
+    fn fetch_for_line(&self) {
+        for write in self.waiting.range(2 * WRITES_TOGETHER..3 * WRITES_TOGETHER) {
+            self.ftl.hint(write.lba);
+        }
+        for write in self.waiting.range(WRITES_TOGETHER..2 * WRITES_TOGETHER) {
+            self.ftl.hint_write(write.lba);
         }
     }
 
@@ -405,19 +434,28 @@ impl Module {
         }
     }
 
-    /// Remembers a groom read, and fetches the books of its sectors into the cache while the flash is at work.
+    /// Remembers a groom read, and fetches the books of sectors that come soon into the cache.
     fn expect_groomed(&mut self, id: u64, slot: u32, count: u32) {
         let number = (id & 0xffff_ffff) as usize;
         if self.groom_reads.len() <= number {
             self.groom_reads.resize(number + 1, GroomRead::default());
         }
         self.groom_reads[number] = GroomRead { slot, count };
-        self.owners.prefetch(slot as usize + OWNERS_AHEAD);
-        for owner in &self.owners[slot as usize..(slot + count) as usize] {
-            if *owner != 0 {
-                self.ftl.hint(u64::from(*owner) - 1);
+        let ahead = slot + SLOTS_AHEAD;
+        let begin = ahead - ahead % SLOTS_TOGETHER;
+        if begin == self.fetched {
+            return;
+        }
+        self.fetched = begin;
+        let slots = begin..(begin + SLOTS_TOGETHER).min(self.owners.len() as u32);
+        for slot in slots {
+            let owner = self.owners[slot as usize];
+            if owner != 0 && self.ftl.lebs().is_live(slot) {
+                self.ftl.hint(u64::from(owner) - 1);
             }
         }
+        // Owners lie in the order of slots.
+        self.owners.prefetch((ahead + 8 * SLOTS_TOGETHER) as usize);
     }
 
     /// Tells the layer what the flash finished.
@@ -590,6 +628,9 @@ impl VirtualDevice for Module {
 
     #[inline]
     fn hint(&self, offset: u64) {
+        if self.waiting.len() >= LONG_LINE {
+            return;
+        }
         self.ftl.hint(offset / u64::from(self.layout.geometry.sector_bytes));
     }
 
