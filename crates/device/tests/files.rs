@@ -5,8 +5,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use device::{
-    AttachError, AttachOptions, Capacity, CreateError, CreateOptions, Device, FORMAT_VERSION, EraseLevel, Erased, FormatError,
-    FormatOptions, Io, IoError, Setting, State, Submitted, create, format, inspect, sure_erase,
+    AttachError, AttachOptions, Capacity, CreateError, CreateOptions, Device, EraseLevel, Erased, FORMAT_VERSION,
+    FormatError, FormatOptions, Io, IoError, Setting, State, Submitted, create, format, inspect, sure_erase,
 };
 use media::OpenError;
 use media::ring::Ring;

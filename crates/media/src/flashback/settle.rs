@@ -118,10 +118,11 @@ impl Flashback {
                 parities: whole.parities.iter().map(|set| set.map(|row| row.map(|row| &row[range.clone()]))).collect(),
             };
             // Also where the stripe looks whole: it may be the one of the block's life before.
-            let solved = (0..lanes.len()).filter(|lane| !known[*lane] && self.may_solve(parts, *lane)).find_map(|lane| {
-                let slot = (lane, 0..slot_bytes, number(lane));
-                rows.slot(&*self.check, slot, opened, true).map(|bytes| (lane, bytes))
-            });
+            let solved =
+                (0..lanes.len()).filter(|lane| !known[*lane] && self.may_solve(parts, *lane)).find_map(|lane| {
+                    let slot = (lane, 0..slot_bytes, number(lane));
+                    rows.slot(&*self.check, slot, opened, true).map(|bytes| (lane, bytes))
+                });
             let Some((lane, bytes)) = solved else { return known.contains(&true) };
             lanes[lane][range.clone()].copy_from_slice(&bytes);
             known[lane] = true;

@@ -289,7 +289,8 @@ impl State {
             }
             Work::WriteLabel { copy, bytes } => {
                 for image in [&mut self.current, &mut self.durable] {
-                    for (die, bytes) in bytes.iter().enumerate().filter(|(die, _)| !self.dead.contains(&(*die as u32))) {
+                    for (die, bytes) in bytes.iter().enumerate().filter(|(die, _)| !self.dead.contains(&(*die as u32)))
+                    {
                         image.write_label(die, *copy, bytes, |_| true);
                     }
                 }
