@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--example", type=Path, required=True, help="the example `module_speed`, built with optimisation")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--report", type=Path, default=HERE.parent / "docs" / "simulation-speed.md")
-    parser.add_argument("--whole", type=Path, metavar="VSL", help="also run the whole six hours with this `vsl`: some twenty minutes")
+    parser.add_argument("--whole", type=Path, metavar="VSL", help="also run the whole six hours with this `vsl`: twenty minutes and more")
     options = parser.parse_args()
     runs = "One run" if options.rounds == 1 else f"Medians of {options.rounds} runs"
     lines = [
