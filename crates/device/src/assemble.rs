@@ -9,7 +9,7 @@ use media::{Backing, DieState, Flashback, Media, MediaError, OpenError};
 use crate::attach::{Refusal, choose_superblock};
 use crate::checksum::Checker;
 use crate::format::{refused, superblock_of};
-use crate::superblock::{NotSuperblock, Superblock};
+use crate::superblock::{DIES_MAX, NotSuperblock, Superblock};
 use crate::{AttachError, AttachOptions};
 
 /// One die's superblock, if it has one.
@@ -117,7 +117,7 @@ fn lost_dies(superblock: &Superblock) -> Vec<u32> {
 
 /// Reads the labels of all dies of a medium.
 pub(crate) fn read_labels(media: &mut dyn Media) -> Vec<Label> {
-    (0..media.geometry().dies)
+    (0..media.geometry().dies.min(DIES_MAX))
         .map(|die| {
             let copies: Result<_, MediaError> =
                 media.read_label(die, 0).and_then(|first| Ok([first, media.read_label(die, 1)?]));

@@ -42,7 +42,7 @@ const AES_256_GCM: u32 = 1;
 pub(crate) const LABEL_MAX: usize = 63;
 
 /// Most dies of a module.
-const DIES_MAX: u32 = 1024;
+pub(crate) const DIES_MAX: u32 = 1024;
 
 /// Most LEBs of one checkpoint that a superblock can name.
 const CHECKPOINT_MAX: usize = 4096;
