@@ -58,7 +58,8 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
         .filter(|die| names[*die as usize].is_none())
         .filter(|die| newest.dies.get(*die as usize) != Some(&DieState::Lost))
         .collect();
-    if unnamed.len() > missing.len() && !options.degraded {
+    let can_do_without = options.degraded && !newest.dies.is_empty();
+    if unnamed.len() > missing.len() && !can_do_without {
         let path = names.iter().flatten().next().cloned().unwrap_or_default();
         return Err(AttachError::NotAll { path, files: files as u32, missing: unnamed });
     }

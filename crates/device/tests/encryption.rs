@@ -1,15 +1,19 @@
 //! Encrypted devices on real files: what opens them, what does not, and what stands on the store.
 
+mod common;
+
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use device::{
-    AttachError, AttachOptions, Capacity, CreateOptions, Device, FormatOptions, Io, IoError, KeyError, Secret,
-    Submitted, add_key, change_key, create, create_encrypted, format, inspect, remove_key,
+    AttachError, AttachOptions, Capacity, CreateOptions, Device, FormatOptions, Io, IoError, KeyError, Secret, add_key,
+    change_key, create, create_encrypted, format, inspect, remove_key,
 };
 use media::ring::Ring;
 use tempfile::TempDir;
+
+use common::call;
 
 const SECTOR: usize = 4096;
 
@@ -32,23 +36,6 @@ fn made() -> (TempDir, PathBuf) {
 fn attach(path: &Path, secret: Option<Secret>) -> Result<Device, AttachError> {
     let ring = Ring::new(64).expect("io_uring");
     Device::attach(&[path], &AttachOptions { secret, ..AttachOptions::default() }, &ring)
-}
-
-fn call(device: &mut Device, io: Io<'_>) -> Result<Option<Vec<u8>>, IoError> {
-    let mut io = Some(io);
-    loop {
-        if let Some(request) = io.take() {
-            match device.submit(1, request) {
-                Submitted::Done(result) => return result,
-                Submitted::Pending => {}
-                Submitted::Busy(request) => io = Some(request),
-            }
-        }
-        device.wait();
-        if let Some(completion) = device.poll() {
-            return completion.result;
-        }
-    }
 }
 
 fn read(device: &mut Device, lba: u64) -> Result<Vec<u8>, IoError> {

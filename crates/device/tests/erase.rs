@@ -2,15 +2,19 @@
 //!
 //! `OPENVSL_ERASES` says how many erases are cut midway: 50 when nothing is said, 10,000 in the soak.
 
+mod common;
+
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use device::{
     AttachError, AttachOptions, Capacity, Certificate, CreateOptions, Device, EraseLevel, FormatError, FormatOptions,
-    Info, Io, Secret, Setting, Submitted, create, create_encrypted, format, inspect, sure_erase,
+    Info, Io, Secret, Setting, create, create_encrypted, format, inspect, sure_erase,
 };
 use ftl::SplitMix64;
 use media::ring::Ring;
+
+use common::call;
 
 const SECTOR: usize = 4096;
 /// What is looked for afterwards.
@@ -30,23 +34,6 @@ fn attach(path: &Path, secret: Option<Secret>) -> Result<Device, AttachError> {
     Device::attach(&[path], &AttachOptions { secret, ..AttachOptions::default() }, &ring)
 }
 
-fn call(device: &mut Device, io: Io<'_>) {
-    let mut io = Some(io);
-    loop {
-        if let Some(request) = io.take() {
-            match device.submit(1, request) {
-                Submitted::Done(result) => return drop(result.expect("done")),
-                Submitted::Pending => {}
-                Submitted::Busy(request) => io = Some(request),
-            }
-        }
-        device.wait();
-        if let Some(completion) = device.poll() {
-            return drop(completion.result.expect("done"));
-        }
-    }
-}
-
 /// A device with markers in it, as an image to start from.
 fn image(dir: &Path, encrypted: bool) -> PathBuf {
     let path = dir.join(if encrypted { "encrypted.vsl" } else { "plain.vsl" });
@@ -64,7 +51,7 @@ fn image(dir: &Path, encrypted: bool) -> PathBuf {
     let data: Vec<u8> = MARKER.iter().copied().cycle().take(SECTOR * 16).collect();
     let mut random = SplitMix64::new(5);
     for _ in 0..80 {
-        call(&mut device, Io::Write { lba: random.below(1000), data: &data, fua: false });
+        call(&mut device, Io::Write { lba: random.below(1000), data: &data, fua: false }).expect("written");
     }
     device.detach().expect("detached");
     path
@@ -253,7 +240,7 @@ fn an_erase_covers_every_file() {
         let ring = Ring::new(64).expect("io_uring");
         let open = |secret| Device::attach(&paths, &AttachOptions { secret, ..AttachOptions::default() }, &ring);
         let mut device = open(Some(secret())).expect("attached");
-        call(&mut device, Io::Write { lba: 3, data: &[7; SECTOR * 8], fua: true });
+        call(&mut device, Io::Write { lba: 3, data: &[7; SECTOR * 8], fua: true }).expect("written");
         device.detach().expect("detached");
         let salts: Vec<Vec<u8>> = paths
             .iter()

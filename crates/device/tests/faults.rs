@@ -1,11 +1,15 @@
 //! Every page of a small image, damaged in every way: with parity all of it heals, without all of it is told, and nothing is silent.
 
-use device::{Device, Io, MediaFormat, Submitted, max_sectors};
+mod common;
+
+use device::{Device, Io, MediaFormat, max_sectors};
 use ftl::{Geometry, Policy, SplitMix64};
 use media::PageAddr;
 use media::flashback::media_geometry;
 use media::sim::{Cut, Knobs, SimMedia, SimStore};
 use uuid::Uuid;
+
+use common::call;
 
 const SECTOR: usize = 4096;
 
@@ -29,24 +33,6 @@ fn knobs() -> Knobs {
 
 fn attach(store: &SimStore) -> Result<Device, device::AttachError> {
     Device::on_media(Box::new(SimMedia::new(store, 1, knobs())), false)
-}
-
-fn call(device: &mut Device, io: Io<'_>) -> Result<Option<Vec<u8>>, device::IoError> {
-    let mut io = Some(io);
-    for _ in 0..1_000_000 {
-        if let Some(request) = io.take() {
-            match device.submit(1, request) {
-                Submitted::Done(result) => return result,
-                Submitted::Pending => {}
-                Submitted::Busy(request) => io = Some(request),
-            }
-        }
-        if let Some(done) = device.poll() {
-            return done.result;
-        }
-        device.wait();
-    }
-    panic!("a request is never answered");
 }
 
 fn content(lba: u64, version: u64) -> Vec<u8> {

@@ -1,16 +1,20 @@
 //! Devices on real files: what goes wrong there, and what must not.
 
+mod common;
+
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use device::{
     AttachError, AttachOptions, Capacity, CreateError, CreateOptions, Device, EraseLevel, Erased, FORMAT_VERSION,
-    FormatError, FormatOptions, Io, IoError, Setting, State, Submitted, create, format, inspect, sure_erase,
+    FormatError, FormatOptions, Io, IoError, Setting, State, create, format, inspect, sure_erase,
 };
 use media::OpenError;
 use media::ring::Ring;
 use tempfile::TempDir;
+
+use common::call;
 
 const SECTOR: usize = 4096;
 
@@ -41,24 +45,6 @@ fn refused(path: &Path) -> AttachError {
     match Device::attach(&[path], &AttachOptions::default(), &ring) {
         Ok(_) => panic!("attached"),
         Err(error) => error,
-    }
-}
-
-/// One request, waited for.
-fn call(device: &mut Device, io: Io<'_>) -> Result<Option<Vec<u8>>, IoError> {
-    let mut io = Some(io);
-    loop {
-        if let Some(request) = io.take() {
-            match device.submit(1, request) {
-                Submitted::Done(result) => return result,
-                Submitted::Pending => {}
-                Submitted::Busy(request) => io = Some(request),
-            }
-        }
-        device.wait();
-        if let Some(completion) = device.poll() {
-            return completion.result;
-        }
     }
 }
 
@@ -217,8 +203,31 @@ fn read_only_takes_no_writes_and_changes_no_byte() {
     assert_eq!(refused, Err(IoError::ReadOnly));
     assert_eq!(call(&mut device, Io::Trim { lba: 9, count: 1, fua: false }), Err(IoError::ReadOnly));
     assert!(device.set(Setting::Beacon(true)).is_err());
+    assert!(device.scrub(true).is_err() && device.scrub(false).is_err());
+    assert!(device.rebuild(0, None).is_err());
     device.detach().expect("detached");
     assert!(before == std::fs::read(&path).expect("read"), "the file changed");
+}
+
+/// Without parity there is no going on without a file, whatever is asked for.
+#[test]
+fn a_device_on_two_files_needs_both() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let paths = ["a", "b"].map(|name| dir.path().join(name));
+    create(&paths, &options(256 << 20)).expect("created");
+    let ring = Ring::new(64).expect("io_uring");
+    for degraded in [false, true] {
+        let options = AttachOptions { degraded, ..AttachOptions::default() };
+        for path in &paths {
+            let refused = Device::attach(&[path], &options, &ring).err();
+            assert!(matches!(refused, Some(AttachError::NotAll { files: 2, .. })), "{path:?}: {refused:?}");
+        }
+        std::fs::rename(&paths[1], dir.path().join("c")).expect("renamed");
+        let refused = Device::attach(&paths, &options, &ring).err();
+        assert!(matches!(refused, Some(AttachError::Open(_))), "{refused:?}");
+        std::fs::rename(dir.path().join("c"), &paths[1]).expect("renamed");
+        Device::attach(&paths, &options, &ring).expect("attached").detach().expect("detached");
+    }
 }
 
 #[test]

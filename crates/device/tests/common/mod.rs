@@ -1,0 +1,22 @@
+//! Requests to a device, one after the other.
+
+use device::{Device, Io, IoError, Submitted};
+
+/// One request, waited for.
+pub fn call(device: &mut Device, io: Io<'_>) -> Result<Option<Vec<u8>>, IoError> {
+    let mut io = Some(io);
+    for _ in 0..1_000_000 {
+        if let Some(request) = io.take() {
+            match device.submit(1, request) {
+                Submitted::Done(result) => return result,
+                Submitted::Pending => {}
+                Submitted::Busy(request) => io = Some(request),
+            }
+        }
+        if let Some(completion) = device.poll() {
+            return completion.result;
+        }
+        device.wait();
+    }
+    panic!("a request is never answered");
+}
