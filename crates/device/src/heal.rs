@@ -37,12 +37,17 @@ pub(crate) struct Healing {
 impl Healing {
     /// A live slot cannot be read: the sector that lies there, which only the map can tell.
     pub fn note_slot(&mut self, ftl: &Ftl, slot: Slot) {
-        let unreadable = &mut self.unreadable;
         ftl.map().for_each(|lba, other| {
-            if other == slot && unreadable.len() < REMEMBERED {
-                unreadable.insert(lba);
+            if other == slot {
+                self.remember(lba);
             }
         });
+    }
+
+    fn remember(&mut self, lba: u64) {
+        if self.unreadable.len() < REMEMBERED {
+            self.unreadable.insert(lba);
+        }
     }
 }
 
@@ -119,9 +124,7 @@ impl Core {
         for slot in wrong {
             let lba = lba + u64::from(slot - read.slot);
             tracing::error!(lba, slot, "a sector failed its check and cannot be rebuilt");
-            if self.healing.unreadable.len() < REMEMBERED {
-                self.healing.unreadable.insert(lba);
-            }
+            self.healing.remember(lba);
         }
     }
 }

@@ -41,18 +41,7 @@ fn main() -> ExitCode {
             return ExitCode::from(4);
         };
         match result {
-            Ok(report) => {
-                sum.requests += report.requests;
-                sum.cuts += report.cuts;
-                sum.recovery_cuts += report.recovery_cuts;
-                sum.freed_lebs += report.freed_lebs;
-                sum.faults += report.faults;
-                sum.healed += report.healed;
-                sum.rebuilds += report.rebuilds;
-                sum.degraded_reads += report.degraded_reads;
-                sum.sealed += report.sealed;
-                sum.sealed_cuts += report.sealed_cuts;
-            }
+            Ok(report) => sum += report,
             Err(sim::Failure::Wrong(what)) => {
                 println!("seed {seed}: {what}; replay with: vsl-sim{how} --seed {seed}");
                 return ExitCode::from(1);

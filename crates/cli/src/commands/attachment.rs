@@ -18,12 +18,13 @@ use crate::output::Output;
 const TICK: Duration = Duration::from_millis(100);
 
 pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
-    if args.name.is_some() && by_device(&args.paths).len() > 1 {
+    let devices = by_device(&args.paths);
+    if args.name.is_some() && devices.len() > 1 {
         return Err(Failure::invalid("--name is for one device, not for several").help("attach them one by one"));
     }
     let client = super::client()?;
     let mut views = Vec::new();
-    for path in &by_device(&args.paths) {
+    for path in &devices {
         let target = Target::parse(path)?.absolute()?;
         let encrypted = target.paths().is_some_and(opener::is_encrypted);
         let (passphrase, key_file) = opener::for_service(path, encrypted, &args.opener)?;
@@ -46,8 +47,8 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
         output.note(&attached(&view));
         views.push(view);
     }
-    let devices: Vec<_> = views.iter().map(fields::values).collect();
-    output.result(&json!({ "devices": devices }), || {
+    let shown: Vec<_> = views.iter().map(fields::values).collect();
+    output.result(&json!({ "devices": shown }), || {
         views.iter().filter_map(|view| view.uri.as_ref()).map(|uri| format!("{uri}\n")).collect()
     })
 }

@@ -224,12 +224,11 @@ impl Nand {
     pub fn program(&mut self, now: Nanos, id: u64, at: PageAddr, bytes: u32) {
         self.begin(now, id, Kind::Program, at.die, at.page, bytes);
         let (dies, data) = (self.geometry.dies, self.geometry.data_dies());
-        let turned = |lane: u32| (lane + at.page) % dies;
-        if data == dies || at.die != turned(data - 1) {
+        if data == dies || at.die != self.geometry.die_of(at.page, data - 1) {
             return;
         }
         for lane in data..dies {
-            self.begin(now, 0, Kind::Parity, turned(lane), at.page, bytes);
+            self.begin(now, 0, Kind::Parity, self.geometry.die_of(at.page, lane), at.page, bytes);
             self.counts.parity_bytes += u64::from(bytes);
         }
     }
