@@ -165,10 +165,7 @@ impl Handle {
             }
             result
         });
-        result.map_err(gone)?.map_err(|error| match error {
-            FormatError::Invalid { .. } => Failure::invalid(error.to_string()),
-            error => error.into(),
-        })
+        result.map_err(gone)?.map_err(refused)
     }
 
     /// Begins or ends a scrub.
@@ -176,8 +173,7 @@ impl Handle {
     /// # Errors
     /// The device is read-only, or the thread has ended.
     pub fn scrub(&self, on: bool) -> Result<(), Failure> {
-        self.worker.with_device(move |device| device.scrub(on)).map_err(gone)?;
-        Ok(())
+        self.worker.with_device(move |device| device.scrub(on)).map_err(gone)?.map_err(refused)
     }
 
     /// Rebuilds a lost die.
@@ -215,6 +211,14 @@ pub enum Refused {
     StillAttached(Failure),
     /// It is detached all the same.
     Gone(Failure),
+}
+
+/// Without the advice for a format: it was a request that cannot be.
+fn refused(error: FormatError) -> Failure {
+    match error {
+        FormatError::Invalid { .. } => Failure::invalid(error.to_string()),
+        error => error.into(),
+    }
 }
 
 fn gone(error: Gone) -> Failure {

@@ -338,9 +338,11 @@ impl Registry {
     /// There is no such device, the die is not lost, or what is to take its place cannot be used.
     pub fn rebuild(&self, name: &str, request: &RebuildRequest) -> Result<DeviceView, Failure> {
         let handle = self.table().attached(name)?;
-        let onto =
-            request.onto.as_ref().map(|path| std::path::absolute(path).map_err(|error| Failure::io(path, &error)));
-        handle.rebuild(request.die, onto.transpose()?)?;
+        if let Some(path) = request.onto.as_ref().filter(|path| path.is_relative()) {
+            return Err(Failure::invalid(format!("{}: the path of a replacement must be absolute", path.display()))
+                .help("the service has another working directory than its clients"));
+        }
+        handle.rebuild(request.die, request.onto.clone())?;
         tracing::info!(device = name, die = request.die, "rebuilding");
         let target = Target::Files(handle.info()?.paths);
         let mut table = self.table();

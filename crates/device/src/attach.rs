@@ -248,7 +248,7 @@ impl Opening {
     fn is_doubtful(&self, at: media::PageAddr, bytes: &[u8], opened: u64) -> bool {
         let geometry = self.superblock.geometry;
         let lane = geometry.lane_of(at.page, at.die);
-        let first = geometry.first_slot(at.block, at.page * geometry.data_dies() + lane);
+        let first = geometry.lane_slot(at.block, at.page, lane);
         let checker = self.checker();
         let mut room = Vec::new();
         (first..).zip(bytes.chunks_exact(checker.slot_bytes())).any(|(number, slot)| {

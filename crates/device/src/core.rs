@@ -341,6 +341,11 @@ impl Core {
         self.write_superblock(SETTINGS_ID);
     }
 
+    /// Whether a die holds what it should.
+    pub fn serves(&self, die: u32) -> bool {
+        self.superblock.dies.get(die as usize).is_none_or(|state| *state == DieState::Good)
+    }
+
     /// Dies that are not in service, or are not on record as being so.
     pub fn lost_dies(&self) -> Vec<u32> {
         let states = self.superblock.dies.iter().zip(&self.recorded);

@@ -15,8 +15,8 @@ use crate::emulated::{self, Clock, Engine, WallClock};
 use crate::format::{MediaFormat, check_label, encrypt, media_superblock, open_replacement, refused, superblock};
 use crate::status::Counts;
 use crate::{
-    AttachError, Capacity, Completion, CreateError, EmulateOptions, Extent, FormatError, FormatOptions, Info, Io,
-    IoError, Secret, Setting, Settings, State, Status, Submitted,
+    AttachError, Background, Capacity, Completion, CreateError, EmulateOptions, Extent, FormatError, FormatOptions,
+    Info, Io, IoError, Secret, Setting, Settings, State, Status, Submitted,
 };
 
 /// How a device is attached.
@@ -291,9 +291,9 @@ impl Device {
         was_dirty || more
     }
 
-    /// Begins the next step of what goes on beside requests, a rebuild or a scrub, when none is under way. Returns whether there
-    /// is any: the steps end with [`Device::poll`], and how soon the next follows is the caller's to say.
-    pub fn background(&mut self) -> bool {
+    /// Begins the next step of what goes on beside requests, a rebuild or a scrub, when none is under way. The steps end with
+    /// [`Device::poll`], and how soon the next follows is the caller's to say.
+    pub fn background(&mut self) -> Background {
         self.core.background()
     }
 
@@ -303,18 +303,35 @@ impl Device {
     }
 
     /// Begins to read and check everything, or goes on where it stopped; or ends it.
-    pub fn scrub(&mut self, on: bool) {
+    ///
+    /// # Errors
+    /// The device is attached read-only.
+    pub fn scrub(&mut self, on: bool) -> Result<(), FormatError> {
+        self.check_writable()?;
         match on {
             true => self.core.begin_scrub(self.core.superblock.scrub_position.saturating_sub(1)),
             false => self.core.end_scrub(),
+        }
+        Ok(())
+    }
+
+    fn check_writable(&self) -> Result<(), FormatError> {
+        match self.read_only {
+            false => Ok(()),
+            true => Err(FormatError::Invalid {
+                name: "device",
+                value: "attached read-only".into(),
+                expected: "a device attached for writing".into(),
+            }),
         }
     }
 
     /// Rebuilds a lost die: onto another file or block device, which must be new or blank, or onto the one that it had.
     ///
     /// # Errors
-    /// The die is not lost, or what is to take its place cannot be used.
+    /// The die is not lost, what is to take its place cannot be used, or the device is attached read-only.
     pub fn rebuild(&mut self, die: u32, onto: Option<&Path>) -> Result<(), CreateError> {
+        self.check_writable()?;
         self.core.lost_die(die)?;
         let path = onto.unwrap_or(&self.paths[die as usize]).to_path_buf();
         if self.paths.iter().enumerate().any(|(other, known)| *known == path && other != die as usize) {
@@ -374,13 +391,7 @@ impl Device {
     /// # Errors
     /// The value is out of range, or the device is attached read-only.
     pub fn set(&mut self, setting: Setting) -> Result<(), FormatError> {
-        if self.read_only {
-            return Err(FormatError::Invalid {
-                name: "device",
-                value: "attached read-only".into(),
-                expected: "a device attached for writing".into(),
-            });
-        }
+        self.check_writable()?;
         let superblock = &mut self.core.superblock;
         match setting {
             Setting::Label(label) => {

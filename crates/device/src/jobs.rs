@@ -44,6 +44,21 @@ struct Job {
     left: u32,
     /// What was read of the stripe: data lanes first, then parity.
     parts: Vec<Option<Slice>>,
+    /// It ends once its step is done.
+    ending: bool,
+    /// Its last step failed, and is tried again.
+    stuck: bool,
+}
+
+/// How it stands with what goes on beside requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// There is nothing to do.
+    Nothing,
+    /// A step is under way.
+    GoesOn,
+    /// The last step failed, for want of room as a rule; the same one begins again. Better not at once.
+    Stuck,
 }
 
 /// All jobs.
@@ -68,7 +83,8 @@ impl Jobs {
 
     /// How much of a scrub is done.
     pub fn scrubbing(&self, lebs: u32) -> Option<f64> {
-        Some(100.0 * f64::from(self.scrub.as_ref()?.leb) / f64::from(lebs))
+        let job = self.scrub.as_ref().filter(|job| !job.ending)?;
+        Some(100.0 * f64::from(job.leb) / f64::from(lebs))
     }
 
     /// Whether a step is under way.
@@ -83,7 +99,7 @@ impl Jobs {
 
 impl Job {
     fn new(purpose: Purpose, leb: LebId) -> Job {
-        Job { purpose, leb, page: 0, pinned: false, left: 0, parts: Vec::new() }
+        Job { purpose, leb, page: 0, pinned: false, left: 0, parts: Vec::new(), ending: false, stuck: false }
     }
 }
 
@@ -108,30 +124,45 @@ impl Core {
         self.jobs.rebuild = Some(Job::new(Purpose::Rebuild { die, since }, 0));
     }
 
-    /// Reads and checks everything, from a LEB on. Nothing new when a scrub is under way.
+    /// Reads and checks everything, from a LEB on. One that is under way goes on.
     pub fn begin_scrub(&mut self, leb: LebId) {
-        if self.jobs.scrub.is_none() {
-            self.jobs.scrub = Some(Job::new(Purpose::Scrub, leb.min(self.ftl.lebs().len())));
+        if self.jobs.scrub.is_none() && leb == 0 {
+            // What was written until now is to be read, too.
+            self.ftl.close_open_lebs();
+            self.carry_out(0, &[]);
         }
+        let leb = leb.min(self.ftl.lebs().len());
+        self.jobs.scrub.get_or_insert_with(|| Job::new(Purpose::Scrub, leb)).ending = false;
     }
 
     /// Ends a scrub where it stands. A step under way is finished, and not followed by another.
     pub fn end_scrub(&mut self) {
-        if let Some(job) = &mut self.jobs.scrub {
-            job.leb = self.ftl.lebs().len();
-        }
         self.superblock.scrub_position = 0;
+        if let Some(mut job) = self.jobs.scrub.take() {
+            job.ending = true;
+            self.jobs.scrub = self.goes_on(&mut job).then_some(job);
+        }
     }
 
-    /// Begins the next step of what goes on beside requests. Returns whether there is any.
-    pub fn background(&mut self) -> bool {
+    /// Begins the next step of what goes on beside requests.
+    pub fn background(&mut self) -> Background {
         // A rebuild comes first.
         let scrub = self.jobs.rebuild.is_none();
-        let Some(mut job) = self.jobs.of(scrub).take() else { return false };
+        let Some(mut job) = self.jobs.of(scrub).take() else { return Background::Nothing };
+        let state = if job.stuck { Background::Stuck } else { Background::GoesOn };
         let goes_on = job.left > 0 || self.step(&mut job);
         *self.jobs.of(scrub) = goes_on.then_some(job);
         self.carry_out(0, &[]);
-        true
+        state
+    }
+
+    /// Whether a job has more to do; one that was to end after its step ends here.
+    fn goes_on(&mut self, job: &mut Job) -> bool {
+        let over = job.ending && job.left == 0;
+        if over {
+            self.leave_leb(job);
+        }
+        !over
     }
 
     /// Ends every job where it stands, once its step is done: an attach goes on with them.
@@ -222,7 +253,7 @@ impl Core {
         }
         let geometry = self.ftl.config().geometry;
         let slots = geometry.data_dies() * geometry.slots_per_page;
-        let first = geometry.first_slot(leb, page * geometry.data_dies());
+        let first = geometry.lane_slot(leb, page, 0);
         (first..first + slots).any(|slot| self.ftl.lebs().is_live(slot))
     }
 
@@ -235,7 +266,7 @@ impl Core {
         // What is done on the spot must find the job in its place.
         let reads: Vec<(u64, PageAddr)> = (0..lanes)
             .map(|lane| (lane, geometry.die_of(job.page, lane)))
-            .filter(|(_, die)| self.superblock.dies.get(*die as usize).is_none_or(|state| *state == DieState::Good))
+            .filter(|(_, die)| self.serves(*die))
             .map(|(lane, die)| (base | u64::from(lane), PageAddr { die, block: job.leb, page: job.page }))
             .collect();
         job.left = reads.len() as u32;
@@ -256,11 +287,14 @@ impl Core {
         let goes_on = match done.id {
             SYNC => self.rebuilt(&job, done),
             RESTORE => {
-                if let Err(error) = done.result {
-                    tracing::error!(leb = job.leb, page = job.page, %error, "a page could not be restored");
-                    // A full store may get room again; a die that failed ends the job with the next step.
-                } else {
-                    job.page += 1;
+                // A full store may get room again; a die that failed ends the job with the next step.
+                let was_stuck = std::mem::replace(&mut job.stuck, done.result.is_err());
+                match done.result {
+                    Ok(_) => job.page += 1,
+                    Err(_) if was_stuck => {}
+                    Err(error) => {
+                        tracing::error!(leb = job.leb, page = job.page, %error, "a page could not be restored: trying again");
+                    }
                 }
                 true
             }
@@ -272,6 +306,7 @@ impl Core {
                 true
             }
         };
+        let goes_on = goes_on && self.goes_on(&mut job);
         *self.jobs.of(scrub) = goes_on.then_some(job);
     }
 
@@ -334,7 +369,7 @@ impl Core {
         let opened = self.ftl.lebs()[leb].opened;
         let slots = geometry.slots_per_page;
         (0..geometry.data_dies()).zip(parts).any(|(lane, part)| {
-            let first = geometry.first_slot(leb, page * geometry.data_dies() + lane);
+            let first = geometry.lane_slot(leb, page, lane);
             let pages = part.iter().flat_map(|part| part.bytes().chunks_exact(self.checker.slot_bytes()));
             (first..first + slots)
                 .zip(pages)
@@ -345,8 +380,8 @@ impl Core {
     /// Checks what is live in a data page. Returns whether something is wrong.
     fn check_lane(&mut self, at: PageAddr, lane: u32, parts: &[Option<Slice>]) -> bool {
         let geometry = self.ftl.config().geometry;
-        let first = geometry.first_slot(at.block, at.page * geometry.data_dies() + lane);
-        if self.superblock.dies.get(at.die as usize).is_some_and(|state| *state != DieState::Good) {
+        let first = geometry.lane_slot(at.block, at.page, lane);
+        if !self.serves(at.die) {
             return false;
         }
         let live: Vec<Slot> =

@@ -44,6 +44,7 @@ pub use format::{
 };
 pub use geometry::max_sectors;
 pub use io::{Completion, Extent, Io, Submitted};
+pub use jobs::Background;
 pub use keys::{KeyError, add_key, change_key, remove_key};
 pub use settings::{Setting, Settings};
 pub use status::{State, Status};

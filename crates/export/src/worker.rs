@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use device::{AttachError, Device, Io, IoError, Submitted};
+use device::{AttachError, Background, Device, Io, IoError, Submitted};
 use io_uring::{opcode, types};
 use media::ring::{Owner, Ring, SharedRing};
 use slab::Slab;
@@ -34,6 +34,8 @@ const RETRY: Duration = Duration::from_millis(1);
 /// How long a rebuild or a scrub pauses after each stripe while clients ask for something: it then takes a few per cent of the
 /// time of a disk, and seldom more than a few milliseconds of a request's.
 const STEP_PAUSE: Duration = Duration::from_millis(20);
+/// How long a rebuild pauses when its last step failed, which it does as long as there is no room for it.
+const STUCK_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long before an emulated device has something to say its thread stops sleeping and looks again and again: what the
 /// kernel takes to wake a thread, also on a virtual machine.
@@ -316,8 +318,11 @@ impl Worker {
         if !self.core.device.has_background() || self.detaching.is_some() || Instant::now() < self.next_step {
             return;
         }
-        self.core.device.background();
-        let pause = if self.active { STEP_PAUSE } else { Duration::ZERO };
+        let pause = match self.core.device.background() {
+            Background::Stuck => STUCK_PAUSE,
+            _ if self.active => STEP_PAUSE,
+            _ => Duration::ZERO,
+        };
         self.next_step = Instant::now() + pause;
     }
 

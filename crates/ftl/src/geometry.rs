@@ -106,4 +106,9 @@ impl Geometry {
     pub const fn first_slot(&self, leb: LebId, n: u32) -> Slot {
         leb * self.slots_per_leb() + n * self.slots_per_page
     }
+
+    /// The number of the first slot of a data lane of a LEB's stripe.
+    pub const fn lane_slot(&self, leb: LebId, stripe: u32, lane: u32) -> Slot {
+        self.first_slot(leb, stripe * self.data_dies() + lane)
+    }
 }

@@ -47,6 +47,39 @@ pub struct Report {
     pub hash: u64,
 }
 
+impl std::ops::AddAssign for Report {
+    fn add_assign(&mut self, other: Report) {
+        // Taken apart, so that a figure that is new here cannot be forgotten.
+        let Report {
+            requests,
+            cuts,
+            recovery_cuts,
+            faults,
+            healed,
+            scrubbed,
+            degraded_reads,
+            rebuilds,
+            freed_lebs,
+            sealed,
+            sealed_cuts,
+            hash,
+        } = other;
+        self.requests += requests;
+        self.cuts += cuts;
+        self.recovery_cuts += recovery_cuts;
+        self.faults += faults;
+        self.healed += healed;
+        self.scrubbed += scrubbed;
+        self.degraded_reads += degraded_reads;
+        self.rebuilds += rebuilds;
+        self.freed_lebs += freed_lebs;
+        self.sealed += sealed;
+        self.sealed_cuts += sealed_cuts;
+        // In order, like the answers of one run.
+        self.hash = self.hash.rotate_left(1) ^ hash;
+    }
+}
+
 /// A request under way.
 enum Asked {
     Read { lba: u64, expected: Vec<(OpId, bool)> },
@@ -445,7 +478,8 @@ impl Simulation {
             _ => {
                 self.device().idle();
                 if self.random.one_in(4) {
-                    self.device().scrub(true);
+                    let on = !self.random.one_in(4);
+                    self.device().scrub(on).expect("a device attached for writing");
                 }
                 Ok(())
             }

@@ -62,10 +62,8 @@ const OWN: u64 = 0x7e << 56;
 
 /// A command of our own.
 enum Own {
-    /// A stripe's finished parity.
+    /// A stripe's finished parity, or what fills it up where it ends early.
     Final { block: u32, page: u32, die: u32 },
-    /// Fills a stripe up that ends early.
-    Pad { die: u32 },
     /// Parity of an open stripe.
     Journal { die: u32 },
     /// A sync of the medium.
@@ -260,10 +258,17 @@ impl Flashback {
             let rest = std::mem::replace(&mut lane.submitted, bytes)..bytes;
             let buffer = lane.page.clone();
             if !rest.is_empty() && self.dies.writes(at.die) {
-                self.submit_own(Own::Pad { die: at.die }, Command::Program { at, bytes: rest, page: buffer });
+                self.stripes[index].finals += 1;
+                let own = Own::Final { block, page, die: at.die };
+                self.submit_own(own, Command::Program { at, bytes: rest, page: buffer });
             }
         }
         self.close(index);
+    }
+
+    /// Which of the open stripes this is.
+    fn stripe_at(&self, block: u32, page: u32) -> Option<usize> {
+        self.stripes.iter().position(|stripe| (stripe.block, stripe.page) == (block, page))
     }
 
     fn submit_inner(&mut self, id: u64, command: Command) {
@@ -290,8 +295,7 @@ impl Flashback {
         self.found = Vec::new();
         let lane = self.geometry.lane_of(at.page, at.die) as usize;
         debug_assert!(lane < self.geometry.data_dies() as usize, "parity is not the layer's business");
-        let known = self.stripes.iter().position(|stripe| stripe.block == at.block && stripe.page == at.page);
-        let index = known.unwrap_or_else(|| {
+        let index = self.stripe_at(at.block, at.page).unwrap_or_else(|| {
             self.stripes.push(Stripe::new(at.block, at.page, self.geometry.slots_per_page));
             self.stripes.len() - 1
         });
@@ -344,8 +348,7 @@ impl Flashback {
         let all_done = |stripe: &Stripe| {
             stripe.closing && stripe.finals == 0 && stripe.lanes.iter().all(|lane| lane.flying.is_empty())
         };
-        let found = self.stripes.iter().position(|stripe| stripe.block == block && stripe.page == page);
-        if let Some(index) = found.filter(|index| all_done(&self.stripes[*index])) {
+        if let Some(index) = self.stripe_at(block, page).filter(|index| all_done(&self.stripes[*index])) {
             let stripe = self.stripes.swap_remove(index);
             if let Some(seat) = stripe.seat {
                 self.journal.retire(seat);
@@ -382,8 +385,8 @@ impl Flashback {
         if result.is_ok() {
             let PageAddr { block, page, die } = program.at;
             let lane = self.geometry.lane_of(page, die) as usize;
-            let stripe = self.stripes.iter_mut().find(|stripe| stripe.block == block && stripe.page == page);
-            if let Some(lane) = stripe.and_then(|stripe| stripe.lanes.get_mut(lane)) {
+            let stripe = self.stripe_at(block, page);
+            if let Some(lane) = stripe.and_then(|index| self.stripes[index].lanes.get_mut(lane)) {
                 lane.flying.retain(|flying| *flying != program.bytes);
             }
             self.drop_if_done(block, page);
@@ -416,15 +419,13 @@ impl Flashback {
             Some(Own::Final { block, page, die }) => {
                 let result = self.without(result.map(|_| ()), Some(die));
                 self.note_own(key, result);
-                if let Some(stripe) =
-                    self.stripes.iter_mut().find(|stripe| stripe.block == block && stripe.page == page)
-                {
-                    stripe.finals -= 1;
+                if let Some(index) = self.stripe_at(block, page) {
+                    self.stripes[index].finals -= 1;
                 }
                 self.drop_if_done(block, page);
                 self.advance_sync();
             }
-            Some(Own::Pad { die } | Own::Journal { die }) => {
+            Some(Own::Journal { die }) => {
                 let result = self.without(result.map(|_| ()), Some(die));
                 self.note_own(key, result);
                 self.advance_sync();

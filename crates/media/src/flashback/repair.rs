@@ -47,7 +47,8 @@ impl Flashback {
     }
 
     /// What one page of a complete stripe must be, from the others: data lanes first, then parity; `None` where one is missing.
-    /// Slots that `live` names are checked, and solved for in every other way if need be.
+    /// Slots that `live` names are checked, and solved for in every other way if need be; one that cannot be had is as finished
+    /// parity has it, which its own check refuses.
     pub fn solve_page(&mut self, at: PageAddr, parts: &[Option<Slice>], live: impl Fn(Slot) -> bool) -> Option<Page> {
         let geometry = self.geometry;
         let (data, bytes) = (geometry.data_dies() as usize, geometry.page_bytes());
@@ -70,12 +71,17 @@ impl Flashback {
         };
         if lane < data {
             let slot_bytes = geometry.slot_bytes() as usize;
-            let first = geometry.first_slot(at.block, at.page * geometry.data_dies() + lane as u32);
+            let first = geometry.lane_slot(at.block, at.page, lane as u32);
             for (i, number) in (0..geometry.slots_per_page as usize).zip(first..) {
                 let range = i * slot_bytes..(i + 1) * slot_bytes;
                 if live(number) && self.check.seq(&solved[range.clone()], number).is_none() {
-                    let right = rows.slot(&*self.check, (lane, range.clone(), number), 0, false)?;
-                    solved[range].copy_from_slice(&right);
+                    match rows.slot(&*self.check, (lane, range.clone(), number), 0, false) {
+                        Some(right) => solved[range].copy_from_slice(&right),
+                        None => tracing::error!(
+                            slot = number,
+                            "a sector cannot be rebuilt: too much of its stripe is wrong"
+                        ),
+                    }
                 }
             }
         }
@@ -90,7 +96,7 @@ impl Flashback {
         let geometry = &self.geometry;
         let lane = geometry.lane_of(at.page, at.die);
         let slot_bytes = geometry.slot_bytes() as usize;
-        let first = geometry.first_slot(at.block, at.page * geometry.data_dies() + lane);
+        let first = geometry.lane_slot(at.block, at.page, lane);
         let range = slot as usize * slot_bytes..(slot as usize + 1) * slot_bytes;
         let rows = self.rows(at.page, &(0..geometry.page_bytes()), parts);
         rows.slot(&*self.check, (lane as usize, range, first + slot), min_seq, false).is_some()
@@ -111,9 +117,10 @@ impl Flashback {
 
     /// Whether a lane may be solved for after a crash. With no redundancy to spare only what is missing is: to write a sector of
     /// a die that serves could cost its neighbours, should the power fail.
-    pub(super) fn may_solve(&self, parts: &[Option<Slice>], lane: usize) -> bool {
-        let missing = parts.iter().filter(|part| part.is_none()).count();
-        self.found.is_empty() || parts[lane].is_none() || missing < self.geometry.parity as usize
+    pub(super) fn may_solve(&self, rows: &Rows<'_>, lane: usize) -> bool {
+        let finished = &rows.parities[0][..self.geometry.parity as usize];
+        let missing = rows.lanes.iter().chain(finished).filter(|part| part.is_none()).count();
+        self.found.is_empty() || rows.lanes[lane].is_none() || missing < self.geometry.parity as usize
     }
 
     pub(super) fn repair(&mut self, id: u64, at: PageAddr, bytes: Range<u32>, min_seq: u64) {
@@ -138,7 +145,7 @@ impl Flashback {
 
     /// A page of an open stripe, which is in memory.
     fn retained(&self, at: PageAddr, bytes: &Range<u32>) -> Option<Slice> {
-        let stripe = self.stripes.iter().find(|stripe| stripe.block == at.block && stripe.page == at.page)?;
+        let stripe = &self.stripes[self.stripe_at(at.block, at.page)?];
         let lane = stripe.lanes.get(self.geometry.lane_of(at.page, at.die) as usize)?;
         let slice =
             Slice { page: lane.page.clone(), offset: bytes.start as usize, len: (bytes.end - bytes.start) as usize };
@@ -174,11 +181,10 @@ impl Flashback {
         let out = unsafe { page.bytes_mut(start..end) };
         out.fill(0);
         let mut rows = self.rows(repair.at.page, &repair.bytes, &repair.parts);
-        if !self.may_solve(&repair.parts, lane as usize) {
+        if !self.may_solve(&rows, lane as usize) {
             rows.parities.clear();
         }
-        let first = geometry.first_slot(repair.at.block, repair.at.page * geometry.data_dies() + lane)
-            + (start / slot_bytes) as u32;
+        let first = geometry.lane_slot(repair.at.block, repair.at.page, lane) + (start / slot_bytes) as u32;
         let mut any = false;
         for (number, (i, out)) in (first..).zip(out.chunks_exact_mut(slot_bytes).enumerate()) {
             let slot = (lane as usize, i * slot_bytes..(i + 1) * slot_bytes, number);

@@ -71,7 +71,7 @@ impl Flashback {
             .collect();
         let mut any = false;
         for row in 0..geometry.slots_per_page {
-            any |= self.settle_row(block, page, row, opened, &parts, &mut lanes);
+            any |= self.settle_row((block, page, row), opened, &rows, &mut lanes);
         }
         if !any {
             return Ok(());
@@ -95,31 +95,28 @@ impl Flashback {
     /// something knows. Returns whether anything there was written since the block was opened.
     fn settle_row(
         &self,
-        block: u32,
-        page: u32,
-        row: u32,
+        (block, page, row): (u32, u32, u32),
         opened: u64,
-        parts: &[Option<Slice>],
+        whole: &Rows<'_>,
         lanes: &mut [Vec<u8>],
     ) -> bool {
         let geometry = &self.geometry;
         let slot_bytes = geometry.slot_bytes() as usize;
         let range = row as usize * slot_bytes..(row as usize + 1) * slot_bytes;
-        let number = |lane: usize| geometry.first_slot(block, page * geometry.data_dies() + lane as u32) + row;
+        let number = |lane: usize| geometry.lane_slot(block, page, lane as u32) + row;
         let right = |lane: usize, bytes: &[u8]| self.check.seq(bytes, number(lane)).is_some_and(|seq| seq >= opened);
         let mut known: Vec<bool> = (0..lanes.len()).map(|lane| right(lane, &lanes[lane][range.clone()])).collect();
-        let whole = self.rows(page, &(0..geometry.page_bytes()), parts);
         // What is solved for helps to solve for the next.
         loop {
             let rows = Rows {
                 lanes: (0..lanes.len())
-                    .map(|lane| (known[lane] || parts[lane].is_some()).then(|| &lanes[lane][range.clone()]))
+                    .map(|lane| (known[lane] || whole.lanes[lane].is_some()).then(|| &lanes[lane][range.clone()]))
                     .collect(),
                 parities: whole.parities.iter().map(|set| set.map(|row| row.map(|row| &row[range.clone()]))).collect(),
             };
             // Also where the stripe looks whole: it may be the one of the block's life before.
             let solved =
-                (0..lanes.len()).filter(|lane| !known[*lane] && self.may_solve(parts, *lane)).find_map(|lane| {
+                (0..lanes.len()).filter(|lane| !known[*lane] && self.may_solve(whole, *lane)).find_map(|lane| {
                     let slot = (lane, 0..slot_bytes, number(lane));
                     rows.slot(&*self.check, slot, opened, true).map(|bytes| (lane, bytes))
                 });

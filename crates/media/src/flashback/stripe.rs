@@ -45,7 +45,7 @@ pub(super) struct Stripe {
     pub seat: Option<u32>,
     /// Nothing more comes; its parity is being programmed.
     pub closing: bool,
-    /// Parity pages that are not done.
+    /// Programs of parity and of padding that are not done.
     pub finals: u32,
 }
 

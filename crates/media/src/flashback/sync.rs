@@ -32,7 +32,7 @@ impl Flashback {
         if self.sync.is_some() {
             return self.syncs_waiting.push_back(id);
         }
-        let waits = self.own.iter().filter(|(_, own)| matches!(own, Own::Final { .. } | Own::Pad { .. }));
+        let waits = self.own.iter().filter(|(_, own)| matches!(own, Own::Final { .. }));
         let waits = waits.map(|(key, _)| key).collect();
         self.sync = Some(SyncRun { id, phase: Phase::Finals, waits, failure: self.failure.take() });
         self.advance_sync();
