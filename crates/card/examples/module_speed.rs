@@ -88,10 +88,13 @@ fn main() {
         let before = module.report();
         let (done, cpu, time) = run(&mut module, op, depth, seconds, &mut random);
         let report = module.report();
-        let waf = (report.groomed_bytes - before.groomed_bytes + report.metadata_bytes - before.metadata_bytes) as f64
-            / (report.host_written_bytes - before.host_written_bytes).max(1) as f64;
+        let moved = report.groomed_bytes - before.groomed_bytes + report.metadata_bytes - before.metadata_bytes;
+        let waf = match report.host_written_bytes - before.host_written_bytes {
+            0 => String::new(),
+            written => format!(", {:.2} moved a write", moved as f64 / written as f64),
+        };
         println!(
-            "{op:?}: {:.0} simulated a CPU second ({:.0} ns each), {:.0} IOPS in virtual time, {waf:.2} moved a write",
+            "{op:?}: {:.0} simulated a CPU second ({:.0} ns each), {:.0} IOPS in virtual time{waf}",
             done as f64 / cpu,
             cpu * 1e9 / done as f64,
             done as f64 * 1e9 / time as f64
