@@ -41,7 +41,7 @@ test: ## Check everything: format, lints, unit tests, whole-system tests with fo
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked --workspace
 	$(CARGO) test --locked -p sim --features mutants --test mutants
-	$(CARGO) build --locked --bin vsl
+	$(CARGO) build --locked --bin vsl --bin faultfs
 	$(PYTHON) tests/run.py --vsl $(TARGET)/debug/vsl
 
 .PHONY: soak
@@ -53,6 +53,7 @@ soak: release ## The slow whole-system tests on the optimised build, and the tes
 	$(CARGO) run --locked --release -p sim --bin vsl-sim -- --encrypted --seeds $(SEEDS)
 	TMPDIR=/dev/shm OPENVSL_ERASES=$(ERASES) $(CARGO) test --locked --release -p device --test erase -- --nocapture an_erase_that_is_cut
 	$(PYTHON) tests/mutants.py
+	$(CARGO) build --locked --release --bin faultfs
 	$(PYTHON) tests/run.py --vsl $(TARGET)/release/vsl --slow --tools $(TARGET)/tools/bin
 
 .PHONY: bench
