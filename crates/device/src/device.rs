@@ -338,6 +338,9 @@ impl Device {
             let what = "another file of this device".into();
             return Err(CreateError::Exists { path, what });
         }
+        if path == self.paths[die as usize] {
+            self.core.lost_die(die)?.let_go_of_lost(die);
+        }
         let backing = open_replacement(&path, &self.core.superblock, die)?;
         let replaced = self.core.lost_die(die)?.replace(die, backing);
         replaced

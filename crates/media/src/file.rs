@@ -484,6 +484,14 @@ impl Media for FileMedia {
         }
     }
 
+    fn let_go(&mut self, die: u32) {
+        // What is under way there holds on to it.
+        self.quiesce();
+        if let Some(die) = self.dies.get_mut(die as usize) {
+            die.take_if(|die| die.left_out);
+        }
+    }
+
     fn replace(&mut self, die: u32, backing: Backing) -> Result<(), MediaError> {
         // What is under way there holds on to the old one.
         self.quiesce();

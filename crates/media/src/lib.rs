@@ -199,6 +199,9 @@ pub trait Media {
     /// Uses a die again that was left out.
     fn take_back(&mut self, _die: u32) {}
 
+    /// Lets go of the backing file of a die that was left out, lock and all, so that it can be opened again.
+    fn let_go(&mut self, _die: u32) {}
+
     /// Takes another backing file in the place of a die that was left out.
     ///
     /// # Errors

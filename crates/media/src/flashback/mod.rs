@@ -181,6 +181,13 @@ impl Flashback {
         }
     }
 
+    /// Lets go of the backing file of a lost die, so that it can be opened to take its own place.
+    pub fn let_go_of_lost(&mut self, die: u32) {
+        if !self.dies.writes(die) {
+            self.inner.let_go(die);
+        }
+    }
+
     /// Gives a lost die up for another: it is written from now on, and read once [`Flashback::rebuilt`] says so.
     ///
     /// # Errors
