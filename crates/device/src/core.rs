@@ -86,6 +86,8 @@ const AHEAD: usize = 2;
 const SETTINGS_ID: u64 = u64::MAX;
 /// The id of a superblock write that records which dies are lost.
 const LOSSES_ID: u64 = u64::MAX - 1;
+/// The id of a superblock write that records that a sync failed.
+const DOUBT_ID: u64 = u64::MAX - 2;
 
 /// Low bits of a command's id.
 pub(crate) fn index(id: u64) -> usize {
@@ -463,11 +465,21 @@ impl Core {
         self.in_flight -= 1;
         if self.labels.front() == Some(&done.id) {
             self.labels.pop_front();
+            if done.result.is_err() {
+                // The other copy is the one that is sure to be good: the next one goes where this one should be.
+                self.superblock.generation += 1;
+            }
             self.write_next_label();
         }
         if done.id == SETTINGS_ID {
             if let Err(error) = done.result {
                 tracing::error!(%error, "the settings could not be saved");
+            }
+            return;
+        }
+        if done.id == DOUBT_ID {
+            if let Err(error) = done.result {
+                tracing::error!(%error, "that a sync failed could not be put on record");
             }
             return;
         }
@@ -491,6 +503,17 @@ impl Core {
             Err(error) => Err(layer_error(error)),
         };
         self.ftl.complete(done.id, result);
+        self.note_doubt();
+    }
+
+    /// Puts on record that a sync failed, where that is news: the operating system may count as clean what it could not write, so that reads find
+    /// it after the next attach and no later sync makes it durable.
+    fn note_doubt(&mut self) {
+        let doubted = self.ftl.doubted_from();
+        if doubted.is_some() && self.superblock.anchor.doubted_from.is_none() {
+            self.superblock.anchor.doubted_from = doubted;
+            self.write_superblock(DOUBT_ID);
+        }
     }
 
     /// Checks what a read gave. `None` when the layer was told already, or will be.

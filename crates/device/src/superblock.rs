@@ -244,14 +244,15 @@ impl Superblock {
         out.u64(self.advertised_bytes);
         out.u64(self.formatted);
         out.u64(self.checkpoint_interval);
-        out.u8(u8::from(self.trim) | u8::from(self.beacon) << 1);
+        let doubted = self.anchor.doubted_from.is_some();
+        out.u8(u8::from(self.trim) | u8::from(self.beacon) << 1 | u8::from(doubted) << 2);
         out.u8(self.policy);
         out.u32(self.scrub_position);
         out.0.extend([0; 2]);
         out.text(&self.label);
         out.text(&self.profile);
         out.u64(self.anchor.begin);
-        out.u64(self.anchor.next);
+        out.u64(self.anchor.doubted_from.unwrap_or(self.anchor.next));
         out.u64(self.anchor.checkpoint_begin);
         out.u32(u32::from(self.anchor.clean));
         out.u32(self.anchor.checkpoint_slots);
@@ -370,6 +371,7 @@ impl Superblock {
         let anchor = Anchor {
             begin,
             next,
+            doubted_from: (flags & 4 != 0).then_some(next),
             clean,
             checkpoint_begin,
             checkpoint,
@@ -523,6 +525,7 @@ pub(crate) mod tests {
         superblock.geometry.parity = 1;
         superblock.dies = vec![DieState::Good, DieState::Lost, DieState::Good, DieState::Good];
         superblock.scrub_position = 17;
+        superblock.anchor.doubted_from = Some(superblock.anchor.next);
         superblock
     }
 

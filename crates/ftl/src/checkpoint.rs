@@ -17,6 +17,8 @@ pub struct Anchor {
     pub begin: u64,
     /// Sequence numbers below were in use when the anchor was written.
     pub next: u64,
+    /// A sync failed since: nothing that has this number or a higher one counts, whatever can still be read of it.
+    pub doubted_from: Option<u64>,
     /// Nothing was appended since `begin`.
     pub clean: bool,
     /// Where the checkpoint began: its slots are newer. Older than `begin` after a clean detach and attach.
@@ -317,6 +319,7 @@ impl Ftl {
         let anchor = Box::new(Anchor {
             begin: running.begin,
             next: self.seq,
+            doubted_from: None,
             clean: running.clean,
             checkpoint_begin: running.begin,
             checkpoint: running.lebs.clone(),

@@ -553,6 +553,12 @@ impl Ftl {
         &self.stats
     }
 
+    /// A sync or an anchor failed: writes fail until the next attach, and what was not durable then never will be. Gives the first sequence
+    /// number that was not.
+    pub fn doubted_from(&self) -> Option<u64> {
+        self.durability.broken.map(|_| self.durable())
+    }
+
     /// Why writes fail at present, if they do.
     pub fn failure(&self) -> Option<Error> {
         self.durability.broken.or(self.durability.stalled())

@@ -124,6 +124,7 @@ impl Recovery {
         if anchor.clean {
             anchor.begin = first_seq(epoch);
             anchor.clean = false;
+            anchor.doubted_from = None;
             anchor.open.clear();
         }
         anchor
@@ -183,6 +184,11 @@ impl Recovery {
         if header.seq >> EPOCH_SHIFT != self.anchor.begin >> EPOCH_SHIFT {
             return Ok(());
         }
+        // What a sync that failed should have covered may be in a cache that no later sync empties.
+        let counts = |seq: u64| self.anchor.doubted_from.is_none_or(|from| seq < from);
+        if !counts(header.seq) {
+            return Ok(());
+        }
         if header.lag != u32::MAX {
             let durable = header.seq.checked_sub(u64::from(header.lag));
             self.durable = self.durable.max(durable.ok_or(Damage::Nonsense("a lag before the first number"))?);
@@ -201,7 +207,7 @@ impl Recovery {
                 if trims.iter().any(|trim| trim.seq <= header.seq) {
                     return Err(Damage::Nonsense("a trim that is older than its slot"));
                 }
-                self.trims.extend(trims);
+                self.trims.extend(trims.into_iter().filter(|trim| counts(trim.seq)));
             }
             Kind::LebHeader | Kind::Checkpoint => self.others.push(header.seq),
         }
