@@ -3,10 +3,12 @@
 import random
 
 from harness import World
-from harness.power import Kind, cuts, finds_a_store_that_lies
+from harness.plant import Kind
+from harness.power import cuts, finds_a_store_that_lies
 
 OURS = True
 ROOT = True
+LIMIT = 300
 
 
 def run(world: World) -> None:

@@ -3,7 +3,8 @@
 import random
 
 from harness import World
-from harness.power import Kind, cuts, finds_a_store_that_lies
+from harness.plant import Kind
+from harness.power import cuts, finds_a_store_that_lies
 
 OURS = True
 ROOT = True

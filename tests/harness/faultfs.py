@@ -13,7 +13,7 @@ from harness.world import World
 class FaultFs:
     """A mount of it."""
 
-    def __init__(self, world: World, name: str = "fs") -> None:
+    def __init__(self, world: World, name: str = "fs", *options: str) -> None:
         self.world = world
         self.path = world.dir / name
         self.store = world.dir / f"{name}.store"
@@ -22,7 +22,7 @@ class FaultFs:
         check(os.access(program, os.X_OK), f"{program} is missing: `cargo build --bin faultfs` makes it")
         check(Path("/dev/fuse").exists(), "no /dev/fuse: load the kernel's `fuse` module, and give the container the device")
         self.path.mkdir()
-        self.process = world.start(program, self.path, "--store", self.store, "--control", self.socket, log=f"{name}.log")
+        self.process = world.start(program, self.path, "--store", self.store, "--control", self.socket, *options, log=f"{name}.log")
         world.wait(lambda: self.process.poll() is not None or answers(self.socket), "faultfs to answer")
         check(self.process.poll() is None, f"faultfs ended at once: {(world.dir / f'{name}.log').read_text()}")
 

@@ -44,12 +44,12 @@ class World:
         """Makes a device and serves it over NBD."""
         return self.servers.serve(name, size, sector, path or self.dir / f"{name}.vsl")
 
-    def vsl(self, *arguments: object, fails: bool = False, timeout: float = 60) -> Done:
-        """Runs our command; `fails` turns the expected exit status round."""
+    def vsl(self, *arguments: object, fails: bool | None = False, timeout: float = 60) -> Done:
+        """Runs our command; `fails` turns the expected exit status round, or allows both when it is `None`."""
         return self.run(self.vsl_path, *arguments, fails=fails, timeout=timeout)
 
-    def run(self, *command: object, fails: bool = False, timeout: float = 120, stdin: bytes | None = None) -> Done:
-        """Runs a command, shows it and what it says in the log, and fails unless it succeeds (or fails, if so asked)."""
+    def run(self, *command: object, fails: bool | None = False, timeout: float = 120, stdin: bytes | None = None) -> Done:
+        """Runs a command, shows it and what it says in the log, and fails unless it succeeds (or fails, or either, if so asked)."""
         words = [str(word) for word in command]
         print("$", " ".join(words), flush=True)
         # Output goes to files, not pipes: a daemon that the command leaves behind would hold a pipe open.
@@ -62,7 +62,7 @@ class World:
             out.seek(0), err.seek(0)
             done = Done(words, code, out.read().decode(errors="replace"), err.read().decode(errors="replace"))
         print(done.text, f"[exit {done.code}]", flush=True)
-        if fails:
+        if fails or (fails is None and done.code != 0):
             check(done.code != 0, f"{' '.join(words)}: succeeded, but had to be refused\n{done.text}")
             check(done.code > 0, f"{' '.join(words)}: ended by signal {-done.code} instead of an error")
             check("panicked" not in done.text, f"{' '.join(words)}: panicked\n{done.text}")

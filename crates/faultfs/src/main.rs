@@ -23,6 +23,9 @@ struct Arguments {
     /// Unix socket to take commands on.
     #[arg(long, value_name = "SOCKET")]
     control: PathBuf,
+    /// Refuse direct I/O, as some file systems do.
+    #[arg(long)]
+    no_direct: bool,
 }
 
 fn main() -> ExitCode {
@@ -36,8 +39,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
-    let Arguments { mountpoint, store, control } = arguments;
-    let files = FaultFs::open(store).map_err(|error| format!("{}: {error}", store.display()))?;
+    let Arguments { mountpoint, store, control, no_direct } = arguments;
+    let files = FaultFs::open(store, *no_direct).map_err(|error| format!("{}: {error}", store.display()))?;
     let mut config = fuser::Config::default();
     config.mount_options = vec![MountOption::FSName("faultfs".into()), MountOption::NoAtime];
     let session = Session::new(files.clone(), mountpoint, &config).map_err(|error| {

@@ -13,7 +13,7 @@ use fuser::{
     KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty,
     ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, OFlags};
 
 use crate::dice::Cut;
 use crate::disk::{Damage, Disk, ROOT, Target};
@@ -41,17 +41,18 @@ struct Shared {
     disk: Mutex<Disk>,
     /// Rung when the power is cut: what is slow need not wait any longer.
     cut: Condvar,
+    no_direct: bool,
     made: SystemTime,
 }
 
 impl FaultFs {
-    /// The file system of a store.
+    /// The file system of a store; `no_direct` refuses direct I/O.
     ///
     /// # Errors
     /// The directory failed.
-    pub fn open(store: &Path) -> io::Result<FaultFs> {
+    pub fn open(store: &Path, no_direct: bool) -> io::Result<FaultFs> {
         let disk = Mutex::new(Disk::open(store)?);
-        Ok(FaultFs { shared: Arc::new(Shared { disk, cut: Condvar::new(), made: SystemTime::now() }) })
+        Ok(FaultFs { shared: Arc::new(Shared { disk, cut: Condvar::new(), no_direct, made: SystemTime::now() }) })
     }
 
     /// The file system itself.
@@ -102,6 +103,11 @@ impl FaultFs {
                 false => run(&mut disk, FAILED),
             }
         });
+    }
+
+    /// Whether a read or write with these flags is refused.
+    fn refuses(&self, flags: OpenFlags) -> bool {
+        self.shared.no_direct && OFlags::from_bits_retain(flags.0 as u32).contains(OFlags::DIRECT)
     }
 
     fn attributes(&self, disk: &mut Disk, inode: u64, handle: Option<u64>) -> Result<FileAttr, Errno> {
@@ -159,7 +165,7 @@ fn errno(error: rustix::io::Errno) -> Errno {
 
 impl Filesystem for FaultFs {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Direct I/O of a ring is then under way without a thread of the kernel's that waits for it.
+        // Direct I/O of a ring is then under way without a thread of the kernel's that waits for it, and a sync may overtake it.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
         let _ = config.set_max_background(DEPTH);
         Ok(())
@@ -278,10 +284,13 @@ impl Filesystem for FaultFs {
         handle: FileHandle,
         offset: u64,
         size: u32,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        if self.refuses(flags) {
+            return reply.error(Errno::EINVAL);
+        }
         let range = offset..offset + u64::from(size);
         self.carry_out(Kind::Read, Target::Inode(inode.0), range, move |disk, effects| {
             match disk.read((inode.0, handle.0), offset, size, effects) {
@@ -303,6 +312,9 @@ impl Filesystem for FaultFs {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        if self.refuses(flags) {
+            return reply.error(Errno::EINVAL);
+        }
         let (data, range) = (data.to_vec(), offset..offset + data.len() as u64);
         let durable = flags.0 & O_DSYNC != 0;
         self.carry_out(Kind::Write, Target::Inode(inode.0), range, move |disk, effects| {

@@ -94,7 +94,7 @@ pub enum Effect {
         #[serde(default)]
         dirty: Dirty,
     },
-    /// At most so many bytes are read or written.
+    /// At most so many bytes are read or written. Who writes through `io_uring` gets EIO then: the kernel's FUSE makes it.
     Short(u32),
     /// It waits so many milliseconds before it is done.
     Delay(u32),
