@@ -68,6 +68,8 @@ pub struct Governor {
     /// Nanoseconds a byte took lately, to start holding from.
     lately: f64,
     shut_down: bool,
+    /// So warm it is, whatever it does.
+    heated: Option<f64>,
 }
 
 impl Governor {
@@ -95,7 +97,21 @@ impl Governor {
             hold: 0.0,
             lately: 0.0,
             shut_down: false,
+            heated: None,
         }
+    }
+
+    /// Has the inside at a temperature from now on, whatever the card does; or as warm as it gets again, and switched on. For
+    /// fault drills.
+    pub fn heat(&mut self, celsius: Option<f64>) {
+        self.heated = celsius;
+        self.celsius = celsius.unwrap_or(self.ambient + self.resistance * self.watts);
+        self.shut_down = self.celsius >= self.shutdown_celsius;
+    }
+
+    /// The temperature inside from which on writes are held back.
+    pub fn throttle_celsius(&self) -> f64 {
+        self.throttle_celsius
     }
 
     /// Whether a period is over.
@@ -110,7 +126,8 @@ impl Governor {
         let bytes = written - self.written;
         self.watts = self.idle_watts + (joules - self.joules) / seconds;
         let heading = self.ambient + self.resistance * self.watts;
-        self.celsius = heading + (self.celsius - heading) * (-seconds / self.time_constant).exp();
+        let by_itself = heading + (self.celsius - heading) * (-seconds / self.time_constant).exp();
+        self.celsius = self.heated.unwrap_or(by_itself);
         (self.at, self.joules, self.written) = (now, joules, written);
         if bytes > 0 {
             self.lately = seconds * 1e9 / bytes as f64;
@@ -205,6 +222,26 @@ mod tests {
         assert_eq!(held(2, share * 0.98), (false, false));
         assert_eq!(held(2, share * 1.05), (true, true));
         assert_eq!(held(1, share * 1.05), (false, false), "alone it has all of it");
+    }
+
+    #[test]
+    fn heat_from_outside_holds_writes_back_until_it_ends() {
+        let mut governor = governor(1, &Surroundings::default());
+        work(&mut governor, 1.0, 5);
+        assert_eq!(governor.level(), Level::None);
+        let (cool, throttle) = (governor.celsius(), governor.throttle_celsius());
+        governor.heat(Some(throttle + 1.0));
+        work(&mut governor, 1.0, 5);
+        assert_eq!((governor.celsius(), governor.is_shut_down()), (throttle + 1.0, false));
+        assert!(governor.level() > Level::None);
+        governor.heat(None);
+        work(&mut governor, 1.0, 30);
+        assert_eq!(governor.level(), Level::None);
+        assert!((governor.celsius() - cool).abs() < 1.0);
+        governor.heat(Some(card().thermal.shutdown_celsius));
+        assert!(governor.is_shut_down());
+        governor.heat(None);
+        assert!(!governor.is_shut_down());
     }
 
     #[test]

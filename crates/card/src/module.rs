@@ -116,7 +116,7 @@ pub struct Module {
     now: Nanos,
     front: FrontEnd,
     /// Bytes a second that data path and dies can program together.
-    program_bytes_per_s: f64,
+    reduced_hold: f64,
     governor: Option<Governor>,
     idle_watts: f64,
     health: Health,
@@ -176,7 +176,7 @@ impl Module {
             answers: [VecDeque::new(), VecDeque::new()],
             now: 0,
             front: FrontEnd::new(&sheet.controller),
-            program_bytes_per_s: program_rate(sheet, &geometry),
+            reduced_hold: reduced_hold(sheet, &geometry),
             governor,
             idle_watts: sheet.energy.idle_watts,
             health: Health::Healthy,
@@ -296,7 +296,7 @@ impl Module {
     fn hold(&self) -> f64 {
         let governed = self.governor.as_ref().map_or(0.0, Governor::hold);
         match self.health {
-            Health::ReducedWrite => governed.max(1e9 / (self.program_bytes_per_s * REDUCED_SHARE)),
+            Health::ReducedWrite => governed.max(self.reduced_hold),
             _ => governed,
         }
     }
@@ -552,6 +552,11 @@ impl Module {
         self.now = self.now.max(now);
         self.govern(self.now);
     }
+}
+
+/// Nanoseconds by which each written byte is held back in reduced-write mode.
+pub fn reduced_hold(sheet: &Sheet, geometry: &Geometry) -> f64 {
+    1e9 / (program_rate(sheet, geometry) * REDUCED_SHARE)
 }
 
 /// Bytes a second that can be programmed: by the dies all at once, or over the data path, whichever is less.

@@ -1,5 +1,6 @@
 //! The command line: the one definition that help, completions and man pages come from.
 
+pub mod drill;
 pub mod published;
 pub mod sim;
 
@@ -52,6 +53,10 @@ pub enum Command {
     Scrub(Scrub),
     /// Rebuild a lost file of an attached device with parity.
     Rebuild(Rebuild),
+    /// Put a fault on an attached device that is marked for drills, or undo it.
+    Drill(drill::Drill),
+    /// Show what happened to an attached device.
+    Events(Events),
     /// Change what opens an encrypted device.
     #[command(subcommand)]
     Key(Key),
@@ -211,7 +216,8 @@ Examples:
   vsl create db.vsl --size 100GB --over-provisioning 40 --sector 512 --label db
   vsl create ./cards/fct --profile iodrive-duo-640-mlc --capacity improved-write
   vsl create safe.vsl --size 64GiB --encrypt --passphrase-file pass
-  vsl create slow.vsl --emulate iodrive-320-mlc --scale 32")]
+  vsl create slow.vsl --emulate iodrive-320-mlc --scale 32
+  vsl create try.vsl --size 1GiB --drills")]
 pub struct Create {
     /// The new device file; several for a device that lies on all of them.
     #[arg(required = true, value_hint = ValueHint::FilePath)]
@@ -253,6 +259,9 @@ pub struct Create {
     /// A name for people [default: the file's name].
     #[arg(long)]
     pub label: Option<String>,
+    /// Mark it for drills: faults may be put on it by command, see `vsl drill`.
+    #[arg(long)]
+    pub drills: bool,
     /// Encrypt what is stored. Whoever is to use it needs the passphrase or key file: without, the data is lost.
     #[arg(long, conflicts_with = "emulate")]
     pub encrypt: bool,
@@ -407,6 +416,13 @@ pub struct Rebuild {
     /// Wait until it is done.
     #[arg(long)]
     pub wait: bool,
+}
+
+/// `vsl events`.
+#[derive(Debug, Args)]
+pub struct Events {
+    /// An attached device.
+    pub device: String,
 }
 
 /// `vsl sure-erase`.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use device::{Info, Secret, SecretError, State, Status};
+use device::{Drill, Info, Secret, SecretError, State, Status};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
@@ -77,6 +77,49 @@ pub struct RebuildRequest {
     /// What takes its place: a new file, or a blank block device; by default what it had before.
     #[serde(default)]
     pub onto: Option<PathBuf>,
+}
+
+/// Answer of `GET`, `POST` and `DELETE` below `/devices/{name}/drills`. The body of `POST` is a [`Drill`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Drills {
+    /// What was done, in words.
+    pub said: String,
+    /// A drill has cut the power.
+    pub powered_off: bool,
+    /// Those that are on.
+    pub drills: Vec<Drill>,
+}
+
+/// Body of `POST /devices/{name}/power-on`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PowerOnRequest {
+    /// The passphrase of an encrypted device. It is neither stored nor logged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passphrase: Option<Passphrase>,
+    /// The key file of an encrypted device, an absolute path; by default the one that it was attached with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
+}
+
+/// Answer of `GET /devices/{name}/events`: the last thousand since it was attached, the oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Events {
+    /// They.
+    pub events: Vec<Event>,
+}
+
+/// Something that happened to a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// How many there were before it.
+    pub number: u64,
+    /// When, milliseconds since 1970.
+    pub at_ms: u64,
+    /// Its sort: attached, drill-begins, drill-ends, power-cut, power-on or power-on-failed.
+    pub event: String,
+    /// What it is about, in words.
+    pub what: String,
 }
 
 /// A passphrase on its way: never shown, and overwritten in memory at the end.

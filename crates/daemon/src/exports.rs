@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use device::{AttachOptions, FormatError, Info, Setting, Settings, Status};
+use device::{AttachOptions, Drill, FormatError, Info, PowerCut, Setting, Settings, Status};
 use export::nbd::{Address, Export, Listener, Server, Tls};
 use export::{DetachError, Gone, Worker, WorkerHandle};
 
@@ -156,6 +156,7 @@ impl Handle {
                     Setting::Label(before.label),
                     Setting::Trim(before.trim),
                     Setting::Beacon(before.beacon),
+                    Setting::Drills(before.drills),
                     Setting::Groomer(before.groomer),
                     Setting::CheckpointInterval(before.checkpoint_interval_bytes),
                 ] {
@@ -166,6 +167,54 @@ impl Handle {
             result
         });
         result.map_err(gone)?.map_err(refused)
+    }
+
+    /// Has `call` run when a drill cuts the power.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn on_power_cut(&self, call: impl FnOnce(PowerCut) + Send + 'static) -> Result<(), Failure> {
+        self.worker.on_power_cut(call).map_err(gone)
+    }
+
+    /// Waits until the device's thread has ended.
+    pub fn wait_until_gone(&self) {
+        self.worker.wait_until_gone();
+    }
+
+    /// Makes everything durable that was answered.
+    ///
+    /// # Errors
+    /// The device failed, or the thread has ended.
+    pub fn flush(&self) -> Result<(), Failure> {
+        self.worker.flush().map_err(|error| Failure::failed(error.to_string()))
+    }
+
+    /// The drills that are on.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn drills(&self) -> Result<Vec<Drill>, Failure> {
+        self.worker.with_device(|device| device.drills().to_vec()).map_err(gone)
+    }
+
+    /// Begins a drill, and says in words what was done.
+    ///
+    /// # Errors
+    /// The device does not take it, or the thread has ended.
+    pub fn drill(&self, drill: Drill) -> Result<String, Failure> {
+        let result = self.worker.with_device(move |device| device.drill(drill)).map_err(gone)?;
+        result.map_err(|error| Failure::drill(self.worker.name(), &error))
+    }
+
+    /// Ends drills; gives those that ended.
+    ///
+    /// # Errors
+    /// None of this name is on, or the thread has ended.
+    pub fn undo_drill(&self, drill: &str) -> Result<Vec<Drill>, Failure> {
+        let drill = drill.to_string();
+        let result = self.worker.with_device(move |device| device.undo_drill(&drill)).map_err(gone)?;
+        result.map_err(|error| Failure::drill(self.worker.name(), &error))
     }
 
     /// Begins or ends a scrub.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use device::{AttachError, CreateError, FormatError, KeyError, SecretError};
+use device::{AttachError, CreateError, DrillError, FormatError, KeyError, SecretError};
 use media::OpenError;
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +90,17 @@ impl Failure {
             _ => (Kind::Failed, "the system's log may say more"),
         };
         Failure::new(kind, format!("{}: {error}", path.display())).help(help)
+    }
+
+    /// A device refused a drill.
+    pub fn drill(device: &str, error: &DrillError) -> Failure {
+        let kind = match error {
+            DrillError::Media { .. } => Kind::Failed,
+            DrillError::Unknown { .. } | DrillError::Invalid { .. } | DrillError::Unfit { .. } => Kind::Invalid,
+            _ => Kind::Conflict,
+        };
+        // The device's own crate does not know under which name it is attached.
+        Failure::split(kind, &error.to_string().replace("DEVICE", device))
     }
 
     /// A message that carries its advice behind the last semicolon, as those of the `device` crate do.

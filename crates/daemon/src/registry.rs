@@ -1,20 +1,24 @@
 //! The devices that the service owns. Every call may wait for a device; none holds the table's lock meanwhile.
 
+mod drills;
+mod log;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use device::{AttachOptions, Secret, State};
+use device::{AttachOptions, PowerCut, Secret, Setting, State};
 
 use crate::api::{AttachRequest, Condition, Config, Derived, DeviceView, Health, Passphrase, RebuildRequest};
 use crate::exports::{Exports, Handle, Refused};
+use crate::registry::log::Log;
 use crate::settings::{self, Change};
 use crate::state::{Remembered, StateFile};
 use crate::{Failure, Target};
 
 /// The devices, by name.
 pub struct Registry {
-    exports: Exports,
+    exports: Arc<Exports>,
     table: Mutex<Table>,
     /// Told when a device has come or gone.
     settled: Condvar,
@@ -34,6 +38,14 @@ struct Entry {
     read_only: bool,
     key: Key,
     phase: Phase,
+    log: Arc<Log>,
+}
+
+impl Entry {
+    /// How a drill cut its power, while it is cut.
+    fn power_cut(&self) -> Option<PowerCut> {
+        self.log.power_cut()
+    }
 }
 
 /// How an encrypted device is opened.
@@ -57,7 +69,7 @@ impl Registry {
     /// An empty table.
     pub fn new(exports: Exports, state: StateFile) -> Registry {
         let table = Table { devices: BTreeMap::new(), state, ready: false, closing: false };
-        Registry { exports, table: Mutex::new(table), settled: Condvar::new() }
+        Registry { exports: Arc::new(exports), table: Mutex::new(table), settled: Condvar::new() }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -87,6 +99,7 @@ impl Registry {
                             read_only: device.read_only,
                             key,
                             phase: Phase::Failed(failure),
+                            log: Arc::default(),
                         });
                     }
                 });
@@ -105,7 +118,8 @@ impl Registry {
         check_name(&name)?;
         let key = Key { file: request.key_file.clone(), typed: request.passphrase.is_some() };
         let secret = secret(request.passphrase.as_ref(), key.file.as_deref())?;
-        let options = AttachOptions { read_only: request.read_only, degraded: request.degraded, secret };
+        let (read_only, degraded) = (request.read_only, request.degraded);
+        let options = AttachOptions { read_only, degraded, secret, ..AttachOptions::default() };
         self.attach_target(&name, target.clone(), options, key.clone())?;
         if request.remember && !key.typed && target.paths().is_some() {
             let (path, read_only) = (target.to_string(), request.read_only);
@@ -116,13 +130,15 @@ impl Registry {
 
     fn attach_target(&self, name: &str, target: Target, options: AttachOptions, key: Key) -> Result<(), Failure> {
         let read_only = options.read_only;
+        let log: Arc<Log> = Arc::default();
         let before = {
             let mut table = self.table();
             table.admit(name, &target)?;
-            let entry = Entry { target: target.clone(), read_only, key, phase: Phase::Attaching };
+            let entry =
+                Entry { target: target.clone(), read_only, key, phase: Phase::Attaching, log: Arc::clone(&log) };
             table.devices.insert(name.into(), entry)
         };
-        let result = self.start(name, &target, options);
+        let result = self.start(name, &target, options, &log);
         let mut table = self.table();
         let result = match result {
             Ok(handle) => {
@@ -130,6 +146,7 @@ impl Registry {
                     entry.phase = Phase::Attached(handle);
                 }
                 tracing::debug!(device = name, path = %target, read_only, "attached");
+                log.note("attached", if read_only { "to be read only" } else { "" });
                 Ok(())
             }
             Err(failure) => {
@@ -144,9 +161,14 @@ impl Registry {
         result
     }
 
-    fn start(&self, name: &str, target: &Target, options: AttachOptions) -> Result<Handle, Failure> {
+    fn start(&self, name: &str, target: &Target, options: AttachOptions, log: &Arc<Log>) -> Result<Handle, Failure> {
         let read_only = options.read_only;
         let handle = Handle::start(name, target.clone(), options)?;
+        let (exports, device, log) = (Arc::clone(&self.exports), name.to_string(), Arc::clone(log));
+        handle.on_power_cut(move |cut| {
+            exports.remove(&device);
+            log.power_went(cut);
+        })?;
         if let Err(failure) = self.exports.add(name, &handle, read_only) {
             // Nobody can reach it, so it has no clients to wait for.
             if let Err(second) = handle.detach(true) {
@@ -176,6 +198,7 @@ impl Registry {
                     return Err(Failure::conflict(format!("{name} is being detached")).help("wait until it is done"));
                 }
                 Phase::Failed(_) => None,
+                Phase::Attached(_) if entry.power_cut().is_some() => None,
                 Phase::Attached(handle) => {
                     let handle = handle.clone();
                     entry.phase = Phase::Detaching;
@@ -230,6 +253,7 @@ impl Registry {
             let other = |state, health: String| Condition::Other { state, health };
             let (condition, handle) = match &entry.phase {
                 Phase::Attaching => (other(State::Scanning, "attaching".into()), None),
+                Phase::Attached(_) if entry.power_cut().is_some() => (powered_off(entry), None),
                 // Replaced below by what its thread says, which may take a while.
                 Phase::Attached(handle) => (other(State::Attached, String::new()), Some(handle.clone())),
                 Phase::Detaching => (other(State::Detaching, "waiting for outstanding requests".into()), None),
@@ -253,7 +277,11 @@ impl Registry {
         if let Some((handle, remembered)) = handle {
             view.condition = match handle.status() {
                 Ok(status) => Condition::Attached(Box::new(status)),
-                Err(failure) => Condition::Other { state: State::Error, health: failure.to_string() },
+                Err(failure) => match self.table().entry(name)? {
+                    // It went just now.
+                    entry if entry.power_cut().is_some() => powered_off(entry),
+                    _ => Condition::Other { state: State::Error, health: failure.to_string() },
+                },
             };
             view.uri = Some(self.exports.uri(name));
             view.tcp_uri = self.exports.tcp_uri(name);
@@ -304,6 +332,10 @@ impl Registry {
         if remember == Some(true) && target.paths().is_none() {
             return Err(Failure::invalid(format!("{name} lives in memory and cannot be attached again"))
                 .help(format!("leave {} off for it", settings::ATTACH_AT_START)));
+        }
+        if on_device.contains(&Setting::Drills(true)) && target.paths().is_none() {
+            return Err(Failure::invalid(format!("{name} lives in memory: a power cut would leave nothing of it"))
+                .help("make a device in a file for drills, in /dev/shm if need be"));
         }
         if !on_device.is_empty() {
             handle.change(on_device)?;
@@ -377,6 +409,7 @@ impl Registry {
         let handles: Vec<(String, Handle)> = {
             let table = self.table();
             let attached = table.devices.iter().filter_map(|(name, entry)| match &entry.phase {
+                Phase::Attached(_) if entry.power_cut().is_some() => None,
                 Phase::Attached(handle) => Some((name.clone(), handle.clone())),
                 _ => None,
             });
@@ -421,6 +454,7 @@ impl Registry {
         let mut table = self.table();
         loop {
             let attached = table.devices.iter_mut().filter_map(|(name, entry)| match &entry.phase {
+                Phase::Attached(_) if entry.power_cut().is_some() => None,
                 Phase::Attached(handle) => {
                     let handle = handle.clone();
                     entry.phase = Phase::Detaching;
@@ -452,7 +486,12 @@ impl Table {
     }
 
     fn attached(&mut self, name: &str) -> Result<Handle, Failure> {
-        match &self.entry(name)?.phase {
+        let entry = self.entry(name)?;
+        match &entry.phase {
+            Phase::Attached(_) if entry.power_cut().is_some() => {
+                Err(Failure::conflict(format!("a drill has cut the power of {name}"))
+                    .help(format!("`vsl drill {name} power-on` switches it on")))
+            }
             Phase::Attached(handle) => Ok(handle.clone()),
             _ => Err(Failure::conflict(format!("{name} is not attached just now")).help("see `vsl status`")),
         }
@@ -478,6 +517,12 @@ impl Table {
         }
         Ok(())
     }
+}
+
+/// How a device does whose power is cut.
+fn powered_off(entry: &Entry) -> Condition {
+    let health = entry.power_cut().map(|cut| format!("a drill has cut its power; {cut}"));
+    Condition::Other { state: State::PoweredOff, health: health.unwrap_or_default() }
 }
 
 /// What opens an encrypted device.

@@ -7,12 +7,15 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
+use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use crate::api::{AttachRequest, Beacon, Config, DetachRequest, Health, PREFIX, RebuildRequest, ScrubRequest, Version};
+use crate::api::{
+    AttachRequest, Beacon, Config, DetachRequest, Drills, Events, Health, PREFIX, PowerOnRequest, RebuildRequest,
+    ScrubRequest, Version,
+};
 use crate::exports::{Exports, Listen};
 use crate::peer::Peer;
 use crate::registry::Registry;
@@ -43,6 +46,10 @@ pub fn router(service: Service) -> Router {
         .route("/devices/{name}/config", get(config).patch(set_config))
         .route("/devices/{name}/scrub", post(scrub))
         .route("/devices/{name}/rebuild", post(rebuild))
+        .route("/devices/{name}/drills", get(drills).post(drill))
+        .route("/devices/{name}/drills/{drill}", delete(undo_drill))
+        .route("/devices/{name}/power-on", post(power_on))
+        .route("/devices/{name}/events", get(events))
         .route("/shutdown", post(shutdown));
     Router::new()
         .nest(PREFIX, api)
@@ -191,6 +198,43 @@ async fn rebuild(
 ) -> Result<Json<Fields>, Failure> {
     let name = name(path)?;
     wait(&service, move |registry| registry.rebuild(&name, &request)).await.map(|view| Json(fields::values(&view)))
+}
+
+async fn drills(State(service): State<Service>, path: Name) -> Result<Json<Drills>, Failure> {
+    let name = name(path)?;
+    wait(&service, move |registry| registry.drills(&name)).await.map(Json)
+}
+
+async fn drill(
+    State(service): State<Service>,
+    path: Name,
+    Body(drill): Body<device::Drill>,
+) -> Result<Json<Drills>, Failure> {
+    let name = name(path)?;
+    wait(&service, move |registry| registry.drill(&name, drill)).await.map(Json)
+}
+
+async fn undo_drill(
+    State(service): State<Service>,
+    path: Result<Path<(String, String)>, PathRejection>,
+) -> Result<Json<Drills>, Failure> {
+    let Path((name, drill)) =
+        path.map_err(|rejection| Failure::invalid(format!("the path: {}", rejection.body_text())))?;
+    wait(&service, move |registry| registry.undo_drill(&name, &drill)).await.map(Json)
+}
+
+async fn power_on(
+    State(service): State<Service>,
+    path: Name,
+    Body(request): Body<PowerOnRequest>,
+) -> Result<Json<Fields>, Failure> {
+    let name = name(path)?;
+    wait(&service, move |registry| registry.power_on(&name, &request)).await.map(|view| Json(fields::values(&view)))
+}
+
+async fn events(State(service): State<Service>, path: Name) -> Result<Json<Events>, Failure> {
+    let name = name(path)?;
+    wait(&service, move |registry| registry.events(&name)).await.map(Json)
 }
 
 async fn shutdown(State(service): State<Service>, Body(request): Body<DetachRequest>) -> Result<StatusCode, Failure> {

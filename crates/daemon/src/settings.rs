@@ -22,6 +22,7 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ("label", "a name for people"),
     ("trim", "whether trims are carried out: on or off"),
     ("beacon", "the location beacon: on or off"),
+    ("drills", "whether faults may be put on the device by command: on or off; holds with the next attach"),
     ("groomer", "which block the groomer takes next: greedy, cost-benefit or fifo"),
     ("checkpoint-interval", "written between two checkpoints; bounds what an attach after a crash must read"),
     (ATTACH_AT_START, "whether the service attaches the device when it starts: on or off"),
@@ -31,11 +32,12 @@ pub const MEANINGS: &[(&str, &str)] = &[
 pub fn show(settings: &Settings, attach_at_start: bool) -> Config {
     let switch = |on: bool| String::from(if on { "on" } else { "off" });
     // Taken apart whole, so that a new setting cannot be forgotten here.
-    let Settings { label, trim, beacon, groomer, checkpoint_interval_bytes } = settings;
+    let Settings { label, trim, beacon, drills, groomer, checkpoint_interval_bytes } = settings;
     [
         ("label", label.clone()),
         ("trim", switch(*trim)),
         ("beacon", switch(*beacon)),
+        ("drills", switch(*drills)),
         ("groomer", groomer.clone()),
         ("checkpoint-interval", size::exact(*checkpoint_interval_bytes)),
         (ATTACH_AT_START, switch(attach_at_start)),
@@ -59,6 +61,7 @@ pub fn parse(name: &str, value: &str) -> Result<Change, Failure> {
         "label" => Change::Device(Setting::Label(value.into())),
         "trim" => Change::Device(Setting::Trim(switch()?)),
         "beacon" => Change::Device(Setting::Beacon(switch()?)),
+        "drills" => Change::Device(Setting::Drills(switch()?)),
         "groomer" => Change::Device(Setting::Groomer(value.into())),
         "checkpoint-interval" => {
             let bytes = size::parse(value).map_err(|error| Failure::invalid(format!("{name}: {error}")))?;
@@ -84,6 +87,7 @@ mod tests {
             label: "db".into(),
             trim: true,
             beacon: false,
+            drills: false,
             groomer: "greedy".into(),
             checkpoint_interval_bytes: 512 << 20,
         }

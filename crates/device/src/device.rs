@@ -11,12 +11,13 @@ use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_p
 use crate::attach::{Refusal, admit, attach, attach_read_only, write_label, write_label_with};
 use crate::core::Core;
 use crate::crypt::NoKey;
+use crate::drill::{Drills, with_drills};
 use crate::emulated::{self, Clock, Engine, WallClock};
 use crate::format::{MediaFormat, check_label, encrypt, media_superblock, open_replacement, refused, superblock};
-use crate::status::Counts;
+use crate::status::{Counts, HEALTHY};
 use crate::{
-    AttachError, Background, Capacity, Completion, CreateError, EmulateOptions, Extent, FormatError, FormatOptions,
-    Info, Io, IoError, Secret, Setting, Settings, State, Status, Submitted,
+    AttachError, Background, Capacity, CarriedDrills, Completion, CreateError, EmulateOptions, Extent, FormatError,
+    FormatOptions, Info, Io, IoError, Secret, Setting, Settings, State, Status, Submitted,
 };
 
 /// How a device is attached.
@@ -28,11 +29,13 @@ pub struct AttachOptions {
     pub degraded: bool,
     /// What opens it, where it is encrypted.
     pub secret: Option<Secret>,
+    /// Drills that go on after a power cut.
+    pub drills: CarriedDrills,
 }
 
 /// An attached module. Lives on one thread.
 pub struct Device {
-    core: Core,
+    pub(crate) core: Core,
     info: Info,
     paths: Vec<PathBuf>,
     read_only: bool,
@@ -40,7 +43,9 @@ pub struct Device {
     /// Work was taken since [`Device::idle`] last had everything durable.
     dirty: bool,
     /// What stands before the layer of an emulated device.
-    engine: Option<Box<Engine>>,
+    pub(crate) engine: Option<Box<Engine>>,
+    /// Faults on command, where the device was marked for them when it was attached.
+    pub(crate) drills: Option<Box<Drills>>,
 }
 
 impl Device {
@@ -69,17 +74,22 @@ impl Device {
                 unreachable!("an emulated device has one file, and it was opened");
             };
             let (core, engine) = emulated::open(backing, superblock, path, read_only, ring, clock)?;
-            return Ok(Device::with_engine(core, files.paths, read_only, engine));
+            let mut device = Device::with_engine(core, files.paths, read_only, engine);
+            device.go_on_with_drills(&options.drills);
+            return Ok(device);
         }
         let file_options = FileOptions { read_only, ..FileOptions::default() };
         let media = FileMedia::new(backings, medium_geometry(&superblock), ring.clone(), file_options)?;
-        let media = with_parity(Box::new(media), &superblock);
+        let media = with_drills(Box::new(media), &superblock, &options.drills);
+        let media = with_parity(media, &superblock);
         let core = match read_only {
             true => attach_read_only(media, superblock),
             false => attach(media, superblock, false),
         };
         let core = core.map_err(|refusal| refused(refusal, &files.paths[0]))?;
-        Ok(Device::new(core, files.paths, read_only))
+        let mut device = Device::new(core, files.paths, read_only);
+        device.go_on_with_drills(&options.drills);
+        Ok(device)
     }
 
     /// A throw-away device in memory, `bytes` large, over-provisioned by 28 % and at least 64 MiB.
@@ -141,7 +151,7 @@ impl Device {
         let path = PathBuf::from("media");
         let mut superblock = assemble(read_labels(&mut *media), true).map_err(|refusal| refused(refusal, &path))?;
         admit(&mut superblock, secret).map_err(|refusal| refused(refusal, &path))?;
-        let media = with_parity(media, &superblock);
+        let media = with_parity(with_drills(media, &superblock, &CarriedDrills::default()), &superblock);
         let core = attach(media, superblock, erase_before_program).map_err(|refusal| refused(refusal, &path))?;
         Ok(Device::new(core, vec![path], false))
     }
@@ -176,7 +186,9 @@ impl Device {
 
     fn new(core: Core, paths: Vec<PathBuf>, read_only: bool) -> Device {
         let info = Info::of(&core.superblock, &paths);
-        Device { core, info, paths, read_only, counts: Counts::default(), dirty: false, engine: None }
+        let mut core = core;
+        let drills = core.media.drill().map(|_| Box::default());
+        Device { core, info, paths, read_only, counts: Counts::default(), dirty: false, engine: None, drills }
     }
 
     fn with_engine(core: Core, paths: Vec<PathBuf>, read_only: bool, engine: Engine) -> Device {
@@ -203,14 +215,24 @@ impl Device {
             }
             Err(error) => return Submitted::Done(Err(error)),
         }
+        let io = match &self.drills {
+            None => io,
+            Some(drills) => match drills.admit(io) {
+                Ok(io) => io,
+                Err(answer) => return Submitted::Done(answer),
+            },
+        };
         *self.counts.of(&io) += 1;
+        let writes = !matches!(io, Io::Read { .. } | Io::Flush);
         self.dirty |= !matches!(io, Io::Read { .. } | Io::Flush);
         let submitted = match &mut self.engine {
             None => self.core.submit(tag, io),
             Some(engine) => engine.submit(&mut self.core, tag, io),
         };
-        if let Submitted::Busy(io) = &submitted {
-            *self.counts.of(io) -= 1;
+        match &submitted {
+            Submitted::Busy(io) => *self.counts.of(io) -= 1,
+            _ if self.drills.is_some() && self.power_goes(writes) => return Submitted::Pending,
+            _ => {}
         }
         submitted
     }
@@ -245,18 +267,23 @@ impl Device {
 
     /// Drives the device and gives the next answer, never waiting.
     pub fn poll(&mut self) -> Option<Completion> {
-        match &mut self.engine {
+        let done = match &mut self.engine {
             None => self.core.poll(),
             Some(engine) => engine.poll(&mut self.core),
-        }
+        };
+        // Once the power is cut nothing is answered any more.
+        done.filter(|_| self.drills.is_none() || !self.power_goes(false))
     }
 
     /// How long until [`Device::poll`] may have something although nothing comes from outside: only an emulated device has
     /// something of its own to wait for.
     #[inline]
     pub fn time_left(&mut self) -> Option<Duration> {
-        let engine = self.engine.as_ref()?;
-        engine.time_left(&mut self.core).map(Duration::from_nanos)
+        let stalled =
+            if self.drills.is_some() { self.core.media.drill().and_then(|drill| drill.time_left()) } else { None };
+        let Some(engine) = self.engine.as_ref() else { return stalled };
+        let engine = engine.time_left(&mut self.core).map(Duration::from_nanos);
+        [stalled, engine].into_iter().flatten().min()
     }
 
     /// Whether the medium works at nothing and no answer waits in [`Device::poll`].
@@ -333,6 +360,7 @@ impl Device {
     pub fn rebuild(&mut self, die: u32, onto: Option<&Path>) -> Result<(), CreateError> {
         self.check_writable()?;
         self.core.lost_die(die)?;
+        self.check_rebuild(die, onto)?;
         let path = onto.unwrap_or(&self.paths[die as usize]).to_path_buf();
         if self.paths.iter().enumerate().any(|(other, known)| *known == path && other != die as usize) {
             let what = "another file of this device".into();
@@ -347,6 +375,7 @@ impl Device {
             .map_err(|error| FormatError::Attach(AttachError::Media { path: path.clone(), what: error.to_string() }))?;
         self.paths[die as usize] = path;
         self.info = Info::of(&self.core.superblock, &self.paths);
+        self.die_has_another_file(die);
         self.core.begin_rebuild(die);
         self.core.note_losses();
         Ok(())
@@ -374,8 +403,17 @@ impl Device {
     /// Every figure.
     pub fn status(&self) -> Status {
         let state = if self.read_only { State::AttachedReadOnly } else { State::Attached };
-        let pacing = self.engine.as_ref().map(|engine| engine.pacing());
-        Status { pacing, ..Status::of(&self.core, &self.counts, state) }
+        let engine = self.engine.as_deref();
+        let status = Status::of(&self.core, &self.counts, state);
+        let card = engine.and_then(Engine::trouble).filter(|_| status.health == HEALTHY);
+        Status {
+            pacing: engine.map(Engine::pacing),
+            drills: self.drills.is_some().then(|| self.drills().iter().map(ToString::to_string).collect()),
+            celsius: engine.and_then(Engine::celsius),
+            hold_ns_per_byte: engine.map(Engine::hold),
+            health: card.map_or(status.health, Into::into),
+            ..status
+        }
     }
 
     /// The settings kept on media.
@@ -384,6 +422,7 @@ impl Device {
             label: self.core.superblock.label.clone(),
             trim: self.core.superblock.trim,
             beacon: self.core.superblock.beacon,
+            drills: self.core.superblock.drills,
             groomer: self.core.ftl.policy_name().into(),
             checkpoint_interval_bytes: self.core.superblock.checkpoint_interval * u64::from(self.info.sector_bytes),
         }
@@ -395,6 +434,13 @@ impl Device {
     /// The value is out of range, or the device is attached read-only.
     pub fn set(&mut self, setting: Setting) -> Result<(), FormatError> {
         self.check_writable()?;
+        if let (Setting::Drills(false), [first, ..]) = (&setting, self.drills()) {
+            return Err(FormatError::Invalid {
+                name: "drills",
+                value: "off".into(),
+                expected: format!("no drill to be on, and {first} is: `vsl drill DEVICE undo all`"),
+            });
+        }
         let superblock = &mut self.core.superblock;
         match setting {
             Setting::Label(label) => {
@@ -403,6 +449,7 @@ impl Device {
             }
             Setting::Trim(on) => superblock.trim = on,
             Setting::Beacon(on) => superblock.beacon = on,
+            Setting::Drills(on) => superblock.drills = on,
             Setting::Groomer(name) => {
                 let policy = ftl::Policy::from_name(&name).ok_or_else(|| {
                     let names: Vec<_> = ftl::Policy::ALL.iter().map(|policy| policy.name()).collect();

@@ -104,6 +104,9 @@ pub struct Info {
     /// What each key slot in use takes, if it is encrypted: `0: passphrase`, say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_slots: Option<Vec<String>>,
+    /// It is marked for drills: faults may be put on it by command.
+    #[serde(default)]
+    pub drill_device: bool,
     /// It is being erased, at this level: no device until that is finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erasing: Option<EraseLevel>,
@@ -139,6 +142,7 @@ impl Info {
                 let used = encryption.slots.iter().enumerate().filter_map(|(at, slot)| Some((at, slot.as_ref()?)));
                 used.map(|(at, slot)| format!("{at}: {}", slot.kind.name())).collect()
             }),
+            drill_device: superblock.drills,
             erasing: superblock.erase.map(|erasing| erasing.level),
         }
     }
@@ -183,6 +187,7 @@ pub(crate) fn media_superblock(layout: ftl::Geometry, format: &MediaFormat) -> R
         formatted: 0,
         trim: true,
         beacon: false,
+        drills: false,
         policy: format.policy.code(),
         checkpoint_interval: format.checkpoint_interval,
         label: String::new(),
@@ -240,6 +245,7 @@ pub(crate) fn superblock(
         formatted,
         trim: true,
         beacon: false,
+        drills: false,
         policy: ftl::Policy::default().code(),
         checkpoint_interval: CHECKPOINT_INTERVAL_BYTES / u64::from(options.sector_bytes),
         label: options.label.clone(),

@@ -17,6 +17,7 @@ mod checksum;
 mod core;
 mod crypt;
 mod device;
+mod drill;
 mod emulated;
 mod erase;
 mod error;
@@ -36,6 +37,7 @@ pub use crypt::{Secret, SecretError, SecretKind};
 #[cfg(feature = "simulation")]
 pub use crypt::{nonces, seed_entropy};
 pub use device::{AttachOptions, Device};
+pub use drill::{CarriedDrills, Drill, DrillError, PowerCut, Unsynced, mark_for_drills};
 pub use emulated::{Clock, EmulateOptions, Emulation, Pacing, WallClock, create_emulated};
 pub use erase::{Certificate, EraseLevel, Erased, sure_erase};
 pub use error::{AttachError, CreateError, FormatError, IoError};

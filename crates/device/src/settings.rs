@@ -11,6 +11,8 @@ pub struct Settings {
     pub trim: bool,
     /// The location beacon.
     pub beacon: bool,
+    /// Whether faults may be put on it by command.
+    pub drills: bool,
     /// The groomer's policy: `greedy`, `cost-benefit` or `fifo`.
     pub groomer: String,
     /// Bytes appended between two checkpoints: bounds what an attach after a crash must read.
@@ -27,6 +29,8 @@ pub enum Setting {
     Trim(bool),
     /// See [`Settings::beacon`].
     Beacon(bool),
+    /// See [`Settings::drills`]. Holds with the next attach.
+    Drills(bool),
     /// See [`Settings::groomer`].
     Groomer(String),
     /// See [`Settings::checkpoint_interval_bytes`].

@@ -23,7 +23,12 @@ pub enum State {
     Formatting,
     /// Failed: see `health`.
     Error,
+    /// A drill cut its power.
+    PoweredOff,
 }
+
+/// The health of a device with nothing wrong.
+pub(crate) const HEALTHY: &str = "healthy";
 
 /// Requests taken since attach.
 #[derive(Clone, Copy, Debug, Default)]
@@ -102,6 +107,12 @@ pub struct Status {
     pub scrub_errors: u64,
     /// Scrubs that came to their end, since attach.
     pub scrubs: u64,
+    /// Temperature inside an emulated card, degrees Celsius.
+    pub celsius: Option<f64>,
+    /// Nanoseconds by which an emulated card holds back each written byte, for heat, power or the end of its life.
+    pub hold_ns_per_byte: Option<f64>,
+    /// Fault drills that are on, in words; nothing on a device that takes none.
+    pub drills: Option<Vec<String>>,
     /// Sectors that hold data.
     pub mapped_sectors: u64,
     /// Sectors that the host sees.
@@ -147,7 +158,7 @@ impl Status {
             None if !core.healing.unreadable.is_empty() => {
                 format!("{} sectors cannot be read", core.healing.unreadable.len())
             }
-            None => "healthy".into(),
+            None => HEALTHY.into(),
         };
         Status {
             state: if ftl.failure().is_some() { State::Error } else { state },
@@ -176,6 +187,9 @@ impl Status {
             scrub_errors: core.jobs.scrub_errors,
             scrubs: core.jobs.scrubs,
             unreadable: core.healing.unreadable.iter().copied().collect(),
+            celsius: None,
+            hold_ns_per_byte: None,
+            drills: None,
             mapped_sectors: mapped,
             sectors: ftl.map().sectors(),
             map_memory_bytes: map_memory,

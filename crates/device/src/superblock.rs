@@ -74,6 +74,8 @@ pub(crate) struct Superblock {
     pub formatted: u64,
     pub trim: bool,
     pub beacon: bool,
+    /// Faults may be put on it by command.
+    pub drills: bool,
     pub policy: u8,
     /// Slots between checkpoints.
     pub checkpoint_interval: u64,
@@ -245,7 +247,8 @@ impl Superblock {
         out.u64(self.formatted);
         out.u64(self.checkpoint_interval);
         let doubted = self.anchor.doubted_from.is_some();
-        out.u8(u8::from(self.trim) | u8::from(self.beacon) << 1 | u8::from(doubted) << 2);
+        let flags = [self.trim, self.beacon, doubted, self.drills];
+        out.u8((0..).zip(flags).map(|(bit, on)| u8::from(on) << bit).sum());
         out.u8(self.policy);
         out.u32(self.scrub_position);
         out.0.extend([0; 2]);
@@ -391,6 +394,7 @@ impl Superblock {
             formatted,
             trim: flags & 1 != 0,
             beacon: flags & 2 != 0,
+            drills: flags & 8 != 0,
             policy,
             checkpoint_interval,
             label,
@@ -483,6 +487,7 @@ pub(crate) mod tests {
             formatted: 1_700_000_000,
             trim: true,
             beacon: false,
+            drills: true,
             policy: 1,
             checkpoint_interval: 65536,
             label: "fct0".into(),

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use device::{Device, Info, IoError, Status};
+use device::{Device, Info, IoError, PowerCut, Status};
 
 use crate::mailbox::Sender;
 use crate::nbd::arrival::NewConnection;
 use crate::seats::{Seat, Seats};
 use crate::worker::Worker;
+
+/// How often a thread is asked whether it has ended.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The device thread has ended: the device was detached, or its thread failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -149,6 +152,22 @@ impl WorkerHandle {
         call: impl FnOnce(&mut Device) -> R + Send + 'static,
     ) -> Result<R, Gone> {
         self.ask(move |worker| call(worker.device()))
+    }
+
+    /// Has `call` run on the device's thread when a drill cuts the power, once every connection is closed and the medium is let go.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn on_power_cut(&self, call: impl FnOnce(PowerCut) + Send + 'static) -> Result<(), Gone> {
+        self.ask(move |worker| worker.on_power_cut(Box::new(call)))
+    }
+
+    /// Waits until the thread has ended, or ends.
+    pub fn wait_until_gone(&self) {
+        // Each call is answered with the next round; the last one is not.
+        while self.ask(|_| ()).is_ok() {
+            std::thread::sleep(PAUSE);
+        }
     }
 
     /// Every figure of the device.

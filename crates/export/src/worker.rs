@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use device::{AttachError, Background, Device, Io, IoError, Submitted};
+use device::{AttachError, Background, Device, Io, IoError, PowerCut, Submitted};
 use io_uring::{opcode, types};
 use media::ring::{Owner, Ring, SharedRing};
 use slab::Slab;
@@ -53,6 +53,9 @@ const WRITABLE: u64 = 2;
 const ALARM: u64 = 3;
 const KIND_BITS: u32 = 2;
 
+/// What is called when a drill cuts the device's power.
+pub(crate) type OnPowerCut = Box<dyn FnOnce(PowerCut) + Send>;
+
 type DetachAnswer = SyncSender<Result<(), DetachError>>;
 
 struct Detaching {
@@ -92,6 +95,7 @@ pub struct Worker {
     next_step: Instant,
     /// When the alarm went off last, the device was tidied up.
     tidying: bool,
+    on_power_cut: Option<OnPowerCut>,
     /// Empty between rounds; kept for its memory.
     turns: Vec<(usize, Turn)>,
 }
@@ -157,6 +161,7 @@ impl Worker {
             active: true,
             alarm: false,
             tidying: false,
+            on_power_cut: None,
             next_step: Instant::now(),
             turns: Vec::new(),
         };
@@ -212,6 +217,10 @@ impl Worker {
         true
     }
 
+    pub(crate) fn on_power_cut(&mut self, call: OnPowerCut) {
+        self.on_power_cut = Some(call);
+    }
+
     pub(crate) fn flush(&mut self, answer: SyncSender<Result<(), IoError>>) {
         self.flushes.push_back(answer);
     }
@@ -247,6 +256,9 @@ impl Worker {
     fn run(mut self) {
         tracing::info!(device = %self.name, "attached");
         let failure = loop {
+            if self.core.device.power_cut().is_some() {
+                return self.power_off();
+            }
             if self.detached() {
                 break None;
             }
@@ -268,6 +280,29 @@ impl Worker {
         if let Some(answer) = detaching.and_then(|detaching| detaching.answer) {
             // An asker that went away needs no answer.
             let _ = answer.send(result.map_err(|error| DetachError::Io { name, error }));
+        }
+    }
+
+    /// A drill cut the power: every client loses its connection, and what is in memory is gone.
+    fn power_off(mut self) {
+        self.seats.close();
+        let cut = self.core.device.power_cut().cloned();
+        for (_, connection) in &mut self.connections {
+            connection.break_off("the power is cut");
+        }
+        let Worker { name, core, connections, detaching, on_power_cut, .. } = self;
+        drop(connections);
+        // Not detached: the next attach finds what lies on the medium.
+        drop(core);
+        if let Some(cut) = cut {
+            tracing::warn!(device = %name, "the power is cut; {cut}");
+            if let Some(call) = on_power_cut {
+                call(cut);
+            }
+        }
+        if let Some(answer) = detaching.and_then(|detaching| detaching.answer) {
+            // An asker that went away needs no answer.
+            let _ = answer.send(Err(DetachError::Io { name, error: IoError::Media }));
         }
     }
 
@@ -305,6 +340,10 @@ impl Worker {
         }
         // Before the sends, so that what the device finished by itself goes with them.
         self.poll_device();
+        if self.core.device.power_cut().is_some() {
+            // What was done just now is told to nobody.
+            return Ok(());
+        }
         for (key, turn) in turns.drain(..) {
             self.dispatch(key, turn)?;
         }

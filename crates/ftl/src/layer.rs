@@ -579,6 +579,13 @@ impl Ftl {
         &self.lebs
     }
 
+    /// Whether a slot's page still stands in a buffer, from which it is read then.
+    pub fn is_buffered(&self, slot: crate::Slot) -> bool {
+        let geometry = &self.config.geometry;
+        self.lebs[slot / geometry.slots_per_leb()].buffered > 0
+            && self.buffers.find(slot / geometry.slots_per_page).is_some()
+    }
+
     /// Heap memory of map, LEB table and books, bytes; buffers belong to the device.
     pub fn memory(&self) -> usize {
         self.map.memory()

@@ -142,6 +142,15 @@ impl Media for CachedFile {
         self.file.allocated_bytes()
     }
 
+    fn tamper(
+        &mut self,
+        at: PageAddr,
+        bytes: std::ops::Range<u32>,
+        change: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), MediaError> {
+        self.file.tamper(at, bytes, change)
+    }
+
     fn leave_out(&mut self, die: u32) {
         self.file.leave_out(die);
     }

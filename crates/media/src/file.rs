@@ -478,9 +478,20 @@ impl Media for FileMedia {
         self.dies.iter().flatten().map(|die| die.backing.allocated_bytes()).sum()
     }
 
+    fn tamper(&mut self, at: PageAddr, bytes: Range<u32>, change: &mut dyn FnMut(&mut [u8])) -> Result<(), MediaError> {
+        if self.read_only {
+            return Err(MediaError::Os(Errno::ROFS));
+        }
+        let position = self.position(at, bytes.start);
+        let die = self.dies.get(at.die as usize).and_then(Option::as_ref).ok_or(MediaError::Lost)?;
+        Ok(die.backing.tamper(position, bytes.len(), change)?)
+    }
+
     fn leave_out(&mut self, die: u32) {
         if let Some(die) = &mut self.dies[die as usize] {
             die.left_out = true;
+            // Nobody uses it any more: it may be looked at, or come back as its own replacement.
+            die.backing.unlock();
         }
     }
 

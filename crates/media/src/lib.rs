@@ -7,6 +7,7 @@
 pub mod arena;
 pub mod backing;
 mod cached;
+pub mod drill;
 pub mod file;
 pub mod flashback;
 mod lock;
@@ -208,6 +209,25 @@ pub trait Media {
     /// It does not fit, or this medium has no backing files.
     fn replace(&mut self, _die: u32, _backing: Backing) -> Result<(), MediaError> {
         Err(MediaError::Os(rustix::io::Errno::NOTSUP))
+    }
+
+    /// Changes bytes of a page where they lie, behind everybody's back, at once: how fault drills make rot and torn writes.
+    /// `change` is given the bytes as they are.
+    ///
+    /// # Errors
+    /// It failed, or this medium cannot do it.
+    fn tamper(
+        &mut self,
+        _at: PageAddr,
+        _bytes: Range<u32>,
+        _change: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), MediaError> {
+        Err(MediaError::Os(rustix::io::Errno::NOTSUP))
+    }
+
+    /// The faults on command below it, where the device is marked for drills.
+    fn drill(&mut self) -> Option<&mut drill::DrillMedia> {
+        None
     }
 
     /// The redundancy above it, where there is any.

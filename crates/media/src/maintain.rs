@@ -83,6 +83,40 @@ impl Backing {
         rustix::fs::fdatasync(self).map_err(|error| self.failed(error))
     }
 
+    /// Changes `len` bytes from `at` on where they lie. What direct I/O takes only together with them stays as it is.
+    ///
+    /// # Errors
+    /// The operating system failed, or the file ends before them.
+    pub(crate) fn tamper(&self, at: u64, len: usize, change: &mut dyn FnMut(&mut [u8])) -> Result<(), Errno> {
+        let alignment = u64::from(self.direct_alignment().unwrap_or(1));
+        let start = at / alignment * alignment;
+        let end = (at + len as u64).next_multiple_of(alignment);
+        let page = PageBuf::new((end - start).max(1) as usize);
+        // SAFETY: the buffer is new and known to nobody else.
+        let buffer = unsafe { page.bytes_mut(0..(end - start) as usize) };
+        let mut read = 0;
+        while read < buffer.len() {
+            match rustix::io::pread(self, &mut buffer[read..], start + read as u64) {
+                Ok(0) => return Err(Errno::IO),
+                Ok(more) => read += more,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let first = (at - start) as usize;
+        change(&mut buffer[first..first + len]);
+        let mut written = 0;
+        while written < buffer.len() {
+            match rustix::io::pwrite(self, &buffer[written..], start + written as u64) {
+                Ok(0) => return Err(Errno::NOSPC),
+                Ok(more) => written += more,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// Reads bytes, and says which is the first that is not zero.
     ///
     /// # Errors

@@ -171,6 +171,22 @@ impl Media for Memory {
         label.map(|bytes| bytes.to_vec()).ok_or(MediaError::Os(rustix::io::Errno::INVAL))
     }
 
+    fn tamper(&mut self, at: PageAddr, bytes: Range<u32>, change: &mut dyn FnMut(&mut [u8])) -> Result<(), MediaError> {
+        // A copy: the page as it is may be lent out, or be the one that its owner still fills.
+        let copy = self.arena.page();
+        let now = self.read(at, 0..self.page_bytes as u32);
+        // SAFETY: the buffer was just made, nobody else knows it.
+        let all = unsafe { copy.bytes_mut(0..self.page_bytes) };
+        all.copy_from_slice(now.bytes());
+        change(&mut all[bytes.start as usize..bytes.end as usize]);
+        let index = self.block_index(at.die, at.block);
+        let pages_per_block = self.geometry.pages_per_block as usize;
+        let block = self.blocks[index].get_or_insert_with(|| (0..pages_per_block).map(|_| None).collect());
+        self.stored += u64::from(block[at.page as usize].is_none());
+        block[at.page as usize] = Some(copy);
+        Ok(())
+    }
+
     fn allocated_bytes(&self) -> Option<u64> {
         Some(self.stored * self.page_bytes as u64)
     }

@@ -78,7 +78,9 @@ fn by_device(paths: &[String]) -> Vec<String> {
 fn attached(view: &DeviceView) -> String {
     let capacity = view.derived.bytes.map(size::show).unwrap_or_default();
     let read_only = if view.read_only == Some(true) { ", read-only" } else { "" };
-    format!("attached {}: {capacity}{read_only}", view.name)
+    let drills = view.info.as_ref().is_some_and(|info| info.drill_device);
+    let drills = if drills { ", a drill device: faults may be put on it with `vsl drill`" } else { "" };
+    format!("attached {}: {capacity}{read_only}{drills}", view.name)
 }
 
 pub fn detach(args: &Detach, output: Output) -> Result<(), Failure> {

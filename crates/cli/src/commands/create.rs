@@ -40,7 +40,7 @@ pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
     let mut made: Vec<Info> = Vec::new();
     for plan in &plans {
         match make(args, plan, secret.as_ref()) {
-            Ok(info) => made.push(info),
+            Ok(info) => made.push(if args.drills { device::mark_for_drills(&info.paths, true)? } else { info }),
             Err(error) => {
                 // All modules or none: those made just now hold nothing.
                 for path in made.iter().flat_map(|info| &info.paths) {

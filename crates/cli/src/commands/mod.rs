@@ -2,6 +2,7 @@
 
 mod attachment;
 mod create;
+mod drill;
 mod erase;
 mod format;
 mod generate;
@@ -45,6 +46,8 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::SureErase(args) => erase::sure_erase(args, output)?,
         Command::Scrub(args) => return redundancy::scrub(args, output),
         Command::Rebuild(args) => redundancy::rebuild(args, output)?,
+        Command::Drill(args) => drill::drill(args, output)?,
+        Command::Events(args) => drill::events(args, output)?,
         Command::Key(args) => key::key(args, output)?,
         Command::Beacon(args) => settings::beacon(args, output)?,
         Command::Trim(args) => settings::trim(args, output)?,

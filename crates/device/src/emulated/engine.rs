@@ -14,7 +14,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use card::Governor;
+use card::{Governor, Health};
 use media::nand::{FrontEnd, Nanos};
 
 use super::clock::Clock;
@@ -92,6 +92,8 @@ pub(crate) struct Parts {
     pub clock: Box<dyn Clock>,
     /// By how much earlier answers go out: to reads, and to the rest.
     pub lead: [Nanos; 2],
+    /// Nanoseconds by which each written byte is held back once the reserve is used up.
+    pub reduced_hold: f64,
 }
 
 /// The engine.
@@ -122,6 +124,11 @@ pub(crate) struct Engine {
     /// When the last answer was given.
     answered: Nanos,
     books: Books,
+    reduced_hold: f64,
+    /// Spare blocks of each die that a drill took away.
+    taken_spares: Option<Vec<u32>>,
+    /// A drill has it as worn out as can be.
+    worn_out: bool,
 }
 
 impl Engine {
@@ -145,7 +152,63 @@ impl Engine {
             host_written: 0,
             answered: 0,
             books: Books::new(),
+            reduced_hold: parts.reduced_hold,
+            taken_spares: None,
+            worn_out: false,
         }
+    }
+
+    /// Heat and power, where the data sheet knows of them.
+    pub fn governor(&mut self) -> Option<&mut Governor> {
+        self.governor.as_mut()
+    }
+
+    /// Takes all spare blocks away: writes are held back from now on, or refused if `read_only`.
+    pub fn use_up_reserve(&mut self, core: &mut Core, read_only: bool) {
+        if let (Some(paced), None) = (core.media.paced(), &self.taken_spares) {
+            self.taken_spares = Some(paced.nand_mut().wear_mut().use_up_spares());
+        }
+        self.worn_out = read_only;
+    }
+
+    /// Gives them back.
+    pub fn give_reserve_back(&mut self, core: &mut Core) {
+        if let (Some(paced), Some(taken)) = (core.media.paced(), self.taken_spares.take()) {
+            paced.nand_mut().wear_mut().give_spares_back(&taken);
+        }
+        self.worn_out = false;
+    }
+
+    /// How near its end the card is, as far as drills say so: wear itself begins anew with each attach.
+    pub fn health(&self) -> Health {
+        match (self.worn_out, &self.taken_spares) {
+            (true, _) => Health::ReadOnly,
+            (false, Some(_)) => Health::ReducedWrite,
+            (false, None) => Health::Healthy,
+        }
+    }
+
+    /// What is wrong with the card, in words.
+    pub fn trouble(&self) -> Option<&'static str> {
+        match self.health() {
+            _ if self.governor.as_ref().is_some_and(Governor::is_shut_down) => {
+                Some("too hot: it has switched itself off")
+            }
+            Health::ReadOnly => Some("worn out: it takes no more writes"),
+            Health::ReducedWrite => Some("its reserve is used up: writes are held back"),
+            Health::Healthy | Health::Warning => None,
+        }
+    }
+
+    /// Temperature inside, degrees Celsius.
+    pub fn celsius(&self) -> Option<f64> {
+        self.governor.as_ref().map(Governor::celsius)
+    }
+
+    /// Nanoseconds by which each written byte is held back.
+    pub fn hold(&self) -> f64 {
+        let governed = self.governor.as_ref().map_or(0.0, Governor::hold);
+        if self.health() == Health::ReducedWrite { governed.max(self.reduced_hold) } else { governed }
     }
 
     /// The clock's time as the model counts it.
@@ -165,7 +228,10 @@ impl Engine {
             Io::Write { data, .. } => data.len() as u32,
             Io::Trim { .. } | Io::WriteZeroes { .. } => 0,
         };
-        let hold = self.governor.as_ref().map_or(0.0, Governor::hold);
+        if self.health() == Health::ReadOnly {
+            return Submitted::Done(Err(IoError::ReadOnly));
+        }
+        let hold = self.hold();
         let through = self.front.arrive(self.now, bytes, (hold * f64::from(bytes)) as Nanos);
         self.arrived.insert(tag, self.now);
         if !self.waiting.is_empty() || !self.take(core, tag, &io, through) {

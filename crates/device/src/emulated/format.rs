@@ -86,6 +86,7 @@ pub(crate) fn superblock(name: &str, emulation: Emulation, options: &FormatOptio
         formatted: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         trim: true,
         beacon: false,
+        drills: false,
         policy: policy.code(),
         // The card's capacitors spare it checkpoints. Here they are needed after a crash of the process, and kept rare.
         checkpoint_interval: ((geometry.slots() - layout.sectors) / 4).max(1),

@@ -12,11 +12,12 @@ use super::engine::{Engine, Parts};
 use super::format::flash_card;
 use super::path_time::path_time;
 use super::{Clock, Hooks};
-use crate::AttachError;
 use crate::attach::{attach_with, layer_config, open_read_only};
 use crate::core::Core;
+use crate::drill::with_drills;
 use crate::format::refused;
 use crate::superblock::Superblock;
+use crate::{AttachError, CarriedDrills};
 
 /// Whose time on the host the client of an emulated device sees.
 const DRIVER: &str = "linux";
@@ -59,6 +60,7 @@ pub(crate) fn open_media(
     config.buffers = config.min_buffers().max(buffer_pages(sheet, &geometry));
     let hooks = Hooks::new(geometry, config.requests);
     let media: Box<dyn Media> = Box::new(Paced::new(nand, inner));
+    let media = with_drills(media, &superblock, &CarriedDrills::default());
     let core = match read_only {
         true => open_read_only(media, superblock, config),
         false => attach_with(media, superblock, config),
@@ -80,7 +82,8 @@ pub(crate) fn open_media(
         write_ns = lead[1],
         "answers go out earlier to make up for the path to the client"
     );
-    let parts = Parts { front: FrontEnd::new(&sheet.controller), governor, clock, lead };
+    let reduced_hold = card::reduced_hold(sheet, &geometry);
+    let parts = Parts { front: FrontEnd::new(&sheet.controller), governor, clock, lead, reduced_hold };
     let engine = Engine::new(parts, now);
     Ok((core, engine))
 }

@@ -33,6 +33,7 @@ use self::parity::Which;
 use self::repair::Repair;
 use self::stripe::{Lane, Stripe};
 use self::sync::SyncRun;
+use crate::drill::DrillMedia;
 use crate::slab::Slab;
 use crate::{Backing, Command, Done, Media, MediaError, Page, PageAddr, Slice};
 
@@ -504,6 +505,10 @@ impl Media for Flashback {
 
     fn leave_out(&mut self, die: u32) {
         self.lose(die);
+    }
+
+    fn drill(&mut self) -> Option<&mut DrillMedia> {
+        self.inner.drill()
     }
 
     fn flashback(&mut self) -> Option<&mut Flashback> {

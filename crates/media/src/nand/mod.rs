@@ -463,6 +463,11 @@ impl Nand {
         self.path.busy
     }
 
+    /// Its wear, to be changed: for fault drills.
+    pub fn wear_mut(&mut self) -> &mut Wear {
+        &mut self.wear
+    }
+
     /// The wear of the blocks.
     pub fn wear(&self) -> &Wear {
         &self.wear

@@ -111,6 +111,11 @@ impl Paced {
         &self.nand
     }
 
+    /// The model, to be changed: for fault drills.
+    pub fn nand_mut(&mut self) -> &mut Nand {
+        &mut self.nand
+    }
+
     /// Puts bytes of a page that is not programmed yet where they would survive the end of this process. Takes no time in the
     /// model: it stands for capacitors, which program what is in the buffers when the power goes.
     pub fn keep(&mut self, at: PageAddr, bytes: Range<u32>, page: Page) {
@@ -295,6 +300,10 @@ impl Media for Paced {
 
     fn allocated_bytes(&self) -> Option<u64> {
         self.inner.allocated_bytes()
+    }
+
+    fn tamper(&mut self, at: PageAddr, bytes: Range<u32>, change: &mut dyn FnMut(&mut [u8])) -> Result<(), MediaError> {
+        self.inner.tamper(self.inner_address(at), bytes, change)
     }
 
     fn paced(&mut self) -> Option<&mut Paced> {

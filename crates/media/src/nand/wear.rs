@@ -114,6 +114,18 @@ impl Wear {
         }
     }
 
+    /// Uses the spare blocks of all dies up at once, for fault drills. Gives how many each had.
+    pub fn use_up_spares(&mut self) -> Vec<u32> {
+        std::mem::replace(&mut self.spares, vec![0; self.dies as usize])
+    }
+
+    /// Gives spare blocks back that were taken away, besides those that came meanwhile.
+    pub fn give_spares_back(&mut self, taken: &[u32]) {
+        for (spares, taken) in self.spares.iter_mut().zip(taken) {
+            *spares += taken;
+        }
+    }
+
     /// Erases of every LEB.
     pub fn erases(&self) -> &[u32] {
         &self.erases

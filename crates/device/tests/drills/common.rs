@@ -1,0 +1,91 @@
+//! A drill device on files, and how requests are put to it.
+
+use std::path::PathBuf;
+
+use device::{
+    AttachOptions, Capacity, CarriedDrills, CreateOptions, Device, FormatOptions, Io, IoError, Submitted, create,
+    mark_for_drills,
+};
+use media::ring::Ring;
+use tempfile::TempDir;
+
+pub const SECTOR: usize = 4096;
+
+/// A device's files, made in a directory of their own.
+pub struct Files {
+    _dir: TempDir,
+    pub paths: Vec<PathBuf>,
+}
+
+impl Files {
+    pub fn unmarked(files: usize, parity: u32) -> Files {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let paths: Vec<PathBuf> = (0..files).map(|number| dir.path().join(format!("d{number}.vsl"))).collect();
+        let options = CreateOptions {
+            advertised_bytes: 256 << 20,
+            raw_bytes: 384 << 20,
+            profile: None,
+            parity,
+            format: FormatOptions { sector_bytes: SECTOR as u32, capacity: Capacity::Advertised, label: "t".into() },
+        };
+        create(&paths, &options).expect("created");
+        Files { _dir: dir, paths }
+    }
+
+    pub fn new(files: usize, parity: u32) -> Files {
+        let files = Files::unmarked(files, parity);
+        assert!(mark_for_drills(&files.paths, true).expect("marked").drill_device);
+        files
+    }
+
+    pub fn attach(&self) -> Device {
+        self.attach_with(CarriedDrills::default())
+    }
+
+    pub fn attach_with(&self, drills: CarriedDrills) -> Device {
+        let ring = Ring::new(64).expect("io_uring");
+        let options = AttachOptions { drills, ..AttachOptions::default() };
+        Device::attach(&self.paths, &options, &ring).expect("attached")
+    }
+}
+
+/// One request, waited for; nothing when the power goes meanwhile.
+pub fn ask(device: &mut Device, io: Io<'_>) -> Option<Result<Option<Vec<u8>>, IoError>> {
+    let mut io = Some(io);
+    for _ in 0..1_000_000 {
+        if let Some(request) = io.take() {
+            match device.submit(1, request) {
+                Submitted::Done(result) => return Some(result),
+                Submitted::Pending => {}
+                Submitted::Busy(request) => io = Some(request),
+            }
+        }
+        if let Some(done) = device.poll() {
+            return Some(done.result);
+        }
+        if device.power_cut().is_some() {
+            return None;
+        }
+        device.wait();
+    }
+    panic!("a request is never answered");
+}
+
+pub fn call(device: &mut Device, io: Io<'_>) -> Result<Option<Vec<u8>>, IoError> {
+    ask(device, io).expect("the power is on")
+}
+
+pub fn write(device: &mut Device, lba: u64, byte: u8) -> Result<(), IoError> {
+    call(device, Io::Write { lba, data: &[byte; SECTOR], fua: false }).map(drop)
+}
+
+pub fn flush(device: &mut Device) -> Result<(), IoError> {
+    call(device, Io::Flush).map(drop)
+}
+
+/// What stands in a sector, which is the same byte throughout.
+pub fn read(device: &mut Device, lba: u64) -> Result<u8, IoError> {
+    let bytes = call(device, Io::Read { lba, buf: vec![0xee; SECTOR] })?.expect("a read gives its buffer");
+    assert!(bytes.iter().all(|byte| *byte == bytes[0]), "sector {lba} is torn");
+    Ok(bytes[0])
+}

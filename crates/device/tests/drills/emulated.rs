@@ -1,0 +1,123 @@
+//! Drills of a card: heat, the end of its life, and capacitors.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use device::{
+    AttachOptions, Capacity, Device, Drill, EmulateOptions, Emulation, FormatOptions, Io, IoError, Unsynced,
+    create_emulated, mark_for_drills,
+};
+use media::ring::Ring;
+use tempfile::TempDir;
+
+use crate::common::*;
+
+fn made() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("fct0.vsl");
+    let format = FormatOptions { sector_bytes: SECTOR as u32, capacity: Capacity::Advertised, label: "t".into() };
+    let emulation = Emulation { scale: 64, seed: 3 };
+    create_emulated(&path, &EmulateOptions { profile: "iodrive-320-mlc".into(), emulation, format }).expect("created");
+    mark_for_drills(std::slice::from_ref(&path), true).expect("marked");
+    (dir, path)
+}
+
+fn attach(path: &PathBuf) -> Device {
+    let ring = Ring::new(64).expect("io_uring");
+    Device::attach(std::slice::from_ref(path), &AttachOptions::default(), &ring).expect("attached")
+}
+
+/// Megabytes a second that it takes for so long.
+fn rate(device: &mut Device, seconds: f64) -> f64 {
+    let (begin, data, mut bytes) = (Instant::now(), vec![7; 128 << 10], 0);
+    while begin.elapsed().as_secs_f64() < seconds {
+        let lba = bytes as u64 / SECTOR as u64 % 10_000;
+        call(device, Io::Write { lba, data: &data, fua: false }).expect("written");
+        bytes += data.len();
+    }
+    bytes as f64 / begin.elapsed().as_secs_f64() * 1e-6
+}
+
+#[test]
+fn what_was_answered_survives_behind_capacitors() {
+    let (_dir, path) = made();
+    for (round, unsynced) in Unsynced::ALL.into_iter().enumerate() {
+        let mut device = attach(&path);
+        (0..700).for_each(|lba| write(&mut device, lba, (lba as usize + round) as u8).expect("written"));
+        device.drill(Drill::PowerCut { at_write: None, at_program: None, unsynced, seed: None }).expect("cut");
+        assert!(ask(&mut device, Io::Read { lba: 0, buf: vec![0; SECTOR] }).is_none_or(|result| result.is_err()));
+        drop(device);
+        let mut device = attach(&path);
+        for lba in 0..700 {
+            assert_eq!(read(&mut device, lba), Ok((lba as usize + round) as u8), "sector {lba} after cut {round}");
+        }
+        // Also when the flash is in the middle of it.
+        let at_program = Some(3 + round as u64);
+        device.drill(Drill::PowerCut { at_write: None, at_program, unsynced, seed: None }).expect("armed");
+        let answered = (0..5000).take_while(|lba| {
+            let data = [(lba + 9) as u8; SECTOR];
+            ask(&mut device, Io::Write { lba: 1000 + lba, data: &data, fua: false }).is_some_and(|done| done.is_ok())
+        });
+        let answered = answered.count() as u64;
+        assert!((1..5000).contains(&answered), "{answered} writes before the power went");
+        drop(device);
+        let mut device = attach(&path);
+        for lba in 0..answered {
+            assert_eq!(read(&mut device, 1000 + lba), Ok((lba + 9) as u8), "sector {lba} of {answered}, cut {round}");
+        }
+        device.detach().expect("detached");
+    }
+}
+
+#[test]
+fn heat_holds_writes_back_until_it_ends() {
+    let (_dir, path) = made();
+    let mut device = attach(&path);
+    let status = device.status();
+    assert!(status.celsius.is_some_and(|celsius| (20.0..70.0).contains(&celsius)), "{:?}", status.celsius);
+    let before = rate(&mut device, 0.5);
+    let said = device.drill(Drill::Overheat { celsius: None }).expect("hot");
+    assert_eq!(said, "79 degrees Celsius inside: writes are held back");
+    rate(&mut device, 2.0);
+    let hot = rate(&mut device, 0.5);
+    let status = device.status();
+    assert!(hot < before / 2.0, "{before} MB/s cool, {hot} MB/s hot");
+    assert!(status.hold_ns_per_byte.is_some_and(|hold| hold > 5.0), "{:?}", status.hold_ns_per_byte);
+    assert_eq!((status.celsius, status.drills), (Some(79.0), Some(vec!["overheat to 79 degrees Celsius".into()])));
+    device.undo_drill("overheat").expect("undone");
+    rate(&mut device, 2.0);
+    let after = rate(&mut device, 0.5);
+    assert!(after > before / 2.0, "{before} MB/s before, {after} MB/s after");
+
+    let said = device.drill(Drill::Overheat { celsius: Some(120.0) }).expect("hotter");
+    assert_eq!(said, "120 degrees Celsius inside: the card has switched itself off");
+    assert_eq!(write(&mut device, 0, 1), Err(IoError::Media));
+    assert_eq!(device.status().health, "too hot: it has switched itself off");
+    device.undo_drill("all").expect("undone");
+    write(&mut device, 0, 1).expect("on again");
+    let error = device.drill(Drill::Overheat { celsius: Some(f64::NAN) }).expect_err("no temperature").to_string();
+    assert_eq!(error, "celsius: NaN: expected -55 to 200");
+    device.detach().expect("detached");
+}
+
+#[test]
+fn the_end_of_its_life_comes_and_goes() {
+    let (_dir, path) = made();
+    let mut device = attach(&path);
+    let before = rate(&mut device, 0.5);
+    device.drill(Drill::FillReserve { read_only: false }).expect("used up");
+    let reduced = rate(&mut device, 1.0);
+    assert!(reduced < before / 2.0, "{before} MB/s before, {reduced} MB/s");
+    assert_eq!(device.status().health, "its reserve is used up: writes are held back");
+    device.undo_drill("fill-reserve").expect("undone");
+    assert!(rate(&mut device, 0.5) > before / 2.0);
+    write(&mut device, 0, 9).expect("written");
+    device.drill(Drill::FillReserve { read_only: true }).expect("worn out");
+    assert_eq!(write(&mut device, 0, 1), Err(IoError::ReadOnly));
+    assert_eq!((read(&mut device, 0), device.status().health.as_str()), (Ok(9), "worn out: it takes no more writes"));
+    device.undo_drill("fill-reserve").expect("undone");
+    write(&mut device, 0, 1).expect("written");
+    let error = device.drill(Drill::KillDie { die: 0 }).expect_err("no such thing").to_string();
+    assert!(error.starts_with("kill-die: the parity of an emulated card is modelled in time only"), "{error}");
+    device.detach().expect("detached");
+}

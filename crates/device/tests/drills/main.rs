@@ -1,0 +1,8 @@
+//! Fault drills: each is refused where it was not asked for, has its effect, and ends with its undoing.
+
+mod common;
+mod dies;
+mod emulated;
+mod places;
+mod power;
+mod refusals;
