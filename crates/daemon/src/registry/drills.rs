@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use device::{AttachOptions, CarriedDrills, Drill};
+use device::{AttachOptions, CarriedDrills, Drill, PowerCut};
 
 use super::log::Log;
 use super::{Phase, Registry, Table, secret};
@@ -16,12 +16,27 @@ impl Registry {
     /// # Errors
     /// There is no such device, or it is not attached.
     pub fn drills(&self, name: &str) -> Result<Drills, Failure> {
-        let powered_off = self.table().entry(name)?.power_cut();
-        if let Some(cut) = powered_off {
-            return Ok(Drills { said: cut.to_string(), powered_off: true, drills: cut.drills.active().to_vec() });
+        if let Some(off) = self.drills_without_power(name)? {
+            return Ok(off);
         }
         let handle = self.table().attached(name)?;
-        Ok(Drills { said: String::new(), powered_off: false, drills: handle.drills()? })
+        match handle.drills() {
+            Ok(drills) => Ok(Drills { said: String::new(), powered_off: false, drills }),
+            // The power may have gone just now.
+            Err(failure) => self.drills_without_power(name)?.ok_or(failure),
+        }
+    }
+
+    fn drills_without_power(&self, name: &str) -> Result<Option<Drills>, Failure> {
+        let cut = self.table().entry(name)?.power_cut();
+        let drills =
+            |cut: PowerCut| Drills { said: cut.to_string(), powered_off: true, drills: cut.drills.active().to_vec() };
+        Ok(cut.map(drills))
+    }
+
+    /// Of a failure: it is that the power went just now, where it did.
+    fn told(&self, name: &str, failure: Failure) -> Failure {
+        self.table().attached(name).err().unwrap_or(failure)
     }
 
     /// Begins a drill.
@@ -36,7 +51,7 @@ impl Registry {
         }
         let cuts_now = matches!(drill, Drill::PowerCut { at_write: None, at_program: None, .. });
         let words = drill.to_string();
-        let said = handle.drill(drill)?;
+        let said = handle.drill(drill).map_err(|failure| self.told(name, failure))?;
         if cuts_now {
             handle.wait_until_gone();
         } else {
@@ -59,7 +74,7 @@ impl Registry {
             }
         }
         let (handle, log) = self.table().attached_with_log(name)?;
-        let ended = handle.undo_drill(drill)?;
+        let ended = handle.undo_drill(drill).map_err(|failure| self.told(name, failure))?;
         for drill in &ended {
             log.note("drill-ends", drill.to_string());
             tracing::info!(device = name, %drill, "drill ends");
