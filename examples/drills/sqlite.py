@@ -65,8 +65,8 @@ def work(path: Path, synchronous: str, journal: str) -> None:
         print(f"ended: {error}", file=sys.stderr)
 
 
-def violations(path: Path, committed: int, synchronous: str, journal: str) -> list[str]:
-    """What is wrong with the database, of which transactions up to this number were reported as committed."""
+def violations(path: Path, committed: int, synchronous: str, journal: str) -> tuple[int, list[str]]:
+    """The last transaction there, and what is wrong with the database, of which those up to a number were reported as committed."""
     try:
         database = open_database(path, synchronous, journal)
         found = [f"integrity_check: {line}" for (line,) in database.execute("PRAGMA integrity_check") if line != "ok"]
@@ -74,7 +74,7 @@ def violations(path: Path, committed: int, synchronous: str, journal: str) -> li
         rows = database.execute("SELECT number, row, payload FROM rows ORDER BY number, row").fetchall()
         database.close()
     except sqlite3.Error as error:
-        return [f"it cannot be read: {error}"]
+        return 0, [f"it cannot be read: {error}"]
     if last < committed:
         found.append(f"transaction {committed} was committed, the last one there is {last}")
     if last > committed + 1:
@@ -82,7 +82,7 @@ def violations(path: Path, committed: int, synchronous: str, journal: str) -> li
     expected = [(number, row, payload(number, row)) for number in range(max(1, last - 199), last + 1) for row in range(ROWS)]
     if rows != expected:
         found.append(f"{len(rows)} rows, {len(expected)} expected; first difference: {difference(rows, expected)}")
-    return found
+    return last, found
 
 
 def difference(rows: list, expected: list) -> str:
@@ -93,8 +93,8 @@ def difference(rows: list, expected: list) -> str:
     return f"behind row {min(len(rows), len(expected))}"
 
 
-def one_round(drilled: Drilled, options: argparse.Namespace, at: int, seed: int, committed: int) -> tuple[int, list[str], str]:
-    """Commits until the power goes, and looks at what is there afterwards. Gives the last transaction, what is wrong, and what the cut did."""
+def one_round(drilled: Drilled, options: argparse.Namespace, at: int, seed: int, committed: int) -> tuple[int, str, bool]:
+    """Commits until the power goes, and looks at what is there afterwards. Gives the last transaction there, a line about it, and whether anything is wrong."""
     path = drilled.mount / "database"
     if options.ignore_flushes:
         drilled.vsl("drill", "db", "ignore-flushes")
@@ -112,8 +112,9 @@ def one_round(drilled: Drilled, options: argparse.Namespace, at: int, seed: int,
     cut = drilled.power_on()
     if options.ignore_flushes:
         drilled.vsl("drill", "db", "undo", "ignore-flushes")
-    wrong = violations(path, committed, options.synchronous, options.journal)
-    return committed, wrong, cut
+    last, wrong = violations(path, committed, options.synchronous, options.journal)
+    said = f"{committed} transactions committed; {cut}; {'; '.join(wrong) or 'all there'}"
+    return last, said, bool(wrong)
 
 
 def main() -> int:
@@ -143,9 +144,9 @@ def main() -> int:
         drilled = Drilled(options.vsl, directory, "256MiB")
         for number in range(1, options.rounds + 1):
             at = chance.randint(1, options.most)
-            committed, wrong, cut = one_round(drilled, options, at, chance.randrange(1 << 31), committed)
-            print(f"cut {number} at write {at}: {committed} transactions committed; {cut}; {'; '.join(wrong) or 'all there'}", flush=True)
-            failed += bool(wrong)
+            committed, said, wrong = one_round(drilled, options, at, chance.randrange(1 << 31), committed)
+            print(f"cut {number} at write {at}: {said}", flush=True)
+            failed += wrong
             if wrong:
                 break
     except Trouble as trouble:

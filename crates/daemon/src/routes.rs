@@ -359,4 +359,92 @@ mod tests {
         assert!(*api.stop.borrow());
         api.fails("POST", "/api/v1/devices", r#"{"path":"memory:512MiB"}"#, 409, "the service is stopping").await;
     }
+
+    /// A drill device in a file, attached as `d`.
+    async fn drill_device(api: &Api) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("d.vsl");
+        let format =
+            device::FormatOptions { sector_bytes: 4096, capacity: device::Capacity::Advertised, label: String::new() };
+        let options = device::CreateOptions {
+            advertised_bytes: 64 << 20,
+            raw_bytes: 192 << 20,
+            profile: None,
+            parity: 0,
+            format,
+        };
+        device::create(&[&path], &options).expect("made");
+        device::mark_for_drills(std::slice::from_ref(&path), true).expect("marked");
+        let body = json!({ "path": path, "name": "d" }).to_string();
+        assert_eq!(api.ask("POST", "/api/v1/devices", &body).await.0, 201);
+        directory
+    }
+
+    #[tokio::test]
+    async fn power_goes_and_comes_through_the_api() {
+        let api = owner();
+        let _files = drill_device(&api).await;
+        let drills = "/api/v1/devices/d/drills";
+        assert_eq!(api.ask("GET", drills, "").await.1["drills"], json!([]));
+        let armed = api.ask("POST", drills, r#"{"drill":"power-cut","at_write":7,"unsynced":"torn","seed":5}"#).await;
+        assert_eq!(armed.1["said"], json!("the power goes with write 7 from now; seed 5"));
+        assert_eq!(armed.1["drills"][0]["drill"], json!("power-cut"));
+        api.fails("POST", drills, r#"{"drill":"power-cut"}"#, 409, "power-cut at write 7 is on already").await;
+        assert_eq!(api.ask("DELETE", "/api/v1/devices/d/drills/all", "").await.1["drills"], json!([]));
+        let (status, cut) = api.ask("POST", drills, r#"{"drill":"power-cut","seed":9}"#).await;
+        assert_eq!((status, &cut["powered_off"]), (200, &json!(true)), "{cut}");
+        let (_, device) = api.ask("GET", "/api/v1/devices/d", "").await;
+        assert_eq!((&device["state"], device.get("uri")), (&json!("powered-off"), None), "{device}");
+        for (method, path, body) in [
+            ("POST", "/api/v1/devices/d/scrub", r#"{"on":true}"#),
+            ("POST", drills, r#"{"drill":"ignore-flushes"}"#),
+            ("DELETE", "/api/v1/devices/d/drills/rot", ""),
+            ("GET", "/api/v1/devices/d/config", ""),
+        ] {
+            api.fails(method, path, body, 409, "a drill has cut the power of d").await;
+        }
+        let (status, device) = api.ask("POST", "/api/v1/devices/d/power-on", "{}").await;
+        assert_eq!((status, &device["state"]), (200, &json!("attached")), "{device}");
+        api.fails("POST", "/api/v1/devices/d/power-on", "{}", 409, "the power of d is not cut").await;
+        let (_, events) = api.ask("GET", "/api/v1/devices/d/events", "").await;
+        let events = events["events"].as_array().expect("a list").iter().map(|event| event["event"].clone());
+        let expected = ["attached", "drill-begins", "drill-ends", "power-cut", "power-on"];
+        assert_eq!(events.collect::<Vec<_>>(), expected.map(|event| json!(event)));
+        // Without power it can be detached, and the service can stop.
+        assert_eq!(api.ask("POST", drills, r#"{"drill":"power-cut"}"#).await.0, 200);
+        assert_eq!(api.ask("POST", "/api/v1/devices/d/detach", "{}").await.0, 204);
+        api.fails("GET", drills, "", 404, "no attached device").await;
+    }
+
+    #[tokio::test]
+    async fn drills_are_refused_with_reasons() {
+        let api = owner();
+        let _files = drill_device(&api).await;
+        assert_eq!(api.ask("POST", "/api/v1/devices", r#"{"path":"memory:512MiB","name":"m"}"#).await.0, 201);
+        let memory = "/api/v1/devices/m/drills";
+        api.fails("POST", memory, r#"{"drill":"power-cut"}"#, 409, "is not marked for drills").await;
+        api.fails("DELETE", "/api/v1/devices/m/drills/all", "", 409, "is not marked for drills").await;
+        api.fails("PATCH", "/api/v1/devices/m/config", r#"{"drills":"on"}"#, 400, "m lives in memory").await;
+        let drills = "/api/v1/devices/d/drills";
+        for (body, status, words) in [
+            ("{}", 400, "missing field `drill`"),
+            (r#"{"drill":"fire"}"#, 400, "unknown variant `fire`"),
+            (r#"{"drill":"kill-die"}"#, 400, "missing field `die`"),
+            (r#"{"drill":"kill-die","die":-1}"#, 400, "the request's body"),
+            (r#"{"drill":"kill-die","die":0,"lba":1}"#, 400, "unknown field `lba`"),
+            (r#"{"drill":"kill-die","die":1}"#, 400, "die: 1: expected 0: it has one die"),
+            (r#"{"drill":"power-cut","unsynced":"maybe"}"#, 400, "unknown variant `maybe`"),
+            (r#"{"drill":"power-cut","at_write":0}"#, 400, "at_write: 0: expected 1"),
+            (r#"{"drill":"rot","lba":0,"count":1}"#, 409, "rot: none of the sectors 0 to 0 lies on the medium"),
+            (r#"{"drill":"overheat"}"#, 400, "overheat: it has no temperature"),
+        ] {
+            api.fails("POST", drills, body, status, words).await;
+        }
+        api.fails("DELETE", "/api/v1/devices/d/drills/fire", "", 400, "no drill is called 'fire'").await;
+        api.fails("DELETE", "/api/v1/devices/d/drills/rot", "", 409, "rot is not on").await;
+        api.fails("POST", "/api/v1/devices/nobody/drills", r#"{"drill":"rot","lba":0,"count":1}"#, 404, "nobody").await;
+        api.fails("GET", "/api/v1/devices/nobody/events", "", 404, "nobody").await;
+        api.fails("PATCH", "/api/v1/devices/d/config", r#"{"drills":"perhaps"}"#, 400, "'perhaps' is not a value")
+            .await;
+    }
 }

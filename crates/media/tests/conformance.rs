@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use common::*;
+use media::drill::DrillMedia;
 use media::nand::{Nand, Paced, Shape, inner_geometry};
 use media::{Command, LABEL_BYTES, Media, MediaError, Memory};
 
@@ -190,6 +191,14 @@ mod paced {
     // It keeps one label for all dies: tested in `paced.rs`.
     suite!(@tests |test| with_paced(test); roundtrip partial_programs erase many_at_once);
 }
+
+suite!(drilled, |test| test(&mut DrillMedia::new(Box::new(Memory::new(geometry())), true)));
+suite!(drilled_behind_capacitors, |test| test(&mut DrillMedia::new(Box::new(Memory::new(geometry())), false)));
+suite!(drilled_file, |test| {
+    let dir = disk();
+    let paths = create(&dir, &geometry());
+    test(&mut DrillMedia::new(Box::new(open(&paths, false)), true));
+});
 
 suite!(simulated, |test| {
     for seed in 0..20 {

@@ -79,7 +79,7 @@ pub fn events(args: &Events, output: Output) -> Result<(), Failure> {
     output.result(&events, || {
         let lines = events.events.iter().map(|event| {
             let at = fields::show(Unit::Time, &json!(event.at_ms / 1000));
-            format!("{at}  {:<15}  {}\n", event.event, event.what)
+            format!("{}\n", format!("{at}  {:<15}  {}", event.event, event.what).trim_end())
         });
         lines.collect()
     })

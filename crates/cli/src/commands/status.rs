@@ -106,7 +106,7 @@ fn detached_as(target: &Target, condition: Condition, info: Option<Info>) -> Dev
 fn is_wrong(view: &DeviceView) -> bool {
     match &view.condition {
         Condition::Attached(status) => status.health != "healthy" || status.state == State::Error,
-        Condition::Other { state, .. } => *state == State::Error,
+        Condition::Other { state, .. } => matches!(state, State::Error | State::PoweredOff),
     }
 }
 

@@ -119,6 +119,8 @@ fn a_slow_die_answers_late() {
     flush(&mut device).expect("flushed");
     assert!(begin.elapsed() >= Duration::from_millis(300), "a flush waits for the die too");
     device.undo_drill("stall-die").expect("undone");
-    assert!(took(&mut device) < Duration::from_millis(300));
+    let begin = Instant::now();
+    (0..100).for_each(|_| assert!(took(&mut device) > Duration::ZERO));
+    assert!(begin.elapsed() < Duration::from_secs(30), "a hundred reads, each of which took 300 ms before");
     device.detach().expect("detached");
 }

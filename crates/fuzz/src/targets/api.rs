@@ -108,6 +108,11 @@ const PATHS: &[&str] = &[
     "devices/m/detach",
     "devices/m/beacon",
     "devices/m/config",
+    "devices/m/drills",
+    "devices/m/drills/all",
+    "devices/m/drills/rot",
+    "devices/m/power-on",
+    "devices/m/events",
 ];
 const FIELDS: &[&str] = &[
     "path",
@@ -121,10 +126,20 @@ const FIELDS: &[&str] = &[
     "groomer",
     "checkpoint-interval",
     "attach-at-start",
+    "drills",
+    "drill",
+    "die",
+    "lba",
+    "count",
+    "at_write",
+    "unsynced",
     "x",
 ];
 const STRINGS: &[&str] = &[
     "m",
+    "power-cut",
+    "kill-die",
+    "rot",
     "memory:1MiB",
     "memory:16MiB",
     "memory:0",
