@@ -14,6 +14,7 @@ Exit status: 0 as expected, 1 not so, 2 it could not be tried.
 
 import argparse
 import hashlib
+import json
 import shutil
 import sqlite3
 import subprocess
@@ -99,10 +100,11 @@ def one_round(drilled: Drilled, options: argparse.Namespace, at: int, seed: int,
     if options.ignore_flushes:
         drilled.vsl("drill", "db", "ignore-flushes")
     drilled.cut_at(at, seed, options.unsynced)
-    words = [sys.executable, __file__, "--work", str(path), "--synchronous", options.synchronous, "--journal", options.journal]
+    # In processes of their own: what SQLite keeps open of a broken database would keep its file system busy.
+    words = [sys.executable, __file__, "--synchronous", options.synchronous, "--journal", options.journal]
     longest = LONGEST if options.synchronous in ("FULL", "EXTRA") else LONGEST_WITHOUT_FLUSHES
     try:
-        output = subprocess.run(words, capture_output=True, text=True, timeout=longest).stdout
+        output = subprocess.run([*words, "--work", path], capture_output=True, text=True, timeout=longest).stdout
     except subprocess.TimeoutExpired as late:
         # Without flushes the file system may keep everything in memory: then the power goes now.
         output = (late.stdout or b"").decode()
@@ -112,7 +114,8 @@ def one_round(drilled: Drilled, options: argparse.Namespace, at: int, seed: int,
     cut = drilled.power_on()
     if options.ignore_flushes:
         drilled.vsl("drill", "db", "undo", "ignore-flushes")
-    last, wrong = violations(path, committed, options.synchronous, options.journal)
+    check = [*words, "--check", path, "--committed", str(committed)]
+    last, wrong = json.loads(subprocess.run(check, stdout=subprocess.PIPE, check=True, timeout=LONGEST).stdout)
     said = f"{committed} transactions committed; {cut}; {'; '.join(wrong) or 'all there'}"
     return last, said, bool(wrong)
 
@@ -130,10 +133,15 @@ def main() -> int:
     parser.add_argument("--ignore-flushes", action="store_true", help="the device's cache lies")
     parser.add_argument("--expect-loss", action="store_true", help="succeed when something is lost, and stop there")
     parser.add_argument("--directory", type=Path, help="where to put everything, made anew (default: a temporary one, removed if all went as expected)")
-    parser.add_argument("--work", help=argparse.SUPPRESS)
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--check", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--committed", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        work(Path(options.work), options.synchronous, options.journal)
+        work(options.work, options.synchronous, options.journal)
+        return 0
+    if options.check:
+        print(json.dumps(violations(options.check, options.committed, options.synchronous, options.journal)))
         return 0
     seed, chance = seeds(options.seed)
     print(f"seed {seed}")
