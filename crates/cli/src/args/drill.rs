@@ -87,7 +87,7 @@ pub enum What {
     /// An emulated card is too hot: it holds writes back, or switches itself off.
     Overheat {
         /// Inside, degrees Celsius [default: one more than where it begins to hold writes back].
-        #[arg(long, value_name = "C", allow_negative_numbers = true)]
+        #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = parse_celsius)]
         celsius: Option<f64>,
     },
     /// List the drills that are on.
@@ -103,6 +103,11 @@ fn parse_unsynced(text: &str) -> Result<Unsynced, String> {
     let names: Vec<&str> = Unsynced::ALL.iter().map(|how| how.name()).collect();
     let found = Unsynced::ALL.into_iter().find(|how| how.name() == text);
     found.ok_or_else(|| format!("expected one of {}", names.join(", ")))
+}
+
+fn parse_celsius(text: &str) -> Result<f64, String> {
+    let celsius = text.parse().ok().filter(|celsius: &f64| celsius.is_finite());
+    celsius.ok_or_else(|| "expected degrees, such as 80 or 82.5".into())
 }
 
 fn parse_sectors(text: &str) -> Result<(u64, u64), String> {
@@ -123,6 +128,14 @@ mod tests {
         assert_eq!(parse_sectors("7+16"), Ok((7, 16)));
         for text in ["", "+", "7+", "+7", "7+0", "7-9", "-7", "x", "99999999999999999999"] {
             assert!(parse_sectors(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn temperatures_parse() {
+        assert_eq!((parse_celsius("82.5"), parse_celsius("-5")), (Ok(82.5), Ok(-5.0)));
+        for text in ["", "warm", "nan", "inf", "80C"] {
+            assert!(parse_celsius(text).is_err(), "{text}");
         }
     }
 
