@@ -60,9 +60,10 @@ class Victim:
         if self.dice.random() < 0.5:
             # What the device has under way at once is done in another order.
             slow = self.dice.choice([["write"], ["sync"], ["write", "sync"]])
-            self.fs.fault(slow, {"delay": self.dice.randint(1, 30)}, every=self.dice.randint(2, 9))
-        if self.dice.random() < 0.4:
-            cut = {"cut": {"torn": self.dice.randrange(1 << 32)}}
+            self.fs.fault(slow, {"delay": self.dice.randint(1, 30)}, every=self.dice.randint(1, 9))
+        if self.dice.random() < 0.6:
+            # Instead of an operation, or right behind one: what was answered because of it must have been on disk by then.
+            cut = {self.dice.choice(["cut", "cut_after"]): {"torn": self.dice.randrange(1 << 32)}}
             self.fs.fault(self.dice.choice(OPERATIONS), cut, after=self.dice.randrange(200), times=1)
         requests = self.writer.run(lambda: connect(self.plant.device), 24, seconds, self.cut, lambda: not self.fs.ask("state")["on"])
         if load:

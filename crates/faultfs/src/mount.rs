@@ -81,12 +81,16 @@ impl FaultFs {
         let mut disk = self.disk();
         let (effects, delay) = disk.decide(kind, &target, &range);
         for effect in &effects {
-            if let Effect::Cut(cut) = effect {
-                if let Err(error) = disk.cut(*cut) {
-                    eprintln!("faultfs: the store failed in a power cut: {error}");
+            match effect {
+                Effect::Cut(cut) => {
+                    self.shared.cut_now(&mut disk, *cut);
+                    return run(&mut disk, FAILED);
                 }
-                self.shared.cut.notify_all();
-                return run(&mut disk, FAILED);
+                Effect::CutAfter(cut) => {
+                    run(&mut disk, &effects);
+                    return self.shared.cut_now(&mut disk, *cut);
+                }
+                _ => {}
             }
         }
         if delay.is_zero() {
@@ -116,6 +120,14 @@ impl FaultFs {
 }
 
 impl Shared {
+    /// Cuts the power for a rule.
+    fn cut_now(&self, disk: &mut Disk, cut: Cut) {
+        if let Err(error) = disk.cut(cut) {
+            eprintln!("faultfs: the store failed in a power cut: {error}");
+        }
+        self.cut.notify_all();
+    }
+
     fn disk(&self) -> MutexGuard<'_, Disk> {
         // Whoever panicked while holding it answered nobody; the rest goes on.
         self.disk.lock().unwrap_or_else(PoisonError::into_inner)

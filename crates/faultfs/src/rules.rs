@@ -106,6 +106,8 @@ pub enum Effect {
     Misdirect(i64),
     /// The power is cut instead.
     Cut(Cut),
+    /// The power is cut as soon as it is done and answered.
+    CutAfter(Cut),
 }
 
 /// Which operations something happens to.
