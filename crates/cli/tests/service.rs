@@ -131,8 +131,8 @@ fn settings_are_shown_set_and_kept_on_the_device() {
     place.vsl(&["config", "a", "colour"]).fails(2, &["no setting is called 'colour'"]);
     place.vsl(&["config", "a", "trim", "maybe"]).fails(2, &["trim: 'maybe' is not a value", "on or off"]);
     let kept = json!({
-        "attach-at-start": "on", "beacon": "on", "checkpoint-interval": "512MiB", "groomer": "greedy", "label": "a",
-        "trim": "off"
+        "attach-at-start": "on", "beacon": "on", "checkpoint-interval": "512MiB", "drills": "off", "groomer": "greedy",
+        "label": "a", "trim": "off"
     });
     assert_eq!(place.vsl(&["config", "a", "--json"]).json(), kept);
     place.vsl(&["detach", "a"]).ok();
