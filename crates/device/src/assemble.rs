@@ -98,6 +98,9 @@ pub(crate) fn assemble(labels: Vec<Label>, degraded: bool) -> Result<Superblock,
     }
     let is_here = |die: u32| labels.iter().flatten().any(|label| label.die == die && label.uuid == superblock.uuid);
     let missing: Vec<u32> = (0..geometry.dies).filter(|die| !is_here(*die)).collect();
+    if ftl::mutant!(StaleDie) {
+        superblock.dies.fill(DieState::Good);
+    }
     let unexpected = missing.iter().any(|die| superblock.dies[*die as usize] != DieState::Lost);
     for die in &missing {
         superblock.dies[*die as usize] = DieState::Lost;

@@ -50,6 +50,9 @@ pub(crate) fn choose_superblock(copies: [Vec<u8>; 2]) -> Result<Superblock, Refu
         (Err(NotSuperblock::Version(version)), _) | (_, Err(NotSuperblock::Version(version))) => {
             Err(Refusal::NoSuperblock(NotSuperblock::Version(version)))
         }
+        (Ok(first), Ok(second)) if ftl::mutant!(OlderLabel) => {
+            Ok(if first.generation < second.generation { first } else { second })
+        }
         (Ok(first), Ok(second)) => Ok(if first.generation > second.generation { first } else { second }),
         (Ok(only), Err(_)) | (Err(_), Ok(only)) => Ok(only),
         (Err(NotSuperblock::Damaged(what)), _) | (_, Err(NotSuperblock::Damaged(what))) => {
@@ -62,8 +65,8 @@ pub(crate) fn choose_superblock(copies: [Vec<u8>; 2]) -> Result<Superblock, Refu
 /// Makes a superblock ready to attach with: refuses a device that is being erased, and unlocks one that is encrypted.
 pub(crate) fn admit(superblock: &mut Superblock, secret: Option<&Secret>) -> Result<(), Refusal> {
     match superblock.erase {
-        Some(erasing) => Err(Refusal::BeingErased(erasing.level)),
-        None => unlock(superblock, secret).map_err(Refusal::Key),
+        Some(erasing) if !ftl::mutant!(EraseUnmarked) => Err(Refusal::BeingErased(erasing.level)),
+        _ => unlock(superblock, secret).map_err(Refusal::Key),
     }
 }
 
@@ -118,7 +121,7 @@ pub(crate) fn attach_with(media: Box<dyn Media>, superblock: Superblock, config:
     let ftl = recovery.finish(epoch)?;
     let mut core = Core::new(ftl, opening.media, opening.superblock);
     core.ftl.start();
-    core.run_until(|core| core.ftl.is_started())?;
+    core.run_until(|core| core.ftl.is_started() || ftl::mutant!(StartsTooSoon))?;
     core.resume_jobs();
     Ok(core)
 }
@@ -127,9 +130,9 @@ pub(crate) fn attach_with(media: Box<dyn Media>, superblock: Superblock, config:
 fn ready(superblock: &Superblock) -> Result<(), Refusal> {
     let locked = superblock.encryption.as_ref().is_some_and(|encryption| encryption.unlocked.0.is_none());
     match superblock.erase {
-        Some(erasing) => Err(Refusal::BeingErased(erasing.level)),
-        None if locked => Err(Refusal::Key(NoKey::Missing)),
-        None => Ok(()),
+        Some(erasing) if !ftl::mutant!(EraseUnmarked) => Err(Refusal::BeingErased(erasing.level)),
+        _ if locked => Err(Refusal::Key(NoKey::Missing)),
+        _ => Ok(()),
     }
 }
 

@@ -163,6 +163,7 @@ impl Core {
             Io::WriteZeroes { lba, count, fua, allocate: false } => {
                 Request::Trim { lba: *lba, count: *count, fua: *fua }
             }
+            Io::WriteZeroes { .. } if ftl::mutant!(ZeroesForgotten) => Request::Flush,
             Io::WriteZeroes { lba, count, fua, allocate: true } => {
                 Request::Write { lba: *lba, count: *count as u32, fua: *fua }
             }
@@ -528,6 +529,9 @@ impl Core {
                 let out = out[first as usize * self.sector..].chunks_exact_mut(self.sector);
                 for (i, (slot, out)) in (0..).zip(slots(slice.bytes(), slot_bytes).zip(out)) {
                     let number = read.slot + i;
+                    if i == 2 && ftl::mutant!(ReadShort) {
+                        continue;
+                    }
                     let right = self.checker.check(slot, number).is_some_and(|header| {
                         header.kind == ftl::Kind::Data && header.lba == lba + u64::from(i) && header.seq >= read.min_seq
                     });
@@ -586,7 +590,8 @@ pub(crate) fn label_command(superblock: &Superblock) -> media::Command {
         bytes
     };
     let bytes = (0..superblock.geometry.dies).map(|die| whole(superblock.encode(die))).collect();
-    media::Command::WriteLabel { copy: (superblock.generation % 2) as u8, bytes }
+    let copy = if ftl::mutant!(SameCopy) { 0 } else { (superblock.generation % 2) as u8 };
+    media::Command::WriteLabel { copy, bytes }
 }
 
 /// The medium's name for a page.

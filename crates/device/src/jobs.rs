@@ -204,7 +204,7 @@ impl Core {
                     job.leb += 1;
                     continue;
                 }
-                (job.pinned, job.page) = (true, 0);
+                (job.pinned, job.page) = (true, u32::from(ftl::mutant!(RebuildSkipsStripe)));
             }
             while job.page < self.ftl.config().geometry.pages_per_block {
                 if self.is_needed(job.leb, job.page) {
@@ -348,7 +348,7 @@ impl Core {
                     wrong |= self.check_lane(at, lane, &parts);
                 }
                 // What the block held in an earlier life is of no account.
-                let counts = !wrong && self.is_written(job.leb, job.page, &parts);
+                let counts = !wrong && !ftl::mutant!(ScrubParityBlind) && self.is_written(job.leb, job.page, &parts);
                 let flashback = self.media.flashback();
                 if counts && flashback.is_some_and(|flashback| !flashback.parity_holds(&parts)) {
                     tracing::warn!(leb = job.leb, page = job.page, "a stripe's parity is not that of its data");
@@ -399,7 +399,7 @@ impl Core {
             let right = header.is_some_and(|header| {
                 header.kind == Kind::Data && header.seq >= opened && self.ftl.map().get(header.lba) == slot
             });
-            if right {
+            if right || ftl::mutant!(ScrubBlind) {
                 continue;
             }
             wrong = true;

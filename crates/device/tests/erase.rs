@@ -1,6 +1,6 @@
 //! Sure-erase, cut wherever it may be cut: afterwards nothing of what was written is left, and nothing was attached in between.
 //!
-//! `OPENVSL_ERASES` says how many erases are cut midway: 50 when nothing is said, 10,000 in the soak.
+//! `OPENVSL_ERASES` says how many erases are cut midway: 50 when nothing is said, 10,000 in the soak. `OPENVSL_SEED` says where.
 
 mod common;
 
@@ -112,7 +112,8 @@ fn erase_cut(path: &PathBuf, level: EraseLevel, cuts: &[u64]) -> (Info, Option<C
 /// Every level, with cuts at random steps: in the end no trace, no key, an empty device that is set as it was.
 #[test]
 fn an_erase_that_is_cut_leaves_no_trace() {
-    let erases: u64 = std::env::var("OPENVSL_ERASES").ok().and_then(|text| text.parse().ok()).unwrap_or(50);
+    let number_in = |variable| std::env::var(variable).ok().and_then(|text| text.parse::<u64>().ok());
+    let erases = number_in("OPENVSL_ERASES").unwrap_or(50);
     let dir = tempfile::tempdir().expect("a temporary directory");
     let images = [image(dir.path(), false), image(dir.path(), true)];
     let plain = std::fs::read(&images[0]).expect("read");
@@ -123,7 +124,7 @@ fn an_erase_that_is_cut_leaves_no_trace() {
     let salt = sealed[at + 24..at + 56].to_vec();
     let path = dir.path().join("device.vsl");
     let (mut cut, mut resumed) = (0, 0);
-    let mut random = SplitMix64::new(11);
+    let mut random = SplitMix64::new(number_in("OPENVSL_SEED").unwrap_or(11));
     let mut number = 0;
     while cut < erases {
         number += 1;

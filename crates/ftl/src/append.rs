@@ -181,7 +181,7 @@ impl Ftl {
 
     fn open_leb(&mut self, stream: Stream) {
         let leb = self.ready.pop_front().expect("room was asked for first");
-        let opened = self.batch.unwrap_or(self.seq);
+        let opened = self.batch.filter(|_| !crate::mutant!(LateOpened)).unwrap_or(self.seq);
         let entry = &mut self.lebs[leb];
         entry.state = LebState::Open;
         entry.stream = stream;
@@ -235,7 +235,7 @@ impl Ftl {
         self.appends[stream as usize] = Append::default();
         let entry = &mut self.lebs[leb];
         entry.state = LebState::Closed;
-        entry.closed = self.seq;
+        entry.closed = if crate::mutant!(ClosedEarly) { entry.opened } else { self.seq };
     }
 
     /// Programs what stands in a stream's page and was not programmed yet, up to a whole program unit; the slots
@@ -264,6 +264,9 @@ impl Ftl {
     /// Seals every stream.
     pub(crate) fn seal_all(&mut self) {
         for stream in [Stream::Host, Stream::Groom, Stream::Checkpoint] {
+            if stream == Stream::Groom && crate::mutant!(GroomUnsealed) {
+                continue;
+            }
             self.seal(stream);
         }
     }
@@ -310,7 +313,7 @@ impl Ftl {
 
     fn release_if_done(&mut self, buf: BufId) {
         let buffer = self.buffers.buffers[buf as usize].expect("in use");
-        if buffer.closed && buffer.in_flight == 0 {
+        if buffer.closed && (buffer.in_flight == 0 || crate::mutant!(BufferReused)) {
             self.buffers.buffers[buf as usize] = None;
             self.buffers.pages[buf as usize] = NO_PAGE;
             self.buffers.free.push(buf);
@@ -319,7 +322,7 @@ impl Ftl {
     }
 
     fn stage_trims(&mut self, buf: BufId) {
-        if self.trims.as_ref().is_some_and(|trims| trims.buf == buf) {
+        if self.trims.as_ref().is_some_and(|trims| trims.buf == buf) && !crate::mutant!(TrimUnstaged) {
             let open = self.trims.take().expect("just seen");
             let bytes = trims::encode(&open.records);
             let source = Source::Meta(bytes);

@@ -267,7 +267,7 @@ impl Ftl {
         let mut runs = 0u16;
         let more = loop {
             if bytes.len() + RUN_BYTES + 4 > room {
-                break Some(next);
+                break Some(next + u64::from(crate::mutant!(CheckpointSkips)));
             }
             let Some(lba) = self.map.next_mapped(next) else { break None };
             let fit = (room - bytes.len() - RUN_BYTES) / 4;
@@ -316,11 +316,12 @@ impl Ftl {
 
     fn write_anchor(&mut self) {
         let running = self.checkpointer.running.as_mut().expect("running");
+        let begin = if crate::mutant!(CheckpointBeginsLate) { self.seq } else { running.begin };
         let anchor = Box::new(Anchor {
-            begin: running.begin,
+            begin,
             next: self.seq,
             doubted_from: None,
-            clean: running.clean,
+            clean: running.clean || crate::mutant!(AlwaysClean),
             checkpoint_begin: running.begin,
             checkpoint: running.lebs.clone(),
             checkpoint_slots: running.slots,
@@ -328,6 +329,11 @@ impl Ftl {
             stats: self.stats,
         });
         running.phase = Phase::Anchor(anchor.clone());
+        if crate::mutant!(CheckpointFreedEarly) {
+            for leb in std::mem::take(&mut self.checkpointer.committed.checkpoint) {
+                self.empty_leb(leb);
+            }
+        }
         self.commands.push_back(Command::Anchor { id: id::ANCHOR, anchor });
     }
 

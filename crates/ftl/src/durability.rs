@@ -86,6 +86,7 @@ impl Durability {
                 }
                 Some(program)
             }
+            Err(_) if crate::mutant!(LostRetry) => self.end_program(number, Ok(())),
             Err(error) => {
                 let program = entry.as_mut().expect("a program that is under way");
                 self.unwell += u32::from(!program.failed);
@@ -150,13 +151,16 @@ impl Ftl {
         let Sync::Issued { seq } = std::mem::replace(&mut self.durability.sync, Sync::Idle) else {
             unreachable!("one sync at a time")
         };
-        if let Err(error) = result {
+        if let Err(error) = result
+            && !crate::mutant!(SyncForgiven)
+        {
             // What the media did with the programs since the last sync is unknown: no later sync can make it good.
             self.durability.broken = Some(error);
             return self.fail_waiters();
         }
-        self.durability.durable = seq;
-        while let Some((_, tag)) = self.durability.waiters.pop_front_if(|(needed, _)| *needed <= seq) {
+        self.durability.durable = if crate::mutant!(DurableAtAnswer) { self.seq } else { seq };
+        let covers = |needed: u64| needed <= seq || crate::mutant!(WaitersTogether);
+        while let Some((_, tag)) = self.durability.waiters.pop_front_if(|(needed, _)| covers(*needed)) {
             self.answer(tag, Ok(()));
         }
     }

@@ -103,6 +103,10 @@ impl Ftl {
             self.take_victim();
         }
         self.read_victim();
+        if !self.emptied.is_empty() {
+            // What was emptied just now may hold nothing that is not durable: then no sync comes that would call again.
+            self.reclaim();
+        }
     }
 
     fn wants_victim(&self) -> bool {
@@ -354,6 +358,9 @@ impl Ftl {
         let header = Header { slot: run.slot, seq, kind: Kind::Data, lba, index: 0, remaining: 0, lag };
         let source = Source::Groom { id: read, first };
         self.commands.push_back(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
+        if seq % 8 == 7 && crate::mutant!(GroomUnmapped) {
+            return self.commit(Stream::Groom, run);
+        }
         let old = self.map.set(lba, run.slot);
         if old != NO_SLOT {
             self.lebs.set_dead(old);
@@ -364,7 +371,7 @@ impl Ftl {
 
     fn finish_victim(&mut self) {
         let victim = self.groomer.victim.take().expect("there is one");
-        if self.lebs[victim.leb].live == 0 {
+        if self.lebs[victim.leb].live == 0 || crate::mutant!(DamagedFreed) {
             self.empty_leb(victim.leb);
         } else {
             debug_assert!(self.lebs[victim.leb].damaged);

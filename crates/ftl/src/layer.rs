@@ -303,7 +303,7 @@ impl Ftl {
     pub(crate) fn read_media(&mut self, slot: u32, count: u32, purpose: ReadFor) {
         let geometry = &self.config.geometry;
         let (page, at) = geometry.locate(slot);
-        let min_seq = self.lebs[page.leb].opened;
+        let min_seq = if crate::mutant!(StalePasses) { 0 } else { self.lebs[page.leb].opened };
         self.lebs[page.leb].readers += 1;
         let n = slot % geometry.slots_per_leb() / geometry.slots_per_page;
         let read = Some(MediaRead { leb: page.leb, purpose, page: n, at, count });
@@ -427,7 +427,10 @@ impl Ftl {
                 return self.no_room();
             }
             let lebs = &mut self.lebs;
-            self.map.clear(lba, count, |slot| lebs.set_dead(slot));
+            self.map.clear(lba, count, |slot| match crate::mutant!(TrimKeepsLive) {
+                true => {}
+                false => lebs.set_dead(slot),
+            });
         }
         self.stats.host_trimmed_sectors += count;
         self.after_append(tag, fua)

@@ -298,7 +298,7 @@ impl Recovery {
         seen.sort_unstable();
         seen.dedup();
         let missing = self.durable - self.anchor.begin - seen.len() as u64;
-        if missing == 0 {
+        if missing == 0 || crate::mutant!(HolesUnseen) {
             return Ok(());
         }
         let first = (self.anchor.begin..).zip(&seen).find(|(expected, seq)| expected != *seq);
@@ -326,7 +326,7 @@ impl Recovery {
                     entry.seq == first.seq + i && u64::from(entry.index) == i && entry.lba == first.lba + i
                 });
             if !whole && !crate::mutant!(TornBatch) {
-                if first.seq < self.durable {
+                if first.seq < self.durable && !crate::mutant!(HolesUnseen) {
                     return Err(Damage::Nonsense("a flushed write is not whole"));
                 }
                 at += 1;
@@ -354,7 +354,8 @@ impl Recovery {
         if trim.lba.checked_add(trim.count).is_none_or(|end| end > self.map.sectors()) {
             return Err(Damage::Nonsense("the log trims outside the device"));
         }
-        self.map.clear(trim.lba, trim.count, |_| {});
+        let count = if crate::mutant!(ShortTrim) { trim.count.max(2) - 1 } else { trim.count };
+        self.map.clear(trim.lba, count, |_| {});
         Ok(())
     }
 
@@ -388,6 +389,7 @@ impl Recovery {
             // What was replayed is needed until the next checkpoint counts, also where none of it is live any more.
             // What an attach left that never got that far is not.
             let replayed = !self.anchor.clean
+                && !crate::mutant!(FreedLog)
                 && (self.anchor.open.contains(&id)
                     || leb.opened >= self.anchor.begin.max(1)
                         && leb.opened >> EPOCH_SHIFT == self.anchor.begin >> EPOCH_SHIFT);

@@ -14,6 +14,7 @@ impl Ftl {
     pub(crate) fn can_open(&self, stream: Stream) -> bool {
         let keep = match stream {
             Stream::Host if self.no_space.is_some() => READY - 1,
+            Stream::Host if crate::mutant!(NoReserve) => 0,
             Stream::Host => HOST_RESERVE,
             Stream::Groom => 1,
             Stream::Checkpoint => 0,
@@ -118,7 +119,7 @@ impl Ftl {
             if seq > durable {
                 break;
             }
-            if self.lebs[leb].readers > 0 || self.lebs[leb].buffered > 0 {
+            if (self.lebs[leb].readers > 0 && !crate::mutant!(ErasePinned)) || self.lebs[leb].buffered > 0 {
                 i += 1;
                 continue;
             }

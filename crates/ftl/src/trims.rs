@@ -35,14 +35,14 @@ impl Ftl {
             && open.records.len() < capacity
         {
             open.records.push(TrimRecord { seq: self.seq, lba, count });
-            self.seq += 1;
+            self.seq += u64::from(!crate::mutant!(TrimUnnumbered));
             return true;
         }
         if !self.room(Stream::Host, 1, 0) {
             return false;
         }
         // A full slot can be staged only when its page is programmed or another takes its place.
-        if let Some(full) = self.trims.take() {
+        if let Some(full) = self.trims.take().filter(|_| !crate::mutant!(FullTrimsDropped)) {
             let source = crate::types::Source::Meta(encode(&full.records));
             let command =
                 crate::types::Command::Stage { buf: full.buf, at: full.at, count: 1, header: full.header, source };

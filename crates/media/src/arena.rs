@@ -4,6 +4,7 @@
 //! one page fault per 2 MiB instead of one per 4 KiB, and its random reads miss the TLB less.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
@@ -17,7 +18,13 @@ const HUGE: usize = 2 << 20;
 /// A chunk doubles its predecessor up to this. Only address space: memory is taken as it is touched.
 const LARGEST_CHUNK: usize = 64 << 20;
 
+thread_local! {
+    /// Arenas that are kept, by the length of their buffers.
+    static KEPT: RefCell<HashMap<usize, Arena>> = RefCell::default();
+}
+
 /// A source of page buffers of one length. A buffer comes back by itself when its last handle goes.
+#[derive(Clone)]
 pub struct Arena(Rc<Shared>);
 
 /// What the arena and its buffers hold together; lives as long as the last of them.
@@ -46,6 +53,11 @@ impl Arena {
             chunks: RefCell::default(),
             next: Cell::default(),
         }))
+    }
+
+    /// This thread's arena of that length, which stays for the next who asks: for media that are made and dropped thousands of times a second.
+    pub fn kept(len: usize) -> Arena {
+        KEPT.with_borrow_mut(|kept| kept.entry(len).or_insert_with(|| Arena::new(len)).clone())
     }
 
     /// Makes sure that the next `bytes` of buffers cost no page faults. Where the machine itself is

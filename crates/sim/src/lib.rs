@@ -7,10 +7,16 @@
 //!
 //! **Where to start.** [`run`] in `run.rs`; the promises themselves are `model.rs`.
 
+mod exhaustive;
 mod model;
 mod payload;
 mod plan;
+mod requests;
 mod run;
+mod series;
+mod trouble;
 
-pub use plan::Plan;
-pub use run::{Failure, Report, run, run_encrypted};
+pub use exhaustive::{KINDS, Scope, exhaust};
+pub use plan::{Plan, Wish};
+pub use run::{Failure, Report, run};
+pub use series::{Held, Series};

@@ -1,8 +1,10 @@
 //! `vsl-sim`: runs seeds, prints the first that fails, and replays one.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
+use sim::{Failure, Held, Plan, Series, Wish};
 
 /// Runs the storage layer in a seeded simulator with power cuts.
 ///
@@ -16,56 +18,141 @@ struct Arguments {
     /// First seed of a series.
     #[arg(long, default_value_t = 1)]
     from: u64,
-    /// Encrypt every format; otherwise about a third are.
-    #[arg(long)]
-    encrypted: bool,
     /// How many seeds.
     #[arg(long, default_value_t = 1000)]
     seeds: u64,
+    /// Encrypt every format; otherwise about a third are.
+    #[arg(long)]
+    encrypted: bool,
+    /// Parity everywhere, and dies that fail as a whole at any time.
+    #[arg(long)]
+    die_loss: bool,
+    /// Run each seed twice: all answers and what stands on the medium at the end must be the same.
+    #[arg(long)]
+    twice: bool,
+    /// How many seeds at the same time; otherwise as many as there are processors.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Begin no further seed after so many seconds.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Instead of seeds, try every sequence of up to so many operations on a tiny module, every moment at which the power can fail
+    /// in them, and every state that it can leave.
+    #[arg(long, value_name = "OPERATIONS")]
+    exhaustive: Option<usize>,
+    /// With --exhaustive, cut the recoveries after sequences of up to so many operations too.
+    #[arg(long, value_name = "OPERATIONS", default_value_t = 1)]
+    recovered: usize,
+    /// Say which defects are planted in this build, and what each does.
+    #[cfg(feature = "mutants")]
+    #[arg(long)]
+    list_mutants: bool,
+}
+
+impl Arguments {
+    /// The options that a replay needs.
+    fn how(&self) -> String {
+        let flags = [(self.encrypted, " --encrypted"), (self.die_loss, " --die-loss"), (self.twice, " --twice")];
+        flags.iter().filter(|(on, _)| *on).map(|(_, flag)| *flag).collect()
+    }
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    #[cfg(feature = "mutants")]
+    if arguments.list_mutants {
+        ftl::mutants::Mutant::ALL.iter().for_each(|(_, name, what)| println!("{name}\t{what}"));
+        return ExitCode::SUCCESS;
+    }
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = arguments.threads.unwrap_or(processors);
+    if let Some(longest) = arguments.exhaustive {
+        std::panic::set_hook(Box::new(|_| {}));
+        return exhaustive(longest, arguments.recovered, threads);
+    }
+    let wish = Wish { encrypted: arguments.encrypted, die_loss: arguments.die_loss, digest: arguments.twice };
     if let Some(seed) = arguments.seed {
-        eprintln!("{:?}", sim::Plan::new(&mut ftl::SplitMix64::new(seed)));
+        eprintln!("{:?}", Plan::new(&mut ftl::SplitMix64::new(seed), &wish));
         // A replay tells what the device logs; a series would drown in the errors that power cuts cause.
         tracing_subscriber::fmt().with_writer(std::io::stderr).without_time().init();
+    } else {
+        // What a crash was about is told with the seed.
+        std::panic::set_hook(Box::new(|_| {}));
     }
-    let (from, count) = arguments.seed.map_or((arguments.from, arguments.seeds), |seed| (seed, 1));
-    let how = if arguments.encrypted { " --encrypted" } else { "" };
-    let run = if arguments.encrypted { sim::run_encrypted } else { sim::run };
-    let mut sum = sim::Report::default();
-    for seed in from..from.saturating_add(count) {
-        let Ok(result) = std::panic::catch_unwind(|| run(seed)) else {
-            println!("seed {seed}: crash; replay with: vsl-sim{how} --seed {seed}");
-            return ExitCode::from(4);
-        };
-        match result {
-            Ok(report) => sum += report,
-            Err(sim::Failure::Wrong(what)) => {
-                println!("seed {seed}: {what}; replay with: vsl-sim{how} --seed {seed}");
-                return ExitCode::from(1);
-            }
-            Err(sim::Failure::Stuck(what)) => {
-                println!("seed {seed}: {what}; replay with: vsl-sim{how} --seed {seed}");
-                return ExitCode::from(3);
-            }
+    let (from, seeds) = arguments.seed.map_or((arguments.from, arguments.seeds), |seed| (seed, 1));
+    let series = Series {
+        from,
+        seeds,
+        wish,
+        twice: arguments.twice,
+        threads,
+        at_most: arguments.seconds.map(Duration::from_secs),
+    };
+    match series.run() {
+        Ok(held) => {
+            tell(&held, arguments.twice);
+            ExitCode::SUCCESS
+        }
+        Err((seed, failure)) => {
+            let (what, code) = words(failure);
+            println!("seed {seed}: {what}; replay with: vsl-sim{} --seed {seed}", arguments.how());
+            code
         }
     }
+}
+
+/// A failure in words, and its exit code.
+fn words(failure: Failure) -> (String, ExitCode) {
+    match failure {
+        Failure::Wrong(what) => (what, ExitCode::from(1)),
+        Failure::Stuck(what) => (what, ExitCode::from(3)),
+        Failure::Crash(what) => (format!("crash: {what}"), ExitCode::from(4)),
+    }
+}
+
+fn exhaustive(longest: usize, recovered: usize, threads: usize) -> ExitCode {
+    match sim::exhaust(longest, recovered, threads) {
+        Ok(scope) => {
+            println!(
+                "100 % of the sequences of up to {longest} of {} operations held, on 2 dies x 4 blocks x 4 pages: {} sequences, each plain \
+                 and with parity, waiting after each operation and not; {} moments of a power cut, {} states ({} of them of a power cut \
+                 during a recovery), {} of them distinct",
+                sim::KINDS,
+                scope.sequences,
+                scope.moments,
+                scope.states,
+                scope.in_recovery,
+                scope.distinct,
+            );
+            ExitCode::SUCCESS
+        }
+        Err((sequence, failure)) => {
+            let (what, code) = words(failure);
+            println!("{sequence}: {what}");
+            code
+        }
+    }
+}
+
+fn tell(held: &Held, twice: bool) {
+    let Held { seeds, sum } = held;
     println!(
-        "{count} seeds held: {} requests, {} power cuts ({} during recovery), {} erase blocks freed; {} faults of dies and \
-         sectors, {} sectors healed, {} read without their die, {} dies replaced; {} sectors sealed over {} power cuts, 0 (key, nonce) \
-         pairs repeated",
+        "{seeds} seeds held{}: {} requests, {} power cuts ({} during recovery), {} erase blocks freed; {} faults of dies and \
+         sectors ({} dies failed), {} sectors healed, {} read without their die, {} dies replaced, 0 sectors lost; beyond redundancy {} \
+         reads and {} attaches refused; {} sectors sealed over {} power cuts, 0 (key, nonce) pairs repeated",
+        if twice { " twice with identical hashes" } else { "" },
         sum.requests,
         sum.cuts,
         sum.recovery_cuts,
         sum.freed_lebs,
         sum.faults,
+        sum.die_losses,
         sum.healed,
         sum.degraded_reads,
         sum.rebuilds,
+        sum.unreadable,
+        sum.refused,
         sum.sealed,
         sum.sealed_cuts,
     );
-    ExitCode::SUCCESS
 }

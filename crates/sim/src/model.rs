@@ -1,12 +1,13 @@
 //! What every sector may hold: the promises of the device, kept as a list of versions.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A write or trim, numbered from 1 in the order of submission. 0 stands for "never written".
 pub type OpId = u64;
 
 /// One submitted change.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 struct Op {
     lba: u64,
     count: u64,
@@ -85,6 +86,13 @@ impl Model {
             // Nothing older than this may come back.
             sector.retain(|version| *version >= op);
         }
+    }
+
+    /// A hash of all that is promised: of two that are the same, the same may follow.
+    pub fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.sectors, &self.ops, &self.zeros).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// What a read shows now.

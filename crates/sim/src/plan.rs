@@ -18,6 +18,17 @@ pub struct Faulty {
     pub once_in: u64,
 }
 
+/// What a series of seeds is for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wish {
+    /// Encrypt every format; otherwise about a third are.
+    pub encrypted: bool,
+    /// Parity everywhere, and dies that fail as a whole.
+    pub die_loss: bool,
+    /// Say at the end what stands on the medium, see [`crate::Report::state`].
+    pub digest: bool,
+}
+
 /// One simulation's choices. Swarm testing: each seed leaves some things out and overdoes others.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -31,6 +42,11 @@ pub struct Plan {
     pub knobs: Knobs,
     /// Dies that something happens to; never more than there is parity.
     pub faulty: Vec<Faulty>,
+    /// How often more of a stripe is damaged than redundancy makes up for. Then reads may fail, and an attach be refused, but nothing
+    /// may be wrong.
+    pub beyond: u32,
+    /// Programs and syncs fail at times.
+    pub errors: bool,
     /// Requests in all.
     pub requests: u32,
     /// Requests under way at once.
@@ -39,8 +55,8 @@ pub struct Plan {
     pub cut_once_in: u64,
     /// Clean detach once in so many requests; 0 for none.
     pub detach_once_in: u64,
-    /// Weights of read, write, trim, flush, idle.
-    pub mix: [u64; 5],
+    /// Weights of read, write, trim, flush, idle, zeroes.
+    pub mix: [u64; 6],
     /// FUA once in so many changes; 0 for never.
     pub fua_once_in: u64,
     /// Largest request, sectors.
@@ -56,17 +72,20 @@ impl Plan {
     }
 
     /// Encrypts the format.
-    pub fn encrypt(&mut self) {
+    fn encrypt(&mut self) {
         self.format.key = Some([7; 32]);
         self.geometry.trailer_bytes = device::SEALED_TRAILER_BYTES;
     }
 
     /// The plan of a seed.
-    pub fn new(random: &mut SplitMix64) -> Plan {
+    pub fn new(random: &mut SplitMix64, wish: &Wish) -> Plan {
         loop {
             let slots_per_page = 1 << random.below(5);
             let unit_bytes = 512 << random.below(4);
-            let parity = [0, 0, 0, 0, 1, 1, 1, 2][random.below(8) as usize];
+            let mut parity = [0, 0, 0, 0, 1, 1, 1, 2][random.below(8) as usize];
+            if wish.die_loss {
+                parity = parity.max(1);
+            }
             let geometry = Geometry {
                 dies: parity + 1 + random.below(4) as u32,
                 parity,
@@ -97,16 +116,25 @@ impl Plan {
             // Half of the media are files: old content stands where a LEB is used again.
             // Parity of open stripes is written over and over, which flash does not take.
             let flash = random.one_in(2) && parity == 0;
+            let beyond = if random.one_in(8) && !wish.die_loss { 1 + random.below(3) as u32 } else { 0 };
+            // A program that failed is tried again at the same place, which flash does not take.
+            let errors = random.one_in(5) && parity == 0 && !flash && beyond == 0;
             let knobs = Knobs {
                 must_erase: flash,
                 least_polls: random.below(3) as u32,
                 spread_polls: random.below(40) as u32,
+                slow: if random.one_in(6) { 1_000 << random.below(6) } else { 0 },
                 no_space: if random.one_in(8) { 50_000 } else { 0 },
+                program_error: if errors { 1 + random.below(3_000) as u32 } else { 0 },
+                sync_error: if errors && random.one_in(2) { 10_000 } else { 0 },
                 ..Knobs::default()
             };
-            let mut mix = [0; 5];
+            let mut mix = [0; 6];
             mix.iter_mut().for_each(|weight| *weight = if random.one_in(4) { 0 } else { 1 + random.below(20) });
             mix[1] += 4 + random.below(60);
+            if random.one_in(12) {
+                mix[2] += 200;
+            }
             let mut faulty: Vec<Faulty> = Vec::new();
             while faulty.len() < parity as usize && !random.one_in(4) {
                 let die = random.below(u64::from(geometry.dies)) as u32;
@@ -115,15 +143,26 @@ impl Plan {
                     faulty.push(Faulty { die, dies, once_in: 1 + random.below(if dies { 2000 } else { 60 }) });
                 }
             }
+            if wish.die_loss && !faulty.iter().any(|faulty| faulty.dies) {
+                faulty.truncate(parity as usize - 1);
+                let good = (0..geometry.dies).find(|die| faulty.iter().all(|other| other.die != *die));
+                faulty.push(Faulty { die: good.unwrap_or(0), dies: true, once_in: 1 + random.below(200) });
+            }
+            if beyond > 0 {
+                faulty.clear();
+            }
             let mut plan = Plan {
                 geometry,
                 format,
                 flash,
                 knobs,
                 faulty,
-                requests: 200 + random.below(2500) as u32,
+                beyond,
+                errors,
+                requests: if wish.die_loss { 100 + random.below(600) } else { 200 + random.below(2500) } as u32,
                 depth: 1 + random.below(16) as usize,
-                cut_once_in: if random.one_in(8) { 0 } else { 20 + random.below(600) },
+                // What a power cut takes beyond redundancy cannot be told from what was damaged.
+                cut_once_in: if random.one_in(8) || beyond > 0 { 0 } else { 20 + random.below(600) },
                 detach_once_in: if random.one_in(2) { 0 } else { 50 + random.below(1000) },
                 mix,
                 fua_once_in: if random.one_in(2) { 0 } else { 1 + random.below(20) },
@@ -131,7 +170,7 @@ impl Plan {
                 span: if random.one_in(3) { sectors } else { 1 + random.below(sectors) },
             };
             // Chosen by what was drawn already, so that the rest of a seed's plan does not depend on it.
-            if plan.format.uuid.as_u128().is_multiple_of(3) {
+            if wish.encrypted || plan.format.uuid.as_u128().is_multiple_of(3) {
                 plan.encrypt();
             }
             return plan;

@@ -1,13 +1,13 @@
 //! One simulation.
 
-use device::{Completion, Device, Io, IoError, Secret, Submitted};
+use device::{Device, Io, IoError, Secret, Submitted};
 use ftl::SplitMix64;
-use media::PageAddr;
 use media::sim::{Cut, SimMedia, SimStore};
 
-use crate::model::{Model, OpId};
+use crate::model::Model;
 use crate::payload;
-use crate::plan::Plan;
+use crate::plan::{Plan, Wish};
+use crate::requests::{Answer, Asked};
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub enum Failure {
     Wrong(String),
     /// A request was never answered, or the device does not come back.
     Stuck(String),
+    /// Something panicked.
+    Crash(String),
 }
 
 /// What a simulation did.
@@ -29,6 +31,12 @@ pub struct Report {
     pub recovery_cuts: u64,
     /// Things that happened to dies and sectors.
     pub faults: u64,
+    /// Dies that failed as a whole.
+    pub die_losses: u64,
+    /// Sectors that could not be read, where more was damaged than redundancy makes up for.
+    pub unreadable: u64,
+    /// Attaches refused for that reason.
+    pub refused: u64,
     /// Sectors that were rebuilt and written elsewhere.
     pub healed: u64,
     /// Sectors that scrubs checked.
@@ -45,6 +53,8 @@ pub struct Report {
     pub sealed_cuts: u64,
     /// FNV-1a over every answer: the same seed must give the same.
     pub hash: u64,
+    /// A hash of what stands on the medium at the end, with [`Wish::digest`].
+    pub state: u64,
 }
 
 impl std::ops::AddAssign for Report {
@@ -55,6 +65,9 @@ impl std::ops::AddAssign for Report {
             cuts,
             recovery_cuts,
             faults,
+            die_losses,
+            unreadable,
+            refused,
             healed,
             scrubbed,
             degraded_reads,
@@ -63,11 +76,15 @@ impl std::ops::AddAssign for Report {
             sealed,
             sealed_cuts,
             hash,
+            state,
         } = other;
         self.requests += requests;
         self.cuts += cuts;
         self.recovery_cuts += recovery_cuts;
         self.faults += faults;
+        self.die_losses += die_losses;
+        self.unreadable += unreadable;
+        self.refused += refused;
         self.healed += healed;
         self.scrubbed += scrubbed;
         self.degraded_reads += degraded_reads;
@@ -75,65 +92,47 @@ impl std::ops::AddAssign for Report {
         self.freed_lebs += freed_lebs;
         self.sealed += sealed;
         self.sealed_cuts += sealed_cuts;
-        // In order, like the answers of one run.
-        self.hash = self.hash.rotate_left(1) ^ hash;
+        // In whatever order seeds come to their end.
+        self.hash = self.hash.wrapping_add(hash);
+        self.state = self.state.wrapping_add(state);
     }
-}
-
-/// A request under way.
-enum Asked {
-    Read { lba: u64, expected: Vec<(OpId, bool)> },
-    Change { op: OpId, fua: bool },
-    Flush { covers: Vec<OpId> },
 }
 
 /// Polls after which a request that was not answered counts as lost.
 const PATIENCE: u32 = 400_000;
 
 /// The tag of requests that are waited for.
-const CALL: u64 = u64::MAX;
+pub(crate) const CALL: u64 = u64::MAX;
 
-struct Simulation {
-    plan: Plan,
-    random: SplitMix64,
+pub(crate) struct Simulation {
+    pub plan: Plan,
+    pub random: SplitMix64,
     cutter: SplitMix64,
-    store: SimStore,
-    device: Option<Device>,
-    model: Model,
-    asked: Vec<Option<Asked>>,
+    pub store: SimStore,
+    /// `None` once an attach was refused because of what was damaged beyond redundancy.
+    pub device: Option<Device>,
+    pub model: Model,
+    pub asked: Vec<Option<Asked>>,
     /// Dies that were replaced and may be on their way.
-    replaced: Vec<u32>,
+    pub replaced: Vec<u32>,
     /// What scrubs found wrong.
     scrub_errors: u64,
     /// The backing store may be full at times.
-    may_lack_space: bool,
-    report: Report,
+    pub may_lack_space: bool,
+    /// More may be damaged than redundancy makes up for.
+    pub may_be_unreadable: bool,
+    pub report: Report,
 }
 
 /// Runs the simulation of a seed.
 ///
 /// # Errors
 /// The first broken promise.
-pub fn run(seed: u64) -> Result<Report, Failure> {
-    run_as(seed, false)
-}
-
-/// Like [`run`], on an encrypted format whatever the seed says.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_encrypted(seed: u64) -> Result<Report, Failure> {
-    run_as(seed, true)
-}
-
-fn run_as(seed: u64, encrypted: bool) -> Result<Report, Failure> {
+pub fn run(seed: u64, wish: &Wish) -> Result<Report, Failure> {
     device::seed_entropy(seed);
     device::nonces::watch();
     let mut random = SplitMix64::new(seed);
-    let mut plan = Plan::new(&mut random);
-    if encrypted {
-        plan.encrypt();
-    }
+    let plan = Plan::new(&mut random, wish);
     let store = SimStore::new(plan.media_geometry());
     let mut media = SimMedia::new(&store, random.bits(), plan.knobs);
     Device::format_media(&mut media, &plan.format).map_err(|error| Failure::Stuck(format!("format: {error}")))?;
@@ -144,6 +143,7 @@ fn run_as(seed: u64, encrypted: bool) -> Result<Report, Failure> {
         replaced: Vec::new(),
         scrub_errors: 0,
         may_lack_space: plan.knobs.no_space > 0,
+        may_be_unreadable: plan.beyond > 0,
         cutter: SplitMix64::from_state(random.bits()),
         plan,
         random,
@@ -155,11 +155,14 @@ fn run_as(seed: u64, encrypted: bool) -> Result<Report, Failure> {
     simulation.traffic()?;
     simulation.finish()?;
     simulation.check_nonces()?;
+    if wish.digest {
+        simulation.report.state = simulation.store.digest();
+    }
     Ok(simulation.report)
 }
 
 impl Simulation {
-    fn device(&mut self) -> &mut Device {
+    pub fn device(&mut self) -> &mut Device {
         self.device.as_mut().expect("attached")
     }
 
@@ -182,6 +185,11 @@ impl Simulation {
                     self.report.recovery_cuts += 1;
                     self.cut_power();
                 }
+                Err(_) if self.may_be_unreadable => {
+                    self.report.refused += 1;
+                    return Ok(());
+                }
+                Err(_) if self.plan.errors => {}
                 // A full backing store is no power cut: it must be able to come back all the same.
                 Err(_) if self.plan.knobs.no_space > 0 => self.plan.knobs.no_space = 0,
                 Err(error) => return Err(Failure::Wrong(format!("attach: {error}"))),
@@ -230,6 +238,9 @@ impl Simulation {
             if self.plan.detach_once_in > 0 && self.random.one_in(self.plan.detach_once_in) {
                 self.clean_detach()?;
             }
+            if self.device.is_none() {
+                return Ok(());
+            }
             self.trouble(1);
             self.request()?;
             for _ in 0..self.random.below(6) {
@@ -246,87 +257,17 @@ impl Simulation {
         Ok(())
     }
 
-    fn note_healing(&mut self) {
-        if let Some(status) = self.device.as_ref().map(Device::status) {
-            self.report.healed += status.healed_sectors;
-            self.report.degraded_reads += status.degraded_reads;
-            self.report.scrubbed += status.scrubbed_sectors;
-        }
-    }
-
-    /// Lets happen to the faulty dies what the plan has for them, `often` times as likely as it says.
-    fn trouble(&mut self, often: u64) {
-        let geometry = self.plan.media_geometry();
-        for faulty in self.plan.faulty.clone() {
-            if !self.random.one_in((faulty.once_in / often).max(1)) {
-                continue;
-            }
-            self.report.faults += 1;
-            let die = faulty.die;
-            if faulty.dies {
-                if self.try_rebuild(die) {
-                    continue;
-                }
-                match self.store.failed_dies().contains(&die) {
-                    // It comes back with what it held, and must not be believed.
-                    true => self.store.revive_die(die),
-                    false => self.store.fail_die_at(self.store.commands() + 1 + self.random.below(60), die),
-                }
-                continue;
-            }
-            let mut somewhere = |blocks: u32| PageAddr {
-                die,
-                block: self.random.below(u64::from(blocks)) as u32,
-                page: self.random.below(u64::from(geometry.pages_per_block)) as u32,
-            };
-            let (at, to) = (somewhere(geometry.blocks), somewhere(self.plan.geometry.blocks));
-            self.store.astray_only_on(die);
-            match self.random.below(8) {
-                0 => self.store.fail_page(at),
-                1 => self.store.lose_next_program(),
-                2 => self.store.misdirect_next_program(to),
-                _ => {
-                    let byte = self.random.below(u64::from(geometry.page_bytes())) as u32;
-                    self.store.rot(at, byte, 1 << self.random.below(8));
-                }
-            }
-        }
-    }
-
-    /// Puts a blank die in the place of one that the device knows to be lost; another one may fail once it is rebuilt.
-    fn try_rebuild(&mut self, die: u32) -> bool {
-        if self.store.is_off() || self.random.one_in(2) {
-            return false;
-        }
-        let Some(device) = &mut self.device else { return false };
-        let status = device.status();
-        if status.lost_dies.contains(&die) && status.rebuilding_die.is_none() {
-            self.store.replace_die(die);
-            self.report.rebuilds += u64::from(device.die_replaced(die).is_ok());
-            self.replaced.push(die);
-            return true;
-        }
-        // Nobody may hold on to what the die did before it was replaced.
-        let rebuilt = !status.lost_dies.contains(&die) && !self.store.may_fail(die);
-        if rebuilt && self.replaced.contains(&die) {
-            self.replaced.retain(|replaced| *replaced != die);
-            let others: Vec<u32> = (0..self.plan.geometry.dies)
-                .filter(|other| self.plan.faulty.iter().all(|faulty| faulty.die != *other))
-                .collect();
-            if !others.is_empty() {
-                let other = others[self.random.below(others.len() as u64) as usize];
-                self.plan.faulty.iter_mut().filter(|faulty| faulty.die == die).for_each(|faulty| faulty.die = other);
-                return true;
-            }
-        }
-        false
-    }
-
     fn crash(&mut self) -> Result<(), Failure> {
         self.cut_power();
         self.attach()?;
-        if self.store.is_off() {
+        if self.store.is_off() || self.device.is_none() {
             return Ok(());
+        }
+        if self.may_be_unreadable {
+            return self.compare_sectors();
+        }
+        if self.random.one_in(3) && !self.write_at_once()? {
+            return self.crash();
         }
         let image = match self.read_everything()? {
             Some(image) => image,
@@ -339,8 +280,47 @@ impl Simulation {
         self.verify()
     }
 
+    /// Durable writes right behind an attach, before anything else could come to its end; false when the power fails then.
+    fn write_at_once(&mut self) -> Result<bool, Failure> {
+        if self.plan.errors || self.may_lack_space || self.plan.cut_once_in == 0 {
+            return Ok(true);
+        }
+        for _ in 0..1 + self.random.below(4) {
+            let lba = self.random.below(self.plan.span);
+            let op = self.model.next_op();
+            let mut data = vec![0; self.plan.geometry.sector_bytes as usize];
+            payload::fill(&mut data, lba, op, false);
+            // Should the power fail, nobody knows whether it was taken.
+            self.model.took(lba, 1, false);
+            match self.call(Io::Write { lba, data: &data, fua: true })? {
+                Some(Ok(_)) => self.model.answered(op, true),
+                Some(Err(error)) => return Err(Failure::Wrong(format!("a write behind an attach failed: {error}"))),
+                None => return Ok(false),
+            }
+        }
+        Ok(!self.random.one_in(3))
+    }
+
     fn verify(&mut self) -> Result<(), Failure> {
         self.device().verify().map_err(Failure::Wrong)
+    }
+
+    /// Every sector by itself, where some may be lost for good: the others are what they were.
+    fn compare_sectors(&mut self) -> Result<(), Failure> {
+        for lba in 0..self.model.len() {
+            let buf = vec![0xee; self.plan.geometry.sector_bytes as usize];
+            let op = self.model.current(lba);
+            match self.call(Io::Read { lba, buf })? {
+                Some(Ok(Some(buf))) if payload::holds(&buf, lba, op, self.model.is_zero(op)) => {}
+                Some(Err(IoError::Media)) => self.report.unreadable += 1,
+                None => return Ok(()),
+                Some(other) => {
+                    let found = other.map_or_else(|error| error.to_string(), |_| "other data".into());
+                    return Err(Failure::Wrong(format!("sector {lba}, of version {op}, gives {found}")));
+                }
+            }
+        }
+        self.verify()
     }
 
     /// The whole device, or `None` when the power failed meanwhile.
@@ -408,6 +388,7 @@ impl Simulation {
         match detached {
             Ok(()) => {}
             Err(IoError::NoSpace) if self.may_lack_space => {}
+            Err(IoError::Media) if self.plan.errors => {}
             Err(error) => return Err(Failure::Wrong(format!("detach: {error}"))),
         }
         // After a clean detach everything is durable: losing all that no sync covered loses nothing.
@@ -418,178 +399,49 @@ impl Simulation {
         self.crash()
     }
 
-    fn pick(&mut self) -> usize {
-        let total: u64 = self.plan.mix.iter().sum();
-        let mut at = self.random.below(total);
-        self.plan
-            .mix
-            .iter()
-            .position(|weight| {
-                let here = at < *weight;
-                at = at.saturating_sub(*weight);
-                here
-            })
-            .expect("below the total")
-    }
-
-    fn range(&mut self) -> (u64, u64) {
-        let count = match self.random.one_in(3) {
-            true => 1 + self.random.below(u64::from(self.plan.largest)),
-            false => 1,
-        };
-        let count = count.min(self.plan.span);
-        (self.random.below(self.plan.span - count + 1), count)
-    }
-
-    fn request(&mut self) -> Result<(), Failure> {
-        let Some(free) = self.asked.iter().position(Option::is_none) else { return self.poll() };
-        let sector = self.plan.geometry.sector_bytes as usize;
-        let fua = self.plan.fua_once_in > 0 && self.random.one_in(self.plan.fua_once_in);
-        let (lba, count) = self.range();
-        let tag = free as u64;
-        match self.pick() {
-            0 => {
-                let expected = (lba..lba + count).map(|lba| self.model.current(lba));
-                let expected = expected.map(|op| (op, self.model.is_zero(op))).collect();
-                let buf = vec![0xee; count as usize * sector];
-                let submitted = self.device().submit(tag, Io::Read { lba, buf });
-                self.submitted(tag, Asked::Read { lba, expected }, owned(submitted))
-            }
-            1 => {
-                let op = self.model.next_op();
-                let mut data = vec![0; count as usize * sector];
-                for (lba, sector) in (lba..).zip(data.chunks_exact_mut(sector)) {
-                    payload::fill(sector, lba, op, false);
-                }
-                let submitted = owned(self.device().submit(tag, Io::Write { lba, data: &data, fua }));
-                self.change(tag, lba, count, fua, false, submitted)
-            }
-            2 => {
-                // Now and then everything at once.
-                let (lba, count) = if self.random.one_in(30) { (0, self.model.len()) } else { (lba, count) };
-                let submitted = owned(self.device().submit(tag, Io::Trim { lba, count, fua }));
-                self.change(tag, lba, count, fua, true, submitted)
-            }
-            3 => {
-                let covers = self.model.flush_covers();
-                let submitted = owned(self.device().submit(tag, Io::Flush));
-                self.submitted(tag, Asked::Flush { covers }, submitted)
-            }
-            _ => {
-                self.device().idle();
-                if self.random.one_in(4) {
-                    let on = !self.random.one_in(4);
-                    self.device().scrub(on).expect("a device attached for writing");
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn change(
-        &mut self,
-        tag: u64,
-        lba: u64,
-        count: u64,
-        fua: bool,
-        zeros: bool,
-        submitted: Outcome,
-    ) -> Result<(), Failure> {
-        if matches!(submitted, Outcome::Busy | Outcome::Done(Err(_))) {
-            return self.submitted(tag, Asked::Change { op: 0, fua }, submitted);
-        }
-        let op = self.model.took(lba, count, zeros);
-        self.submitted(tag, Asked::Change { op, fua }, submitted)
-    }
-
-    fn submitted(&mut self, tag: u64, asked: Asked, submitted: Outcome) -> Result<(), Failure> {
-        match submitted {
-            Outcome::Busy => self.poll(),
-            Outcome::Pending => {
-                self.asked[tag as usize] = Some(asked);
-                Ok(())
-            }
-            Outcome::Done(result) => {
-                self.asked[tag as usize] = Some(asked);
-                self.answer(Completion { tag, result })
-            }
-        }
-    }
-
-    fn poll(&mut self) -> Result<(), Failure> {
-        match self.device().poll() {
-            Some(completion) => self.answer(completion),
-            None => Ok(()),
-        }
-    }
-
-    fn answer(&mut self, completion: Completion) -> Result<(), Failure> {
-        if completion.tag == CALL {
-            // A call given up when the power failed.
-            return Ok(());
-        }
-        let asked = self.asked[completion.tag as usize].take().expect("an answer to something that was asked");
-        self.report.requests += 1;
-        self.note(completion.tag, completion.result.is_ok());
-        if self.store.is_off() {
-            return Ok(());
-        }
-        match (asked, completion.result) {
-            (Asked::Read { lba, expected }, Ok(buf)) => {
-                let buf = buf.expect("a read gives its buffer");
-                let sectors = buf.chunks_exact(self.plan.geometry.sector_bytes as usize);
-                for ((lba, (op, zero)), sector) in (lba..).zip(expected).zip(sectors) {
-                    if !payload::holds(sector, lba, op, zero) {
-                        return Err(Failure::Wrong(format!("read of sector {lba} does not give version {op}")));
-                    }
-                }
-            }
-            (Asked::Change { op, fua }, Ok(_)) => self.model.answered(op, fua),
-            (Asked::Flush { covers }, Ok(_)) => self.model.flushed(&covers),
-            (Asked::Change { .. } | Asked::Flush { .. }, Err(IoError::NoSpace)) if self.may_lack_space => {}
-            (_, Err(error)) => return Err(Failure::Wrong(format!("a request failed: {error}"))),
-        }
-        Ok(())
-    }
-
-    fn note(&mut self, tag: u64, ok: bool) {
-        for byte in [tag as u8, u8::from(ok), self.store.commands() as u8] {
-            self.report.hash = (self.report.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
     /// The end: everything asked is answered, and everything is there, now and after a clean detach.
     fn finish(&mut self) -> Result<(), Failure> {
         self.plan.cut_once_in = 0;
-        self.plan.knobs.no_space = 0;
+        // Those of the medium that is in use stay as they are.
+        (self.plan.knobs.no_space, self.plan.knobs.program_error, self.plan.knobs.sync_error) = (0, 0, 0);
+        if self.device.is_none() {
+            return Ok(());
+        }
         if self.store.is_off() {
             self.crash()?;
         }
         self.report.freed_lebs = self.device().status().erased_lebs;
         self.verify()?;
         self.clean_detach()?;
+        self.plan.errors = false;
+        self.last_write()?;
+        if self.device.is_none() {
+            return Ok(());
+        }
         self.clean_detach()?;
-        if self.scrub_errors > 0 && self.plan.faulty.is_empty() {
+        if self.scrub_errors > 0 && self.plan.faulty.is_empty() && !self.may_be_unreadable {
             return Err(Failure::Wrong(format!("scrubs found {} things wrong", self.scrub_errors)));
         }
         Ok(())
     }
-}
 
-/// How a request ended: a read's buffer, nothing, or why not.
-type Answer = Result<Option<Vec<u8>>, IoError>;
-
-/// A [`Submitted`] without the borrowed request.
-enum Outcome {
-    Done(Answer),
-    Pending,
-    Busy,
-}
-
-fn owned(submitted: Submitted<'_>) -> Outcome {
-    match submitted {
-        Submitted::Done(result) => Outcome::Done(result),
-        Submitted::Pending => Outcome::Pending,
-        Submitted::Busy(_) => Outcome::Busy,
+    /// However full the device is, a write is taken in the end.
+    fn last_write(&mut self) -> Result<(), Failure> {
+        if self.may_be_unreadable {
+            return Ok(());
+        }
+        let op = self.model.next_op();
+        let mut data = vec![0; self.plan.geometry.sector_bytes as usize];
+        payload::fill(&mut data, 0, op, false);
+        match self.call(Io::Write { lba: 0, data: &data, fua: false })? {
+            Some(Ok(_)) => {
+                self.model.took(0, 1, false);
+                self.model.answered(op, false);
+            }
+            Some(Err(IoError::NoSpace)) if self.may_lack_space => {}
+            Some(Err(error)) => return Err(Failure::Wrong(format!("the last write failed: {error}"))),
+            None => {}
+        }
+        Ok(())
     }
 }

@@ -1,26 +1,39 @@
-//! A short series of seeds in every test run; `make soak` runs the long one.
+//! A short series of seeds in every test run, and a small exhaustive scope; `make soak` runs the long ones.
 
-/// Every promise holds, and the series is worth something: it cuts, recovers and grooms.
-#[test]
-fn every_seed_holds() {
-    let (mut cuts, mut recovery_cuts, mut freed) = (0, 0, 0);
-    for seed in 1..=400 {
-        match sim::run(seed) {
-            Ok(report) => {
-                cuts += report.cuts;
-                recovery_cuts += report.recovery_cuts;
-                freed += report.freed_lebs;
-            }
-            Err(failure) => panic!("seed {seed}: {failure:?}; replay with: vsl-sim --seed {seed}"),
-        }
-    }
-    assert!(cuts > 2000 && recovery_cuts > 300 && freed > 10_000, "{cuts} cuts, {recovery_cuts}, {freed} freed");
+use sim::{Series, Wish};
+
+fn series(seeds: u64, wish: Wish, twice: bool) -> sim::Held {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    Series { from: 1, seeds, wish, twice, threads, at_most: None }
+        .run()
+        .unwrap_or_else(|(seed, failure)| panic!("seed {seed}: {failure:?}; replay with: vsl-sim --seed {seed}"))
 }
 
-/// The same seed gives the same run.
+/// Every promise holds, and the series is worth something: it cuts, recovers, grooms, and damages beyond redundancy.
+#[test]
+fn every_seed_holds() {
+    let sum = series(400, Wish::default(), false).sum;
+    assert!(sum.cuts > 2000 && sum.recovery_cuts > 300 && sum.freed_lebs > 10_000, "{sum:?}");
+    assert!(sum.unreadable > 0 && sum.refused > 0 && sum.healed > 0 && sum.rebuilds > 0, "{sum:?}");
+}
+
+/// Dies fail at any time, and nothing is lost.
+#[test]
+fn dies_fail_at_any_time() {
+    let sum = series(150, Wish { die_loss: true, ..Wish::default() }, false).sum;
+    assert!(sum.die_losses > 150 && sum.rebuilds > 10, "{sum:?}");
+}
+
+/// The same seed gives the same run, and leaves the same bytes.
 #[test]
 fn a_seed_replays() {
-    for seed in 1..=20 {
-        assert_eq!(sim::run(seed), sim::run(seed), "seed {seed}");
-    }
+    let held = series(20, Wish { digest: true, ..Wish::default() }, true);
+    assert!(held.seeds == 20 && held.sum.state != 0);
+}
+
+/// Every sequence of up to two operations on the tiny module, with every state that a power cut can leave.
+#[test]
+fn every_short_life_holds() {
+    let scope = sim::exhaust(2, 1, 2).unwrap_or_else(|(sequence, failure)| panic!("{sequence}: {failure:?}"));
+    assert!(scope.sequences == 121 && scope.states > 50_000 && scope.in_recovery > 1000, "{scope:?}");
 }

@@ -73,7 +73,7 @@ impl Cipher {
     #[inline]
     pub fn seal(&self, sector: &mut [u8], fields: &[u8; FIELDS]) -> [u8; TAG_BYTES] {
         #[cfg(feature = "simulation")]
-        super::nonces::note(&self.uuid, fields, sector);
+        super::nonces::note(&self.uuid, &nonce_bytes(fields), fields, sector);
         let sealed = self.key.get().seal_in_place_separate_tag(nonce(fields), self.context(fields), sector);
         let tag = sealed.expect("a sector is far shorter than what AES-GCM takes");
         tag.as_ref().try_into().expect("a tag has sixteen bytes")
@@ -90,7 +90,9 @@ impl Cipher {
     fn context(&self, fields: &[u8; FIELDS]) -> Aad<[u8; 16 + FIELDS]> {
         let mut context = [0; 16 + FIELDS];
         context[..16].copy_from_slice(self.uuid.as_bytes());
-        context[16..].copy_from_slice(fields);
+        if !ftl::mutant!(UnboundAddress) {
+            context[16..].copy_from_slice(fields);
+        }
         Aad::from(context)
     }
 }
@@ -98,10 +100,17 @@ impl Cipher {
 /// Sequence number and the attach's part, as they stand in the trailer.
 #[inline]
 fn nonce(fields: &[u8; FIELDS]) -> Nonce {
+    Nonce::assume_unique_for_key(nonce_bytes(fields))
+}
+
+#[inline]
+fn nonce_bytes(fields: &[u8; FIELDS]) -> [u8; 12] {
     let mut nonce = [0; 12];
-    nonce[..8].copy_from_slice(&fields[..8]);
+    if !ftl::mutant!(NonceWithoutSequence) {
+        nonce[..8].copy_from_slice(&fields[..8]);
+    }
     nonce[8..].copy_from_slice(&fields[28..]);
-    Nonce::assume_unique_for_key(nonce)
+    nonce
 }
 
 #[cfg(test)]

@@ -37,11 +37,11 @@ pub fn seen() -> Seen {
     RECORD.with_borrow(|record| record.as_ref().map(|record| record.seen.clone()).unwrap_or_default())
 }
 
-/// A sector is sealed.
-pub(super) fn note(uuid: &Uuid, fields: &[u8], sector: &[u8]) {
+/// A sector is sealed with a nonce.
+pub(super) fn note(uuid: &Uuid, nonce: &[u8; 12], fields: &[u8], sector: &[u8]) {
     RECORD.with_borrow_mut(|record| {
         let Some(record) = record else { return };
-        let seq = u64::from_le_bytes(fields[..8].try_into().expect("eight bytes"));
+        let seq = u64::from_le_bytes(nonce[..8].try_into().expect("eight bytes"));
         // Without the attach's part: that differs where the same is sealed twice.
         let sum = crc_fast::crc32_iscsi(sector) ^ crc_fast::crc32_iscsi(&fields[..28]).rotate_left(1);
         record.seen.sealed += 1;

@@ -184,7 +184,8 @@ impl Flashback {
         if !self.may_solve(&rows, lane as usize) {
             rows.parities.clear();
         }
-        let first = geometry.lane_slot(repair.at.block, repair.at.page, lane) + (start / slot_bytes) as u32;
+        let skipped = if ftl::mutant!(HealedShifted) { 0 } else { (start / slot_bytes) as u32 };
+        let first = geometry.lane_slot(repair.at.block, repair.at.page, lane) + skipped;
         let mut any = false;
         for (number, (i, out)) in (first..).zip(out.chunks_exact_mut(slot_bytes).enumerate()) {
             let slot = (lane as usize, i * slot_bytes..(i + 1) * slot_bytes, number);

@@ -31,7 +31,9 @@ impl Flashback {
         let pages: Vec<_> = pages
             .map(|(die, number)| Some(journal::page(&geometry, die, number)).filter(|at| self.dies.reads(at.die)))
             .collect();
-        self.found = self.read_together(&pages, geometry.page_bytes());
+        if !ftl::mutant!(JournalUnread) {
+            self.found = self.read_together(&pages, geometry.page_bytes());
+        }
     }
 
     /// Gives every stripe of a block the parity of what stands there. What was written since the block was opened has at least
@@ -40,6 +42,9 @@ impl Flashback {
     /// # Errors
     /// More dies failed than there is parity.
     pub fn settle(&mut self, block: u32, opened: u64) -> Result<(), MediaError> {
+        if ftl::mutant!(NoSettle) {
+            return Ok(());
+        }
         self.call(Command::Allocate { block })?;
         for page in 0..self.geometry.pages_per_block {
             self.settle_stripe(block, page, opened)?;

@@ -73,7 +73,8 @@ impl Stripe {
         for row in rows {
             let (start, end) = (*row as u32 * slot_bytes, (*row as u32 + 1) * slot_bytes);
             let old = self.journaled[*row];
-            let version = if old.lanes == 0 { 0 } else { 1 - old.version };
+            let in_place = old.lanes == 0 || ftl::mutant!(JournalInPlace);
+            let version = if in_place { 0 } else { 1 - old.version };
             self.journaled[*row] = Journaled { lanes: self.covered(end), version, before: old.lanes };
             let units = start / unit * unit..end.next_multiple_of(unit);
             let runs = &mut runs[usize::from(version)];

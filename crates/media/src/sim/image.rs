@@ -1,5 +1,7 @@
 //! What stands on simulated media: one image for what reads see, one for what a power cut leaves.
 
+use std::cell::Cell;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -14,6 +16,8 @@ struct Stored {
     bytes: Vec<u8>,
     /// By unit: a program of it began since the last erase.
     programmed: Vec<bool>,
+    /// Hash of `bytes`, once somebody asked for it.
+    digest: Cell<Option<u64>>,
 }
 
 /// All content at one moment. Clones share pages.
@@ -24,8 +28,8 @@ pub(crate) struct Image {
     pages: Vec<Option<Rc<Stored>>>,
     /// By block.
     pub allocated: Vec<bool>,
-    /// Index: `die * 2 + copy`.
-    pub labels: Vec<Rc<Vec<u8>>>,
+    /// Index: `die * 2 + copy`. As long as what was written; the rest is zeros.
+    labels: Vec<Rc<Vec<u8>>>,
 }
 
 impl Image {
@@ -36,7 +40,7 @@ impl Image {
             geometry,
             pages: vec![None; pages],
             allocated: vec![false; blocks],
-            labels: (0..geometry.dies * 2).map(|_| Rc::new(vec![0; LABEL_BYTES as usize])).collect(),
+            labels: (0..geometry.dies * 2).map(|_| Rc::default()).collect(),
         }
     }
 
@@ -50,9 +54,29 @@ impl Image {
         let index = self.index(at);
         let (bytes, unit) = (self.geometry.page_bytes(), self.geometry.unit_bytes);
         let new = || {
-            Rc::new(Stored { bytes: vec![0; bytes as usize], programmed: vec![false; bytes.div_ceil(unit) as usize] })
+            let programmed = vec![false; bytes.div_ceil(unit) as usize];
+            Rc::new(Stored { bytes: vec![0; bytes as usize], programmed, digest: Cell::new(None) })
         };
-        Rc::make_mut(self.pages[index].get_or_insert_with(new))
+        let stored = Rc::make_mut(self.pages[index].get_or_insert_with(new));
+        stored.digest.set(None);
+        stored
+    }
+
+    /// A hash of all content, and of which blocks have their space.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for (index, page) in self.pages.iter().enumerate() {
+            let Some(page) = page else { continue };
+            let digest = page.digest.get().unwrap_or_else(|| {
+                let mut hasher = DefaultHasher::new();
+                page.bytes.hash(&mut hasher);
+                hasher.finish()
+            });
+            page.digest.set(Some(digest));
+            (index, digest).hash(&mut hasher);
+        }
+        (&self.allocated, &self.labels).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Copies a part of a page.
@@ -104,7 +128,7 @@ impl Image {
             self.erase(die, block, 0..self.geometry.pages_per_block);
         }
         for copy in 0..2 {
-            self.labels[die as usize * 2 + copy] = Rc::new(vec![0; LABEL_BYTES as usize]);
+            self.labels[die as usize * 2 + copy] = Rc::default();
         }
     }
 
@@ -113,9 +137,26 @@ impl Image {
         let label = Rc::make_mut(&mut self.labels[die * 2 + usize::from(copy)]);
         for (number, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
             if keep(number) {
-                label[number * PIECE_BYTES..][..piece.len()].copy_from_slice(piece);
+                let at = number * PIECE_BYTES;
+                label.resize(label.len().max(at + piece.len()), 0);
+                label[at..at + piece.len()].copy_from_slice(piece);
             }
         }
+    }
+
+    /// A label copy as a whole.
+    pub(crate) fn label(&self, die: u32, copy: u8) -> Vec<u8> {
+        let label = &self.labels[die as usize * 2 + usize::from(copy)];
+        let mut bytes = vec![0; LABEL_BYTES as usize];
+        bytes[..label.len()].copy_from_slice(label);
+        bytes
+    }
+
+    /// Flips the bits of `mask` in a byte of a label copy.
+    pub(crate) fn rot_label(&mut self, die: u32, copy: u8, byte: u32, mask: u8) {
+        let label = Rc::make_mut(&mut self.labels[die as usize * 2 + usize::from(copy)]);
+        label.resize(label.len().max(byte as usize + 1), 0);
+        label[byte as usize] ^= mask;
     }
 
     /// Bytes of pages that hold something.

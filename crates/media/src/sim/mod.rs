@@ -5,9 +5,11 @@
 
 mod cut;
 mod image;
+mod states;
 mod store;
 
 pub use cut::Cut;
+pub use states::CrashStates;
 pub use store::SimStore;
 
 use std::collections::BTreeSet;
@@ -29,13 +31,15 @@ pub struct Knobs {
     pub least_polls: u32,
     /// And may take up to this many more.
     pub spread_polls: u32,
+    /// A command takes a thousand times as long, so that nearly everything else overtakes it.
+    pub slow: u32,
     /// An [`Command::Allocate`] finds no space.
     pub no_space: u32,
     /// A read breaks its page: it and all later ones fail with `EIO`, until the block is erased.
     pub read_error: u32,
     /// A program fails with `EIO`, any of its pieces written.
     pub program_error: u32,
-    /// A sync fails with `EIO`, having made nothing durable.
+    /// A sync fails with `EIO`, having made nothing durable; any of what it should have covered no later sync covers either.
     pub sync_error: u32,
     /// Programming a block that was not allocated since its last erase breaks the protocol.
     pub must_allocate: bool,
@@ -49,6 +53,7 @@ impl Default for Knobs {
         Knobs {
             least_polls: 0,
             spread_polls: 8,
+            slow: 0,
             no_space: 0,
             read_error: 0,
             program_error: 0,
@@ -97,7 +102,7 @@ impl SimMedia {
             polls: 0,
             cuts: store.0.borrow().cuts,
             ids: Vec::new(),
-            pages: Arena::new(geometry.page_bytes() as usize),
+            pages: Arena::kept(geometry.page_bytes() as usize),
             left_out: BTreeSet::new(),
         }
     }
@@ -178,7 +183,12 @@ impl SimMedia {
                 }
             }
             Work::Allocate { .. } if self.rng.chance(self.knobs.no_space) => Err(MediaError::NoSpace),
-            Work::Sync { .. } if self.rng.chance(self.knobs.sync_error) => Err(io_error()),
+            Work::Sync { covers } if self.rng.chance(self.knobs.sync_error) => {
+                // As the page cache does it: what could not be written counts as clean from then on.
+                let rng = &mut self.rng;
+                state.volatile.retain(|effect| effect.number >= *covers || rng.chance(500_000));
+                Err(io_error())
+            }
             _ => Ok(None),
         };
         if result.is_ok() {
@@ -300,7 +310,10 @@ impl Media for SimMedia {
         let state = &mut *store.0.borrow_mut();
         assert!(!self.ids.contains(&id), "command id {id} is under way already");
         let work = self.work(state, command);
-        let spread = self.rng.below(u64::from(self.knobs.spread_polls) + 1);
+        let mut spread = self.rng.below(u64::from(self.knobs.spread_polls) + 1);
+        if self.knobs.slow > 0 && self.rng.chance(self.knobs.slow) {
+            spread = (spread + 1) * 1000;
+        }
         let due = self.polls + u64::from(self.knobs.least_polls) + spread;
         state.under_way.push(Flight { id, due, work });
         state.commands += 1;
@@ -347,7 +360,7 @@ impl Media for SimMedia {
         if self.store.0.borrow().dead.contains(&die) {
             return Err(MediaError::Os(Errno::IO));
         }
-        Ok(self.store.0.borrow().current.labels[die as usize * 2 + usize::from(copy)].to_vec())
+        Ok(self.store.0.borrow().current.label(die, copy))
     }
 
     fn allocated_bytes(&self) -> Option<u64> {

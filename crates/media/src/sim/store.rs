@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -111,10 +112,15 @@ pub(super) enum Work {
 impl SimStore {
     /// An erased disk.
     pub fn new(geometry: Geometry) -> SimStore {
+        SimStore::holding(Image::new(geometry))
+    }
+
+    /// A disk that holds this, durably.
+    pub(super) fn holding(image: Image) -> SimStore {
         SimStore(Rc::new(RefCell::new(State {
-            geometry,
-            current: Image::new(geometry),
-            durable: Image::new(geometry),
+            geometry: image.geometry,
+            current: image.clone(),
+            durable: image,
             volatile: Vec::new(),
             under_way: Vec::new(),
             effects_done: 0,
@@ -180,7 +186,7 @@ impl SimStore {
     pub fn rot_label(&self, die: u32, copy: u8, byte: u32, mask: u8) {
         let state = &mut *self.0.borrow_mut();
         for image in [&mut state.current, &mut state.durable] {
-            Rc::make_mut(&mut image.labels[die as usize * 2 + usize::from(copy)])[byte as usize] ^= mask;
+            image.rot_label(die, copy, byte, mask);
         }
     }
 
@@ -255,6 +261,14 @@ impl SimStore {
     /// Lets only programs of one die go astray.
     pub fn astray_only_on(&self, die: u32) {
         self.0.borrow_mut().astray_die = Some(die);
+    }
+
+    /// A hash of everything that stands on it, durable or not.
+    pub fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let state = self.0.borrow();
+        (state.current.digest(), state.durable.digest(), state.commands).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Finishes what is under way, as the kernel does when only the process dies. It stays volatile.

@@ -1,0 +1,50 @@
+//! The operations that sequences are made of.
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    /// Write so many sectors from this one on.
+    Write { lba: u64, count: u64, fua: bool },
+    /// Trim them.
+    Trim { lba: u64, count: u64, fua: bool },
+    /// Write zeros to one sector.
+    Zeroes { lba: u64 },
+    /// Make everything durable.
+    Flush,
+    /// Read everything.
+    Read,
+    /// A quiet moment.
+    Idle,
+    /// Detach, and attach again.
+    Detach,
+}
+
+/// Sectors of the device.
+pub(super) const SECTORS: u64 = 3;
+
+/// All that sequences are made of.
+pub(super) const OPERATIONS: [Operation; 11] = [
+    Operation::Write { lba: 0, count: 1, fua: false },
+    Operation::Write { lba: 1, count: 1, fua: false },
+    Operation::Write { lba: 0, count: 2, fua: false },
+    Operation::Write { lba: 0, count: 1, fua: true },
+    Operation::Trim { lba: 0, count: 1, fua: false },
+    Operation::Trim { lba: 0, count: 3, fua: true },
+    Operation::Zeroes { lba: 1 },
+    Operation::Flush,
+    Operation::Read,
+    Operation::Idle,
+    Operation::Detach,
+];
+
+/// Every sequence of one to `longest` operations. A detach is the last one: a module this small takes no more writes then.
+pub(super) fn sequences(longest: usize) -> Vec<Vec<Operation>> {
+    let mut all: Vec<Vec<Operation>> = Vec::new();
+    let mut last: Vec<Vec<Operation>> = vec![Vec::new()];
+    for _ in 0..longest {
+        let open = last.iter().filter(|sequence| sequence.last() != Some(&Operation::Detach));
+        last = open.flat_map(|sequence| OPERATIONS.map(|operation| [&sequence[..], &[operation]].concat())).collect();
+        all.extend(last.iter().cloned());
+    }
+    all
+}

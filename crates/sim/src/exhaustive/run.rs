@@ -1,0 +1,312 @@
+//! One sequence: carried out, and cut at every moment of its last operation.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use device::{Device, Io, IoError, MediaFormat, Submitted};
+use ftl::{Geometry, Policy, TRAILER_BYTES};
+use media::flashback::media_geometry;
+use media::sim::{Knobs, SimMedia, SimStore};
+use uuid::Uuid;
+
+use super::operations::{Operation, SECTORS};
+use super::spy::{Moments, Spy};
+use super::{Scope, Seen};
+use crate::Failure;
+use crate::model::Model;
+use crate::payload;
+
+const SECTOR: usize = 512;
+
+/// Polls after which nothing more is to be expected.
+const PATIENCE: u32 = 10_000;
+/// Times that a request is submitted again before it counts as not taken.
+const ATTEMPTS: u32 = 200;
+
+/// The module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Both dies hold data.
+    Plain,
+    /// One die holds the parity of the other.
+    Parity,
+}
+
+impl Shape {
+    fn geometry(self) -> Geometry {
+        // With parity pages are so large that a flush leaves one open: then its parity goes to the journal.
+        let (parity, slots_per_page) = if self == Shape::Plain { (0, 1) } else { (1, 4) };
+        Geometry {
+            dies: 2,
+            parity,
+            blocks: 4,
+            pages_per_block: 4,
+            slots_per_page,
+            sector_bytes: SECTOR as u32,
+            trailer_bytes: TRAILER_BYTES,
+            unit_bytes: 512,
+        }
+    }
+
+    fn store(self) -> SimStore {
+        let geometry = self.geometry();
+        SimStore::new(if geometry.parity > 0 { media_geometry(&geometry) } else { geometry })
+    }
+}
+
+/// What is to be run.
+pub(super) struct Run<'a> {
+    pub shape: Shape,
+    /// After each operation everything under way is waited for.
+    pub patient: bool,
+    pub sequence: &'a [Operation],
+    /// Recoveries are cut too.
+    pub recovered: bool,
+    pub seen: &'a Seen,
+}
+
+/// Runs it; a panic is a failure like others.
+pub(super) fn caught(run: Run<'_>, scope: &mut Scope) -> Result<(), Failure> {
+    catch_unwind(AssertUnwindSafe(|| run.all(scope))).unwrap_or_else(|panic| {
+        let what = panic.downcast_ref::<String>().cloned();
+        let what = what.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(Failure::Crash(what.unwrap_or_default()))
+    })
+}
+
+fn knobs() -> Knobs {
+    Knobs { spread_polls: 0, must_erase: false, ..Knobs::default() }
+}
+
+fn wrong(what: impl Into<String>) -> Failure {
+    Failure::Wrong(what.into())
+}
+
+impl Run<'_> {
+    fn all(&self, scope: &mut Scope) -> Result<(), Failure> {
+        let store = self.shape.store();
+        let format = MediaFormat {
+            sectors: SECTORS,
+            max_request_bytes: 2 * SECTOR as u32,
+            checkpoint_interval: 16,
+            policy: Policy::Greedy,
+            uuid: Uuid::from_u128(9),
+            key: None,
+        };
+        Device::format_media(&mut SimMedia::new(&store, 1, knobs()), &format)
+            .map_err(|error| Failure::Stuck(format!("format: {error}")))?;
+        let moments = Moments::default();
+        let mut device = Some(attach(&store, Some(&moments)).map_err(wrong)?);
+        let mut model = Model::new(SECTORS);
+        for (number, operation) in self.sequence.iter().enumerate() {
+            let last = number + 1 == self.sequence.len();
+            moments.borrow_mut().clear();
+            // What was promised at each moment.
+            let mut promised: Vec<Model> = Vec::new();
+            if !self.operation(*operation, &store, &mut device, &mut model, (&moments, &mut promised))? {
+                return Ok(());
+            }
+            if last {
+                moments.borrow_mut().push(store.fork());
+                promised.push(model.clone());
+                let moments = std::mem::take(&mut *moments.borrow_mut());
+                for (moment, model) in moments.iter().zip(&promised) {
+                    self.cut(moment, model, self.recovered, scope)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries one operation out. False when it is not taken.
+    fn operation(
+        &self,
+        operation: Operation,
+        store: &SimStore,
+        device: &mut Option<Device>,
+        model: &mut Model,
+        (moments, promised): (&Moments, &mut Vec<Model>),
+    ) -> Result<bool, Failure> {
+        // Moments that came since count under what is promised now.
+        let mut note = |model: &Model| promised.resize(moments.borrow().len(), model.clone());
+        let here = device.as_mut().expect("attached");
+        let op = model.next_op();
+        let (io, change): (Option<Io<'_>>, _) = match operation {
+            Operation::Write { lba, count, .. } => (None, Some((lba, count, false))),
+            Operation::Trim { lba, count, fua } => (Some(Io::Trim { lba, count, fua }), Some((lba, count, true))),
+            Operation::Zeroes { lba } => {
+                let io = Io::WriteZeroes { lba, count: 1, fua: false, allocate: true };
+                (Some(io), Some((lba, 1, true)))
+            }
+            Operation::Flush => (Some(Io::Flush), None),
+            Operation::Read => (Some(Io::Read { lba: 0, buf: vec![0xee; SECTORS as usize * SECTOR] }), None),
+            Operation::Idle => {
+                here.idle();
+                note(model);
+                self.settle(here);
+                note(model);
+                return Ok(true);
+            }
+            Operation::Detach => {
+                let detached = device.take().expect("attached").detach();
+                note(model);
+                detached.map_err(|error| wrong(format!("detach: {error}")))?;
+                model.flushed(&model.flush_covers());
+                *device = Some(attach(store, Some(moments)).map_err(wrong)?);
+                note(model);
+                return Ok(true);
+            }
+        };
+        let mut data = Vec::new();
+        let io = match (operation, io) {
+            (Operation::Write { lba, count, fua }, _) => {
+                data.resize(count as usize * SECTOR, 0);
+                for (lba, sector) in (lba..).zip(data.chunks_exact_mut(SECTOR)) {
+                    payload::fill(sector, lba, op, false);
+                }
+                Io::Write { lba, data: &data, fua }
+            }
+            (_, io) => io.expect("all but writes have theirs"),
+        };
+        let covered = model.flush_covers();
+        let mut during = model.clone();
+        if let Some((lba, count, zeros)) = change {
+            during.took(lba, count, zeros);
+        }
+        let Some(result) = request(here, io, || note(&during))? else { return Ok(false) };
+        let buf = result.map_err(|error| wrong(format!("{operation:?} failed: {error}")))?;
+        *model = during;
+        match operation {
+            Operation::Write { fua, .. } | Operation::Trim { fua, .. } => model.answered(op, fua),
+            Operation::Zeroes { .. } => model.answered(op, false),
+            Operation::Flush => model.flushed(&covered),
+            _ => compare(&buf.unwrap_or_default(), model)?,
+        }
+        if self.patient {
+            self.settle(here);
+            note(model);
+        }
+        Ok(true)
+    }
+
+    fn settle(&self, device: &mut Device) {
+        for _ in 0..PATIENCE {
+            if device.is_idle() {
+                break;
+            }
+            let _ = device.poll();
+        }
+    }
+
+    /// Lets the power fail at a moment, in every way.
+    fn cut(&self, moment: &SimStore, model: &Model, recovered: bool, scope: &mut Scope) -> Result<(), Failure> {
+        let states = moment.crash_states();
+        if !self.seen.insert(digest(&(self.shape as u8, recovered, states.digest(), model.digest()))) {
+            return Ok(());
+        }
+        scope.moments += 1;
+        let total = states.count_all();
+        for (number, state) in (1..).zip(states) {
+            let ways: &[Option<u32>] = if self.shape == Shape::Plain { &[None] } else { &[None, Some(0), Some(1)] };
+            for lost in ways {
+                scope.states += 1;
+                let known = (self.shape as u8, recovered, lost, state.durable_digest(), model.digest());
+                if !self.seen.insert(digest(&known)) {
+                    continue;
+                }
+                scope.distinct += 1;
+                let store = state.fork();
+                lost.iter().for_each(|die| store.fail_die(*die));
+                self.recover(&store, model, recovered && lost.is_none(), scope).map_err(|failure| {
+                    let say = |what: String| format!("state {number} of {total}, without die {lost:?}: {what}");
+                    match failure {
+                        Failure::Wrong(what) => Failure::Wrong(say(what)),
+                        Failure::Stuck(what) => Failure::Stuck(say(what)),
+                        Failure::Crash(what) => Failure::Crash(say(what)),
+                    }
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Attaches what a power cut left, and compares; the attach is cut as well where that is wanted.
+    fn recover(&self, store: &SimStore, model: &Model, cut: bool, scope: &mut Scope) -> Result<(), Failure> {
+        let moments = Moments::default();
+        let mut device = attach(store, cut.then_some(&moments)).map_err(wrong)?;
+        let moments = std::mem::take(&mut *moments.borrow_mut());
+        let mut after = model.clone();
+        let io = Io::Read { lba: 0, buf: vec![0xee; SECTORS as usize * SECTOR] };
+        let read = request(&mut device, io, || ())?.ok_or(Failure::Stuck("a read is not taken".into()))?;
+        let image = read.map_err(|error| wrong(format!("read: {error}")))?.unwrap_or_default();
+        after
+            .crashed(|lba, op, zero| payload::holds(&image[lba as usize * SECTOR..][..SECTOR], lba, op, zero))
+            .map_err(Failure::Wrong)?;
+        device.verify().map_err(Failure::Wrong)?;
+        for moment in &moments {
+            let before = scope.states;
+            self.cut(moment, model, false, scope)?;
+            scope.in_recovery += scope.states - before;
+        }
+        Ok(())
+    }
+}
+
+fn digest(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn attach(store: &SimStore, moments: Option<&Moments>) -> Result<Device, String> {
+    let inner = SimMedia::new(store, 1, knobs());
+    let attached = match moments {
+        None => Device::on_media(Box::new(inner), false),
+        Some(moments) => {
+            Device::on_media(Box::new(Spy { inner, store: store.clone(), moments: moments.clone() }), false)
+        }
+    };
+    attached.map_err(|error| format!("attach: {error}"))
+}
+
+/// How a request ended: a read's buffer, nothing, or why not.
+type Answer = Result<Option<Vec<u8>>, IoError>;
+
+/// One request, waited for; `None` when it is not taken. `note` is called after each step.
+fn request(device: &mut Device, io: Io<'_>, mut note: impl FnMut()) -> Result<Option<Answer>, Failure> {
+    let (mut io, mut attempts) = (Some(io), 0);
+    for _ in 0..PATIENCE {
+        if let Some(request) = io.take() {
+            let submitted = device.submit(0, request);
+            note();
+            match submitted {
+                Submitted::Done(result) => return Ok(Some(result)),
+                Submitted::Pending => {}
+                Submitted::Busy(request) => {
+                    attempts += 1;
+                    if attempts == ATTEMPTS {
+                        return Ok(None);
+                    }
+                    io = Some(request);
+                }
+            }
+        }
+        let completion = device.poll();
+        note();
+        if let Some(completion) = completion {
+            return Ok(Some(completion.result));
+        }
+    }
+    Err(Failure::Stuck("a request was never answered".into()))
+}
+
+/// Holds a read of everything against the model.
+fn compare(image: &[u8], model: &Model) -> Result<(), Failure> {
+    for (lba, sector) in (0..SECTORS).zip(image.chunks_exact(SECTOR)) {
+        let op = model.current(lba);
+        if !payload::holds(sector, lba, op, model.is_zero(op)) {
+            return Err(wrong(format!("read of sector {lba} does not give version {op}")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! The requests of a simulation, and what their answers must be.
+
+use device::{Completion, Io, IoError, Submitted};
+
+use crate::model::OpId;
+use crate::payload;
+use crate::run::{CALL, Failure, Simulation};
+
+/// A request under way.
+pub(crate) enum Asked {
+    Read { lba: u64, expected: Vec<(OpId, bool)> },
+    Change { op: OpId, fua: bool },
+    Flush { covers: Vec<OpId> },
+}
+
+impl Simulation {
+    fn pick(&mut self) -> usize {
+        let total: u64 = self.plan.mix.iter().sum();
+        let mut at = self.random.below(total);
+        self.plan
+            .mix
+            .iter()
+            .position(|weight| {
+                let here = at < *weight;
+                at = at.saturating_sub(*weight);
+                here
+            })
+            .expect("below the total")
+    }
+
+    fn range(&mut self) -> (u64, u64) {
+        let count = match self.random.one_in(3) {
+            true => 1 + self.random.below(u64::from(self.plan.largest)),
+            false => 1,
+        };
+        let count = count.min(self.plan.span);
+        (self.random.below(self.plan.span - count + 1), count)
+    }
+
+    pub(crate) fn request(&mut self) -> Result<(), Failure> {
+        let Some(free) = self.asked.iter().position(Option::is_none) else { return self.poll() };
+        let sector = self.plan.geometry.sector_bytes as usize;
+        let fua = self.plan.fua_once_in > 0 && self.random.one_in(self.plan.fua_once_in);
+        let (lba, count) = self.range();
+        let tag = free as u64;
+        match self.pick() {
+            0 => {
+                let expected = (lba..lba + count).map(|lba| self.model.current(lba));
+                let expected = expected.map(|op| (op, self.model.is_zero(op))).collect();
+                let buf = vec![0xee; count as usize * sector];
+                let submitted = self.device().submit(tag, Io::Read { lba, buf });
+                self.submitted(tag, Asked::Read { lba, expected }, owned(submitted))
+            }
+            1 => {
+                let op = self.model.next_op();
+                let mut data = vec![0; count as usize * sector];
+                for (lba, sector) in (lba..).zip(data.chunks_exact_mut(sector)) {
+                    payload::fill(sector, lba, op, false);
+                }
+                let submitted = owned(self.device().submit(tag, Io::Write { lba, data: &data, fua }));
+                self.change(tag, lba, count, fua, false, submitted)
+            }
+            2 => {
+                // Now and then everything at once.
+                let (lba, count) = if self.random.one_in(30) { (0, self.model.len()) } else { (lba, count) };
+                let submitted = owned(self.device().submit(tag, Io::Trim { lba, count, fua }));
+                self.change(tag, lba, count, fua, true, submitted)
+            }
+            3 => {
+                let covers = self.model.flush_covers();
+                let submitted = owned(self.device().submit(tag, Io::Flush));
+                self.submitted(tag, Asked::Flush { covers }, submitted)
+            }
+            4 => {
+                self.device().idle();
+                if self.random.one_in(4) {
+                    let on = !self.random.one_in(4);
+                    self.device().scrub(on).expect("a device attached for writing");
+                }
+                Ok(())
+            }
+            _ => {
+                let allocate = self.random.one_in(2);
+                let submitted = owned(self.device().submit(tag, Io::WriteZeroes { lba, count, fua, allocate }));
+                self.change(tag, lba, count, fua, true, submitted)
+            }
+        }
+    }
+
+    fn change(
+        &mut self,
+        tag: u64,
+        lba: u64,
+        count: u64,
+        fua: bool,
+        zeros: bool,
+        submitted: Outcome,
+    ) -> Result<(), Failure> {
+        if matches!(submitted, Outcome::Busy | Outcome::Done(Err(_))) {
+            return self.submitted(tag, Asked::Change { op: 0, fua }, submitted);
+        }
+        let op = self.model.took(lba, count, zeros);
+        self.submitted(tag, Asked::Change { op, fua }, submitted)
+    }
+
+    fn submitted(&mut self, tag: u64, asked: Asked, submitted: Outcome) -> Result<(), Failure> {
+        match submitted {
+            Outcome::Busy => self.poll(),
+            Outcome::Pending => {
+                self.asked[tag as usize] = Some(asked);
+                Ok(())
+            }
+            Outcome::Done(result) => {
+                self.asked[tag as usize] = Some(asked);
+                self.answer(Completion { tag, result })
+            }
+        }
+    }
+
+    pub(crate) fn poll(&mut self) -> Result<(), Failure> {
+        match self.device().poll() {
+            Some(completion) => self.answer(completion),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn answer(&mut self, completion: Completion) -> Result<(), Failure> {
+        if completion.tag == CALL {
+            // A call given up when the power failed.
+            return Ok(());
+        }
+        let asked = self.asked[completion.tag as usize].take().expect("an answer to something that was asked");
+        self.report.requests += 1;
+        self.note(completion.tag, completion.result.is_ok());
+        if self.store.is_off() {
+            return Ok(());
+        }
+        match (asked, completion.result) {
+            (Asked::Read { lba, expected }, Ok(buf)) => {
+                let buf = buf.expect("a read gives its buffer");
+                let sectors = buf.chunks_exact(self.plan.geometry.sector_bytes as usize);
+                for ((lba, (op, zero)), sector) in (lba..).zip(expected).zip(sectors) {
+                    if !payload::holds(sector, lba, op, zero) {
+                        return Err(Failure::Wrong(format!("read of sector {lba} does not give version {op}")));
+                    }
+                }
+            }
+            (Asked::Change { op, fua }, Ok(_)) => self.model.answered(op, fua),
+            (Asked::Flush { covers }, Ok(_)) => self.model.flushed(&covers),
+            (Asked::Change { .. } | Asked::Flush { .. }, Err(IoError::NoSpace)) if self.may_lack_space => {}
+            (Asked::Read { .. }, Err(IoError::Media)) if self.may_be_unreadable => self.report.unreadable += 1,
+            (Asked::Change { .. } | Asked::Flush { .. }, Err(IoError::Media)) if self.plan.errors => {
+                // Whoever runs it may have enough of that.
+                if self.random.one_in(6) {
+                    self.store.switch_off();
+                }
+            }
+            (_, Err(error)) => return Err(Failure::Wrong(format!("a request failed: {error}"))),
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, tag: u64, ok: bool) {
+        for byte in [tag as u8, u8::from(ok), self.store.commands() as u8] {
+            self.report.hash = (self.report.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// How a request ended: a read's buffer, nothing, or why not.
+pub(crate) type Answer = Result<Option<Vec<u8>>, IoError>;
+
+/// A [`Submitted`] without the borrowed request.
+enum Outcome {
+    Done(Answer),
+    Pending,
+    Busy,
+}
+
+fn owned(submitted: Submitted<'_>) -> Outcome {
+    match submitted {
+        Submitted::Done(result) => Outcome::Done(result),
+        Submitted::Pending => Outcome::Pending,
+        Submitted::Busy(_) => Outcome::Busy,
+    }
+}

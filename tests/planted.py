@@ -1,0 +1,213 @@
+#!/usr/bin/python3
+"""Tests the tests of the storage layer: each planted defect must be found by the suite that is named for it, within a minute."""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VARIABLE = "OPENVSL_MUTANT"
+LIMIT = 60
+# Where a seed is named and finds nothing, because the layer or the simulator changed since, the next ones are tried.
+FURTHER_SEEDS = 100_000
+FEATURES = "ftl/mutants,media/mutants,device/mutants,device/simulation,sim/mutants"
+
+# What finds each: a seed of the simulator (of any kind, of encrypted formats, of dies that fail), all sequences of so many
+# operations on the tiny module, or one test of a crate: package, target, name.
+KILLED_BY = {
+    "DroppedFua": "seed 1",
+    "EarlyFlush": "seed 1",
+    "SyncBeforePrograms": "seed 1",
+    "DurableAtAnswer": "seed 1",
+    "WaitersTogether": "seed 1",
+    "GroomUnsealed": "seed 2",
+    "LostRetry": "seed 43",
+    "SyncForgiven": "seed 22",
+    "BufferReused": "seed 1",
+    "EraseBeforeDurable": "seed 6",
+    "ErasePinned": "seed 1",  # ??
+    "GroomTheWindow": "seed 6",
+    "ClosedEarly": "seed 6",
+    "GroomBeforeStart": "seed 1",  # ??
+    "GroomOverwrites": "seed 1",  # ??
+    "GroomUnmapped": "seed 2",
+    "DamagedFreed": "seed 2",
+    "StaleLiveCount": "seed 1",
+    "TrimKeepsLive": "seed 1",
+    "NoReserve": "seed 79",
+    "LostTrim": "seed 1",
+    "TrimUnstaged": "seed 1",
+    "FullTrimsDropped": "seed 499",
+    "ShortTrim": "seed 1",
+    "TrimUnnumbered": "seed 7",
+    "AnchorBeforeDurable": "seed 17",
+    "CheckpointBeginsLate": "seed 2",
+    "CheckpointSkips": "seed 1",
+    "CheckpointFreedEarly": "seed 66",
+    "AlwaysClean": "seed 1",
+    "TornBatch": "seed 3",
+    "UnorderedReplay": "seed 1",
+    "GapSinceCheckpoint": "seed 2",
+    "ForgottenOpenLeb": "seed 2",
+    "FreedLog": "seed 1",  # ??
+    "StartsTooSoon": "seed 36",
+    "LateEpoch": "seed 1",
+    "LateOpened": "seed 1",
+    "HolesUnseen": "device faults a_log_with_a_hole_is_refused",
+    "SameCopy": "seed 11",
+    "OlderLabel": "seed 1",
+    "LabelUnchecked": "device lib superblock::tests::every_byte_counts",
+    "ReadOnlyIgnored": "device files read_only_takes_no_writes_and_changes_no_byte",
+    "ZeroesForgotten": "seed 1",
+    "ReadShort": "seed 1",
+    "RotPasses": "seed 13",
+    "PlacePasses": "device lib checksum::tests::finds_every_single_bit",
+    "StalePasses": "seed 2",
+    "JournalInPlace": "seed 329",
+    "NoJournal": "seed 25",
+    "SeatReused": "die-loss-seed 96",
+    "ParityUnawaited": "seed 145",
+    "OpenStripeLeft": "seed 2",
+    "LossForgotten": "seed 1",  # ??
+    "ParitySkew": "seed 2",
+    "StaleDie": "seed 218",
+    "NoSettle": "seed 2",
+    "JournalUnread": "seed 25",
+    "LinearChecksum": "seed 32",
+    "StaleSolved": "seed 2",
+    "HealedInPlace": "device faults every_fault_heals_with_parity",
+    "HealedShifted": "seed 2",
+    "RebuildSkipsStripe": "device faults a_rebuilt_die_serves",
+    "ScrubBlind": "device faults a_scrub_makes_room_for_the_next_fault",
+    "ScrubParityBlind": "device faults a_scrub_makes_room_for_the_next_fault",
+    "NonceWithoutSequence": "seed 2",
+    "UnboundAddress": "device lib crypt::cipher::tests::what_is_sealed_opens_only_as_it_was",
+    "ErasedOnce": "device erase an_erase_that_is_cut_leaves_no_trace",
+    "ResumedTooFar": "device erase an_erase_goes_on_where_it_was",
+    "EraseUnmarked": "device erase an_erase_that_is_cut_leaves_no_trace",
+}
+
+
+class Programs:
+    """The simulator and the tests, built with all defects in them, and all of them off."""
+
+    def __init__(self) -> None:
+        packages = [word for name in ["ftl", "media", "device", "sim"] for word in ["-p", name]]
+        command = ["cargo", "test", "--locked", "--no-run", "--message-format=json", *packages, "--features", FEATURES]
+        built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        if built.returncode != 0:
+            raise SystemExit("the crates could not be built with the feature `mutants`")
+        self.tests: dict[tuple[str, str], str] = {}
+        self.simulator = ""
+        for line in built.stdout.splitlines():
+            message = json.loads(line)
+            if message.get("reason") != "compiler-artifact" or not message.get("executable"):
+                continue
+            package = re.search(r"crates/(\w+)", message["package_id"])
+            name, kind = message["target"]["name"], message["target"]["kind"]
+            if message["profile"]["test"]:
+                target = "lib" if "lib" in kind else name
+                self.tests[(package.group(1) if package else "", target)] = message["executable"]
+            elif name == "vsl-sim":
+                self.simulator = message["executable"]
+
+    def commands(self, suite: str) -> list[list[str]]:
+        """What to run for a suite, one after another until something is found."""
+        kind, *words = suite.split()
+        if kind in SEEDS:
+            how = [self.simulator, "--threads", "1", *SEEDS[kind]]
+            return [[*how, "--from", words[0], "--seeds", "1"], [*how, "--from", "1", "--seeds", str(FURTHER_SEEDS)]]
+        if kind == "exhaustive":
+            return [[self.simulator, "--threads", "1", "--exhaustive", words[0], "--recovered", "1"]]
+        package, target, name = kind, words[0], words[1]
+        if (package, target) not in self.tests:
+            raise SystemExit(f"{suite}: {package} has no tests called {target}")
+        return [[self.tests[(package, target)], "--exact", name, "--nocapture"]]
+
+    def defects(self) -> dict[str, str]:
+        """All names, and what is wrong with each."""
+        listed = subprocess.run([self.simulator, "--list-mutants"], capture_output=True, text=True, check=True)
+        return dict(line.split("\t") for line in listed.stdout.splitlines())
+
+
+SEEDS = {"seed": [], "encrypted-seed": ["--encrypted"], "die-loss-seed": ["--die-loss"]}
+
+
+def run(command: list[str], defect: str | None, seconds: float) -> tuple[int | None, str]:
+    """Runs a suite with a defect switched on: its exit status, or nothing when it took too long; and its last words."""
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    if defect:
+        environment[VARIABLE] = defect
+    try:
+        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=seconds, cwd=ROOT)
+    except subprocess.TimeoutExpired:
+        return None, "not within its time"
+    text = done.stdout.decode(errors="replace")
+    return done.returncode, text.strip().splitlines()[-1] if text.strip() else ""
+
+
+def hunt(programs: Programs, defect: str, suite: str) -> tuple[str, float, str, bool]:
+    """Whether a defect is found: by what, after how long."""
+    began = time.monotonic()
+    last = ""
+    for command in programs.commands(suite):
+        left = LIMIT - (time.monotonic() - began)
+        status, last = run(command, defect, max(left, 0.1))
+        if status is None:
+            break
+        if status != 0:
+            found = re.match(r"seed (\d+):", last)
+            by = f"{suite.split()[0]} {found.group(1)}" if found else suite
+            return by, time.monotonic() - began, last, True
+    return suite, time.monotonic() - began, last, False
+
+
+def main() -> int:
+    """Gives the exit status: 0 if every defect was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="only these defects")
+    parser.add_argument("--search", action="store_true", help="look for a seed for those that have no suite yet")
+    parser.add_argument("--markdown", type=Path, help="write the table to this file")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    programs = Programs()
+    defects = programs.defects()
+    suites = dict(KILLED_BY)
+    if arguments.search:
+        suites |= {name: "seed 1" for name in defects if name not in suites}
+    unknown = set(suites) ^ set(defects)
+    if unknown:
+        raise SystemExit(f"in {Path(__file__).name} or in crates/ftl/src/mutant.rs, but not in both: {', '.join(sorted(unknown))}")
+    wanted = arguments.names or list(defects)
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        # A suite that fails anyway would find everything.
+        sound = sorted({suites[name] for name in wanted})
+        for suite, (status, last) in zip(sound, pool.map(lambda s: run(programs.commands(s)[0], None, LIMIT), sound)):
+            if status != 0:
+                raise SystemExit(f"{suite} finds something without any defect: {last}")
+        rows = []
+        for name, row in zip(wanted, pool.map(lambda name: hunt(programs, name, suites[name]), wanted)):
+            by, seconds, last, found = row
+            rows.append((name, *row))
+            print(f"{'ok    ' if found else 'FAILED'} {name:<22} {by:<60} {seconds:5.1f} s  {defects[name]}", flush=True)
+            if not found or len(wanted) < 4:
+                print(f"       {last[:300]}")
+    found = sum(row[4] for row in rows)
+    slowest = max(row[2] for row in rows)
+    if arguments.markdown:
+        lines = ["| planted defect | what it does | found by | s |", "|---|---|---|---:|"]
+        lines += [f"| `{name}` | {defects[name]} | `{by}` | {seconds:.1f} |" for name, by, seconds, _, _ in rows]
+        arguments.markdown.write_text("\n".join(lines) + "\n")
+    print(f"\nplanted defects: {found} of {len(rows)} found, the slowest in {slowest:.1f} s")
+    return 0 if found == len(rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

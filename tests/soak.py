@@ -1,0 +1,282 @@
+#!/usr/bin/python3
+"""Measures every figure that the project promises to reach, and writes them as one table: docs/soak.md.
+
+Each line has ten minutes at most (`--minutes`). What was measured at a commit is kept, so that a run which was interrupted goes on
+where it stopped; `--anew` begins from the beginning.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+PAGE = ROOT / "docs" / "soak.md"
+PROCESSORS = os.cpu_count() or 1
+SIM = str(TARGET / "release" / "vsl-sim")
+FUZZ = str(TARGET / "debug" / "vsl-fuzz")
+VSL = str(TARGET / "release" / "vsl")
+TOOLS = str(TARGET / "tools" / "bin")
+
+
+@dataclass
+class Figure:
+    """A number that the output of a command tells, in the first group of the pattern; several commands' numbers are put together."""
+
+    what: str
+    goal: str
+    pattern: str
+    least: float | None = None
+    most: float | None = None
+    together: str = "sum"
+    # The share of it in a second figure of the same output must be at least this.
+    share: tuple[str, float] | None = None
+
+    def read(self, texts: list[str]) -> tuple[float | None, float | None]:
+        """The number, and the share if there is one."""
+        def number(pattern: str) -> float | None:
+            found = [float(hit.replace(",", "")) for text in texts for hit in re.findall(pattern, text)]
+            if not found:
+                return None
+            return sum(found) if self.together == "sum" else max(found)
+
+        value = number(self.pattern)
+        part = number(self.share[0]) if self.share else None
+        return value, part / value if part is not None and value else None
+
+    def is_reached(self, value: float | None, share: float | None) -> bool:
+        """Whether that is what was promised."""
+        if value is None or (self.least is not None and value < self.least) or (self.most is not None and value > self.most):
+            return False
+        return self.share is None or (share is not None and share >= self.share[1])
+
+
+@dataclass
+class Line:
+    """What is run for some figures."""
+
+    name: str
+    command: list[str]
+    figures: list[Figure]
+    # The command is run over and over, with another {seed}, on all processors, until the first figure is reached.
+    chunks: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def count(what: str, goal: str, pattern: str, least: float, **more: object) -> Figure:
+    return Figure(what, goal, pattern, least=least, **more)
+
+
+def lines() -> list[Line]:
+    cargo_test = ["cargo", "test", "--locked", "--release", "-p", "device"]
+    cases = [sys.executable, "tests/run.py", "--vsl", VSL, "--tools", TOOLS]
+    return [
+        Line("cuts", [SIM, "--seeds", "90000", "--seconds", "{seconds}"], [
+            count("power cuts, 0 violations", "1,000,000, 10 % of them during recovery", r"(\d+) power cuts \(", 1e6,
+                  share=(r"\((\d+) during recovery", 0.10)),
+        ]),
+        Line("exhaustive", [SIM, "--exhaustive", "{longest}"], [
+            count("crash states of the exhaustive scope, 100 % of them", "1,000,000", r"power cut, (\d+) states", 1e6),
+        ]),
+        Line("faults", [*cargo_test, "--test", "faults"], [
+            count("tests of the single-fault matrix: every page x 5 faults, with parity and without", "all", r"(\d+) passed", 5),
+        ]),
+        Line("die-loss", [SIM, "--die-loss", "--seeds", "100000", "--seconds", "{seconds}"], [
+            count("seeds of die loss at any time, 0 lost sectors", "100,000", r"^(\d+) seeds held", 1e5),
+        ]),
+        Line("twice", [SIM, "--twice", "--seeds", "10000", "--seconds", "{seconds}"], [
+            count("seeds run twice with identical state hashes", "10,000", r"^(\d+) seeds held twice with identical", 1e4),
+        ]),
+        Line("nonces", [SIM, "--encrypted", "--from", "1000001", "--seeds", "90000", "--seconds", "{seconds}"], [
+            count("power cuts on encrypted formats, 0 (key, nonce) pairs repeated", "1,000,000",
+                  r"sealed over (\d+) power cuts, 0 \(key", 1e6),
+        ]),
+        Line("erases", [*cargo_test, "--test", "erase", "--", "--nocapture", "an_erase_that_is_cut"], [
+            count("erases cut midway, then 0 traces", "10,000", r"(\d+) erases cut midway", 1e4),
+        ], chunks=True, environment={"OPENVSL_ERASES": "500", "OPENVSL_SEED": "{seed}", "TMPDIR": "/dev/shm"}),
+        Line("disconnects", [*cases, "--slow", "disconnects_many"], [
+            count("times 10,000 clients hung up with 64 requests in flight, a bystander unharmed", "1", r"(\d+) passed, 0 failed", 1),
+        ]),
+        Line("fuzz", [FUZZ, "all", "--executions", "200000", "--seed", "{seed}"], [
+            count("hostile inputs, 0 aborts", "10,000,000", r"hostile input: (\d+) executions on \d+ targets, 0 aborts", 1e7),
+            Figure("MiB by which memory grew at most", "under 64", r"memory grew by ([\d.]+) MiB", most=64, together="max"),
+        ], chunks=True),
+        Line("planted", [sys.executable, "tests/planted.py", "--markdown", str(TARGET / "planted.md")], [
+            count("planted defects of the storage layer, each found within 60 s", "40, and all", r"planted defects: (\d+) of \1 found", 40),
+        ]),
+        Line("liars", [sys.executable, "tests/mutants.py"], [
+            count("planted faults of a lying server, found by the whole-system tests", "all", r"planted faults: (\d+) as they must be, 0 not", 1),
+        ]),
+        Line("clients", [*cases, "--slow"], [
+            count("slow whole-system cases with foreign clients", "all", r"(\d+) passed, 0 failed", 1),
+        ]),
+    ]
+
+
+@dataclass
+class Outcome:
+    """What a line came to."""
+
+    texts: list[str]
+    seconds: float
+    failed: str
+
+
+class Runner:
+    """Runs commands in process groups of their own, which end with their time."""
+
+    def __init__(self, seconds: float, longest: int) -> None:
+        self.seconds, self.longest = seconds, longest
+
+    def once(self, line: Line, seed: int, left: float) -> tuple[str, str]:
+        """One run: its output, and why it failed if it did."""
+        words = {"seed": str(seed), "seconds": str(int(max(left - 5, 1))), "longest": str(self.longest)}
+        command = [word.format(**words) for word in line.command]
+        environment = os.environ | {name: value.format(**words) for name, value in line.environment.items()}
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            out, _ = process.communicate(timeout=left + 30)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt) as stopped:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, _ = process.communicate()
+            if isinstance(stopped, KeyboardInterrupt):
+                raise
+            return out.decode(errors="replace"), f"not done within {left + 30:.0f} s"
+        text = out.decode(errors="replace")
+        last = text.strip().splitlines()[-1] if text.strip() else "no output"
+        return text, "" if process.returncode == 0 else f"exit status {process.returncode}: {last[:200]}"
+
+    def run(self, line: Line) -> Outcome:
+        """A line, in one go or in chunks on all processors."""
+        began = time.monotonic()
+        if not line.chunks:
+            text, failed = self.once(line, 1, self.seconds)
+            return Outcome([text], time.monotonic() - began, failed)
+        texts: list[str] = []
+        failures: list[str] = []
+        lock, seeds = threading.Lock(), iter(range(1, 1 << 30))
+
+        def work() -> None:
+            while True:
+                left = self.seconds - (time.monotonic() - began)
+                with lock:
+                    value, _ = line.figures[0].read(texts)
+                    if left <= 0 or failures or (value or 0) >= (line.figures[0].least or 0):
+                        return
+                    seed = next(seeds)
+                text, failed = self.once(line, seed, left)
+                with lock:
+                    # A chunk that its time ran out for shows nothing, and is no finding either.
+                    if failed and not failed.startswith("not done"):
+                        failures.append(failed)
+                    texts.append(text)
+
+        workers = [threading.Thread(target=work) for _ in range(PROCESSORS)]
+        [worker.start() for worker in workers]
+        [worker.join() for worker in workers]
+        return Outcome(texts, time.monotonic() - began, failures[0] if failures else "")
+
+
+def say(value: float | None, share: float | None) -> str:
+    """A figure as people read it."""
+    if value is None:
+        return "none"
+    text = f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+    return text if share is None else f"{text} ({100 * share:.0f} %)"
+
+
+def machine() -> str:
+    """What this ran on."""
+    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    return f"{PROCESSORS} processors ({model.group(1) if model else platform.machine()}), Linux {platform.release()}"
+
+
+def write_page(rows: dict[str, dict]) -> None:
+    """docs/soak.md, as far as it was measured."""
+    out = [
+        "# Soak", "",
+        "Every figure that the project promises to reach, as `make soak` last measured it. This page is written by `tests/soak.py`.",
+        "What the figures stand for is in [Guarantees](guarantees.md), how to run a part of it in [Testing](testing.md).", "",
+        f"Measured on {machine()}.", "",
+        "| figure | goal | reached | | minutes | date | commit | command |", "|---|---|---:|---|---:|---|---|---|",
+    ]
+    for line in lines():
+        row = rows.get(line.name)
+        command = " ".join(Path(word).name if word.startswith("/") else word for word in line.command)
+        for number, figure in enumerate(line.figures):
+            if row is None:
+                out.append(f"| {figure.what} | {figure.goal} | not measured | | | | | `{command}` |")
+                continue
+            reached, held = row["figures"][number]
+            verdict = "yes" if held else f"**no** {row['failed']}".strip()
+            out.append(f"| {figure.what} | {figure.goal} | {reached} | {verdict} | {row['seconds'] / 60:.1f} | {row['date']} | "
+                       f"{row['commit']} | `{command}` |")
+    planted = TARGET / "planted.md"
+    if planted.exists() and "planted" in rows:
+        out += ["", "## Planted defects", "",
+                "Each is compiled in with the feature `mutants` and switched on by the variable `OPENVSL_MUTANT`. A suite is a seed of",
+                "`vsl-sim`, its exhaustive scope, or a test of a crate: package, target, name.", "", planted.read_text().strip()]
+    PAGE.write_text("\n".join(out) + "\n")
+
+
+def prepare() -> None:
+    """Builds what the lines run, so that no line's time goes into that."""
+    for words in (["build", "--release", "-p", "sim", "--bin", "vsl-sim"], ["build", "-p", "fuzz", "--bin", "vsl-fuzz"],
+                  ["build", "--release", "--bin", "vsl"], ["build", "--bin", "vsl"],
+                  ["test", "--release", "-p", "device", "--no-run"]):
+        subprocess.run(["cargo", words[0], "--locked", *words[1:]], cwd=ROOT, check=True)
+
+
+def main() -> int:
+    """Gives the exit status: 0 if every figure that was measured is reached."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help=f"only these lines: {', '.join(line.name for line in lines())}")
+    parser.add_argument("--minutes", type=float, default=10, help="for each line at most (10)")
+    parser.add_argument("--longest", type=int, default=4, help="operations in a sequence of the exhaustive scope (4)")
+    parser.add_argument("--anew", action="store_true", help="measure again what was measured at this commit")
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - {line.name for line in lines()}
+    if unknown:
+        parser.error(f"no such line: {', '.join(sorted(unknown))}")
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    kept = TARGET / "soak.json"
+    rows: dict[str, dict] = json.loads(kept.read_text()) if kept.exists() else {}
+    prepare()
+    runner = Runner(60 * arguments.minutes, arguments.longest)
+    wanted = [line for line in lines() if line.name in arguments.names or not arguments.names]
+    for line in wanted:
+        known = rows.get(line.name)
+        if known and known["commit"] == commit and not commit.endswith("-dirty") and not arguments.anew:
+            print(f"{line.name}: measured at {commit} already", flush=True)
+            continue
+        outcome = runner.run(line)
+        read = [(figure, *figure.read(outcome.texts)) for figure in line.figures]
+        figures = [(say(value, share), not outcome.failed and figure.is_reached(value, share)) for figure, value, share in read]
+        rows[line.name] = {"figures": figures, "seconds": outcome.seconds, "failed": outcome.failed, "commit": commit,
+                           "date": datetime.date.today().isoformat()}
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(rows, indent=1))
+        write_page(rows)
+        for figure, (reached, held) in zip(line.figures, figures):
+            print(f"{'ok   ' if held else 'SHORT'} {line.name}: {reached} {figure.what} (goal: {figure.goal}; "
+                  f"{outcome.seconds / 60:.1f} min) {outcome.failed}", flush=True)
+    write_page(rows)
+    print("\n" + "\n".join(text for text in PAGE.read_text().splitlines() if text.startswith("|")))
+    missing = [line.name for line in wanted if not all(held for _, held in rows[line.name]["figures"])]
+    print(f"\n{PAGE.relative_to(ROOT)}: " + (f"short of the goal: {', '.join(missing)}" if missing else "every figure is reached"))
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
