@@ -3,6 +3,7 @@
 pub mod drill;
 pub mod published;
 pub mod sim;
+pub mod trace;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -70,6 +71,9 @@ pub enum Command {
     Sim(Box<sim::Sim>),
     /// Run models of real devices like published measurements of them, and print both.
     Published(published::Published),
+    /// Block traces: what somebody's disk was asked.
+    #[command(subcommand)]
+    Trace(Box<trace::Trace>),
     /// Serve one device over NBD in the foreground, without the service.
     Serve(Serve),
     /// Print shell completions.

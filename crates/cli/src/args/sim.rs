@@ -8,9 +8,9 @@ use lab::workload::Time;
 
 /// `vsl sim`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("what").args(["workload", "job", "rw"]))]
+#[command(group = ArgGroup::new("what").args(["workload", "job", "rw", "trace"]))]
 #[command(after_long_help = "\
-The workload is one of --workload, --job, or --rw with fio's options. --iodepth, --numjobs, --bs, --rwmixread,
+The workload is one of --workload, --job, --trace, or --rw with fio's options. --iodepth, --numjobs, --bs, --rwmixread,
 --rate-iops, --runtime and --ramp-time also change what a workload or a job file says for its measured phases.
 
 A scaled device is as fast as the real one and has less of everything that takes space; what a workload gives in
@@ -23,6 +23,7 @@ Examples:
   vsl sim iodrive-duo-640-mlc --rw randwrite --bs 4k --iodepth 16 --numjobs 16 --runtime 60
   vsl sim iodrive-320-mlc --workload fujitsu-database --iodepth 64 --precondition random --driver windows
   vsl sim iodrive2-1200-mlc --job night.fio --format 80% --json | jq '.jobs[].write.iops'
+  vsl sim iodrive-320-mlc --trace usr_0.csv.gz --map compact --pace scaled:4
   vsl sim --list")]
 pub struct Sim {
     /// A device of `vsl profiles`.
@@ -39,6 +40,8 @@ pub struct Sim {
     /// A job file of fio.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Workload")]
     pub job: Option<PathBuf>,
+    #[command(flatten)]
+    pub trace: TraceOptions,
     #[command(flatten)]
     pub load: Load,
     /// What the device has been through before. [default: fill with --rw and named workloads, fresh with files]
@@ -92,6 +95,30 @@ pub struct Machine {
     pub write_cache: Option<super::Switch>,
 }
 
+/// A trace.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Workload from a trace")]
+pub struct TraceOptions {
+    /// A block trace, perhaps compressed; docs/traces.md describes formats and rules. Its requests are made until its end, or for
+    /// --runtime. --iodepth bounds those outstanding. [default: 65536, and 1 with --pace depth]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
+    /// Its format, where it is not recognised.
+    #[arg(long, value_name = "NAME", requires = "trace", value_parser = super::trace::parse_format)]
+    pub trace_format: Option<trace::Format>,
+    /// Only this volume of it: a number, or major,minor.
+    #[arg(long, value_name = "VOLUME", requires = "trace")]
+    pub trace_volume: Option<String>,
+    /// How its addresses become those of the device: wrap (modulo), scale, or compact (only what it touches, without gaps).
+    /// [default: wrap]
+    #[arg(long, value_name = "RULE", requires = "trace", value_parser = parse_map)]
+    pub map: Option<trace::playback::Map>,
+    /// When its requests are made: recorded, scaled:TIMES such as scaled:2 for twice as fast, or depth: as soon as there is room.
+    /// [default: recorded]
+    #[arg(long, value_name = "PACE", requires = "trace", value_parser = parse_pace)]
+    pub pace: Option<trace::playback::Pace>,
+}
+
 /// fio's options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Workload, in the words of fio")]
@@ -100,19 +127,19 @@ pub struct Load {
     #[arg(long, value_name = "KIND", visible_alias = "readwrite")]
     pub rw: Option<String>,
     /// Size of requests, such as 4k; reads and writes apart: 4k,64k. [default: 4k]
-    #[arg(long, value_name = "SIZE", visible_alias = "blocksize")]
+    #[arg(long, value_name = "SIZE", visible_alias = "blocksize", conflicts_with = "trace")]
     pub bs: Option<String>,
     /// Sizes with percentages, such as 4k/60:64k/40.
-    #[arg(long, value_name = "SPLIT", conflicts_with_all = ["bs", "workload", "job"])]
+    #[arg(long, value_name = "SPLIT", conflicts_with_all = ["bs", "workload", "job", "trace"])]
     pub bssplit: Option<String>,
     /// Share of reads of a mixed workload, per cent.
-    #[arg(long, value_name = "PCT")]
+    #[arg(long, value_name = "PCT", conflicts_with = "trace")]
     pub rwmixread: Option<String>,
     /// Requests that a thread keeps outstanding. [default: 1]
     #[arg(long, value_name = "N")]
     pub iodepth: Option<String>,
     /// Threads. [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "trace")]
     pub numjobs: Option<String>,
     /// How long is measured; seconds without a unit. [default: 10 s]
     #[arg(long, value_name = "TIME")]
@@ -121,22 +148,22 @@ pub struct Load {
     #[arg(long, value_name = "TIME", alias = "ramp_time")]
     pub ramp_time: Option<String>,
     /// How much of the device is used, as a size or a percentage.
-    #[arg(long, value_name = "SIZE", conflicts_with_all = ["workload", "job"])]
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["workload", "job", "trace"])]
     pub size: Option<String>,
     /// Where that begins.
-    #[arg(long, value_name = "OFFSET", conflicts_with_all = ["workload", "job"])]
+    #[arg(long, value_name = "OFFSET", conflicts_with_all = ["workload", "job", "trace"])]
     pub offset: Option<String>,
     /// Open loop: requests a second of each thread, latency counted from where each was due.
-    #[arg(long, value_name = "N", alias = "rate_iops")]
+    #[arg(long, value_name = "N", alias = "rate_iops", conflicts_with = "trace")]
     pub rate_iops: Option<String>,
     /// linear or poisson.
     #[arg(long, value_name = "PROCESS", alias = "rate_process", requires = "rate_iops")]
     pub rate_process: Option<String>,
     /// random, zipf:THETA or zoned:ACCESSES/SPACE:…
-    #[arg(long, value_name = "DISTRIBUTION", alias = "random_distribution", conflicts_with_all = ["workload", "job"])]
+    #[arg(long, value_name = "DISTRIBUTION", alias = "random_distribution", conflicts_with_all = ["workload", "job", "trace"])]
     pub random_distribution: Option<String>,
     /// Share of requests that are at random, per cent; the others follow the one before.
-    #[arg(long, value_name = "PCT", alias = "percentage_random", conflicts_with_all = ["workload", "job"])]
+    #[arg(long, value_name = "PCT", alias = "percentage_random", conflicts_with_all = ["workload", "job", "trace"])]
     pub percentage_random: Option<String>,
 }
 
@@ -199,6 +226,14 @@ fn parse_scale(text: &str) -> Result<u32, String> {
             .filter(|times| (1..=65_536).contains(times))
             .ok_or_else(|| "expected full, or a whole number from 1 to 65536".into()),
     }
+}
+
+fn parse_map(text: &str) -> Result<trace::playback::Map, String> {
+    text.parse()
+}
+
+fn parse_pace(text: &str) -> Result<trace::playback::Pace, String> {
+    text.parse()
 }
 
 fn parse_interval(text: &str) -> Result<Time, String> {

@@ -16,6 +16,7 @@ mod service;
 mod settings;
 mod sim;
 mod status;
+mod trace;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -54,6 +55,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Profiles => profiles::list(output)?,
         Command::Sim(args) => return sim::sim(args, output),
         Command::Published(args) => return published::published(args, output),
+        Command::Trace(args) => return trace::trace(args, output),
         Command::Serve(args) => serve::serve(args)?,
         Command::Completions { shell } => generate::completions(*shell)?,
         Command::Man { directory } => generate::man(directory.as_deref())?,

@@ -268,6 +268,7 @@ impl Options {
             depth: Some(self.depth),
             rate: self.rate.map(|rate| Rate { per_second: rate * f64::from(self.jobs), arrivals }),
             thread_bytes,
+            trace: None,
         };
         Ok(Job {
             name: name.into(),

@@ -1,6 +1,7 @@
 //! A load made ready for one device.
 
 use super::choice::Choice;
+use super::feed::TracePlan;
 use super::place::Places;
 use crate::workload::{Access, Load, Streams, Weighted};
 
@@ -32,6 +33,8 @@ pub struct Plan {
     pub random_below: u64,
     /// How threads share a sequence.
     pub streams: Streams,
+    /// The trace that requests come from, in place of all that stands above.
+    pub trace: Option<TracePlan>,
 }
 
 /// A request's size, and where one of that size may go.
@@ -91,6 +94,7 @@ impl Plan {
                 _ => 1 << 32,
             },
             streams: load.streams,
+            trace: load.trace.as_ref().map(|trace| TracePlan::new(trace, shape)).transpose()?,
         })
     }
 }

@@ -131,6 +131,7 @@ pub fn experiment(
             depth: Some(outstanding.div_ceil(threads)),
             rate: None,
             thread_bytes: None,
+            trace: None,
         }
     };
     let is_disk = is_disk(profile);

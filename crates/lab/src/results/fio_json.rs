@@ -69,6 +69,15 @@ fn job(group: usize, load: &Load, result: &LoadResult, phase: &Phase) -> Value {
 
 /// The load in fio's words, as text, as fio prints its own.
 fn options(load: &Load, phase: &Phase) -> Value {
+    if let Some(trace) = &load.trace {
+        return json!({
+            "name": phase.name,
+            "read_iolog": trace.file.display().to_string(),
+            "iodepth": load.depth().to_string(),
+            "numjobs": load.threads.to_string(),
+            "runtime": format!("{}", phase.seconds),
+        });
+    }
     let random = if matches!(load.access, Access::Sequential) { "" } else { "rand" };
     let rw = match (load.read_percent, load.trim_percent) {
         (100.0, _) => format!("{random}read"),

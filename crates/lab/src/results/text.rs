@@ -5,6 +5,7 @@ use std::fmt::Write;
 use card::Nanos;
 
 use super::{DeviceUse, Ended, Flow, Phase, Results};
+use crate::workload::Load;
 
 /// A span of time with three digits: 12.3 µs, 1.23 ms.
 pub fn duration(ns: f64) -> String {
@@ -59,11 +60,7 @@ pub fn table(results: &Results) -> String {
 }
 
 fn phase_table(text: &mut String, phase: &Phase, results: &Results) -> std::fmt::Result {
-    let open = results
-        .workload
-        .phases
-        .iter()
-        .any(|one| one.name == phase.name && one.loads.iter().any(|load| load.rate.is_some()));
+    let open = results.workload.phases.iter().any(|one| one.name == phase.name && one.loads.iter().any(Load::is_open));
     let loop_kind = if phase.loads.is_empty() {
         "idle"
     } else if open {

@@ -7,6 +7,7 @@ mod named;
 pub(crate) mod prepare;
 mod quantity;
 mod read;
+mod trace;
 mod validate;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ pub(crate) use quantity::limited;
 pub use quantity::{Bytes, Extent, Time};
 pub(crate) use read::text_of;
 pub use read::{ReadError, from_json, from_toml, read};
+pub use trace::{DEPTH_OF_TRACES, Trace, UNSAID};
 pub use validate::Invalid;
 
 /// Phases, one after the other, on the same device.
@@ -98,11 +100,13 @@ pub struct Load {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Share of requests that read, per cent.
+    #[serde(default = "trace::unsaid", skip_serializing_if = "trace::is_unsaid")]
     pub read_percent: f64,
     /// Share of requests that trim, per cent; the rest writes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub trim_percent: f64,
     /// Sizes of requests.
+    #[serde(default = "trace::unsaid_sizes", skip_serializing_if = "trace::are_unsaid")]
     pub size: Sizes,
     /// Sizes of writes and trims, where they differ from those of reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,6 +136,9 @@ pub struct Load {
     /// A thread that has asked for so much stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_bytes: Option<Extent>,
+    /// The requests of a recorded trace, in place of all that is said above but `name` and `depth`. At its end the load ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
 }
 
 fn is_zero(number: &f64) -> bool {
@@ -287,7 +294,11 @@ impl Load {
 
     /// Requests that a thread keeps outstanding at most.
     pub fn depth(&self) -> u32 {
-        self.depth.unwrap_or(if self.rate.is_some() { 256 } else { 1 })
+        self.depth.unwrap_or(match &self.trace {
+            Some(trace) if trace.pace.is_open() => DEPTH_OF_TRACES,
+            _ if self.rate.is_some() => 256,
+            _ => 1,
+        })
     }
 
     /// Sizes of reads, then of writes and trims.

@@ -1,5 +1,7 @@
 //! Bringing a device into a state, and fitting a workload to a smaller one.
 
+use trace::playback::Pace;
+
 use super::{Access, Bytes, Extent, Load, Phase, Region, Sizes, Stop, Streams, Workload};
 
 /// What a device has been through before the workload.
@@ -39,6 +41,12 @@ impl Workload {
                     load.rate = None;
                     load.thread_bytes = None;
                     load.threads = load.threads.next_multiple_of(devices.max(1));
+                    if let Some(trace) = &mut load.trace {
+                        // Its requests, as fast as they go.
+                        trace.pace = Pace::Depth;
+                        load.threads = 1;
+                        load.depth = Some(16);
+                    }
                     if load.read_percent == 100.0 {
                         load.read_percent = 0.0;
                     }
@@ -100,6 +108,7 @@ pub(crate) fn writes(bytes: u64, access: Access, threads: u32) -> Load {
         depth: Some(16),
         rate: None,
         thread_bytes: None,
+        trace: None,
     }
 }
 

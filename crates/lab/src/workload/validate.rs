@@ -73,7 +73,7 @@ impl Phase {
                 None => Err("it has no load, so it is idle and needs stop.duration".into()),
             };
         }
-        if stop.is_none() && self.loads.iter().any(|load| load.thread_bytes.is_none()) {
+        if stop.is_none() && self.loads.iter().any(|load| load.thread_bytes.is_none() && load.trace.is_none()) {
             return Err(
                 "nothing ends it; give stop.duration, stop.bytes or stop.capacities, or thread_bytes in every load"
                     .into(),
@@ -93,6 +93,10 @@ impl Phase {
 
 impl Load {
     fn check(&self) -> Result<(), String> {
+        self.check_trace()?;
+        if self.trace.is_some() {
+            return Ok(());
+        }
         percent("read_percent", self.read_percent)?;
         percent("trim_percent", self.trim_percent)?;
         if self.write_percent() < -1e-9 {
@@ -174,7 +178,7 @@ fn percent(name: &str, value: f64) -> Result<(), String> {
 fn sizes(name: &str, sizes: &Sizes) -> Result<(), String> {
     let list = sizes.list();
     if list.is_empty() {
-        return Err(format!("{name} is an empty list"));
+        return Err(format!("{name} is missing, or is an empty list"));
     }
     for Weighted { size, weight } in &list {
         if size.0 == 0 || size.0 > LARGEST {
@@ -221,7 +225,7 @@ mod tests {
             ("read_percent = 101", "phase 'p', load 1: read_percent = 101; expected 0 to 100"),
             ("trim_percent = 60", "are more than 100 together"),
             ("size = 0", "size: a request of 0; expected 1 byte"),
-            ("size = []", "size is an empty list"),
+            ("size = []", "size is missing, or is an empty list"),
             ("size = [{ size = 512, weight = 0 }]", "every weight is 0"),
             ("write_size = [{ size = 512, weight = -1 }]", "write_size: weight -1 of 512"),
             ("access = { zipf = 0.0 }", "access.zipf = 0"),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use daemon::Failure;
 use lab::fio_job;
-use lab::workload::{self, Precondition, Workload};
+use lab::workload::{self, Phase, Precondition, Trace, Workload};
 
 use crate::args::sim::{self, Sim};
 
@@ -21,9 +21,19 @@ pub fn workload(args: &Sim) -> Result<(Workload, Vec<String>), Failure> {
             (workload, notes)
         }
         (None, None) if args.load.rw.is_some() => from_options(&args.load, true)?,
+        (None, None) if args.trace.trace.is_some() => {
+            let rule = args.trace.map.unwrap_or_default();
+            (
+                of_trace(args)?,
+                vec![format!(
+                    "addresses of the trace are placed by the rule '{rule}'; docs/traces.md says what that keeps"
+                )],
+            )
+        }
         (None, None) => {
-            return Err(Failure::invalid("nothing says what to run")
-                .help("give --workload NAME (`vsl sim --list`), --job FILE, or --rw with fio's options"));
+            return Err(Failure::invalid("nothing says what to run").help(
+                "give --workload NAME (`vsl sim --list`), --job FILE, --trace FILE, or --rw with fio's options",
+            ));
         }
     };
     if args.workload.is_some() {
@@ -88,6 +98,31 @@ fn from_options(load: &sim::Load, whole: bool) -> Result<(Workload, Vec<String>)
         options.push(("time_based".into(), "1".into()));
     }
     fio_job::from_options("measure", &options).map_err(|error| Failure::invalid(error.to_string()))
+}
+
+/// A workload that plays a trace.
+fn of_trace(args: &Sim) -> Result<Workload, Failure> {
+    let asked = &args.trace;
+    let trace = Trace {
+        file: asked.trace.clone().unwrap_or_default(),
+        format: asked.trace_format,
+        volume: asked.trace_volume.clone(),
+        map: asked.map.unwrap_or_default(),
+        pace: asked.pace.unwrap_or_default(),
+    };
+    let (given, _) = from_options(&args.load, false)?;
+    let from = given.phases.first();
+    let depth = args.load.iodepth.as_ref().and_then(|_| from?.loads.first()?.depth);
+    let phase = Phase {
+        name: "measure".into(),
+        measured: true,
+        ramp: from.filter(|_| args.load.ramp_time.is_some()).map(|phase| phase.ramp).unwrap_or_default(),
+        stop: from.filter(|_| args.load.runtime.is_some()).map(|phase| phase.stop).unwrap_or_default(),
+        loads: vec![workload::Load::of_trace(trace, depth)],
+    };
+    let workload = Workload { name: "trace".into(), description: String::new(), seed: 1, phases: vec![phase] };
+    workload.validate().map_err(|invalid| Failure::invalid(invalid.to_string()))?;
+    Ok(workload)
 }
 
 /// Puts what is given in place of what the measured phases say.

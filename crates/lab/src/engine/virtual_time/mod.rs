@@ -59,9 +59,7 @@ pub fn run(
     let shapes: Vec<Shape> =
         devices.iter().map(|device| Shape { bytes: device.bytes(), sector_bytes: device.sector_bytes() }).collect();
     // What does not fit is found before hours are spent on the phases in front of it.
-    for phase in &workload.phases {
-        phase::plans(phase, &shapes)?;
-    }
+    let plans: Vec<_> = workload.phases.iter().map(|phase| phase::plans(phase, &shapes)).collect::<Result<_, _>>()?;
     let mut results = Results {
         workload: workload.clone(),
         driver: options.driver,
@@ -70,8 +68,8 @@ pub fn run(
         ended: Ended::Complete,
     };
     let mut now = options.now;
-    for (at, phase) in workload.phases.iter().enumerate() {
-        let mut run = PhaseRun::new(workload, at, devices, &shapes, costs, options.interval, now)?;
+    for ((at, phase), plans) in workload.phases.iter().enumerate().zip(plans) {
+        let mut run = PhaseRun::new(workload, at, devices, &shapes, plans, costs, options.interval, now)?;
         let ended = run.run(progress)?;
         now = run.now();
         results.phases.push(summary(phase, run.outcome(), options.scaled_by));

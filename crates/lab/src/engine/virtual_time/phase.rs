@@ -1,6 +1,6 @@
 //! One phase: the event loop over host and devices.
 
-use card::{Nanos, Report, Request, VirtualDevice};
+use card::{Nanos, Op, Report, Request, VirtualDevice};
 
 use super::events::{Event, Events};
 use super::flights::{Flights, Stage};
@@ -8,7 +8,7 @@ use super::lane::Lane;
 use super::threads::{Thread, seed_of};
 use super::window::{Counted, Window};
 use crate::engine::{Position, Progress, RunError};
-use crate::generate::{Plan, Sequence, Shape};
+use crate::generate::{Feed, Plan, Sequence, Shape};
 use crate::host::Costs;
 use crate::results::Ended;
 use crate::workload::{Invalid, Phase, Workload};
@@ -73,7 +73,7 @@ pub struct Outcome {
 pub fn plans(phase: &Phase, shapes: &[Shape]) -> Result<Vec<Plan>, Invalid> {
     let mut plans = Vec::with_capacity(phase.loads.len() * shapes.len());
     for (at, load) in phase.loads.iter().enumerate() {
-        let invalid = |problem| Invalid { place: format!("phase '{}', load {}", phase.name, at + 1), problem };
+        let invalid = |problem| Invalid { place: place(phase, at), problem };
         if phase.stop.capacities.is_some() && (load.threads as usize) < shapes.len() {
             return Err(invalid(format!(
                 "{} threads cannot cover {} devices, and stop.capacities is about all of them; give at least {}",
@@ -89,19 +89,25 @@ pub fn plans(phase: &Phase, shapes: &[Shape]) -> Result<Vec<Plan>, Invalid> {
     Ok(plans)
 }
 
+/// What errors call a load.
+fn place(phase: &Phase, load: usize) -> String {
+    format!("phase '{}', load {}", phase.name, load + 1)
+}
+
 impl<'a> PhaseRun<'a> {
-    /// Phase number `at`, beginning `now`.
+    /// Phase number `at`, beginning `now`, with its loads made ready for the devices by [`plans`].
+    #[allow(clippy::too_many_arguments)]
     pub fn new(
         workload: &'a Workload,
         at: usize,
         devices: &'a mut [Box<dyn VirtualDevice>],
         shapes: &[Shape],
+        plans: Vec<Plan>,
         costs: Costs,
         interval: Nanos,
         now: Nanos,
     ) -> Result<PhaseRun<'a>, Invalid> {
         let phase = &workload.phases[at];
-        let plans = plans(phase, shapes)?;
         let used = phase.loads.iter().map(|load| load.threads).max().unwrap_or(0).clamp(1, shapes.len() as u32);
         let capacity: u64 = shapes.iter().map(|shape| shape.bytes).sum();
         let whole = phase.stop.capacities.map(|times| (capacity as f64 * times) as u64);
@@ -122,7 +128,12 @@ impl<'a> PhaseRun<'a> {
                 let plan = &plans[load_at * shapes.len() + device as usize];
                 let left = load.thread_bytes.map_or(u64::MAX, |extent| extent.of(shapes[device as usize].bytes));
                 let seed = seed_of(workload.seed, at, load_at, number);
-                threads.push(Thread::new(load, load_at, number, device, shapes.len() as u32, plan, left, seed, now));
+                let mut thread = Thread::new(load, load_at, number, device, shapes.len() as u32, plan, left, seed, now);
+                if let Some(trace) = &plan.trace {
+                    let invalid = |problem| Invalid { place: place(phase, load_at), problem };
+                    thread.feed = Some(trace.feed(now).map_err(invalid)?);
+                }
+                threads.push(thread);
             }
         }
         let places: usize = threads.iter().map(|thread| thread.depth as usize).sum();
@@ -218,9 +229,7 @@ impl<'a> PhaseRun<'a> {
                     Event::Lock(tag) => self.lock(tag),
                     Event::Seen(tag) => self.seen(tag),
                     Event::Arrival(thread) => {
-                        if let Some(gate) = &mut self.threads[thread as usize].gate {
-                            gate.armed = false;
-                        }
+                        self.threads[thread as usize].armed = false;
                         self.issue(thread);
                     }
                 }
@@ -281,6 +290,11 @@ impl<'a> PhaseRun<'a> {
                         gate.step();
                     }
                 }
+                if let Some(feed) = &mut thread.feed
+                    && !thread.done
+                {
+                    self.not_started += feed.missed(self.window.until);
+                }
             }
         }
     }
@@ -305,11 +319,13 @@ impl<'a> PhaseRun<'a> {
             let left: u64 = self.budgets.iter().fold(0, |sum, left| sum.saturating_add(*left));
             1.0 - left as f64 / budget.max(1) as f64
         });
+        let by_trace =
+            self.threads.iter().filter_map(|thread| thread.feed.as_ref()).map(Feed::done).fold(0.0, f64::max);
         Position {
             phase: self.at,
             phases: self.workload.phases.len(),
             name: &phase.name,
-            done: by_time.max(by_bytes).clamp(0.0, 1.0),
+            done: by_time.max(by_bytes).max(by_trace).clamp(0.0, 1.0),
             now: self.now,
         }
     }
@@ -322,30 +338,38 @@ impl<'a> PhaseRun<'a> {
             if self.stopping || thread.done || thread.outstanding >= thread.depth {
                 return;
             }
-            let from = match &mut thread.gate {
+            let from = match thread.due() {
                 None => self.now,
-                Some(gate) if gate.due() > self.now => {
-                    if !gate.armed {
-                        gate.armed = true;
-                        self.events.push(gate.due(), Event::Arrival(number));
+                Some(due) if due > self.now => {
+                    if !thread.armed {
+                        thread.armed = true;
+                        self.events.push(due, Event::Arrival(number));
                     }
                     return;
                 }
-                Some(gate) => {
-                    let due = gate.due();
-                    gate.step();
+                Some(due) => {
+                    if let Some(gate) = &mut thread.gate {
+                        gate.step();
+                    }
                     due
                 }
             };
             let device = thread.device as usize;
             let plan = thread.load as usize * self.lanes.len() + device;
             let lane = &self.lanes[device];
-            let Some(item) =
-                thread.source.next(&self.plans[plan], &mut self.sequences[plan], &mut self.budgets[device], |offset| {
-                    lane.device.hint(offset)
-                })
-            else {
+            let budget = &mut self.budgets[device];
+            let hint = |offset| lane.device.hint(offset);
+            let next = match &mut thread.feed {
+                None => thread.source.next(&self.plans[plan], &mut self.sequences[plan], budget, hint),
+                Some(feed) => feed.take(budget, hint),
+            };
+            let Some(item) = next else {
                 thread.done = true;
+                if let Some(error) = thread.feed.as_mut().and_then(Feed::take_error)
+                    && self.failure.is_none()
+                {
+                    self.failure = Some(error.to_string());
+                }
                 return;
             };
             let request = Request { op: item.op, offset: item.offset, bytes: item.bytes };
@@ -434,7 +458,10 @@ impl<'a> PhaseRun<'a> {
         thread.outstanding -= 1;
         self.completed += 1;
         self.answered_at = self.now;
-        self.window.record(thread.load as usize, flight.request.op, &flight, self.now);
+        // Flushes have no size and are neither reads nor writes: only traces have them, and they count in no figure.
+        if flight.request.op != Op::Flush {
+            self.window.record(thread.load as usize, flight.request.op, &flight, self.now);
+        }
         self.issue(flight.thread);
     }
 

@@ -5,7 +5,7 @@ use rand_distr::{Distribution, Exp1};
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 
-use crate::generate::{Plan, Source};
+use crate::generate::{Feed, Plan, Source};
 use crate::workload::{Arrivals, Load};
 
 /// One thread.
@@ -27,6 +27,10 @@ pub struct Thread {
     pub source: Source,
     /// When its requests are due, in an open loop.
     pub gate: Option<Gate>,
+    /// Where its requests come from, and when they are due, if that is a trace.
+    pub feed: Option<Feed>,
+    /// Somebody will look again when the next request is due.
+    pub armed: bool,
 }
 
 /// When the requests of an open loop are due.
@@ -38,8 +42,6 @@ pub struct Gate {
     gap: f64,
     arrivals: Arrivals,
     random: Xoshiro256PlusPlus,
-    /// Somebody will look again when it is due.
-    pub armed: bool,
 }
 
 impl Gate {
@@ -87,7 +89,6 @@ impl Thread {
                 gap,
                 arrivals: rate.arrivals,
                 random: Xoshiro256PlusPlus::seed_from_u64(!seed),
-                armed: false,
             };
             match rate.arrivals {
                 // Evenly, one thread after the other.
@@ -105,6 +106,17 @@ impl Thread {
             done: false,
             source: Source::new(plan, seed, number / devices, beside, left, distance),
             gate,
+            feed: None,
+            armed: false,
+        }
+    }
+
+    /// When its next request is due. `None`: as soon as there is room.
+    #[inline]
+    pub fn due(&self) -> Option<Nanos> {
+        match &self.gate {
+            Some(gate) => Some(gate.due()),
+            None => self.feed.as_ref().and_then(Feed::due),
         }
     }
 }
