@@ -7,6 +7,7 @@ mod handshake;
 mod labels;
 mod medium;
 mod texts;
+mod traces;
 mod transmission;
 mod wire;
 
@@ -54,6 +55,18 @@ pub static TARGETS: &[Target] = &[
     texts::PUBLISHED,
     texts::SOURCES,
     texts::SIZES,
+    traces::RECOGNISED,
+    traces::VSCSI_TEXT,
+    traces::VSCSI_1,
+    traces::VSCSI_2,
+    traces::MSR_TEXT,
+    traces::ALIBABA_TEXT,
+    traces::TENCENT_TEXT,
+    traces::FIU_TEXT,
+    traces::BLKPARSE_D,
+    traces::BLKPARSE_Q,
+    traces::IOLOG_2,
+    traces::IOLOG_3,
 ];
 
 /// The target of a name.
