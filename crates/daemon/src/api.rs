@@ -122,6 +122,34 @@ pub struct Event {
     pub what: String,
 }
 
+/// Body of `POST /devices/{name}/record`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordRequest {
+    /// The new file, an absolute path. Ending in .gz, .zst, .xz or .bz2 it is compressed.
+    pub path: PathBuf,
+    /// Its format: fio3, vscsi2, vscsi-csv or msr; by default what its ending says.
+    #[serde(default)]
+    pub format: Option<String>,
+}
+
+/// Answer of `POST /devices/{name}/record`, `POST /devices/{name}/record/stop` and `GET /devices/{name}/record`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordStatus {
+    /// It goes on.
+    pub recording: bool,
+    /// The file; none where nothing is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// Its format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    /// Requests written.
+    pub written: u64,
+    /// Requests left out, because the file was slower than the device, or because the format cannot say them.
+    pub dropped: u64,
+}
+
 /// A passphrase on its way: never shown, and overwritten in memory at the end.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

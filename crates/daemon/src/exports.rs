@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use device::{AttachOptions, Drill, FormatError, Info, PowerCut, Setting, Settings, Status};
 use export::nbd::{Address, Export, Listener, Server, Tls};
-use export::{DetachError, Gone, Worker, WorkerHandle};
+use export::{DetachError, Gone, Recording, Worker, WorkerHandle};
 
 use rustix::fs::Mode;
 
@@ -223,6 +223,37 @@ impl Handle {
     /// The device is read-only, or the thread has ended.
     pub fn scrub(&self, on: bool) -> Result<(), Failure> {
         self.worker.with_device(move |device| device.scrub(on)).map_err(gone)?.map_err(refused)
+    }
+
+    /// Begins to record what clients ask into a file.
+    ///
+    /// # Errors
+    /// It is being recorded already, or the thread has ended.
+    pub fn begin_recording(&self, recording: Recording) -> Result<(), Failure> {
+        let Err(recording) = self.worker.begin_recording(recording).map_err(gone)? else { return Ok(()) };
+        let path = recording.status().path;
+        // It is empty, and its name is free again for another try.
+        drop(recording);
+        let _ = std::fs::remove_file(path);
+        let name = self.worker.name();
+        Err(Failure::conflict(format!("{name} is being recorded already"))
+            .help(format!("`vsl trace record {name} --stop` ends that")))
+    }
+
+    /// Takes the recording from the device.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn end_recording(&self) -> Result<Option<Recording>, Failure> {
+        self.worker.end_recording().map_err(gone)
+    }
+
+    /// How the recording stands.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn recording(&self) -> Result<Option<trace::recorder::Status>, Failure> {
+        self.worker.recording().map_err(gone)
     }
 
     /// Rebuilds a lost die.

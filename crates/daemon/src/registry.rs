@@ -2,6 +2,7 @@
 
 mod drills;
 mod log;
+mod recording;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::api::{
     AttachRequest, Beacon, Config, DetachRequest, Drills, Events, Health, PREFIX, PowerOnRequest, RebuildRequest,
-    ScrubRequest, Version,
+    RecordRequest, RecordStatus, ScrubRequest, Version,
 };
 use crate::exports::{Exports, Listen};
 use crate::peer::Peer;
@@ -50,6 +50,8 @@ pub fn router(service: Service) -> Router {
         .route("/devices/{name}/drills/{drill}", delete(undo_drill))
         .route("/devices/{name}/power-on", post(power_on))
         .route("/devices/{name}/events", get(events))
+        .route("/devices/{name}/record", get(recording).post(record))
+        .route("/devices/{name}/record/stop", post(stop_recording))
         .route("/shutdown", post(shutdown));
     Router::new()
         .nest(PREFIX, api)
@@ -237,6 +239,25 @@ async fn events(State(service): State<Service>, path: Name) -> Result<Json<Event
     wait(&service, move |registry| registry.events(&name)).await.map(Json)
 }
 
+async fn recording(State(service): State<Service>, path: Name) -> Result<Json<RecordStatus>, Failure> {
+    let name = name(path)?;
+    wait(&service, move |registry| registry.recording(&name)).await.map(Json)
+}
+
+async fn record(
+    State(service): State<Service>,
+    path: Name,
+    Body(request): Body<RecordRequest>,
+) -> Result<Json<RecordStatus>, Failure> {
+    let name = name(path)?;
+    wait(&service, move |registry| registry.record(&name, &request)).await.map(Json)
+}
+
+async fn stop_recording(State(service): State<Service>, path: Name) -> Result<Json<RecordStatus>, Failure> {
+    let name = name(path)?;
+    wait(&service, move |registry| registry.stop_recording(&name)).await.map(Json)
+}
+
 async fn shutdown(State(service): State<Service>, Body(request): Body<DetachRequest>) -> Result<StatusCode, Failure> {
     wait(&service, move |registry| registry.close(request.force)).await?;
     tracing::info!("asked to stop");
@@ -332,6 +353,35 @@ mod tests {
         api.fails("POST", "/api/v1/devices/x/detach", "{}", 404, "no attached device").await;
         api.fails("PUT", "/api/v1/devices/x/beacon", r#"{"on":"yes"}"#, 400, "the request's body").await;
         api.fails("PATCH", "/api/v1/devices/x/config", r#"{"turbo":"on"}"#, 400, "no setting is called 'turbo'").await;
+    }
+
+    #[tokio::test]
+    async fn a_recording_begins_and_ends_through_the_api() {
+        let api = owner();
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = "/api/v1/devices/m/record";
+        api.fails("POST", path, r#"{"path":"/x.csv"}"#, 404, "no attached device is called 'm'").await;
+        assert_eq!(api.ask("POST", "/api/v1/devices", r#"{"path":"memory:512MiB","name":"m"}"#).await.0, 201);
+        let file = |name: &str| directory.path().join(name);
+        let body = |name: &str| json!({ "path": file(name) }).to_string();
+        api.fails("POST", path, r#"{"path":"t.csv"}"#, 400, "t.csv: the path of a recording must be absolute").await;
+        api.fails("POST", path, &body("t.xyz"), 400, "its ending names no format").await;
+        api.fails("POST", path, r#"{"path":"/t","format":"dtrace"}"#, 400, "no format that is written").await;
+        api.fails("POST", path, r#"{"path":"/nowhere/t.csv"}"#, 400, "/nowhere/t.csv: No such file").await;
+        assert_eq!(api.ask("GET", path, "").await.1, json!({ "recording": false, "written": 0, "dropped": 0 }));
+        api.fails("POST", "/api/v1/devices/m/record/stop", "{}", 409, "m is not being recorded").await;
+        let (status, answer) = api.ask("POST", path, &body("t.vscsi")).await;
+        assert_eq!(
+            (status, &answer["recording"], &answer["format"]),
+            (200, &json!(true), &json!("vscsi2")),
+            "{answer}"
+        );
+        api.fails("POST", path, &body("u.csv"), 409, "m is being recorded already").await;
+        assert!(!file("u.csv").exists(), "what was refused left a file");
+        let (status, answer) = api.ask("POST", "/api/v1/devices/m/record/stop", "{}").await;
+        assert_eq!((status, &answer["recording"], &answer["written"]), (200, &json!(false), &json!(0)), "{answer}");
+        api.fails("POST", path, &body("t.vscsi"), 400, "File exists").await;
+        assert_eq!(api.ask("POST", "/api/v1/devices/m/detach", "{}").await.0, 204);
     }
 
     #[tokio::test]

@@ -8,6 +8,7 @@ use device::{Device, Info, IoError, PowerCut, Status};
 
 use crate::mailbox::Sender;
 use crate::nbd::arrival::NewConnection;
+use crate::recording::Recording;
 use crate::seats::{Seat, Seats};
 use crate::worker::Worker;
 
@@ -168,6 +169,36 @@ impl WorkerHandle {
         while self.ask(|_| ()).is_ok() {
             std::thread::sleep(PAUSE);
         }
+    }
+
+    /// Begins to record what clients ask. If that is going on already, the new recording is given back.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn begin_recording(&self, recording: Recording) -> Result<Result<(), Recording>, Gone> {
+        self.ask(move |worker| match worker.recording() {
+            Some(_) => Err(recording),
+            none => {
+                *none = Some(recording);
+                Ok(())
+            }
+        })
+    }
+
+    /// Takes the recording from the device, which records no more. To stop it waits for its file, and is for the asker's thread.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn end_recording(&self) -> Result<Option<Recording>, Gone> {
+        self.ask(|worker| worker.recording().take())
+    }
+
+    /// How a recording stands, if there is one.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn recording(&self) -> Result<Option<trace::recorder::Status>, Gone> {
+        self.ask(|worker| worker.recording().as_ref().map(Recording::status))
     }
 
     /// Every figure of the device.

@@ -7,6 +7,7 @@ use slab::Slab;
 
 use crate::nbd::request::{Command, Header};
 use crate::pool::Pool;
+use crate::recording::Recording;
 
 /// What every connection of a device thread shares.
 pub struct Core {
@@ -16,6 +17,8 @@ pub struct Core {
     pub jobs: Slab<Slot>,
     /// Read buffers.
     pub pool: Pool,
+    /// What clients ask is recorded.
+    pub recording: Option<Recording>,
 }
 
 /// What a tag stands for.
@@ -41,6 +44,8 @@ pub struct Job {
     pub header: Header,
     /// What is to be done.
     pub command: Command,
+    /// When the device took it, by the clock of a recording.
+    pub began: Option<u64>,
     /// Bytes of read buffers it holds.
     pub held: usize,
     /// Pieces with the device.
@@ -56,6 +61,20 @@ pub struct Job {
 }
 
 impl Core {
+    /// The time by the clock of a recording, if there is one.
+    #[inline]
+    pub fn recorded_now(&self) -> Option<u64> {
+        self.recording.as_ref().map(Recording::now)
+    }
+
+    /// A request is answered; it is recorded if there is a recording and was one when the device took it.
+    #[inline]
+    pub fn answered(&self, began: Option<u64>, header: &Header, command: Command) {
+        if let (Some(recording), Some(began)) = (&self.recording, began) {
+            recording.answered(began, header, command);
+        }
+    }
+
     /// A request that is under way.
     pub fn job(&mut self, key: usize) -> Option<&mut Job> {
         match self.jobs.get_mut(key) {
@@ -67,11 +86,12 @@ impl Core {
 
 impl Job {
     /// A request of which the device has nothing yet.
-    pub fn new(connection: usize, header: Header, command: Command, held: usize) -> Job {
+    pub fn new(connection: usize, header: Header, command: Command, held: usize, began: Option<u64>) -> Job {
         Job {
             connection,
             header,
             command,
+            began,
             held,
             parts: 0,
             issuing: true,

@@ -19,9 +19,11 @@ mod jobs;
 mod mailbox;
 pub mod nbd;
 mod pool;
+mod recording;
 mod seats;
 mod worker;
 
 pub use handle::{ClientInfo, DetachError, FlushError, Gone, Shape, WorkerHandle};
+pub use recording::Recording;
 pub use seats::Seat;
 pub use worker::Worker;

@@ -22,6 +22,7 @@ use crate::mailbox::{Mailbox, mailbox};
 use crate::nbd::arrival::NewConnection;
 use crate::nbd::connection::{Connection, Turn};
 use crate::pool::Pool;
+use crate::recording::Recording;
 use crate::seats::Seats;
 
 /// Submissions between two system calls.
@@ -146,7 +147,7 @@ impl Worker {
         }
         let mut worker = Worker {
             name,
-            core: Core { device, jobs: Slab::new(), pool: Pool::default() },
+            core: Core { device, jobs: Slab::new(), pool: Pool::default(), recording: None },
             ring,
             owner,
             mailbox,
@@ -219,6 +220,10 @@ impl Worker {
 
     pub(crate) fn on_power_cut(&mut self, call: OnPowerCut) {
         self.on_power_cut = Some(call);
+    }
+
+    pub(crate) fn recording(&mut self) -> &mut Option<Recording> {
+        &mut self.core.recording
     }
 
     pub(crate) fn flush(&mut self, answer: SyncSender<Result<(), IoError>>) {

@@ -4,9 +4,12 @@
 //! waits. A thread of the recorder writes it out. When that cannot keep up, requests are left out of the trace, counted, and the count
 //! is told by [`Recorder::status`] and [`Recorder::stop`].
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
@@ -125,13 +128,54 @@ impl Drop for Recorder {
     }
 }
 
+/// Requests are handed over as they are answered, and a trace is in the order in which they were made: so many wait here for one that was
+/// made before them.
+const SORTED: usize = 4096;
+
 fn write_all(mut writer: Writer, records: &Receiver<Record>, counts: &Counts) -> Result<Left, TraceError> {
-    for record in records {
-        writer.write(&record)?;
+    let mut waiting = BinaryHeap::with_capacity(SORTED + 1);
+    for (number, record) in records.iter().enumerate() {
+        waiting.push(Made { time_ns: record.time_ns, number, record });
+        if waiting.len() > SORTED
+            && let Some(first) = waiting.pop()
+        {
+            writer.write(&first.record)?;
+            counts.written.fetch_add(1, Relaxed);
+        }
+    }
+    while let Some(next) = waiting.pop() {
+        writer.write(&next.record)?;
         counts.written.fetch_add(1, Relaxed);
     }
     writer.finish()
 }
+
+/// A request among others, the earliest the greatest.
+struct Made {
+    time_ns: u64,
+    number: usize,
+    record: Record,
+}
+
+impl Ord for Made {
+    fn cmp(&self, other: &Made) -> Ordering {
+        (other.time_ns, other.number).cmp(&(self.time_ns, self.number))
+    }
+}
+
+impl PartialOrd for Made {
+    fn partial_cmp(&self, other: &Made) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Made {
+    fn eq(&self, other: &Made) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Made {}
 
 #[cfg(test)]
 mod tests {
@@ -174,6 +218,21 @@ mod tests {
     }
 
     #[test]
+    fn requests_stand_in_the_order_in_which_they_were_made() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("t.csv");
+        let recorder = Recorder::start(&path, OutputFormat::Msr, 0, "d").expect("a new file");
+        // Answered in disorder, up to a thousand apart.
+        (0..20_000u64).for_each(|at| recorder.record(request(at / 1000 * 1000 + (at * 7919) % 1000)));
+        recorder.stop().expect("written");
+        let times: Vec<u64> = Reader::open(&path, &Wanted::default())
+            .expect("a trace")
+            .map(|record| record.expect("sound").time_ns)
+            .collect();
+        assert!(times.len() == 20_000 && times.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
     fn a_file_that_is_there_is_kept() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("precious");
@@ -192,7 +251,7 @@ mod tests {
         let writer = Writer::onto(pipe, path, OutputFormat::Vscsi2, |_| String::new()).expect("a writer");
         let recorder = Recorder::onto(writer, path, OutputFormat::Vscsi2, 4).expect("a thread");
         (0..100_000).for_each(|at| recorder.record(request(at)));
-        assert!(recorder.status().dropped > 50_000, "the writer hangs after some 300 KB: {:?}", recorder.status());
+        assert!(recorder.status().dropped > 50_000, "the writer hangs after some 400 KB: {:?}", recorder.status());
         let read = std::thread::spawn(move || {
             let mut bytes = Vec::new();
             std::io::Read::read_to_end(&mut reader, &mut bytes).map(|_| bytes)

@@ -15,6 +15,8 @@ pub enum Trace {
     /// Write a made-up trace.
     #[command(subcommand)]
     Generate(Generate),
+    /// Record what clients ask of an attached device, while they use it.
+    Record(Record),
     /// List the formats that are read and written.
     ListFormats,
 }
@@ -77,6 +79,29 @@ pub struct Convert {
     /// What fio's iolog calls the file or device, in place of the names in the trace.
     #[arg(long, value_name = "PATH")]
     pub file_name: Option<String>,
+}
+
+/// `vsl trace record`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Recording never holds the device up: requests that the file is too slow for are left out and counted. Without --to and
+--stop it says how the recording stands. Detaching the device ends its recording too.
+
+Examples:
+  vsl trace record fct0 --to fct0.vscsi.zst
+  vsl trace record fct0 --stop")]
+pub struct Record {
+    /// An attached device.
+    pub device: String,
+    /// Begin, into this new file. Ending in .gz, .zst, .xz or .bz2 it is compressed.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub to: Option<PathBuf>,
+    /// The format of the file. [default: by its ending: .iolog is fio3, .vscsi vscsi2, .csv msr]
+    #[arg(long, value_name = "NAME", requires = "to", value_parser = parse_output)]
+    pub to_format: Option<OutputFormat>,
+    /// End it: everything is in the file then.
+    #[arg(long, conflicts_with = "to")]
+    pub stop: bool,
 }
 
 /// `vsl trace generate`.

@@ -4,12 +4,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use daemon::Failure;
+use daemon::api::{RecordRequest, RecordStatus};
+use hyper::Method;
 use serde_json::json;
 use trace::generate::MailServer;
 use trace::info::{characterise, table};
 use trace::{Format, Left, OutputFormat, Reader, TraceError, Writer};
 
-use crate::args::trace::{Convert, Generate, Info, Trace};
+use crate::args::trace::{Convert, Generate, Info, Record, Trace};
 use crate::output::Output;
 use crate::progress::{INTERRUPTED, Interrupt};
 
@@ -28,6 +30,7 @@ pub fn trace(args: &Trace, output: Output) -> Result<ExitCode, Failure> {
             }
             written(&args.to, format, writer, output).map(|()| ExitCode::SUCCESS)
         }
+        Trace::Record(args) => record(args, output).map(|()| ExitCode::SUCCESS),
         Trace::ListFormats => list(output).map(|()| ExitCode::SUCCESS),
     }
 }
@@ -63,6 +66,34 @@ fn convert(args: &Convert, output: Output) -> Result<(), Failure> {
         }
     }
     written(&args.to, format, writer, output)
+}
+
+fn record(args: &Record, output: Output) -> Result<(), Failure> {
+    let client = super::client()?;
+    let name = client.attached(&args.device)?.name;
+    let path = format!("/devices/{name}/record");
+    let status: RecordStatus = match &args.to {
+        Some(to) => {
+            let format = format_of(to, args.to_format)?;
+            let to = std::path::absolute(to).map_err(|error| Failure::io(to, &error))?;
+            let request = RecordRequest { path: to, format: Some(format.name().into()) };
+            client.send(Method::POST, &path, &request)?
+        }
+        None if args.stop => client.send(Method::POST, &format!("{path}/stop"), &json!({}))?,
+        None => client.get(&path)?,
+    };
+    output.result(&status, || {
+        let file = status.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        let dropped = match status.dropped {
+            0 => String::new(),
+            count => format!(", {count} left out because the file was too slow"),
+        };
+        match (status.recording, status.path.is_some()) {
+            (true, _) => format!("recording {name} to {file}: {} requests{dropped}\n", status.written),
+            (false, true) => format!("recorded {name} to {file}: {} requests{dropped}\n", status.written),
+            (false, false) => format!("{name} is not being recorded\n"),
+        }
+    })
 }
 
 /// The end of a new trace, and what it could not say.

@@ -379,6 +379,7 @@ impl Connection {
             Command::Cache => Io::Flush,
         };
         let tag = core.jobs.vacant_key();
+        let began = core.recorded_now();
         match core.device.submit(tag as u64, io) {
             Submitted::Busy(io) => {
                 if let Io::Read { buf, .. } = io {
@@ -386,12 +387,16 @@ impl Connection {
                 }
                 return Step::Busy;
             }
-            Submitted::Done(result) => self.answer(core, &header, command, result),
+            Submitted::Done(result) => {
+                core.answered(began, &header, command);
+                self.answer(core, &header, command, result);
+            }
             Submitted::Pending => {
                 let held = if command == Command::Read { len } else { 0 };
                 self.held += held;
                 self.in_flight += 1;
-                core.jobs.insert(Slot::Job(Job { parts: 1, issuing: false, ..Job::new(key, header, command, held) }));
+                let job = Job { parts: 1, issuing: false, ..Job::new(key, header, command, held, began) };
+                core.jobs.insert(Slot::Job(job));
             }
         }
         self.input.consume(payload);
@@ -413,7 +418,8 @@ impl Connection {
             let held = if command == Command::Read { header.len as usize } else { 0 };
             self.held += held;
             self.in_flight += 1;
-            core.jobs.insert(Slot::Job(Job::new(key, header, command, held)))
+            let began = core.recorded_now();
+            core.jobs.insert(Slot::Job(Job::new(key, header, command, held, began)))
         });
         self.current = Current::Request { header, command, issued, job: Some(job_key) };
         let failed = core.job(job_key).is_none_or(|job| job.error.is_some());
@@ -477,6 +483,7 @@ impl Connection {
     pub fn finish(&mut self, core: &mut Core, job: Job) {
         self.in_flight -= 1;
         self.held -= job.held;
+        core.answered(job.began, &job.header, job.command);
         if job.abandoned || self.state == State::Broken {
             job.pieces.into_iter().for_each(|piece| core.pool.put(piece));
             return;

@@ -188,19 +188,16 @@ fn event(line: &[u8], begin: u8, seen: &mut [u64; 2]) -> Result<Event, String> {
     let Some(op) = op_of(rwbs) else {
         return Ok(if is_end { Event::Nothing } else { Event::Other });
     };
+    // What has no address, or none that means anything, is a flush if it says so, and else nothing.
+    let flush = Record { time_ns, offset: 0, bytes: 0, response_ns: None, volume, op: Op::Flush };
+    let without = Ok(if is_end || !rwbs.starts_with(b"F") { Event::Nothing } else { Event::Begin(flush) });
     let place = words.next().filter(|word| !word.starts_with(b"[") && !word.starts_with(b"("));
-    let plus = words.next();
-    let (Some(place), Some(b"+")) = (place, plus) else {
-        // Without an address: a flush, whatever its letters.
-        let flush = Record { time_ns, offset: 0, bytes: 0, response_ns: None, volume, op: Op::Flush };
-        return Ok(if is_end || !rwbs.starts_with(b"F") { Event::Nothing } else { Event::Begin(flush) });
-    };
+    let (Some(place), Some(b"+")) = (place, words.next()) else { return without };
     let place = number(place).ok_or_else(|| unexpected("the sector", place, "a whole number"))?;
     let start = sectors("the sector", place)?;
     let bytes = sectors("the number of sectors", words.number("the number of sectors")?)?;
-    if bytes == 0 {
-        let flush = Record { time_ns, offset: 0, bytes: 0, response_ns: None, volume, op: Op::Flush };
-        return Ok(if is_end || !rwbs.starts_with(b"F") { Event::Nothing } else { Event::Begin(flush) });
+    if bytes == 0 || op == Op::Flush {
+        return without;
     }
     let record = Record { time_ns, offset: start, bytes, response_ns: None, volume, op };
     record.check()?;
@@ -326,6 +323,7 @@ mod tests {
     fn flushes_and_trims_and_other_commands() {
         let text = "\
 8,0 0 1 0.001000000 1 D FF [kworker]
+8,0 0 1 0.001200000 1 D FF 2048 + 8 [kworker]
 8,0 0 2 0.001500000 1 D FWS 64 + 8 [jbd2]
 8,0 0 3 0.002000000 1 D DS 2048 + 4096 [fstrim]
 8,0 0 4 0.003000000 1 D N 36 (12 00 00 00 24 00 ..) [smart]
@@ -335,8 +333,9 @@ CPU0 (8,0):
 ";
         let (records, aside) = read(text, b'D');
         let ops: Vec<Op> = records.iter().map(|record| record.op).collect();
-        assert_eq!(ops, [Op::Flush, Op::Write, Op::Trim]);
-        assert_eq!((records[2].bytes, records[2].response_ns), (4096 * 512, Some(2_000_000)));
+        assert_eq!(ops, [Op::Flush, Op::Flush, Op::Write, Op::Trim]);
+        assert!(records[..2].iter().all(|record| (record.offset, record.bytes) == (0, 0)));
+        assert_eq!((records[3].bytes, records[3].response_ns), (4096 * 512, Some(2_000_000)));
         assert_eq!((aside.other_commands, aside.unanswered), (1, 1));
     }
 
