@@ -232,11 +232,6 @@ impl Backing {
         Ok(buffer.to_vec())
     }
 
-    /// Lets others have it.
-    pub(crate) fn unlock(&self) {
-        lock::release(&self.file);
-    }
-
     fn stat(&self) -> Result<Stat, Errno> {
         rustix::fs::fstat(&self.file)
     }

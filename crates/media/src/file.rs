@@ -490,8 +490,6 @@ impl Media for FileMedia {
     fn leave_out(&mut self, die: u32) {
         if let Some(die) = &mut self.dies[die as usize] {
             die.left_out = true;
-            // Nobody uses it any more: it may be looked at, or come back as its own replacement.
-            die.backing.unlock();
         }
     }
 

@@ -453,6 +453,10 @@ impl Media for DrillMedia {
         self.inner.take_back(die);
     }
 
+    fn let_go(&mut self, die: u32) {
+        self.inner.let_go(die);
+    }
+
     fn replace(&mut self, die: u32, backing: Backing) -> Result<(), MediaError> {
         self.inner.replace(die, backing)
     }
