@@ -1,6 +1,6 @@
 //! What a device did since it was made, and several devices as one.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::device::Nanos;
 
@@ -81,7 +81,7 @@ fn both<T>(one: Option<T>, two: Option<T>, with: impl FnOnce(T, T) -> T) -> Opti
 }
 
 /// Erase counts over all blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EraseCounts {
     /// Fewest.
     pub min: u32,
@@ -124,7 +124,7 @@ impl Busy {
 }
 
 /// The end-of-life path of a card.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Health {
     /// Reserve above the warning.

@@ -1,6 +1,7 @@
 //! The command line: the one definition that help, completions and man pages come from.
 
 pub mod drill;
+pub mod lab;
 pub mod published;
 pub mod sim;
 pub mod trace;
@@ -74,6 +75,9 @@ pub enum Command {
     /// Block traces: what somebody's disk was asked.
     #[command(subcommand)]
     Trace(Box<trace::Trace>),
+    /// Run test protocols on devices, and see what comes of them.
+    #[command(subcommand)]
+    Lab(lab::Lab),
     /// Serve one device over NBD in the foreground, without the service.
     Serve(Serve),
     /// Print shell completions.

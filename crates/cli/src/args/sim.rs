@@ -217,7 +217,7 @@ fn parse_format(text: &str) -> Result<Format, String> {
     }
 }
 
-fn parse_scale(text: &str) -> Result<u32, String> {
+pub fn parse_scale(text: &str) -> Result<u32, String> {
     match text {
         "full" => Ok(1),
         text => text

@@ -7,6 +7,7 @@ mod erase;
 mod format;
 mod generate;
 mod key;
+mod lab;
 mod opener;
 mod profiles;
 mod published;
@@ -56,6 +57,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Sim(args) => return sim::sim(args, output),
         Command::Published(args) => return published::published(args, output),
         Command::Trace(args) => return trace::trace(args, output),
+        Command::Lab(args) => return lab::lab(args, output),
         Command::Serve(args) => serve::serve(args)?,
         Command::Completions { shell } => generate::completions(*shell)?,
         Command::Man { directory } => generate::man(directory.as_deref())?,

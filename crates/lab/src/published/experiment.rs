@@ -140,18 +140,7 @@ pub fn experiment(
     let burst = row.metric.starts_with("burst ");
     // A disk is the same whatever it holds.
     if !burst && !is_disk {
-        phases.push(fill(&source));
-        let held = Region { offset: Extent::Bytes(0), size: source.held };
-        for (name, region, times) in
-            [("age", held, source.overwrite_held), ("overwrite", region, source.overwrite_file)]
-        {
-            if times > 0.0 {
-                phases.push(overwrite(name, region, times));
-            }
-        }
-        if source.precondition_capacities > 0.0 {
-            phases.push(precondition(&source, load(depths.iter().copied().max().unwrap_or(1))));
-        }
+        phases.extend(preparation(&source, &load(depths.iter().copied().max().unwrap_or(1))));
     }
     let duration = source.measured.0.as_secs_f64();
     for outstanding in depths {
@@ -165,6 +154,23 @@ pub fn experiment(
     }
     let workload = Workload { name: row.workload.clone(), description: String::new(), seed: settings.seed, phases };
     Ok((Experiment { device: profile.name.clone(), options, driver, workload }, reading))
+}
+
+/// What a source is assumed to have done to a device before it measured this load.
+pub(crate) fn preparation(source: &Source, load: &Load) -> Vec<Phase> {
+    let mut phases = vec![fill(source)];
+    let held = Region { offset: Extent::Bytes(0), size: source.held };
+    for (name, region, times) in
+        [("age", held, source.overwrite_held), ("overwrite", load.region, source.overwrite_file)]
+    {
+        if times > 0.0 {
+            phases.push(overwrite(name, region, times));
+        }
+    }
+    if source.precondition_capacities > 0.0 {
+        phases.push(precondition(source, load.clone()));
+    }
+    phases
 }
 
 fn seconds(seconds: f64) -> Time {
@@ -244,7 +250,8 @@ fn sizes(row: &Row) -> Result<Sizes, Unfit> {
     )))
 }
 
-fn is_disk(profile: &Profile) -> bool {
+/// Whether it is a spinning disk, or an array of them.
+pub(crate) fn is_disk(profile: &Profile) -> bool {
     match &profile.device {
         Device::Disk(_) => true,
         Device::Array(array) => profile::find(&array.member).is_ok_and(|member| is_disk(&member)),

@@ -165,12 +165,21 @@ const LEAST: Duration = Duration::from_millis(50);
 
 /// The same workload on a device that is so many times smaller: bytes and times shrink with it, and no region exceeds the device.
 fn scaled(workload: &Workload, by: f64, capacity: u64) -> Workload {
-    let mut workload = workload.clone().scaled(by);
+    let mut workload = fitted(workload, by, capacity);
     // Flash that is so much smaller is written through in so much less time. Below the least there would be too few samples.
     let shorter = |time: Time| Time(time.0.div_f64(by).max(LEAST.min(time.0)));
     for phase in &mut workload.phases {
         phase.ramp = shorter(phase.ramp);
         phase.stop.duration = phase.stop.duration.map(shorter);
+    }
+    workload
+}
+
+/// The same workload on a device that is so many times smaller: bytes shrink with it, times stay; no region exceeds the device, and
+/// what is to be written so many times is the region rather than the device.
+pub(crate) fn fitted(workload: &Workload, by: f64, capacity: u64) -> Workload {
+    let mut workload = workload.clone().scaled(by);
+    for phase in &mut workload.phases {
         for load in &mut phase.loads {
             let Some(Extent::Bytes(size)) = load.region.size else { continue };
             if size >= capacity {

@@ -14,6 +14,8 @@ pub mod summary;
 mod text;
 
 pub use experiment::{Experiment, Reading, Unfit};
+pub(crate) use experiment::{is_disk, preparation};
+pub(crate) use measure::fitted;
 pub use measure::{Measured, Settings, measure};
 pub use row::{Row, RowError, rows, rows_from};
 pub use source::{Group, Source, sources, sources_from};

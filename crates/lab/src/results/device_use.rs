@@ -1,10 +1,10 @@
 //! What devices did in a span of time: the difference of two reports.
 
 use card::{Busy, EraseCounts, Health, Report};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What devices did in a span of time. What they cannot tell is `None`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceUse {
     /// Bytes that the host read.
     pub host_read_bytes: u64,
@@ -48,7 +48,7 @@ pub struct DeviceUse {
 }
 
 /// Bytes on media for each byte that the host wrote: the total, and what it is made of beside the host's own.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WriteAmplification {
     /// All of it.
     pub total: f64,

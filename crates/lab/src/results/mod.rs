@@ -6,13 +6,13 @@ mod text;
 
 use card::Op;
 use profile::Driver;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use device_use::{DeviceUse, WriteAmplification};
 pub use fio_json::fio_json;
 pub use text::{clock, duration, table};
 
-use crate::stats::{Latency, Samples};
+use crate::stats::{Cell, Latency, Pool, Samples};
 use crate::workload::Workload;
 
 /// What a run comes to. The same run gives the same results, byte for byte: nothing in here depends on the machine or the day.
@@ -80,6 +80,9 @@ pub struct Phase {
     pub loads: Vec<LoadResult>,
     /// What the devices did meanwhile.
     pub device_use: DeviceUse,
+    /// Requests by what they do and their size, with histograms; only where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<Cell>,
     /// The same in short for each interval.
     pub series: Vec<Row>,
 }
@@ -96,7 +99,7 @@ pub struct LoadResult {
 }
 
 /// Requests by what they do.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ops {
     /// All.
     pub all: Flow,
@@ -109,7 +112,7 @@ pub struct Ops {
 }
 
 /// How many, how fast, how long.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
     /// Requests.
     pub requests: u64,
@@ -132,6 +135,9 @@ pub struct Row {
     pub seconds: f64,
     /// What was answered in it.
     pub ops: Ops,
+    /// The same by size, with histograms; only where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<Cell>,
     /// What the devices did in it.
     pub device_use: DeviceUse,
 }
@@ -159,6 +165,20 @@ impl Flow {
             iops: rate(samples.count() as f64),
             bytes_per_second: rate(samples.bytes() as f64),
             latency: samples.latency(),
+        }
+    }
+}
+
+impl Flow {
+    /// Cells added up, of so many seconds.
+    pub fn of_pool(pool: &Pool, seconds: f64) -> Flow {
+        let rate = |number: u64| if seconds > 0.0 { number as f64 / seconds } else { 0.0 };
+        Flow {
+            requests: pool.requests(),
+            bytes: pool.bytes(),
+            iops: rate(pool.requests()),
+            bytes_per_second: rate(pool.bytes()),
+            latency: pool.latency(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Samples of latency and what they come to.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::cell::Cell;
 use super::percentile::{PERCENTILES, Percentile, supported};
 
 /// Longest latency that is told apart, nanoseconds: an hour. Longer ones count as this in percentiles; the maximum stays exact.
@@ -19,6 +20,46 @@ pub struct Samples {
     min: u64,
     max: u64,
     bytes: u64,
+    /// What came from elsewhere as figures rather than as samples.
+    foreign: Foreign,
+}
+
+/// Samples whose single latencies are not known any more: how many, their mean, and the sum of squares about it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Foreign {
+    count: u64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Foreign {
+    /// Two groups as one (Chan, Golub and LeVeque, 1979).
+    fn with(self, other: Foreign) -> Foreign {
+        let count = self.count + other.count;
+        if count == 0 {
+            return self;
+        }
+        let (own, share) = (self.count as f64, other.count as f64 / count as f64);
+        let apart = other.mean - self.mean;
+        Foreign {
+            count,
+            mean: self.mean + apart * share,
+            squares: self.squares + other.squares + apart * apart * own * share,
+        }
+    }
+}
+
+/// Figures of samples that need no histogram, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    /// Shortest.
+    pub min_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Standard deviation.
+    pub stddev_ns: f64,
 }
 
 impl Default for Samples {
@@ -32,7 +73,7 @@ impl Samples {
     pub fn new() -> Samples {
         // Fails only for bounds that make no sense, and these are constants.
         let histogram = Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("constant bounds make sense");
-        Samples { histogram, sum: 0, squares: 0, min: u64::MAX, max: 0, bytes: 0 }
+        Samples { histogram, sum: 0, squares: 0, min: u64::MAX, max: 0, bytes: 0, foreign: Foreign::default() }
     }
 
     /// One request of so many bytes took so long.
@@ -44,6 +85,23 @@ impl Samples {
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
         self.bytes += u64::from(bytes);
+    }
+
+    /// So many requests took about so long each.
+    pub fn record_many(&mut self, ns: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.histogram.saturating_record_n(ns, count);
+        self.sum += u128::from(ns) * u128::from(count);
+        self.squares += u128::from(ns) * u128::from(ns) * u128::from(count);
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+    }
+
+    /// Requests that are recorded had so many bytes more.
+    pub fn add_bytes(&mut self, bytes: u64) {
+        self.bytes += bytes;
     }
 
     /// Takes those of another.
@@ -58,6 +116,31 @@ impl Samples {
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
         self.bytes += other.bytes;
+        self.foreign = self.foreign.with(other.foreign);
+    }
+
+    /// Takes those of a cell, whose histogram is given.
+    pub(super) fn add_cell(&mut self, cell: &Cell, histogram: &Histogram<u64>) -> Result<(), String> {
+        // What lies beyond the bounds counts as the longest that is told apart, as in `record`.
+        for bucket in histogram.iter_recorded() {
+            self.histogram
+                .record_n(bucket.value_iterated_to().clamp(1, LONGEST), bucket.count_at_value())
+                .map_err(|error| error.to_string())?;
+        }
+        self.min = self.min.min(cell.min_ns);
+        self.max = self.max.max(cell.max_ns);
+        self.bytes += cell.bytes;
+        self.foreign = self.foreign.with(Foreign {
+            count: cell.requests,
+            mean: cell.mean_ns,
+            squares: cell.stddev_ns * cell.stddev_ns * cell.requests as f64,
+        });
+        Ok(())
+    }
+
+    /// The histogram.
+    pub(super) fn histogram(&self) -> &Histogram<u64> {
+        &self.histogram
     }
 
     /// Forgets all.
@@ -65,6 +148,7 @@ impl Samples {
         if self.count() > 0 {
             self.histogram.reset();
             (self.sum, self.squares, self.min, self.max, self.bytes) = (0, 0, u64::MAX, 0, 0);
+            self.foreign = Foreign::default();
         }
     }
 
@@ -78,9 +162,21 @@ impl Samples {
         self.bytes
     }
 
-    /// Their latencies added up, nanoseconds.
-    pub fn sum_ns(&self) -> u128 {
-        self.sum
+    /// The figures that need no histogram.
+    pub fn moments(&self) -> Moments {
+        let own = self.count() - self.foreign.count;
+        if self.count() == 0 {
+            return Moments::default();
+        }
+        let mut all = self.foreign;
+        if own > 0 {
+            let mean = self.sum as f64 / own as f64;
+            // n * squares - sum^2 in whole numbers would need more than 128 bits; the difference of means does not.
+            let variance = (self.squares as f64 / own as f64 - mean * mean).max(0.0);
+            all = Foreign { count: own, mean, squares: variance * own as f64 }.with(self.foreign);
+        }
+        let stddev_ns = (all.squares / all.count as f64).sqrt();
+        Moments { min_ns: self.min, max_ns: self.max, mean_ns: all.mean, stddev_ns }
     }
 
     /// What they come to.
@@ -89,9 +185,7 @@ impl Samples {
         if samples == 0 {
             return Latency::default();
         }
-        let mean = self.sum as f64 / samples as f64;
-        // n * squares - sum^2 in whole numbers would need more than 128 bits; the difference of means does not.
-        let variance = (self.squares as f64 / samples as f64 - mean * mean).max(0.0);
+        let moments = self.moments();
         let percentiles = PERCENTILES.iter().filter(|percent| supported(**percent, samples)).map(|percent| {
             let ns = self.histogram.value_at_quantile(percent / 100.0);
             // A bucket's upper end may lie above the longest latency there was.
@@ -99,10 +193,10 @@ impl Samples {
         });
         Latency {
             samples,
-            min_ns: self.min,
-            mean_ns: mean,
-            max_ns: self.max,
-            stddev_ns: variance.sqrt(),
+            min_ns: moments.min_ns,
+            mean_ns: moments.mean_ns,
+            max_ns: moments.max_ns,
+            stddev_ns: moments.stddev_ns,
             percentiles: percentiles.collect(),
         }
     }
@@ -117,7 +211,7 @@ impl Samples {
 }
 
 /// What latencies come to, nanoseconds. Percentiles that the samples cannot carry are left out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// How many requests.
     pub samples: u64,

@@ -1,6 +1,6 @@
 //! Which percentiles are shown.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Percentiles that are asked for.
 pub const PERCENTILES: [f64; 9] = [1.0, 25.0, 50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999];
@@ -9,7 +9,7 @@ pub const PERCENTILES: [f64; 9] = [1.0, 25.0, 50.0, 75.0, 90.0, 99.0, 99.9, 99.9
 pub const BEYOND: f64 = 10.0;
 
 /// A percentile of latency.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentile {
     /// Per cent of requests that were answered within the latency.
     pub percent: f64,

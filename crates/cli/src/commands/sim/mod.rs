@@ -43,6 +43,7 @@ pub fn sim(args: &Sim, output: Output) -> Result<ExitCode, Failure> {
         interval: args.interval.nanos(),
         now: 0,
         scaled_by: setting.scaled_by,
+        ..virtual_time::Options::default()
     };
     let mut watch = watch::Watch::new(output)?;
     let run = virtual_time::run(&workload, &mut built.devices, &options, &mut watch);

@@ -7,6 +7,7 @@ mod events;
 mod flights;
 mod lane;
 mod phase;
+mod sizes;
 mod threads;
 mod window;
 
@@ -32,11 +33,13 @@ pub struct Options {
     pub now: Nanos,
     /// The real device is so many times larger than this one. Only the years to wear-out, which grow with it, take it into account.
     pub scaled_by: f64,
+    /// Keep the histograms of every interval, by what requests do and their size.
+    pub cells: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { driver: Driver::default(), interval: 1_000_000_000, now: 0, scaled_by: 1.0 }
+        Options { driver: Driver::default(), interval: 1_000_000_000, now: 0, scaled_by: 1.0, cells: false }
     }
 }
 
@@ -69,7 +72,7 @@ pub fn run(
     };
     let mut now = options.now;
     for ((at, phase), plans) in workload.phases.iter().enumerate().zip(plans) {
-        let mut run = PhaseRun::new(workload, at, devices, &shapes, plans, costs, options.interval, now)?;
+        let mut run = PhaseRun::new(workload, at, devices, &shapes, plans, costs, options, now)?;
         let ended = run.run(progress)?;
         now = run.now();
         results.phases.push(summary(phase, run.outcome(), options.scaled_by));
@@ -118,6 +121,7 @@ fn summary(phase: &crate::workload::Phase, outcome: Outcome, scaled_by: f64) -> 
         loads: loads.collect(),
         total,
         device_use: counted.device_use,
+        cells: counted.cells,
         series: counted.rows,
     }
 }

@@ -2,6 +2,7 @@
 
 use card::{Nanos, Op, Report, Request, VirtualDevice};
 
+use super::Options;
 use super::events::{Event, Events};
 use super::flights::{Flights, Stage};
 use super::lane::Lane;
@@ -104,7 +105,7 @@ impl<'a> PhaseRun<'a> {
         shapes: &[Shape],
         plans: Vec<Plan>,
         costs: Costs,
-        interval: Nanos,
+        options: &Options,
         now: Nanos,
     ) -> Result<PhaseRun<'a>, Invalid> {
         let phase = &workload.phases[at];
@@ -151,7 +152,7 @@ impl<'a> PhaseRun<'a> {
             threads,
             flights: Flights::new(places),
             events: Events::default(),
-            window: Window::new(phase.loads.len(), from, until, interval.max(1)),
+            window: Window::new(&phase.loads, from, until, options),
             now,
             stopping: false,
             answered_at: now,

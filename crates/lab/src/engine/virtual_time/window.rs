@@ -2,9 +2,12 @@
 
 use card::{Nanos, Op, Report};
 
+use super::Options;
 use super::flights::Flight;
+use super::sizes::SizeClasses;
 use crate::results::{DeviceUse, OPS, Ops, Row, index};
-use crate::stats::Samples;
+use crate::stats::{Cell, Samples};
+use crate::workload::Load;
 
 /// What is counted of a phase: requests answered after its ramp and before its end.
 pub struct Window {
@@ -20,7 +23,9 @@ pub struct Window {
     /// When the current interval began and ends.
     row_from: Nanos,
     row_until: Nanos,
-    /// Of each load, reads, writes and trims of the current interval.
+    /// Which samples a request belongs to.
+    classes: SizeClasses,
+    /// Of each load, reads, writes and trims, by size where sizes are told apart, of the current interval.
     current: Vec<Samples>,
     /// The same of all intervals before.
     total: Vec<Samples>,
@@ -44,6 +49,8 @@ pub struct Window {
 pub struct Counted {
     /// Samples of reads, writes and trims of each load.
     pub loads: Vec<Vec<Samples>>,
+    /// The same by size, of all loads together, where sizes are told apart.
+    pub cells: Vec<Cell>,
     /// How long it was.
     pub nanos: Nanos,
     /// What the devices did.
@@ -57,9 +64,11 @@ pub struct Counted {
 }
 
 impl Window {
-    /// Of so many loads, from one moment to another, in intervals.
-    pub fn new(loads: usize, from: Nanos, until: Nanos, interval: Nanos) -> Window {
-        let samples = || (0..loads * OPS.len()).map(|_| Samples::new()).collect::<Vec<_>>();
+    /// Of these loads, from one moment to another, in intervals.
+    pub fn new(loads: &[Load], from: Nanos, until: Nanos, options: &Options) -> Window {
+        let interval = options.interval.max(1);
+        let classes = SizeClasses::new(loads, options.cells);
+        let samples = || (0..classes.count()).map(|_| Samples::new()).collect::<Vec<_>>();
         Window {
             from,
             until,
@@ -70,6 +79,7 @@ impl Window {
             row_until: from.saturating_add(interval),
             current: samples(),
             total: samples(),
+            classes,
             all: Samples::new(),
             before: Report::default(),
             row_before: Report::default(),
@@ -107,7 +117,8 @@ impl Window {
         let from = flight.from.max(self.from);
         self.area += u128::from(now.min(self.until).saturating_sub(from));
         if now > self.from && now <= self.until && self.open {
-            self.current[load * OPS.len() + index(op)].record(now - flight.from, flight.request.bytes);
+            let class = self.classes.of(load, index(op), flight.request.bytes);
+            self.current[class].record(now - flight.from, flight.request.bytes);
         }
     }
 
@@ -126,13 +137,13 @@ impl Window {
         if nanos > 0 {
             let seconds = nanos as f64 / 1e9;
             let mut merged: Vec<Samples> = Vec::new();
-            // With one load, its samples are those of all.
+            // With one load of one size, its samples are those of all.
             let ops = if self.current.len() == OPS.len() {
                 &self.current
             } else {
                 merged.resize_with(OPS.len(), Samples::new);
                 for (at, samples) in self.current.iter().enumerate() {
-                    merged[at % OPS.len()].add(samples);
+                    merged[self.classes.op(at)].add(samples);
                 }
                 &merged
             };
@@ -140,6 +151,7 @@ impl Window {
                 end_seconds: (now - self.from) as f64 / 1e9,
                 seconds,
                 ops: Ops::new(ops, seconds, &mut self.all),
+                cells: self.classes.cells(&self.current),
                 device_use: DeviceUse::between(&self.row_before, &report, seconds),
             });
         }
@@ -168,7 +180,8 @@ impl Window {
     pub fn counted(self) -> Counted {
         let nanos = self.until - self.from;
         Counted {
-            loads: self.total.chunks(OPS.len()).map(<[Samples]>::to_vec).collect(),
+            loads: self.classes.loads(&self.total),
+            cells: self.classes.cells(&self.total),
             nanos,
             device_use: DeviceUse::between(&self.before, &self.row_before, nanos as f64 / 1e9),
             outstanding: self.area as f64 / nanos.max(1) as f64,

@@ -1,0 +1,37 @@
+//! `vsl lab show` and `vsl lab report`.
+
+use daemon::Failure;
+use lab::run::{Run, ready};
+use serde_json::json;
+
+use super::asked;
+use crate::args::lab::{Compare, Report, Show};
+use crate::output::{Output, raw};
+
+pub fn show(args: &Show, output: Output) -> Result<(), Failure> {
+    let (protocol, text) = asked::protocol(&args.choice.protocol)?;
+    if args.text {
+        return raw(text.as_bytes());
+    }
+    let options = asked::options(&args.choice, &protocol);
+    let (plan, _) = ready(&protocol, &options, 1).map_err(|error| Failure::invalid(error.to_string()))?;
+    output.result(&json!({ "plan": plan.line() }), || lab::run::plan_text(&protocol, &plan, &options))
+}
+
+pub fn report(args: &Report, output: Output) -> Result<(), Failure> {
+    let run = Run::open(&args.run).map_err(|error| Failure::invalid(error.to_string()))?;
+    output.result(&json!({ "header": run.header }), || lab::run::report_text(&run))
+}
+
+pub fn compare(args: &Compare, output: Output) -> Result<(), Failure> {
+    let open = |path| Run::open(path).map_err(|error| Failure::invalid(error.to_string()));
+    let runs = args.runs.iter().map(|path| open(path)).collect::<Result<Vec<Run>, Failure>>()?;
+    let names: Vec<String> = args.runs.iter().map(|path| path.display().to_string()).collect();
+    let first = &runs[0].header.protocol;
+    if let Some(other) = runs.iter().map(|run| &run.header.protocol).find(|name| *name != first) {
+        return Err(Failure::invalid(format!("these are runs of different protocols: {first} and {other}"))
+            .help("only figures of the same protocol can be compared"));
+    }
+    let rows = lab::run::compare(&runs);
+    output.result(&json!({ "runs": names, "rows": rows }), || lab::run::compare_text(&names, &rows, args.all))
+}

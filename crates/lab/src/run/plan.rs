@@ -1,0 +1,402 @@
+//! From a protocol and a target to parts and steps.
+
+use toml::Spanned;
+
+use super::combine::{Combination, combinations, point};
+use super::record::{PartPlan, PlanLine, Point, VERSION};
+use crate::protocol::{Form, Protocol, Role, Stage, Test, Tracked};
+use crate::published::{is_disk, preparation, sources};
+use crate::workload::{Extent, Load, Phase, Stop, Time};
+
+/// What is asked of a protocol.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The quick form.
+    pub quick: bool,
+    /// Devices: data sheets, or the one name of a real target.
+    pub devices: Vec<String>,
+    /// Whether they are data sheets: then formats, arrangements and caches are a choice.
+    pub is_virtual: bool,
+    /// Formats in place of the protocol's.
+    pub formats: Option<Vec<String>>,
+    /// Arrangements in place of the protocol's.
+    pub arrays: Option<Vec<String>>,
+    /// Only these tests.
+    pub tests: Vec<String>,
+    /// How often everything is done, each time from another seed.
+    pub repeat: u32,
+    /// The first seed.
+    pub seed: u64,
+}
+
+/// Why nothing can be planned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoPlan(pub String);
+
+/// Everything that is to be done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Its parts.
+    pub parts: Vec<Part>,
+    /// What was left out, and why.
+    pub left_out: Vec<String>,
+}
+
+/// One test on one device in one format and arrangement.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// What of it is written down.
+    pub plan: PartPlan,
+    /// What is done, in order.
+    pub stages: Vec<StagePlan>,
+    /// The host's driver, where the test's source has one.
+    pub driver: Option<String>,
+    /// Byte of a RAID 0's first stripe at which what is used of it begins.
+    pub stripe_offset: u64,
+}
+
+/// One stage.
+#[derive(Clone, Debug)]
+pub struct StagePlan {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// Steps of a round, in order.
+    pub steps: Vec<StepPlan>,
+    /// Rounds, at most.
+    pub rounds: u32,
+    /// Rounds end when all of these are steady.
+    pub tracked: Vec<Tracked>,
+    /// Rounds end when so many times the capacity was written.
+    pub until_written: Option<f64>,
+}
+
+/// One step.
+#[derive(Clone, Debug)]
+pub struct StepPlan {
+    /// What distinguishes it within its round.
+    pub label: String,
+    /// Its settings, for readers.
+    pub point: Point,
+    /// What is asked, for how long; idle without loads.
+    pub phase: Phase,
+    /// Idle time before it.
+    pub pause: Time,
+    /// Intervals of its results over time, about.
+    pub intervals: u32,
+}
+
+/// Intervals of a step where the protocol does not say.
+const INTERVALS: u32 = 60;
+/// The shortest that anything becomes in a shortened form.
+const SHORTEST: std::time::Duration = std::time::Duration::from_millis(10);
+
+impl Plan {
+    /// Of a protocol.
+    ///
+    /// # Errors
+    /// What is wanted of it does not exist.
+    pub fn new(protocol: &Protocol, wanted: &Wanted) -> Result<Plan, NoPlan> {
+        let form = protocol.form(wanted.quick);
+        let mut left_out = Vec::new();
+        for name in &wanted.tests {
+            if !protocol.tests.iter().any(|test| test.name() == name) {
+                let known: Vec<&str> = protocol.tests.iter().map(Test::name).collect();
+                return Err(NoPlan(format!(
+                    "{} has no test '{name}'; there are: {}",
+                    protocol.name(),
+                    known.join(", ")
+                )));
+            }
+        }
+        let setups = setups(protocol, form, wanted, &mut left_out)?;
+        let mut parts = Vec::new();
+        for test in protocol
+            .tests
+            .iter()
+            .filter(|test| wanted.tests.is_empty() || wanted.tests.iter().any(|name| name == test.name()))
+        {
+            let variants = variants(test, form, wanted.quick)?;
+            for setup in &setups {
+                for (label, prepared) in &variants {
+                    for repeat in 0..wanted.repeat.max(1) {
+                        parts.push(part(test, setup, label, prepared, repeat, wanted));
+                    }
+                }
+            }
+        }
+        Ok(Plan { parts, left_out })
+    }
+
+    /// What of it is written down.
+    pub fn line(&self) -> PlanLine {
+        PlanLine {
+            version: VERSION,
+            parts: self.parts.iter().map(|part| part.plan.clone()).collect(),
+            left_out: self.left_out.clone(),
+        }
+    }
+}
+
+/// A device in a format and an arrangement.
+struct Setup {
+    device: String,
+    format: Option<String>,
+    array: Option<String>,
+    write_cache: Option<bool>,
+}
+
+fn setups(protocol: &Protocol, form: &Form, wanted: &Wanted, left_out: &mut Vec<String>) -> Result<Vec<Setup>, NoPlan> {
+    let devices = if wanted.devices.is_empty() { &protocol.devices } else { &wanted.devices };
+    if devices.is_empty() {
+        return Err(NoPlan(format!("{} is for any device; name one with --device", protocol.name())));
+    }
+    let choice = |asked: &Option<Vec<String>>, form: &Option<Vec<String>>, all: &Spanned<Vec<String>>| {
+        asked.clone().or_else(|| form.clone()).unwrap_or_else(|| all.get_ref().clone())
+    };
+    let formats = choice(&wanted.formats, &form.formats, &protocol.formats);
+    let arrays = choice(&wanted.arrays, &form.arrays, &protocol.arrays);
+    let mut setups: Vec<Setup> = Vec::new();
+    for device in devices {
+        if !wanted.is_virtual {
+            setups.push(Setup { device: device.clone(), format: None, array: None, write_cache: None });
+            continue;
+        }
+        let profile = profile::find(device).map_err(|error| NoPlan(error.to_string()))?;
+        let known = super::setting::Choices::of(&profile);
+        let before = setups.len();
+        for array in &arrays {
+            for format in &formats {
+                if let Some(problem) = known.refuses(format, array, &formats, &arrays) {
+                    left_out.push(format!("{device}: {problem}"));
+                    continue;
+                }
+                let caches: Vec<Option<bool>> = match protocol.write_caches[..] {
+                    [] => vec![None],
+                    _ if !known.has_write_cache => vec![None],
+                    ref list => list.iter().copied().map(Some).collect(),
+                };
+                for write_cache in caches {
+                    setups.push(Setup {
+                        device: profile.name.clone(),
+                        format: known.has_formats.then(|| format.clone()),
+                        array: Some(known.array(array).into()),
+                        write_cache,
+                    });
+                }
+            }
+        }
+        if setups.len() == before {
+            return Err(NoPlan(format!(
+                "{device} can be tested in none of the formats and arrangements: {}",
+                left_out.join("; ")
+            )));
+        }
+    }
+    Ok(setups)
+}
+
+/// What is done in a part: its stages, and how the device is brought to where they begin.
+struct Prepared {
+    stages: Vec<StagePlan>,
+    driver: Option<String>,
+    stripe_offset: u64,
+}
+
+/// The ways a test is done on one device: one, or one for each point where each has a device of its own.
+fn variants(test: &Test, form: &Form, quick: bool) -> Result<Vec<(String, Prepared)>, NoPlan> {
+    let fail = |problem: String| NoPlan(format!("test '{}': {problem}", test.name()));
+    let mut alternatives: Vec<(String, Option<Combination>)> = vec![(String::new(), None)];
+    if test.each_anew {
+        let measured = test.stages.iter().find(|stage| stage.role == Role::Measure);
+        if let Some(stage) = measured {
+            let all = combinations(test, stage, vary(stage, quick)).map_err(fail)?;
+            alternatives = all.into_iter().map(|one| (one.label.clone(), Some(one))).collect();
+        }
+    }
+    let mut variants = Vec::new();
+    for (label, only) in alternatives {
+        let mut prepared = Prepared { stages: Vec::new(), driver: None, stripe_offset: 0 };
+        if let Some(name) = &test.prepared_as {
+            let load = match &only {
+                Some(one) => one.load.clone(),
+                None => heaviest(test, quick).map_err(fail)?,
+            };
+            prepare(test, name.get_ref(), load, &mut prepared).map_err(fail)?;
+        }
+        for stage in &test.stages {
+            let only = only.as_ref().filter(|_| stage.role == Role::Measure);
+            prepared.stages.push(stage_plan(test, stage, form, quick, only).map_err(fail)?);
+        }
+        variants.push((label, prepared));
+    }
+    Ok(variants)
+}
+
+/// The load of what is measured with the most outstanding.
+fn heaviest(test: &Test, quick: bool) -> Result<Load, String> {
+    let mut all = Vec::new();
+    for stage in test.stages.iter().filter(|stage| stage.role == Role::Measure) {
+        all.extend(combinations(test, stage, vary(stage, quick))?);
+    }
+    let heaviest =
+        all.into_iter().map(|one| one.load).max_by_key(|load| u64::from(load.threads) * u64::from(load.depth()));
+    heaviest.ok_or_else(|| "it measures nothing".into())
+}
+
+/// Preparation as the published measurements of a source are assumed to have done it.
+fn prepare(test: &Test, source: &str, load: Load, prepared: &mut Prepared) -> Result<(), String> {
+    let all = sources().map_err(|error| error.to_string())?;
+    let source =
+        all.into_iter().find(|it| it.name == source).ok_or_else(|| format!("no source is called '{source}'"))?;
+    let source = source.for_workload(test.published.as_deref().unwrap_or(test.name()));
+    for phase in preparation(&source, &load) {
+        let role = if phase.name == "fill" { Role::Fill } else { Role::Precondition };
+        prepared.stages.push(StagePlan {
+            name: phase.name.clone(),
+            role,
+            steps: vec![StepPlan {
+                label: String::new(),
+                point: point(phase.loads.first(), Time::default()),
+                phase,
+                pause: Time::default(),
+                intervals: INTERVALS,
+            }],
+            rounds: 1,
+            tracked: Vec::new(),
+            until_written: None,
+        });
+    }
+    prepared.driver = Some(source.driver);
+    prepared.stripe_offset = source.file_in_stripe.map_or(0, |bytes| bytes.0);
+    Ok(())
+}
+
+fn vary(stage: &Stage, quick: bool) -> &crate::protocol::Vary {
+    let own = stage.quick.as_ref().filter(|_| quick).and_then(|quick| quick.vary.as_ref());
+    own.unwrap_or(&stage.vary)
+}
+
+fn stage_plan(
+    test: &Test,
+    stage: &Stage,
+    form: &Form,
+    is_quick: bool,
+    only: Option<&Combination>,
+) -> Result<StagePlan, String> {
+    let quick = stage.quick.as_ref().filter(|_| is_quick);
+    let shorter = |time: Time, least: std::time::Duration| Time(time.0.div_f64(form.times).max(least.min(time.0)));
+    let duration = match quick.and_then(|quick| quick.duration) {
+        Some(duration) => Some(duration),
+        None if quick.is_some_and(|quick| quick.written.is_some()) => None,
+        None => stage.duration.map(|time| shorter(time, form.least.0)),
+    };
+    let written = quick
+        .and_then(|quick| quick.written)
+        .or(stage.written.filter(|_| quick.is_none_or(|quick| quick.duration.is_none())));
+    let ramp = shorter(stage.ramp, SHORTEST);
+    let all = match (only, stage.role) {
+        (Some(one), _) => vec![Combination { label: String::new(), ..one.clone() }],
+        (None, Role::Idle) => Vec::new(),
+        (None, _) => combinations(test, stage, vary(stage, is_quick))?,
+    };
+    let intervals = stage.intervals.unwrap_or(INTERVALS);
+    let mut steps = Vec::new();
+    if stage.role == Role::Idle {
+        steps.push(StepPlan {
+            label: String::new(),
+            point: point(None, Time::default()),
+            phase: Phase {
+                name: stage.name().into(),
+                measured: false,
+                ramp: Time::default(),
+                stop: Stop { duration, ..Stop::default() },
+                loads: Vec::new(),
+            },
+            pause: Time::default(),
+            intervals,
+        });
+    }
+    for one in all {
+        let share = one.load.write_percent() / 100.0;
+        // Times over the part that is used. Where that is given in bytes, who knows the device sees to it.
+        let used = match one.load.region.size {
+            Some(Extent::Percent(percent)) => percent / 100.0,
+            _ => 1.0,
+        };
+        let capacities = match written {
+            None => None,
+            Some(_) if share <= 0.0 => {
+                return Err(format!("stage '{}' ends when enough was written, and only reads", stage.name()));
+            }
+            Some(times) => Some(times / share * used),
+        };
+        let pause = match quick.and_then(|quick| quick.pause) {
+            Some(pause) if stage.vary.pause.is_empty() => pause,
+            _ => shorter(one.pause, SHORTEST),
+        };
+        steps.push(StepPlan {
+            label: one.label,
+            point: point(Some(&one.load), pause),
+            phase: Phase {
+                name: stage.name().into(),
+                measured: stage.role == Role::Measure,
+                ramp,
+                stop: Stop { duration, bytes: None, capacities },
+                loads: vec![one.load],
+            },
+            pause,
+            intervals,
+        });
+    }
+    let rounds = quick.and_then(|quick| quick.rounds).or(stage.rounds);
+    Ok(StagePlan {
+        name: stage.name().into(),
+        role: stage.role,
+        steps,
+        // With something to be steady and no number of its own, the rule's.
+        rounds: rounds.unwrap_or(if stage.steady.is_empty() { 1 } else { 0 }),
+        tracked: stage.steady.clone(),
+        until_written: quick.and_then(|quick| quick.until_written).or(stage.until_written),
+    })
+}
+
+#[allow(clippy::too_many_arguments)]
+fn part(test: &Test, setup: &Setup, label: &str, prepared: &Prepared, repeat: u32, wanted: &Wanted) -> Part {
+    let mut name = vec![test.name().to_string(), setup.device.clone()];
+    name.extend(setup.format.clone());
+    name.extend(setup.array.clone());
+    name.extend(setup.write_cache.map(|on| format!("cache-{}", if on { "on" } else { "off" })));
+    if !label.is_empty() {
+        name.push(label.into());
+    }
+    if wanted.repeat > 1 {
+        name.push(format!("repeat-{}", repeat + 1));
+    }
+    let mut stages = prepared.stages.clone();
+    // A disk is the same whatever it holds.
+    if wanted.is_virtual && profile::find(&setup.device).is_ok_and(|profile| is_disk(&profile)) {
+        stages.retain(|stage| !matches!(stage.role, Role::Fill | Role::Precondition));
+    }
+    let steps = stages.iter().map(|stage| stage.steps.len() as u32 * stage.rounds.max(1)).sum();
+    Part {
+        plan: PartPlan {
+            part: name.join("/"),
+            test: test.name().into(),
+            title: test.title.clone(),
+            device: setup.device.clone(),
+            format: setup.format.clone(),
+            array: setup.array.clone(),
+            write_cache: setup.write_cache,
+            point: (!label.is_empty()).then(|| label.into()),
+            repeat,
+            seed: wanted.seed.wrapping_add(u64::from(repeat)),
+            steps,
+        },
+        stages,
+        driver: prepared.driver.clone(),
+        stripe_offset: prepared.stripe_offset,
+    }
+}

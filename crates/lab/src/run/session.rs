@@ -1,0 +1,174 @@
+//! A run from its options on: begun anew, or gone on with.
+
+use std::path::Path;
+
+use super::conduct::{Ended, Watch, conduct};
+use super::directory::{Directory, DirectoryError, Header, Options};
+use super::environment::Environment;
+use super::journal::Journal;
+use super::plan::{NoPlan, Plan, Wanted};
+use super::record::{Line, VERSION};
+use crate::protocol::Protocol;
+use crate::target::{Fio, Problem, Target, Virtual};
+
+/// Why a run could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Its directory or journal.
+    #[error("{0}")]
+    Directory(#[from] DirectoryError),
+    /// There is nothing to be done like that.
+    #[error("{0}")]
+    NoPlan(#[from] NoPlan),
+    /// The target cannot be used.
+    #[error("{0}")]
+    Target(Problem),
+}
+
+/// A run that is ready to go on.
+pub struct Session {
+    directory: Directory,
+    protocol: Protocol,
+    plan: Plan,
+    target: Box<dyn Target>,
+    journal: Journal,
+    lines: Vec<Line>,
+}
+
+impl Session {
+    /// A new run in a new directory. Nothing has been done to the device yet.
+    ///
+    /// # Errors
+    /// Protocol, options and target do not go together, or the directory cannot be made.
+    pub fn begin(
+        path: &Path,
+        protocol: Protocol,
+        text: &str,
+        options: Options,
+        command: Vec<String>,
+        at_once: usize,
+    ) -> Result<Session, RunError> {
+        let (plan, target) = ready(&protocol, &options, at_once)?;
+        let header = Header {
+            version: VERSION,
+            protocol: protocol.name().into(),
+            form: if options.quick { "quick" } else { "full" }.into(),
+            differs: differs(&protocol, &options),
+            started: humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string(),
+            command,
+            environment: Environment::here(target.program()),
+            options,
+        };
+        let (directory, journal) = Directory::create(path, &header, text)?;
+        Ok(Session { directory, protocol, plan, target, journal, lines: Vec::new() })
+    }
+
+    /// A run that was not finished.
+    ///
+    /// # Errors
+    /// It cannot be read, or somebody else is at it.
+    pub fn resume(path: &Path, at_once: usize) -> Result<Session, RunError> {
+        let directory = Directory::open(path)?;
+        let (header, protocol) = (directory.header()?, directory.protocol()?);
+        let (journal, lines) = directory.resume()?;
+        let (plan, target) = ready(&protocol, &header.options, at_once)?;
+        Ok(Session { directory, protocol, plan, target, journal, lines })
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// What is to be done.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Does what is not done yet.
+    ///
+    /// # Errors
+    /// The journal cannot be written, or belongs to another plan.
+    pub fn conduct(self, watch: &dyn Watch) -> Result<Ended, RunError> {
+        Ok(conduct(&self.plan, &self.protocol.steady, self.target.as_ref(), self.journal, &self.lines, watch)?)
+    }
+}
+
+/// What is to be done, and on what.
+///
+/// # Errors
+/// Protocol, options and target do not go together.
+pub fn ready(protocol: &Protocol, options: &Options, at_once: usize) -> Result<(Plan, Box<dyn Target>), RunError> {
+    let target = target(protocol, options, at_once)?;
+    let wanted = Wanted {
+        quick: options.quick,
+        devices: options.devices.clone(),
+        is_virtual: target.is_virtual(),
+        formats: options.formats.clone(),
+        arrays: options.arrays.clone(),
+        tests: options.tests.clone(),
+        repeat: options.repeat,
+        seed: options.seed,
+    };
+    Ok((Plan::new(protocol, &wanted)?, target))
+}
+
+fn target(protocol: &Protocol, options: &Options, at_once: usize) -> Result<Box<dyn Target>, RunError> {
+    let scale = options.scale.unwrap_or(protocol.form(options.quick).scale);
+    let fio = |made: Result<Fio, Problem>| Ok(Box::new(made.map_err(RunError::Target)?) as Box<dyn Target>);
+    let one = || match &options.devices[..] {
+        [one] => Ok(one.as_str()),
+        several => Err(RunError::Target(Problem::Failed(format!(
+            "{} devices; a real one is tested alone, so name one",
+            several.len()
+        )))),
+    };
+    match options.target.as_str() {
+        "virtual" => Ok(Box::new(Virtual { scale, driver: protocol.driver.clone(), at_once })),
+        "fio" => fio(Fio::file(one()?, options.size, options.engine.as_deref(), options.buffered)),
+        "nbd" | "native" | "emulated" => fio(Fio::nbd(one()?, &options.target)),
+        other => Err(RunError::Target(Problem::Failed(format!(
+            "'{other}' is no target; there are: virtual, fio, nbd, native, emulated"
+        )))),
+    }
+}
+
+/// What a form differs in from the protocol as it was published, in words.
+fn differs(protocol: &Protocol, options: &Options) -> String {
+    let form = protocol.form(options.quick);
+    let mut parts = Vec::new();
+    if options.quick {
+        if form.times > 1.0 {
+            parts.push(format!(
+                "times are {} times shorter, none that is measured below {}",
+                form.times,
+                humantime::format_duration(form.least.0)
+            ));
+        }
+        let mut amounts: Vec<String> = Vec::new();
+        for test in &protocol.tests {
+            for stage in &test.stages {
+                let Some(quick) = &stage.quick else { continue };
+                let mut own = Vec::new();
+                own.extend(quick.duration.map(|time| format!("{}", humantime::format_duration(time.0))));
+                own.extend(quick.written.map(|times| format!("{times} times the capacity written")));
+                own.extend(quick.rounds.map(|rounds| format!("{rounds} rounds")));
+                own.extend(quick.until_written.map(|times| format!("until {times} times the capacity is written")));
+                own.extend(quick.pause.map(|time| format!("pauses of {}", humantime::format_duration(time.0))));
+                own.extend(quick.vary.as_ref().map(|_| "fewer steps".to_string()));
+                amounts.push(format!("{}: {}", stage.name(), own.join(", ")));
+            }
+        }
+        amounts.sort();
+        amounts.dedup();
+        parts.extend(amounts);
+    }
+    let scale = options.scale.unwrap_or(form.scale);
+    if options.target == "virtual" && scale > 1 {
+        parts.push(format!("flash is built up to {scale} times smaller, as each device says"));
+    }
+    if !options.tests.is_empty() {
+        parts.push(format!("only {}", options.tests.join(", ")));
+    }
+    parts.join("; ")
+}
