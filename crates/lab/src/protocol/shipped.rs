@@ -18,7 +18,19 @@ macro_rules! files {
 }
 
 /// All of them, in the order in which they are listed.
-const FILES: &[Shipped] = files!["storagereview-enterprise",];
+const FILES: &[Shipped] = files![
+    "storagereview-synthetic",
+    "storagereview-enterprise",
+    "fujitsu-primergy",
+    "ioblazer",
+    "thomas-krenn",
+    "snia-pts-iops",
+    "snia-pts-throughput",
+    "snia-pts-latency",
+    "snia-pts-write-saturation",
+    "snia-pts-host-idle-recovery",
+    "snia-pts-cross-stimulus",
+];
 
 /// Every protocol that comes with the program.
 pub fn shipped() -> &'static [Shipped] {
@@ -32,4 +44,28 @@ pub fn shipped() -> &'static [Shipped] {
 pub fn find(name: &str) -> Option<Result<(Protocol, &'static str), ProtocolError>> {
     let file = FILES.iter().find(|file| file.name == name)?;
     Some(from_toml(&format!("{name}.toml"), file.text).map(|protocol| (protocol, file.text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_built_in_sound_and_called_as_it_says() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/protocols");
+        let mut files: Vec<String> = std::fs::read_dir(directory)
+            .expect("protocols")
+            .map(|entry| entry.expect("entry").path().file_stem().expect("stem").to_string_lossy().into_owned())
+            .collect();
+        files.sort();
+        let mut built_in: Vec<&str> = shipped().iter().map(|file| file.name).collect();
+        built_in.sort_unstable();
+        assert_eq!(built_in, files);
+        for file in shipped() {
+            let (protocol, _) = find(file.name).expect("found").unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(protocol.name(), file.name);
+            assert!(!protocol.charts.is_empty() && !protocol.description.is_empty(), "{}", file.name);
+        }
+        assert!(find("nothing").is_none());
+    }
 }

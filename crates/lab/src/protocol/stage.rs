@@ -82,6 +82,9 @@ pub struct Stage {
     /// Rounds end when all of these are steady.
     #[serde(default)]
     pub steady: Vec<Tracked>,
+    /// Whether that ends the rounds; otherwise it is only judged at their end.
+    #[serde(default = "yes")]
+    pub until_steady: bool,
     /// Rounds end when so many times the capacity of the device was written in this stage.
     #[serde(default)]
     pub until_written: Option<f64>,
@@ -91,6 +94,10 @@ pub struct Stage {
     /// What is different in the quick form, beside its times.
     #[serde(default)]
     pub quick: Option<Quick>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What is different of a stage in the quick form.

@@ -115,6 +115,7 @@ fn with_settings(base: Option<Load>, stage: &Stage) -> Load {
         depth: None,
         rate: None,
         thread_bytes: None,
+        trace: None,
     });
     if let Some(size) = &stage.size {
         load.size = size.clone();

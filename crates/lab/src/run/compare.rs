@@ -225,6 +225,18 @@ pub fn compare_text(names: &[String], rows: &[Row], all: bool) -> String {
     text
 }
 
+/// One run's means over its repeats, with their 95 % confidence intervals.
+pub(super) fn repeats_text(rows: &[Row], repeats: u32) -> String {
+    let mut text = format!("\nover {repeats} repeats, with 95 % confidence:\n");
+    for row in rows {
+        let (label, unit) = row.metric.label();
+        if let Some(Some(figure)) = row.runs.first() {
+            let _ = writeln!(text, "  {:<60} {label:<20} {} {unit}", row.what, figure_text(figure));
+        }
+    }
+    text
+}
+
 fn letter(at: usize) -> char {
     char::from(b'A' + (at % 26) as u8)
 }

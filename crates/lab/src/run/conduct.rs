@@ -1,6 +1,8 @@
 //! Running a plan: parts one after the other, or several at once where nothing but their seeds decides them.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -156,7 +158,8 @@ impl Conductor<'_> {
             let Some(at) = pending.get(self.next.fetch_add(1, Ordering::Relaxed)).copied() else { return };
             let (part, attempt) = (&self.plan.parts[at], attempts[at] + 1);
             let began = Instant::now();
-            let mut observer = Observer { run: self, at, tell: None };
+            let told = Rc::new(Cell::new(Instant::now()));
+            let mut observer = Observer { run: self, at, told, tell: None };
             let result = part::run(part, attempt, self.rule, self.target, &mut observer);
             let name = part.plan.part.clone();
             let line = match &result {
@@ -215,13 +218,17 @@ impl Conductor<'_> {
 struct Observer<'a, 'b> {
     run: &'a Conductor<'b>,
     at: usize,
+    /// When somebody was last told.
+    told: Rc<Cell<Instant>>,
     /// Told of the step that is under way.
     tell: Option<Box<dyn FnMut(f64) -> ControlFlow<()> + 'a>>,
 }
 
 impl Listener for Observer<'_, '_> {
     fn write(&mut self, line: Line) -> Result<(), Problem> {
-        if self.run.write(&line) { Ok(()) } else { Err(Problem::Interrupted) }
+        // What is finished is written even when the run is to end.
+        let written = self.run.write(&line);
+        if written && !self.run.stopped.load(Ordering::Relaxed) { Ok(()) } else { Err(Problem::Interrupted) }
     }
 
     fn begins(&mut self, step: &str, plan: &StepPlan) -> target::Watch<'_> {
@@ -229,15 +236,15 @@ impl Listener for Observer<'_, '_> {
         let (at, weight) = (self.at, weight(plan, run.bytes, run.target.is_virtual()));
         let name = format!("{} {step}", run.plan.parts[at].plan.part);
         run.shared().under_way[at] = Some((name, 0.0));
-        let mut told = Instant::now();
-        self.tell.insert(Box::new(move |done: f64| {
+        let told = Rc::clone(&self.told);
+        let tell = self.tell.insert(Box::new(move |done: f64| {
             if run.stopped.load(Ordering::Relaxed) {
                 return ControlFlow::Break(());
             }
-            if told.elapsed() < TELL {
+            if told.get().elapsed() < TELL {
                 return ControlFlow::Continue(());
             }
-            told = Instant::now();
+            told.set(Instant::now());
             if let Some((_, under_way)) = &mut run.shared().under_way[at] {
                 *under_way = done * weight;
             }
@@ -246,7 +253,10 @@ impl Listener for Observer<'_, '_> {
                 run.stopped.store(true, Ordering::Relaxed);
             }
             go_on
-        }))
+        }));
+        // Many steps are too short to be told of in their middle.
+        let _ = tell(0.0);
+        tell
     }
 
     fn done(&mut self, stage: &StagePlan, step: &StepPlan, took: Duration) {

@@ -91,7 +91,7 @@ fn run_stage(
         }
         let steady = |values: &Vec<f64>| rule.window(values).is_some_and(|window| window.steady);
         let enough = stage.until_written.is_some_and(|times| written >= times * capacity as f64);
-        if enough || (!tracked.is_empty() && tracked.iter().all(steady)) {
+        if enough || (stage.until_steady && !tracked.is_empty() && tracked.iter().all(steady)) {
             break;
         }
     }

@@ -69,6 +69,8 @@ pub struct StagePlan {
     pub rounds: u32,
     /// Rounds end when all of these are steady.
     pub tracked: Vec<Tracked>,
+    /// Whether that ends the rounds.
+    pub until_steady: bool,
     /// Rounds end when so many times the capacity was written.
     pub until_written: Option<f64>,
 }
@@ -266,6 +268,7 @@ fn prepare(test: &Test, source: &str, load: Load, prepared: &mut Prepared) -> Re
             }],
             rounds: 1,
             tracked: Vec::new(),
+            until_steady: true,
             until_written: None,
         });
     }
@@ -359,13 +362,14 @@ fn stage_plan(
         // With something to be steady and no number of its own, the rule's.
         rounds: rounds.unwrap_or(if stage.steady.is_empty() { 1 } else { 0 }),
         tracked: stage.steady.clone(),
+        until_steady: stage.until_steady,
         until_written: quick.and_then(|quick| quick.until_written).or(stage.until_written),
     })
 }
 
 #[allow(clippy::too_many_arguments)]
 fn part(test: &Test, setup: &Setup, label: &str, prepared: &Prepared, repeat: u32, wanted: &Wanted) -> Part {
-    let mut name = vec![test.name().to_string(), setup.device.clone()];
+    let mut name = vec![test.name().to_string(), short(&setup.device).to_string()];
     name.extend(setup.format.clone());
     name.extend(setup.array.clone());
     name.extend(setup.write_cache.map(|on| format!("cache-{}", if on { "on" } else { "off" })));
@@ -398,5 +402,31 @@ fn part(test: &Test, setup: &Setup, label: &str, prepared: &Prepared, repeat: u3
         stages,
         driver: prepared.driver.clone(),
         stripe_offset: prepared.stripe_offset,
+    }
+}
+
+/// A device's name as a part of another: of a path or an NBD address what stands last.
+fn short(device: &str) -> &str {
+    let address = device.split('?').next().unwrap_or(device).trim_end_matches('/');
+    match address.rsplit('/').next() {
+        Some(last) if !last.is_empty() => last,
+        _ => device,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short() {
+        for (device, expected) in [
+            ("wd-re3", "wd-re3"),
+            ("/dev/nvme0n1", "nvme0n1"),
+            ("nbd+unix:///fct0?socket=/run/openvsl/nbd.sock", "fct0"),
+            ("nbd://127.0.0.1:10809/", "127.0.0.1:10809"),
+        ] {
+            assert_eq!(short(device), expected);
+        }
     }
 }

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
 use super::directory::{Directory, DirectoryError, Header};
 use super::journal;
 use super::record::{Begin, Line, PartPlan, Step, Verdict};
@@ -23,7 +26,7 @@ pub struct Run {
 }
 
 /// What came of a part.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PartResults {
     /// What was to be done.
     pub plan: PartPlan,
@@ -58,6 +61,17 @@ impl Run {
         let lines = if directory.journal().exists() { journal::read(&directory.journal())? } else { Vec::new() };
         let (parts, left_out, finished) = parts(&lines);
         Ok(Run { header: directory.header()?, protocol: directory.protocol()?, parts, left_out, finished })
+    }
+
+    /// All of it as JSON, without histograms and results over time: those are in the journal.
+    pub fn json(&self) -> Value {
+        let mut parts = json!(self.parts);
+        let steps = parts.as_array_mut().into_iter().flatten().filter_map(|part| part.get_mut("steps")?.as_array_mut());
+        for step in steps.flatten().filter_map(Value::as_object_mut) {
+            step.remove("cells");
+            step.remove("series");
+        }
+        json!({ "header": self.header, "finished": self.finished, "left_out": self.left_out, "parts": parts })
     }
 
     /// Steps whose results count, with their parts.

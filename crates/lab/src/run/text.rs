@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::compare::{compare, repeats_text};
 use super::directory::Options;
 use super::plan::{Plan, StagePlan, StepPlan};
 use super::record::{LoopKind, Step, Verdict};
@@ -41,7 +42,11 @@ fn stage_text(stage: &StagePlan, at_most: u32) -> String {
         (rounds, false) => format!(", at most {rounds} rounds"),
     };
     let until: Vec<String> = stage.tracked.iter().map(|tracked| tracked.text()).collect();
-    let until = if until.is_empty() { String::new() } else { format!(", until steady: {}", until.join("; ")) };
+    let until = match (until.is_empty(), stage.until_steady) {
+        (true, _) => String::new(),
+        (false, true) => format!(", until steady: {}", until.join("; ")),
+        (false, false) => format!(", judged by {}", until.join("; ")),
+    };
     let step = match &stage.steps[..] {
         [one] => step_text(one),
         [first, .., last] => {
@@ -95,6 +100,9 @@ pub fn report_text(run: &Run) -> String {
     }
     for part in &run.parts {
         part_text(&mut text, part);
+    }
+    if header.options.repeat > 1 {
+        text.push_str(&repeats_text(&compare(std::slice::from_ref(run)), header.options.repeat));
     }
     if !run.finished {
         text.push_str("\nthe run is not finished\n");

@@ -183,7 +183,7 @@ impl Progress for Forward<'_> {
 }
 
 /// Bytes a second that a device is taken to move where only an amount ends a step: the intervals are put together afterwards.
-const FAST: f64 = 2e9;
+const FAST: f64 = 1e9;
 
 /// Length of an interval, so that there are about as many as the step asks for, or more.
 fn interval(workload: &Workload, step: &StepPlan, bytes: u64) -> card::Nanos {

@@ -8,6 +8,9 @@ use lab::run::Options;
 
 use crate::args::lab::Choice;
 
+/// What a device of `fio:` begins with.
+const FIO: &str = "fio:";
+
 /// The protocol of a name or a file, with its text.
 pub fn protocol(name: &str) -> Result<(Protocol, String), Failure> {
     if let Some(found) = protocol::find(name) {
@@ -22,12 +25,13 @@ pub fn protocol(name: &str) -> Result<(Protocol, String), Failure> {
     protocol::read(path).map_err(|error| Failure::invalid(error.to_string()))
 }
 
-/// What is asked of it. Devices are data sheets.
-pub fn options(choice: &Choice, protocol: &Protocol) -> Options {
+/// What is asked of it.
+pub fn options(choice: &Choice, protocol: &Protocol) -> Result<Options, Failure> {
     let some = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
-    Options {
-        target: "virtual".into(),
-        devices: if choice.device.is_empty() { protocol.devices.clone() } else { choice.device.clone() },
+    let (target, devices) = target(&choice.device, protocol)?;
+    Ok(Options {
+        target,
+        devices,
         quick: !choice.full,
         formats: some(&choice.format),
         arrays: some(&choice.array),
@@ -38,5 +42,51 @@ pub fn options(choice: &Choice, protocol: &Protocol) -> Options {
         size: None,
         engine: None,
         buffered: false,
+    })
+}
+
+/// The kind of target, and its devices.
+fn target(asked: &[String], protocol: &Protocol) -> Result<(String, Vec<String>), Failure> {
+    if asked.is_empty() {
+        return Ok(("virtual".into(), protocol.devices.clone()));
     }
+    let mut kinds = Vec::new();
+    for device in asked {
+        kinds.push(kind(device)?);
+    }
+    let (first, _) = &kinds[0];
+    if let Some(((other, _), name)) = kinds.iter().zip(asked).find(|((kind, _), _)| kind != first) {
+        return Err(Failure::invalid(format!("{} is a {first} device and {name} a {other} one", asked[0]))
+            .help("a run has devices of one kind; run the protocol once for each, and `vsl lab compare` the runs"));
+    }
+    Ok((first.clone(), kinds.into_iter().map(|(_, name)| name).collect()))
+}
+
+/// What kind of device a name means, and what the lab calls it.
+fn kind(device: &str) -> Result<(String, String), Failure> {
+    if let Some(path) = device.strip_prefix(FIO) {
+        return Ok(("fio".into(), path.into()));
+    }
+    if ["nbd://", "nbds://", "nbd+unix://", "nbds+unix://"].iter().any(|scheme| device.starts_with(scheme)) {
+        return Ok(("nbd".into(), device.into()));
+    }
+    let unknown = match profile::find(device) {
+        Ok(profile) => return Ok(("virtual".into(), profile.name)),
+        Err(error) => error,
+    };
+    // The name of an attached device, if a service runs at all.
+    let Ok(Some(view)) = super::super::client().and_then(|client| client.find(device)) else {
+        return Err(Failure::invalid(format!("'{device}' is no device: {unknown}"))
+            .help("name a data sheet, an attached device (`vsl status`), an NBD address, or fio:PATH for a file or block device"));
+    };
+    let Some(uri) = view.uri else {
+        return Err(Failure::conflict(format!("{device} is not served: it has no NBD address"))
+            .help(format!("`vsl status {device}` says why")));
+    };
+    if view.clients.as_ref().is_some_and(|clients| !clients.is_empty()) {
+        return Err(Failure::conflict(format!("{device} is in use: a test would overwrite it under its clients"))
+            .help("disconnect them first; `vsl status` names them"));
+    }
+    let emulated = view.info.as_ref().is_some_and(|info| info.emulation.is_some());
+    Ok((if emulated { "emulated" } else { "native" }.into(), uri))
 }

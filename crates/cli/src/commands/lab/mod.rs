@@ -2,6 +2,7 @@
 
 mod asked;
 mod list;
+mod overwrite;
 mod run;
 mod show;
 mod watch;

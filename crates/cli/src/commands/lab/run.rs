@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use daemon::Failure;
-use lab::run::{Ended, Options, RunError, Session};
+use lab::run::{Directory, Ended, Options, RunError, Session};
 use serde_json::json;
 
-use super::asked;
 use super::watch::Board;
+use super::{asked, overwrite};
 use crate::args::lab::{Resume, Run, Work};
 use crate::output::Output;
 use crate::progress::INTERRUPTED;
@@ -19,8 +19,9 @@ pub fn run(args: &Run, output: Output) -> Result<ExitCode, Failure> {
         size: args.size,
         engine: args.engine.clone(),
         buffered: args.buffered,
-        ..asked::options(&args.choice, &protocol)
+        ..asked::options(&args.choice, &protocol)?
     };
+    overwrite::confirm(&options, args.work.yes)?;
     let path = args.out.clone().unwrap_or_else(|| default_directory(protocol.name(), &options));
     let command = std::env::args().collect();
     let session = Session::begin(&path, protocol, &text, options, command, at_once(&args.work))
@@ -29,6 +30,9 @@ pub fn run(args: &Run, output: Output) -> Result<ExitCode, Failure> {
 }
 
 pub fn resume(args: &Resume, output: Output) -> Result<ExitCode, Failure> {
+    let header = Directory::open(&args.run).and_then(|directory| directory.header());
+    let header = header.map_err(|error| failure(&error.into()))?;
+    overwrite::confirm(&header.options, args.work.yes)?;
     let session = Session::resume(&args.run, at_once(&args.work)).map_err(|error| failure(&error))?;
     go_on(session, output)
 }

@@ -13,14 +13,14 @@ pub fn show(args: &Show, output: Output) -> Result<(), Failure> {
     if args.text {
         return raw(text.as_bytes());
     }
-    let options = asked::options(&args.choice, &protocol);
+    let options = asked::options(&args.choice, &protocol)?;
     let (plan, _) = ready(&protocol, &options, 1).map_err(|error| Failure::invalid(error.to_string()))?;
     output.result(&json!({ "plan": plan.line() }), || lab::run::plan_text(&protocol, &plan, &options))
 }
 
 pub fn report(args: &Report, output: Output) -> Result<(), Failure> {
     let run = Run::open(&args.run).map_err(|error| Failure::invalid(error.to_string()))?;
-    output.result(&json!({ "header": run.header }), || lab::run::report_text(&run))
+    output.result(&run.json(), || lab::run::report_text(&run))
 }
 
 pub fn compare(args: &Compare, output: Output) -> Result<(), Failure> {

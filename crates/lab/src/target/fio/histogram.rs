@@ -23,7 +23,7 @@ fn middle(bucket: usize) -> u64 {
     }
     let error_bits = ((bucket >> BUCKET_BITS) - 1) as u32;
     let base = 1u64 << (error_bits + BUCKET_BITS);
-    base + (bucket % BUCKETS << error_bits) + (1 << error_bits >> 1)
+    base + ((bucket % BUCKETS) << error_bits) + ((1 << error_bits) >> 1)
 }
 
 /// A job's results over time, from the logs of its threads in a directory. What came after the last whole interval is what the logs lack of

@@ -53,7 +53,8 @@ pub fn job(step: &StepPlan, phase: &Phase, site: &Site<'_>) -> Result<(String, V
     }
     set("thread", "1".into());
     set("group_reporting", "1".into());
-    set("randseed", site.seed.to_string());
+    // fio's seeds are signed.
+    set("randseed", (site.seed >> 1).to_string());
     set("random_generator", "tausworthe64".into());
     set("norandommap", "1".into());
     set("percentile_list", "50:99".into());
@@ -73,10 +74,10 @@ fn load_lines(load: &Load, phase: &Phase, site: &Site<'_>, notes: &mut Vec<Strin
     let mut set = |key: &str, value: String| text.push_str(&format!("{key}={value}\n"));
     let sequential = matches!(load.access, Access::Sequential);
     let kind = match (load.read_percent, load.trim_percent) {
-        (reads, 0.0) if reads == 100.0 => "read",
+        (100.0, 0.0) => "read",
         (0.0, 0.0) => "write",
         (_, 0.0) => "rw",
-        (0.0, trims) if trims == 100.0 => "trim",
+        (0.0, 100.0) => "trim",
         _ => return Err("trims mixed with other requests: fio has no such mix".into()),
     };
     set("rw", format!("{}{kind}", if sequential { "" } else { "rand" }));
@@ -172,4 +173,90 @@ fn sizes(sizes: &Sizes) -> Result<String, String> {
         parts.push(format!("{}/{}", entry.size.0, percent.round()));
     }
     Ok(parts.join(":"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Point;
+    use crate::workload::{Stop, from_toml};
+
+    fn text(lines: &str, stop: Stop) -> Result<(String, Vec<String>), String> {
+        let workload =
+            format!("name = \"w\"\n[[phase]]\nname = \"p\"\nstop = {{ duration = 1 }}\n[[phase.load]]\n{lines}");
+        let mut phase = from_toml(&workload).expect("a workload").phases.remove(0);
+        phase.stop = stop;
+        let step = StepPlan {
+            label: String::new(),
+            point: Point::default(),
+            phase: phase.clone(),
+            pause: Time::default(),
+            intervals: 10,
+        };
+        let place = Place::Path("/dev/disk/by-id/a:b".into());
+        let site = Site {
+            place: &place,
+            bytes: 1 << 30,
+            engine: "libaio",
+            buffered: false,
+            seed: u64::MAX,
+            log: "log",
+            interval_ms: 1000,
+        };
+        job(&step, &phase, &site)
+    }
+
+    #[test]
+    fn a_step_is_said_in_fios_words() {
+        let stop = Stop { capacities: Some(2.0), ..Stop::default() };
+        let lines = "read_percent = 70\nsize = [{ size = 512, weight = 1 }, { size = 4096, weight = 3 }]\n\
+            write_size = 8192\naccess = { mixed = 80.0 }\nthreads = 4\ndepth = 16\nregion = { offset = \"50%\", size = \"25%\" }";
+        let (text, notes) = text(lines, stop).expect("fio can do it");
+        for line in [
+            "filename=/dev/disk/by-id/a\\:b",
+            "direct=1",
+            "randseed=9223372036854775807",
+            "rw=randrw",
+            "rwmixread=70",
+            "bssplit=512/25:4096/75,8192/100,8192/100",
+            "blockalign=512",
+            "percentage_random=80",
+            "offset=536870912",
+            "size=268435456",
+            "io_size=536870912",
+            "numjobs=4",
+            "iodepth=16",
+        ] {
+            assert!(text.lines().any(|it| it == line), "no '{line}' in: {text}");
+        }
+        assert!(!text.contains("time_based") && notes.is_empty());
+    }
+
+    #[test]
+    fn jobs_that_share_a_sequence_get_a_part_each_and_that_is_said() {
+        let stop = Stop { duration: Some(Time(std::time::Duration::from_millis(1500))), ..Stop::default() };
+        let (text, notes) = text("read_percent = 0\nsize = \"1MiB\"\naccess = \"sequential\"\nthreads = 4", stop)
+            .expect("fio can do it");
+        for line in ["rw=write", "offset_increment=268435456", "size=268435456", "runtime=1500000us", "time_based=1"] {
+            assert!(text.lines().any(|it| it == line), "no '{line}' in: {text}");
+        }
+        assert!(notes[0].contains("sequence of its own"));
+    }
+
+    #[test]
+    fn what_fio_cannot_do_is_refused() {
+        let stop = Stop { duration: Some(Time(std::time::Duration::from_secs(1))), ..Stop::default() };
+        for (lines, expected) in [
+            ("read_percent = 33.3\nsize = 4096", "whole percentages"),
+            ("read_percent = 50\ntrim_percent = 10\nsize = 4096", "fio has no such mix"),
+            (
+                "read_percent = 0\nsize = [{ size = 512, weight = 1 }, { size = 1024, weight = 2 }]",
+                "33.33 % of requests of 512",
+            ),
+            ("read_percent = 0\nsize = \"512MiB\"\naccess = \"sequential\"\nthreads = 4", "too small for requests"),
+        ] {
+            let message = text(lines, stop).expect_err(lines);
+            assert!(message.contains(expected), "{lines}: {message}");
+        }
+    }
 }

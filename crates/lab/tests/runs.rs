@@ -1,0 +1,210 @@
+//! Runs: what is killed goes on to the same results, wherever it was killed.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use lab::protocol::from_toml;
+use lab::run::{Ended, Options, Run, Session, Status, Watch, compare, compare_text, report_text};
+use lab::stats::Pool;
+
+const PROTOCOL: &str = r#"
+name = "small"
+title = "Small"
+description = "Two tests with rounds"
+follows = "Nobody"
+devices = ["iodrive-320-mlc"]
+[[test]]
+name = "writes"
+title = "Writes"
+workload = "random-write-4k"
+[[test.stage]]
+name = "precondition"
+role = "precondition"
+duration = "30ms"
+intervals = 30
+[[test.stage]]
+name = "loop"
+role = "measure"
+duration = "10ms"
+intervals = 4
+vary = { read_percent = [50, 0], size = ["8KiB", "4KiB"] }
+steady = [{ metric = "iops", size = "4KiB", read_percent = 0 }]
+[[test]]
+name = "mix"
+title = "Mix"
+workload = "storagereview-file-server"
+[[test.stage]]
+name = "measure"
+role = "measure"
+pause = "1ms"
+duration = "10ms"
+ramp = "2ms"
+vary = { depth = [1, 4] }
+"#;
+
+struct Nobody;
+
+impl Watch for Nobody {
+    fn at(&self, _: &Status) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+fn options() -> Options {
+    Options {
+        target: "virtual".into(),
+        devices: vec!["iodrive-320-mlc".into()],
+        quick: false,
+        formats: None,
+        arrays: None,
+        tests: Vec::new(),
+        repeat: 1,
+        seed: 1,
+        scale: Some(64),
+        size: None,
+        engine: None,
+        buffered: false,
+    }
+}
+
+fn begin(path: &Path, options: Options) -> Session {
+    let protocol = from_toml("small.toml", PROTOCOL).expect("sound");
+    Session::begin(path, protocol, PROTOCOL, options, vec!["vsl".into()], 2).expect("begun")
+}
+
+/// A run as it stands, without what depends on the day and on how often it was begun.
+fn results(path: &Path) -> String {
+    let run = Run::open(path).expect("a run");
+    assert!(run.finished);
+    let mut text = String::new();
+    for mut part in run.parts {
+        assert!(part.complete, "{}", part.plan.part);
+        part.wall_seconds = None;
+        part.begin.iter_mut().for_each(|begin| begin.attempt = 0);
+        part.steps.iter_mut().for_each(|step| step.attempt = 0);
+        part.verdicts.iter_mut().for_each(|verdict| verdict.attempt = 0);
+        text.push_str(&format!("{part:?}\n"));
+    }
+    text
+}
+
+#[test]
+fn a_run_killed_at_any_line_comes_to_the_same_results() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let whole = directory.path().join("whole");
+    assert_eq!(begin(&whole, options()).conduct(&Nobody).expect("run"), Ended::Complete);
+    let expected = results(&whole);
+    assert!(expected.contains("loop/round-5/r0-4KiB"), "rounds of a window");
+    let journal = std::fs::read(whole.join("journal.jsonl")).expect("a journal");
+    let lines: Vec<usize> = (0..journal.len()).filter(|at| journal[*at] == b'\n').map(|at| at + 1).collect();
+    assert!(lines.len() > 20);
+    // Before the first line, after every line, and in the middle of some.
+    let middle = lines.windows(2).step_by(5).map(|pair| (pair[0] + pair[1]) / 2);
+    for end in [0].into_iter().chain(lines.iter().copied()).chain(middle) {
+        let killed = directory.path().join(format!("killed-at-{end}"));
+        std::fs::create_dir(&killed).expect("a directory");
+        for name in ["run.toml", "protocol.toml"] {
+            std::fs::copy(whole.join(name), killed.join(name)).expect("copied");
+        }
+        std::fs::write(killed.join("journal.jsonl"), &journal[..end]).expect("written");
+        let ended = Session::resume(&killed, 2).expect("resumed").conduct(&Nobody).expect("run");
+        assert_eq!(ended, Ended::Complete);
+        assert_eq!(results(&killed), expected, "killed at byte {end}");
+        std::fs::remove_dir_all(&killed).expect("removed");
+    }
+}
+
+/// Ends the run after so many looks.
+struct Impatient(AtomicU32);
+
+impl Watch for Impatient {
+    fn at(&self, status: &Status) -> ControlFlow<()> {
+        assert!((0.0..=1.0).contains(&status.done) && status.parts_done <= status.parts);
+        if self.0.fetch_sub(1, Ordering::Relaxed) == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn an_interrupted_run_is_shown_as_such_and_goes_on() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run");
+    let long = PROTOCOL.replace("duration = \"30ms\"", "duration = \"3s\"");
+    let protocol = from_toml("small.toml", &long).expect("sound");
+    let session = Session::begin(&path, protocol, &long, options(), Vec::new(), 1).expect("begun");
+    assert_eq!(session.conduct(&Impatient(AtomicU32::new(0))).expect("run"), Ended::Interrupted);
+    let run = Run::open(&path).expect("a run");
+    assert!(!run.finished && report_text(&run).contains("the run is not finished"));
+    // Nobody may begin another run in its place, and two may not go on with it at once.
+    let again = from_toml("small.toml", &long).expect("sound");
+    let refused = Session::begin(&path, again, &long, options(), Vec::new(), 1).err().expect("refused").to_string();
+    assert!(refused.contains("is there already"), "{refused}");
+    let first = Session::resume(&path, 1).expect("resumed");
+    let refused = Session::resume(&path, 1).err().expect("refused").to_string();
+    assert!(refused.contains("another process is running or resuming this run"), "{refused}");
+    drop(first);
+}
+
+#[test]
+fn a_journal_of_another_plan_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run");
+    assert_eq!(begin(&path, options()).conduct(&Nobody).expect("run"), Ended::Complete);
+    let text = std::fs::read_to_string(path.join("protocol.toml")).expect("read");
+    std::fs::write(path.join("protocol.toml"), text.replace("depth = [1, 4]", "depth = [1]")).expect("written");
+    let refused = Session::resume(&path, 1).expect("resumed").conduct(&Nobody).expect_err("refused").to_string();
+    assert!(refused.contains("journal.jsonl:1: expected the plan"), "{refused}");
+}
+
+#[test]
+fn histograms_over_time_add_up_to_those_of_the_step() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run");
+    begin(&path, options()).conduct(&Nobody).expect("run");
+    let run = Run::open(&path).expect("a run");
+    let mut sizes = 0;
+    for step in run.parts.iter().flat_map(|part| &part.steps) {
+        let total = step.pool(None).expect("sound");
+        let series = Pool::of(step.series.iter().flat_map(|interval| &interval.cells)).expect("sound");
+        assert_eq!((series.bins(), series.bytes()), (total.bins(), total.bytes()), "{}", step.step);
+        assert_eq!(total.requests(), step.total.all.requests);
+        assert_eq!(total.latency().percentiles, step.total.all.latency.percentiles);
+        assert!((step.series.iter().map(|it| it.seconds).sum::<f64>() - step.seconds).abs() < 1e-6);
+        sizes = sizes.max(step.cells.len());
+    }
+    assert!(sizes > 10, "reads and writes of eight sizes: {sizes}");
+}
+
+#[test]
+fn repeats_tell_noise_from_difference() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let run = |name: &str, change: fn(&mut Options)| {
+        let path = directory.path().join(name);
+        let mut options = Options { tests: vec!["mix".into()], repeat: 4, ..options() };
+        change(&mut options);
+        begin(&path, options).conduct(&Nobody).expect("run");
+        Run::open(&path).expect("a run")
+    };
+    let one = run("one", |_| {});
+    let other = run("other", |options| options.seed = 100);
+    let slower = run("slower", |options| options.devices = vec!["wd-re3".into()]);
+    let rows = compare(&[one, other, slower]);
+    let text = compare_text(&["one".into(), "other".into(), "slower".into()], &rows, false);
+    for row in rows.iter().filter(|row| row.metric == lab::protocol::Metric::Iops) {
+        assert!(
+            row.runs.iter().all(|run| run.is_some_and(|figure| figure.repeats == 4 && figure.half_width.is_some()))
+        );
+        assert!(!matches!(row.verdicts[0], lab::run::Compared::Differs(percent) if percent.abs() > 20.0), "{row:?}");
+        assert!(matches!(row.verdicts[1], lab::run::Compared::Differs(percent) if percent < -50.0), "{row:?}");
+    }
+    assert!(text.contains("differ by more than noise") && text.contains("C -"), "{text}");
+}
+
+#[test]
+fn the_example_in_the_documentation_is_readable() {
+    let run = Run::open(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/run"))).expect("a run");
+    assert!(run.finished);
+    let (part, step) = run.measured().next().expect("a step");
+    assert_eq!((part.plan.test.as_str(), step.step.as_str()), ("4k-write", "measure"));
+    assert!(step.pool(None).expect("sound").requests() == step.total.all.requests);
+}
