@@ -97,7 +97,10 @@ def run(world: World) -> None:
     report = world.vsl("lab", "report", world.dir / "file").text
     check("measure/r65" in report and "IO/s" in report, f"the report lacks a step: {report}")
 
-    device = world.device(64 * MIB)
+    coarse = world.device(64 * MIB, "coarse")
+    said = world.vsl("lab", "run", protocol, "--device", coarse.name, "--out", world.dir / "coarse", "--yes", "--full", fails=True).text
+    check("requests of 512: the device has sectors of 4096 B" in said, f"sectors that are too large are not named: {said}")
+    device = world.device(64 * MIB, sector=512)
     world.vsl("lab", "run", protocol, "--device", device.name, "--out", world.dir / "native", "--yes", "--full")
     checked(world.dir / "native", "native")
     compared = world.vsl("lab", "compare", world.dir / "file", world.dir / "native", "--all").text

@@ -43,7 +43,7 @@ fn a_protocol_is_run_reported_and_compared() {
     assert!(compared.contains("A: one") && compared.contains("differs"), "{compared}");
     let json: serde_json::Value =
         serde_json::from_str(&place.vsl(&["lab", "compare", "one", "two", "--json"]).ok()).expect("JSON");
-    assert_eq!(json["rows"][0]["what"], "mix/stock/single/measure/q1");
+    assert_eq!(json["rows"][0]["what"], "mix/single/measure/q1");
     assert_eq!(json["rows"][0]["runs"][0]["repeats"], 3);
     run("one", &[]).fails(1, &["one: is there already", "vsl lab resume"]);
     // A finished run has nothing left to do.

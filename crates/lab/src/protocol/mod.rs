@@ -42,7 +42,7 @@ pub struct Protocol {
     #[serde(default)]
     pub devices: Vec<String>,
     /// Low-level formats, each tested by itself.
-    #[serde(default = "advertised")]
+    #[serde(default = "stock")]
     pub formats: Spanned<Vec<String>>,
     /// How modules are used, each way tested by itself.
     #[serde(default = "single")]
@@ -70,8 +70,8 @@ pub struct Protocol {
     pub charts: Vec<Chart>,
 }
 
-fn advertised() -> Spanned<Vec<String>> {
-    Spanned::new(0..0, vec!["advertised-capacity".into()])
+fn stock() -> Spanned<Vec<String>> {
+    Spanned::new(0..0, vec!["stock".into()])
 }
 
 fn single() -> Spanned<Vec<String>> {

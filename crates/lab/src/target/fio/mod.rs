@@ -12,8 +12,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use serde::Deserialize;
+
 use self::job::Site;
 use super::{Bench, Outcome, Problem, Target, Watch};
+use crate::generate::{self, Shape};
 use crate::published::fitted;
 use crate::run::{LoopKind, Machine, Part, StepPlan, coarsen, version_of};
 use crate::workload::Workload;
@@ -95,29 +98,42 @@ impl Fio {
     /// fio is missing or knows no NBD, or nobody answers at the address.
     pub fn nbd(uri: &str, kind: &str) -> Result<Fio, Problem> {
         let (program, version) = program()?;
-        let output = Command::new("nbdinfo").args(["--size", uri]).output().map_err(|error| {
+        let output = Command::new("nbdinfo").args(["--json", uri]).output().map_err(|error| {
             Problem::Failed(format!("nbdinfo: {error}; it tells the size of an export: install the package libnbd-bin"))
         })?;
         let said = String::from_utf8_lossy(&output.stdout);
-        let bytes = match said.trim().parse::<u64>() {
-            Ok(bytes) if output.status.success() && bytes > 0 => bytes,
-            _ => {
-                let words = String::from_utf8_lossy(&output.stderr);
-                return Err(Problem::Failed(format!("{uri}: nbdinfo says: {} {}", said.trim(), words.trim())));
-            }
+        let known = serde_json::from_str::<Exports>(&said).ok().and_then(|exports| exports.exports.into_iter().next());
+        let Some(export) = known.filter(|export| output.status.success() && export.bytes > 0) else {
+            let words = String::from_utf8_lossy(&output.stderr);
+            return Err(Problem::Failed(format!("{uri}: nbdinfo says: {} {}", said.trim(), words.trim())));
         };
         Ok(Fio {
             name: uri.into(),
             kind: kind.into(),
             place: Place::Nbd(uri.into()),
-            bytes,
-            sector_bytes: 512,
+            bytes: export.bytes,
+            sector_bytes: export.smallest.unwrap_or(1).max(512),
             program,
             version,
             engine: "nbd".into(),
             buffered: false,
         })
     }
+}
+
+/// What nbdinfo says of a server.
+#[derive(Deserialize)]
+struct Exports {
+    exports: Vec<Export>,
+}
+
+#[derive(Deserialize)]
+struct Export {
+    #[serde(rename = "export-size")]
+    bytes: u64,
+    /// Smallest request, bytes, where the server says.
+    #[serde(default, rename = "block_size_minimum")]
+    smallest: Option<u32>,
 }
 
 /// fio's program and version.
@@ -142,7 +158,12 @@ fn logical_sector(path: &str) -> u32 {
 }
 
 impl Target for Fio {
-    fn bench(&self, _part: &Part) -> Result<Box<dyn Bench>, Problem> {
+    fn bench(&self, part: &Part) -> Result<Box<dyn Bench>, Problem> {
+        // What does not fit is found before hours are spent on the steps in front of it.
+        let shape = Shape { bytes: self.bytes, sector_bytes: self.sector_bytes };
+        for load in part.stages.iter().flat_map(|stage| &stage.steps).flat_map(|step| &step.phase.loads) {
+            generate::Plan::new(load, shape).map_err(Problem::Failed)?;
+        }
         let purge = self.purge()?;
         let machine = Machine {
             target: self.kind.clone(),
