@@ -328,8 +328,9 @@ impl Core {
             Purpose::Rebuild { die, .. } => {
                 let at = PageAddr { die, block: job.leb, page: job.page };
                 let lebs = self.ftl.lebs();
+                let opened = lebs[job.leb].opened;
                 let Some(flashback) = self.media.flashback() else { return };
-                match flashback.solve_page(at, &parts, |slot| lebs.is_live(slot)) {
+                match flashback.solve_page(at, &parts, opened, |slot| lebs.is_live(slot)) {
                     Some(page) => {
                         job.left = 1;
                         self.in_flight += 1;

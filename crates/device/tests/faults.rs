@@ -222,6 +222,41 @@ fn a_rebuilt_die_serves() {
     }
 }
 
+/// A die is rebuilt from what is right: a sector that is rotten meanwhile costs the redundancy of no other fault.
+#[test]
+fn a_die_is_rebuilt_from_what_is_right() {
+    let (store, half, sectors) = written(geometry(4, 2), true);
+    for at in pages(geometry(4, 2)).filter(|at| at.die == 2).step_by(5) {
+        let store = damaged(&store, &half, at, Fault::Flip);
+        let what = format!("a flip in {at:?}, die 0 replaced, then die 1 lost");
+        let mut device = attach(&store).unwrap_or_else(|error| panic!("{what}: {error}"));
+        store.fail_die(0);
+        call(&mut device, Io::Write { lba: 0, data: &content(0, 2), fua: true }).expect("written");
+        call(&mut device, Io::Flush).expect("flushed");
+        store.replace_die(0);
+        device.die_replaced(0).expect("it is lost");
+        settle(&mut device);
+        store.fail_die(1);
+        assert_eq!(read_all(&mut device, sectors, &what), 0, "{what}: sectors cannot be read");
+    }
+}
+
+/// Without parity a scrub finds what cannot be read, and nothing else.
+#[test]
+fn a_scrub_tells_without_parity() {
+    let (store, half, sectors) = written(geometry(1, 0), true);
+    let mut found = 0;
+    for at in pages(store.geometry()).step_by(5) {
+        let Ok(mut device) = attach(&damaged(&store, &half, at, Fault::Flip)) else { continue };
+        device.scrub(true).expect("attached for writing");
+        settle(&mut device);
+        let (wrong, failed) = (device.status().scrub_errors, read_all(&mut device, sectors, "a flip"));
+        assert_eq!(wrong, failed as u64, "{at:?}");
+        found += failed;
+    }
+    assert!(found > 20, "only {found} sectors were live");
+}
+
 /// A log that lost something flushed is refused where anything newer is left to prove it: old data never comes up in its place.
 #[test]
 fn a_log_with_a_hole_is_refused() {

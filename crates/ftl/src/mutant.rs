@@ -114,6 +114,7 @@ pub mod mutants {
         HealedInPlace "a sector that was healed is not written elsewhere"
         HealedShifted "parity solves for a page's first slot whichever was asked for"
         RebuildSkipsStripe "a rebuild leaves out the first stripe of each LEB"
+        RebuildUnchecked "a rebuild takes the sectors that it works with for right"
         ScrubBlind "a scrub takes every sector for right"
         ScrubParityBlind "a scrub takes every parity for right"
         // Encryption and erase.

@@ -221,6 +221,12 @@ impl Simulation {
             _ => Cut::default(),
         };
         self.store.power_cut_as(&mut self.cutter, &cut);
+        // A die may come back with the power.
+        for die in self.store.failed_dies() {
+            if self.random.one_in(3) {
+                self.store.revive_die(die);
+            }
+        }
     }
 
     fn traffic(&mut self) -> Result<(), Failure> {

@@ -44,7 +44,12 @@ impl Simulation {
             true => self.store.revive_die(die),
             false => {
                 self.report.die_losses += 1;
-                self.store.fail_die_at(self.store.commands() + 1 + self.random.below(60), die);
+                let command = self.store.commands() + 1 + self.random.below(60);
+                self.store.fail_die_at(command, die);
+                if self.plan.cut_once_in > 0 && self.random.one_in(4) {
+                    // Whatever took the die may take the power soon behind it.
+                    self.store.cut_at(command + 1 + self.random.below(15));
+                }
             }
         }
     }

@@ -47,48 +47,75 @@ impl Flashback {
     }
 
     /// What one page of a complete stripe must be, from the others: data lanes first, then parity; `None` where one is missing.
-    /// Slots that `live` names are checked, and solved for in every other way if need be; one that cannot be had is as finished
-    /// parity has it, which its own check refuses.
-    pub fn solve_page(&mut self, at: PageAddr, parts: &[Option<Slice>], live: impl Fn(Slot) -> bool) -> Option<Page> {
+    /// Slots that `live` names are checked, none of them may be older than `min_seq`, and solved for in every other way if need be; one
+    /// that cannot be had is as finished parity has it, which its own check refuses.
+    pub fn solve_page(
+        &mut self,
+        at: PageAddr,
+        parts: &[Option<Slice>],
+        min_seq: u64,
+        live: impl Fn(Slot) -> bool,
+    ) -> Option<Page> {
         let geometry = self.geometry;
         let (data, bytes) = (geometry.data_dies() as usize, geometry.page_bytes());
         let lane = geometry.lane_of(at.page, at.die) as usize;
         let rows = self.rows(at.page, &(0..bytes), parts);
-        let mut solved = match lane < data {
-            true => rows.lane(lane)?,
+        let solved = match lane < data {
+            true => {
+                let mut page = rows.lane(lane)?;
+                self.put_right(at, lane, &rows, &mut page, min_seq, &live);
+                page
+            }
             false => {
-                let missing = (0..data).filter(|lane| parts[*lane].is_none());
-                let missing: Vec<(usize, Vec<u8>)> =
-                    missing.map(|lane| Some((lane, rows.lane(lane)?))).collect::<Option<_>>()?;
-                let lanes = (0..data).map(|lane| match &parts[lane] {
-                    Some(slice) => slice.bytes(),
-                    None => &missing.iter().find(|(other, _)| *other == lane).expect("just solved for").1[..],
-                });
+                // Parity of what should stand there: a sector that is rotten now must not cost the redundancy that it needs.
+                let mut lanes: Vec<Vec<u8>> = Vec::with_capacity(data);
+                for lane in 0..data {
+                    let mut page = match &parts[lane] {
+                        Some(slice) => slice.bytes().to_vec(),
+                        None => rows.lane(lane)?,
+                    };
+                    self.put_right(at, lane, &rows, &mut page, min_seq, &live);
+                    lanes.push(page);
+                }
                 let mut sum = vec![0; bytes as usize];
-                parity::make(Which::nth((lane - data) as u32), &mut sum, lanes.collect::<Vec<_>>().into_iter());
+                parity::make(Which::nth((lane - data) as u32), &mut sum, lanes.iter().map(|lane| &lane[..]));
                 sum
             }
         };
-        if lane < data {
-            let slot_bytes = geometry.slot_bytes() as usize;
-            let first = geometry.lane_slot(at.block, at.page, lane as u32);
-            for (i, number) in (0..geometry.slots_per_page as usize).zip(first..) {
-                let range = i * slot_bytes..(i + 1) * slot_bytes;
-                if live(number) && self.check.seq(&solved[range.clone()], number).is_none() {
-                    match rows.slot(&*self.check, (lane, range.clone(), number), 0, false) {
-                        Some(right) => solved[range].copy_from_slice(&right),
-                        None => tracing::error!(
-                            slot = number,
-                            "a sector cannot be rebuilt: too much of its stripe is wrong"
-                        ),
-                    }
-                }
-            }
-        }
         let page = self.inner.page();
         // SAFETY: the buffer was just handed out, nobody else knows it.
         unsafe { page.bytes_mut(0..bytes as usize) }.copy_from_slice(&solved);
         Some(page)
+    }
+
+    /// Checks the live slots of a data lane's page, and solves for those that are wrong.
+    fn put_right(
+        &self,
+        at: PageAddr,
+        lane: usize,
+        rows: &Rows<'_>,
+        page: &mut [u8],
+        min_seq: u64,
+        live: impl Fn(Slot) -> bool,
+    ) {
+        if ftl::mutant!(RebuildUnchecked) {
+            return;
+        }
+        let slot_bytes = self.geometry.slot_bytes() as usize;
+        let first = self.geometry.lane_slot(at.block, at.page, lane as u32);
+        for (i, number) in (0..self.geometry.slots_per_page as usize).zip(first..) {
+            let range = i * slot_bytes..(i + 1) * slot_bytes;
+            let right = || self.check.seq(&page[range.clone()], number).is_some_and(|seq| seq >= min_seq);
+            if !live(number) || right() {
+                continue;
+            }
+            match rows.slot(&*self.check, (lane, range.clone(), number), min_seq, false) {
+                Some(right) => page[range].copy_from_slice(&right),
+                None => {
+                    tracing::error!(slot = number, "a sector cannot be rebuilt: too much of its stripe is wrong");
+                }
+            }
+        }
     }
 
     /// Whether a slot of a complete stripe can be had, one way or another, from what was read of the stripe's pages.
