@@ -100,7 +100,7 @@
         const high = add(it.band[1], Object.assign({ label: it.bandName + ", high" }, edge));
         bands.push({ series: [high, low], fill: stroke + "33" });
       }
-      const dots = it.mark === "dots" || it.mark === "published";
+      const dots = it.mark === "dots" || it.mark === "points" || it.mark === "published";
       add(it.column, {
         label: it.name || (series.length === 1 ? y.label : ""),
         class: it.name || series.length === 1 ? undefined : "quiet",

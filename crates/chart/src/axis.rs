@@ -32,6 +32,8 @@ pub struct Axis {
     pub bounds: Option<(f64, f64)>,
     /// Whether a linear axis may begin above zero. Only for data whose differences matter more than its size.
     pub from_data: bool,
+    /// Whether only whole numbers lie on it, such as rounds.
+    pub whole: bool,
 }
 
 impl Axis {
@@ -61,6 +63,12 @@ impl Axis {
     #[must_use]
     pub fn between(self, low: f64, high: f64) -> Axis {
         Axis { bounds: Some((low, high)), ..self }
+    }
+
+    /// The same axis for whole numbers.
+    #[must_use]
+    pub fn whole(self) -> Axis {
+        Axis { whole: true, ..self }
     }
 
     /// The same axis, beginning where the data begins.

@@ -24,7 +24,7 @@ mod ticks;
 
 pub use axis::{Axis, Scale};
 pub use model::{Band, BarSeries, Chart, Heat, Mark, Note, Plot, Series, Steps};
-pub use number::Unit;
+pub use number::{Prefixed, Unit, digits};
 pub use page::{Block, Cell, Column, Page, Section, Table};
 pub use png::PngError;
 pub use svg::Size;

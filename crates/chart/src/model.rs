@@ -57,6 +57,8 @@ pub enum Mark {
     Marked,
     /// Dots only: maxima, or a scatter.
     Dots,
+    /// Markers only: a few points that no line joins.
+    Points,
     /// Someone else's figures beside the measured ones: hollow diamonds.
     Published,
     /// A thin dashed line: a fit or a limit.
@@ -217,12 +219,8 @@ impl Chart {
 
     /// The identifier, fit for attributes and file names.
     pub fn key(&self) -> String {
-        let key: String = self
-            .id
-            .chars()
-            .map(|char| if char.is_ascii_alphanumeric() { char.to_ascii_lowercase() } else { '-' })
-            .collect();
-        let key = key.trim_matches('-');
-        if key.is_empty() { "chart".to_string() } else { key.to_string() }
+        let words = self.id.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        let key = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
+        if key.is_empty() { "chart".to_string() } else { key }
     }
 }

@@ -118,7 +118,12 @@ pub(crate) fn with_unit(number: &str, unit: &str) -> String {
     if unit.is_empty() { number.to_string() } else { format!("{number}\u{a0}{unit}") }
 }
 
-/// So many digits that count, thousands separated: 12,345.6, 0.00123.
+/// A number with so many digits that count, thousands separated: 12,345.6, 0.00123.
+pub fn digits(value: f64, digits: u8) -> String {
+    significant(value, i32::from(digits.clamp(1, 15)))
+}
+
+/// As [`digits`].
 pub(crate) fn significant(value: f64, digits: i32) -> String {
     if value == 0.0 {
         return "0".to_string();

@@ -37,7 +37,7 @@ fn kinds(values: &[f64]) -> Vec<Chart> {
         let cells = values.chunks(3).map(<[f64]>::to_vec).collect();
         Plot::Heat(Heat { columns, rows, cells, label: "Requests".into(), unit: Unit::Plain, log: true })
     };
-    let marks = [Mark::Line, Mark::Marked, Mark::Dots, Mark::Published, Mark::Dashed];
+    let marks = [Mark::Line, Mark::Marked, Mark::Dots, Mark::Points, Mark::Published, Mark::Dashed];
     let lines = || {
         Plot::Lines(marks.iter().map(|mark| Series::line(format!("{mark:?}"), points.clone()).mark(*mark)).collect())
     };

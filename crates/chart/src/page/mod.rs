@@ -141,8 +141,9 @@ impl Page {
         html::page(&self.with_keys()).into_string()
     }
 
-    /// The same page with identifiers that differ from each other and are fit for attributes.
-    fn with_keys(&self) -> Page {
+    /// The same page with identifiers that differ from each other and are fit for attributes and file names.
+    #[must_use]
+    pub fn with_keys(&self) -> Page {
         let mut taken = std::collections::HashSet::from(["charts".to_string(), "top".to_string()]);
         let mut fresh = |wanted: String| {
             let free = (1..).map(|count| if count == 1 { wanted.clone() } else { format!("{wanted}-{count}") });
@@ -153,7 +154,8 @@ impl Page {
         let mut page = self.clone();
         for section in &mut page.sections {
             let named = Chart { id: section.id.clone(), ..Chart::default() };
-            section.id = fresh(format!("s-{}", named.key()));
+            let key = named.key();
+            section.id = fresh(if key.starts_with("s-") { key } else { format!("s-{key}") });
             for block in &mut section.blocks {
                 if let Block::Chart(chart) = block {
                     chart.id = fresh(chart.key());

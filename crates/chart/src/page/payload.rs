@@ -52,6 +52,7 @@ fn mark(mark: Mark) -> &'static str {
         Mark::Line => "line",
         Mark::Marked => "marked",
         Mark::Dots => "dots",
+        Mark::Points => "points",
         Mark::Published => "published",
         Mark::Dashed => "dashed",
     }

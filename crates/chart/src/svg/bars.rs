@@ -28,9 +28,13 @@ pub(super) fn draw(chart: &Chart, series: &[BarSeries], size: Size) -> Drawing {
     });
     let marks = chart.notes.iter().filter_map(|note| if let Note::AtY { y, .. } = note { Some(*y) } else { None });
     let count = chart.x.names.len() as f64;
+    let (low, high) = ends(extent(tops.chain(marks), &chart.y), &chart.y, true);
+    // Room for the figures above the bars.
+    let high =
+        if chart.y.scale == Scale::Linear && chart.y.bounds.is_none() { high + (high - low) * 0.07 } else { high };
     let limits = Ends {
         x: (-0.5, count - 0.5),
-        y: ends(extent(tops.chain(marks), &chart.y), &chart.y, true),
+        y: (low, high),
         expand_x: false,
         expand_y: true,
         above: legend.height,

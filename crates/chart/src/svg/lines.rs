@@ -6,6 +6,7 @@ use super::legend::{Legend, Sample};
 use super::{Drawing, Size, outline};
 use crate::axis::Scale;
 use crate::model::{Chart, Mark, Note, Series};
+use crate::number::Unit;
 use crate::range::{ends, extent};
 use crate::theme::HUES;
 
@@ -45,6 +46,7 @@ fn entries(series: &[Series]) -> Vec<(Sample, String)> {
             Mark::Line => Sample::Line(hue),
             Mark::Marked => Sample::Marked(hue),
             Mark::Dots => Sample::Dots(hue),
+            Mark::Points => Sample::Points(hue),
             Mark::Published => Sample::Published(hue),
             Mark::Dashed => Sample::Dashed(hue),
         };
@@ -70,11 +72,14 @@ fn limits(chart: &Chart, series: &[Series], size: Size, above: f64) -> Ends {
     let bands = series.iter().filter_map(|one| one.band.as_ref()).flat_map(|band| band.low.iter().chain(&band.high));
     let marks = chart.notes.iter().filter_map(|note| if let Note::AtY { y, .. } = note { Some(y) } else { None });
     let y = extent(points.iter().map(|(_, y)| *y).chain(bands.copied()).chain(marks.copied()), &chart.y);
-    let only_dots = series.iter().all(|one| matches!(one.mark, Mark::Dots | Mark::Published));
+    let only_dots = series.iter().all(|one| matches!(one.mark, Mark::Dots | Mark::Points | Mark::Published));
     // A time that begins late, or a load, need not begin at zero; a cloud of dots shows two quantities.
     let expand_x = only_dots || chart.x.scale != Scale::Linear;
     let x = if chart.x.names.is_empty() {
-        ends(extent(points.iter().map(|(x, _)| *x), &chart.x), &chart.x, only_dots)
+        let x = extent(points.iter().map(|(x, _)| *x), &chart.x);
+        // A course that is shown from near its beginning is shown from its beginning.
+        let from_start = chart.x.unit == Unit::Elapsed && x.is_some_and(|(low, high)| low >= 0.0 && low < 0.2 * high);
+        ends(x, &chart.x, only_dots || from_start)
     } else {
         (-0.5, chart.x.names.len() as f64 - 0.5)
     };
@@ -124,6 +129,7 @@ fn draw_series(canvas: &mut Canvas, chart: &Chart, series: &Series, hue: usize, 
             canvas.path(&format!("ln s{hue} d{hue}"), &lines());
             canvas.path(&format!("mk f{hue}"), &each(&|point| outline::marker(hue, point, 3.8)));
         }
+        Mark::Points => canvas.path(&format!("mk f{hue}"), &each(&|point| outline::marker(hue, point, 3.8))),
         Mark::Dots => {
             let points: Vec<(f64, f64)> = runs.concat();
             canvas.path(&format!("dots s{hue}"), &outline::dots(&points));

@@ -67,6 +67,7 @@ fn linear(axis: &Axis, mut low: f64, mut high: f64, most: usize, expand: bool) -
     let factor = prefixed.factor;
     let sixtieths = axis.unit == Unit::Elapsed && (factor == 1.0 || factor == 60.0);
     let step = ticks::step(low / factor, high / factor, most, sixtieths);
+    let step = step.map(|step| if axis.whole && factor == 1.0 { step.max(1.0) } else { step });
     let mut marks = Vec::new();
     if let Some(step) = step {
         if expand && axis.bounds.is_none() {

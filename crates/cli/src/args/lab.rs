@@ -15,7 +15,7 @@ pub enum Lab {
     Run(Box<Run>),
     /// Go on with a run that was interrupted.
     Resume(Resume),
-    /// Print the results of a run.
+    /// Print the results of a run, and write its report as a page.
     Report(Report),
     /// Set runs side by side, and say which differences exceed the noise.
     Compare(Compare),
@@ -119,10 +119,33 @@ pub struct Resume {
 
 /// `vsl lab report`.
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+The page is one HTML file that needs nothing else: no network, no scripts (with them charts can be zoomed), and it prints well.
+
+Examples:
+  vsl lab report RUN
+  vsl lab report RUN --out review.html --csv figures
+  vsl lab report RUN --png file-server-throughput-over-preconditioning
+  vsl lab report RUN --json --charts | jq '.charts[].title'")]
 pub struct Report {
     /// The run's directory.
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub run: PathBuf,
+    /// Where to write the page, or the picture of --png. [default: report.html in the run's directory, or CHART.png here]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
+    /// Also write the figures of every chart as CSV into this directory.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub csv: Option<PathBuf>,
+    /// Write a chart as a picture instead of the page. Charts are called as in the page's addresses; a wrong name lists them.
+    #[arg(long, value_name = "CHART")]
+    pub png: Option<String>,
+    /// The picture in light on dark.
+    #[arg(long, requires = "png")]
+    pub dark: bool,
+    /// With --json: the figures of the charts, not those of the steps.
+    #[arg(long)]
+    pub charts: bool,
 }
 
 /// `vsl lab compare`.
@@ -134,4 +157,7 @@ pub struct Compare {
     /// Print every step, not only those that differ.
     #[arg(long)]
     pub all: bool,
+    /// Also write the comparison as a page.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
 }

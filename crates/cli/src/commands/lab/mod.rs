@@ -3,6 +3,7 @@
 mod asked;
 mod list;
 mod overwrite;
+mod page;
 mod run;
 mod show;
 mod watch;

@@ -8,7 +8,7 @@ use lab::run::{Directory, Ended, Options, RunError, Session};
 use serde_json::json;
 
 use super::watch::Board;
-use super::{asked, overwrite};
+use super::{asked, overwrite, page};
 use crate::args::lab::{Resume, Run, Work};
 use crate::output::Output;
 use crate::progress::INTERRUPTED;
@@ -48,8 +48,9 @@ fn go_on(session: Session, output: Output) -> Result<ExitCode, Failure> {
     let shown = path.display().to_string();
     match ended.map_err(|error| failure(&error))? {
         Ended::Complete => {
-            output.result(&json!({ "run": shown, "ended": "complete" }), || {
-                format!("done: {shown}\n`vsl lab report {shown}` prints what came of it\n")
+            let page = page::write_beside(&path)?.display().to_string();
+            output.result(&json!({ "run": shown, "ended": "complete", "report": page }), || {
+                format!("done: {shown}\nreport: {page}\n`vsl lab report {shown}` prints what came of it\n")
             })?;
             Ok(ExitCode::SUCCESS)
         }

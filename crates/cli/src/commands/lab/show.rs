@@ -4,7 +4,7 @@ use daemon::Failure;
 use lab::run::{Run, ready};
 use serde_json::json;
 
-use super::asked;
+use super::{asked, page};
 use crate::args::lab::{Compare, Report, Show};
 use crate::output::{Output, raw};
 
@@ -20,7 +20,10 @@ pub fn show(args: &Show, output: Output) -> Result<(), Failure> {
 
 pub fn report(args: &Report, output: Output) -> Result<(), Failure> {
     let run = Run::open(&args.run).map_err(|error| Failure::invalid(error.to_string()))?;
-    output.result(&run.json(), || lab::run::report_text(&run))
+    let written = page::write(&run, args)?;
+    let json = if args.charts { page::json(&run)? } else { run.json() };
+    let paths: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
+    output.result(&json, || format!("{}\nwritten: {}\n", lab::run::report_text(&run), paths.join(", ")))
 }
 
 pub fn compare(args: &Compare, output: Output) -> Result<(), Failure> {
@@ -33,5 +36,9 @@ pub fn compare(args: &Compare, output: Output) -> Result<(), Failure> {
             .help("only figures of the same protocol can be compared"));
     }
     let rows = lab::run::compare(&runs);
+    if let Some(path) = &args.out {
+        page::save(path, report::compare_page(&names, &runs).html().as_bytes())?;
+        output.note(&format!("written: {}", path.display()));
+    }
     output.result(&json!({ "runs": names, "rows": rows }), || lab::run::compare_text(&names, &rows, args.all))
 }

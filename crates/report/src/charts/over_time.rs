@@ -1,0 +1,136 @@
+//! Figures over time.
+
+use chart::{Axis, Chart, Mark, Plot, Series, Unit};
+use lab::protocol::{self, Metric};
+use lab::published::Row;
+use lab::run::{Interval, Step};
+
+use super::{stage, title};
+use crate::ReportError;
+use crate::figure::damaged;
+use crate::metric::{asks, axis, base, name};
+use crate::published::{When, of_part};
+use crate::view::{SERIES, Variant, View, distinct, groups, key};
+
+/// A figure over the time of a stage.
+pub(super) fn over_time(
+    view: &View,
+    asked: &protocol::Chart,
+    metric: Metric,
+    rows: &[Row],
+) -> Result<Vec<Chart>, ReportError> {
+    let mut charts = Vec::new();
+    for group in groups(&view.variants) {
+        let several =
+            group.members.iter().map(|(_, variant)| keys(&variant.stage(stage(asked))).len()).sum::<usize>() > SERIES;
+        if several && group.members.len() > 1 {
+            // One chart each, with the steps as series.
+            for (own, variant) in &group.members {
+                let series = of_variant(view, own, variant, asked, metric, rows, 0)?;
+                let heading = title(view, asked, metric, &join(&group.name, own));
+                charts.push(drawn(view, heading, metric, series));
+            }
+            continue;
+        }
+        let mut series = Vec::new();
+        for (own, variant) in &group.members {
+            let first = series.len();
+            series.extend(of_variant(view, own, variant, asked, metric, rows, first)?);
+        }
+        charts.push(drawn(view, title(view, asked, metric, &group.name), metric, series));
+    }
+    Ok(charts)
+}
+
+fn join(one: &str, other: &str) -> String {
+    crate::view::joined(&[one.to_string(), other.to_string()])
+}
+
+fn drawn(view: &View, title: String, metric: Metric, series: Vec<Series>) -> Chart {
+    let sees = format!("how {}, over the time of the device.", asks(metric));
+    super::chart(view, title, &sees, (Axis::new("Time", Unit::Elapsed), axis(metric)), Plot::Lines(series))
+}
+
+fn keys(steps: &[&Step]) -> Vec<String> {
+    distinct(steps.iter().map(|step| key(step)))
+}
+
+/// The series of a variant, and what was published beside them; `first` is the number of the chart's first of them.
+fn of_variant(
+    view: &View,
+    own: &str,
+    variant: &Variant,
+    asked: &protocol::Chart,
+    metric: Metric,
+    rows: &[Row],
+    first: usize,
+) -> Result<Vec<Series>, ReportError> {
+    let steps = variant.stage(stage(asked));
+    let Some(begin) = steps.first().map(|step| step.from_seconds) else { return Ok(Vec::new()) };
+    let keys = keys(&steps);
+    let mut series = Vec::new();
+    for one in keys.iter().take(SERIES) {
+        let mut points = Vec::new();
+        for step in steps.iter().filter(|step| key(step) == *one) {
+            points.extend(course(step, begin, metric)?);
+        }
+        let label = if keys.len() > 1 { one.split('/').next_back().unwrap_or_default() } else { "" };
+        let label = join(own, label);
+        series.push(Series::line(if label.is_empty() { name(metric) } else { label }, points));
+    }
+    let published = of_part(view, variant.part(), rows);
+    let ends = series.first().and_then(|one| Some((one.points.first()?.0, one.points.last()?.0)));
+    if let (Some((start, end)), Some(step), 1) = (ends, steps.first(), keys.len()) {
+        let beside: Vec<(f64, f64)> = published
+            .iter()
+            .filter(|one| one.metric == metric && one.fits(step) && one.when != When::Measured)
+            .map(|one| (if one.when == When::Burst { start } else { end }, one.value))
+            .collect();
+        if !beside.is_empty() {
+            let label = join(own, "published");
+            series.push(Series::line(label, beside).mark(Mark::Published).hue(first));
+        }
+    }
+    Ok(series)
+}
+
+/// The intervals of a step. The last one ends with the step, wherever that is: a stump says little, and too loudly.
+pub(super) fn whole(step: &Step) -> impl Iterator<Item = &Interval> {
+    let usual = step.series.first().map_or(0.0, |first| first.seconds);
+    let last = step.series.len().saturating_sub(1);
+    step.series
+        .iter()
+        .enumerate()
+        .filter(move |(at, one)| *at < last || *at == 0 || one.seconds * 2.0 >= usual)
+        .map(|(_, one)| one)
+}
+
+/// A figure of each interval of a step.
+fn course(step: &Step, begin: f64, metric: Metric) -> Result<Vec<(f64, f64)>, ReportError> {
+    let point = |interval: &Interval| {
+        let at = step.from_seconds - begin + interval.end_seconds - interval.seconds / 2.0;
+        let value = interval.metric(metric).map_err(|problem| damaged(step, problem))?;
+        Ok((at, value.map_or(f64::NAN, |value| value * base(metric))))
+    };
+    whole(step).map(point).collect()
+}
+
+/// Write amplification over the time of a stage.
+pub(crate) fn amplification(view: &View, stage: &str) -> Result<Vec<Chart>, ReportError> {
+    let mut charts = Vec::new();
+    for group in groups(&view.variants) {
+        let mut series = Vec::new();
+        for (own, variant) in &group.members {
+            let steps = variant.stage(Some(stage));
+            let Some(begin) = steps.first().map(|step| step.from_seconds) else { continue };
+            let mut points = Vec::new();
+            for step in &steps {
+                points.extend(course(step, begin, Metric::WriteAmplification)?);
+            }
+            series.push(Series::line(own.clone(), points));
+        }
+        let heading = format!("{}: write amplification over time ({stage})", view.test.title);
+        charts.push(drawn(view, join(&heading, &group.name), Metric::WriteAmplification, series));
+    }
+    Ok(charts)
+}

@@ -1,0 +1,125 @@
+//! Reports of the runs in `crates/lab/tests/data`, and of what is left of them when they are damaged.
+
+use std::path::{Path, PathBuf};
+
+use chart::Block;
+use lab::run::Run;
+
+fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/tests/data/run")
+}
+
+fn run() -> Run {
+    Run::open(&data()).expect("the run of the lab's tests")
+}
+
+#[test]
+fn a_report_says_on_what_it_was_measured_and_whether_it_was_steady() {
+    let page = report::page(&run()).expect("a report");
+    let charts: Vec<_> = page.charts().collect();
+    assert!(charts.len() >= 8, "{} charts", charts.len());
+    for chart in &charts {
+        assert!(!chart.is_empty(), "{}", chart.title);
+        let context = chart.context.join(" ");
+        for word in ["ioDrive Duo", "purged", "Steady state:", "form"] {
+            assert!(context.contains(word), "{}: {context}", chart.title);
+        }
+    }
+    for section in page.sections.iter().filter(|section| !section.facts.is_empty()) {
+        let names: Vec<&str> = section.facts.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["Platform", "Device", "Set-up", "Measured", "Steady state"]);
+        assert!(section.facts.iter().all(|(_, value)| !value.is_empty()));
+    }
+    assert!(page.caveat.contains("not as published"), "{}", page.caveat);
+    let keys: std::collections::HashSet<String> = charts.iter().map(|chart| chart.key()).collect();
+    assert_eq!(keys.len(), charts.len(), "names twice");
+}
+
+#[test]
+fn what_one_always_wants_to_see_is_there() {
+    let page = report::page(&run()).expect("a report");
+    let titles: Vec<&str> = page.charts().map(|chart| chart.title.as_str()).collect();
+    for wanted in [
+        "over preconditioning",
+        "latency over time",
+        "every latency over time",
+        "write amplification",
+        "share of requests",
+        "steady-state window",
+    ] {
+        assert!(titles.iter().any(|title| title.contains(wanted)), "{wanted}: {titles:?}");
+    }
+    let tables: Vec<&chart::Table> = page
+        .sections
+        .iter()
+        .flat_map(|section| &section.blocks)
+        .filter_map(|block| if let Block::Table(table) = block { Some(table) } else { None })
+        .collect();
+    for wanted in ["Window determination", "Every point in figures"] {
+        assert!(tables.iter().any(|table| table.caption.contains(wanted)), "{wanted}");
+    }
+    for table in tables {
+        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.caption);
+    }
+}
+
+#[test]
+fn a_run_that_has_only_begun_has_a_report_that_says_so() {
+    let mut run = run();
+    run.finished = false;
+    for part in &mut run.parts {
+        part.steps.clear();
+        part.complete = false;
+    }
+    let page = report::page(&run).expect("a report");
+    assert!(page.summary.contains("not finished"), "{}", page.summary);
+    assert_eq!(page.charts().count(), 0);
+    assert!(page.html().contains("is not finished"));
+    run.parts.clear();
+    assert!(report::page(&run).is_ok());
+}
+
+#[test]
+fn a_damaged_histogram_is_named() {
+    let mut run = run();
+    let part = run.parts.iter_mut().find(|part| part.steps.iter().any(|step| !step.cells.is_empty())).expect("a part");
+    let name = part.plan.part.clone();
+    for step in &mut part.steps {
+        for cell in &mut step.cells {
+            cell.hdr = "no histogram".into();
+        }
+    }
+    let error = report::page(&run).expect_err("damaged").to_string();
+    assert!(error.contains(&name) && error.contains("damaged"), "{error}");
+}
+
+#[test]
+fn a_run_beside_itself_differs_in_nothing() {
+    let names = ["one".to_string(), "other".to_string()];
+    let page = report::compare_page(&names, &[run(), run()]);
+    let html = page.html();
+    assert!(html.contains("0 of them differ"), "no difference");
+    assert!(html.contains("the same"));
+    assert!(page.charts().count() > 0);
+}
+
+#[test]
+fn data_of_every_chart_can_be_taken_out() {
+    let page = report::page(&run()).expect("a report");
+    let json = report::json(&page);
+    let charts = json["charts"].as_array().expect("charts");
+    assert_eq!(charts.len(), page.charts().count());
+    assert!(charts.iter().all(|chart| chart["columns"].as_array().is_some_and(|columns| columns.len() > 1)));
+    let directory = tempfile::tempdir().expect("a directory");
+    let written = report::write_csv(&page, &directory.path().join("csv")).expect("written");
+    assert_eq!(written.len(), charts.len());
+    for path in written {
+        let text = std::fs::read_to_string(&path).expect("a file");
+        let (headings, rows) = chart::DataTable::read_csv(&text).expect("a table");
+        assert!(headings.len() > 1 && !rows.is_empty(), "{}", path.display());
+    }
+    let file = directory.path().join("file");
+    std::fs::write(&file, "").expect("written");
+    let error = report::write_csv(&page, &file).expect_err("no directory").to_string();
+    assert!(error.contains("file"), "{error}");
+}
