@@ -69,8 +69,8 @@ impl Flashback {
             false => {
                 // Parity of what should stand there: a sector that is rotten now must not cost the redundancy that it needs.
                 let mut lanes: Vec<Vec<u8>> = Vec::with_capacity(data);
-                for lane in 0..data {
-                    let mut page = match &parts[lane] {
+                for (lane, part) in parts[..data].iter().enumerate() {
+                    let mut page = match part {
                         Some(slice) => slice.bytes().to_vec(),
                         None => rows.lane(lane)?,
                     };
