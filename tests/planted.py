@@ -73,7 +73,7 @@ KILLED_BY = {
     "JournalInPlace": "die-loss-seed 358",
     "NoJournal": "seed 3",
     "SeatReused": "die-loss-seed 40",
-    "ParityUnawaited": "die-loss-seed 1",
+    "ParityUnawaited": "die-loss-seed 8",
     "OpenStripeLeft": "seed 2",
     "LossForgotten": None,
     "ParitySkew": "seed 2",
