@@ -27,15 +27,21 @@ pub(crate) struct Place<'a> {
 /// The points of a stage, in order; of those that measure where none is named.
 pub(crate) fn places<'a>(variant: &Variant<'a>, stage: Option<&str>) -> Vec<Place<'a>> {
     let wanted = |step: &&Step| stage.map_or(step.role == Role::Measure, |name| step.stage == name);
-    let steps = |parts: &[&'a PartResults]| -> Vec<&'a Step> {
-        parts.iter().flat_map(|part| part.steps.iter().filter(wanted).filter(|step| counts(part, step))).collect()
+    // Where each point has a part of its own, steps of the same name are different points.
+    let steps = |parts: &[&'a PartResults]| -> Vec<(String, &'a Step)> {
+        let own = |part: &&'a PartResults| {
+            let (part, point) = (*part, part.plan.point.clone().unwrap_or_default());
+            let steps = part.steps.iter().filter(wanted).filter(move |step| counts(part, step));
+            steps.map(move |step| (format!("{point}/{}", key(step)), step)).collect::<Vec<_>>()
+        };
+        parts.iter().flat_map(own).collect()
     };
-    let repeats: Vec<Vec<&'a Step>> = variant.repeats.iter().map(|parts| steps(parts)).collect();
-    let keys = distinct(repeats.iter().flatten().map(|step| key(step)));
+    let repeats: Vec<Vec<(String, &'a Step)>> = variant.repeats.iter().map(|parts| steps(parts)).collect();
+    let keys = distinct(repeats.iter().flatten().map(|(key, _)| key.clone()));
     let place = |wanted: &String| {
         let rounds: Vec<Vec<&Step>> = repeats
             .iter()
-            .map(|steps| steps.iter().copied().filter(|step| key(step) == *wanted).collect::<Vec<_>>())
+            .map(|steps| steps.iter().filter(|(key, _)| key == wanted).map(|(_, step)| *step).collect::<Vec<_>>())
             .filter(|steps: &Vec<&Step>| !steps.is_empty())
             .collect();
         let step = *rounds.first()?.last()?;

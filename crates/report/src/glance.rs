@@ -146,7 +146,7 @@ pub(crate) fn figures(view: &View) -> Result<Option<Table>, ReportError> {
             for metric in METRICS.into_iter().chain(MORE) {
                 values.push((metric, place.figure(metric)?));
             }
-            let own = crate::view::key(place.step);
+            let own = crate::view::joined(&[crate::view::key(place.step), context::load(place.step)]);
             found.push((crate::view::joined(&[variant.name.clone(), own]), place.pool()?.requests(), values));
         }
     }
