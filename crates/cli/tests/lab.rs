@@ -39,6 +39,18 @@ fn a_protocol_is_run_reported_and_compared() {
     let json: serde_json::Value =
         serde_json::from_str(&place.vsl(&["lab", "report", "one", "--json"]).ok()).expect("JSON");
     assert_eq!(json["parts"][2]["steps"][1]["step"], "measure/q8");
+    let page = std::fs::read_to_string(place.path("one/report.html")).expect("the page of a run that ended");
+    assert!(page.contains("<h1>Small: Fusion-io ioDrive 320 GB MLC</h1>"), "its heading");
+    let charts = place.vsl(&["lab", "report", "one", "--json", "--charts", "--csv", "figures"]).ok();
+    let charts: serde_json::Value = serde_json::from_str(&charts).expect("JSON");
+    let chart = charts["charts"][0]["id"].as_str().expect("a chart's name").to_string();
+    assert!(place.path("figures").join(format!("{chart}.csv")).exists());
+    place.vsl(&["lab", "report", "one", "--png", &chart, "--dark", "--out", "chart.png"]).ok();
+    assert!(std::fs::read(place.path("chart.png")).expect("a picture").starts_with(b"\x89PNG"));
+    place.vsl(&["lab", "report", "one", "--png", "nonsense"]).fails(2, &["no chart 'nonsense'", &chart]);
+    place.vsl(&["lab", "compare", "one", "two", "--out", "both.html"]).ok();
+    let page = std::fs::read_to_string(place.path("both.html")).expect("the page of both");
+    assert!(page.contains("<h1>Runs side by side: one, two</h1>"), "its heading");
     let compared = place.vsl(&["lab", "compare", "one", "two"]).ok();
     assert!(compared.contains("A: one") && compared.contains("differs"), "{compared}");
     let json: serde_json::Value =
