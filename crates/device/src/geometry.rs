@@ -62,13 +62,34 @@ pub(crate) fn layout(raw_bytes: u64, sector_bytes: u32, dies: u32, parity: u32) 
     })
 }
 
-/// The simulator tries everything that can happen on modules of so many LEBs, in lives so short that nothing needs to be groomed.
+/// Tiny modules have at most so many LEBs.
+#[cfg(feature = "simulation")]
 const TINY_BLOCKS: u32 = 4;
+
+#[cfg(feature = "simulation")]
+static TINY_ALLOWED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// From now on this process takes modules of four LEBs, which hold no more than what needs no groomer: the simulator tries everything
+/// that can happen in their short lives.
+#[cfg(feature = "simulation")]
+pub fn allow_tiny_modules() {
+    TINY_ALLOWED.store(true, std::sync::atomic::Ordering::Relaxed);
+}
+
+/// The sectors of a tiny module, where such are allowed.
+fn tiny_sectors(geometry: &Geometry) -> Option<u64> {
+    #[cfg(feature = "simulation")]
+    if geometry.blocks <= TINY_BLOCKS && TINY_ALLOWED.load(std::sync::atomic::Ordering::Relaxed) {
+        return Some(u64::from(geometry.slots_per_leb() / 2));
+    }
+    let _ = geometry;
+    None
+}
 
 /// The most sectors that a host may have on this geometry.
 pub fn max_sectors(geometry: &Geometry) -> u64 {
-    if cfg!(feature = "simulation") && geometry.blocks <= TINY_BLOCKS {
-        return u64::from(geometry.slots_per_leb() / 2);
+    if let Some(sectors) = tiny_sectors(geometry) {
+        return sectors;
     }
     let leb_bytes = u64::from(geometry.slots_per_leb()) * u64::from(geometry.sector_bytes);
     let map_bytes = geometry.slots() * 4;

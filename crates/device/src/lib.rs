@@ -44,6 +44,8 @@ pub use error::{AttachError, CreateError, FormatError, IoError};
 pub use format::{
     Capacity, CreateOptions, FormatOptions, Info, MediaFormat, create, create_encrypted, format, inspect,
 };
+#[cfg(feature = "simulation")]
+pub use geometry::allow_tiny_modules;
 pub use geometry::max_sectors;
 pub use io::{Completion, Extent, Io, Submitted};
 pub use jobs::Background;

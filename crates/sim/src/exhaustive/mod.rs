@@ -68,6 +68,7 @@ impl Seen {
 /// # Errors
 /// The first sequence in which a promise was broken, and how.
 pub fn exhaust(longest: usize, recovered: usize, threads: usize) -> Result<Scope, (String, Failure)> {
+    device::allow_tiny_modules();
     let sequences = operations::sequences(longest);
     let next = AtomicUsize::new(0);
     let seen = Seen::new();
