@@ -135,12 +135,21 @@ impl Ftl {
         if self.checkpointer.is_closing() || !self.is_started() || !self.has_spare_lebs() {
             return;
         }
-        while self.groomer.relocating < READS_MIN as u32
-            && let Some(slot) = self.groomer.relocations.pop_front()
-        {
-            if self.lebs.is_live(slot) && self.lebs[slot / self.config.geometry.slots_per_leb()].buffered == 0 {
+        // A copy stands by itself. Of a write that is not durable yet it would be the one sector that a power cut leaves.
+        let durable = self.durable();
+        for _ in 0..self.groomer.relocations.len() {
+            if self.groomer.relocating >= READS_MIN as u32 {
+                return;
+            }
+            let Some(slot) = self.groomer.relocations.pop_front().filter(|slot| self.lebs.is_live(*slot)) else {
+                continue;
+            };
+            let leb = &self.lebs[slot / self.config.geometry.slots_per_leb()];
+            if leb.state == LebState::Closed && leb.closed <= durable && leb.buffered == 0 {
                 self.groomer.relocating += 1;
                 self.read_media(slot, 1, ReadFor::Relocate);
+            } else {
+                self.groomer.relocations.push_back(slot);
             }
         }
     }
