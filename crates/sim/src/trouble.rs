@@ -106,8 +106,12 @@ impl Simulation {
         let Some(device) = &mut self.device else { return false };
         let status = device.status();
         if status.lost_dies.contains(&die) && status.rebuilding_die.is_none() {
+            // A die that was just rebuilt stays out of service in the device's eyes until that is on record, and is not to be had.
+            if device.die_replaced(die).is_err() {
+                return false;
+            }
             self.store.replace_die(die);
-            self.report.rebuilds += u64::from(device.die_replaced(die).is_ok());
+            self.report.rebuilds += 1;
             self.replaced.push(die);
             return true;
         }
