@@ -1,6 +1,6 @@
 //! From a data sheet and a format to the geometry that the layer works on.
 
-use ftl::{Geometry, TRAILER_BYTES, min_spare_lebs};
+use ftl::{Geometry, TRAILER_BYTES, max_sectors};
 use media::nand::Shape;
 use profile::Module;
 
@@ -118,9 +118,7 @@ pub fn layout(module: &Module, capacity: u64, sector: u32, scale: u32) -> Result
     let (all, reserve) = blocks_of_die(module);
     let full = f64::from(all - reserve) * f64::from(module.nand.pages_per_block);
     let scaled_by = full / (f64::from(geometry.blocks) * f64::from(geometry.pages_per_block));
-    let leb_bytes = u64::from(geometry.slots_per_leb()) * u64::from(sector);
-    let spare = min_spare_lebs(geometry.blocks, geometry.slots() * 4, leb_bytes);
-    let most = u64::from(geometry.blocks.saturating_sub(spare)) * u64::from(geometry.slots_per_leb());
+    let most = max_sectors(&geometry);
     let sectors = (capacity as f64 / f64::from(sector) / scaled_by) as u64;
     if sectors == 0 || sectors > most {
         let max = (most as f64 * f64::from(sector) * scaled_by) as u64;

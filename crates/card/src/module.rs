@@ -492,10 +492,9 @@ impl Module {
     fn update_health(&mut self) {
         let wear = self.nand.wear();
         let geometry = &self.layout.geometry;
-        let leb_bytes = u64::from(geometry.slots_per_leb()) * u64::from(geometry.sector_bytes);
         let left = geometry.blocks - wear.retired_lebs();
-        let needed = self.layout.sectors.div_ceil(u64::from(geometry.slots_per_leb())) as u32;
-        let spare = ftl::min_spare_lebs(geometry.blocks, geometry.slots() * 4, leb_bytes);
+        let needed = self.layout.sectors.div_ceil(u64::from(geometry.slots_per_leb() - 1)) as u32;
+        let spare = ftl::min_spare_lebs(geometry);
         let reserve = wear.reserve_percent();
         let health = match reserve {
             _ if left < needed + spare => Health::ReadOnly,

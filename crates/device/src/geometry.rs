@@ -1,6 +1,6 @@
 //! From sizes to a geometry: how a module is laid out on its backing files.
 
-use ftl::{Geometry, TRAILER_BYTES, min_spare_lebs};
+use ftl::{Geometry, TRAILER_BYTES};
 
 use crate::{Capacity, FormatError};
 
@@ -88,13 +88,7 @@ fn tiny_sectors(geometry: &Geometry) -> Option<u64> {
 
 /// The most sectors that a host may have on this geometry.
 pub fn max_sectors(geometry: &Geometry) -> u64 {
-    if let Some(sectors) = tiny_sectors(geometry) {
-        return sectors;
-    }
-    let leb_bytes = u64::from(geometry.slots_per_leb()) * u64::from(geometry.sector_bytes);
-    let map_bytes = geometry.slots() * 4;
-    let spare = min_spare_lebs(geometry.blocks, map_bytes, leb_bytes);
-    u64::from(geometry.blocks.saturating_sub(spare)) * u64::from(geometry.slots_per_leb())
+    tiny_sectors(geometry).unwrap_or_else(|| ftl::max_sectors(geometry))
 }
 
 /// Host sectors for a capacity.

@@ -451,6 +451,7 @@ impl Superblock {
             && g.unit_bytes <= 1 << 20
             && u128::from(g.blocks) * u128::from(g.pages_per_block) * u128::from(g.dies) * u128::from(g.slots_per_page)
                 < u128::from(u32::MAX)
+            && g.slots_per_leb() > 1
             && self.sectors > 0
             && self.sectors <= crate::max_sectors(g)
             && self.max_request_bytes.is_multiple_of(g.sector_bytes)

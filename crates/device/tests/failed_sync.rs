@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use device::{Device, Io, IoError, MediaFormat, max_sectors};
 use ftl::{Geometry, Policy, SplitMix64};
+use media::flashback::media_geometry;
 use media::sim::{Cut, Knobs, SimMedia, SimStore};
 use media::{Command, Done, Media, MediaError, Page};
 use rustix::io::Errno;
@@ -16,7 +17,7 @@ use common::call;
 
 const SECTOR: usize = 4096;
 
-/// A medium whose next sync fails when it is told so.
+/// A medium whose next sync fails on every die when it is told so.
 struct FailsOnce {
     inner: SimMedia,
     fails: Rc<Cell<bool>>,
@@ -33,7 +34,10 @@ impl Media for FailsOnce {
 
     fn submit(&mut self, id: u64, command: Command) -> Option<Done> {
         match command {
-            Command::Sync if self.fails.take() => Some(Done { id, result: Err(MediaError::Os(Errno::IO)) }),
+            Command::Sync if self.fails.take() => {
+                let dies = (0..self.geometry().dies).collect();
+                Some(Done { id, result: Err(MediaError::Dies { dies, error: Errno::IO }) })
+            }
             command => self.inner.submit(id, command),
         }
     }
@@ -61,9 +65,19 @@ fn medium(store: &SimStore) -> SimMedia {
 
 #[test]
 fn what_a_failed_sync_should_have_covered_is_not_believed_later() {
+    a_failed_sync(1, 0);
+}
+
+/// Where more dies fail than parity makes up for, the sync fails as it does without, and none of them is given up.
+#[test]
+fn nor_is_it_with_parity() {
+    a_failed_sync(3, 1);
+}
+
+fn a_failed_sync(dies: u32, parity: u32) {
     let geometry = Geometry {
-        dies: 1,
-        parity: 0,
+        dies,
+        parity,
         blocks: 60,
         pages_per_block: 4,
         slots_per_page: 4,
@@ -71,7 +85,7 @@ fn what_a_failed_sync_should_have_covered_is_not_believed_later() {
         trailer_bytes: ftl::TRAILER_BYTES,
         unit_bytes: 4096,
     };
-    let store = SimStore::new(geometry);
+    let store = SimStore::new(if parity == 0 { geometry } else { media_geometry(&geometry) });
     let format = MediaFormat {
         sectors: max_sectors(&geometry) / 2,
         max_request_bytes: 4 * SECTOR as u32,
@@ -97,6 +111,7 @@ fn what_a_failed_sync_should_have_covered_is_not_believed_later() {
     assert!(matches!(call(&mut device, Io::Flush), Err(IoError::Media)));
     assert!(matches!(call(&mut device, Io::Flush), Err(IoError::Media)), "a later flush is believed");
     assert_eq!(read(&mut device, 1), [2; SECTOR]);
+    assert!(device.status().lost_dies.is_empty(), "a die is given up, and it helps nobody");
     assert!(device.detach().is_err(), "it must be told that nothing could be made durable");
 
     // All of it still stands there, and yet only what was flushed may count: of the rest nobody knows.

@@ -5,7 +5,8 @@
 //! durable. Recovery loads the pieces and replays everything appended since the beginning; a piece that was written late
 //! holds some of that already, and replaying it again changes nothing.
 
-use crate::layer::{Ftl, id};
+use crate::geometry::Geometry;
+use crate::layer::{Config, Ftl, id};
 use crate::leb::{LebState, Stream};
 use crate::stats::Stats;
 use crate::types::{Command, Error, Kind, LebId, NO_SLOT};
@@ -73,6 +74,8 @@ struct Running {
 /// State of the checkpointer.
 pub(crate) struct Checkpointer {
     committed: Anchor,
+    /// See [`recovery_lebs`].
+    whole: usize,
     running: Option<Running>,
     /// As fast as can be: space is short, or the device is idle or closing.
     urgent: bool,
@@ -84,9 +87,10 @@ pub(crate) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub fn new(committed: Anchor) -> Checkpointer {
+    pub fn new(committed: Anchor, config: &Config) -> Checkpointer {
         Checkpointer {
             committed,
+            whole: recovery_lebs(config) as usize,
             running: None,
             urgent: false,
             wanted: false,
@@ -126,6 +130,12 @@ impl Checkpointer {
         self.closed
     }
 
+    /// Free LEBs that must stay free: a recovery can begin at any moment, and writes a checkpoint before anything can be groomed.
+    /// Those that the checkpoint under way took count, since a recovery frees them.
+    pub fn reserve(&self) -> usize {
+        self.whole.saturating_sub(self.running.as_ref().map_or(0, |running| running.lebs.len()))
+    }
+
     /// Whether an urgent checkpoint is under way.
     pub fn is_running(&self) -> bool {
         self.urgent && self.running.is_some()
@@ -135,6 +145,28 @@ impl Checkpointer {
     pub fn opened(&mut self, leb: LebId) {
         self.running.as_mut().expect("only a checkpoint appends to its stream").lebs.push(leb);
     }
+}
+
+/// Slots of a checkpoint with so many sectors mapped, at most.
+fn checkpoint_slots(geometry: &Geometry, mapped: u64) -> u64 {
+    let room = u64::from(geometry.sector_bytes) - 64;
+    let map = mapped * 4 + mapped / 64;
+    let lebs = u64::from(geometry.blocks) * LEB_BYTES as u64;
+    map.div_ceil(room) + lebs.div_ceil(room) + 1
+}
+
+/// LEBs that they fill; each begins with a header.
+pub(crate) fn checkpoint_lebs(geometry: &Geometry, mapped: u64) -> u32 {
+    checkpoint_slots(geometry, mapped).div_ceil(u64::from(geometry.slots_per_leb() - 1)) as u32
+}
+
+/// LEBs that a recovery's checkpoint takes at most: trims that are not durable come back, so the map may be full. With capacitors there is
+/// no recovery.
+pub(crate) fn recovery_lebs(config: &Config) -> u32 {
+    if config.power_protected || crate::mutant!(NoReserve) {
+        return 0;
+    }
+    checkpoint_lebs(&config.geometry, config.sectors)
 }
 
 impl Ftl {
@@ -151,10 +183,7 @@ impl Ftl {
     }
 
     fn checkpoint_estimate(&self) -> u64 {
-        let room = u64::from(self.config.geometry.sector_bytes) - 64;
-        let map = self.map.mapped() * 4 + self.map.mapped() / 64;
-        let lebs = u64::from(self.lebs.len()) * LEB_BYTES as u64;
-        map.div_ceil(room) + lebs.div_ceil(room) + 1
+        checkpoint_slots(&self.config.geometry, self.map.mapped())
     }
 
     /// Begins a checkpoint when one is due, and goes on with the one that is running.

@@ -3,13 +3,12 @@
 //! A LEB may be groomed only when the last checkpoint is newer than everything in it: recovery then never needs
 //! it, so neither trim records nor half of an atomic batch can be lost with it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::layer::{Config, Ftl, MediaRead};
 use crate::leb::{LebState, Stream};
 use crate::pace::Pace;
 use crate::policy::{Candidate, GroomPolicy, Policy};
-use crate::space::HOST_RESERVE;
 use crate::types::{Command, Header, Kind, LebId, NO_SLOT, ReadFor, Slot, Source};
 
 /// Groom reads under way at once, for each die.
@@ -46,7 +45,9 @@ pub(crate) struct Groomer {
     victim: Option<Victim>,
     moved: VecDeque<Moved>,
     /// Slots whose sectors are to be written elsewhere.
-    relocations: VecDeque<Slot>,
+    relocations: BTreeSet<Slot>,
+    /// What was durable when none of them was ready; `None` when they were not looked through since one was added.
+    relocations_wait: Option<u64>,
     relocating: u32,
     /// LEBs to be groomed for the sake of their redundancy.
     evacuations: Vec<LebId>,
@@ -59,11 +60,12 @@ pub(crate) struct Groomer {
 impl Groomer {
     pub fn new(policy: Policy, config: &Config) -> Groomer {
         Groomer {
-            pace: Pace::new(&config.geometry, config.max_request),
+            pace: Pace::new(config),
             policy: policy.build(),
             victim: None,
             moved: VecDeque::new(),
-            relocations: VecDeque::new(),
+            relocations: BTreeSet::new(),
+            relocations_wait: None,
             relocating: 0,
             evacuations: Vec::new(),
             lists: Vec::new(),
@@ -120,15 +122,10 @@ impl Ftl {
 
     /// Has a sector that could be read only with help written elsewhere, if it still lies in that slot.
     pub fn relocate(&mut self, slot: Slot) {
-        if self.lebs.is_live(slot) && !self.groomer.relocations.contains(&slot) {
-            self.groomer.relocations.push_back(slot);
+        if self.lebs.is_live(slot) && self.groomer.relocations.insert(slot) {
+            self.groomer.relocations_wait = None;
             self.work();
         }
-    }
-
-    /// Whether there is room for what gains none: the last LEBs are for those who free others.
-    fn has_spare_lebs(&self) -> bool {
-        self.free_lebs() as usize > HOST_RESERVE + 1
     }
 
     fn relocate_next(&mut self) {
@@ -137,19 +134,25 @@ impl Ftl {
         }
         // A copy stands by itself. Of a write that is not durable yet it would be the one sector that a power cut leaves.
         let durable = self.durable();
-        for _ in 0..self.groomer.relocations.len() {
-            if self.groomer.relocating >= READS_MIN as u32 {
+        if self.groomer.relocations_wait == Some(durable) {
+            return;
+        }
+        let mut from = 0;
+        while self.groomer.relocating < READS_MIN as u32 {
+            let Some(slot) = self.groomer.relocations.range(from..).next().copied() else {
+                self.groomer.relocations_wait = Some(durable);
                 return;
-            }
-            let Some(slot) = self.groomer.relocations.pop_front().filter(|slot| self.lebs.is_live(*slot)) else {
-                continue;
             };
+            from = slot + 1;
             let leb = &self.lebs[slot / self.config.geometry.slots_per_leb()];
-            if leb.state == LebState::Closed && leb.closed <= durable && leb.buffered == 0 {
+            let ready = leb.state == LebState::Closed && leb.closed <= durable && leb.buffered == 0;
+            if self.lebs.is_live(slot) && !ready {
+                continue;
+            }
+            self.groomer.relocations.remove(&slot);
+            if self.lebs.is_live(slot) {
                 self.groomer.relocating += 1;
                 self.read_media(slot, 1, ReadFor::Relocate);
-            } else {
-                self.groomer.relocations.push_back(slot);
             }
         }
     }

@@ -161,7 +161,7 @@ impl Ftl {
             batch: None,
             durability: Durability::new(seq),
             groomer,
-            checkpointer: Checkpointer::new(anchor),
+            checkpointer: Checkpointer::new(anchor, &config),
             stats,
             commands: Box::new(Commands::with_capacity(256)),
             completions: VecDeque::with_capacity(64),

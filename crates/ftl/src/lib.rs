@@ -48,7 +48,7 @@ pub use policy::{Candidate, CostBenefit, Fifo, Greedy, GroomPolicy, Policy};
 pub use prefetch::prefetch_line;
 pub use random::SplitMix64;
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
-pub use space::min_spare_lebs;
+pub use space::{max_sectors, min_spare_lebs};
 pub use stats::Stats;
 pub use types::{
     Admission, BufId, Command, Completion, Error, Header, Kind, LebId, NO_SLOT, PageAt, ReadFor, Request, Slot, Source,

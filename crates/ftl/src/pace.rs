@@ -4,7 +4,8 @@
 //! `(S - v) / v` slots. Earned as they come, times a gain that falls with the free space, they slow
 //! host writes down smoothly: at gain 1 the free space stands still, above it shrinks, below it recovers.
 
-use crate::Geometry;
+use crate::checkpoint::recovery_lebs;
+use crate::layer::Config;
 use crate::space::HOST_RESERVE;
 
 /// The most of the space between the marks that one round of grooming frees.
@@ -28,13 +29,15 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    pub fn new(geometry: &Geometry, max_request: u32) -> Pace {
-        let start_lebs = start_lebs(geometry.blocks);
-        let leb = f64::from(geometry.slots_per_leb());
-        let most = f64::from(max_request * 4);
+    pub fn new(config: &Config) -> Pace {
+        // What a recovery may need is not there to be used.
+        let kept = recovery_lebs(config);
+        let start_lebs = kept + start_lebs(config.geometry.blocks);
+        let leb = f64::from(config.geometry.slots_per_leb());
+        let most = f64::from(config.max_request * 4);
         Pace {
             start: f64::from(start_lebs) * leb,
-            low: HOST_RESERVE as f64 * leb,
+            low: f64::from(kept + HOST_RESERVE as u32) * leb,
             start_lebs,
             free: f64::MAX,
             credit: most,
@@ -120,6 +123,7 @@ pub(crate) fn start_lebs(lebs: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Geometry, Policy};
 
     /// A pace of 384 LEBs of 1000 slots in the middle between its marks, where the gain is 1.
     fn short() -> Pace {
@@ -133,7 +137,17 @@ mod tests {
             trailer_bytes: crate::geometry::TRAILER_BYTES,
             unit_bytes: 4128,
         };
-        let mut pace = Pace::new(&geometry, 8);
+        let mut pace = Pace::new(&Config {
+            geometry,
+            sectors: 300_000,
+            max_request: 8,
+            buffers: 0,
+            requests: 0,
+            checkpoint_interval: 0,
+            erase_before_program: true,
+            power_protected: true,
+            policy: Policy::Greedy,
+        });
         pace.set_free(5000);
         assert!(pace.is_short());
         pace

@@ -1,5 +1,7 @@
 //! Free LEBs: made ready ahead of need, freed when what emptied them is durable.
 
+use crate::checkpoint::checkpoint_lebs;
+use crate::geometry::Geometry;
 use crate::layer::{Ftl, id};
 use crate::leb::{LebState, Stream};
 use crate::types::{Admission, Command, Error, LebId};
@@ -15,8 +17,8 @@ impl Ftl {
         let keep = match stream {
             Stream::Host if self.no_space.is_some() => READY - 1,
             Stream::Host if crate::mutant!(NoReserve) => 0,
-            Stream::Host => HOST_RESERVE,
-            Stream::Groom => 1,
+            Stream::Host => HOST_RESERVE + self.checkpointer.reserve(),
+            Stream::Groom => 1 + self.checkpointer.reserve(),
             Stream::Checkpoint => 0,
         };
         // On a full backing store only what has its space already can be had.
@@ -25,6 +27,11 @@ impl Ftl {
             Some(_) => 0,
         };
         !self.ready.is_empty() && spare + self.ready.len() > keep
+    }
+
+    /// Whether there is room for what gains none: the last LEBs are for those who free others.
+    pub(crate) fn has_spare_lebs(&self) -> bool {
+        self.free_lebs() as usize > HOST_RESERVE + 1 + self.checkpointer.reserve()
     }
 
     /// Keeps a few LEBs ready.
@@ -188,9 +195,15 @@ impl Ftl {
     }
 }
 
-/// LEBs that a module of `lebs` LEBs with a map of `map_bytes` needs beyond those that its sectors fill: append points, two
-/// checkpoints, the reserve, the room that the groomer works in, and a margin of garbage to groom.
-pub fn min_spare_lebs(lebs: u32, map_bytes: u64, leb_bytes: u64) -> u32 {
-    let checkpoint = map_bytes.div_ceil(leb_bytes) as u32 + 1;
-    3 + 2 * checkpoint + crate::pace::start_lebs(lebs) + (lebs / 100).max(4)
+/// LEBs that a module needs beyond those that its sectors fill: append points, two checkpoints, each with a LEB that flushes on the way
+/// leave half empty, the reserve, the room that the groomer works in, and a margin of garbage to groom.
+pub fn min_spare_lebs(geometry: &Geometry) -> u32 {
+    let checkpoint = checkpoint_lebs(geometry, geometry.slots()) + 1;
+    3 + 2 * checkpoint + crate::pace::start_lebs(geometry.blocks) + (geometry.blocks / 100).max(4)
+}
+
+/// The most sectors that a host may have on this geometry. Each LEB begins with a header.
+pub fn max_sectors(geometry: &Geometry) -> u64 {
+    let lebs = geometry.blocks.saturating_sub(min_spare_lebs(geometry));
+    u64::from(lebs) * u64::from(geometry.slots_per_leb() - 1)
 }

@@ -53,16 +53,22 @@ impl Dies {
         self.states[die as usize] != DieState::Lost
     }
 
+    /// Whether the device can go on without these dies, and those that are missing already.
+    pub fn may_lose(&self, dies: &[u32]) -> bool {
+        let missing = self.states.iter().filter(|state| **state != DieState::Good).count();
+        let serving = dies.iter().filter(|die| self.reads(**die)).count();
+        missing + serving <= self.spare
+    }
+
     /// A die failed; false when there are too many already.
     pub fn lose(&mut self, die: u32) -> bool {
-        let missing = self.states.iter().filter(|state| **state != DieState::Good).count();
-        match self.states[die as usize] {
-            DieState::Lost => return true,
-            DieState::Good if missing == self.spare => return false,
-            DieState::Good | DieState::Rebuilding => {}
+        if !self.may_lose(&[die]) {
+            return false;
         }
-        self.states[die as usize] = DieState::Lost;
-        self.changed = true;
+        if self.writes(die) {
+            self.states[die as usize] = DieState::Lost;
+            self.changed = true;
+        }
         true
     }
 

@@ -377,10 +377,14 @@ impl Flashback {
             (_, Some(die)) => vec![die],
             (_, None) => return Err(error),
         };
-        match failed.into_iter().all(|die| self.lose(die)) {
-            true => Ok(()),
-            false => Err(error),
+        // More than may fail, together: to go on without some of them would help nobody.
+        if !self.dies.may_lose(&failed) {
+            tracing::error!(dies = ?failed, "dies failed, and so many may not be lost");
+            return Err(error);
         }
+        let lost = failed.into_iter().all(|die| self.lose(die));
+        debug_assert!(lost);
+        Ok(())
     }
 
     /// The medium finished something.
