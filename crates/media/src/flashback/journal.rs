@@ -1,8 +1,9 @@
 //! The parity journal: where the parity of open stripes stands until they are complete.
 //!
-//! It is a few blocks behind those of the layer. A stripe that a sync finds open gets a *seat*: two pages for each of its
-//! parities, on the dies that hold these parities. What changed is written to the one that was not written last, so that a torn
-//! write never costs what an earlier sync promised. The seat is free again once the finished parity is durable.
+//! It is a few blocks behind those of the layer. A stripe that a sync finds open gets a *seat*: some [places](places) for each of its
+//! parities, a page each, on the dies that hold these parities. A row of slots is written where nothing stands that counts, also not in
+//! the rest of a program unit that it shares with its neighbours: whatever a power cut does to a write, it never costs what an
+//! earlier sync promised. The seat is free again once the finished parity is durable.
 
 use ftl::{Geometry, STREAMS};
 
@@ -10,8 +11,18 @@ use crate::PageAddr;
 
 /// Seats: one for each open stripe, as many again for those whose parity is not durable yet, and some to spare.
 pub(super) const SEATS: u32 = 2 * STREAMS as u32 + 2;
-/// Places that a seat's parity goes to in turn.
-pub(super) const VERSIONS: u32 = 2;
+/// Places that the rows of a seat can go to: one more than can hold something that counts in the units that a row takes.
+///
+/// A slot of whole units shares none. One of at least a unit shares its first and its last with the row before and the row behind. Of
+/// smaller slots those inside a unit are programmed together and stand in the same place; the one that straddles two units meets
+/// those inside either, the straddlers at their other ends, and what it held itself.
+pub(super) const fn places(geometry: &Geometry) -> u32 {
+    match (geometry.slot_bytes(), geometry.unit_bytes) {
+        (slot, unit) if slot % unit == 0 => 2,
+        (slot, unit) if slot >= unit => 4,
+        _ => 6,
+    }
+}
 
 /// Blocks that the journal takes on every die.
 pub(super) const fn blocks(geometry: &Geometry) -> u32 {
@@ -57,7 +68,7 @@ impl Journal {
 
 /// Pages of the journal on one die.
 pub(super) const fn pages(geometry: &Geometry) -> u32 {
-    SEATS * VERSIONS * geometry.parity
+    SEATS * places(geometry) * geometry.parity
 }
 
 /// Where page `number` of the journal stands on a die.
@@ -69,8 +80,8 @@ pub(super) fn page(geometry: &Geometry, die: u32, number: u32) -> PageAddr {
     }
 }
 
-/// Where a seat's parity number `which` of a stripe stands.
-pub(super) fn place(geometry: &Geometry, stripe: u32, seat: u32, version: u32, which: u32) -> PageAddr {
-    let number = (seat * VERSIONS + version) * geometry.parity + which;
+/// Where a seat's parity number `which` of a stripe stands, in one of the seat's places.
+pub(super) fn page_of(geometry: &Geometry, stripe: u32, seat: u32, place: u32, which: u32) -> PageAddr {
+    let number = (seat * places(geometry) + place) * geometry.parity + which;
     page(geometry, geometry.parity_die(stripe, which), number)
 }

@@ -1,6 +1,6 @@
 //! A sync: what it covers is durable with its parity, or the parity of what is open stands in the journal.
 
-use super::journal::place;
+use super::journal::{page_of, places};
 use super::parity::Which;
 use super::{Flashback, Own};
 use crate::{Command, Done, MediaError};
@@ -108,19 +108,20 @@ impl Flashback {
 
     fn journal_stripe(&mut self, index: usize, rows: &[usize]) {
         let (slot_bytes, unit) = (self.geometry.slot_bytes(), self.geometry.unit_bytes);
+        let all = places(&self.geometry);
         let stripe = &mut self.stripes[index];
         let (page, seat) = (stripe.page, stripe.seat.expect("it was just given one"));
-        let places = stripe.journal(rows, slot_bytes, unit);
+        let runs_of = stripe.journal(rows, slot_bytes, unit, all);
         for number in 0..self.geometry.parity {
             let die = self.geometry.parity_die(page, number);
             if !self.dies.writes(die) {
                 continue;
             }
-            for (version, runs) in (0u8..).zip(&places) {
+            for (place, runs) in (0..).zip(&runs_of).filter(|(_, runs)| !runs.is_empty()) {
                 let buffer = self.inner.page();
                 for run in runs {
-                    self.stripes[index].journal_page(Which::nth(number), version, run, slot_bytes, &buffer);
-                    let at = place(&self.geometry, page, seat, u32::from(version), number);
+                    self.stripes[index].journal_page(Which::nth(number), place, run, slot_bytes, &buffer);
+                    let at = page_of(&self.geometry, page, seat, u32::from(place), number);
                     let command = Command::Program { at, bytes: run.clone(), page: buffer.clone() };
                     let key = self.submit_own(Own::Journal { die }, command);
                     self.sync.as_mut().expect("only a sync journals").waits.push(key);
