@@ -78,6 +78,7 @@ pub mod mutants {
         AlwaysClean "a checkpoint beside traffic is taken for that of a clean detach"
         TornBatch "replay takes incomplete batches"
         UnorderedReplay "replay applies entries in the order of their place instead of their sequence"
+        EarlierLife "what a LEB held in an earlier life is replayed"
         GapSinceCheckpoint "pages older than the checkpoint count as a gap at the end of a LEB"
         ForgottenOpenLeb "replay leaves out the LEBs that were open at the checkpoint"
         FreedLog "LEBs without live sectors are free before the checkpoint that ends a recovery counts"
@@ -99,6 +100,7 @@ pub mod mutants {
         StalePasses "a sector older than its LEB passes"
         // Parity.
         JournalInPlace "the parity journal is written in place"
+        JournalNextDoor "a row of the journal is written in a unit where its neighbour counts"
         NoJournal "a sync does not write the parity of what is open"
         SeatReused "a place in the journal is used again before the parity that takes over is durable"
         ParityUnawaited "a sync does not wait for the parity of stripes that are complete"
