@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ftl::Geometry;
 use media::flashback::media_geometry;
 use media::{Backing, DieState, Flashback, Media, MediaError, OpenError};
+use rustix::io::Errno;
 
 use crate::attach::{Refusal, choose_superblock};
 use crate::checksum::Checker;
@@ -30,8 +31,8 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
         let opened = Backing::open(path, options.read_only).map_err(AttachError::from);
         match opened.and_then(|backing| Ok((superblock_of(&backing, path)?, backing))) {
             Ok((superblock, backing)) => found.push((backing, superblock)),
-            Err(error @ AttachError::Open(OpenError::Locked { .. } | OpenError::Mounted { .. })) => return Err(error),
-            Err(error) => missing.push((path.into(), error)),
+            Err(error) if is_loss(&error, options.degraded) => missing.push((path.into(), error)),
+            Err(error) => return Err(error),
         }
     }
     let newest = found.iter().map(|(_, superblock)| superblock).max_by_key(|superblock| superblock.generation);
@@ -78,6 +79,25 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
     let first = paths.iter().find(|path| !path.as_os_str().is_empty()).cloned().unwrap_or_default();
     let superblock = assemble(labels, options.degraded).map_err(|refusal| refused(refusal, &first))?;
     Ok(Files { superblock, backings, paths })
+}
+
+/// Whether a file that cannot be opened counts as lost: the store has it no more, or it holds nothing of ours. What may be put right at
+/// once (permissions, another file named by mistake) is an error instead, since a die that counts as lost is rebuilt as a whole;
+/// with `degraded` its owner has given it up.
+fn is_loss(error: &AttachError, degraded: bool) -> bool {
+    match error {
+        AttachError::Open(OpenError::Io { error, .. }) => {
+            let gone = [Errno::NOENT, Errno::NXIO, Errno::NODEV, Errno::IO].map(Errno::raw_os_error);
+            degraded || error.raw_os_error().is_some_and(|code| gone.contains(&code))
+        }
+        AttachError::Open(OpenError::Truncated { .. })
+        | AttachError::Foreign { .. }
+        | AttachError::Damaged { .. }
+        | AttachError::Media { .. } => true,
+        AttachError::Open(OpenError::Kind { .. }) => degraded,
+        // In use, or written by a newer program: keep off, whatever is wanted.
+        _ => false,
+    }
 }
 
 /// The newest superblock of all dies, and how they stand: a die that is missing or has no label is lost.

@@ -161,7 +161,7 @@ impl Core {
     pub fn run_until(&mut self, done: impl Fn(&Core) -> bool) -> Result<(), Refusal> {
         loop {
             self.carry_out(0, &[]);
-            while let Some(finished) = self.jobs_early.pop().or_else(|| self.media.poll()) {
+            while let Some(finished) = self.next_done() {
                 self.finish_media(finished);
             }
             self.carry_out(0, &[]);

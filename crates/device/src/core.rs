@@ -74,7 +74,7 @@ pub(crate) struct Core {
     /// Rebuilds and scrubs.
     pub jobs: Jobs,
     /// What the medium finished on the spot for them.
-    pub jobs_early: Vec<Done>,
+    pub(crate) jobs_early: Vec<Done>,
     /// What an emulated device wants to know besides.
     pub hooks: Option<Box<Hooks>>,
 }
@@ -218,12 +218,17 @@ impl Core {
         if let Some(completion) = self.completions.pop_front() {
             return Some(completion);
         }
-        while let Some(done) = self.jobs_early.pop().or_else(|| self.media.poll()) {
+        while let Some(done) = self.next_done() {
             self.finish_media(done);
         }
         self.carry_out(0, &[]);
         self.note_losses();
         self.completions.pop_front()
+    }
+
+    /// What the medium finished next.
+    pub fn next_done(&mut self) -> Option<Done> {
+        self.jobs_early.pop().or_else(|| self.media.poll())
     }
 
     /// The next answer, without asking the medium.

@@ -271,8 +271,8 @@ impl Device {
             None => self.core.poll(),
             Some(engine) => engine.poll(&mut self.core),
         };
-        // Once the power is cut nothing is answered any more.
-        done.filter(|_| self.drills.is_none() || !self.power_goes(false))
+        // Once the power is cut nothing is answered any more; it may go with a program that nobody waits for.
+        if self.drills.is_some() && self.power_goes(false) { None } else { done }
     }
 
     /// How long until [`Device::poll`] may have something although nothing comes from outside: only an emulated device has

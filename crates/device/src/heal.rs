@@ -35,10 +35,13 @@ pub(crate) struct Healing {
 }
 
 impl Healing {
-    /// A live slot cannot be read: the sector that lies there, which only the map can tell.
-    pub fn note_slot(&mut self, ftl: &Ftl, slot: Slot) {
-        ftl.map().for_each(|lba, other| {
-            if other == slot {
+    /// Live slots cannot be read: the sectors that lie there, which only the whole map can tell.
+    pub fn note_slots(&mut self, ftl: &Ftl, slots: &BTreeSet<Slot>) {
+        if slots.is_empty() || self.unreadable.len() >= REMEMBERED {
+            return;
+        }
+        ftl.map().for_each(|lba, slot| {
+            if slots.contains(&slot) {
                 self.remember(lba);
             }
         });

@@ -2,6 +2,8 @@
 //!
 //! Whoever drives the device says when the next step may begin ([`Core::background`]); the steps end like any other media command.
 
+use std::collections::BTreeSet;
+
 use ftl::{Kind, LebId, LebState, Slot, Stream};
 use media::{Command, DieState, Done, PageAddr, Slice};
 
@@ -182,9 +184,9 @@ impl Core {
     /// Begins the next stripe. False at the end.
     fn step(&mut self, job: &mut Job) -> bool {
         if let Purpose::Rebuild { die, .. } = job.purpose
-            && self.superblock.dies.get(die as usize) == Some(&DieState::Lost)
+            && self.media.flashback().is_some_and(|flashback| flashback.dies()[die as usize] == DieState::Lost)
         {
-            // It failed again.
+            // It failed again. The superblock may still be on its way to say that it failed before.
             self.leave_leb(job);
             return false;
         }
@@ -344,10 +346,12 @@ impl Core {
             }
             Purpose::Scrub => {
                 let mut wrong = false;
+                let mut hopeless = BTreeSet::new();
                 for lane in 0..geometry.data_dies() {
                     let at = PageAddr { die: geometry.die_of(job.page, lane), block: job.leb, page: job.page };
-                    wrong |= self.check_lane(at, lane, &parts);
+                    wrong |= self.check_lane(at, lane, &parts, &mut hopeless);
                 }
+                self.healing.note_slots(&self.ftl, &hopeless);
                 // What the block held in an earlier life is of no account.
                 let counts = !wrong && !ftl::mutant!(ScrubParityBlind) && self.is_written(job.leb, job.page, &parts);
                 let flashback = self.media.flashback();
@@ -378,8 +382,8 @@ impl Core {
         })
     }
 
-    /// Checks what is live in a data page. Returns whether something is wrong.
-    fn check_lane(&mut self, at: PageAddr, lane: u32, parts: &[Option<Slice>]) -> bool {
+    /// Checks what is live in a data page. Returns whether something is wrong; slots that cannot be had go to `hopeless`.
+    fn check_lane(&mut self, at: PageAddr, lane: u32, parts: &[Option<Slice>], hopeless: &mut BTreeSet<Slot>) -> bool {
         let geometry = self.ftl.config().geometry;
         let first = geometry.lane_slot(at.block, at.page, lane);
         if !self.serves(at.die) {
@@ -408,7 +412,7 @@ impl Core {
             let solvable = self.media.flashback().is_some_and(|flashback| flashback.can_solve(at, i, opened, parts));
             tracing::warn!(slot, solvable, "a sector failed its check in a scrub");
             if !solvable {
-                self.healing.note_slot(&self.ftl, slot);
+                hopeless.insert(slot);
             }
         }
         wrong

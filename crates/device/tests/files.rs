@@ -21,7 +21,7 @@ const SECTOR: usize = 4096;
 fn options(bytes: u64) -> CreateOptions {
     CreateOptions {
         advertised_bytes: bytes,
-        raw_bytes: bytes / 100 * 128,
+        raw_bytes: bytes / 100 * 130,
         profile: None,
         parity: 0,
         format: FormatOptions { sector_bytes: SECTOR as u32, capacity: Capacity::Advertised, label: "test".into() },
@@ -228,6 +228,42 @@ fn a_device_on_two_files_needs_both() {
         std::fs::rename(dir.path().join("c"), &paths[1]).expect("renamed");
         Device::attach(&paths, &options, &ring).expect("attached").detach().expect("detached");
     }
+}
+
+/// A file that a newer program wrote, or something that was named by mistake, is no lost die: nothing is put on record.
+#[test]
+fn what_can_be_put_right_is_not_taken_for_lost() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let paths = ["a", "b", "c"].map(|name| dir.path().join(name));
+    create(&paths, &CreateOptions { parity: 1, ..options(256 << 20) }).expect("created");
+    let ring = Ring::new(64).expect("io_uring");
+    let refused = |paths: &[&Path], degraded| {
+        let options = AttachOptions { degraded, ..AttachOptions::default() };
+        Device::attach(paths, &options, &ring).err()
+    };
+    let [a, b, c] = [&paths[0], &paths[1], &paths[2]].map(PathBuf::as_path);
+    let mistaken = refused(&[a, b, dir.path()], false);
+    assert!(matches!(mistaken, Some(AttachError::Open(OpenError::Kind { .. }))), "{mistaken:?}");
+    let file = File::options().read(true).write(true).open(c).expect("opened");
+    let mut version = [0; 4];
+    file.read_exact_at(&mut version, 8).expect("read");
+    for copy in [0, 64 << 10] {
+        file.write_all_at(&9u32.to_le_bytes(), copy + 8).expect("written");
+    }
+    for degraded in [false, true] {
+        let newer = refused(&[a, b, c], degraded);
+        assert!(matches!(newer, Some(AttachError::Version { found: 9, .. })), "{newer:?}");
+    }
+    for copy in [0, 64 << 10] {
+        file.write_all_at(&version, copy + 8).expect("written");
+    }
+    let device = Device::attach(&paths, &AttachOptions::default(), &ring).expect("attached");
+    assert_eq!(device.status().lost_dies, [] as [u32; 0]);
+    device.detach().expect("detached");
+    // Gone is gone.
+    std::fs::remove_file(c).expect("removed");
+    let device = Device::attach(&paths, &AttachOptions::default(), &ring).expect("attached without it");
+    assert_eq!(device.status().lost_dies.len(), 1);
 }
 
 #[test]

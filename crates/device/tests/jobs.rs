@@ -147,3 +147,30 @@ fn a_rebuild_restores_what_can_be_had_of_a_page() {
     store.fail_die(0);
     assert_eq!(unreadable(&mut attach(&store), sectors).len() as u64, lost);
 }
+
+/// A die may be replaced as soon as the device says that it is lost, also while that is still being put on record.
+#[test]
+fn a_die_is_replaced_while_its_loss_is_being_recorded() {
+    let (store, sectors) = written();
+    let mut device = attach(&store);
+    store.fail_die(1);
+    let mut replaced = false;
+    for lba in 0..sectors {
+        call(&mut device, Io::Write { lba, data: &content(lba), fua: false }).expect("written");
+        if !replaced && device.status().lost_dies == [1] {
+            store.replace_die(1);
+            device.die_replaced(1).expect("it is lost");
+            device.background();
+            replaced = true;
+        }
+    }
+    assert!(replaced, "no write met the die that failed");
+    while device.background() != Background::Nothing {
+        device.poll();
+    }
+    settle(&mut device);
+    assert_eq!(device.status().lost_dies, [] as [u32; 0], "the rebuild was dropped");
+    device.detach().expect("detached");
+    store.fail_die(0);
+    assert_eq!(unreadable(&mut attach(&store), sectors), []);
+}

@@ -129,11 +129,16 @@ impl Device {
             Drill::Rot { lba, count } => {
                 let (lba, count) = (*lba, *count);
                 let places = self.places(name, lba, count)?;
+                let before = self.media_drill(name)?.rotten();
                 for (number, (at, bytes)) in places.iter().enumerate() {
                     let mut random = SplitMix64::new(lba + number as u64);
                     let bit = random.below(u64::from(bytes.end - bytes.start) * 8) as u32;
                     let rotted = self.media_drill(name)?.rot(*at, bytes.clone(), bit);
-                    rotted.map_err(|error| DrillError::Media { drill: name, error })?;
+                    if let Err(error) = rotted {
+                        // Nothing is on record to be undone: what was flipped is flipped back, as far as it can be.
+                        let _ = self.media_drill(name)?.mend(before);
+                        return Err(DrillError::Media { drill: name, error });
+                    }
                 }
                 Ok(format!("a bit flipped in {} of {count} sectors", places.len()))
             }
@@ -193,7 +198,7 @@ impl Device {
             Drill::KillDie { die } => self.media_drill(name)?.set_dead(*die, false),
             Drill::StallDie { die, .. } => self.media_drill(name)?.set_stall(*die, None),
             Drill::Rot { .. } => {
-                let mended = self.media_drill(name)?.mend();
+                let mended = self.media_drill(name)?.mend(0);
                 mended.map_err(|error| DrillError::Media { drill: name, error })?;
             }
             Drill::FailReads { .. } => self.media_drill(name)?.make_readable(),

@@ -371,7 +371,7 @@ impl Engine {
 
     /// Tells the layer what the flash finished, and lets it take what waits.
     fn drain(&mut self, core: &mut Core) {
-        while let Some(done) = core.media.poll() {
+        while let Some(done) = core.next_done() {
             let late = core.media.paced().map_or(0, |paced| paced.lateness());
             core.finish_media(done);
             core.carry_out(0, &[]);

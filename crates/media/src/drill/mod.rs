@@ -129,13 +129,19 @@ impl DrillMedia {
         Ok(())
     }
 
-    /// Flips every rotten bit back, except where something else was written since. Gives the number of places mended.
+    /// Places that are rotten.
+    pub fn rotten(&self) -> usize {
+        self.faults.rotten.len()
+    }
+
+    /// Flips rotten bits back until only the first `keep` are left, except where something else was written since. Gives the number of
+    /// places mended.
     ///
     /// # Errors
     /// The medium failed: what is still rotten stays known.
-    pub fn mend(&mut self) -> Result<usize, MediaError> {
+    pub fn mend(&mut self, keep: usize) -> Result<usize, MediaError> {
         let mut mended = 0;
-        while let Some(rot) = self.faults.rotten.last().cloned() {
+        while let Some(rot) = self.faults.rotten[keep..].last().cloned() {
             self.settle_page(rot.at)?;
             self.inner.tamper(rot.at, rot.bytes, &mut |place| {
                 if place == rot.after {

@@ -75,6 +75,15 @@ enum Own {
     Restore { id: u64, die: u32 },
 }
 
+/// Commands for all dies at once whose failure is another matter than that of the rest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Special {
+    /// Whoever records a loss waits for this very answer.
+    Label,
+    /// A hole that cannot be punched costs space, and no redundancy.
+    Erase,
+}
+
 /// A data program under way.
 struct Program {
     id: u64,
@@ -90,7 +99,8 @@ pub struct Flashback {
     dies: Dies,
     stripes: Vec<Stripe>,
     programs: Vec<Program>,
-    labels: Vec<u64>,
+    /// Commands for all dies at once whose failure is another matter.
+    special: Vec<(u64, Special)>,
     own: Slab<Own>,
     repairs: Slab<Repair>,
     journal: Journal,
@@ -130,7 +140,7 @@ impl Flashback {
             dies: Dies::new(states, geometry.parity),
             stripes: Vec::new(),
             programs: Vec::new(),
-            labels: Vec::new(),
+            special: Vec::new(),
             own: Slab::new(),
             repairs: Slab::new(),
             journal: Journal::new(),
@@ -416,17 +426,16 @@ impl Flashback {
 
     /// Something of the layer's that is no program: a read, or a command on every die.
     fn finished_other(&mut self, done: Done) {
-        if matches!(done.result, Ok(_) | Err(MediaError::NoSpace)) {
-            self.labels.retain(|label| *label != done.id);
-            return self.done.push_back(done);
-        }
-        let label = self.labels.iter().position(|label| *label == done.id).map(|at| self.labels.swap_remove(at));
-        let Err(error @ MediaError::Dies { .. }) = done.result else { return self.done.push_back(done) };
-        let done = Done { id: done.id, result: self.without(Err(error), None).map(|()| None) };
-        match label {
-            // Whoever records a loss waits for this very answer.
-            Some(_) => self.done.push_back(done),
-            None => self.answer_in_spite(done),
+        let special = self.special.iter().position(|(id, _)| *id == done.id).map(|at| self.special.swap_remove(at).1);
+        match done.result {
+            Err(error @ MediaError::Dies { .. }) if special != Some(Special::Erase) => {
+                let done = Done { id: done.id, result: self.without(Err(error), None).map(|()| None) };
+                match special {
+                    Some(Special::Label) => self.done.push_back(done),
+                    _ => self.answer_in_spite(done),
+                }
+            }
+            result => self.done.push_back(Done { id: done.id, result }),
         }
     }
 
@@ -479,10 +488,14 @@ impl Media for Flashback {
             Command::Rebuild { at, bytes, min_seq } => self.repair(id, at, bytes, min_seq),
             Command::Sync => self.begin_sync(id),
             Command::WriteLabel { .. } => {
-                self.labels.push(id);
+                self.special.push((id, Special::Label));
                 self.submit_inner(id, command);
             }
-            Command::Allocate { .. } | Command::Erase { .. } => self.submit_inner(id, command),
+            Command::Erase { .. } => {
+                self.special.push((id, Special::Erase));
+                self.submit_inner(id, command);
+            }
+            Command::Allocate { .. } => self.submit_inner(id, command),
         }
         None
     }
