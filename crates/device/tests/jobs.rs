@@ -2,7 +2,7 @@
 
 mod common;
 
-use device::{Background, Device, Io, MediaFormat, max_sectors};
+use device::{Background, Device, Io, MediaFormat, Submitted, max_sectors};
 use ftl::{Geometry, Policy, SplitMix64};
 use media::PageAddr;
 use media::flashback::media_geometry;
@@ -156,12 +156,20 @@ fn a_die_is_replaced_while_its_loss_is_being_recorded() {
     store.fail_die(1);
     let mut replaced = false;
     for lba in 0..sectors {
-        call(&mut device, Io::Write { lba, data: &content(lba), fua: false }).expect("written");
-        if !replaced && device.status().lost_dies == [1] {
-            store.replace_die(1);
-            device.die_replaced(1).expect("it is lost");
-            device.background();
-            replaced = true;
+        let (data, mut taken, mut answered) = (content(lba), false, false);
+        while !answered {
+            if !taken {
+                let submitted = device.submit(lba, Io::Write { lba, data: &data, fua: false });
+                (taken, answered) = (!matches!(submitted, Submitted::Busy(_)), matches!(submitted, Submitted::Done(_)));
+            }
+            // What was written in spite of the loss is answered once it is on record: before that is the moment.
+            if !replaced && device.status().lost_dies == [1] {
+                store.replace_die(1);
+                device.die_replaced(1).expect("it is lost");
+                device.background();
+                replaced = true;
+            }
+            answered |= device.poll().is_some();
         }
     }
     assert!(replaced, "no write met the die that failed");
