@@ -5,6 +5,7 @@ use std::ops::Range;
 use ftl::Slot;
 
 use super::SlotCheck;
+use super::numbers::Numbers;
 use super::parity::{Which, make, solve_one, solve_two};
 
 /// The same bytes of every page of a stripe, where they could be read; `None` for a page that is missing.
@@ -17,16 +18,16 @@ pub(super) struct Rows<'a> {
 
 /// One way to solve for a lane.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+pub(super) struct Way {
     /// Which of [`Rows::parities`].
-    set: usize,
+    pub set: usize,
     /// It is made of so many lanes.
-    made_of: usize,
-    by: By,
+    pub made_of: usize,
+    pub by: By,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum By {
+pub(super) enum By {
     One(Which),
     /// Both, since another lane is missing or distrusted.
     Both {
@@ -35,36 +36,37 @@ enum By {
 }
 
 impl Rows<'_> {
-    /// Every way to solve for `lane`, the likeliest first.
-    fn ways(&self, lane: usize) -> Vec<Way> {
+    /// Every way to solve for `lane`, the likeliest first: a page that others cannot vouch for is tried after every way that trusts them.
+    pub fn ways(&self, lane: usize) -> impl Iterator<Item = Way> {
         let all = self.lanes.len();
-        let mut ways = Vec::new();
-        for (set, [p, q]) in self.parities.iter().enumerate() {
-            let fewest = if set == 0 { all } else { lane + 1 };
-            for made_of in (fewest..=all).rev() {
-                let missing: Vec<usize> =
-                    (0..made_of).filter(|other| *other != lane && self.lanes[*other].is_none()).collect();
-                match (missing.as_slice(), p, q) {
-                    ([], ..) => {
-                        ways.extend(p.map(|_| Way { set, made_of, by: By::One(Which::P) }));
-                        ways.extend(q.map(|_| Way { set, made_of, by: By::One(Which::Q) }));
-                        if p.is_some() && q.is_some() {
-                            let others = (0..made_of).filter(|other| *other != lane);
-                            ways.extend(others.map(|other| Way { set, made_of, by: By::Both { other } }));
-                        }
-                    }
-                    ([other], Some(_), Some(_)) => ways.push(Way { set, made_of, by: By::Both { other: *other } }),
-                    _ => {}
-                }
-            }
-        }
-        // A page that others cannot vouch for is tried after every way that trusts them.
-        ways.sort_by_key(|way| matches!(way.by, By::Both { .. }));
-        ways
+        let missing: Vec<usize> = (0..all).filter(|other| *other != lane && self.lanes[*other].is_none()).collect();
+        let made_of = move |set: usize| (if set == 0 { all } else { lane + 1 }..=all).rev();
+        let cases = |(set, parities): (usize, &[Option<&[u8]>; 2])| {
+            let has = parities.map(|parity| parity.is_some());
+            made_of(set).map(move |made_of| (set, made_of, has))
+        };
+        let cases: Vec<_> = self.parities.iter().enumerate().flat_map(cases).collect();
+        let alone = cases.clone().into_iter().zip(std::iter::repeat(missing.clone()));
+        let alone = alone.filter(|((_, made_of, _), missing)| missing.iter().all(|other| other >= made_of));
+        let alone = alone.flat_map(|((set, made_of, [p, q]), _)| {
+            let by = [p.then_some(Which::P), q.then_some(Which::Q)].into_iter().flatten();
+            by.map(move |which| Way { set, made_of, by: By::One(which) })
+        });
+        let both = cases.into_iter().filter(|(_, _, has)| *has == [true; 2]);
+        let both = both.flat_map(move |(set, made_of, _)| {
+            let gone: Vec<usize> = missing.iter().copied().filter(|other| *other < made_of).collect();
+            let others = match gone.as_slice() {
+                [] => 0..made_of,
+                [only] => *only..*only + 1,
+                _ => 0..0,
+            };
+            others.filter(move |other| *other != lane).map(move |other| Way { set, made_of, by: By::Both { other } })
+        });
+        alone.chain(both)
     }
 
     /// Solves for some bytes of a lane.
-    fn solve(&self, lane: usize, way: Way, bytes: Range<usize>) -> Vec<u8> {
+    pub fn solve(&self, lane: usize, way: Way, bytes: Range<usize>) -> Vec<u8> {
         let blank = vec![0; bytes.len()];
         let part = |row: Option<&'_ [u8]>| row.map(|row| row[bytes.clone()].to_vec()).unwrap_or_default();
         let others = |skip: &[usize]| {
@@ -96,7 +98,7 @@ impl Rows<'_> {
 
     /// The whole of a lane from finished parity, if what is missing can be made up for.
     pub fn lane(&self, lane: usize) -> Option<Vec<u8>> {
-        let way = self.ways(lane).into_iter().find(|way| way.set == 0)?;
+        let way = self.ways(lane).find(|way| way.set == 0)?;
         let len = self.lanes.iter().chain(self.parities[0].iter()).flatten().next()?.len();
         Some(self.solve(lane, way, 0..len))
     }
@@ -113,12 +115,12 @@ impl Rows<'_> {
         let serves = |bytes: &[u8]| check.seq(bytes, number).filter(|seq| *seq >= min_seq || ftl::mutant!(StaleSolved));
         let mut best = self.lanes[lane].and_then(|row| Some((serves(&row[slot.clone()])?, row[slot.clone()].to_vec())));
         let at = check.number_at();
-        let number_at = slot.start + at.start..slot.start + at.end;
+        let numbers = Numbers::new(self, lane, number, slot.start + at.start);
         for way in self.ways(lane) {
             if best.is_some() && !newest {
                 break;
             }
-            if self.solve(lane, way, number_at.clone()) != number.to_le_bytes() {
+            if !numbers.fit(way) {
                 continue;
             }
             let bytes = self.solve(lane, way, slot.clone());

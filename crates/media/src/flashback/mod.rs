@@ -16,6 +16,7 @@
 mod candidates;
 mod dies;
 mod journal;
+mod numbers;
 pub mod parity;
 mod repair;
 mod settle;

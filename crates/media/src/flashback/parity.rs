@@ -73,6 +73,12 @@ fn scale(bytes: &mut [u8], factor: u8) {
     bytes.iter_mut().for_each(|byte| *byte = multiply(*byte, factor));
 }
 
+/// Four bytes of a lane with the weight that they have in Q.
+pub fn weigh(bytes: u32, lane: u32) -> u32 {
+    let weight = power(lane);
+    u32::from_le_bytes(bytes.to_le_bytes().map(|byte| multiply(byte, weight)))
+}
+
 /// Which parity: the first of a stripe is P, the second Q.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
