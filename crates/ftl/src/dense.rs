@@ -6,6 +6,8 @@ use crate::words::{HUGE_WORDS, Words};
 
 /// Leaves in a stretch of the table that makes a huge page.
 const GATHERED: usize = HUGE_WORDS / LEAF_SECTORS;
+/// A huge page is kept while at least so many of its leaves are dense: to gather them costs a copy of it, and leaves come and go.
+const KEPT: usize = GATHERED - GATHERED / 8;
 
 /// Which leaves are dense, and the slots of their sectors. What is not dense takes address space only.
 pub struct Dense {
@@ -14,6 +16,8 @@ pub struct Dense {
     dense: Vec<u64>,
     /// For every stretch of [`GATHERED`] leaves: how many are dense. When all are, they move into a huge page.
     counts: Vec<u16>,
+    /// Which stretches have one.
+    gathered: Vec<bool>,
 }
 
 impl Dense {
@@ -23,12 +27,18 @@ impl Dense {
             slots: Words::new(leaves * LEAF_SECTORS),
             dense: vec![0; leaves.div_ceil(64)],
             counts: vec![0; leaves.div_ceil(GATHERED)],
+            gathered: vec![false; leaves.div_ceil(GATHERED)],
         }
     }
 
-    /// Heap memory of everything but the slots, bytes.
+    /// Memory of everything but the slots of dense leaves, bytes.
     pub fn memory(&self) -> usize {
-        self.dense.capacity() * size_of::<u64>() + self.counts.capacity() * size_of::<u16>()
+        let kept = self.counts.iter().zip(&self.gathered).filter(|(_, gathered)| **gathered);
+        let idle: usize = kept.map(|(count, _)| GATHERED - usize::from(*count)).sum();
+        self.dense.capacity() * size_of::<u64>()
+            + self.counts.capacity() * size_of::<u16>()
+            + self.gathered.capacity()
+            + idle * LEAF_SECTORS * size_of::<Slot>()
     }
 
     /// Whether the leaf of a sector is dense.
@@ -69,15 +79,56 @@ impl Dense {
         fill(slots);
         let stretch = leaf / GATHERED;
         self.counts[stretch] += 1;
-        if usize::from(self.counts[stretch]) == GATHERED {
+        if usize::from(self.counts[stretch]) == GATHERED && !self.gathered[stretch] {
             self.slots.gather(stretch);
+            self.gathered[stretch] = true;
         }
     }
 
-    /// A leaf is dense no longer; its memory is given back.
+    /// A leaf is dense no longer; its memory is given back, unless it is a small part of a huge page.
     pub fn remove(&mut self, leaf: usize) {
         self.dense[leaf / 64] &= !(1 << (leaf % 64));
-        self.counts[leaf / GATHERED] -= 1;
-        self.slots.release(leaf * LEAF_SECTORS..(leaf + 1) * LEAF_SECTORS);
+        let stretch = leaf / GATHERED;
+        self.counts[stretch] -= 1;
+        if self.gathered[stretch] && usize::from(self.counts[stretch]) >= KEPT {
+            return self.slots[leaf * LEAF_SECTORS..(leaf + 1) * LEAF_SECTORS].fill(NO_SLOT);
+        }
+        let leaves = match std::mem::take(&mut self.gathered[stretch]) {
+            true => stretch * GATHERED..((stretch + 1) * GATHERED).min(self.slots.len() / LEAF_SECTORS),
+            false => leaf..leaf + 1,
+        };
+        for leaf in leaves {
+            if !self.holds((leaf * LEAF_SECTORS) as u64) {
+                self.slots.release(leaf * LEAF_SECTORS..(leaf + 1) * LEAF_SECTORS);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Leaves that come and go in a huge page are empty when they come again; when many go, their memory goes with them.
+    #[test]
+    fn leaves_come_and_go() {
+        let mut dense = Dense::new((2 * GATHERED * LEAF_SECTORS) as u64);
+        let empty = dense.memory();
+        let fill = |dense: &mut Dense, leaf: usize| dense.add(leaf, |slots| slots.fill(leaf as Slot + 7));
+        (0..GATHERED).for_each(|leaf| fill(&mut dense, leaf));
+        for _ in 0..3 {
+            dense.remove(5);
+            assert_eq!(dense.memory(), empty + LEAF_SECTORS * size_of::<Slot>());
+            fill(&mut dense, 5);
+        }
+        (0..GATHERED - KEPT).for_each(|leaf| dense.remove(leaf));
+        assert!(dense.memory() > empty);
+        dense.remove(GATHERED - 1);
+        assert_eq!(dense.memory(), empty);
+        assert!(dense.leaf(0).iter().all(|slot| *slot == NO_SLOT));
+        fill(&mut dense, 0);
+        for leaf in GATHERED - KEPT..GATHERED - 1 {
+            assert!(dense.leaf(leaf).iter().all(|slot| *slot == leaf as Slot + 7), "leaf {leaf}");
+        }
     }
 }
