@@ -108,11 +108,22 @@ pub fn shape(module: &Module, sector: u32, scale: u32) -> Result<Shape, LayoutEr
 }
 
 /// Lays a module out for `capacity` bytes (of the full size) in sectors of `sector` bytes, about `scale` times smaller: see
-/// [`shape`]. Capacity keeps its share of the flash.
+/// [`shape`]. Capacity keeps its share of the flash. The LEBs that the layer keeps for itself do not shrink: a capacity that leaves little
+/// beside it is laid out less small, as far as it must be.
 ///
 /// # Errors
 /// The sector size or the capacity do not fit the module.
 pub fn layout(module: &Module, capacity: u64, sector: u32, scale: u32) -> Result<Layout, LayoutError> {
+    let mut scale = scale.max(1);
+    loop {
+        match at_scale(module, capacity, sector, scale) {
+            Err(LayoutError::Capacity { .. }) if scale > 1 => scale -= (scale / 8).max(1),
+            done => return done,
+        }
+    }
+}
+
+fn at_scale(module: &Module, capacity: u64, sector: u32, scale: u32) -> Result<Layout, LayoutError> {
     let shape = shape(module, sector, scale)?;
     let geometry = shape.geometry;
     let (all, reserve) = blocks_of_die(module);
@@ -172,6 +183,19 @@ mod tests {
         }
         let error = layout(&module, data, 4096, 1).expect_err("no room to groom in");
         assert!(matches!(error, LayoutError::Capacity { max, .. } if max < data && max > data / 100 * 95), "{error}");
+    }
+
+    #[test]
+    fn a_capacity_that_leaves_little_is_scaled_down_less() {
+        let module = module();
+        let most = |scale| match at_scale(&module, u64::MAX, 4096, scale) {
+            Err(LayoutError::Capacity { max, .. }) => max,
+            other => panic!("{other:?}"),
+        };
+        assert!(most(8) < most(1), "{} {}", most(8), most(1));
+        let between = (most(8) + most(1)) / 2;
+        let layout = layout(&module, between, 4096, 8).expect("it fits less small");
+        assert!((1.0..8.0).contains(&layout.scaled_by), "{}", layout.scaled_by);
     }
 
     #[test]
