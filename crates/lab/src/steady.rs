@@ -114,20 +114,31 @@ impl Rule {
         })
     }
 
-    /// What the rule says of a course of figures over time: its last fifth, cut into as many slices as the window has rounds. `None` where
-    /// there are too few figures for that.
-    pub fn course(&self, figures: &[f64]) -> Option<Window> {
+    /// What the rule says of a course over time: the rates of its last fifth, cut into as many slices of one length as the window has
+    /// rounds. What is counted is given interval by interval, as seconds and number; an interval on the border of two slices counts in
+    /// both by its share, so that a last interval which is shorter than the others weighs no more than it lasted. `None` where there are
+    /// fewer intervals in the last fifth than slices.
+    pub fn course(&self, intervals: &[(f64, f64)]) -> Option<Window> {
         let slices = self.window.max(2) as usize;
-        let last = &figures[figures.len() - figures.len() / 5..];
-        if last.len() < slices {
+        let total: f64 = intervals.iter().map(|(seconds, _)| seconds).sum();
+        let (from, length) = (total * 0.8, total * 0.2 / slices as f64);
+        let mut counts = vec![0.0; slices];
+        let (mut begin, mut within) = (0.0, 0);
+        for (seconds, count) in intervals.iter().filter(|(seconds, _)| *seconds > 0.0) {
+            let end = begin + seconds;
+            within += usize::from((begin + end) / 2.0 > from);
+            for (at, slice) in counts.iter_mut().enumerate() {
+                let (low, high) = (from + at as f64 * length, from + (at + 1) as f64 * length);
+                let shared = (end.min(high) - begin.max(low)).max(0.0);
+                *slice += count * shared / seconds;
+            }
+            begin = end;
+        }
+        if within < slices || length <= 0.0 {
             return None;
         }
-        let cut = |at: usize| at * last.len() / slices;
-        let means: Vec<f64> = (0..slices)
-            .map(|at| &last[cut(at)..cut(at + 1)])
-            .map(|slice| slice.iter().sum::<f64>() / slice.len() as f64)
-            .collect();
-        self.window(&means)
+        let rates: Vec<f64> = counts.iter().map(|count| count / length).collect();
+        self.window(&rates)
     }
 }
 
@@ -183,11 +194,24 @@ mod tests {
 
     #[test]
     fn a_course_is_judged_by_its_last_fifth() {
-        let mut figures = vec![1_000.0; 80];
-        figures.extend([100.0, 104.0].repeat(10));
-        let window = Rule::default().course(&figures).expect("enough figures");
-        assert_eq!(window.values, [102.0; 5]);
+        let mut intervals = vec![(2.0, 2_000.0); 80];
+        intervals.extend([(2.0, 200.0), (2.0, 208.0)].repeat(10));
+        let window = Rule::default().course(&intervals).expect("enough intervals");
+        let near = |value: &f64| (value - 102.0).abs() < 1e-9;
+        assert!(window.values.iter().all(near), "{:?}", window.values);
         assert!(window.steady);
-        assert_eq!(Rule::default().course(&figures[..24]), None);
+        assert_eq!(Rule::default().course(&intervals[..20]), None);
+        assert_eq!(Rule::default().course(&[]), None);
+    }
+
+    /// The last interval ends with the step: a thousandth of a second in which a hundred times as much was served weighs a thousandth of a
+    /// second. Counted as one figure like the others it would double the last slice.
+    #[test]
+    fn a_stump_at_the_end_weighs_what_it_lasted() {
+        let mut intervals = vec![(1.0, 100.0); 100];
+        intervals.push((0.001, 10.0));
+        let window = Rule::default().course(&intervals).expect("enough intervals");
+        assert!(window.steady, "{window:?}");
+        assert!((window.values[4] - 100.0).abs() < 3.0, "{window:?}");
     }
 }
