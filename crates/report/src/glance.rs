@@ -95,8 +95,18 @@ fn beside(views: &[View], rows: &[Row]) -> Result<Table, ReportError> {
     Ok(table)
 }
 
+/// What was asked, so that rows of a test can be told apart.
 fn load(one: &Published) -> String {
-    format!("{} outstanding", one.row.outstanding)
+    let row = &one.row;
+    let size = match row.block_kib.parse::<f64>() {
+        Ok(kib) if kib < 1.0 => format!("{} B ", kib * 1024.0),
+        Ok(kib) => format!("{kib} KiB "),
+        Err(_) => String::new(),
+    };
+    let access = if row.access == "trace" { "" } else { &row.access };
+    let words = [size.trim(), access, &context::mix(row.read_pct)].map(str::to_string);
+    let asked = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    format!("{asked}, {} outstanding", row.outstanding)
 }
 
 /// What was measured of a published figure.

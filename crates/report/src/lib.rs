@@ -4,7 +4,7 @@
 //! over time with its percentiles, every latency as a field, how many requests take longer, write amplification. Published
 //! figures stand beside the measured ones wherever there are some. Each section says on what, prepared how and whether steady.
 //!
-//! **Where to start.** [`page`] makes the report of a run, [`compare_page`] sets runs side by side.
+//! **Where to start.** [`page`] makes the report of a run, [`compare_page`] sets runs side by side, [`trace_page`] says what a trace amounts to.
 
 mod charts;
 mod compare;
@@ -15,8 +15,10 @@ mod glance;
 mod metric;
 mod page;
 mod published;
+mod trace;
 mod view;
 
+pub use self::trace::trace_page;
 pub use compare::compare_page;
 pub use export::{json, write_csv};
 pub use page::page;

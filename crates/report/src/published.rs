@@ -17,6 +17,8 @@ pub(crate) struct Published {
     pub(crate) value: f64,
     /// Which part of the test it is of.
     pub(crate) when: When,
+    /// Stages of the test that it may be of.
+    stages: Vec<String>,
 }
 
 /// Which part of a test a published figure is of.
@@ -42,15 +44,17 @@ pub(crate) fn of_part(view: &View, part: &PartResults, rows: &[Row]) -> Vec<Publ
     };
     let plan = &part.plan;
     let same = |published: &str, own: Option<&String>| published.is_empty() || own.is_none_or(|own| own == published);
+    // Rows may call a device by another of its names.
+    let is_of = |row: &Row| {
+        row.device == plan.device || profile::find(&row.device).is_ok_and(|profile| profile.name == plan.device)
+    };
+    let stages = || view.test.stages.iter().filter(|stage| stage.published);
+    let stages: Vec<String> = stages().map(|stage| stage.name().to_string()).collect();
     rows.iter()
         .filter(|row| row.source == *source.get_ref() && row.workload.starts_with(prefix.as_str()))
-        .filter(|row| {
-            row.device == plan.device
-                && same(&row.format, plan.format.as_ref())
-                && same(&row.array, plan.array.as_ref())
-        })
+        .filter(|row| is_of(row) && same(&row.format, plan.format.as_ref()) && same(&row.array, plan.array.as_ref()))
         .filter(|row| driver_fits(row, part))
-        .filter_map(published)
+        .filter_map(|row| published(row, &stages))
         .collect()
 }
 
@@ -65,7 +69,7 @@ fn driver_fits(row: &Row, part: &PartResults) -> bool {
     first.is_none_or(|(name, _)| *name == begin.machine.driver)
 }
 
-fn published(row: &Row) -> Option<Published> {
+fn published(row: &Row, stages: &[String]) -> Option<Published> {
     let (when, what) = match row.metric.split_once(' ') {
         Some(("burst", what)) => (When::Burst, what),
         Some(("steady", what)) => (When::Steady, what),
@@ -79,7 +83,7 @@ fn published(row: &Row) -> Option<Published> {
         ("latency stddev" | "stddev", "ms") => Metric::Deviation,
         _ => return None,
     };
-    Some(Published { row: row.clone(), metric, value: row.value * base(metric), when })
+    Some(Published { row: row.clone(), metric, value: row.value * base(metric), when, stages: stages.to_vec() })
 }
 
 impl Published {
@@ -92,9 +96,11 @@ impl Published {
         let size = match (self.row.block_kib.parse::<f64>(), point.size_bytes) {
             (Ok(kib), Some(bytes)) => (kib * 1024.0 - bytes as f64).abs() < 0.5,
             (Ok(_), None) => false,
-            (Err(_), bytes) => bytes.is_none(),
+            // A mix, or a size that was not printed: which test it is of says enough.
+            (Err(_), _) => true,
         };
-        load && size && (self.row.read_pct - point.read_percent).abs() < 0.5
+        let stage = self.stages.contains(&step.stage);
+        stage && load && size && (self.row.read_pct - point.read_percent).abs() < 0.5
     }
 
     /// Whether it is the best of several loads.

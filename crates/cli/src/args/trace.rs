@@ -47,6 +47,7 @@ explains every figure, and the JSON of --json field by field.
 
 Examples:
   vsl trace info usr_0.csv.gz
+  vsl trace info usr_0.csv.gz --html usr_0.html
   vsl trace info volumes.csv --volume 1063 --json | jq .footprint")]
 pub struct Info {
     /// The trace.
@@ -54,6 +55,9 @@ pub struct Info {
     pub file: PathBuf,
     #[command(flatten)]
     pub input: Input,
+    /// Also write it as a page with charts: one file that needs no network and no scripts.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
 }
 
 /// `vsl trace convert`.

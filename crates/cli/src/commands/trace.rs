@@ -44,6 +44,11 @@ fn info(args: &Info, output: Output) -> Result<ExitCode, Failure> {
     let interrupt = Interrupt::listen()?;
     let reader = Reader::open(&args.file, &args.input.wanted()).map_err(failure)?;
     let info = characterise(reader, |_| !interrupt.came()).map_err(failure)?;
+    if let Some(path) = &args.html {
+        let page = report::trace_page(&info, env!("CARGO_PKG_VERSION"));
+        std::fs::write(path, page.html()).map_err(|error| Failure::io(path, &error))?;
+        output.note(&format!("written: {}", path.display()));
+    }
     output.result(&info, || table(&info))?;
     Ok(if interrupt.came() { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
