@@ -43,8 +43,10 @@ fn every_protocol_plans_in_both_forms_and_runs_in_a_tiny_one() {
     for file in shipped() {
         let (protocol, _) = find(file.name).expect("shipped").unwrap_or_else(|error| panic!("{error}"));
         let devices = if protocol.devices.is_empty() { vec!["iodrive-320-mlc".to_string()] } else { Vec::new() };
+        let directory = tempfile::tempdir().expect("a directory");
         let mut plans = [false, true].map(|quick| {
-            let wanted = Wanted { devices: devices.clone(), ..wanted(quick) };
+            let (devices, directory) = (devices.clone(), directory.path().into());
+            let wanted = Wanted { devices, directory, scale: 64, ..wanted(quick) };
             Plan::new(&protocol, &wanted).unwrap_or_else(|error| panic!("{}: {error}", file.name))
         });
         for plan in &plans {
@@ -56,7 +58,7 @@ fn every_protocol_plans_in_both_forms_and_runs_in_a_tiny_one() {
         }
         let plan = tiny(plans[1].clone());
         plans[1].parts.clear();
-        let directory = tempfile::tempdir().expect("a directory");
+        plan.parts.iter().flat_map(|part| &part.made).for_each(|made| made.make().expect("a trace"));
         let path = directory.path().join("journal.jsonl");
         let target = Virtual { scale: 64, driver: protocol.driver.clone(), at_once: 2 };
         let journal = Journal::create(&path).expect("a journal");
@@ -174,6 +176,18 @@ fn what_is_wrong_is_named_with_its_line() {
             "duration = \"1s\"\n[[chart]]\ntitle = \"c\"\nkind = \"bars\"\ntests = [\"b\"]",
             "mine.toml:15: chart 'c': there is no test 'b'",
         ),
+        ("duration = \"1s\"", "trace = {}", "mine.toml:11: test 'a', stage 'measure': trace: expected file, or made"),
+        (
+            "duration = \"1s\"",
+            "trace = { file = \"a\" }\nread_percent = 50",
+            "the requests come from a trace; beside it there is no read_percent",
+        ),
+        (
+            "duration = \"1s\"",
+            "trace = { file = \"a\" }\nvary = { size = [512] }",
+            "beside it there is no vary, but of pause and depth",
+        ),
+        ("duration = \"1s\"", "trace = { made = \"web\" }", "unknown variant `web`, expected `mail-server`"),
         (
             "follows = \"Nobody\"",
             "follows = \"Nobody\"\nformats = [\"huge\"]",

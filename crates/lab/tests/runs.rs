@@ -62,6 +62,7 @@ fn options() -> Options {
         repeat: 1,
         seed: 1,
         scale: Some(64),
+        trace: None,
         size: None,
         engine: None,
         buffered: false,
@@ -207,4 +208,85 @@ fn the_example_in_the_documentation_is_readable() {
     let (part, step) = run.measured().next().expect("a step");
     assert_eq!((part.plan.test.as_str(), step.step.as_str()), ("4k-write", "measure"));
     assert!(step.pool(None).expect("sound").requests() == step.total.all.requests);
+}
+
+const PLAYED: &str = r#"
+name = "played"
+title = "Played"
+description = "A trace"
+follows = "Nobody"
+devices = ["iodrive-duo-640-mlc"]
+arrays = ["both-modules"]
+[[test]]
+name = "mail"
+title = "Mail"
+[[test.stage]]
+name = "measure"
+role = "measure"
+trace = { made = "mail-server", requests = 3000, size = "64GiB", pace = "depth" }
+vary = { depth = [4, 16] }
+"#;
+
+fn play(path: &Path, change: fn(&mut Options)) -> Run {
+    let protocol = from_toml("played.toml", PLAYED).expect("sound");
+    let mut options = Options { devices: vec!["iodrive-duo-640-mlc".into()], ..options() };
+    change(&mut options);
+    let session = Session::begin(path, protocol, PLAYED, options, Vec::new(), 1).expect("begun");
+    assert_eq!(session.conduct(&Nobody).expect("run"), Ended::Complete);
+    Run::open(path).expect("a run")
+}
+
+#[test]
+fn a_made_trace_is_played_request_by_request_and_anew_for_each_repeat() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run");
+    let run = play(&path, |options| options.repeat = 2);
+    for part in &run.parts {
+        for (step, depth) in part.steps.iter().zip([4, 16]) {
+            assert_eq!(step.total.all.requests, 3000, "{}", step.step);
+            assert_eq!((step.point.outstanding(), step.point.access.as_str()), (depth, "trace"));
+            assert!((93.0..97.0).contains(&step.point.read_percent), "{:?}", step.point);
+            assert!(step.point.trace.as_ref().is_some_and(|text| text.contains("mail server, 3000 requests")));
+            // Both modules take part, and what is outstanding is shared.
+            assert!((step.outstanding / f64::from(depth) - 1.0).abs() < 0.1, "{}", step.outstanding);
+        }
+    }
+    let made: Vec<_> =
+        std::fs::read_dir(path.join("traces")).expect("traces").map(|it| it.expect("one").path()).collect();
+    assert_eq!(made.len(), 2, "{made:?}");
+    assert!(
+        made.iter().all(|path| path.to_string_lossy().contains("-of-1GiB-")),
+        "as much smaller as the device: {made:?}"
+    );
+    // Gone and made again, it is the same one.
+    let expected = results(&path);
+    std::fs::remove_dir_all(path.join("traces")).expect("removed");
+    std::fs::write(path.join("journal.jsonl"), "").expect("emptied");
+    assert_eq!(Session::resume(&path, 1).expect("resumed").conduct(&Nobody).expect("run"), Ended::Complete);
+    assert_eq!(results(&path), expected);
+}
+
+#[test]
+fn a_recorded_trace_is_played_in_place_of_the_made_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("own.csv");
+    let lines: String =
+        (0..500).map(|at| format!("7,{},{},4096,{at}\n", if at % 4 == 0 { "W" } else { "R" }, at * 8192)).collect();
+    std::fs::write(&file, lines).expect("written");
+    let protocol = from_toml("played.toml", PLAYED).expect("sound");
+    let own = Options { devices: vec!["iodrive-duo-640-mlc".into()], trace: Some(file.clone()), ..options() };
+    let path = directory.path().join("run");
+    let session = Session::begin(&path, protocol, PLAYED, own.clone(), Vec::new(), 1).expect("begun");
+    assert_eq!(session.conduct(&Nobody).expect("run"), Ended::Complete);
+    let run = Run::open(&path).expect("a run");
+    for step in &run.parts[0].steps {
+        assert_eq!((step.total.all.requests, step.point.read_percent), (500, 75.0));
+        assert!(step.point.trace.as_ref().is_some_and(|text| text.contains("own.csv")));
+    }
+    assert!(!path.join("traces").exists());
+    // A protocol without a trace has no place for one.
+    let small = from_toml("small.toml", PROTOCOL).expect("sound");
+    let other = directory.path().join("other");
+    let refused = Session::begin(&other, small, PROTOCOL, own, Vec::new(), 1).err().expect("refused").to_string();
+    assert!(refused.contains("small plays no trace"), "{refused}");
 }

@@ -2,7 +2,9 @@
 
 mod common;
 
+use std::cell::RefCell;
 use std::io::Write;
+use std::rc::Rc;
 
 use card::Nanos;
 use common::{Servers, close, run, try_run, workload};
@@ -125,4 +127,40 @@ fn a_jump_in_time_ends_the_run_and_keeps_what_was_measured() {
     }
     assert_eq!(results.phases[0].completed, 1);
     assert_eq!(play(&file, "", ", pace = \"depth\"", Servers::new(1, US, 0)).phases[0].completed, 2);
+}
+
+/// Two devices share a trace as stripes of 64 KiB: each request is made once, where it belongs, and the depth is shared too.
+#[test]
+fn several_devices_share_a_trace() {
+    let mut lines: Vec<(u64, &str, u64, u64)> =
+        (0..4_000u64).map(|at| (at, "read", at * 12_345 % 64 * (1 << 16) + at % 8 * 4096, 4096)).collect();
+    lines.push((4_000, "sync", 0, 0));
+    let file = trace(lines.clone());
+    let load = format!("depth = 8\ntrace = {{ file = {:?}, pace = \"depth\" }}", file.path());
+    let logs = [0, 1].map(|_| Rc::new(RefCell::new(Vec::new())));
+    let mut devices: Vec<Box<dyn card::VirtualDevice>> = logs
+        .iter()
+        .map(|log| {
+            let mut device = Servers::new(64, 50 * US, 0);
+            device.shared_log = Some(log.clone());
+            Box::new(device) as Box<_>
+        })
+        .collect();
+    let options = lab::engine::virtual_time::Options::default();
+    let (results, _) =
+        lab::engine::virtual_time::run(&workload("", &load), &mut devices, &options, &mut ()).expect("run");
+    let phase = &results.phases[0];
+    assert_eq!(phase.total.read.requests, 4_000);
+    close("outstanding", phase.outstanding, 8.0, 0.05);
+    for (device, log) in (0u64..).zip(&logs) {
+        let own = lines.iter().filter(|(_, action, offset, _)| *action == "read" && (offset >> 16) % 2 == device);
+        let mut expected: Vec<u64> = own.map(|(.., offset, _)| (offset >> 17 << 16) + offset % (1 << 16)).collect();
+        let log = log.borrow();
+        let mut made: Vec<u64> =
+            log.iter().filter(|request| request.op == card::Op::Read).map(|request| request.offset).collect();
+        expected.sort_unstable();
+        made.sort_unstable();
+        assert_eq!(made, expected, "device {device}");
+        assert_eq!(log.len(), made.len() + 1, "a flush goes to each");
+    }
 }

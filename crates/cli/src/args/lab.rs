@@ -49,6 +49,9 @@ pub struct Choice {
     /// Seed of every random choice.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Play this recorded trace in place of the one that the protocol would make up; docs/traces.md lists the formats.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
     /// Build virtual devices about so many times smaller, or `full`. [default: as the form says]
     #[arg(long, value_name = "N|full", value_parser = super::sim::parse_scale)]
     pub scale: Option<u32>,

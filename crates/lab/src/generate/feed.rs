@@ -10,6 +10,43 @@ use trace::{TraceError, Wanted};
 use super::{Item, Shape};
 use crate::workload::Trace;
 
+/// Pieces in which a trace is dealt out to several devices, bytes.
+const PIECE: u64 = 64 << 10;
+
+/// Which of several devices that share a trace. It is dealt out by address, in pieces of 64 KiB that go to the devices in turn, as stripes do;
+/// a request goes where it begins. Flushes go to all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Number of the device, from 0.
+    pub device: u32,
+    /// How many there are.
+    pub devices: u32,
+}
+
+impl Share {
+    /// One device, which plays all of it.
+    pub const ALL: Share = Share { device: 0, devices: 1 };
+
+    /// What a device of so many bytes takes part with.
+    fn room(self, bytes: u64) -> u64 {
+        if self.devices == 1 { bytes } else { bytes - bytes % PIECE }
+    }
+
+    /// A request as it is for this device, of which `room` bytes are used. `None`: it is for another one.
+    fn own(self, item: playback::Item, room: u64) -> Option<playback::Item> {
+        if self.devices == 1 || item.op == trace::Op::Flush {
+            return Some(item);
+        }
+        let (piece, devices) = (item.offset / PIECE, u64::from(self.devices));
+        if piece % devices != u64::from(self.device) {
+            return None;
+        }
+        let bytes = u64::from(item.bytes).min(room);
+        let offset = (piece / devices * PIECE + item.offset % PIECE).min(room - bytes);
+        Some(playback::Item { offset, bytes: bytes as u32, ..item })
+    }
+}
+
 /// A trace made ready for one device.
 #[derive(Clone, Debug)]
 pub struct TracePlan {
@@ -19,14 +56,15 @@ pub struct TracePlan {
     map: Map,
     pace: Pace,
     shape: Shape,
+    share: Share,
 }
 
 impl TracePlan {
     /// Reads the trace once, to learn how far it reaches.
     ///
     /// # Errors
-    /// It makes no sense, or does not fit the device by its rule.
-    pub fn new(trace: &Trace, shape: Shape) -> Result<TracePlan, String> {
+    /// It makes no sense, or does not fit the devices by its rule.
+    pub fn new(trace: &Trace, shape: Shape, share: Share) -> Result<TracePlan, String> {
         let wanted = trace.wanted()?;
         let survey = Survey::of(&trace.file, &wanted, trace.map).map_err(|error| error.to_string())?;
         let plan = TracePlan {
@@ -36,6 +74,7 @@ impl TracePlan {
             map: trace.map,
             pace: trace.pace,
             shape,
+            share,
         };
         // What does not fit is said now, and what lies too far off in time too.
         plan.open().map_err(|error| error.to_string())?;
@@ -43,8 +82,16 @@ impl TracePlan {
     }
 
     fn open(&self) -> Result<Playback, TraceError> {
-        let Shape { bytes, sector_bytes } = self.shape;
-        Playback::new(&self.file, &self.wanted, &self.survey, self.map, self.pace, bytes, sector_bytes)
+        let bytes = self.share.room(self.shape.bytes).saturating_mul(u64::from(self.share.devices));
+        Playback::new(&self.file, &self.wanted, &self.survey, self.map, self.pace, bytes, self.shape.sector_bytes)
+    }
+
+    /// Every request that is made of it, in order, as far as no error ends it.
+    ///
+    /// # Errors
+    /// It is not there any more.
+    pub fn requests(&self) -> Result<Playback, String> {
+        self.open().map_err(|error| error.to_string())
     }
 
     /// Its requests, from the first, due from `now` on.
@@ -55,12 +102,14 @@ impl TracePlan {
         let playback = self.open().map_err(|error| error.to_string())?;
         let mut feed = Feed {
             playback,
+            share: self.share,
+            room: self.share.room(self.shape.bytes),
             open_loop: self.pace.is_open(),
             begin: now,
             next: None,
             error: None,
             given: 0,
-            all: self.survey.records,
+            all: self.survey.records / u64::from(self.share.devices.max(1)),
         };
         feed.advance();
         Ok(feed)
@@ -71,6 +120,8 @@ impl TracePlan {
 #[derive(Debug)]
 pub struct Feed {
     playback: Playback,
+    share: Share,
+    room: u64,
     open_loop: bool,
     begin: Nanos,
     next: Option<playback::Item>,
@@ -81,14 +132,17 @@ pub struct Feed {
 
 impl Feed {
     fn advance(&mut self) {
-        self.next = match self.playback.next() {
-            Some(Ok(item)) => Some(item),
-            Some(Err(error)) => {
-                self.error = Some(error);
-                None
+        self.next = None;
+        while self.next.is_none() {
+            match self.playback.next() {
+                Some(Ok(item)) => self.next = self.share.own(item, self.room),
+                Some(Err(error)) => {
+                    self.error = Some(error);
+                    return;
+                }
+                None => return,
             }
-            None => None,
-        };
+        }
     }
 
     /// When the next request is due. `None`: as soon as there is room, or there is no more.

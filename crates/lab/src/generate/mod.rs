@@ -6,6 +6,6 @@ mod place;
 mod plan;
 mod source;
 
-pub use feed::{Feed, TracePlan};
+pub use feed::{Feed, Share, TracePlan};
 pub use plan::{Plan, Shape};
 pub use source::{Item, Sequence, Source};

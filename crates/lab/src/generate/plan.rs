@@ -1,7 +1,7 @@
 //! A load made ready for one device.
 
 use super::choice::Choice;
-use super::feed::TracePlan;
+use super::feed::{Share, TracePlan};
 use super::place::Places;
 use crate::workload::{Access, Load, Streams, Weighted};
 
@@ -52,6 +52,14 @@ impl Plan {
     /// # Errors
     /// The load does not fit the device: says how, and what would.
     pub fn new(load: &Load, shape: Shape) -> Result<Plan, String> {
+        Plan::dealt(load, shape, Share::ALL)
+    }
+
+    /// A load on one of several devices, which deal a trace out among them. What does not come from a trace is the same on all.
+    ///
+    /// # Errors
+    /// As for [`Plan::new`].
+    pub fn dealt(load: &Load, shape: Shape, share: Share) -> Result<Plan, String> {
         let sector = u64::from(shape.sector_bytes);
         let start =
             multiple("region.offset", load.region.offset.of(shape.bytes), sector, load.region.offset.is_share())?;
@@ -80,21 +88,21 @@ impl Plan {
                 size::exact(align.0)
             ));
         }
-        let share = |percent: f64| (percent / 100.0 * 4_294_967_296.0).round() as u64;
+        let of = |percent: f64| (percent / 100.0 * 4_294_967_296.0).round() as u64;
         Ok(Plan {
             start,
             bytes,
-            reads_below: share(load.read_percent),
-            trims_below: share(load.read_percent + load.trim_percent),
+            reads_below: of(load.read_percent),
+            trims_below: of(load.read_percent + load.trim_percent),
             reads,
             writes,
             random_below: match load.access {
                 Access::Sequential => 0,
-                Access::Mixed(percent) => share(percent),
+                Access::Mixed(percent) => of(percent),
                 _ => 1 << 32,
             },
             streams: load.streams,
-            trace: load.trace.as_ref().map(|trace| TracePlan::new(trace, shape)).transpose()?,
+            trace: load.trace.as_ref().map(|trace| TracePlan::new(trace, shape, share)).transpose()?,
         })
     }
 }

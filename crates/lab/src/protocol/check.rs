@@ -159,6 +159,34 @@ impl Test {
 }
 
 impl Stage {
+    /// What a trace decides must not be said beside it.
+    fn check_beside_trace(&self) -> Result<(), String> {
+        let quick = self.quick.as_ref();
+        let varies = [Some(&self.vary), quick.and_then(|quick| quick.vary.as_ref())];
+        let varied = varies.into_iter().flatten().any(|vary| {
+            let loads = [vary.region.len(), vary.access.len(), vary.read_percent.len(), vary.size.len()];
+            loads.iter().any(|count| *count > 0) || !vary.threads.is_empty()
+        });
+        let said = [
+            ("workload", self.workload.is_some()),
+            ("load", self.load.is_some()),
+            ("mirror", self.mirror),
+            ("threads", self.threads.is_some()),
+            ("size", self.size.is_some()),
+            ("read_percent", self.read_percent.is_some()),
+            ("access", self.access.is_some()),
+            ("streams", self.streams.is_some()),
+            ("region", self.region.is_some()),
+            ("rate", self.rate.is_some()),
+            ("written", self.written.is_some() || quick.is_some_and(|quick| quick.written.is_some())),
+            ("vary, but of pause and depth", varied),
+        ];
+        match said.iter().find(|(_, said)| *said) {
+            Some((name, _)) => Err(format!("the requests come from a trace; beside it there is no {name}")),
+            None => Ok(()),
+        }
+    }
+
     fn check(&self, test: &Test) -> Result<(), Fault> {
         let at = self.name.span().start;
         let fail = |problem: &str| Err((at, problem.to_string()));
@@ -170,11 +198,18 @@ impl Stage {
                 fail("it is idle, and nothing ends it; expected duration")
             };
         }
-        let base = test.base(self)?;
-        if base.is_none() && self.size.is_none() && self.vary.size.is_empty() {
-            return fail("it has no load; expected workload or load here or in the test, or size and read_percent");
+        if let Some(played) = &self.trace {
+            played.check().map_err(|problem| (at, problem))?;
+            self.check_beside_trace().map_err(|problem| (at, problem))?;
         }
-        if !ends.contains(&true) && base.as_ref().is_none_or(|load| load.thread_bytes.is_none()) {
+        let base = test.base(self)?;
+        if base.is_none() && self.trace.is_none() && self.size.is_none() && self.vary.size.is_empty() {
+            return fail(
+                "it has no load; expected workload or load here or in the test, or size and read_percent, or trace",
+            );
+        }
+        if !ends.contains(&true) && self.trace.is_none() && base.as_ref().is_none_or(|load| load.thread_bytes.is_none())
+        {
             return fail("nothing ends it; expected duration or written");
         }
         if self.duration.is_some_and(|time| time.nanos() == 0) {

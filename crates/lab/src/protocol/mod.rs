@@ -5,6 +5,7 @@
 
 mod chart;
 mod check;
+mod played;
 mod read;
 mod shipped;
 mod stage;
@@ -13,6 +14,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 pub use chart::{Chart, ChartKind, Metric};
+pub use played::{Made, Played, Recipe};
 pub use read::{ProtocolError, from_toml, read};
 pub use shipped::{Shipped, find, shipped};
 pub use stage::{Quick, Role, Stage, Tracked, Vary};

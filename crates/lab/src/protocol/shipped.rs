@@ -21,6 +21,7 @@ macro_rules! files {
 const FILES: &[Shipped] = files![
     "storagereview-synthetic",
     "storagereview-enterprise",
+    "mail-server",
     "fujitsu-primergy",
     "ioblazer",
     "thomas-krenn",

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::chart::Metric;
+use super::played::Played;
 use crate::workload::{Access, Bytes, Load, Rate, Region, Sizes, Streams, Time};
 
 /// What a stage is for.
@@ -34,6 +35,9 @@ pub struct Stage {
     /// A load in place of the test's.
     #[serde(default)]
     pub load: Option<Load>,
+    /// A trace in place of a load; beside it only `depth` of a load's settings can be given.
+    #[serde(default)]
+    pub trace: Option<Played>,
     /// A load that only reads becomes one that only writes.
     #[serde(default)]
     pub mirror: bool,
@@ -88,6 +92,9 @@ pub struct Stage {
     /// Rounds end when so many times the capacity of the device was written in this stage.
     #[serde(default)]
     pub until_written: Option<f64>,
+    /// Whether published figures of the test stand beside the steps of this stage.
+    #[serde(default = "yes")]
+    pub published: bool,
     /// Intervals of a step's results over time, about. 60 where nothing is said.
     #[serde(default)]
     pub intervals: Option<u32>,
@@ -119,6 +126,9 @@ pub struct Quick {
     /// In place of the stage's.
     #[serde(default)]
     pub until_written: Option<f64>,
+    /// Requests of a made trace in place of the stage's.
+    #[serde(default)]
+    pub requests: Option<u64>,
     /// In place of all that the stage varies.
     #[serde(default)]
     pub vary: Option<Vary>,

@@ -2,7 +2,7 @@
 
 use crate::protocol::{Stage, Test, Tracked, Vary};
 use crate::run::record::Point;
-use crate::workload::{Access, Bytes, Extent, Load, Phase, Region, Sizes, Stop, Streams, Time, Workload};
+use crate::workload::{Access, Bytes, Extent, Load, Phase, Region, Sizes, Stop, Time, Workload};
 
 /// One combination.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,11 @@ pub fn is_tracked(tracked: &Tracked, load: &Load) -> bool {
 /// # Errors
 /// One of them makes no sense.
 pub fn combinations(test: &Test, stage: &Stage, vary: &Vary) -> Result<Vec<Combination>, String> {
-    let base = with_settings(test.base(stage).map_err(|(_, problem)| problem)?, stage);
+    let base = match &stage.trace {
+        // Which file it is depends on the run: see the plan.
+        Some(played) => Load::of_trace(played.trace(played.file.clone().unwrap_or_default()), stage.depth),
+        None => with_settings(test.base(stage).map_err(|(_, problem)| problem)?, stage),
+    };
     let mut all = vec![Combination { label: String::new(), load: base, pause: stage.pause }];
     all = spread(all, &vary.pause, |one, pause| {
         one.pause = *pause;
@@ -101,22 +105,7 @@ fn spread<T>(all: Vec<Combination>, values: &[T], set: impl Fn(&mut Combination,
 
 /// The load that a stage begins from, with what the stage itself says.
 fn with_settings(base: Option<Load>, stage: &Stage) -> Load {
-    let mut load = base.unwrap_or(Load {
-        name: String::new(),
-        read_percent: 0.0,
-        trim_percent: 0.0,
-        size: Sizes::One(Bytes(4096)),
-        write_size: None,
-        access: Access::default(),
-        streams: Streams::default(),
-        align: None,
-        region: Region::default(),
-        threads: 1,
-        depth: None,
-        rate: None,
-        thread_bytes: None,
-        trace: None,
-    });
+    let mut load = base.unwrap_or_else(|| Load::new(0.0, Sizes::One(Bytes(4096))));
     if let Some(size) = &stage.size {
         load.size = size.clone();
         load.write_size = None;
@@ -137,6 +126,11 @@ pub fn point(load: Option<&Load>, pause: Time) -> Point {
     let Some(load) = load else {
         return Point { access: "idle".into(), pause_seconds, ..Point::default() };
     };
+    if load.trace.is_some() {
+        // How much of it reads is known once it was played.
+        let (size, access) = ("mixed".into(), "trace".into());
+        return Point { size, access, threads: load.threads, depth: load.depth(), pause_seconds, ..Point::default() };
+    }
     let (reads, writes) = load.sizes();
     let mut sizes: Vec<u64> = Vec::new();
     if load.read_percent > 0.0 {
@@ -162,6 +156,7 @@ pub fn point(load: Option<&Load>, pause: Time) -> Point {
         region: (!load.region.is_whole()).then(|| region_label(&load.region)),
         pause_seconds,
         rate: load.rate.map(|rate| rate.per_second),
+        trace: None,
     }
 }
 

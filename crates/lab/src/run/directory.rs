@@ -57,6 +57,9 @@ pub struct Options {
     /// Virtual devices are built about so many times smaller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<u32>,
+    /// A recorded trace in place of those that the protocol's stages play.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<PathBuf>,
     /// Size to which a file is made, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,

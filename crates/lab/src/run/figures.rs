@@ -48,8 +48,12 @@ impl Interval {
 
     /// Requests a second, of a kind or all of them.
     pub fn iops(&self, kind: Option<Kind>) -> f64 {
-        let requests: u64 = self.of(kind).map(|cell| cell.requests).sum();
-        if self.seconds > 0.0 { requests as f64 / self.seconds } else { 0.0 }
+        if self.seconds > 0.0 { self.requests(kind) as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Requests of a kind, or all of them.
+    pub fn requests(&self, kind: Option<Kind>) -> u64 {
+        self.cells.iter().filter(|cell| kind.is_none_or(|kind| cell.op == kind)).map(|cell| cell.requests).sum()
     }
 
     /// A figure, in the unit of [`Metric::label`]; `None` where it was not measured, or the samples cannot carry it.
@@ -75,10 +79,6 @@ impl Interval {
             Metric::Temperature => self.device.and_then(|device| device.celsius),
             latency => of_latency(latency, &self.pool(None)?.latency()),
         })
-    }
-
-    fn of(&self, kind: Option<Kind>) -> impl Iterator<Item = &Cell> {
-        self.cells.iter().filter(move |cell| kind.is_none_or(|kind| cell.op == kind))
     }
 }
 

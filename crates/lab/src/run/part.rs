@@ -78,7 +78,7 @@ fn run_stage(
             let began = Instant::now();
             let outcome = bench.run(step, seed(part.plan.seed, *number), listener.begins(&name, step))?;
             written += outcome.total.write.bytes as f64;
-            course = outcome.series.iter().map(|interval| interval.iops(None)).collect();
+            course = outcome.series.iter().map(|interval| (interval.seconds, interval.requests(None) as f64)).collect();
             let record = record(part, attempt, *number, name, stage, step, has_rounds.then_some(round), outcome);
             for (values, tracked) in tracked.iter_mut().zip(&stage.tracked) {
                 if is_of(tracked, step) && values.len() < round as usize {
@@ -154,6 +154,11 @@ fn record(
     round: Option<u32>,
     outcome: Outcome,
 ) -> Step {
+    let mut point = step.point.clone();
+    let (all, read) = (&outcome.total.all, &outcome.total.read);
+    if point.trace.is_some() && all.requests > 0 {
+        point.read_percent = (read.requests as f64 / all.requests as f64 * 1000.0).round() / 10.0;
+    }
     Step {
         part: part.plan.part.clone(),
         attempt,
@@ -162,7 +167,7 @@ fn record(
         stage: stage.name.clone(),
         role: stage.role,
         round,
-        point: step.point.clone(),
+        point,
         loop_kind: outcome.loop_kind,
         from_seconds: outcome.from_seconds,
         seconds: outcome.seconds,

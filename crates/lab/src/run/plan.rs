@@ -1,10 +1,12 @@
 //! From a protocol and a target to parts and steps.
 
+use std::path::PathBuf;
+
 use toml::Spanned;
 
 use super::combine::{Combination, combinations, point};
 use super::record::{PartPlan, PlanLine, Point, VERSION};
-use crate::protocol::{Form, Protocol, Role, Stage, Test, Tracked};
+use crate::protocol::{Form, Made, Played, Protocol, Role, Stage, Test, Tracked};
 use crate::published::{is_disk, preparation, sources};
 use crate::workload::{Extent, Load, Phase, Stop, Time};
 
@@ -27,6 +29,14 @@ pub struct Wanted {
     pub repeat: u32,
     /// The first seed.
     pub seed: u64,
+    /// A recorded trace in place of those that the protocol's stages play.
+    pub trace: Option<PathBuf>,
+    /// Virtual devices are built about so many times smaller, and the volumes of made traces with them.
+    pub scale: u32,
+    /// What a real device holds, bytes: a made trace is of no larger volume.
+    pub holds: Option<u64>,
+    /// The run's directory, where traces are made.
+    pub directory: PathBuf,
 }
 
 /// Why nothing can be planned.
@@ -54,6 +64,8 @@ pub struct Part {
     pub driver: Option<String>,
     /// Byte of a RAID 0's first stripe at which what is used of it begins.
     pub stripe_offset: u64,
+    /// Traces that are made before it begins.
+    pub made: Vec<Made>,
 }
 
 /// One stage.
@@ -73,6 +85,8 @@ pub struct StagePlan {
     pub until_steady: bool,
     /// Rounds end when so many times the capacity was written.
     pub until_written: Option<f64>,
+    /// The trace that it plays.
+    pub played: Option<Played>,
 }
 
 /// One step.
@@ -112,6 +126,10 @@ impl Plan {
                     known.join(", ")
                 )));
             }
+        }
+        let stages = || protocol.tests.iter().flat_map(|test| &test.stages);
+        if wanted.trace.is_some() && !stages().any(|stage| stage.trace.is_some()) {
+            return Err(NoPlan(format!("{} plays no trace, so none can be given in its place", protocol.name())));
         }
         let setups = setups(protocol, form, wanted, &mut left_out)?;
         let mut parts = Vec::new();
@@ -270,6 +288,7 @@ fn prepare(test: &Test, source: &str, load: Load, prepared: &mut Prepared) -> Re
             tracked: Vec::new(),
             until_steady: true,
             until_written: None,
+            played: None,
         });
     }
     prepared.driver = Some(source.driver);
@@ -364,6 +383,10 @@ fn stage_plan(
         tracked: stage.steady.clone(),
         until_steady: stage.until_steady,
         until_written: quick.and_then(|quick| quick.until_written).or(stage.until_written),
+        played: stage.trace.clone().map(|played| Played {
+            requests: quick.and_then(|quick| quick.requests).unwrap_or(played.requests),
+            ..played
+        }),
     })
 }
 
@@ -385,6 +408,8 @@ fn part(test: &Test, setup: &Setup, label: &str, prepared: &Prepared, repeat: u3
         stages.retain(|stage| !matches!(stage.role, Role::Fill | Role::Precondition));
     }
     let steps = stages.iter().map(|stage| stage.steps.len() as u32 * stage.rounds.max(1)).sum();
+    let seed = wanted.seed.wrapping_add(u64::from(repeat));
+    let made = stages.iter_mut().filter_map(|stage| with_trace(stage, wanted, seed)).collect();
     Part {
         plan: PartPlan {
             part: name.join("/"),
@@ -396,13 +421,40 @@ fn part(test: &Test, setup: &Setup, label: &str, prepared: &Prepared, repeat: u3
             write_cache: setup.write_cache,
             point: (!label.is_empty()).then(|| label.into()),
             repeat,
-            seed: wanted.seed.wrapping_add(u64::from(repeat)),
+            seed,
             steps,
         },
         stages,
+        made,
         driver: prepared.driver.clone(),
         stripe_offset: prepared.stripe_offset,
     }
+}
+
+/// Tells the steps of a stage which file they play; gives what has to be made for it.
+fn with_trace(stage: &mut StagePlan, wanted: &Wanted, seed: u64) -> Option<Made> {
+    let played = stage.played.as_ref()?;
+    let recorded = wanted.trace.as_ref().or(played.file.as_ref());
+    let made = match recorded {
+        Some(_) => None,
+        None => Some(Made::new(played, &wanted.directory, wanted.scale, wanted.holds, seed)),
+    };
+    let (path, text) = match (&made, recorded) {
+        (Some(made), _) => (made.path.clone(), made.text()),
+        (None, Some(path)) => (path.clone(), format!("recorded trace {}", path.display())),
+        (None, None) => return None,
+    };
+    for step in &mut stage.steps {
+        step.point.trace = Some(text.clone());
+        for trace in step.phase.loads.iter_mut().filter_map(|load| load.trace.as_mut()) {
+            trace.file = path.clone();
+            // What was said of one file says nothing of another.
+            if wanted.trace.is_some() {
+                (trace.format, trace.volume) = (None, None);
+            }
+        }
+    }
+    made
 }
 
 /// A device's name as a part of another: of a path or an NBD address what stands last.

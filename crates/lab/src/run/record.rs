@@ -135,6 +135,9 @@ pub struct Point {
     pub pause_seconds: Option<f64>,
     /// Requests a second that come, in an open loop.
     pub rate: Option<f64>,
+    /// The trace that the requests come from. Then `read_percent` is the share that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 impl Point {

@@ -25,6 +25,9 @@ pub struct Status {
 const GUESSED_IOPS: f64 = 50_000.0;
 /// The same of bytes a second of a real one, while it is filled.
 const GUESSED_BYTES: f64 = 200e6;
+/// Requests of a trace, and seconds that it takes on a real device, before anything is known of it.
+const TRACE_REQUESTS: f64 = 1e6;
+const TRACE_SECONDS: f64 = 60.0;
 /// Seconds of work after which an estimate is worth something.
 const ENOUGH: f64 = 3.0;
 
@@ -116,6 +119,10 @@ pub fn weight(step: &StepPlan, bytes: u64, is_virtual: bool) -> f64 {
     let pause = step.pause.0.as_secs_f64();
     let moved = stop.capacities.unwrap_or(0.0) * bytes as f64;
     let size = step.point.size_bytes.unwrap_or(16_384).max(512) as f64;
+    if step.point.trace.is_some() && seconds == 0.0 {
+        // How long a trace takes is not known before.
+        return if is_virtual { TRACE_REQUESTS } else { TRACE_SECONDS + pause };
+    }
     if is_virtual {
         // Sectors, since long requests are that much more work.
         let idle = step.phase.loads.is_empty();

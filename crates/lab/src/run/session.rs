@@ -10,6 +10,7 @@ use super::plan::{NoPlan, Plan, Wanted};
 use super::record::{Line, VERSION};
 use crate::protocol::Protocol;
 use crate::target::{Fio, Problem, Target, Virtual};
+use trace::TraceError;
 
 /// Why a run could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,9 @@ pub enum RunError {
     /// The target cannot be used.
     #[error("{0}")]
     Target(Problem),
+    /// A trace cannot be made or read.
+    #[error("{0}")]
+    Trace(#[from] TraceError),
 }
 
 /// A run that is ready to go on.
@@ -48,7 +52,7 @@ impl Session {
         command: Vec<String>,
         at_once: usize,
     ) -> Result<Session, RunError> {
-        let (plan, target) = ready(&protocol, &options, at_once)?;
+        let (plan, target) = ready(&protocol, &options, path, at_once)?;
         let header = Header {
             version: VERSION,
             protocol: protocol.name().into(),
@@ -71,7 +75,7 @@ impl Session {
         let directory = Directory::open(path)?;
         let (header, protocol) = (directory.header()?, directory.protocol()?);
         let (journal, lines) = directory.resume()?;
-        let (plan, target) = ready(&protocol, &header.options, at_once)?;
+        let (plan, target) = ready(&protocol, &header.options, path, at_once)?;
         Ok(Session { directory, protocol, plan, target, journal, lines })
     }
 
@@ -88,33 +92,51 @@ impl Session {
     /// Does what is not done yet.
     ///
     /// # Errors
-    /// The journal cannot be written, or belongs to another plan.
+    /// The journal cannot be written, or belongs to another plan; or a trace that is to be played cannot be made.
     pub fn conduct(self, watch: &dyn Watch) -> Result<Ended, RunError> {
+        for made in self.plan.parts.iter().flat_map(|part| &part.made) {
+            made.make()?;
+        }
         Ok(conduct(&self.plan, &self.protocol.steady, self.target.as_ref(), self.journal, &self.lines, watch)?)
     }
 }
 
-/// What is to be done, and on what.
+/// What is to be done, and on what, by a run in this directory.
 ///
 /// # Errors
 /// Protocol, options and target do not go together.
-pub fn ready(protocol: &Protocol, options: &Options, at_once: usize) -> Result<(Plan, Box<dyn Target>), RunError> {
+pub fn ready(
+    protocol: &Protocol,
+    options: &Options,
+    directory: &Path,
+    at_once: usize,
+) -> Result<(Plan, Box<dyn Target>), RunError> {
     let target = target(protocol, options, at_once)?;
+    let is_virtual = target.is_virtual();
     let wanted = Wanted {
         quick: options.quick,
         devices: options.devices.clone(),
-        is_virtual: target.is_virtual(),
+        is_virtual,
         formats: options.formats.clone(),
         arrays: options.arrays.clone(),
         tests: options.tests.clone(),
         repeat: options.repeat,
         seed: options.seed,
+        trace: options.trace.clone(),
+        scale: if is_virtual { scale(protocol, options) } else { 1 },
+        holds: target.holds(),
+        directory: directory.into(),
     };
     Ok((Plan::new(protocol, &wanted)?, target))
 }
 
+/// How many times smaller virtual devices are built, about.
+fn scale(protocol: &Protocol, options: &Options) -> u32 {
+    options.scale.unwrap_or(protocol.form(options.quick).scale)
+}
+
 fn target(protocol: &Protocol, options: &Options, at_once: usize) -> Result<Box<dyn Target>, RunError> {
-    let scale = options.scale.unwrap_or(protocol.form(options.quick).scale);
+    let scale = scale(protocol, options);
     let fio = |made: Result<Fio, Problem>| Ok(Box::new(made.map_err(RunError::Target)?) as Box<dyn Target>);
     let one = || match &options.devices[..] {
         [one] => Ok(one.as_str()),
@@ -155,6 +177,7 @@ fn differs(protocol: &Protocol, options: &Options) -> String {
                 own.extend(quick.rounds.map(|rounds| format!("{rounds} rounds")));
                 own.extend(quick.until_written.map(|times| format!("until {times} times the capacity is written")));
                 own.extend(quick.pause.map(|time| format!("pauses of {}", humantime::format_duration(time.0))));
+                own.extend(quick.requests.map(|requests| format!("{requests} requests of the trace")));
                 own.extend(quick.vary.as_ref().map(|_| "fewer steps".to_string()));
                 amounts.push(format!("{}: {}", stage.name(), own.join(", ")));
             }
@@ -163,7 +186,7 @@ fn differs(protocol: &Protocol, options: &Options) -> String {
         amounts.dedup();
         parts.extend(amounts);
     }
-    let scale = options.scale.unwrap_or(form.scale);
+    let scale = scale(protocol, options);
     if options.target == "virtual" && scale > 1 {
         parts.push(format!("flash is built up to {scale} times smaller, as each device says"));
     }

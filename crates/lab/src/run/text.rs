@@ -62,6 +62,9 @@ fn step_text(step: &StepPlan) -> String {
     if step.phase.loads.is_empty() {
         return format!("idle, {}", length(step));
     }
+    if let Some(trace) = &point.trace {
+        return format!("{trace}, {} outstanding, {}", point.depth, length(step));
+    }
     format!(
         "{} {}, {} % read, {} threads with {} outstanding, {}",
         point.size,

@@ -29,6 +29,9 @@ pub trait Target: Sync {
     /// The program that makes the requests, with its version, where it is another one.
     fn program(&self) -> Option<String>;
 
+    /// What the device holds, bytes, where it is there already.
+    fn holds(&self) -> Option<u64>;
+
     /// About what a device of it holds, bytes: for estimates.
     fn bytes(&self, part: &Part) -> u64;
 }

@@ -40,6 +40,10 @@ impl Target for Virtual {
         None
     }
 
+    fn holds(&self) -> Option<u64> {
+        None
+    }
+
     fn bytes(&self, part: &Part) -> u64 {
         let bytes = profile::find(&part.plan.device).ok().map_or(0, |profile| match &profile.device {
             profile::Device::Flash(flash) => flash.module.advertised_bytes * u64::from(flash.modules),
@@ -200,7 +204,7 @@ fn outcome(phase: Phase, step: &StepPlan, began: f64) -> Result<Outcome, crate::
     let load = step.phase.loads.first();
     let loop_kind = match load {
         None => LoopKind::Idle,
-        Some(load) if load.rate.is_some() => LoopKind::Open,
+        Some(load) if load.is_open() => LoopKind::Open,
         Some(_) => LoopKind::Closed,
     };
     let series = phase.series.into_iter().map(of_row).collect();

@@ -287,6 +287,26 @@ pub enum Arrivals {
 }
 
 impl Load {
+    /// A load that reads so much, at random places all over the device, with one request outstanding.
+    pub fn new(read_percent: f64, size: Sizes) -> Load {
+        Load {
+            name: String::new(),
+            read_percent,
+            trim_percent: 0.0,
+            size,
+            write_size: None,
+            access: Access::default(),
+            streams: Streams::default(),
+            align: None,
+            region: Region::default(),
+            threads: 1,
+            depth: None,
+            rate: None,
+            thread_bytes: None,
+            trace: None,
+        }
+    }
+
     /// Share of requests that write, per cent.
     pub fn write_percent(&self) -> f64 {
         100.0 - self.read_percent - self.trim_percent

@@ -2,7 +2,7 @@
 
 use trace::playback::Pace;
 
-use super::{Access, Bytes, Extent, Load, Phase, Region, Sizes, Stop, Streams, Workload};
+use super::{Access, Bytes, Extent, Load, Phase, Sizes, Stop, Workload};
 
 /// What a device has been through before the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,22 +94,7 @@ pub(crate) fn phase(name: &str, capacities: f64, loads: Vec<Load>) -> Phase {
 
 /// Writes of one size all over the device, 16 by each thread at once.
 pub(crate) fn writes(bytes: u64, access: Access, threads: u32) -> Load {
-    Load {
-        name: String::new(),
-        read_percent: 0.0,
-        trim_percent: 0.0,
-        size: Sizes::One(Bytes(bytes)),
-        write_size: None,
-        access,
-        streams: Streams::Shared,
-        align: None,
-        region: Region::default(),
-        threads,
-        depth: Some(16),
-        rate: None,
-        thread_bytes: None,
-        trace: None,
-    }
+    Load { access, threads, depth: Some(16), ..Load::new(0.0, Sizes::One(Bytes(bytes))) }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use trace::playback::{Map, Pace};
 use trace::{Format, Wanted};
 
-use super::{Access, Load, Region, Sizes, Streams};
+use super::{Load, Sizes};
 
 /// Share of reads of a load that says none: where requests come from a trace, the trace says which ones read.
 pub const UNSAID: f64 = -1.0;
@@ -48,22 +48,7 @@ impl Trace {
 impl Load {
     /// A load that plays a trace.
     pub fn of_trace(trace: Trace, depth: Option<u32>) -> Load {
-        Load {
-            name: String::new(),
-            read_percent: UNSAID,
-            trim_percent: 0.0,
-            size: unsaid_sizes(),
-            write_size: None,
-            access: Access::default(),
-            streams: Streams::default(),
-            align: None,
-            region: Region::default(),
-            threads: 1,
-            depth,
-            rate: None,
-            thread_bytes: None,
-            trace: Some(trace),
-        }
+        Load { depth, trace: Some(trace), ..Load::new(UNSAID, unsaid_sizes()) }
     }
 
     /// Requests are due at their times, whether or not earlier ones are answered.

@@ -3,8 +3,10 @@
 // Each test file is a program of its own and uses a part of this.
 #![allow(dead_code)]
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::rc::Rc;
 
 use card::{Answer, Failure, Nanos, Op, Report, Request, VirtualDevice};
 use lab::engine::RunError;
@@ -29,6 +31,8 @@ pub struct Servers {
     pub fail_from: Option<u64>,
     pub log: Vec<(Nanos, Request)>,
     pub keep_log: bool,
+    /// Requests, for who gives the device away.
+    pub shared_log: Option<Rc<RefCell<Vec<Request>>>>,
     count: u64,
     pending: BinaryHeap<Reverse<(Nanos, u64, u32, bool)>>,
     now: Nanos,
@@ -48,6 +52,7 @@ impl Servers {
             fail_from: None,
             log: Vec::new(),
             keep_log: false,
+            shared_log: None,
             count: 0,
             pending: BinaryHeap::new(),
             now: 0,
@@ -74,6 +79,9 @@ impl VirtualDevice for Servers {
         assert!(request.offset + u64::from(request.bytes) <= self.bytes, "{request:?} lies outside");
         assert!(request.offset.is_multiple_of(u64::from(self.sector)), "{request:?} is not on a sector");
         self.now = now;
+        if let Some(log) = &self.shared_log {
+            log.borrow_mut().push(request);
+        }
         if self.keep_log {
             self.log.push((now, request));
         }

@@ -28,6 +28,7 @@ pub fn protocol(name: &str) -> Result<(Protocol, String), Failure> {
 /// What is asked of it.
 pub fn options(choice: &Choice, protocol: &Protocol) -> Result<Options, Failure> {
     let some = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
+    let trace = choice.trace.as_ref().map(std::path::absolute).transpose();
     let (target, devices) = target(&choice.device, protocol)?;
     Ok(Options {
         target,
@@ -39,6 +40,8 @@ pub fn options(choice: &Choice, protocol: &Protocol) -> Result<Options, Failure>
         repeat: choice.repeat,
         seed: choice.seed,
         scale: choice.scale,
+        // The run may be resumed from elsewhere.
+        trace: trace.map_err(|error| Failure::io(Path::new(""), &error))?,
         size: None,
         engine: None,
         buffered: false,

@@ -67,7 +67,7 @@ fn go_on(session: Session, output: Output) -> Result<ExitCode, Failure> {
 
 fn failure(error: &RunError) -> Failure {
     match error {
-        RunError::NoPlan(_) => Failure::invalid(error.to_string()),
+        RunError::NoPlan(_) | RunError::Trace(_) => Failure::invalid(error.to_string()),
         RunError::Directory(_) | RunError::Target(_) => Failure::failed(error.to_string()),
     }
 }

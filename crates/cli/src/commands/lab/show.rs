@@ -1,5 +1,7 @@
 //! `vsl lab show` and `vsl lab report`.
 
+use std::path::Path;
+
 use daemon::Failure;
 use lab::run::{Run, ready};
 use serde_json::json;
@@ -14,7 +16,8 @@ pub fn show(args: &Show, output: Output) -> Result<(), Failure> {
         return raw(text.as_bytes());
     }
     let options = asked::options(&args.choice, &protocol)?;
-    let (plan, _) = ready(&protocol, &options, 1).map_err(|error| Failure::invalid(error.to_string()))?;
+    let (plan, _) =
+        ready(&protocol, &options, Path::new(""), 1).map_err(|error| Failure::invalid(error.to_string()))?;
     output.result(&json!({ "plan": plan.line() }), || lab::run::plan_text(&protocol, &plan, &options))
 }
 

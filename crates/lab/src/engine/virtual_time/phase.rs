@@ -1,5 +1,7 @@
 //! One phase: the event loop over host and devices.
 
+use std::borrow::Cow;
+
 use card::{Nanos, Op, Report, Request, VirtualDevice};
 
 use super::Options;
@@ -9,10 +11,10 @@ use super::lane::Lane;
 use super::threads::{Thread, seed_of};
 use super::window::{Counted, Window};
 use crate::engine::{Position, Progress, RunError};
-use crate::generate::{Feed, Plan, Sequence, Shape};
+use crate::generate::{Feed, Plan, Sequence, Shape, Share};
 use crate::host::Costs;
 use crate::results::Ended;
-use crate::workload::{Invalid, Phase, Workload};
+use crate::workload::{Invalid, Load, Phase, Workload};
 
 /// Rounds of the loop between two looks at whoever watches.
 const ROUNDS_BETWEEN_LOOKS: u32 = 1 << 14;
@@ -75,7 +77,7 @@ pub fn plans(phase: &Phase, shapes: &[Shape]) -> Result<Vec<Plan>, Invalid> {
     let mut plans = Vec::with_capacity(phase.loads.len() * shapes.len());
     for (at, load) in phase.loads.iter().enumerate() {
         let invalid = |problem| Invalid { place: place(phase, at), problem };
-        if phase.stop.capacities.is_some() && (load.threads as usize) < shapes.len() {
+        if phase.stop.capacities.is_some() && load.trace.is_none() && (load.threads as usize) < shapes.len() {
             return Err(invalid(format!(
                 "{} threads cannot cover {} devices, and stop.capacities is about all of them; give at least {}",
                 load.threads,
@@ -83,11 +85,20 @@ pub fn plans(phase: &Phase, shapes: &[Shape]) -> Result<Vec<Plan>, Invalid> {
                 shapes.len()
             )));
         }
-        for shape in shapes {
-            plans.push(Plan::new(load, *shape).map_err(invalid)?);
+        for (device, shape) in (0..).zip(shapes) {
+            let share = Share { device, devices: shapes.len() as u32 };
+            plans.push(Plan::dealt(load, *shape, share).map_err(invalid)?);
         }
     }
     Ok(plans)
+}
+
+/// A load as its threads do it: a trace has one thread for each device, which share its depth.
+fn dealt(load: &Load, devices: u32) -> Cow<'_, Load> {
+    if load.trace.is_none() || devices < 2 {
+        return Cow::Borrowed(load);
+    }
+    Cow::Owned(Load { threads: devices, depth: Some(load.depth().div_ceil(devices)), ..load.clone() })
 }
 
 /// What errors call a load.
@@ -109,7 +120,10 @@ impl<'a> PhaseRun<'a> {
         now: Nanos,
     ) -> Result<PhaseRun<'a>, Invalid> {
         let phase = &workload.phases[at];
-        let used = phase.loads.iter().map(|load| load.threads).max().unwrap_or(0).clamp(1, shapes.len() as u32);
+        // A trace is dealt out to all devices, and so is its depth.
+        let devices_count = shapes.len() as u32;
+        let loads: Vec<Cow<'_, Load>> = phase.loads.iter().map(|load| dealt(load, devices_count)).collect();
+        let used = loads.iter().map(|load| load.threads).max().unwrap_or(0).clamp(1, devices_count);
         let capacity: u64 = shapes.iter().map(|shape| shape.bytes).sum();
         let whole = phase.stop.capacities.map(|times| (capacity as f64 * times) as u64);
         let budget = [whole, phase.stop.bytes.map(|bytes| bytes.0)].into_iter().flatten().min();
@@ -123,13 +137,13 @@ impl<'a> PhaseRun<'a> {
             })
             .collect();
         let mut threads = Vec::new();
-        for (load_at, load) in phase.loads.iter().enumerate() {
+        for (load_at, load) in loads.iter().enumerate() {
             for number in 0..load.threads {
-                let device = number % shapes.len() as u32;
+                let device = number % devices_count;
                 let plan = &plans[load_at * shapes.len() + device as usize];
                 let left = load.thread_bytes.map_or(u64::MAX, |extent| extent.of(shapes[device as usize].bytes));
                 let seed = seed_of(workload.seed, at, load_at, number);
-                let mut thread = Thread::new(load, load_at, number, device, shapes.len() as u32, plan, left, seed, now);
+                let mut thread = Thread::new(load, load_at, number, device, devices_count, plan, left, seed, now);
                 if let Some(trace) = &plan.trace {
                     let invalid = |problem| Invalid { place: place(phase, load_at), problem };
                     thread.feed = Some(trace.feed(now).map_err(invalid)?);

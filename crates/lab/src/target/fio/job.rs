@@ -31,6 +31,9 @@ pub struct Site<'a> {
     pub interval_ms: u64,
 }
 
+/// What is to be known of open loops.
+const LATE: &str = "fio counts the latency of an open loop from when a request was made, not from when it was due";
+
 /// The text of a job file, and what of the step fio does otherwise than it says.
 ///
 /// # Errors
@@ -72,6 +75,20 @@ pub fn job(step: &StepPlan, phase: &Phase, site: &Site<'_>) -> Result<(String, V
 fn load_lines(load: &Load, phase: &Phase, site: &Site<'_>, notes: &mut Vec<String>) -> Result<String, String> {
     let mut text = String::new();
     let mut set = |key: &str, value: String| text.push_str(&format!("{key}={value}\n"));
+    if load.trace.is_some() {
+        // Its log has the device's own addresses and the times at which requests are due.
+        set("rw", "randrw".into());
+        set("read_iolog", super::replay::LOG.into());
+        if load.is_open() {
+            notes.push(LATE.into());
+        } else {
+            set("replay_no_stall", "1".into());
+        }
+        if let Some(duration) = phase.stop.duration {
+            set("runtime", time(duration));
+        }
+        return Ok(text);
+    }
     let sequential = matches!(load.access, Access::Sequential);
     let kind = match (load.read_percent, load.trim_percent) {
         (100.0, 0.0) => "read",
@@ -146,9 +163,7 @@ fn load_lines(load: &Load, phase: &Phase, site: &Site<'_>, notes: &mut Vec<Strin
         if rate.arrivals == Arrivals::Poisson {
             set("rate_process", "poisson".into());
         }
-        notes.push(
-            "fio counts the latency of an open loop from when a request was made, not from when it was due".into(),
-        );
+        notes.push(LATE.into());
     }
     Ok(text)
 }

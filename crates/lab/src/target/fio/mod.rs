@@ -4,6 +4,7 @@ mod histogram;
 mod job;
 mod output;
 mod process;
+mod replay;
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom};
@@ -19,7 +20,7 @@ use super::{Bench, Outcome, Problem, Target, Watch};
 use crate::generate::{self, Shape};
 use crate::published::fitted;
 use crate::run::{LoopKind, Machine, Part, StepPlan, coarsen, version_of};
-use crate::workload::Workload;
+use crate::workload::{Load, Workload};
 
 pub use job::Place;
 
@@ -160,9 +161,8 @@ fn logical_sector(path: &str) -> u32 {
 impl Target for Fio {
     fn bench(&self, part: &Part) -> Result<Box<dyn Bench>, Problem> {
         // What does not fit is found before hours are spent on the steps in front of it.
-        let shape = Shape { bytes: self.bytes, sector_bytes: self.sector_bytes };
         for load in part.stages.iter().flat_map(|stage| &stage.steps).flat_map(|step| &step.phase.loads) {
-            generate::Plan::new(load, shape).map_err(Problem::Failed)?;
+            generate::Plan::new(load, self.shape()).map_err(Problem::Failed)?;
         }
         let purge = self.purge()?;
         let machine = Machine {
@@ -193,12 +193,20 @@ impl Target for Fio {
         Some(self.version.clone())
     }
 
+    fn holds(&self) -> Option<u64> {
+        Some(self.bytes)
+    }
+
     fn bytes(&self, _part: &Part) -> u64 {
         self.bytes
     }
 }
 
 impl Fio {
+    fn shape(&self) -> Shape {
+        Shape { bytes: self.bytes, sector_bytes: self.sector_bytes }
+    }
+
     /// Empties it, as far as that can be done, and says how.
     fn purge(&self) -> Result<String, Problem> {
         let path = match &self.place {
@@ -302,13 +310,16 @@ impl Bench for FioBench {
         };
         let (job, notes) = job::job(step, phase, &site).map_err(Problem::Failed)?;
         let directory = temporary()?;
+        for load in &phase.loads {
+            replay::write(load, self.fio.shape(), &self.fio.place, directory.path()).map_err(Problem::Failed)?;
+        }
         let from_seconds = self.began.elapsed().as_secs_f64() + phase.ramp.0.as_secs_f64();
         let expected = duration.map(|duration| duration + phase.ramp.0);
         let report = process::run(&self.fio.program, directory.path(), &job, expected, watch)?;
         let size = step.point.size_bytes;
         let totals = output::totals(&report, size).map_err(Problem::Failed)?;
         let series = histogram::series(directory.path(), "log", interval_ms, size, &totals).map_err(Problem::Failed)?;
-        let open = step.phase.loads.iter().any(|load| load.rate.is_some());
+        let open = step.phase.loads.iter().any(Load::is_open);
         Ok(Outcome {
             loop_kind: if open { LoopKind::OpenFromSubmission } else { LoopKind::Closed },
             from_seconds,
