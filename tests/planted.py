@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests the tests of the storage layer: each planted defect must be found by the suite that is named for it, within a minute."""
+"""Tests the tests of the storage layer and of the lab: each planted defect must be found by the suite that is named for it, within a minute."""
 
 import argparse
 import json
@@ -16,7 +16,11 @@ VARIABLE = "OPENVSL_MUTANT"
 LIMIT = 60
 # Where a seed is named and finds nothing, because the layer or the simulator changed since, the next ones are tried.
 FURTHER_SEEDS = 100_000
-FEATURES = "ftl/mutants,media/mutants,device/mutants,device/simulation,sim/mutants"
+# What is built with which defects: the storage layer, and the lab, each with a list of its own.
+BUILDS = {
+    "ftl/mutants,media/mutants,device/mutants,device/simulation,sim/mutants": ["ftl", "media", "device", "sim"],
+    "trace/mutants,lab/mutants,report/mutants": ["trace", "lab", "report"],
+}
 
 # What finds each: a seed of the simulator (of any kind, of encrypted formats, of dies that fail), all sequences of so many
 # operations on the tiny module, or one test of a crate: package, target, name. `None` where no seed is known: those are so rare that
@@ -95,6 +99,16 @@ KILLED_BY = {
     "ErasedOnce": "device erase an_erase_that_is_cut_leaves_no_trace",
     "ResumedTooFar": "device erase an_erase_goes_on_where_it_was",
     "EraseUnmarked": "device erase an_erase_that_is_cut_leaves_no_trace",
+    "BeyondTheEnd": "lab traces places_are_on_the_device_and_on_its_sectors",
+    "TraceTwice": "lab traces several_devices_share_a_trace",
+    "SteadyArrivals": "trace lib generate::mail_server::tests::it_has_the_traits_that_were_published_and_those_that_are_assumed",
+    "LateStart": "lab traces latency_at_recorded_times_counts_from_the_time_at_which_a_request_was_due",
+    "ManyNines": "lab lib stats::percentile::tests::nines_need_samples",
+    "StumpCounts": "lab lib steady::tests::a_stump_at_the_end_weighs_what_it_lasted",
+    "FallingIsSteady": "lab lib steady::tests::a_slope_of_exactly_ten_per_cent_is_steady",
+    "NoiseDiffers": "lab runs repeats_tell_noise_from_difference",
+    "BegunIsDone": "lab runs a_run_killed_at_any_line_comes_to_the_same_results",
+    "PublishedAnywhere": "report pages published_figures_stand_beside_what_was_asked_alike_and_nothing_else",
 }
 
 
@@ -102,13 +116,18 @@ class Programs:
     """The simulator and the tests, built with all defects in them, and all of them off."""
 
     def __init__(self) -> None:
-        packages = [word for name in ["ftl", "media", "device", "sim"] for word in ["-p", name]]
-        command = ["cargo", "test", "--locked", "--no-run", "--message-format=json", *packages, "--features", FEATURES]
+        self.tests: dict[tuple[str, str], str] = {}
+        self.simulator = self.lister = ""
+        for features, packages in BUILDS.items():
+            self.build(features, packages)
+
+    def build(self, features: str, packages: list[str]) -> None:
+        """Builds some packages with their defects, and learns where their programs are."""
+        chosen = [word for name in packages for word in ["-p", name]]
+        command = ["cargo", "test", "--locked", "--no-run", "--message-format=json", *chosen, "--features", features]
         built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         if built.returncode != 0:
-            raise SystemExit("the crates could not be built with the feature `mutants`")
-        self.tests: dict[tuple[str, str], str] = {}
-        self.simulator = ""
+            raise SystemExit(f"{', '.join(packages)} could not be built with the features {features}")
         for line in built.stdout.splitlines():
             message = json.loads(line)
             if message.get("reason") != "compiler-artifact" or not message.get("executable"):
@@ -120,6 +139,8 @@ class Programs:
                 self.tests[(package.group(1) if package else "", target)] = message["executable"]
             elif name == "vsl-sim":
                 self.simulator = message["executable"]
+            elif name == "mutants" and "example" in kind:
+                self.lister = message["executable"]
 
     def commands(self, suite: str) -> list[list[str]]:
         """What to run for a suite, one after another until something is found."""
@@ -136,8 +157,10 @@ class Programs:
 
     def defects(self) -> dict[str, str]:
         """All names, and what is wrong with each."""
-        listed = subprocess.run([self.simulator, "--list-mutants"], capture_output=True, text=True, check=True)
-        return dict(line.split("\t") for line in listed.stdout.splitlines())
+        said = ""
+        for command in [[self.simulator, "--list-mutants"], [self.lister]]:
+            said += subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return dict(line.split("\t") for line in said.splitlines())
 
 
 SEEDS = {"seed": [], "encrypted-seed": ["--encrypted"], "die-loss-seed": ["--die-loss"]}
@@ -185,7 +208,7 @@ def main() -> int:
     defects = programs.defects()
     unknown = set(KILLED_BY) ^ set(defects)
     if unknown:
-        raise SystemExit(f"in {Path(__file__).name} or in crates/ftl/src/mutant.rs, but not in both: {', '.join(sorted(unknown))}")
+        raise SystemExit(f"in {Path(__file__).name} or in mutant.rs of ftl or trace, but not in both: {', '.join(sorted(unknown))}")
     suites = {name: suite or "seed 1" for name, suite in KILLED_BY.items()}
     wanted = arguments.names or [name for name in defects if KILLED_BY[name] or arguments.search]
     with ThreadPoolExecutor(arguments.jobs) as pool:

@@ -214,12 +214,13 @@ fn one(profile: &Profile, options: &Options, seed: u64) -> Result<(Box<dyn Virtu
                 scaled = scaled.max(by);
                 members.push(device);
             }
-            Ok((array(sheet, members), scaled))
+            Ok((array(sheet, members, scaled), scaled))
         }
     }
 }
 
-fn array(sheet: &profile::Array, members: Vec<Box<dyn VirtualDevice>>) -> Box<dyn VirtualDevice> {
+/// An array of members that are so many times smaller, and so is its memory: what fits into it is the same share of the array.
+fn array(sheet: &profile::Array, members: Vec<Box<dyn VirtualDevice>>, scaled: f64) -> Box<dyn VirtualDevice> {
     let count = u64::from(sheet.count);
     let (array, row): (Box<dyn VirtualDevice>, u64) = match sheet.level {
         Level::Raid0 => (Box::new(Array::striped(members, sheet.stripe_bytes)), count * sheet.stripe_bytes),
@@ -229,7 +230,11 @@ fn array(sheet: &profile::Array, members: Vec<Box<dyn VirtualDevice>>) -> Box<dy
             (Box::new(array), (count - 1) * sheet.stripe_bytes)
         }
     };
-    if sheet.write_cache_bytes == 0 { array } else { Box::new(WriteBack::new(array, sheet.write_cache_bytes, row)) }
+    if sheet.write_cache_bytes == 0 {
+        return array;
+    }
+    let memory = ((sheet.write_cache_bytes as f64 / scaled) as u64).max(row);
+    Box::new(WriteBack::new(array, memory, row))
 }
 
 fn no_format(profile: &Profile, options: &Options) -> Result<(), BuildError> {

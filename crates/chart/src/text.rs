@@ -21,7 +21,7 @@ pub(crate) fn wrap(text: &str, size: f64, room: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
     for piece in text.split_inclusive([' ', '/']) {
-        if !line.is_empty() && width(line.trim_end(), size) + width(piece.trim_end(), size) > room {
+        if !line.is_empty() && width(&line, size) + width(piece.trim_end(), size) > room {
             lines.push(line.trim_end().to_string());
             line.clear();
         }
@@ -74,6 +74,12 @@ mod tests {
         let lines = wrap("16T/16Q random writes", 12.0, 70.0);
         assert_eq!(lines, ["16T/16Q", "random", "writes"]);
         assert_eq!(wrap("", 12.0, 50.0), Vec::<String>::new());
+        // The space between two words takes room as well: no line is wider than there is.
+        for room in 60..200 {
+            let room = f64::from(room);
+            let lines = wrap("some words of a few letters", 12.0, room);
+            assert!(lines.iter().all(|line| width(line, 12.0) <= room), "{room}: {lines:?}");
+        }
         assert!(width(&shortened("a rather long name of a device", 12.0, 90.0), 12.0) <= 92.0);
     }
 

@@ -47,6 +47,9 @@ fn a_protocol_is_run_reported_and_compared() {
     assert!(place.path("figures").join(format!("{chart}.csv")).exists());
     place.vsl(&["lab", "report", "one", "--png", &chart, "--dark", "--out", "chart.png"]).ok();
     assert!(std::fs::read(place.path("chart.png")).expect("a picture").starts_with(b"\x89PNG"));
+    place.vsl(&["lab", "report", "one", "--svg", &chart, "--out", "chart.svg"]).ok();
+    let drawing = std::fs::read_to_string(place.path("chart.svg")).expect("a drawing");
+    assert!(drawing.contains("<svg") && drawing.contains("prefers-color-scheme"), "{}", &drawing[..200]);
     place.vsl(&["lab", "report", "one", "--png", "nonsense"]).fails(2, &["no chart 'nonsense'", &chart]);
     place.vsl(&["lab", "compare", "one", "two", "--out", "both.html"]).ok();
     let page = std::fs::read_to_string(place.path("both.html")).expect("the page of both");

@@ -35,13 +35,16 @@ pub(crate) fn platform(header: &Header) -> String {
 }
 
 fn device(view: &View) -> String {
+    // With several formats the size is that of the first: it is said only where it is the same for all.
+    let begins = view.variants.iter().filter_map(|variant| variant.part().begin.as_ref());
+    let one_size = distinct(begins.map(|begin| begin.machine.bytes)).len() <= 1;
     let describe = |part: &lab::run::PartResults| {
         let plan = &part.plan;
         let Some(machine) = part.begin.as_ref().map(|begin| &begin.machine) else { return plan.device.clone() };
         let mut words = vec![machine.product.clone()];
         words.extend(machine.array.clone().or(plan.array.clone()));
         let count = if machine.devices > 1 { format!("{} x ", machine.devices) } else { String::new() };
-        words.push(format!("{count}{}", decimal(machine.bytes)));
+        words.extend(one_size.then(|| format!("{count}{}", decimal(machine.bytes))));
         if machine.scaled_by > 1.0 {
             words.push(format!("{} 1:{:.0}", machine.target, machine.scaled_by));
         } else {
@@ -49,27 +52,13 @@ fn device(view: &View) -> String {
         }
         words.join(" · ")
     };
-    let devices = distinct(view.variants.iter().map(|variant| describe_without_size(&describe(variant.part()), view)));
+    let devices = distinct(view.variants.iter().map(|variant| describe(variant.part())));
     let formats = distinct(view.variants.iter().filter_map(|variant| variant.part().plan.format.clone()));
     let mut text = devices.join("; ");
     if !formats.is_empty() {
         text.push_str(&format!(" · format {}", formats.join(" and ")));
     }
     text
-}
-
-/// With several formats the size is that of the first: which is said where they differ.
-fn describe_without_size(text: &str, view: &View) -> String {
-    let sizes = distinct(
-        view.variants.iter().filter_map(|variant| variant.part().begin.as_ref()).map(|begin| begin.machine.bytes),
-    );
-    if sizes.len() <= 1 {
-        return text.to_string();
-    }
-    text.split(" · ")
-        .filter(|word| !word.ends_with(" GB") && !word.ends_with(" TB") && !word.ends_with(" MB"))
-        .collect::<Vec<_>>()
-        .join(" · ")
 }
 
 fn decimal(bytes: u64) -> String {
@@ -155,6 +144,22 @@ pub(crate) fn load(step: &Step) -> String {
 pub(crate) fn size(step: &Step) -> String {
     let size = &step.point.size;
     if size.parse::<u64>().is_ok() { format!("{size} B") } else { size.clone() }
+}
+
+/// A part of the device in words: its first or last so many per cent; another as it is written.
+pub(crate) fn region(step: &Step) -> String {
+    let Some(region) = &step.point.region else { return String::new() };
+    let percent = |text: &str| text.trim_end_matches('%').parse::<f64>().ok();
+    match region.split_once('+') {
+        Some((offset, size)) if percent(offset) == Some(0.0) => format!("first {}", size.replace('%', " %")),
+        Some((offset, size))
+            if size.ends_with('%')
+                && percent(offset).zip(percent(size)).is_some_and(|(at, size)| at + size == 100.0) =>
+        {
+            format!("last {}", size.replace('%', " %"))
+        }
+        _ => format!("at {region}"),
+    }
 }
 
 /// A mix in words.

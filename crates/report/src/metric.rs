@@ -3,25 +3,19 @@
 use chart::{Axis, Unit};
 use lab::protocol::Metric;
 
+/// Whether it is of the latency of requests.
+fn is_latency(metric: Metric) -> bool {
+    use Metric::{Deviation, Max, Mean, P50, P99, P999, P9999, P99999};
+    matches!(metric, Mean | Max | Deviation | P50 | P99 | P999 | P9999 | P99999)
+}
+
 /// From the unit of [`Metric::label`] to the base unit.
 pub(crate) fn base(metric: Metric) -> f64 {
     match metric {
         Metric::Megabytes => 1e6,
-        Metric::Mean
-        | Metric::Max
-        | Metric::Deviation
-        | Metric::P50
-        | Metric::P99
-        | Metric::P999
-        | Metric::P9999
-        | Metric::P99999 => 1e-3,
         Metric::CpuPerIo => 1e-6,
-        Metric::Iops
-        | Metric::ReadIops
-        | Metric::WriteIops
-        | Metric::WriteAmplification
-        | Metric::Power
-        | Metric::Temperature => 1.0,
+        latency if is_latency(latency) => 1e-3,
+        _ => 1.0,
     }
 }
 
@@ -30,18 +24,10 @@ pub(crate) fn unit(metric: Metric) -> Unit {
     match metric {
         Metric::Iops | Metric::ReadIops | Metric::WriteIops => Unit::count("IO/s"),
         Metric::Megabytes => Unit::BytesPerSecond,
-        Metric::WriteAmplification => Unit::Plain,
         Metric::Power => Unit::count("W"),
         Metric::Temperature => Unit::count("°C"),
-        Metric::Mean
-        | Metric::Max
-        | Metric::Deviation
-        | Metric::P50
-        | Metric::P99
-        | Metric::P999
-        | Metric::P9999
-        | Metric::P99999
-        | Metric::CpuPerIo => Unit::Seconds,
+        time if is_latency(time) || time == Metric::CpuPerIo => Unit::Seconds,
+        _ => Unit::Plain,
     }
 }
 

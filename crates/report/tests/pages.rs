@@ -145,3 +145,30 @@ fn data_of_every_chart_can_be_taken_out() {
     let error = report::write_csv(&page, &file).expect_err("no directory").to_string();
     assert!(error.contains("file"), "{error}");
 }
+
+/// What stands beside published figures, first measured, then published.
+fn beside(run: &Run) -> Vec<[String; 3]> {
+    let page = report::page(run).expect("a report");
+    let blocks = page.sections.iter().flat_map(|section| &section.blocks);
+    let tables = blocks.filter_map(|block| if let Block::Table(table) = block { Some(table) } else { None });
+    let rows = tables.filter(|table| table.caption == "Measured beside published").flat_map(|table| &table.rows);
+    rows.map(|row| [1, 2, 3].map(|at| row[at].text.clone())).collect()
+}
+
+#[test]
+fn published_figures_stand_beside_what_was_asked_alike_and_nothing_else() {
+    let mut run = run();
+    assert_eq!(beside(&run), Vec::<[String; 3]>::new(), "nothing was published of this device");
+    for part in &mut run.parts {
+        (part.plan.device, part.plan.array) = ("iodrive-duo-640-mlc".into(), Some("both-modules".into()));
+    }
+    let rows = beside(&run);
+    let measured = ["Requests", "27,068\u{a0}IO/s", "42,644\u{a0}IO/s"].map(String::from);
+    assert!(rows.contains(&measured), "{rows:?}");
+    assert!(rows.iter().any(|[what, ..]| what.contains("at the end of preconditioning")), "{rows:?}");
+    // The same at another depth: nothing was published of that.
+    for step in run.parts.iter_mut().flat_map(|part| &mut part.steps) {
+        step.point.depth = 8;
+    }
+    assert_eq!(beside(&run), Vec::<[String; 3]>::new());
+}

@@ -134,7 +134,7 @@ pub struct Report {
     /// The run's directory.
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub run: PathBuf,
-    /// Where to write the page, or the picture of --png. [default: report.html in the run's directory, or CHART.png here]
+    /// Where to write the page, or the picture of --png or --svg. [default: report.html in the run's directory, or CHART.png here]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
     /// Also write the figures of every chart as CSV into this directory.
@@ -143,6 +143,9 @@ pub struct Report {
     /// Write a chart as a picture instead of the page. Charts are called as in the page's addresses; a wrong name lists them.
     #[arg(long, value_name = "CHART")]
     pub png: Option<String>,
+    /// The same as SVG, which follows the reader's choice of light or dark.
+    #[arg(long, value_name = "CHART", conflicts_with = "png")]
+    pub svg: Option<String>,
     /// The picture in light on dark.
     #[arg(long, requires = "png")]
     pub dark: bool,

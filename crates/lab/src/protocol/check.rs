@@ -34,8 +34,10 @@ impl Protocol {
             known_source(source)?;
         }
         for (what, form) in [("full", &self.full), ("quick", &self.quick)] {
-            if !(form.times >= 1.0 && form.times <= 1e6) {
-                return Err((at, format!("{what}.times = {}; expected 1 to 1000000", form.times)));
+            for (field, times) in [("times", form.times), ("disk_times", form.disk_times.unwrap_or(1.0))] {
+                if !(1.0..=1e6).contains(&times) {
+                    return Err((at, format!("{what}.{field} = {times}; expected 1 to 1000000")));
+                }
             }
             if form.scale == 0 || form.scale > 65_536 {
                 return Err((at, format!("{what}.scale = {}; expected 1 to 65536", form.scale)));

@@ -90,6 +90,9 @@ pub struct Form {
     /// Times are so many times shorter.
     #[serde(default = "once")]
     pub times: f64,
+    /// The same for disks, which are not built smaller and so are not filled sooner; where nothing is said, like all others.
+    #[serde(default)]
+    pub disk_times: Option<f64>,
     /// But none that is measured is shorter than this.
     #[serde(default = "second")]
     pub least: Time,
@@ -119,7 +122,7 @@ fn quick() -> Form {
 
 impl Default for Form {
     fn default() -> Form {
-        Form { scale: 1, times: 1.0, least: second(), formats: None, arrays: None }
+        Form { scale: 1, times: 1.0, disk_times: None, least: second(), formats: None, arrays: None }
     }
 }
 

@@ -138,9 +138,11 @@ impl Plan {
             .iter()
             .filter(|test| wanted.tests.is_empty() || wanted.tests.iter().any(|name| name == test.name()))
         {
-            let variants = variants(test, form, wanted.quick)?;
+            let shrinking = variants(test, form, wanted.quick)?;
+            let disk_form = Form { times: form.disk_times.unwrap_or(form.times), ..form.clone() };
+            let disks = variants(test, &disk_form, wanted.quick)?;
             for setup in &setups {
-                for (label, prepared) in &variants {
+                for (label, prepared) in if setup.is_disk { &disks } else { &shrinking } {
                     for repeat in 0..wanted.repeat.max(1) {
                         parts.push(part(test, setup, label, prepared, repeat, wanted));
                     }
@@ -166,6 +168,8 @@ struct Setup {
     format: Option<String>,
     array: Option<String>,
     write_cache: Option<bool>,
+    /// A virtual disk, or an array of them.
+    is_disk: bool,
 }
 
 fn setups(protocol: &Protocol, form: &Form, wanted: &Wanted, left_out: &mut Vec<String>) -> Result<Vec<Setup>, NoPlan> {
@@ -181,7 +185,7 @@ fn setups(protocol: &Protocol, form: &Form, wanted: &Wanted, left_out: &mut Vec<
     let mut setups: Vec<Setup> = Vec::new();
     for device in devices {
         if !wanted.is_virtual {
-            setups.push(Setup { device: device.clone(), format: None, array: None, write_cache: None });
+            setups.push(Setup { device: device.clone(), format: None, array: None, write_cache: None, is_disk: false });
             continue;
         }
         let profile = profile::find(device).map_err(|error| NoPlan(error.to_string()))?;
@@ -204,6 +208,7 @@ fn setups(protocol: &Protocol, form: &Form, wanted: &Wanted, left_out: &mut Vec<
                         format: known.has_formats.then(|| format.clone()),
                         array: Some(known.array(array).into()),
                         write_cache,
+                        is_disk: is_disk(&profile),
                     });
                 }
             }
@@ -404,7 +409,7 @@ fn part(test: &Test, setup: &Setup, label: &str, prepared: &Prepared, repeat: u3
     }
     let mut stages = prepared.stages.clone();
     // A disk is the same whatever it holds.
-    if wanted.is_virtual && profile::find(&setup.device).is_ok_and(|profile| is_disk(&profile)) {
+    if setup.is_disk {
         stages.retain(|stage| !matches!(stage.role, Role::Fill | Role::Precondition));
     }
     let steps = stages.iter().map(|stage| stage.steps.len() as u32 * stage.rounds.max(1)).sum();

@@ -8,7 +8,7 @@ use super::environment::Environment;
 use super::journal::Journal;
 use super::plan::{NoPlan, Plan, Wanted};
 use super::record::{Line, VERSION};
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, Quick};
 use crate::target::{Fio, Problem, Target, Virtual};
 use trace::TraceError;
 
@@ -155,9 +155,24 @@ fn target(protocol: &Protocol, options: &Options, at_once: usize) -> Result<Box<
     }
 }
 
+/// What the quick form of a stage differs in, beside its times.
+fn quick_words(quick: &Quick) -> String {
+    let mut own = Vec::new();
+    own.extend(quick.duration.map(|time| humantime::format_duration(time.0).to_string()));
+    own.extend(quick.written.map(|times| format!("{times} times the capacity written")));
+    own.extend(quick.rounds.map(|rounds| format!("{rounds} rounds")));
+    own.extend(quick.until_written.map(|times| format!("until {times} times the capacity is written")));
+    own.extend(quick.pause.map(|time| format!("pauses of {}", humantime::format_duration(time.0))));
+    own.extend(quick.requests.map(|requests| format!("{requests} requests of the trace")));
+    own.extend(quick.vary.as_ref().map(|_| "fewer steps".to_string()));
+    own.join(", ")
+}
+
 /// What a form differs in from the protocol as it was published, in words.
 fn differs(protocol: &Protocol, options: &Options) -> String {
     let form = protocol.form(options.quick);
+    let wanted = |name: &str| options.tests.is_empty() || options.tests.iter().any(|test| test == name);
+    let tests = || protocol.tests.iter().filter(|test| wanted(test.name()));
     let mut parts = Vec::new();
     if options.quick {
         if form.times > 1.0 {
@@ -166,24 +181,26 @@ fn differs(protocol: &Protocol, options: &Options) -> String {
                 form.times,
                 humantime::format_duration(form.least.0)
             ));
+            let disks = form.disk_times.filter(|_| options.target == "virtual");
+            parts.extend(disks.map(|times| format!("on disks {times} times shorter")));
         }
-        let mut amounts: Vec<String> = Vec::new();
-        for test in &protocol.tests {
+        // What is the same in several tests is said once, with their names where others differ.
+        let mut amounts: Vec<(&str, String, Vec<&str>)> = Vec::new();
+        for test in tests() {
             for stage in &test.stages {
                 let Some(quick) = &stage.quick else { continue };
-                let mut own = Vec::new();
-                own.extend(quick.duration.map(|time| format!("{}", humantime::format_duration(time.0))));
-                own.extend(quick.written.map(|times| format!("{times} times the capacity written")));
-                own.extend(quick.rounds.map(|rounds| format!("{rounds} rounds")));
-                own.extend(quick.until_written.map(|times| format!("until {times} times the capacity is written")));
-                own.extend(quick.pause.map(|time| format!("pauses of {}", humantime::format_duration(time.0))));
-                own.extend(quick.requests.map(|requests| format!("{requests} requests of the trace")));
-                own.extend(quick.vary.as_ref().map(|_| "fewer steps".to_string()));
-                amounts.push(format!("{}: {}", stage.name(), own.join(", ")));
+                let own = quick_words(quick);
+                match amounts.iter_mut().find(|(name, words, _)| *name == stage.name() && *words == own) {
+                    Some((.., of)) => of.push(test.name()),
+                    None => amounts.push((stage.name(), own, vec![test.name()])),
+                }
             }
         }
-        amounts.sort();
-        amounts.dedup();
+        let with_stage = |name: &str| tests().filter(|it| it.stages.iter().any(|stage| stage.name() == name)).count();
+        let amounts = amounts.iter().map(|(name, own, of)| match of.len() == with_stage(name) {
+            true => format!("{name}: {own}"),
+            false => format!("{name} of {}: {own}", of.join(", ")),
+        });
         parts.extend(amounts);
     }
     let scale = scale(protocol, options);

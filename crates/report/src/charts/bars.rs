@@ -13,12 +13,29 @@ use crate::metric::{asks, axis, capital, name};
 use crate::published::{When, of_part};
 use crate::view::{View, distinct, joined};
 
+/// Points of all tests that one chart shows side by side; of more, each test has a chart of its own.
+const TOGETHER: usize = 6;
+
 /// A figure of every point of these tests.
 pub(super) fn bars(
     views: &[&View],
     asked: &protocol::Chart,
     metric: Metric,
     rows: &[Row],
+) -> Result<Vec<Chart>, ReportError> {
+    let points: usize = views.iter().map(|view| places(&view.variants[0], stage(asked)).len()).sum();
+    if views.len() == 1 || points <= TOGETHER {
+        return Ok(vec![together(views, asked, metric, rows, "")?]);
+    }
+    views.iter().map(|view| together(&[view], asked, metric, rows, &view.test.title)).collect()
+}
+
+fn together(
+    views: &[&View],
+    asked: &protocol::Chart,
+    metric: Metric,
+    rows: &[Row],
+    name_of_test: &str,
 ) -> Result<Chart, ReportError> {
     let mut categories: Vec<String> = Vec::new();
     let names = distinct(views.iter().flat_map(|view| view.variants.iter().map(|variant| variant.name.clone())));
@@ -54,9 +71,11 @@ pub(super) fn bars(
     let mut series = Vec::new();
     for (place, own) in names.iter().enumerate() {
         let label = if own.is_empty() { "measured".to_string() } else { own.clone() };
-        let hue = series.len();
+        // Colours go by what was measured, as in other charts.
+        let hue = series.iter().filter(|one: &&BarSeries| !one.published).count();
         let error = measured[place].iter().any(|(_, _, error)| error.is_some());
         series.push(BarSeries {
+            hue: Some(hue),
             error: if error {
                 spread(&mut measured[place].iter().map(|(at, _, error)| (*at, error.unwrap_or(f64::NAN))))
             } else {
@@ -72,7 +91,7 @@ pub(super) fn bars(
     let several = asked.metrics.len() > 1;
     let figure = if several { format!(": {}", name(metric).to_lowercase()) } else { String::new() };
     let wide = categories.len() * series.len() > 16;
-    let title = format!("{}{figure}", asked.title.get_ref());
+    let title = joined(&[format!("{}{figure}", asked.title.get_ref()), name_of_test.to_string()]);
     Ok(Chart {
         id: title.clone(),
         title,
@@ -105,7 +124,7 @@ pub(super) fn label(step: &Step, all: &[&Step]) -> String {
         &context::size,
         &|step| context::mix(step.point.read_percent),
         &|step| step.point.access.clone(),
-        &|step| step.point.region.clone().map(|region| format!("at {region}")).unwrap_or_default(),
+        &context::region,
         &context::load,
     ];
     let differing = about.iter().filter(|value| all.iter().any(|other| value(other) != value(step)));

@@ -10,7 +10,7 @@ use crate::context::{mix, size};
 use crate::figure::{Place, places};
 use crate::metric::{asks, axis};
 use crate::published::{When, of_part};
-use crate::view::{View, distinct, groups, joined};
+use crate::view::{View, distinct, groups};
 
 /// A figure over sizes, a line for each mix.
 pub(super) fn by_size(
@@ -29,7 +29,6 @@ pub(super) fn by_size(
         for ((own, variant), places) in group.members.iter().zip(&all) {
             let published = of_part(view, variant.part(), rows);
             for wanted in &mixes {
-                let hue = series.len();
                 let (mut points, mut beside) = (Vec::new(), Vec::new());
                 for place in places.iter().filter(|place| mix(place.step.point.read_percent) == *wanted) {
                     let Some(at) = sizes.iter().position(|(_, wanted)| *wanted == size(place.step)) else { continue };
@@ -42,15 +41,7 @@ pub(super) fn by_size(
                 }
                 points.sort_by(|one: &(f64, f64), other| one.0.total_cmp(&other.0));
                 let own_mix = if mixes.len() > 1 { wanted.clone() } else { String::new() };
-                let label = joined(&[own.clone(), own_mix.clone()]);
-                series.push(
-                    Series::line(if label.is_empty() { "measured".to_string() } else { label }, points)
-                        .mark(Mark::Marked),
-                );
-                if !beside.is_empty() {
-                    let label = joined(&[own.clone(), own_mix, "published".to_string()]);
-                    series.push(Series::line(label, beside).mark(Mark::Published).hue(hue));
-                }
+                super::add(&mut series, &[own.clone(), own_mix], "measured", Mark::Marked, points, beside);
             }
         }
         let x = Axis::named("Size of requests", sizes.into_iter().map(|(_, size)| size));

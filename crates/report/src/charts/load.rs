@@ -37,7 +37,7 @@ fn rest(step: &Step, all: &[&Step]) -> String {
     let differs = |value: &dyn Fn(&Step) -> String| all.iter().any(|other| value(other) != value(step));
     let size = crate::context::size;
     let mixed = |step: &Step| mix(step.point.read_percent);
-    let region = |step: &Step| step.point.region.clone().unwrap_or_default();
+    let region = crate::context::region;
     let stage = |step: &Step| step.stage.clone();
     let access = |step: &Step| step.point.access.clone();
     let mut words = Vec::new();
@@ -75,7 +75,6 @@ pub(super) fn against_load(
         let mut notes = Vec::new();
         for ((own, variant), places) in group.members.iter().zip(&all) {
             for other in distinct(places.iter().map(|place| rest(place.step, &steps))) {
-                let hue = series.len();
                 let mut points = Vec::new();
                 let published = of_part(view, variant.part(), rows);
                 let mut beside: Vec<(f64, f64)> = Vec::new();
@@ -99,16 +98,8 @@ pub(super) fn against_load(
                     }
                 }
                 points.sort_by(|one: &(f64, f64), other| one.0.total_cmp(&other.0));
-                let label = joined(&[own.clone(), other.clone()]);
-                series.push(
-                    Series::line(if label.is_empty() { "measured".to_string() } else { label }, points)
-                        .mark(Mark::Marked),
-                );
-                if !beside.is_empty() {
-                    beside.sort_by(|one, other| one.0.total_cmp(&other.0));
-                    let label = joined(&[own.clone(), other.clone(), "published".to_string()]);
-                    series.push(Series::line(label, beside).mark(Mark::Published).hue(hue));
-                }
+                beside.sort_by(|one, other| one.0.total_cmp(&other.0));
+                super::add(&mut series, &[own.clone(), other], "measured", Mark::Marked, points, beside);
             }
         }
         let pairs = loads.iter().any(|name| name.contains('T'));

@@ -9,14 +9,14 @@ mod over_time;
 mod rounds;
 mod table;
 
-use chart::{Axis, Block, Chart, Plot};
+use chart::{Axis, Block, Chart, Mark, Plot, Series};
 use lab::protocol::{self, ChartKind, Metric};
 use lab::published::Row;
 
 use crate::ReportError;
 use crate::context;
 use crate::metric::{capital, name};
-use crate::view::View;
+use crate::view::{View, joined};
 
 pub(crate) use latency::{exceedances, field, with_band};
 pub(crate) use over_time::amplification;
@@ -92,8 +92,9 @@ pub(crate) fn of_all(asked: &protocol::Chart, views: &[View], rows: &[Row]) -> R
         ChartKind::Bars => {
             let mut blocks = Vec::new();
             for metric in metrics(asked) {
-                let chart = bars::bars(&views, asked, metric, rows)?;
-                blocks.extend((!chart.is_empty()).then(|| Block::from(chart)));
+                for chart in bars::bars(&views, asked, metric, rows)? {
+                    blocks.extend((!chart.is_empty()).then(|| Block::from(chart)));
+                }
             }
             Ok(blocks)
         }
@@ -126,6 +127,26 @@ fn lowered(text: &str) -> String {
     }
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// Adds what was measured, and what was published of the same in the same colour. Colours go by what was measured, so that one means the
+/// same in charts with published figures and in those without. Where no `words` tell it from others, it is called `alone`.
+fn add(
+    series: &mut Vec<Series>,
+    words: &[String],
+    alone: &str,
+    mark: Mark,
+    points: Vec<(f64, f64)>,
+    published: Vec<(f64, f64)>,
+) {
+    let hue = series.iter().filter(|one| one.mark != Mark::Published).count();
+    let label = joined(words);
+    let name = if label.is_empty() { alone.to_string() } else { label.clone() };
+    series.push(Series::line(name, points).mark(mark).hue(hue));
+    if !published.is_empty() {
+        let name = joined(&[label, "published".to_string()]);
+        series.push(Series::line(name, published).mark(Mark::Published).hue(hue));
+    }
 }
 
 /// The axis, logarithmic where a linear one would press most of the series onto the ground.

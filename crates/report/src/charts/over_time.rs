@@ -26,7 +26,8 @@ pub(super) fn over_time(
         if several && group.members.len() > 1 {
             // One chart each, with the steps as series.
             for (own, variant) in &group.members {
-                let series = of_variant(view, own, variant, asked, metric, rows, 0)?;
+                let mut series = Vec::new();
+                of_variant(view, own, variant, asked, metric, rows, &mut series)?;
                 let heading = title(view, asked, metric, &join(&group.name, own));
                 charts.push(drawn(view, heading, metric, series));
             }
@@ -34,8 +35,7 @@ pub(super) fn over_time(
         }
         let mut series = Vec::new();
         for (own, variant) in &group.members {
-            let first = series.len();
-            series.extend(of_variant(view, own, variant, asked, metric, rows, first)?);
+            of_variant(view, own, variant, asked, metric, rows, &mut series)?;
         }
         charts.push(drawn(view, title(view, asked, metric, &group.name), metric, series));
     }
@@ -55,7 +55,7 @@ fn keys(steps: &[&Step]) -> Vec<String> {
     distinct(steps.iter().map(|step| key(step)))
 }
 
-/// The series of a variant, and what was published beside them; `first` is the number of the chart's first of them.
+/// Adds the series of a variant, and what was published beside them.
 fn of_variant(
     view: &View,
     own: &str,
@@ -63,35 +63,29 @@ fn of_variant(
     asked: &protocol::Chart,
     metric: Metric,
     rows: &[Row],
-    first: usize,
-) -> Result<Vec<Series>, ReportError> {
+    series: &mut Vec<Series>,
+) -> Result<(), ReportError> {
     let steps = variant.stage(stage(asked));
-    let Some(begin) = steps.first().map(|step| step.from_seconds) else { return Ok(Vec::new()) };
+    let Some(first) = steps.first() else { return Ok(()) };
+    let begin = first.from_seconds;
     let keys = keys(&steps);
-    let mut series = Vec::new();
+    let published = of_part(view, variant.part(), rows);
     for one in keys.iter().take(SERIES) {
         let mut points = Vec::new();
         for step in steps.iter().filter(|step| key(step) == *one) {
             points.extend(course(step, begin, metric)?);
         }
-        let label = if keys.len() > 1 { one.split('/').next_back().unwrap_or_default() } else { "" };
-        let label = join(own, label);
-        series.push(Series::line(if label.is_empty() { name(metric) } else { label }, points));
-    }
-    let published = of_part(view, variant.part(), rows);
-    let ends = series.first().and_then(|one| Some((one.points.first()?.0, one.points.last()?.0)));
-    if let (Some((start, end)), Some(step), 1) = (ends, steps.first(), keys.len()) {
-        let beside: Vec<(f64, f64)> = published
-            .iter()
-            .filter(|one| one.metric == metric && one.fits(step) && one.when != When::Measured)
-            .map(|one| (if one.when == When::Burst { start } else { end }, one.value))
-            .collect();
-        if !beside.is_empty() {
-            let label = join(own, "published");
-            series.push(Series::line(label, beside).mark(Mark::Published).hue(first));
+        let mut beside = Vec::new();
+        if let (Some((start, _)), Some((end, _)), 1) = (points.first(), points.last(), keys.len()) {
+            let fitting = published.iter().filter(|one| one.metric == metric && one.fits(first));
+            let fitting = fitting.filter(|one| one.when != When::Measured);
+            beside.extend(fitting.map(|one| (if one.when == When::Burst { *start } else { *end }, one.value)));
         }
+        let label = if keys.len() > 1 { one.split('/').next_back().unwrap_or_default() } else { "" };
+        let words = [own.to_string(), label.to_string()];
+        super::add(series, &words, &name(metric), Mark::Line, points, beside);
     }
-    Ok(series)
+    Ok(())
 }
 
 /// The intervals of a step. The last one ends with the step, wherever that is: a stump says little, and too loudly.

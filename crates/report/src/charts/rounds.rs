@@ -46,14 +46,15 @@ pub(super) fn convergence(view: &View, asked: &protocol::Chart, metric: Metric) 
             .part()
             .verdicts
             .iter()
-            .filter(|verdict| verdict.rounds > 0)
+            .filter(|verdict| verdict.rounds > 0 && all.iter().any(|step| step.stage == verdict.stage))
             .find_map(|verdict| Some((verdict, verdict.window.as_ref()?)));
         let notes = window.map(|(verdict, window)| Note::Span {
             from: f64::from(window.first_round),
             to: f64::from(verdict.rounds),
             text: if verdict.steady { "steady".to_string() } else { "last window, not steady".to_string() },
         });
-        let sees = format!("how {} in each round, until it does not change any more.", asks(metric));
+        let until = if notes.is_some() { ", until it does not change any more" } else { "" };
+        let sees = format!("how {} in each round{until}.", asks(metric));
         let axes = (Axis::new("Round", Unit::Plain).whole(), super::spread(axis(metric), &series));
         let mut chart = super::chart(view, title(view, asked, metric, &variant.name), &sees, axes, Plot::Lines(series));
         chart.notes = notes.into_iter().collect();
@@ -122,9 +123,12 @@ pub(crate) fn window_chart(view: &View, variant: &Variant, verdict: &Verdict) ->
     Some(chart)
 }
 
+/// The heading of the line's formula.
+const LINE: &str = "Least-squares line";
+
 /// The numbers of every window that was judged.
 pub(crate) fn window_table(view: &View) -> Option<Table> {
-    let columns = ["Mean", "Range", "allowed", "Fit, rise over the window", "allowed", "Least-squares line", "Steady"];
+    let columns = ["Mean", "Range", "allowed", "Fit, rise over the window", "allowed", LINE, "Steady"];
     let mut rows = Vec::new();
     for variant in &view.variants {
         for part in variant.repeats.iter().flatten() {
@@ -152,7 +156,7 @@ pub(crate) fn window_table(view: &View) -> Option<Table> {
                     Cell::new(shown(window.excursion)),
                     Cell::new(shown(window.excursion_allowed)),
                     Cell::new(format!(
-                        "{} {} {} x round",
+                        "{} {} {} × round",
                         shown(window.intercept),
                         if window.slope < 0.0 { "−" } else { "+" },
                         shown(window.slope.abs())
@@ -163,7 +167,8 @@ pub(crate) fn window_table(view: &View) -> Option<Table> {
         }
     }
     let mut all = vec![Column::text("What"), Column::text("Window")];
-    all.extend(columns.map(Column::number));
+    // The line is a formula, which may be broken into lines.
+    all.extend(columns.map(|name| if name == LINE { Column::text(name) } else { Column::number(name) }));
     let rule = view
         .run
         .parts

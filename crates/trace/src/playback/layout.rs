@@ -60,7 +60,8 @@ impl Layout {
         let end = from.checked_add(record.bytes)?.checked_next_multiple_of(self.sector)?;
         let bytes = (end - first).min(self.bytes);
         // What would reach over the end is moved to lie before it; only wrapping and scaling have such requests.
-        Some(Part { offset: first.min(self.bytes - bytes), bytes, taken: record.bytes })
+        let offset = if crate::mutant!(BeyondTheEnd) { first } else { first.min(self.bytes - bytes) };
+        Some(Part { offset, bytes, taken: record.bytes })
     }
 
     /// A trim may be of any length, and nothing may be trimmed that it does not cover.

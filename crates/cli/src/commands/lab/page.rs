@@ -28,6 +28,12 @@ pub fn write(run: &Run, args: &Report) -> Result<Vec<PathBuf>, Failure> {
         let png = chart.png(size, theme, SCALE).map_err(|error| Failure::failed(error.to_string()))?;
         save(&path, &png)?;
         written.push(path);
+    } else if let Some(name) = &args.svg {
+        let path = args.out.clone().unwrap_or_else(|| format!("{name}.svg").into());
+        let chart = chart(&page, name)?;
+        let size = if chart.wide { Size::Wide } else { Size::Normal };
+        save(&path, chart.svg(size).as_bytes())?;
+        written.push(path);
     } else {
         let path = args.out.clone().unwrap_or_else(|| args.run.join(PAGE));
         save(&path, page.html().as_bytes())?;
