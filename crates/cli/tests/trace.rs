@@ -43,6 +43,11 @@ fn a_made_up_trace_is_written_read_and_converted() {
     for part in ["(fio3)", "20000 requests", "footprint", "counted exactly", "hot spots", "sequential", "dispersion"] {
         assert!(table.contains(part), "no '{part}' in: {table}");
     }
+    let page = path("mail.html");
+    place.vsl(&["trace", "info", &other, "--html", &page]).ok();
+    let html = std::fs::read_to_string(&page).expect("a page");
+    assert!(html.contains("<h1>Trace mail.iolog</h1>") && html.contains("Hot spots"), "its heading and its charts");
+    place.vsl(&["trace", "info", &other, "--html", "/nonexistent/page.html"]).fails(1, &["/nonexistent/page.html"]);
     place.vsl(&["trace", "convert", &first, &other]).fails(2, &["mail.iolog: File exists"]);
 }
 

@@ -102,7 +102,7 @@ pub(super) fn table_markup(table: &Table) -> Markup {
     html! {
         div .scroll tabindex="0" role="region" aria-label=(if table.caption.is_empty() { "Table of numbers" } else { &table.caption }) {
             table {
-                @if !table.caption.is_empty() { caption { (table.caption) } }
+                @if !table.caption.is_empty() { caption { span { (table.caption) } } }
                 thead {
                     @if grouped {
                         tr { @for (name, span) in &groups { th colspan=(span) scope="colgroup" { (name) } } }

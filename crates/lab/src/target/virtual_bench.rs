@@ -2,11 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use card::{Built, Options, Surroundings, build};
+use card::{Built, Nanos, Options, Surroundings, build};
 use profile::Driver;
 
 use super::{Bench, Outcome, Problem, Target, Watch};
 use crate::engine::{Position, Progress, virtual_time};
+use crate::host::Costs;
 use crate::published::fitted;
 use crate::results::{Ended, Phase, Row};
 use crate::run::{Activity, Interval, LoopKind, Machine, Part, StepPlan, coarsen};
@@ -170,7 +171,8 @@ impl Bench for VirtualBench {
             return Err(Problem::Failed("the engine gave no results".into()));
         };
         let began = self.began as f64 / 1e9;
-        outcome(phase, step, began).map_err(|error| Problem::Failed(error.to_string()))
+        let cpu = Costs::new(&self.driver).cpu();
+        outcome(phase, step, began, cpu).map_err(|error| Problem::Failed(error.to_string()))
     }
 }
 
@@ -200,13 +202,15 @@ fn interval(workload: &Workload, step: &StepPlan, bytes: u64) -> card::Nanos {
     ((seconds * 1e9 / f64::from(step.intervals.max(1))) as card::Nanos).max(1_000_000)
 }
 
-fn outcome(phase: Phase, step: &StepPlan, began: f64) -> Result<Outcome, crate::stats::Damaged> {
+/// `cpu` is what the host's driver costs for each request, by its sheet.
+fn outcome(phase: Phase, step: &StepPlan, began: f64, cpu: Nanos) -> Result<Outcome, crate::stats::Damaged> {
     let load = step.phase.loads.first();
     let loop_kind = match load {
         None => LoopKind::Idle,
         Some(load) if load.is_open() => LoopKind::Open,
         Some(_) => LoopKind::Closed,
     };
+    let cpu_us_per_io = (cpu > 0 && phase.total.all.requests > 0).then_some(cpu as f64 / 1e3);
     let series = phase.series.into_iter().map(of_row).collect();
     Ok(Outcome {
         loop_kind,
@@ -216,7 +220,7 @@ fn outcome(phase: Phase, step: &StepPlan, began: f64) -> Result<Outcome, crate::
         outstanding: phase.outstanding,
         not_started: phase.not_started,
         device_use: Some(phase.device_use),
-        cpu_us_per_io: None,
+        cpu_us_per_io,
         notes: Vec::new(),
         cells: phase.cells,
         // The last interval of a step that ends after an amount may be short: one more than asked for.

@@ -66,12 +66,17 @@ fn mounted(mounts: &str, device: u64) -> Option<String> {
     })
 }
 
-/// What is on a block device, as far as `lsblk` knows.
+/// What is on a block device: its parts as `lsblk` knows them, and what `blkid` finds at its beginning, since `lsblk` only repeats what udev knows.
 fn contents(path: &Path) -> String {
-    let output = Command::new("lsblk").args(["-o", "NAME,SIZE,TYPE,FSTYPE,LABEL,MODEL"]).arg(path).output();
-    match output {
-        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim_end().to_string(),
-        _ => "what is on it cannot be told (lsblk does not say)".into(),
+    let said = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).arg(path).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).trim_end().to_string();
+        (output.status.success() && !text.is_empty()).then_some(text)
+    };
+    let found = [said("lsblk", &["-o", "NAME,SIZE,TYPE,FSTYPE,LABEL,MODEL"]), said("blkid", &["-p"])];
+    match found.into_iter().flatten().collect::<Vec<_>>().join("\n") {
+        text if text.is_empty() => "what is on it cannot be told (neither lsblk nor blkid says)".into(),
+        text => text,
     }
 }
 
