@@ -1,6 +1,7 @@
 //! Requests that the device has and has not answered yet, by their tag.
 
 use std::sync::mpsc::SyncSender;
+use std::time::Instant;
 
 use device::{Device, IoError};
 use slab::Slab;
@@ -44,8 +45,8 @@ pub struct Job {
     pub header: Header,
     /// What is to be done.
     pub command: Command,
-    /// When the device took it, by the clock of a recording.
-    pub began: Option<u64>,
+    /// When the device took it, if it was recorded then.
+    pub began: Option<Instant>,
     /// Bytes of read buffers it holds.
     pub held: usize,
     /// Pieces with the device.
@@ -61,15 +62,15 @@ pub struct Job {
 }
 
 impl Core {
-    /// The time by the clock of a recording, if there is one.
+    /// The time, if there is a recording that needs it.
     #[inline]
-    pub fn recorded_now(&self) -> Option<u64> {
-        self.recording.as_ref().map(Recording::now)
+    pub fn recorded_now(&self) -> Option<Instant> {
+        self.recording.is_some().then(Instant::now)
     }
 
-    /// A request is answered; it is recorded if there is a recording and was one when the device took it.
+    /// A request is answered; it is recorded if there is a recording that was there when the device took it.
     #[inline]
-    pub fn answered(&self, began: Option<u64>, header: &Header, command: Command) {
+    pub fn answered(&self, began: Option<Instant>, header: &Header, command: Command) {
         if let (Some(recording), Some(began)) = (&self.recording, began) {
             recording.answered(began, header, command);
         }
@@ -86,7 +87,7 @@ impl Core {
 
 impl Job {
     /// A request of which the device has nothing yet.
-    pub fn new(connection: usize, header: Header, command: Command, held: usize, began: Option<u64>) -> Job {
+    pub fn new(connection: usize, header: Header, command: Command, held: usize, began: Option<Instant>) -> Job {
         Job {
             connection,
             header,

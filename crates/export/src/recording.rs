@@ -1,6 +1,6 @@
 //! Recording what clients ask of a device, as they are answered.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use trace::recorder::{Recorder, Status};
 use trace::{Op, Record, TraceError};
@@ -33,13 +33,10 @@ impl Recording {
         self.recorder.stop()
     }
 
-    /// The time, nanoseconds since it began.
-    pub(crate) fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
-    }
-
-    /// A request that the device took at `began` is answered.
-    pub(crate) fn answered(&self, began: u64, header: &Header, command: Command) {
+    /// A request that the device took at `taken` is answered.
+    pub(crate) fn answered(&self, taken: Instant, header: &Header, command: Command) {
+        // One that another recording was there for is not this one's.
+        let Some(at) = taken.checked_duration_since(self.began) else { return };
         let op = match command {
             Command::Read => Op::Read,
             Command::Write { .. } => Op::Write,
@@ -54,7 +51,35 @@ impl Recording {
             return;
         }
         // A response of 0 would mean that it is not known.
-        let response_ns = Some(self.now().saturating_sub(began).max(1000));
-        self.recorder.record(Record { time_ns: began, offset, bytes, response_ns, volume: 0, op });
+        let response_ns = Some(nanoseconds(taken.elapsed()).max(1000));
+        self.recorder.record(Record { time_ns: nanoseconds(at), offset, bytes, response_ns, volume: 0, op });
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use trace::{OutputFormat, Reader, Wanted};
+
+    use super::*;
+    use crate::nbd::proto::command;
+
+    #[test]
+    fn a_request_taken_before_it_began_is_not_recorded() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("t.csv");
+        let header = |offset| Header { flags: 0, kind: command::READ, cookie: 0, offset, len: 4096 };
+        let earlier = Instant::now();
+        let recorder = Recorder::start(&path, OutputFormat::Msr, 0, "d").expect("a new file");
+        let recording = Recording::new(recorder);
+        recording.answered(earlier, &header(0), Command::Read);
+        recording.answered(Instant::now(), &header(4096), Command::Read);
+        recording.stop().expect("written");
+        let records = Reader::open(&path, &Wanted::default()).expect("a trace");
+        let offsets: Vec<u64> = records.map(|record| record.expect("sound").offset).collect();
+        assert_eq!(offsets, [4096]);
     }
 }
