@@ -3,6 +3,8 @@
 //! A round of the loop takes completions, serves clients in turn, sends their answers, and makes
 //! one system call that hands everything to the kernel and waits for more.
 
+mod ending;
+
 use std::collections::VecDeque;
 use std::io;
 use std::num::NonZeroU64;
@@ -16,7 +18,7 @@ use io_uring::{opcode, types};
 use media::ring::{Owner, Ring, SharedRing};
 use slab::Slab;
 
-use crate::handle::{Call, ClientInfo, DetachError, Shape, WorkerHandle};
+use crate::handle::{Call, ClientInfo, Shape, WorkerHandle};
 use crate::jobs::{Core, Slot};
 use crate::mailbox::{Mailbox, mailbox};
 use crate::nbd::arrival::NewConnection;
@@ -24,11 +26,10 @@ use crate::nbd::connection::{Connection, Turn};
 use crate::pool::Pool;
 use crate::recording::Recording;
 use crate::seats::Seats;
+use ending::Detaching;
 
 /// Submissions between two system calls.
 const RING_ENTRIES: u32 = 1024;
-/// How long clients may take to read their last answers when they are closed by force.
-const GRACE: Duration = Duration::from_secs(2);
 /// How often a device that has not answered, or takes no more, is asked again when nothing else happens.
 const RETRY: Duration = Duration::from_millis(1);
 
@@ -56,19 +57,6 @@ const KIND_BITS: u32 = 2;
 
 /// What is called when a drill cuts the device's power.
 pub(crate) type OnPowerCut = Box<dyn FnOnce(PowerCut) + Send>;
-
-type DetachAnswer = SyncSender<Result<(), DetachError>>;
-
-struct Detaching {
-    answer: Option<DetachAnswer>,
-    deadline: Instant,
-}
-
-impl Detaching {
-    fn time_left(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now()).max(RETRY)
-    }
-}
 
 /// A device thread's state. Outside of the thread there is only its [`WorkerHandle`].
 pub struct Worker {
@@ -230,34 +218,6 @@ impl Worker {
         self.flushes.push_back(answer);
     }
 
-    pub(crate) fn detach(&mut self, force: bool, answer: DetachAnswer) {
-        let name = self.name.clone();
-        let refusal = if self.detaching.is_some() {
-            Some(DetachError::Underway { name })
-        } else if force {
-            None
-        } else {
-            self.seats.close_if_free().err().map(|clients| DetachError::Clients { name, clients })
-        };
-        match refusal {
-            // An asker that went away needs no answer.
-            Some(error) => drop(answer.send(Err(error))),
-            None => self.begin_detach(Some(answer)),
-        }
-    }
-
-    fn begin_detach(&mut self, answer: Option<DetachAnswer>) {
-        self.seats.close();
-        self.detaching = Some(Detaching { answer, deadline: Instant::now() + GRACE });
-        let keys: Vec<usize> = self.connections.iter().map(|(key, _)| key).collect();
-        for key in keys {
-            if let Some(connection) = self.connections.get_mut(key) {
-                connection.drain();
-            }
-            self.make_ready(key);
-        }
-    }
-
     fn run(mut self) {
         tracing::info!(device = %self.name, "attached");
         let failure = loop {
@@ -271,59 +231,7 @@ impl Worker {
                 break Some(error);
             }
         };
-        self.seats.close();
-        let Worker { name, core, connections, detaching, .. } = self;
-        if let Some(error) = failure {
-            tracing::error!(device = %name, %error, "the ring failed");
-        }
-        drop(connections);
-        let result = core.device.detach();
-        match &result {
-            Ok(()) => tracing::info!(device = %name, "detached"),
-            Err(error) => tracing::error!(device = %name, %error, "detached without a checkpoint"),
-        }
-        if let Some(answer) = detaching.and_then(|detaching| detaching.answer) {
-            // An asker that went away needs no answer.
-            let _ = answer.send(result.map_err(|error| DetachError::Io { name, error }));
-        }
-    }
-
-    /// A drill cut the power: every client loses its connection, and what is in memory is gone.
-    fn power_off(mut self) {
-        self.seats.close();
-        let cut = self.core.device.power_cut().cloned();
-        for (_, connection) in &mut self.connections {
-            connection.break_off("the power is cut");
-        }
-        let Worker { name, core, connections, detaching, on_power_cut, .. } = self;
-        drop(connections);
-        // Not detached: the next attach finds what lies on the medium.
-        drop(core);
-        if let Some(cut) = cut {
-            tracing::warn!(device = %name, "the power is cut; {cut}");
-            if let Some(call) = on_power_cut {
-                call(cut);
-            }
-        }
-        if let Some(answer) = detaching.and_then(|detaching| detaching.answer) {
-            // An asker that went away needs no answer.
-            let _ = answer.send(Err(DetachError::Io { name, error: IoError::Media }));
-        }
-    }
-
-    /// Whether a detach has nothing left to wait for.
-    fn detached(&mut self) -> bool {
-        let Some(detaching) = &self.detaching else { return false };
-        if Instant::now() >= detaching.deadline {
-            let keys: Vec<usize> = self.connections.iter().map(|(key, _)| key).collect();
-            for key in keys {
-                if let Some(connection) = self.connections.get_mut(key) {
-                    connection.break_off("did not read its answers before the detach");
-                }
-                self.settle(key);
-            }
-        }
-        self.connections.is_empty() && self.core.jobs.is_empty() && self.flushes.is_empty()
+        self.close(failure);
     }
 
     fn round(&mut self) -> io::Result<()> {

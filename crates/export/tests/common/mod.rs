@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use device::Device;
+use device::{AttachError, Device};
 use export::nbd::{Export, Listener, Options, Server};
 use export::{ClientInfo, Worker, WorkerHandle};
+use media::ring::SharedRing;
 
 pub use export::nbd::proto;
 
@@ -25,11 +26,22 @@ pub struct TestServer {
 
 /// A server with the exports "" and "ro" (read-only) of one device in memory.
 pub fn serve(options: Options, sector_bytes: u32) -> TestServer {
+    serve_with(options, move |_| Ok(Device::memory(SIZE, sector_bytes).expect("good sizes")))
+}
+
+/// The same with another device.
+pub fn serve_device(attach: impl FnOnce(&SharedRing) -> Result<Device, AttachError> + Send + 'static) -> TestServer {
+    serve_with(Options::default(), attach)
+}
+
+fn serve_with(
+    options: Options,
+    attach: impl FnOnce(&SharedRing) -> Result<Device, AttachError> + Send + 'static,
+) -> TestServer {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("openvsl-export-{}-{number}.sock", std::process::id()));
-    let device = Worker::spawn("test", move |_| Ok(Device::memory(SIZE, sector_bytes).expect("good sizes")))
-        .expect("a device in memory");
+    let device = Worker::spawn("test", attach).expect("attached");
     let server = Server::new(options).expect("a server");
     let export = Export { name: String::new(), description: "a test".into(), read_only: false, device: device.clone() };
     server.add_export(Export { name: "ro".into(), read_only: true, ..export.clone() });
