@@ -96,7 +96,8 @@ impl Input {
 impl Drop for Input {
     fn drop(&mut self) {
         if self.lent {
-            // Only a thread that unwinds gets here. The kernel may still write: never reuse the memory.
+            // A thread that unwinds gets here, and one whose ring failed or whose receives did not end in time. The kernel may
+            // still write: never reuse the memory.
             std::mem::forget(std::mem::take(&mut self.buffer));
         }
     }

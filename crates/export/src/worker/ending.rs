@@ -5,13 +5,16 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use device::IoError;
+use media::ring::{Owner, SharedRing};
+use slab::Slab;
 
-use super::{RETRY, Worker};
+use super::{KIND_BITS, RECEIVED, RETRY, WRITABLE, Worker};
 use crate::handle::DetachError;
 use crate::jobs::Core;
+use crate::nbd::connection::Connection;
 use crate::recording::Recording;
 
-/// How long clients may take to read their last answers when they are closed by force.
+/// How long clients may take to read their last answers when they are closed by force, and the kernel to let go of their buffers.
 const GRACE: Duration = Duration::from_secs(2);
 
 type DetachAnswer = SyncSender<Result<(), DetachError>>;
@@ -79,13 +82,13 @@ impl Worker {
             tracing::error!(device = %self.name, %error, "the ring failed");
             self.break_off_all("the device's thread failed");
         }
-        let Worker { name, core: Core { device, recording, .. }, connections, detaching, .. } = self;
+        let Worker { name, core: Core { device, recording, .. }, connections, ring, owner, detaching, .. } = self;
         let result = device.detach();
         match &result {
             Ok(()) => tracing::info!(device = %name, "detached"),
             Err(error) => tracing::error!(device = %name, %error, "detached without a checkpoint"),
         }
-        drop(connections);
+        let_go(&name, &ring, owner, connections);
         end_recording(&name, recording);
         if let Some(answer) = detaching.and_then(|detaching| detaching.answer) {
             // An asker that went away needs no answer.
@@ -99,10 +102,10 @@ impl Worker {
         let cut = self.core.device.power_cut().cloned();
         self.break_off_all("the power is cut");
         let recording = self.core.recording.take();
-        let Worker { name, core, connections, detaching, on_power_cut, .. } = self;
+        let Worker { name, core, connections, ring, owner, detaching, on_power_cut, .. } = self;
         // Not detached: the next attach finds what lies on the medium.
         drop(core);
-        drop(connections);
+        let_go(&name, &ring, owner, connections);
         end_recording(&name, recording);
         if let Some(cut) = cut {
             tracing::warn!(device = %name, "the power is cut; {cut}");
@@ -123,6 +126,28 @@ impl Worker {
     }
 }
 
+/// Forgets clients that were broken off, once the kernel has let go of their buffers: their memory would be lost otherwise.
+/// Nobody else must have anything to take from the ring: it does not wait while there is.
+fn let_go(name: &str, ring: &SharedRing, owner: Owner, mut connections: Slab<Connection>) {
+    let deadline = Instant::now() + GRACE;
+    while connections.iter().any(|(_, connection)| connection.receiving || connection.polling) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || ring.borrow_mut().wait(Some(left)).is_err() {
+            tracing::warn!(device = %name, "the kernel did not let go of clients' buffers in time; their memory is lost");
+            return;
+        }
+        loop {
+            let Some(completion) = ring.borrow_mut().next(owner) else { break };
+            let Some(connection) = connections.get_mut((completion.token >> KIND_BITS) as usize) else { continue };
+            match completion.token & ((1 << KIND_BITS) - 1) {
+                RECEIVED => connection.received(completion.result),
+                WRITABLE => connection.polling = false,
+                _ => {}
+            }
+        }
+    }
+}
+
 /// Everything that was recorded is in its file when whoever waits for the device's end is answered.
 fn end_recording(name: &str, recording: Option<Recording>) {
     let Some(recording) = recording else { return };
@@ -133,5 +158,66 @@ fn end_recording(name: &str, recording: Option<Recording>) {
             tracing::info!(device = %name, path = %path.display(), written, dropped, "recorded until the device went");
         }
         Err(error) => tracing::error!(device = %name, %error, "the recording was cut off"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use device::Device;
+
+    use super::*;
+    use crate::mailbox::mailbox;
+    use crate::nbd::arrival::{NewConnection, Ticket};
+    use crate::nbd::request::Limits;
+    use crate::nbd::transport::Transport;
+    use crate::seats::Seats;
+
+    #[test]
+    fn the_kernel_lets_go_of_idle_clients_before_they_are_forgotten() {
+        let (sender, calls) = mailbox().expect("an eventfd");
+        let seats = Seats::default();
+        let mut worker = Worker::start("test".into(), calls, seats.clone(), |_| {
+            Ok(Device::memory(1 << 20, 4096).expect("good sizes"))
+        })
+        .expect("a device in memory");
+        let count = Arc::default();
+        let limits = Limits {
+            bytes: 1 << 20,
+            sector_bytes: 4096,
+            max_request_bytes: 1 << 20,
+            read_only: false,
+            structured: false,
+            allocation: false,
+        };
+        let clients: Vec<UnixStream> = (0..5)
+            .map(|_| {
+                let (client, server) = UnixStream::pair().expect("sockets");
+                worker.add_connection(NewConnection {
+                    transport: Transport::new(server.into(), None),
+                    limits,
+                    peer: String::new(),
+                    export: String::new(),
+                    ticket: Ticket::new(&count),
+                    seat: seats.take().expect("open"),
+                });
+                client
+            })
+            .collect();
+        // The bell is for the receives to be armed: with nothing to do the round would wait for something.
+        sender.send(Box::new(|_| ())).expect("the worker is there");
+        worker.round().expect("a round");
+        let receiving = |worker: &Worker| worker.connections.iter().filter(|(_, one)| one.receiving).count();
+        assert_eq!(receiving(&worker), clients.len(), "every client is waited for");
+
+        worker.break_off_all("the power is cut");
+        let Worker { core, connections, ring, owner, .. } = worker;
+        drop(core);
+        let before = ring.borrow().under_way(owner) as usize;
+        let_go("test", &ring, owner, connections);
+        let after = ring.borrow().under_way(owner) as usize;
+        assert_eq!(after + clients.len(), before, "no receive is left with the kernel");
     }
 }
