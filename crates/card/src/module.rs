@@ -379,13 +379,15 @@ impl Module {
         self.commands = Some(commands);
         while let Some(completion) = self.ftl.completion() {
             self.read_done(completion.tag, completion.result);
-            self.next_read();
+            self.next_reads();
         }
     }
 
-    /// A read has ended: one that waited takes its place.
-    fn next_read(&mut self) {
-        if let Some((tag, request)) = self.reads_waiting.pop_front() {
+    /// A read has ended: one that waited takes its place. Those that are done at once leave theirs to the next.
+    fn next_reads(&mut self) {
+        while !self.free_tags.is_empty()
+            && let Some((tag, request)) = self.reads_waiting.pop_front()
+        {
             self.read(tag, request);
         }
     }
@@ -463,7 +465,7 @@ impl Module {
         let number = (id & 0xffff_ffff) as usize;
         if id & PASS == PASS {
             self.read_done(number as Tag, Ok(()));
-            self.next_read();
+            self.next_reads();
             return self.carry_out();
         }
         let groomed = self.groom_reads.get_mut(number).filter(|_| id >> 56 == 1).map(std::mem::take);

@@ -73,6 +73,31 @@ fn every_request_is_answered_once_and_the_books_agree() {
     }
 }
 
+/// More reads than the layer works on at once, those behind the first of them of trimmed sectors: they need no flash, so nothing but
+/// each other wakes them.
+#[test]
+fn reads_that_wait_are_answered_when_they_need_no_flash() {
+    let profile = small();
+    let mut module = Module::new(&config(&profile, 60)).expect("a module");
+    let mut now = fill(&mut module, 0);
+    let half = module.bytes() / 2 / 131_072 * 131_072;
+    module.submit(now, 0, Request { op: Op::Trim, offset: half, bytes: (module.bytes() - half) as u32 });
+    for tag in 1..15_000 {
+        let offset = u64::from(tag) * 4096 % half;
+        module.submit(now, tag, Request { op: Op::Read, offset: if tag < 5000 { offset } else { half }, bytes: 4096 });
+    }
+    let mut open: BTreeSet<u32> = (0..15_000).collect();
+    while let Some(event) = module.next_event() {
+        now = event;
+        module.advance(now);
+        while let Some(answer) = module.answer() {
+            answer.result.expect("answered");
+            assert!(open.remove(&answer.tag), "request {} is answered once", answer.tag);
+        }
+    }
+    assert_eq!(open.len(), 0, "reads that nobody answers");
+}
+
 /// Map, live slots, owners and the reserve after every single answer, on a full module that grooms.
 #[test]
 fn the_books_agree_after_every_answer() {
