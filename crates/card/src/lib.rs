@@ -35,5 +35,5 @@ pub use layout::{Layout, LayoutError, buffer_pages, layout, shape};
 pub use leds::Leds;
 pub use media::nand::micros;
 pub use moderated::Moderated;
-pub use module::{Module, ModuleConfig, reduced_hold};
+pub use module::{Module, ModuleConfig, hold, reduced_hold};
 pub use report::{Busy, EraseCounts, Health, Report};

@@ -115,7 +115,7 @@ pub struct Module {
     answers: [VecDeque<Answer>; 2],
     now: Nanos,
     front: FrontEnd,
-    /// Bytes a second that data path and dies can program together.
+    /// Nanoseconds by which each written byte is held back in reduced-write mode.
     reduced_hold: f64,
     governor: Option<Governor>,
     idle_watts: f64,
@@ -294,11 +294,7 @@ impl Module {
 
     /// Nanoseconds by which each written byte is held back.
     fn hold(&self) -> f64 {
-        let governed = self.governor.as_ref().map_or(0.0, Governor::hold);
-        match self.health {
-            Health::ReducedWrite => governed.max(self.reduced_hold),
-            _ => governed,
-        }
+        hold(self.governor.as_ref(), self.health, self.reduced_hold)
     }
 
     /// The layer takes as much of a write as it can. Returns whether it took all.
@@ -553,6 +549,12 @@ impl Module {
         self.now = self.now.max(now);
         self.govern(self.now);
     }
+}
+
+/// Nanoseconds by which each written byte is held back: by power and heat, and once the reserve is used up by at least `reduced_hold`.
+pub fn hold(governor: Option<&Governor>, health: Health, reduced_hold: f64) -> f64 {
+    let governed = governor.map_or(0.0, Governor::hold);
+    if health == Health::ReducedWrite { governed.max(reduced_hold) } else { governed }
 }
 
 /// Nanoseconds by which each written byte is held back in reduced-write mode.

@@ -207,8 +207,7 @@ impl Engine {
 
     /// Nanoseconds by which each written byte is held back.
     pub fn hold(&self) -> f64 {
-        let governed = self.governor.as_ref().map_or(0.0, Governor::hold);
-        if self.health() == Health::ReducedWrite { governed.max(self.reduced_hold) } else { governed }
+        card::hold(self.governor.as_ref(), self.health(), self.reduced_hold)
     }
 
     /// The clock's time as the model counts it.
