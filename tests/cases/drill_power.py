@@ -7,6 +7,7 @@ import random
 import nbd
 
 from harness import MIB, Device, World, check, equal
+from harness.fio import background_writes
 from harness.libnbd import connect, refused
 from harness.stamps import BLOCK, Writer
 
@@ -31,11 +32,7 @@ def run(world: World) -> None:
     dice = random.Random(seed)
     writer = Writer(SIZE // 2 // BLOCK, seed)
     for number in range(ROUNDS):
-        fio = world.start(
-            "fio", "--name=load", "--ioengine=nbd", f"--uri={device.uri}", "--rw=randwrite", "--bsrange=4k-64k", "--iodepth=16",
-            "--numjobs=2", f"--offset={SIZE // 2}", f"--size={SIZE // 2}", "--time_based", "--runtime=60", "--fsync=50",
-            log="fio.log",
-        )
+        fio = background_writes(world, device, range(SIZE // 2, SIZE), fsync=50)
         issued = writer.run(lambda: connect(device), 24, dice.uniform(0.5, 1.0), lambda: cut(world, dice))
         drills = world.vsl("drill", "disk", "list").out
         equal(drills, "power-cut\n", "the list of drills without power")

@@ -3,6 +3,7 @@
 import random
 
 from harness.check import check
+from harness.fio import background_writes
 from harness.libnbd import connect
 from harness.servers import kill
 from harness.stamps import BLOCK, Writer
@@ -18,11 +19,7 @@ def crash(world: World, rounds: int, seed: int) -> None:
     device = world.device(SIZE)
     writer = Writer(SIZE // 2 // BLOCK, seed)
     for number in range(rounds):
-        fio = world.start(
-            "fio", "--name=load", "--ioengine=nbd", f"--uri={device.uri}", "--rw=randwrite", "--bsrange=4k-64k", "--iodepth=16",
-            "--numjobs=2", f"--offset={SIZE // 2}", f"--size={SIZE // 2}", "--time_based", "--runtime=60", "--fsync=200",
-            log="fio.log",
-        )
+        fio = background_writes(world, device, range(SIZE // 2, SIZE), fsync=200)
         issued = writer.run(lambda: connect(device), 24, dice.uniform(1.0, 3.0), lambda: kill(device))
         print(f"round {number}: killed after {issued} requests, {writer.flushes} flushes so far", flush=True)
         check(fio.poll() is None or fio.returncode != 0, "fio did not notice that its server was killed")

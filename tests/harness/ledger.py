@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import nbd
 
-from harness.check import Failed, check
-from harness.stamps import BLOCK, LARGEST, MAGIC, STAMP, ZERO, stamped
+from harness.check import check
+from harness.stamps import BLOCK, LARGEST, check_whole, generation_in, stamped
 
 
 class Ledger:
@@ -88,9 +88,9 @@ class Ledger:
             allowed = self.issued[block]
             if not crashed:
                 allowed = allowed[allowed.index(self.answered[block]) :]
-            found.append(self._generation(block, data, allowed, when))
+            found.append(generation_in(data, block, allowed, self.kinds, f"{when}: "))
         if crashed:
-            self._torn(found, when)
+            check_whole(self.writes, lambda block: self.issued[block][-1], found, f"{when}: ")
             for block, generation in enumerate(found):
                 if generation is not None:
                     self.issued[block], self.answered[block] = [generation], generation
@@ -111,24 +111,3 @@ class Ledger:
                         yield error
             else:
                 yield from (data[at : at + BLOCK] for at in range(0, len(data), BLOCK))
-
-    def _generation(self, block: int, data: bytes, allowed: list[int], when: str) -> int:
-        if data == ZERO:
-            zeros = [generation for generation in allowed if self.kinds[generation] == "zero"]
-            check(zeros, f"{when}: block {block} reads as zeros; it may hold only writes {allowed}")
-            return zeros[-1]
-        magic, own, generation, _ = STAMP.unpack_from(data)
-        check(magic == MAGIC and data == stamped(own, generation), f"{when}: block {block} holds garbage: {data[:64]!r}")
-        check(own == block, f"{when}: block {block} holds block {own} (of write {generation})")
-        check(generation in allowed, f"{when}: block {block} holds write {generation}; it may hold {allowed}")
-        return generation
-
-    def _torn(self, found: list[int | None], when: str) -> None:
-        for generation, span in self.writes.items():
-            last = [block for block in span if self.issued[block][-1] == generation and found[block] is not None]
-            held = [block for block in last if found[block] == generation]
-            if held and len(held) != len(last):
-                raise Failed(
-                    f"{when}: write {generation} of blocks {span.start}..{span.stop - 1} is torn: "
-                    f"{len(held)} of {len(last)} blocks hold it"
-                )

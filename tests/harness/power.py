@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from harness.check import Failed, check
 from harness.faultfs import FaultFs
+from harness.fio import background_writes
 from harness.libnbd import connect
 from harness.plant import Kind, Plant, kill_all
 from harness.stamps import BLOCK, Writer
@@ -52,11 +53,7 @@ class Victim:
         """Writes until the power is cut: after a time, or at an operation of the device below. Gives the number of requests."""
         load = None
         if self.dice.random() < 0.5:
-            load = self.world.start(
-                "fio", "--name=load", "--ioengine=nbd", f"--uri={self.plant.device.uri}", "--rw=randwrite", "--bsrange=4k-64k",
-                "--iodepth=8", f"--offset={SIZE // 4 * 3}", f"--size={SIZE // 4}", "--time_based", "--runtime=60", "--fsync=50",
-                log="fio.log",
-            )
+            load = background_writes(self.world, self.plant.device, range(SIZE // 4 * 3, SIZE), fsync=50, jobs=1, depth=8)
         if self.dice.random() < 0.5:
             # What the device has under way at once is done in another order.
             slow = self.dice.choice([["write"], ["sync"], ["write", "sync"]])

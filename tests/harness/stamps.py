@@ -149,32 +149,38 @@ class Writer:
             data = handle.pread(count * BLOCK, first * BLOCK)
             for index in range(count):
                 number = first + index
-                found.append(self._generation(number, bytes(data[index * BLOCK : (index + 1) * BLOCK])))
-        for generation, span in self.writes.items():
-            last = [number for number in span if self.blocks[number].issued[-1] == generation]
-            held = [number for number in last if found[number] == generation]
-            if held and len(held) != len(last):
-                raise Failed(
-                    f"torn: write {generation} of blocks {span.start}..{span.stop - 1}: "
-                    f"{len(held)} of {len(last)} blocks hold it (first {held[0]})"
-                )
+                content = bytes(data[index * BLOCK : (index + 1) * BLOCK])
+                found.append(generation_in(content, number, self.blocks[number].issued, self.kinds))
+        check_whole(self.writes, lambda number: self.blocks[number].issued[-1], found)
         # What came back once must stay: from here on it is the durable state.
         for number, generation in enumerate(found):
             self.blocks[number] = Block([generation], generation)
         self.writes.clear()
 
-    def _generation(self, number: int, data: bytes) -> int:
-        block = self.blocks[number]
-        if data == ZERO:
-            zeros = [g for g in block.issued if self.kinds[g] == "zero"]
-            check(zeros, f"block {number} reads as zeros; it may hold only writes {block.issued}")
-            return zeros[-1]
-        magic, stamp_block, generation, _ = STAMP.unpack_from(data)
-        check(magic == MAGIC and data == stamped(stamp_block, generation), f"block {number} holds garbage: {data[:64]!r}")
-        check(stamp_block == number, f"block {number} holds block {stamp_block} (of write {generation})")
-        allowed = generation in block.issued and self.kinds[generation] == "data"
-        check(allowed, f"block {number} holds write {generation}; it may hold {block.issued} (the first one was flushed)")
-        return generation
+
+def generation_in(data: bytes, block: int, allowed: list[int], kinds: dict[int, str], when: str = "") -> int:
+    """The generation that a block holds; fails unless it is one of those allowed, oldest first."""
+    if data == ZERO:
+        zeros = [generation for generation in allowed if kinds[generation] == "zero"]
+        check(zeros, f"{when}block {block} reads as zeros; it may hold only writes {allowed}")
+        return zeros[-1]
+    magic, own, generation, _ = STAMP.unpack_from(data)
+    check(magic == MAGIC and data == stamped(own, generation), f"{when}block {block} holds garbage: {data[:64]!r}")
+    check(own == block, f"{when}block {block} holds block {own} (of write {generation})")
+    check(generation in allowed and kinds[generation] == "data", f"{when}block {block} holds write {generation}; it may hold {allowed}")
+    return generation
+
+
+def check_whole(writes: dict[int, range], newest: Callable[[int], int], found: list[int | None], when: str = "") -> None:
+    """Fails if a write is torn: of its blocks, those that nothing newer was issued for and that can be read hold it in part."""
+    for generation, span in writes.items():
+        last = [block for block in span if newest(block) == generation and found[block] is not None]
+        held = [block for block in last if found[block] == generation]
+        if held and len(held) != len(last):
+            raise Failed(
+                f"{when}torn: write {generation} of blocks {span.start}..{span.stop - 1}: "
+                f"{len(held)} of {len(last)} blocks hold it (first {held[0]})"
+            )
 
 
 def stamped(block: int, generation: int) -> bytes:
