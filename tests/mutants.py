@@ -20,12 +20,18 @@ KILLED_BY = {
 def passes(fault: str, case: str) -> bool:
     """Whether the case sees nothing wrong."""
     command = [sys.executable, HERE / "run.py", "--server", fault, "--discard-failed", case]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if "1 passed, 0 failed" in done.stdout:
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        out, error = process.communicate()
+    except KeyboardInterrupt:
+        # It was told as well, and takes down what its case started.
+        process.wait()
+        raise
+    if "1 passed, 0 failed" in out:
         return True
-    if "0 passed, 1 failed" in done.stdout and "FAILED: " in done.stdout:
+    if "0 passed, 1 failed" in out and "FAILED: " in out:
         return False
-    raise SystemExit(f"{case} against {fault} came to no verdict:\n{done.stdout}{done.stderr}")
+    raise SystemExit(f"{case} against {fault} came to no verdict:\n{out}{error}")
 
 
 def main() -> int:
