@@ -4,12 +4,17 @@ The device is served by a service of its own in a directory of its own. `nbdfuse
 and ext4 of the running kernel is mounted on that: no kernel module of ours, and none for NBD. Needs root for the loop device and the mount.
 """
 
+import argparse
+import contextlib
 import json
 import os
 import random
 import shutil
 import subprocess
+import sys
+import tempfile
 import time
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 NEEDED = {
@@ -49,12 +54,18 @@ class Drilled:
         directory.mkdir(exist_ok=True)
         self.mount.mkdir()
         self.file.parent.mkdir()
-        self.vsl("up")
-        self.vsl("create", directory / "db.vsl", "--size", size, "--drills")
-        self.vsl("attach", directory / "db.vsl", "--name", "db")
-        self.connect()
-        run("mkfs.ext4", "-q", "-b", 4096, self.loop)
-        run("mount", self.loop, self.mount)
+        try:
+            self.vsl("up")
+            self.vsl("create", directory / "db.vsl", "--size", size, "--drills")
+            self.vsl("attach", directory / "db.vsl", "--name", "db")
+            self.connect()
+            run("mkfs.ext4", "-q", "-b", 4096, self.loop)
+            run("mount", self.loop, self.mount)
+        except BaseException:
+            # The first trouble is the one worth telling.
+            with contextlib.suppress(Trouble, OSError, subprocess.SubprocessError):
+                self.close()
+            raise
 
     def vsl(self, *arguments: object) -> dict:
         """Runs `vsl` and gives what it says."""
@@ -119,6 +130,8 @@ class Drilled:
         try:
             self.disconnect()
         finally:
+            if self.fuse:
+                self.fuse.kill()
             self.vsl("down", "--force")
 
 
@@ -150,7 +163,43 @@ def wait(until, what: str, seconds: float = 30) -> None:
         time.sleep(0.01)
 
 
-def seeds(seed: int | None) -> tuple[int, random.Random]:
-    """A seed, drawn if none was given, and what follows from it."""
-    seed = seed if seed is not None else random.SystemRandom().randrange(1 << 31)
-    return seed, random.Random(seed)
+def common_options(about: str, most: int) -> argparse.ArgumentParser:
+    """The options that every program of this directory has; the power goes within so many writes unless another number is named."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5, help="how often the power is cut (default: 5)")
+    parser.add_argument("--vsl", default="vsl", help="the program")
+    parser.add_argument("--seed", type=int, help="of everything that chance decides (default: another each time)")
+    parser.add_argument("--most", type=int, default=most, help=f"the power goes within so many writes of the medium (default: {most})")
+    parser.add_argument("--unsynced", default="random", choices=["random", "drop", "keep", "torn"], help="what becomes of what no sync covers")
+    parser.add_argument("--expect-loss", action="store_true", help="succeed when something is lost, and stop there")
+    parser.add_argument("--directory", type=Path, help="where to put everything, made anew (default: a temporary one, removed if all went as expected)")
+    return parser
+
+
+# What is done on the device, with chance as it follows from the seed: after each cut it yields whether something is wrong.
+Rounds = Callable[[Drilled, random.Random], Generator[bool, None, None]]
+
+
+def try_out(name: str, options: argparse.Namespace, size: str, rounds: Rounds) -> int:
+    """Makes a device of this size and cuts its power until something is wrong or the rounds are over. Gives the program's exit status."""
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
+    print(f"seed {seed}")
+    directory = options.directory or Path(tempfile.mkdtemp(prefix="vsl-drill."))
+    cuts = violations = 0
+    try:
+        drilled = Drilled(options.vsl, directory, size)
+        with contextlib.closing(drilled), contextlib.closing(rounds(drilled, random.Random(seed))) as wrong:
+            for is_wrong in wrong:
+                cuts, violations = cuts + 1, violations + is_wrong
+                if is_wrong:
+                    break
+    except (Trouble, OSError, subprocess.SubprocessError) as trouble:
+        print(f"{Path(sys.argv[0]).name}: {trouble}", file=sys.stderr)
+        return 2
+    print(f"power cuts under {name}: {cuts}, violations: {violations}")
+    if bool(violations) != options.expect_loss:
+        print(f"everything is in {directory}")
+        return 1
+    if not options.directory:
+        shutil.rmtree(directory)
+    return 0

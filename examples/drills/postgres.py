@@ -14,15 +14,16 @@ Exit status: 0 as expected, 1 not so, 2 it could not be tried.
 import argparse
 import os
 import pwd
+import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Generator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from drilled import Drilled, Trouble, done, run, seeds, wait  # noqa: E402
+from drilled import Drilled, Trouble, common_options, done, run, try_out, wait  # noqa: E402
 
 ROWS = 3
 # So long transactions are committed at most until the power goes by itself; without flushes it hardly ever does.
@@ -49,7 +50,10 @@ class Server:
 
     def __init__(self, programs: Path, drilled: Drilled, user: str, fsync: str) -> None:
         self.programs, self.drilled, self.fsync = programs, drilled, fsync
-        self.user = pwd.getpwnam(user)
+        try:
+            self.user = pwd.getpwnam(user)
+        except KeyError:
+            raise Trouble(f"there is no user {user}: name one with --user") from None
         self.data = drilled.mount / "data"
         self.sockets = drilled.directory / "sockets"
         self.log = drilled.directory / "postgres.log"
@@ -114,7 +118,7 @@ class Server:
         return [str(self.programs / "psql"), "-qXAt", "-h", str(self.sockets), "-U", "drill", "-v", "ON_ERROR_STOP=1", "postgres"]
 
 
-class Damaged(Exception):
+class Damaged(Trouble):
     """The database is not what it should be."""
 
 
@@ -153,7 +157,7 @@ def violations(server: Server, committed: int) -> list[str]:
         rows = int(server.psql("SELECT count(*) FROM rows"))
         wrong = int(server.psql(WRONG))
         server.run("pg_amcheck", "-h", server.sockets, "-U", "drill", "--heapallindexed", "postgres")
-    except (Damaged, Trouble, ValueError) as error:
+    except (Trouble, ValueError) as error:
         return [str(error)]
     found = []
     if not committed <= last <= committed + 1:
@@ -165,30 +169,23 @@ def violations(server: Server, committed: int) -> list[str]:
 
 def main() -> int:
     """Parses the command line and does it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5, help="how often the power is cut (default: 5)")
-    parser.add_argument("--vsl", default="vsl", help="the program")
+    parser = common_options(__doc__, most=400)
     parser.add_argument("--bin", type=Path, help="where PostgreSQL's programs are (default: where `postgres` of the path leads)")
     parser.add_argument("--user", default="postgres", help="whom PostgreSQL runs as: it refuses to be root (default: postgres)")
-    parser.add_argument("--seed", type=int, help="of everything that chance decides (default: another each time)")
-    parser.add_argument("--most", type=int, default=400, help="the power goes within so many writes of the medium (default: 400)")
-    parser.add_argument("--unsynced", default="random", choices=["random", "drop", "keep", "torn"], help="what becomes of what no sync covers")
     parser.add_argument("--fsync", default="on", choices=["on", "off"], help="PostgreSQL's setting")
-    parser.add_argument("--expect-loss", action="store_true", help="succeed when something is lost, and stop there")
-    parser.add_argument("--directory", type=Path, help="where to put everything, made anew (default: a temporary one, removed if all went as expected)")
     options = parser.parse_args()
     programs = options.bin or (Path(shutil.which("postgres")).resolve().parent if shutil.which("postgres") else None)
     if not programs or not (programs / "initdb").exists():
         print("postgres.py: PostgreSQL's programs are not here: name their directory with --bin", file=sys.stderr)
         return 2
-    seed, chance = seeds(options.seed)
-    print(f"seed {seed}")
-    directory = options.directory or Path(tempfile.mkdtemp(prefix="vsl-drill."))
-    drilled = server = None
-    number = committed = failed = 0
+    return try_out("PostgreSQL", options, "512MiB", lambda drilled, chance: rounds(drilled, chance, programs, options))
+
+
+def rounds(drilled: Drilled, chance: random.Random, programs: Path, options: argparse.Namespace) -> Generator[bool, None, None]:
+    """One after the other; yields whether anything is wrong."""
+    server = Server(programs, drilled, options.user, options.fsync)
+    committed = 0
     try:
-        drilled = Drilled(options.vsl, directory, "512MiB")
-        server = Server(programs, drilled, options.user, options.fsync)
         server.start()
         server.psql(SCHEMA)
         run("sync", "-f", drilled.mount)
@@ -201,26 +198,11 @@ def main() -> int:
             cut = drilled.power_on()
             wrong = violations(server, committed)
             print(f"cut {number} at write {at}: {committed} transactions committed; {cut}; {'; '.join(wrong) or 'all there'}", flush=True)
-            failed += bool(wrong)
-            if wrong:
-                break
+            yield bool(wrong)
             committed = int(server.psql("SELECT number FROM last"))
-        server.kill() if failed else server.stop()
-    except (Trouble, KeyError) as trouble:
-        print(f"postgres.py: {trouble}", file=sys.stderr)
-        return 2
+        server.stop()
     finally:
-        if server:
-            server.kill()
-        if drilled:
-            drilled.close()
-    print(f"power cuts under PostgreSQL: {number}, violations: {failed}")
-    if bool(failed) != options.expect_loss:
-        print(f"everything is in {directory}")
-        return 1
-    if not options.directory:
-        shutil.rmtree(directory)
-    return 0
+        server.kill()
 
 
 if __name__ == "__main__":

@@ -15,15 +15,15 @@ Exit status: 0 as expected, 1 not so, 2 it could not be tried.
 import argparse
 import hashlib
 import json
-import shutil
+import random
 import sqlite3
 import subprocess
 import sys
-import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from drilled import Drilled, Trouble, seeds  # noqa: E402
+from drilled import Drilled, Trouble, common_options, try_out  # noqa: E402
 
 ROWS = 3
 # So long transactions are committed at most until the power goes by itself; without flushes it hardly ever does.
@@ -114,28 +114,23 @@ def one_round(drilled: Drilled, options: argparse.Namespace, at: int, seed: int,
     cut = drilled.power_on()
     if options.ignore_flushes:
         drilled.vsl("drill", "db", "undo", "ignore-flushes")
-    check = [*words, "--check", path, "--committed", str(committed)]
-    last, wrong = json.loads(subprocess.run(check, stdout=subprocess.PIPE, check=True, timeout=LONGEST).stdout)
+    check = subprocess.run([*words, "--check", path, "--committed", str(committed)], stdout=subprocess.PIPE, timeout=LONGEST)
+    if check.returncode:
+        raise Trouble(f"the check of the database ended with status {check.returncode}: what it said stands above")
+    last, wrong = json.loads(check.stdout)
     said = f"{committed} transactions committed; {cut}; {'; '.join(wrong) or 'all there'}"
     return last, said, bool(wrong)
 
 
 def main() -> int:
     """Parses the command line and does it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5, help="how often the power is cut (default: 5)")
-    parser.add_argument("--vsl", default="vsl", help="the program")
-    parser.add_argument("--seed", type=int, help="of everything that chance decides (default: another each time)")
-    parser.add_argument("--most", type=int, default=300, help="the power goes within so many writes of the medium (default: 300)")
-    parser.add_argument("--unsynced", default="random", choices=["random", "drop", "keep", "torn"], help="what becomes of what no sync covers")
+    parser = common_options(__doc__, most=300)
     parser.add_argument("--synchronous", default="FULL", choices=["OFF", "NORMAL", "FULL", "EXTRA"], help="SQLite's PRAGMA")
     parser.add_argument("--journal", default="WAL", choices=["DELETE", "TRUNCATE", "PERSIST", "WAL"], help="SQLite's journal_mode")
     parser.add_argument("--ignore-flushes", action="store_true", help="the device's cache lies")
-    parser.add_argument("--expect-loss", action="store_true", help="succeed when something is lost, and stop there")
-    parser.add_argument("--directory", type=Path, help="where to put everything, made anew (default: a temporary one, removed if all went as expected)")
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--check", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--committed", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--committed", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
         work(options.work, options.synchronous, options.journal)
@@ -143,33 +138,17 @@ def main() -> int:
     if options.check:
         print(json.dumps(violations(options.check, options.committed, options.synchronous, options.journal)))
         return 0
-    seed, chance = seeds(options.seed)
-    print(f"seed {seed}")
-    directory = options.directory or Path(tempfile.mkdtemp(prefix="vsl-drill."))
-    drilled = None
-    committed = failed = 0
-    try:
-        drilled = Drilled(options.vsl, directory, "256MiB")
-        for number in range(1, options.rounds + 1):
-            at = chance.randint(1, options.most)
-            committed, said, wrong = one_round(drilled, options, at, chance.randrange(1 << 31), committed)
-            print(f"cut {number} at write {at}: {said}", flush=True)
-            failed += wrong
-            if wrong:
-                break
-    except Trouble as trouble:
-        print(f"sqlite.py: {trouble}", file=sys.stderr)
-        return 2
-    finally:
-        if drilled:
-            drilled.close()
-    print(f"power cuts under SQLite: {number}, violations: {failed}")
-    if bool(failed) != options.expect_loss:
-        print(f"everything is in {directory}")
-        return 1
-    if not options.directory:
-        shutil.rmtree(directory)
-    return 0
+    return try_out("SQLite", options, "256MiB", lambda drilled, chance: rounds(drilled, chance, options))
+
+
+def rounds(drilled: Drilled, chance: random.Random, options: argparse.Namespace) -> Generator[bool, None, None]:
+    """One after the other; yields whether anything is wrong."""
+    committed = 0
+    for number in range(1, options.rounds + 1):
+        at = chance.randint(1, options.most)
+        committed, said, wrong = one_round(drilled, options, at, chance.randrange(1 << 31), committed)
+        print(f"cut {number} at write {at}: {said}", flush=True)
+        yield wrong
 
 
 if __name__ == "__main__":
