@@ -1,6 +1,7 @@
 //! The service's HTTP API without its socket: requests with any path, method and body, and bytes that are no HTTP at all.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 
 use axum::Router;
 use axum::body::Body;
@@ -18,7 +19,7 @@ use crate::choices::Choices;
 pub const REQUESTS: Target = Target {
     name: "api",
     about: "the HTTP API: methods, paths, JSON bodies, devices that come and go",
-    thousandths: 20,
+    weight: 20,
     corpus: super::choices,
     words: &[],
     run: requests,
@@ -27,7 +28,7 @@ pub const REQUESTS: Target = Target {
 pub const BYTES: Target = Target {
     name: "http",
     about: "bytes on the API's socket",
-    thousandths: 20,
+    weight: 20,
     corpus: || {
         let get = "GET /api/v1/devices HTTP/1.1\r\nhost: x\r\n\r\n";
         let attach = "POST /api/v1/devices HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 28\r\n\r\n{\"path\":\"/nowhere\",\"x\":true}";
@@ -78,6 +79,11 @@ fn with_api(run: impl FnOnce(&Api)) {
 }
 
 impl Api {
+    /// What is recorded goes there.
+    fn recording(&self) -> PathBuf {
+        self.directory.path().join("recording")
+    }
+
     async fn ask(&self, method: &str, path: &str, body: Vec<u8>, kind: &str) -> u16 {
         let Ok(request) =
             Request::builder().method(method).uri(path).header("content-type", kind).body(Body::from(body))
@@ -108,6 +114,10 @@ const PATHS: &[&str] = &[
     "devices/m/detach",
     "devices/m/beacon",
     "devices/m/config",
+    "devices/m/scrub",
+    "devices/m/rebuild",
+    "devices/m/record",
+    "devices/m/record/stop",
     "devices/m/drills",
     "devices/m/drills/all",
     "devices/m/drills/rot",
@@ -119,6 +129,9 @@ const FIELDS: &[&str] = &[
     "name",
     "read_only",
     "remember",
+    "degraded",
+    "passphrase",
+    "key_file",
     "force",
     "on",
     "trim",
@@ -129,6 +142,8 @@ const FIELDS: &[&str] = &[
     "drills",
     "drill",
     "die",
+    "onto",
+    "format",
     "lba",
     "count",
     "at_write",
@@ -219,6 +234,9 @@ fn requests(input: &[u8]) {
                 let body = if method == "POST" && path.ends_with("devices") && choices.below(2) == 0 {
                     // A device most of the time, so that the routes behind one are reached.
                     br#"{"path":"memory:1MiB","name":"m"}"#.to_vec()
+                } else if method == "POST" && path.ends_with("record") && choices.below(2) == 0 {
+                    // A file that can be made: any other format and path would put files all over the system.
+                    format!(r#"{{"path":"{}","format":"msr"}}"#, api.recording().display()).into_bytes()
                 } else {
                     body(choices)
                 };
@@ -234,6 +252,8 @@ fn requests(input: &[u8]) {
                 let status = api.ask("POST", &path, br#"{"force":true}"#.to_vec(), "application/json").await;
                 assert_eq!(status, 204, "{path}");
             }
+            // There is one when something was recorded.
+            let _ = std::fs::remove_file(api.recording());
         });
     });
     restart_if_closed();

@@ -5,7 +5,7 @@ use super::Target;
 pub const STATE: Target = Target {
     name: "state",
     about: "the file in which the service remembers its devices",
-    thousandths: 40,
+    weight: 40,
     corpus: || {
         let one = "[[device]]\nname = \"a\"\npath = \"/a.vsl\"\nread_only = true\n";
         vec![one.into(), format!("# Kept\n{one}\n[[device]]\nname = \"b\"\npath = \"/b\"\n").into_bytes()]
@@ -21,7 +21,7 @@ pub const STATE: Target = Target {
 pub const SETTINGS: Target = Target {
     name: "settings",
     about: "settings of devices, device names and addresses",
-    thousandths: 100,
+    weight: 100,
     corpus: || {
         let known = daemon::settings::MEANINGS.iter().map(|(name, _)| format!("{name}=on").into_bytes());
         known.chain([b"checkpoint-interval=512MiB".to_vec(), b"memory:=1GiB".to_vec()]).collect()

@@ -18,7 +18,7 @@ use crate::choices::Choices;
 pub const TARGET: Target = Target {
     name: "handshake",
     about: "the NBD handshake: options, names, contexts, lengths, STARTTLS with plain text behind it",
-    thousandths: 200,
+    weight: 200,
     corpus: choices,
     words: &[],
     run,

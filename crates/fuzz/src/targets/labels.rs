@@ -11,7 +11,7 @@ use crate::choices::Choices;
 pub const TARGET: Target = Target {
     name: "superblock",
     about: "the superblock: hostile fields, lists and lengths under a right checksum, then an attach",
-    thousandths: 60,
+    weight: 60,
     corpus: choices,
     words: &[],
     run,

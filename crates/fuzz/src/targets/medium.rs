@@ -15,7 +15,7 @@ use crate::choices::Choices;
 pub const TARGET: Target = Target {
     name: "medium",
     about: "attach: hostile LEB headers, log entries, trims, checkpoint pieces and superblocks, checksums right",
-    thousandths: 40,
+    weight: 40,
     corpus: choices,
     words: &[],
     run,

@@ -17,8 +17,8 @@ pub struct Target {
     pub name: &'static str,
     /// What it feeds.
     pub about: &'static str,
-    /// Its part of every thousand executions when all run.
-    pub thousandths: u64,
+    /// Its part of the executions when all run, as against the parts of the others.
+    pub weight: u64,
     /// Input to begin with; without any, input is nothing but choices.
     pub corpus: fn() -> Vec<Vec<u8>>,
     /// Words that mean something to it.
@@ -28,9 +28,10 @@ pub struct Target {
 }
 
 impl Target {
-    /// Its part of so many executions.
+    /// Its part of so many executions of all targets.
     pub fn share(&self, executions: u64) -> u64 {
-        (executions * self.thousandths).div_ceil(1000)
+        let all: u64 = TARGETS.iter().map(|target| target.weight).sum();
+        u128::from(executions).saturating_mul(self.weight.into()).div_ceil(all.max(1).into()) as u64
     }
 }
 

@@ -9,7 +9,7 @@ use super::Target;
 pub const JOBS: Target = Target {
     name: "fio-job",
     about: "fio's job files and options",
-    thousandths: 120,
+    weight: 120,
     corpus: jobs,
     words: &[
         "[global]",
@@ -59,7 +59,7 @@ pub const JOBS: Target = Target {
 pub const WORKLOADS: Target = Target {
     name: "workload",
     about: "workloads in TOML and JSON",
-    thousandths: 100,
+    weight: 100,
     corpus: || {
         let files = names().iter().map(|named| named.text.as_bytes().to_vec());
         let json = names()
@@ -97,7 +97,7 @@ pub const WORKLOADS: Target = Target {
 pub const PROFILES: Target = Target {
     name: "profile",
     about: "data sheets of devices",
-    thousandths: 50,
+    weight: 50,
     corpus: || {
         let sheets = profile::all().unwrap_or_default();
         sheets.iter().filter_map(|sheet| toml::to_string(sheet).ok()).map(String::into_bytes).collect()
@@ -114,7 +114,7 @@ pub const PROFILES: Target = Target {
 pub const PUBLISHED: Target = Target {
     name: "published",
     about: "tables of published measurements",
-    thousandths: 130,
+    weight: 130,
     corpus: || {
         let header = "source,device,array,format,workload,read_pct,access,block_kib,outstanding,metric,unit,value,note";
         let rows = published::rows().unwrap_or_default();
@@ -138,7 +138,7 @@ pub const PUBLISHED: Target = Target {
 pub const SOURCES: Target = Target {
     name: "sources",
     about: "what is said of the sources of published measurements",
-    thousandths: 30,
+    weight: 30,
     corpus: || {
         let sources = published::sources().unwrap_or_default();
         let one = |source: &published::Source| toml::to_string(source).map(|text| format!("[[source]]\n{text}"));
@@ -156,7 +156,7 @@ pub const SOURCES: Target = Target {
 pub const SIZES: Target = Target {
     name: "size",
     about: "sizes with units",
-    thousandths: 200,
+    weight: 200,
     corpus: || ["1.5GiB", "320GB", "64K", "1_000", " 2.5 MB ", "16383PiB"].map(|text| text.as_bytes().to_vec()).into(),
     words: &["KiB", "kB", "P", "pib", ".", "_", "000000000000000000000000000000000000000"],
     run: |input| {

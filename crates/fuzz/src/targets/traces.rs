@@ -11,7 +11,7 @@ use super::Target;
 pub const RECOGNISED: Target = Target {
     name: "trace",
     about: "block traces of every format, plain and compressed, recognised by their content",
-    thousandths: 40,
+    weight: 40,
     corpus: || {
         let plain = [VSCSI_CSV, MSR, ALIBABA, TENCENT, FIU, BLKPARSE, FIO2, FIO3].map(|text| text.as_bytes().to_vec());
         let binary = [vscsi(1), vscsi(2)];
@@ -33,7 +33,7 @@ macro_rules! named {
         pub const $constant: Target = Target {
             name: $name,
             about: concat!("block traces of the format ", $name),
-            thousandths: 10,
+            weight: 10,
             corpus: || $corpus,
             words: $words,
             run: |input| read(input, Some(Format::$format)),

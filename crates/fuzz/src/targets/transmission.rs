@@ -20,7 +20,7 @@ use crate::choices::Choices;
 pub const TARGET: Target = Target {
     name: "transmission",
     about: "the NBD server over a socket: requests, flags, ranges, payloads, structured replies, abrupt ends",
-    thousandths: 10,
+    weight: 10,
     corpus: choices,
     words: &[],
     run,
