@@ -54,17 +54,26 @@ pub(crate) struct Span {
     pub(crate) band: Option<(usize, usize)>,
 }
 
+/// Where the series of a line chart are in its table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Drawn {
+    /// The place of each row along the x axis.
+    pub(crate) xs: Vec<f64>,
+    /// One for each series.
+    pub(crate) spans: Vec<Span>,
+}
+
 impl Chart {
     /// The numbers behind the chart.
     pub fn table(&self) -> DataTable {
         self.columns().0
     }
 
-    /// The table, and where each series of a line chart is in it.
-    pub(crate) fn columns(&self) -> (DataTable, Vec<Span>) {
+    /// The table, and where the series of a line chart are in it.
+    pub(crate) fn columns(&self) -> (DataTable, Drawn) {
         match &self.plot {
             Plot::Lines(series) if functions_of_x(series) => lines(self, series),
-            Plot::Lines(series) => (pairs(self, series), Vec::new()),
+            Plot::Lines(series) => (pairs(self, series), Drawn::default()),
             Plot::Bars(series) => {
                 let mut columns = vec![names(&self.x, &self.x.names)];
                 for one in series {
@@ -77,7 +86,7 @@ impl Chart {
                         columns.push(numbers(format!("{} ±", one.name), &self.y.unit, padded(&one.error)));
                     }
                 }
-                (DataTable { columns }, Vec::new())
+                (DataTable { columns }, Drawn::default())
             }
             Plot::Heat(heat) => {
                 let places = |steps: &Steps, axis: &Axis, count: usize| match steps {
@@ -94,7 +103,7 @@ impl Chart {
                     let values = (0..rows.len()).map(cell).collect();
                     columns.push(numbers(name, &heat.unit, values));
                 }
-                (DataTable { columns }, Vec::new())
+                (DataTable { columns }, Drawn::default())
             }
         }
     }
@@ -122,7 +131,7 @@ fn x_column(axis: &Axis, xs: &[f64]) -> DataColumn {
     DataColumn { name: axis.label.clone(), unit: Unit::Plain, values: Values::Names(xs.iter().map(name).collect()) }
 }
 
-fn lines(chart: &Chart, series: &[crate::model::Series]) -> (DataTable, Vec<Span>) {
+fn lines(chart: &Chart, series: &[crate::model::Series]) -> (DataTable, Drawn) {
     let mut xs: Vec<f64> =
         series.iter().flat_map(|one| &one.points).map(|(x, _)| *x).filter(|x| usable(*x, &chart.x)).collect();
     xs.sort_by(f64::total_cmp);
@@ -152,7 +161,7 @@ fn lines(chart: &Chart, series: &[crate::model::Series]) -> (DataTable, Vec<Span
         });
         spans.push(Span { value, band });
     }
-    (DataTable { columns }, spans)
+    (DataTable { columns }, Drawn { xs, spans })
 }
 
 /// Clouds and curves that turn back: a row for each point.

@@ -60,7 +60,7 @@ fn mark(mark: Mark) -> &'static str {
 
 /// The chart as its script reads it.
 pub(super) fn payload(chart: &Chart) -> Value {
-    let (table, spans) = chart.columns();
+    let (table, drawn) = chart.columns();
     let mut columns: Vec<Value> = Vec::new();
     for column in &table.columns {
         let values = match &column.values {
@@ -76,32 +76,24 @@ pub(super) fn payload(chart: &Chart) -> Value {
     all.insert("context".into(), json!(chart.context));
     all.insert("columns".into(), Value::Array(columns));
     if let Plot::Lines(series) = &chart.plot
-        && !spans.is_empty()
+        && !drawn.spans.is_empty()
         && !chart.is_empty()
     {
-        let drawn: Vec<Value> = series
+        let plotted: Vec<Value> = series
             .iter()
-            .zip(&spans)
+            .zip(&drawn.spans)
             .enumerate()
             .map(|(place, (one, span))| {
                 one_series(series, place, (span.value, span.band), one.points.len() < table.rows())
             })
             .collect();
-        all.insert("plot".into(), json!({ "x": axis(&chart.x), "y": axis(&chart.y), "series": drawn }));
+        all.insert("plot".into(), json!({ "x": axis(&chart.x), "y": axis(&chart.y), "series": plotted }));
         if !chart.x.names.is_empty() {
-            let places = table.rows();
-            let xs: Vec<usize> = (0..places).map(|row| place_of(chart, &table.columns[0].values, row)).collect();
-            all.insert("places".into(), json!(xs));
+            let places: Vec<Value> = drawn.xs.iter().map(|x| number(*x)).collect();
+            all.insert("places".into(), Value::Array(places));
         }
     }
     Value::Object(all)
-}
-
-fn place_of(chart: &Chart, names: &Values, row: usize) -> usize {
-    match names {
-        Values::Names(names) => chart.x.names.iter().position(|name| *name == names[row]).unwrap_or(row),
-        Values::Numbers(_) => row,
-    }
 }
 
 /// `sparse` says that rows without a value are those of other series, not gaps.
@@ -116,4 +108,27 @@ fn one_series(all: &[Series], place: usize, (value, band): (usize, Option<(usize
         "mark": mark(one.mark),
         "sparse": sparse,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_that_are_called_the_same_stay_apart() {
+        let loads = ["16", "mixed", "16", "mixed"];
+        let points = vec![(0.0, 5.0), (1.0, 6.0), (3.0, 7.0)];
+        let chart = Chart {
+            id: "loads".into(),
+            title: String::new(),
+            sees: String::new(),
+            context: Vec::new(),
+            x: Axis::named("load", loads),
+            y: Axis::new("rate", Unit::Plain),
+            plot: Plot::Lines(vec![Series::line("one", points)]),
+            notes: Vec::new(),
+            wide: false,
+        };
+        assert_eq!(payload(&chart)["places"], json!([0, 1, 3]));
+    }
 }
