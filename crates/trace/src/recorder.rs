@@ -69,7 +69,7 @@ impl Recorder {
         let (shared, for_path) = (counts.clone(), path.to_owned());
         let thread = std::thread::Builder::new()
             .name("recorder".into())
-            .spawn(move || write_all(writer, &records, &shared))
+            .spawn(move || write_all(writer.kept(), &records, &shared))
             .map_err(|error| TraceError::File { path: for_path, error })?;
         Ok(Recorder { queue: Some(queue), thread: Some(thread), counts, path: path.into(), format })
     }

@@ -164,3 +164,21 @@ proptest! {
         prop_assert!(!trace::info::table(&info).is_empty());
     }
 }
+
+#[test]
+fn half_a_trace_is_none() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("t.csv.zst");
+    let mut writer = Writer::create(&path, OutputFormat::Msr, |_| String::new()).expect("a new file");
+    let record = Record { time_ns: 0, offset: 0, bytes: 4096, response_ns: None, volume: 0, op: Op::Read };
+    writer.write(&record).expect("written");
+    assert!(path.exists());
+    drop(writer);
+    assert!(!path.exists(), "it was given up, and stays");
+    let mut writer = Writer::create(&path, OutputFormat::Msr, |_| String::new()).expect("its name is free again");
+    writer.write(&record).expect("written");
+    writer.finish().expect("finished");
+    assert!(path.exists(), "a whole trace stays");
+    assert!(Writer::create(&path, OutputFormat::Msr, |_| String::new()).is_err(), "it is there already");
+    assert!(path.exists(), "what was there before stays");
+}

@@ -62,13 +62,7 @@ fn convert(args: &Convert, output: Output) -> Result<(), Failure> {
         move |volume| given.clone().unwrap_or_else(|| format!("volume{}", volumes.show(volume).replace(',', "_")));
     let mut writer = Writer::create(&args.to, format, name).map_err(failure)?;
     for record in reader.by_ref() {
-        let wrote = record.and_then(|record| writer.write(&record));
-        if let Err(error) = wrote {
-            // What was written so far is no trace of the whole, and is taken back.
-            drop(writer);
-            let _ = std::fs::remove_file(&args.to);
-            return Err(failure(error));
-        }
+        record.and_then(|record| writer.write(&record)).map_err(failure)?;
     }
     written(&args.to, format, writer, output)
 }

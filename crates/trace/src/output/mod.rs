@@ -114,9 +114,11 @@ pub(crate) trait Encode: Send {
     }
 }
 
-/// Writes a trace to a file, compressed as its name says.
+/// Writes a trace to a file, compressed as its name says. Half a trace is none: a file that it made and that does not come to its end goes
+/// away with it.
 pub struct Writer {
     path: PathBuf,
+    unfinished: Option<Unfinished>,
     file: Encoder,
     encoder: Box<dyn Encode>,
     /// The time that is written as 0.
@@ -136,7 +138,9 @@ impl Writer {
         name: impl Fn(u32) -> String + Send + 'static,
     ) -> Result<Writer, TraceError> {
         let failed = |error| TraceError::File { path: path.into(), error };
-        Writer::onto(File::create_new(path).map_err(failed)?, path, format, name)
+        let file = File::create_new(path).map_err(failed)?;
+        let unfinished = Some(Unfinished(path.into()));
+        Ok(Writer { unfinished, ..Writer::onto(file, path, format, name)? })
     }
 
     /// As [`Writer::create`], to a file that is open already and that errors call `path`.
@@ -155,7 +159,16 @@ impl Writer {
             OutputFormat::Msr => Box::new(msr::Msr),
         };
         encoder.begin(&mut file).map_err(failed)?;
-        Ok(Writer { path: path.into(), file, encoder, epoch_ns: None, left: Left::default(), written: 0 })
+        let left = Left::default();
+        Ok(Writer { path: path.into(), unfinished: None, file, encoder, epoch_ns: None, left, written: 0 })
+    }
+
+    /// What was written stays, also if no more follows.
+    pub(crate) fn kept(mut self) -> Writer {
+        if let Some(unfinished) = self.unfinished.take() {
+            unfinished.keep();
+        }
+        self
     }
 
     /// Counts times from this moment of the records' clock instead of from the first record.
@@ -192,7 +205,28 @@ impl Writer {
         let path = self.path;
         let end = self.encoder.end(&mut self.file).and_then(|()| self.file.finish());
         end.map_err(|error| TraceError::File { path, error })?;
+        if let Some(unfinished) = self.unfinished {
+            unfinished.keep();
+        }
         Ok(self.left)
+    }
+}
+
+/// A file that was made for a trace and is none yet: removed unless it is kept.
+struct Unfinished(PathBuf);
+
+impl Unfinished {
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.0.as_os_str().is_empty() {
+            // Why it is not finished is what there is to tell.
+            let _ = std::fs::remove_file(&self.0);
+        }
     }
 }
 
