@@ -222,6 +222,30 @@ fn an_encrypted_device_opens_with_its_keys_only() {
     place.vsl(&["key", "remove", "a.vsl", "--key-file", "key"]).fails(2, &["it is not encrypted"]);
 }
 
+/// What comes through a pipe is there once only.
+#[test]
+fn a_passphrase_comes_through_a_pipe_as_well() {
+    let place = Place::new();
+    std::fs::write(place.path("pass"), "open sesame\n").expect("written");
+    place.vsl(&["create", "a.vsl", "--size", "16MiB", "--encrypt", "--passphrase-file", "pass"]).ok();
+    place.vsl(&["up"]).ok();
+    let attach = |passphrase: &[u8]| {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        std::io::Write::write_all(&mut writer, passphrase).expect("written");
+        drop(writer);
+        let mut command = place.command();
+        let command = command.args(["attach", "a.vsl", "--passphrase-file", "/dev/stdin"]).stdin(reader);
+        let output = command.output().expect("vsl runs");
+        (output.status.code(), String::from_utf8(output.stderr).expect("UTF-8"))
+    };
+    let (code, err) = attach(b"open s\xffsame\n");
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("/dev/stdin: ") && err.contains("UTF-8"), "{err}");
+    let (code, err) = attach(b"open sesame\n");
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(place.devices()[0]["state"], json!("attached"));
+}
+
 #[test]
 fn a_device_in_use_elsewhere_is_not_touched() {
     let place = Place::new();

@@ -70,11 +70,16 @@ fn named(opener: &Opener) -> Result<Option<Secret>, Failure> {
 
 /// The passphrase in a file, as text: it goes to the service as JSON.
 fn passphrase_in(file: &Path) -> Result<Passphrase, Failure> {
-    // Read once as a secret for its checks, and once as text.
-    Secret::passphrase_file(file)?;
-    let mut text = std::fs::read_to_string(file).map_err(|error| Failure::io(file, &error))?;
-    text.truncate(text.trim_end_matches(['\n', '\r']).len());
-    Ok(Passphrase::new(text))
+    // Read once only: it may be a pipe.
+    let secret = Secret::passphrase_file(file)?;
+    let text = secret.text().ok_or_else(|| {
+        Failure::invalid(format!(
+            "{}: the passphrase in it is not UTF-8, which a service's requests are made of",
+            file.display()
+        ))
+        .help("give the device one that is with `vsl key change`, which takes this one")
+    })?;
+    Ok(Passphrase::new(text.into()))
 }
 
 fn terminal() -> bool {

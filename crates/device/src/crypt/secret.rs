@@ -129,6 +129,11 @@ impl Secret {
         self.kind
     }
 
+    /// It as text, where it is UTF-8.
+    pub fn text(&self) -> Option<&str> {
+        std::str::from_utf8(&self.bytes).ok()
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
