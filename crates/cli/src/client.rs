@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use daemon::api::{DeviceView, PREFIX};
-use daemon::{Failure, Paths};
+use daemon::{Failure, Paths, Target};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, header};
@@ -59,21 +59,20 @@ impl Client {
         })
     }
 
-    /// An attached device by its name or path. Nothing when the service does not know it.
+    /// An attached device by its name or the path of one of its files. Nothing when the service does not know it.
     ///
     /// # Errors
     /// The service does not run, or says no.
     pub fn find(&self, device: &str) -> Result<Option<DeviceView>, Failure> {
         let devices: Vec<DeviceView> = self.get("/devices")?;
-        let full = std::fs::canonicalize(device).ok();
-        let full = full.as_ref().map(|path| path.display().to_string());
+        let asked = files(device);
+        let has = |view: &DeviceView| view.path == device || files(&view.path).iter().any(|file| asked.contains(file));
         let by_name = devices.iter().position(|view| view.name == device);
-        let at = by_name
-            .or_else(|| devices.iter().position(|view| view.path == device || Some(&view.path) == full.as_ref()));
+        let at = by_name.or_else(|| devices.iter().position(has));
         Ok(at.and_then(|at| devices.into_iter().nth(at)))
     }
 
-    /// An attached device by its name or path.
+    /// An attached device by its name or the path of one of its files.
     ///
     /// # Errors
     /// There is none; or the service does not run, or says no.
@@ -87,6 +86,16 @@ impl Client {
             }
         })
     }
+}
+
+/// The files of a device that is named so, each by its full path.
+fn files(device: &str) -> Vec<PathBuf> {
+    let Ok(Target::Files(paths)) = Target::parse(device) else { return Vec::new() };
+    // One of several may be missing.
+    paths
+        .into_iter()
+        .filter_map(|path| std::fs::canonicalize(&path).or_else(|_| std::path::absolute(&path)).ok())
+        .collect()
 }
 
 /// The failure of having no service to talk to.

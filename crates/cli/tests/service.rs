@@ -42,6 +42,22 @@ fn a_device_is_attached_used_and_detached() {
 }
 
 #[test]
+fn a_device_on_several_files_is_found_by_each_of_them() {
+    let place = Place::new();
+    place.vsl(&["create", "d0.vsl", "d1.vsl", "d2.vsl", "--size", "16MiB"]).ok();
+    place.create("other.vsl");
+    place.vsl(&["up"]).ok();
+    place.vsl(&["attach", "d0.vsl,d1.vsl,d2.vsl", "--name", "three"]).ok();
+    for path in ["d0.vsl", "./d1.vsl", "d2.vsl,d1.vsl"] {
+        assert_eq!(place.vsl(&["status", path, "--field", "state"]).ok().trim(), "attached", "{path}");
+        place.vsl(&["format", path, "--yes"]).fails(1, &["three", "is attached", "vsl detach three"]);
+    }
+    place.vsl(&["detach", "other.vsl"]).fails(1, &["other.vsl is not attached"]);
+    place.vsl(&["detach", "d1.vsl"]).ok();
+    assert_eq!(place.devices().len(), 0);
+}
+
+#[test]
 fn devices_come_back_with_the_service_unless_detached() {
     let place = Place::new();
     for name in ["kept", "gone", "once"] {
