@@ -37,19 +37,16 @@ pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
         return Err(Failure::conflict(format!("{}: exists already", path.display()))
             .help("choose another path; to destroy what it holds use `vsl format`, or remove the file"));
     }
+    // A block device that is taken stays when the rest fails.
+    let new: Vec<&PathBuf> = plans.iter().flat_map(|plan| &plan.paths).filter(|path| !path.exists()).collect();
     let mut made: Vec<Info> = Vec::new();
-    for plan in &plans {
-        match make(args, plan, secret.as_ref()) {
-            Ok(info) => made.push(if args.drills { device::mark_for_drills(&info.paths, true)? } else { info }),
-            Err(error) => {
-                // All modules or none: those made just now hold nothing.
-                for path in made.iter().flat_map(|info| &info.paths) {
-                    // The first failure is the one worth telling.
-                    let _ = std::fs::remove_file(path);
-                }
-                return Err(error.into());
-            }
+    if let Err(failure) = make_all(args, &plans, secret.as_ref(), &mut made) {
+        // All modules or none: those made just now hold nothing.
+        for path in made.iter().flat_map(|info| &info.paths).filter(|path| new.contains(path)) {
+            // The first failure is the one worth telling.
+            let _ = std::fs::remove_file(path);
         }
+        return Err(failure);
     }
     let devices: Vec<_> = made.iter().map(super::info_json).collect();
     output.result(&json!({ "devices": devices }), || {
@@ -153,6 +150,18 @@ fn module_path(path: &Path, module: u32) -> PathBuf {
     let mut name = stem.into_os_string();
     name.push(format!("{module}.vsl"));
     name.into()
+}
+
+fn make_all(args: &Create, plans: &[Plan], secret: Option<&Secret>, made: &mut Vec<Info>) -> Result<(), Failure> {
+    for plan in plans {
+        made.push(make(args, plan, secret)?);
+        if args.drills
+            && let Some(info) = made.last_mut()
+        {
+            *info = device::mark_for_drills(&info.paths, true)?;
+        }
+    }
+    Ok(())
 }
 
 fn make(args: &Create, plan: &Plan, secret: Option<&Secret>) -> Result<Info, CreateError> {
