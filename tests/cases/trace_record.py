@@ -38,10 +38,10 @@ def run(world: World) -> None:
     # A recording that is still on when the service ends is as whole.
     last = world.dir / "last.csv.zst"
     record("--to", last)
-    job = fio(world, device, "--rw=randread", "--bs=4k", "--iodepth=16", "--size=64m", "--number_ios=20000")
+    read = fio(world, device, "--rw=randread", "--bs=4k", "--iodepth=16", "--size=64m", "--number_ios=20000")
     world.vsl("down", "--force")
     info = json.loads(world.vsl("trace", "info", last, "--json").out)
-    equal(info["requests"]["read"]["requests"], job["read"]["total_ios"], "reads recorded until the service ended")
+    equal(info["requests"]["read"]["requests"], read["read"]["total_ios"], "reads recorded until the service ended")
 
     # What was recorded is a workload: for a simulated card …
     sim = world.vsl("sim", "iodrive-320-mlc", "--scale", 1000, "--trace", trace, "--pace", "depth", "--iodepth", 16, "--json")
