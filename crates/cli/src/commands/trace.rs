@@ -46,7 +46,8 @@ fn info(args: &Info, output: Output) -> Result<ExitCode, Failure> {
     let info = characterise(reader, |_| !interrupt.came()).map_err(failure)?;
     if let Some(path) = &args.html {
         let page = report::trace_page(&info, env!("CARGO_PKG_VERSION"));
-        std::fs::write(path, page.html()).map_err(|error| Failure::io(path, &error))?;
+        let written = std::fs::write(path, page.html());
+        written.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
         output.note(&format!("written: {}", path.display()));
     }
     output.result(&info, || table(&info))?;

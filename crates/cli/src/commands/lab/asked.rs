@@ -41,7 +41,7 @@ pub fn options(choice: &Choice, protocol: &Protocol) -> Result<Options, Failure>
         seed: choice.seed,
         scale: choice.scale,
         // The run may be resumed from elsewhere.
-        trace: trace.map_err(|error| Failure::io(Path::new(""), &error))?,
+        trace: trace.map_err(|error| Failure::invalid(format!("--trace: {error}")))?,
         size: None,
         engine: None,
         buffered: false,
