@@ -102,11 +102,11 @@ KILLED_BY = {
     "BeyondTheEnd": "lab traces places_are_on_the_device_and_on_its_sectors",
     "TraceTwice": "lab traces several_devices_share_a_trace",
     "SteadyArrivals": "trace lib generate::mail_server::tests::it_has_the_traits_that_were_published_and_those_that_are_assumed",
-    "LateStart": "lab traces latency_at_recorded_times_counts_from_the_time_at_which_a_request_was_due",
+    "LateStart": "lab queueing an_open_loop_that_is_too_fast_says_so_and_counts_from_the_intended_start",
     "ManyNines": "lab lib stats::percentile::tests::nines_need_samples",
     "StumpCounts": "lab lib steady::tests::a_stump_at_the_end_weighs_what_it_lasted",
     "FallingIsSteady": "lab lib steady::tests::a_slope_of_exactly_ten_per_cent_is_steady",
-    "NoiseDiffers": "lab runs repeats_tell_noise_from_difference",
+    "NoiseDiffers": "lab lib run::compare::tests::what_noise_explains_is_told_from_what_it_does_not",
     "BegunIsDone": "lab runs a_run_killed_at_any_line_comes_to_the_same_results",
     "PublishedAnywhere": "report pages published_figures_stand_beside_what_was_asked_alike_and_nothing_else",
 }
