@@ -164,6 +164,11 @@ impl Governor {
         self.watts
     }
 
+    /// The power above which writes are held back, watts; infinite where there is no limit.
+    pub fn limit_watts(&self) -> f64 {
+        self.limit_watts
+    }
+
     /// Temperature inside, degrees Celsius.
     pub fn celsius(&self) -> f64 {
         self.celsius

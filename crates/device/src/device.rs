@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use card::Health;
 use media::flashback::layer_geometry;
 use media::ring::SharedRing;
 use media::{FileMedia, FileOptions, Media, Memory};
@@ -411,9 +412,19 @@ impl Device {
             drills: self.drills.is_some().then(|| self.drills().iter().map(ToString::to_string).collect()),
             celsius: engine.and_then(Engine::celsius),
             hold_ns_per_byte: engine.map(Engine::hold),
+            write_reduced: engine.map(|engine| engine.health() == Health::ReducedWrite),
+            worn_out: engine.map(|engine| engine.health() == Health::ReadOnly),
+            watts: engine.and_then(Engine::watts),
+            power_limit_watts: engine.and_then(Engine::power_limit_watts),
+            reserve_percent: self.core.media.wear().map(media::nand::Wear::reserve_percent),
             health: card.map_or(status.health, Into::into),
             ..status
         }
+    }
+
+    /// Erases of each logical erase block as the model of an emulated card counts them; and how many it is rated for.
+    pub fn wear(&self) -> Option<(Vec<u32>, u32)> {
+        self.core.media.wear().map(|wear| (wear.erases().to_vec(), wear.rated()))
     }
 
     /// The settings kept on media.

@@ -111,6 +111,16 @@ pub struct Status {
     pub celsius: Option<f64>,
     /// Nanoseconds by which an emulated card holds back each written byte, for heat, power or the end of its life.
     pub hold_ns_per_byte: Option<f64>,
+    /// What an emulated card takes, watts.
+    pub watts: Option<f64>,
+    /// Above it an emulated card holds writes back, watts; nothing where the limit is overridden.
+    pub power_limit_watts: Option<f64>,
+    /// Spare blocks that an emulated card has left, per cent of those when it was new.
+    pub reserve_percent: Option<f64>,
+    /// An emulated card's reserve is used up, and it holds writes back.
+    pub write_reduced: Option<bool>,
+    /// An emulated card takes no more writes.
+    pub worn_out: Option<bool>,
     /// Fault drills that are on, in words; nothing on a device that takes none.
     pub drills: Option<Vec<String>>,
     /// Sectors that hold data.
@@ -189,6 +199,11 @@ impl Status {
             unreadable: core.healing.unreadable.iter().copied().collect(),
             celsius: None,
             hold_ns_per_byte: None,
+            watts: None,
+            power_limit_watts: None,
+            reserve_percent: None,
+            write_reduced: None,
+            worn_out: None,
             drills: None,
             mapped_sectors: mapped,
             sectors: ftl.map().sectors(),

@@ -1,13 +1,14 @@
 //! What the rest of a program holds of a device thread.
 
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, SystemTime};
 
 use device::{Device, Info, IoError, PowerCut, Status};
 
 use crate::mailbox::Sender;
 use crate::nbd::arrival::NewConnection;
+use crate::observe::Observed;
 use crate::recording::Recording;
 use crate::seats::{Seat, Seats};
 use crate::worker::Worker;
@@ -207,6 +208,20 @@ impl WorkerHandle {
     /// The thread is gone.
     pub fn status(&self) -> Result<Status, Gone> {
         self.with_device(|device| device.status())
+    }
+
+    /// Asks what clients asked since the last look, and for every figure, without waiting. There is one such look at a time: each
+    /// begins where the last one ended.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn observe(&self) -> Result<Receiver<(Observed, Status)>, Gone> {
+        let (answer, wait) = sync_channel(1);
+        let fresh = Observed::default();
+        // An asker that went away needs no answer.
+        let call: Call = Box::new(move |worker| drop(answer.send((worker.observe(fresh), worker.device().status()))));
+        self.sender.send(call).map_err(|_| self.gone())?;
+        Ok(wait)
     }
 
     /// What the device is.

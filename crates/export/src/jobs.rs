@@ -7,6 +7,7 @@ use device::{Device, IoError};
 use slab::Slab;
 
 use crate::nbd::request::{Command, Header};
+use crate::observe::Observer;
 use crate::pool::Pool;
 use crate::recording::Recording;
 
@@ -20,6 +21,8 @@ pub struct Core {
     pub pool: Pool,
     /// What clients ask is recorded.
     pub recording: Option<Recording>,
+    /// What is counted of requests.
+    pub observer: Observer,
 }
 
 /// What a tag stands for.
@@ -47,6 +50,8 @@ pub struct Job {
     pub command: Command,
     /// When the device took it, if it was recorded then.
     pub began: Option<Instant>,
+    /// When its header was read, by the clock of the observer.
+    pub arrived: u64,
     /// Bytes of read buffers it holds.
     pub held: usize,
     /// Pieces with the device.
@@ -61,6 +66,9 @@ pub struct Job {
     pub pieces: Vec<Vec<u8>>,
 }
 
+/// When the device took a request, if it was recorded then; and when its header was read, by the clock of the observer.
+pub type Times = (Option<Instant>, u64);
+
 impl Core {
     /// The time, if there is a recording that needs it.
     #[inline]
@@ -68,9 +76,11 @@ impl Core {
         self.recording.is_some().then(Instant::now)
     }
 
-    /// A request is answered; it is recorded if there is a recording that was there when the device took it.
+    /// A request is answered, `done` or not; it is counted, and recorded if there is a recording that was there when the device
+    /// took it.
     #[inline]
-    pub fn answered(&self, began: Option<Instant>, header: &Header, command: Command) {
+    pub fn answered(&mut self, (began, arrived): Times, header: &Header, command: Command, done: bool) {
+        self.observer.answered(command, arrived, done.then_some(header.len));
         if let (Some(recording), Some(began)) = (&self.recording, began) {
             recording.answered(began, header, command);
         }
@@ -87,12 +97,13 @@ impl Core {
 
 impl Job {
     /// A request of which the device has nothing yet.
-    pub fn new(connection: usize, header: Header, command: Command, held: usize, began: Option<Instant>) -> Job {
+    pub fn new(connection: usize, header: Header, command: Command, held: usize, (began, arrived): Times) -> Job {
         Job {
             connection,
             header,
             command,
             began,
+            arrived,
             held,
             parts: 0,
             issuing: true,

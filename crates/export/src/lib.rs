@@ -18,12 +18,14 @@ mod handle;
 mod jobs;
 mod mailbox;
 pub mod nbd;
+mod observe;
 mod pool;
 mod recording;
 mod seats;
 mod worker;
 
 pub use handle::{ClientInfo, DetachError, FlushError, Gone, Shape, WorkerHandle};
+pub use observe::{Observed, Sort};
 pub use recording::Recording;
 pub use seats::Seat;
 pub use worker::Worker;

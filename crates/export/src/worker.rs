@@ -23,6 +23,7 @@ use crate::jobs::{Core, Slot};
 use crate::mailbox::{Mailbox, mailbox};
 use crate::nbd::arrival::NewConnection;
 use crate::nbd::connection::{Connection, Turn};
+use crate::observe::{Observed, Observer};
 use crate::pool::Pool;
 use crate::recording::Recording;
 use crate::seats::Seats;
@@ -135,7 +136,7 @@ impl Worker {
         }
         let mut worker = Worker {
             name,
-            core: Core { device, jobs: Slab::new(), pool: Pool::default(), recording: None },
+            core: Core { device, jobs: Slab::new(), pool: Pool::default(), recording: None, observer: Observer::new() },
             ring,
             owner,
             mailbox,
@@ -214,6 +215,10 @@ impl Worker {
         &mut self.core.recording
     }
 
+    pub(crate) fn observe(&mut self, fresh: Observed) -> Observed {
+        self.core.observer.look(fresh, self.connections.len())
+    }
+
     pub(crate) fn flush(&mut self, answer: SyncSender<Result<(), IoError>>) {
         self.flushes.push_back(answer);
     }
@@ -235,6 +240,7 @@ impl Worker {
     }
 
     fn round(&mut self) -> io::Result<()> {
+        self.core.observer.round_begins();
         self.take_completions()?;
         self.start_flushes();
         self.poll_device();
@@ -261,6 +267,7 @@ impl Worker {
             self.dispatch(key, turn)?;
         }
         self.turns = turns;
+        self.core.observer.round_ends(self.core.jobs.len());
         self.go_on_beside();
         self.rest()
     }

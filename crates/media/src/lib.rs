@@ -239,4 +239,9 @@ pub trait Media {
     fn paced(&mut self) -> Option<&mut nand::Paced> {
         None
     }
+
+    /// The wear of its blocks, where a model keeps it.
+    fn wear(&self) -> Option<&nand::Wear> {
+        None
+    }
 }

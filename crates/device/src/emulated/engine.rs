@@ -205,6 +205,16 @@ impl Engine {
         self.governor.as_ref().map(Governor::celsius)
     }
 
+    /// Power over the last tenth of a second, watts.
+    pub fn watts(&self) -> Option<f64> {
+        self.governor.as_ref().map(Governor::watts)
+    }
+
+    /// Above it writes are held back, watts.
+    pub fn power_limit_watts(&self) -> Option<f64> {
+        self.governor.as_ref().map(Governor::limit_watts).filter(|limit| limit.is_finite())
+    }
+
     /// Nanoseconds by which each written byte is held back.
     pub fn hold(&self) -> f64 {
         card::hold(self.governor.as_ref(), self.health(), self.reduced_hold)

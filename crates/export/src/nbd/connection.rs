@@ -96,6 +96,8 @@ pub struct Connection {
     state: State,
     in_flight: u32,
     held: usize,
+    /// When the present request's header was read, by the clock of the observer.
+    arrived: u64,
     /// A receive is with the kernel.
     pub receiving: bool,
     /// The kernel will tell when the socket takes more.
@@ -132,6 +134,7 @@ impl Connection {
             state: State::Open,
             in_flight: 0,
             held: 0,
+            arrived: 0,
             receiving: false,
             polling: false,
             queued: false,
@@ -287,7 +290,7 @@ impl Connection {
 
     fn step(&mut self, key: usize, core: &mut Core) -> Step {
         match self.current {
-            Current::Header => self.header(),
+            Current::Header => self.header(core),
             Current::Refused { left, cookie, error } => {
                 let count = self.input.bytes().len().min(left as usize);
                 self.input.consume(count);
@@ -318,7 +321,7 @@ impl Connection {
     }
 
     #[inline]
-    fn header(&mut self) -> Step {
+    fn header(&mut self, core: &Core) -> Step {
         let Some(bytes) = self.input.bytes().first_chunk::<REQUEST_BYTES>() else {
             return Step::Need(REQUEST_BYTES);
         };
@@ -335,6 +338,7 @@ impl Connection {
             return Step::Done(1);
         }
         self.counters.requests += 1;
+        self.arrived = core.observer.arrival();
         self.current = match header.check(&self.limits) {
             Ok(command) => Current::Request { header, command, issued: 0, job: None },
             Err(error) => Current::Refused { left: header.payload(), cookie: header.cookie, error },
@@ -388,14 +392,15 @@ impl Connection {
                 return Step::Busy;
             }
             Submitted::Done(result) => {
-                core.answered(began, &header, command);
+                core.answered((began, self.arrived), &header, command, result.is_ok());
                 self.answer(core, &header, command, result);
             }
             Submitted::Pending => {
                 let held = if command == Command::Read { len } else { 0 };
                 self.held += held;
                 self.in_flight += 1;
-                let job = Job { parts: 1, issuing: false, ..Job::new(key, header, command, held, began) };
+                let job =
+                    Job { parts: 1, issuing: false, ..Job::new(key, header, command, held, (began, self.arrived)) };
                 core.jobs.insert(Slot::Job(job));
             }
         }
@@ -418,8 +423,8 @@ impl Connection {
             let held = if command == Command::Read { header.len as usize } else { 0 };
             self.held += held;
             self.in_flight += 1;
-            let began = core.recorded_now();
-            core.jobs.insert(Slot::Job(Job::new(key, header, command, held, began)))
+            let times = (core.recorded_now(), self.arrived);
+            core.jobs.insert(Slot::Job(Job::new(key, header, command, held, times)))
         });
         self.current = Current::Request { header, command, issued, job: Some(job_key) };
         let failed = core.job(job_key).is_none_or(|job| job.error.is_some());
@@ -483,7 +488,7 @@ impl Connection {
     pub fn finish(&mut self, core: &mut Core, job: Job) {
         self.in_flight -= 1;
         self.held -= job.held;
-        core.answered(job.began, &job.header, job.command);
+        core.answered((job.began, job.arrived), &job.header, job.command, job.error.is_none());
         if job.abandoned || self.state == State::Broken {
             job.pieces.into_iter().for_each(|piece| core.pool.put(piece));
             return;

@@ -479,4 +479,8 @@ impl Media for DrillMedia {
     fn paced(&mut self) -> Option<&mut nand::Paced> {
         self.inner.paced()
     }
+
+    fn wear(&self) -> Option<&nand::Wear> {
+        self.inner.wear()
+    }
 }

@@ -309,4 +309,8 @@ impl Media for Paced {
     fn paced(&mut self) -> Option<&mut Paced> {
         Some(self)
     }
+
+    fn wear(&self) -> Option<&super::Wear> {
+        Some(self.nand.wear())
+    }
 }

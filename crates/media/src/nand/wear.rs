@@ -131,6 +131,11 @@ impl Wear {
         &self.erases
     }
 
+    /// Erases that a block is rated for.
+    pub fn rated(&self) -> u32 {
+        self.rated
+    }
+
     /// Blocks that went bad since the module was new.
     pub fn bad_blocks(&self) -> u64 {
         self.bad_blocks

@@ -1,0 +1,150 @@
+//! Seconds come in; minutes and hours follow.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, params_from_iter};
+
+use super::{Error, History, Open, Resolution, SeriesKey, schema};
+use crate::second::{Second, Values};
+use crate::span::{Span, Sum};
+
+/// How often a minute in the making is written, seconds; an hour at every fifth minute.
+const MINUTE_WRITTEN: u64 = 10;
+const HOUR_WRITTEN: u64 = 300;
+
+impl History {
+    /// One second of some series, at `at` seconds since 1970, in one transaction.
+    ///
+    /// # Errors
+    /// The file does not take it. What is in the making is kept.
+    pub fn add(&mut self, at: u64, seconds: &[(SeriesKey, String, Second)]) -> Result<(), Error> {
+        let result = self.try_add(at, seconds);
+        let result = self.check(result);
+        if at >= self.pruned + 60 {
+            self.pruned = at;
+            self.prune(at)?;
+        }
+        result
+    }
+
+    fn try_add(&mut self, at: u64, seconds: &[(SeriesKey, String, Second)]) -> rusqlite::Result<()> {
+        let transaction = self.connection.unchecked_transaction()?;
+        for (key, name, second) in seconds {
+            let open = match self.series.get_mut(key) {
+                Some(open) => open,
+                None => {
+                    let id = series(&transaction, key, name)?;
+                    self.series.entry(key.clone()).or_insert(Open { id, name: String::new(), minute: None, hour: None })
+                }
+            };
+            if open.name != *name {
+                transaction.execute("UPDATE series SET name = ?1 WHERE id = ?2", (name, open.id))?;
+                open.name.clone_from(name);
+            }
+            let sum = Sum { seconds: 1, values: second.values.clone() };
+            put(&transaction, Resolution::Second, open.id, at, &sum)?;
+            let spans = [
+                (Resolution::Minute, &mut open.minute, MINUTE_WRITTEN),
+                (Resolution::Hour, &mut open.hour, HOUR_WRITTEN),
+            ];
+            for (resolution, span, written) in spans {
+                let begin = at - at % resolution.seconds();
+                if let Some(old) = span.take_if(|span| span.at != begin) {
+                    put(&transaction, resolution, open.id, old.at, &old.sum())?;
+                }
+                if span.is_none() {
+                    *span = Some(Span::new(key.of, begin, get(&transaction, resolution, open.id, begin)?));
+                }
+                if let Some(span) = span {
+                    span.add(second);
+                    if at % written == written - 1 {
+                        put(&transaction, resolution, open.id, begin, &span.sum())?;
+                    }
+                }
+            }
+        }
+        transaction.commit()
+    }
+
+    /// Writes what is in the making, before the service stops.
+    ///
+    /// # Errors
+    /// The file does not take it.
+    pub fn close(self) -> Result<(), Error> {
+        let write = || {
+            let transaction = self.connection.unchecked_transaction()?;
+            for open in self.series.values() {
+                for (resolution, span) in [(Resolution::Minute, &open.minute), (Resolution::Hour, &open.hour)] {
+                    if let Some(span) = span {
+                        put(&transaction, resolution, open.id, span.at, &span.sum())?;
+                    }
+                }
+            }
+            transaction.commit()
+        };
+        self.check(write())
+    }
+
+    /// A series gets no more seconds for now.
+    ///
+    /// # Errors
+    /// The file does not take what is in the making.
+    pub fn end(&mut self, key: &SeriesKey) -> Result<(), Error> {
+        let Some(open) = self.series.remove(key) else { return Ok(()) };
+        let write = || {
+            for (resolution, span) in [(Resolution::Minute, &open.minute), (Resolution::Hour, &open.hour)] {
+                if let Some(span) = span {
+                    put(&self.connection, resolution, open.id, span.at, &span.sum())?;
+                }
+            }
+            Ok(())
+        };
+        self.check(write())
+    }
+}
+
+/// The number of a series, which is made where there is none.
+fn series(connection: &Connection, key: &SeriesKey, name: &str) -> rusqlite::Result<i64> {
+    connection.execute(
+        "INSERT OR IGNORE INTO series (of, uuid, name) VALUES (?1, ?2, ?3)",
+        (key.of as u8, &key.uuid, name),
+    )?;
+    connection
+        .query_row("SELECT id FROM series WHERE of = ?1 AND uuid = ?2", (key.of as u8, &key.uuid), |row| row.get(0))
+}
+
+fn put(connection: &Connection, resolution: Resolution, series: i64, at: u64, sum: &Sum) -> rusqlite::Result<()> {
+    let columns = schema::columns();
+    let marks = ", ?".repeat(columns.len());
+    let statement = format!(
+        "INSERT OR REPLACE INTO point (resolution, series, at, seconds, {}) VALUES (?, ?, ?, ?{marks})",
+        columns.join(", ")
+    );
+    let fixed = [
+        Value::Integer(resolution as i64),
+        Value::Integer(series),
+        Value::Integer(at as i64),
+        Value::Integer(i64::from(sum.seconds)),
+    ];
+    let value = |name: &&str| sum.values.get(*name).map_or(Value::Null, |value| Value::Real(*value));
+    let values = fixed.into_iter().chain(columns.iter().map(value));
+    connection.prepare_cached(&statement)?.execute(params_from_iter(values))?;
+    Ok(())
+}
+
+fn get(connection: &Connection, resolution: Resolution, series: i64, at: u64) -> rusqlite::Result<Option<Sum>> {
+    let columns = schema::columns();
+    let statement =
+        format!("SELECT seconds, {} FROM point WHERE resolution = ? AND series = ? AND at = ?", columns.join(", "));
+    connection
+        .prepare_cached(&statement)?
+        .query_row((resolution as i64, series, at as i64), |row| {
+            let mut values = Values::new();
+            for (index, name) in columns.iter().enumerate() {
+                if let Some(value) = row.get::<_, Option<f64>>(index + 1)? {
+                    values.insert(name, value);
+                }
+            }
+            Ok(Sum { seconds: row.get(0)?, values })
+        })
+        .optional()
+}
