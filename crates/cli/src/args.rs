@@ -2,6 +2,7 @@
 
 pub mod drill;
 pub mod lab;
+pub mod manage;
 pub mod published;
 pub mod sim;
 pub mod trace;
@@ -66,6 +67,24 @@ pub enum Command {
     Beacon(Beacon),
     /// Turn trim on or off for an attached device.
     Trim(Trim),
+    /// Show what devices do, second by second.
+    Top(manage::Top),
+    /// Show alerts, acknowledge them, and change what raises them.
+    Alerts(manage::Alerts),
+    /// Show who changed what.
+    Audit(manage::Audit),
+    /// What was measured: list it, and print it for other programs.
+    #[command(subcommand)]
+    History(manage::History),
+    /// Print the address of the web console, which signs in by itself.
+    Console,
+    /// Accounts of the web console and the API.
+    #[command(subcommand)]
+    Account(manage::Account),
+    /// Other hosts' services under this one's console.
+    Hosts(manage::Hosts),
+    /// Gather what a report of a bug needs, without anything secret.
+    Bugreport(manage::BugReport),
     /// List the data sheets that `create --profile` takes.
     Profiles,
     /// Run a workload on a device in virtual time, and print what it comes to.
@@ -104,6 +123,13 @@ pub struct Up {
     pub nbd_listen: Vec<SocketAddr>,
     #[command(flatten)]
     pub tls: Tls,
+    /// Serve the console and the API on this TCP address too, such as 127.0.0.1:7420. May be given more than once. What
+    /// is not loopback needs --tls-certificates, and an account.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Vec<SocketAddr>,
+    /// A name under which the console is asked for, besides its addresses. May be given more than once.
+    #[arg(long, value_name = "NAME")]
+    pub host_name: Vec<String>,
     /// What to log: error, warn, info, debug or trace, for all or by part (RUST_LOG's words).
     #[arg(long, value_name = "FILTER")]
     pub log: Option<String>,

@@ -42,6 +42,14 @@ impl Client {
         self.call(Method::GET, path, None)
     }
 
+    /// `GET` of something that is no JSON.
+    ///
+    /// # Errors
+    /// The service does not run, or says no.
+    pub fn fetch(&self, path: &str) -> Result<Bytes, Failure> {
+        self.runtime.block_on(exchange(&self.socket, Method::GET, path, None))
+    }
+
     /// A request with a body.
     ///
     /// # Errors

@@ -4,12 +4,13 @@ use std::fs::Permissions;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use device::{AttachOptions, Drill, FormatError, Info, PowerCut, Setting, Settings, Status};
 use export::nbd::{Address, Export, Listener, Server, Tls};
-use export::{DetachError, Gone, Recording, Worker, WorkerHandle};
+use export::{DetachError, Gone, Observed, Recording, Worker, WorkerHandle};
 
 use rustix::fs::Mode;
 
@@ -36,6 +37,16 @@ pub fn certificates(directory: &Path, required: bool) -> Result<Tls, Failure> {
             .help("the directory needs server-cert.pem and server-key.pem, and ca-cert.pem only to verify clients")
     })?;
     Ok(if required { Tls::Require(config) } else { Tls::On(config) })
+}
+
+/// TLS of the API with the certificates in a directory. Clients are known by their keys, not by certificates.
+///
+/// # Errors
+/// A file is missing or is not what it should be.
+pub fn web_certificates(directory: &Path) -> Result<Arc<rustls::ServerConfig>, Failure> {
+    export::nbd::tls::load(directory, false).map_err(|error| {
+        Failure::invalid(error.to_string()).help("the directory needs server-cert.pem and server-key.pem")
+    })
 }
 
 /// Starts a server on a Unix socket, on sockets that a supervisor passed, and on TCP; and says which TCP addresses it got.
@@ -81,6 +92,18 @@ pub fn serve(
 #[derive(Clone)]
 pub struct Handle {
     worker: WorkerHandle,
+    facts: Arc<Facts>,
+}
+
+/// What does not change while a device is attached.
+#[derive(Debug)]
+pub struct Facts {
+    /// Of its format.
+    pub uuid: String,
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// It was not detached cleanly before.
+    pub unclean: bool,
 }
 
 impl Handle {
@@ -89,8 +112,17 @@ impl Handle {
     /// # Errors
     /// It cannot be attached.
     pub fn start(name: &str, target: Target, options: AttachOptions) -> Result<Handle, Failure> {
+        // Afterwards nothing says it any more. What cannot be read is not attached either.
+        let first = target.paths().and_then(|paths| paths.first());
+        let before = first.and_then(|path| device::inspect(path).ok());
         let worker = Worker::spawn(name, move |ring| target.attach(&options, ring))?;
-        Ok(Handle { worker })
+        let info = worker.info().map_err(gone)?;
+        let facts = Facts {
+            uuid: info.uuid.to_string(),
+            sector_bytes: info.sector_bytes,
+            unclean: before.is_some_and(|before| !before.clean && before.attaches > 0),
+        };
+        Ok(Handle { worker, facts: Arc::new(facts) })
     }
 
     /// The device as an export.
@@ -100,6 +132,27 @@ impl Handle {
     pub fn export(&self, name: &str, read_only: bool) -> Result<Export, Failure> {
         let info = self.info()?;
         Ok(Export { name: name.into(), description: info.label, read_only, device: self.worker.clone() })
+    }
+
+    /// What does not change while it is attached.
+    pub fn facts(&self) -> &Arc<Facts> {
+        &self.facts
+    }
+
+    /// Asks what its clients asked since this was asked last, without waiting for the answer.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn observe(&self) -> Result<Receiver<(Observed, Status)>, Failure> {
+        self.worker.observe().map_err(gone)
+    }
+
+    /// Erases of each logical erase block, and how many it is rated for, as the model of an emulated card says.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn wear(&self) -> Result<Option<(Vec<u32>, u32)>, Failure> {
+        self.worker.with_device(|device| device.wear()).map_err(gone)
     }
 
     /// What the device is.

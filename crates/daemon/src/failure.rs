@@ -3,12 +3,14 @@
 use std::fmt;
 use std::path::Path;
 
+use axum::http::StatusCode;
 use device::{AttachError, CreateError, DrillError, FormatError, KeyError, SecretError};
 use media::OpenError;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The sort of a failure: decides the HTTP status and the command's exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// The request makes no sense as it stands.
@@ -21,10 +23,32 @@ pub enum Kind {
     Forbidden,
     /// It was tried and did not work.
     Failed,
+    /// Nobody has signed in.
+    Unauthenticated,
+    /// Too often.
+    TooMany,
+    /// Another host did not answer.
+    Unreachable,
+}
+
+impl Kind {
+    /// The HTTP status that says so.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Kind::Invalid => StatusCode::BAD_REQUEST,
+            Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Kind::Forbidden => StatusCode::FORBIDDEN,
+            Kind::NotFound => StatusCode::NOT_FOUND,
+            Kind::Conflict => StatusCode::CONFLICT,
+            Kind::TooMany => StatusCode::TOO_MANY_REQUESTS,
+            Kind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+            Kind::Unreachable => StatusCode::BAD_GATEWAY,
+        }
+    }
 }
 
 /// A failure, for people and programs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Failure {
     /// What went wrong; names the thing.
     pub error: String,
@@ -63,6 +87,21 @@ impl Failure {
     /// It did not work.
     pub fn failed(error: impl Into<String>) -> Failure {
         Failure::new(Kind::Failed, error)
+    }
+
+    /// Nobody has signed in.
+    pub fn unauthenticated(error: impl Into<String>) -> Failure {
+        Failure::new(Kind::Unauthenticated, error)
+    }
+
+    /// Too often.
+    pub fn too_many(error: impl Into<String>) -> Failure {
+        Failure::new(Kind::TooMany, error)
+    }
+
+    /// Another host did not answer.
+    pub fn unreachable(error: impl Into<String>) -> Failure {
+        Failure::new(Kind::Unreachable, error)
     }
 
     /// With advice.

@@ -93,6 +93,16 @@ pub const FIELDS: &[Field] = &[
     full("key_slots", "Key slots", Unit::List, "those in use, and what each takes"),
     full("erasing", "Being erased", Unit::Text, "an erase of this level was begun and must be finished"),
     full("celsius", "Temperature", Unit::Ratio, "inside an emulated card, degrees Celsius"),
+    full("watts", "Power", Unit::Ratio, "what an emulated card takes, watts"),
+    full("power_limit_watts", "Power limit", Unit::Ratio, "above it an emulated card holds writes back, watts"),
+    full("reserve_percent", "Reserve", Unit::Percent, "spare blocks of an emulated card, of those when it was new"),
+    full(
+        "write_reduced",
+        "Writes reduced",
+        Unit::Flag,
+        "an emulated card's reserve is used up, and it holds writes back",
+    ),
+    full("worn_out", "Worn out", Unit::Flag, "an emulated card takes no more writes"),
     full(
         "hold_ns_per_byte",
         "Writes held back",
@@ -189,6 +199,78 @@ pub const FIELDS: &[Field] = &[
     brief("memory_bytes", "Memory", Unit::Bytes, "memory of the whole layer, buffers included"),
     full("config", "Settings", Unit::List, "what `vsl config` sets"),
 ];
+
+/// Where a figure comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Counted, timed or read here.
+    Measured,
+    /// Said by the model of an emulated card.
+    Modelled,
+    /// Somebody said so: when it was made, attached or configured.
+    Set,
+}
+
+impl Source {
+    /// Its name in lists of fields.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Measured => "measured",
+            Source::Modelled => "modelled",
+            Source::Set => "set",
+        }
+    }
+}
+
+/// Fields that the model of an emulated card says.
+const MODELLED: &[&str] =
+    &["celsius", "watts", "power_limit_watts", "reserve_percent", "write_reduced", "worn_out", "hold_ns_per_byte"];
+
+/// Fields that say what somebody chose.
+const SET: &[&str] = &[
+    "name",
+    "label",
+    "path",
+    "uri",
+    "tcp_uri",
+    "read_only",
+    "beacon",
+    "drill_device",
+    "drills",
+    "uuid",
+    "profile",
+    "emulation",
+    "encryption",
+    "key_slots",
+    "format_version",
+    "paths",
+    "files",
+    "parity_files",
+    "file_number",
+    "formatted",
+    "bytes",
+    "sector_bytes",
+    "sectors",
+    "advertised_bytes",
+    "raw_bytes",
+    "over_provisioning_percent",
+    "max_request_bytes",
+    "lebs",
+    "leb_bytes",
+    "groomer",
+    "config",
+];
+
+impl Field {
+    /// Where its value comes from.
+    pub fn source(&self) -> Source {
+        match self.name {
+            name if MODELLED.contains(&name) => Source::Modelled,
+            name if SET.contains(&name) => Source::Set,
+            _ => Source::Measured,
+        }
+    }
+}
 
 /// The field of a name.
 pub fn find(name: &str) -> Option<&'static Field> {
@@ -309,6 +391,11 @@ mod tests {
             scrubs: 25,
             celsius: Some(40.5),
             hold_ns_per_byte: Some(0.5),
+            write_reduced: Some(false),
+            worn_out: Some(false),
+            watts: Some(11.5),
+            power_limit_watts: Some(24.75),
+            reserve_percent: Some(98.5),
             drills: Some(vec!["kill-die 1".into()]),
             mapped_sectors: 10,
             sectors: 1000,
@@ -356,6 +443,15 @@ mod tests {
         held.sort();
         named.sort_unstable();
         assert_eq!(held, named);
+    }
+
+    #[test]
+    fn sources_name_fields() {
+        for name in MODELLED.iter().chain(SET) {
+            assert!(find(name).is_some(), "{name}");
+        }
+        assert_eq!(find("celsius").map(|field| field.source()), Some(Source::Modelled));
+        assert_eq!(find("host_written_bytes").map(|field| field.source()), Some(Source::Measured));
     }
 
     #[test]

@@ -1,22 +1,31 @@
 //! The service: it owns attached devices, exports them over NBD and answers an HTTP API on a Unix
 //! socket. This is the control plane only; no request of a client ever comes through here.
 
+mod access;
+mod alerts;
 pub mod api;
+mod audit;
 pub mod exports;
 mod failure;
 pub mod fields;
+mod hosts;
 pub mod logging;
+mod monitor;
+mod net;
+pub mod openapi;
 mod paths;
-mod peer;
 mod registry;
+mod remote;
 mod routes;
 pub mod serve;
 pub mod settings;
 mod state;
+mod stored;
 mod target;
 
+pub use access::Origins;
 pub use failure::{Failure, Kind};
 pub use paths::Paths;
-pub use routes::in_process;
+pub use routes::{Asset, Assets, in_process};
 pub use state::{Remembered, remembered};
 pub use target::Target;

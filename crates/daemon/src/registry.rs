@@ -1,12 +1,14 @@
 //! The devices that the service owns. Every call may wait for a device; none holds the table's lock meanwhile.
 
 mod drills;
+mod lifetime;
 mod log;
+pub mod observe;
 mod recording;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use device::{AttachOptions, PowerCut, Secret, Setting, State};
 
@@ -20,6 +22,8 @@ use crate::{Failure, Target};
 /// The devices, by name.
 pub struct Registry {
     exports: Arc<Exports>,
+    /// Where the console is.
+    web: OnceLock<Vec<String>>,
     table: Mutex<Table>,
     /// Told when a device has come or gone.
     settled: Condvar,
@@ -70,7 +74,13 @@ impl Registry {
     /// An empty table.
     pub fn new(exports: Exports, state: StateFile) -> Registry {
         let table = Table { devices: BTreeMap::new(), state, ready: false, closing: false };
-        Registry { exports: Arc::new(exports), table: Mutex::new(table), settled: Condvar::new() }
+        Registry { exports: Arc::new(exports), web: OnceLock::new(), table: Mutex::new(table), settled: Condvar::new() }
+    }
+
+    /// Where the console is served; said once.
+    pub fn set_web(&self, addresses: Vec<String>) {
+        // A second time nothing changes.
+        let _ = self.web.set(addresses);
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -399,6 +409,7 @@ impl Registry {
             attached: count(|phase| matches!(phase, Phase::Attached(_) | Phase::Detaching)),
             failed: count(|phase| matches!(phase, Phase::Failed(_))),
             addresses: self.exports.addresses(),
+            web: self.web.get().cloned().unwrap_or_default(),
         }
     }
 

@@ -2,21 +2,27 @@
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{Read, Seek, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::fs::FlockOperation;
+use rustls::ServerConfig;
 use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::mpsc;
 
+use crate::access::{Origins, Peer};
+use crate::alerts::{self, Outgoing};
 use crate::exports::{Exports, Listen};
-use crate::peer::Peer;
+use crate::hosts;
+use crate::net::{self, Tcp};
 use crate::registry::Registry;
-use crate::routes::{Service, router};
+use crate::routes::{Assets, Service, router};
 use crate::state::StateFile;
 use crate::{Failure, Paths};
 
@@ -30,6 +36,64 @@ pub struct Options {
     pub paths: Paths,
     /// Where and how devices are exported, besides the Unix socket in the runtime directory.
     pub listen: Listen,
+    /// Where the API and the console are served, besides the Unix socket.
+    pub web: Web,
+}
+
+/// Where and how the API and the console are served over TCP.
+#[derive(Clone)]
+pub struct Web {
+    /// TCP addresses.
+    pub listen: Vec<SocketAddr>,
+    /// TLS for those that are not loopback, which need it.
+    pub tls: Option<Arc<ServerConfig>>,
+    /// Names under which it may be asked, besides its addresses.
+    pub names: Vec<String>,
+    /// The console's files.
+    pub assets: Assets,
+}
+
+impl std::fmt::Debug for Web {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Web").field("listen", &self.listen).field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+impl Web {
+    /// Binds the addresses. What is not loopback needs TLS and somebody who can sign in.
+    fn bind(&self, service: &Service) -> Result<Vec<Bound>, Failure> {
+        let mut bound = Vec::new();
+        for address in &self.listen {
+            let near = address.ip().is_loopback();
+            if !near && self.tls.is_none() {
+                return Err(Failure::invalid(format!("{address}: whoever reaches it could listen in"))
+                    .help("add --tls-certificates DIR, or listen on 127.0.0.1"));
+            }
+            if !near && service.access.accounts().is_empty() {
+                return Err(Failure::invalid(format!(
+                    "{address}: nobody could sign in there, since there is no account"
+                ))
+                .help(
+                    "start the service without it, `vsl account add NAME --role administrator`, then start it again",
+                ));
+            }
+            let listener = net::bind(*address)?;
+            bound.push(Bound { listener, tls: if near { None } else { self.tls.clone() } });
+        }
+        Ok(bound)
+    }
+}
+
+struct Bound {
+    listener: std::net::TcpListener,
+    tls: Option<Arc<ServerConfig>>,
+}
+
+impl Bound {
+    fn address(&self) -> Option<String> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        Some(format!("{scheme}://{}/", self.listener.local_addr().ok()?))
+    }
 }
 
 /// Held for as long as a service runs in a runtime directory.
@@ -107,13 +171,24 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let api = bind(&paths.api_socket())?;
     let exports = Exports::start(&paths.nbd_socket(), inherited, &options.listen)?;
     let registry = Arc::new(Registry::new(exports, state));
+    let origins = Origins { names: options.web.names.clone() };
+    let (service, outgoing) = Service::open(Arc::clone(&registry), &paths.state, origins, options.web.assets)?;
+    let bound = options.web.bind(&service)?;
+    let addresses: Vec<String> = bound.iter().filter_map(Bound::address).collect();
+    registry.set_web(addresses);
+    let ending = Arc::new(AtomicBool::new(false));
+    let monitor = service.monitor.start(Arc::clone(&registry), Arc::clone(&service.alerting), Arc::clone(&ending))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("the control plane cannot start: {error}")))?;
-    let result = runtime.block_on(control(api, &registry));
+    let result = runtime.block_on(control(api, bound, service, outgoing));
     notify(&[NotifyState::Stopping]);
+    ending.store(true, Ordering::Relaxed);
+    if monitor.join().is_err() {
+        tracing::error!("the monitor failed");
+    }
     registry.stop_all();
     runtime.shutdown_timeout(GRACE);
     remove(&paths.api_socket());
@@ -121,20 +196,39 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     result
 }
 
-async fn control(api: UnixListener, registry: &Arc<Registry>) -> Result<(), Failure> {
+async fn control(
+    api: UnixListener,
+    bound: Vec<Bound>,
+    service: Service,
+    outgoing: mpsc::Receiver<Outgoing>,
+) -> Result<(), Failure> {
     let failed = |what: &str, error: std::io::Error| Failure::failed(format!("{what}: {error}"));
     api.set_nonblocking(true).map_err(|error| failed("the API's socket", error))?;
     let listener = tokio::net::UnixListener::from_std(api).map_err(|error| failed("the API's socket", error))?;
-    let (stop, mut stopped) = watch::channel(false);
+    let (stop, registry) = (service.stop.clone(), Arc::clone(&service.registry));
+    let mut stopped = stop.subscribe();
     let told = until_told()?;
-    let app = router(Service { registry: Arc::clone(registry), stop: stop.clone() });
+    tokio::spawn(alerts::run(outgoing));
+    tokio::spawn(hosts::watch(Arc::clone(&service.hosts), stop.subscribe()));
+    let app = router(service);
+    for bound in bound {
+        let tcp = Tcp::listen(bound.listener, bound.tls)?;
+        let server = axum::serve(tcp, app.clone().into_make_service_with_connect_info::<Peer>());
+        let mut until = stop.subscribe();
+        let server = server.with_graceful_shutdown(async move { drop(until.wait_for(|stop| *stop).await) });
+        tokio::spawn(async move {
+            if let Err(error) = server.await {
+                tracing::error!("the API over TCP: {error}");
+            }
+        });
+    }
     let mut until = stop.subscribe();
     let server = axum::serve(listener, app.into_make_service_with_connect_info::<Peer>())
         .with_graceful_shutdown(async move { drop(until.wait_for(|stop| *stop).await) });
     let mut server = tokio::spawn(async move { server.await });
 
     let attaching = {
-        let registry = Arc::clone(registry);
+        let registry = Arc::clone(&registry);
         tokio::task::spawn_blocking(move || {
             registry.attach_remembered();
             let health = registry.health();

@@ -1,11 +1,15 @@
 //! One file for each group of commands.
 
+mod access;
+mod alerts;
 mod attachment;
 mod create;
 mod drill;
 mod erase;
 mod format;
 mod generate;
+mod history;
+mod hosts;
 mod key;
 mod lab;
 mod opener;
@@ -17,6 +21,7 @@ mod service;
 mod settings;
 mod sim;
 mod status;
+mod top;
 mod trace;
 
 use std::os::unix::fs::MetadataExt;
@@ -53,6 +58,14 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Key(args) => key::key(args, output)?,
         Command::Beacon(args) => settings::beacon(args, output)?,
         Command::Trim(args) => settings::trim(args, output)?,
+        Command::Top(args) => top::top(args, output)?,
+        Command::Alerts(args) => alerts::alerts(args, output)?,
+        Command::Audit(args) => access::audit(args, output)?,
+        Command::History(what) => history::history(what, output)?,
+        Command::Console => access::console(output)?,
+        Command::Account(what) => access::account(what, output)?,
+        Command::Hosts(args) => hosts::hosts(args, output)?,
+        Command::Bugreport(args) => hosts::bug_report(args, output)?,
         Command::Profiles => profiles::list(output)?,
         Command::Sim(args) => return sim::sim(args, output),
         Command::Published(args) => return published::published(args, output),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use daemon::api::{DetachRequest, Health, Version};
 use daemon::exports::Listen;
-use daemon::serve::{Lock, Options, run};
+use daemon::serve::{Lock, Options, Web, run};
 use daemon::{Failure, Paths};
 use hyper::Method;
 use serde_json::json;
@@ -30,14 +30,14 @@ const LOG_TAIL: u64 = 2048;
 
 pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
     let paths = Paths::from_environment();
-    let listen = Listen { tcp: args.nbd_listen.clone(), tls: tls(&args.tls)? };
+    let listen = Listen { tcp: args.nbd_listen.clone(), tls: nbd_tls(args)? };
     if args.foreground {
         if args.new_session {
             // It fails only for a leader of a process group, which is free of the terminal's session already.
             let _ = rustix::process::setsid();
         }
         daemon::logging::start(args.log.as_deref(), "info")?;
-        return run(&Options { paths, listen });
+        return run(&Options { paths, listen, web: web(args)? });
     }
     let deadline = Instant::now() + ENDING;
     while Lock::is_taken(&paths.lock_file()) {
@@ -58,6 +58,22 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
     waiting(output, "starting the service", || wait_until_ready(&client, &mut child, &paths.log_file()))?;
     let version: Version = client.get("/version")?;
     announce(&client, &format!("the service is running, process {}", version.pid), &version, output)
+}
+
+/// TLS of the NBD server. Certificates alone may also be there for the console.
+fn nbd_tls(args: &Up) -> Result<export::nbd::Tls, Failure> {
+    if args.tls.tls == TlsMode::Off && args.listen.iter().any(|address| !address.ip().is_loopback()) {
+        return Ok(export::nbd::Tls::Off);
+    }
+    tls(&args.tls)
+}
+
+/// Where the console and the API are served over TCP.
+fn web(args: &Up) -> Result<Web, Failure> {
+    let far = args.listen.iter().any(|address| !address.ip().is_loopback());
+    let certificates = args.tls.tls_certificates.as_ref().filter(|_| far);
+    let tls = certificates.map(|directory| daemon::exports::web_certificates(directory)).transpose()?;
+    Ok(Web { listen: args.listen.clone(), tls, names: args.host_name.clone(), assets: |_| None })
 }
 
 /// The server's TLS settings.
@@ -82,6 +98,7 @@ fn announce(client: &Client, what: &str, version: &Version, output: Output) -> R
         "attached": health.attached,
         "failed": health.failed,
         "addresses": health.addresses,
+        "web": health.web,
     });
     output.result(&value, || {
         let mut text = format!("{what}; devices attached: {}", health.attached);
@@ -89,7 +106,8 @@ fn announce(client: &Client, what: &str, version: &Version, output: Output) -> R
             text.push_str(&format!(", not attached: {} (see `vsl status --errors`)", health.failed));
         }
         text.push('\n');
-        health.addresses.iter().for_each(|address| text.push_str(&format!("{address}\n")));
+        let addresses = health.addresses.iter().chain(&health.web);
+        addresses.for_each(|address| text.push_str(&format!("{address}\n")));
         text
     })
 }
@@ -110,8 +128,18 @@ fn start(args: &Up, paths: &Paths) -> Result<Child, Failure> {
         command.arg("--nbd-listen").arg(address.to_string());
     }
     if let Some(directory) = &args.tls.tls_certificates {
-        let mode = if args.tls.tls == TlsMode::Require { "require" } else { "on" };
+        let mode = match args.tls.tls {
+            TlsMode::Off => "off",
+            TlsMode::On => "on",
+            TlsMode::Require => "require",
+        };
         command.args(["--tls", mode, "--tls-certificates"]).arg(directory);
+    }
+    for address in &args.listen {
+        command.arg("--listen").arg(address.to_string());
+    }
+    for name in &args.host_name {
+        command.arg("--host-name").arg(name);
     }
     if let Some(log) = &args.log {
         command.arg("--log").arg(log);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use daemon::api::{Condition, Derived, DeviceView};
-use daemon::fields::{self, FIELDS, Field};
+use daemon::fields::{self, FIELDS, Field, Source};
 use daemon::{Failure, Kind, Target};
 use device::{Info, State};
 use serde_json::{Map, Value, json};
@@ -113,13 +113,16 @@ fn is_wrong(view: &DeviceView) -> bool {
 fn list_fields(output: Output) -> Result<(), Failure> {
     let list: Vec<Value> = FIELDS
         .iter()
-        .map(|field| json!({ "name": field.name, "unit": field.unit.name(), "meaning": field.meaning }))
+        .map(|field| json!({ "name": field.name, "unit": field.unit.name(), "meaning": field.meaning, "source": field.source().name() }))
         .collect();
     output.result(&json!({ "fields": list }), || {
         let width = FIELDS.iter().map(|field| field.name.len()).max().unwrap_or(0);
         FIELDS
             .iter()
-            .map(|field| format!("{:width$}  {:6}  {}\n", field.name, field.unit.name(), field.meaning))
+            .map(|field| {
+                let (unit, source) = (field.unit.name(), field.source().name());
+                format!("{:width$}  {unit:6}  {source:8}  {}\n", field.name, field.meaning)
+            })
             .collect()
     })
 }
@@ -157,7 +160,8 @@ fn block(map: &Map<String, Value>, all: bool) -> String {
             continue;
         }
         if let Some(value) = map.get(field.name) {
-            out.push_str(&format!("  {:<22}{}\n", field.label, fields::show(field.unit, value)));
+            let modelled = if all && field.source() == Source::Modelled { "  (modelled)" } else { "" };
+            out.push_str(&format!("  {:<22}{}{modelled}\n", field.label, fields::show(field.unit, value)));
         }
     }
     out

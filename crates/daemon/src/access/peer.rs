@@ -1,49 +1,77 @@
-//! Who is on the other end of the API's socket. Only the user who runs the service, and root, may use it.
+//! Who is on the other end of a connection.
 
-use axum::Json;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
 use axum::extract::connect_info::Connected;
-use axum::extract::{ConnectInfo, Request};
-use axum::http::StatusCode;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use axum::serve::IncomingStream;
 use tokio::net::UnixListener;
 
-use crate::Failure;
+use crate::net::Tcp;
 
-/// The user on the other end, as the kernel tells.
+/// The other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
-    /// Nothing when the kernel could not tell.
-    pub uid: Option<u32>,
+pub enum Peer {
+    /// On the Unix socket: the user, as the kernel tells; nothing when it could not.
+    Unix {
+        /// Their number.
+        uid: Option<u32>,
+    },
+    /// Over TCP.
+    Tcp {
+        /// Where from.
+        address: SocketAddr,
+        /// With TLS.
+        secure: bool,
+    },
 }
 
 impl Connected<IncomingStream<'_, UnixListener>> for Peer {
     fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Peer {
-        Peer { uid: stream.io().peer_cred().ok().map(|credentials| credentials.uid()) }
+        Peer::Unix { uid: stream.io().peer_cred().ok().map(|credentials| credentials.uid()) }
+    }
+}
+
+impl Connected<IncomingStream<'_, Tcp>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Tcp>) -> Peer {
+        *stream.remote_addr()
+    }
+}
+
+impl Connected<Peer> for Peer {
+    fn connect_info(peer: Peer) -> Peer {
+        peer
     }
 }
 
 impl Peer {
-    fn may_use(self, owner: u32) -> bool {
-        self.uid.is_some_and(|uid| uid == 0 || uid == owner)
+    /// Its address; the Unix socket has none.
+    pub fn address(&self) -> Option<IpAddr> {
+        match self {
+            Peer::Unix { .. } => None,
+            Peer::Tcp { address, .. } => Some(address.ip()),
+        }
+    }
+
+    /// Whether it is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        self.address().is_none_or(|address| address.to_canonical().is_loopback())
+    }
+
+    /// Whether it is on the Unix socket as the service's owner, or root.
+    pub fn is_owner(&self, owner: u32) -> bool {
+        matches!(self, Peer::Unix { uid: Some(uid) } if *uid == 0 || *uid == owner)
     }
 }
 
-/// Lets only the owner and root through.
-pub async fn check(ConnectInfo(peer): ConnectInfo<Peer>, request: Request, next: Next) -> Response {
-    let owner = rustix::process::geteuid().as_raw();
-    if peer.may_use(owner) {
-        return next.run(request).await;
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Peer::Unix { uid: Some(uid) } => write!(f, "user {uid}"),
+            Peer::Unix { uid: None } => f.write_str("an unknown user"),
+            Peer::Tcp { address, .. } => write!(f, "{}", address.ip()),
+        }
     }
-    tracing::warn!(uid = peer.uid, "refused a connection to the API");
-    let who = peer.uid.map_or_else(|| "an unknown user".into(), |uid| format!("user {uid}"));
-    let help = match owner {
-        0 => "run vsl as root".into(),
-        owner => format!("run vsl as user {owner} or as root"),
-    };
-    let failure = Failure::forbidden(format!("{who} may not use this service")).help(help);
-    (StatusCode::FORBIDDEN, Json(failure)).into_response()
 }
 
 #[cfg(test)]
@@ -52,10 +80,13 @@ mod tests {
 
     #[test]
     fn owner_and_root_pass() {
-        assert!(Peer { uid: Some(1000) }.may_use(1000));
-        assert!(Peer { uid: Some(0) }.may_use(1000));
-        assert!(!Peer { uid: Some(1001) }.may_use(1000));
-        assert!(!Peer { uid: Some(1001) }.may_use(0));
-        assert!(!Peer { uid: None }.may_use(0));
+        let unix = |uid| Peer::Unix { uid };
+        assert!(unix(Some(1000)).is_owner(1000));
+        assert!(unix(Some(0)).is_owner(1000));
+        assert!(!unix(Some(1001)).is_owner(1000));
+        assert!(!unix(Some(1001)).is_owner(0));
+        assert!(!unix(None).is_owner(0));
+        let tcp = Peer::Tcp { address: "127.0.0.1:1".parse().expect("an address"), secure: true };
+        assert!(!tcp.is_owner(0) && tcp.is_loopback());
     }
 }

@@ -1,17 +1,15 @@
-//! The types of the HTTP API, shared by the service and everyone who talks to it.
+//! Devices and the service: what `vsl` has always asked for.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use device::{Drill, Info, Secret, SecretError, State, Status};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use zeroize::Zeroize;
 
-/// Where the API's paths begin.
-pub const PREFIX: &str = "/api/v1";
-
 /// Answer of `GET /version`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Version {
     /// Of the program.
     pub version: String,
@@ -22,7 +20,7 @@ pub struct Version {
 }
 
 /// Answer of `GET /health`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     /// Whether every device that was to be attached at start has been tried.
     pub ready: bool,
@@ -32,10 +30,13 @@ pub struct Health {
     pub failed: usize,
     /// Where devices are exported: NBD addresses without an export name.
     pub addresses: Vec<String>,
+    /// Where the console and this API are served over TCP.
+    #[serde(default)]
+    pub web: Vec<String>,
 }
 
 /// Body of `POST /devices`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AttachRequest {
     /// An absolute path, several with commas in between for a device on several files, or `memory:SIZE`.
@@ -57,11 +58,12 @@ pub struct AttachRequest {
     pub passphrase: Option<Passphrase>,
     /// The key file of an encrypted device, an absolute path. It is read at each attach, also when the service starts again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub key_file: Option<PathBuf>,
 }
 
 /// Body of `POST /devices/{name}/scrub`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScrubRequest {
     /// Begin, or go on where it stopped; otherwise end it.
@@ -69,29 +71,31 @@ pub struct ScrubRequest {
 }
 
 /// Body of `POST /devices/{name}/rebuild`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RebuildRequest {
     /// Which lost die.
     pub die: u32,
     /// What takes its place: a new file, or a blank block device; by default what it had before.
     #[serde(default)]
+    #[schema(value_type = Option<String>)]
     pub onto: Option<PathBuf>,
 }
 
 /// Answer of `GET`, `POST` and `DELETE` below `/devices/{name}/drills`. The body of `POST` is a [`Drill`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Drills {
     /// What was done, in words.
     pub said: String,
     /// A drill has cut the power.
     pub powered_off: bool,
     /// Those that are on.
+    #[schema(value_type = Vec<Object>)]
     pub drills: Vec<Drill>,
 }
 
 /// Body of `POST /devices/{name}/power-on`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PowerOnRequest {
     /// The passphrase of an encrypted device. It is neither stored nor logged.
@@ -99,18 +103,19 @@ pub struct PowerOnRequest {
     pub passphrase: Option<Passphrase>,
     /// The key file of an encrypted device, an absolute path; by default the one that it was attached with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub key_file: Option<PathBuf>,
 }
 
 /// Answer of `GET /devices/{name}/events`: the last thousand since it was attached, the oldest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Events {
     /// They.
     pub events: Vec<Event>,
 }
 
 /// Something that happened to a device.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
     /// How many there were before it.
     pub number: u64,
@@ -123,10 +128,11 @@ pub struct Event {
 }
 
 /// Body of `POST /devices/{name}/record`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordRequest {
     /// The new file, an absolute path. Ending in .gz, .zst, .xz or .bz2 it is compressed.
+    #[schema(value_type = String)]
     pub path: PathBuf,
     /// Its format: fio3, vscsi2, vscsi-csv or msr; by default what its ending says.
     #[serde(default)]
@@ -134,12 +140,13 @@ pub struct RecordRequest {
 }
 
 /// Answer of `POST /devices/{name}/record`, `POST /devices/{name}/record/stop` and `GET /devices/{name}/record`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RecordStatus {
     /// It goes on.
     pub recording: bool,
     /// The file; none where nothing is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub path: Option<PathBuf>,
     /// Its format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,7 +158,7 @@ pub struct RecordStatus {
 }
 
 /// A passphrase on its way: never shown, and overwritten in memory at the end.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 pub struct Passphrase(String);
 
@@ -183,7 +190,7 @@ impl Drop for Passphrase {
 }
 
 /// Body of `POST /devices/{name}/detach` and `POST /shutdown`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DetachRequest {
     /// Close the connections of clients, once what they asked for is done, instead of refusing.
@@ -192,7 +199,7 @@ pub struct DetachRequest {
 }
 
 /// Body of `PUT /devices/{name}/beacon`, and its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Beacon {
     /// Lit.
@@ -204,7 +211,7 @@ pub struct Beacon {
 pub type Config = BTreeMap<String, String>;
 
 /// A connected client.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Client {
     /// Who: a process on a Unix socket, an address on TCP.
     pub peer: String,

@@ -1,0 +1,290 @@
+//! The command line of what watches and manages the service.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+
+/// `vsl account`.
+#[derive(Debug, Subcommand)]
+pub enum Account {
+    /// List accounts and their access keys.
+    List,
+    /// Add an account. Its password is asked for on the terminal.
+    Add {
+        /// Its name.
+        name: String,
+        /// What it may do.
+        #[arg(long, value_enum)]
+        role: RoleName,
+        /// File whose one line is its password.
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        password_file: Option<PathBuf>,
+        /// It has no password, only access keys.
+        #[arg(long, conflicts_with = "password_file")]
+        no_password: bool,
+    },
+    /// Change what an account may do, or its password.
+    Change {
+        /// Its name.
+        name: String,
+        /// What it may do.
+        #[arg(long, value_enum)]
+        role: Option<RoleName>,
+        /// File whose one line is its new password.
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        password_file: Option<PathBuf>,
+    },
+    /// Remove an account, with its keys and sessions.
+    Remove {
+        /// Its name.
+        name: String,
+    },
+    /// Make an access key, and print it. It is shown only this time.
+    Key {
+        /// Whose.
+        name: String,
+        /// What it is for.
+        #[arg(long, default_value = "")]
+        note: String,
+    },
+    /// Remove an access key.
+    RemoveKey {
+        /// Whose.
+        name: String,
+        /// Which, as `vsl account list` shows it.
+        id: String,
+    },
+}
+
+/// What an account may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RoleName {
+    /// Read everything but accounts and the audit log.
+    Viewer,
+    /// Use devices without destroying what they hold.
+    Operator,
+    /// Everything.
+    Administrator,
+}
+
+/// `vsl alerts`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  vsl alerts
+  vsl alerts --history
+  vsl alerts acknowledge 7 --note 'disk ordered'
+  vsl alerts rule warm --metric celsius --above 60 --clear 55 --for 30
+  vsl alerts rule reserve --off")]
+pub struct Alerts {
+    /// Those that are over, the newest first.
+    #[arg(long, conflicts_with = "rules")]
+    pub history: bool,
+    /// The rules.
+    #[arg(long)]
+    pub rules: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub what: Option<AlertsDo>,
+}
+
+/// What to do with alerts.
+#[derive(Debug, Subcommand)]
+pub enum AlertsDo {
+    /// Say that an alert was seen.
+    Acknowledge {
+        /// Its number.
+        id: u64,
+        /// What to note.
+        #[arg(long)]
+        note: Option<String>,
+    },
+    /// Make a rule, or change one.
+    Rule(AlertRule),
+    /// Send a trial alert to everybody who gets alerts.
+    Test,
+}
+
+/// `vsl alerts rule`.
+#[derive(Debug, Args)]
+pub struct AlertRule {
+    /// Its name.
+    pub name: String,
+    /// Which metric of devices; `vsl top --metrics` lists them.
+    #[arg(long)]
+    pub metric: Option<String>,
+    /// Only of this device.
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Raise it at this value and above.
+    #[arg(long, value_name = "VALUE", allow_negative_numbers = true, conflicts_with = "below")]
+    pub above: Option<f64>,
+    /// Raise it at this value and below.
+    #[arg(long, value_name = "VALUE", allow_negative_numbers = true)]
+    pub below: Option<f64>,
+    /// The value at which it is over [default: the threshold].
+    #[arg(long, value_name = "VALUE", allow_negative_numbers = true)]
+    pub clear: Option<f64>,
+    /// How long it must be so, seconds.
+    #[arg(long = "for", value_name = "SECONDS")]
+    pub for_s: Option<u32>,
+    /// How bad it is.
+    #[arg(long, value_enum)]
+    pub severity: Option<SeverityName>,
+    /// Look at it.
+    #[arg(long, conflicts_with = "off")]
+    pub on: bool,
+    /// Do not look at it.
+    #[arg(long)]
+    pub off: bool,
+    /// Remove it.
+    #[arg(long, exclusive = true)]
+    pub remove: bool,
+}
+
+/// How bad something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SeverityName {
+    /// Worth knowing.
+    Information,
+    /// Should be looked at.
+    Warning,
+    /// Should be looked at now.
+    Critical,
+}
+
+/// `vsl audit`.
+#[derive(Debug, Args)]
+pub struct Audit {
+    /// At most so many, up to 1000.
+    #[arg(short = 'n', long, default_value_t = 50)]
+    pub limit: usize,
+}
+
+/// `vsl history`.
+#[derive(Debug, Subcommand)]
+pub enum History {
+    /// List the devices of which there is history, attached or not.
+    List,
+    /// Print what was measured of a device.
+    Export(HistoryExport),
+}
+
+/// `vsl history export`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Seconds are kept for six hours, minutes for 30 days, hours for two years.
+
+Examples:
+  vsl history export fct0 --last 10m > fct0.csv
+  vsl history export fct0 --last 7d --resolution 1h --metrics read_iops,write_iops
+  vsl history export service --last 1h --json")]
+pub struct HistoryExport {
+    /// A device's name or UUID; `service` for the service itself.
+    pub device: String,
+    /// How far back, such as 90s, 10m, 6h or 30d.
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
+    pub last: u64,
+    /// How long each line's span is; by default the finest that is kept so long.
+    #[arg(long, value_enum)]
+    pub resolution: Option<ResolutionName>,
+    /// Which metrics, with commas in between [default: all].
+    #[arg(long, value_name = "NAMES")]
+    pub metrics: Option<String>,
+    /// Write into this file instead of standard output.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}
+
+/// How long a span is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ResolutionName {
+    /// Seconds.
+    #[value(name = "1s")]
+    Second,
+    /// Minutes.
+    #[value(name = "1m")]
+    Minute,
+    /// Hours.
+    #[value(name = "1h")]
+    Hour,
+}
+
+/// `vsl top`.
+#[derive(Debug, Args)]
+pub struct Top {
+    /// Print the last second once, and end.
+    #[arg(long)]
+    pub once: bool,
+    /// List what is measured, with units and meanings.
+    #[arg(long)]
+    pub metrics: bool,
+}
+
+/// `vsl hosts`.
+#[derive(Debug, Args)]
+pub struct Hosts {
+    /// What to do; without it hosts are listed.
+    #[command(subcommand)]
+    pub what: Option<HostsDo>,
+}
+
+/// What to do with hosts.
+#[derive(Debug, Subcommand)]
+pub enum HostsDo {
+    /// Add another host's service to this one's console.
+    Add {
+        /// What to call it.
+        name: String,
+        /// https://HOST:PORT, or http:// on loopback.
+        address: String,
+        /// File whose one line is an access key there. Without it the key is asked for on the terminal.
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        key_file: Option<PathBuf>,
+        /// The certificate that it shows, or that of who signed it, in PEM form.
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        certificate: Option<PathBuf>,
+    },
+    /// Remove a host.
+    Remove {
+        /// Which.
+        name: String,
+    },
+}
+
+/// `vsl bugreport`.
+#[derive(Debug, Args)]
+pub struct BugReport {
+    /// The file to write.
+    #[arg(short, long, value_name = "FILE", default_value = "openvsl-bugreport.tar.gz", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+}
+
+/// Seconds in words such as 90s, 10m, 6h or 30d.
+fn parse_span(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is no time; write it like 90s, 10m, 6h or 30d");
+    let (number, factor) = match text.as_bytes().last() {
+        Some(b's') => (&text[..text.len() - 1], 1),
+        Some(b'm') => (&text[..text.len() - 1], 60),
+        Some(b'h') => (&text[..text.len() - 1], 3600),
+        Some(b'd') => (&text[..text.len() - 1], 86_400),
+        _ => (text, 1),
+    };
+    let seconds = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)).ok_or_else(wrong)?;
+    if (1..=10 * 366 * 86_400).contains(&seconds) { Ok(seconds) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_parse() {
+        for (text, seconds) in [("90", 90), ("90s", 90), ("10m", 600), ("6h", 21_600), ("30d", 2_592_000)] {
+            assert_eq!(parse_span(text), Ok(seconds), "{text}");
+        }
+        for text in ["", "s", "0", "-1", "1w", "1.5h", "99999999999d", "ä"] {
+            assert!(parse_span(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `vsl top`: what devices do, second by second.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use daemon::Failure;
+use daemon::api::{DeviceSample, MetricView, Sample};
+
+use crate::args::manage::Top;
+use crate::output::{Output, raw};
+
+/// How often the service is asked whether there is a new second.
+const POLL: Duration = Duration::from_millis(250);
+
+pub fn top(args: &Top, output: Output) -> Result<(), Failure> {
+    let client = super::client()?;
+    if args.metrics {
+        let metrics: Vec<MetricView> = client.get("/telemetry/metrics")?;
+        return output.result(&metrics, || {
+            let line = |metric: &MetricView| {
+                format!(
+                    "{:<26}  {:<8}  {:<8}  {:<9}  {}\n",
+                    metric.name, metric.of, metric.unit, metric.source, metric.meaning
+                )
+            };
+            metrics.iter().map(line).collect()
+        });
+    }
+    let screen = std::io::stdout().is_terminal();
+    if args.once || output.json || !screen {
+        let sample: Sample = client.get("/telemetry")?;
+        return output.result(&sample, || text(&sample));
+    }
+    let ended = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&ended))
+            .map_err(|error| Failure::failed(format!("signals: {error}")))?;
+    }
+    let mut shown = 0;
+    while !ended.load(Ordering::Relaxed) {
+        let sample: Sample = client.get("/telemetry")?;
+        if sample.at_ms != shown {
+            shown = sample.at_ms;
+            // To the upper left; each line clears what is behind it, and the rest is cleared at the end.
+            let body = text(&sample).replace('\n', "\x1b[K\n");
+            raw(format!("\x1b[H{body}\x1b[J").as_bytes())?;
+        }
+        std::thread::sleep(POLL);
+    }
+    raw(b"\n")
+}
+
+/// One second as a table.
+fn text(sample: &Sample) -> String {
+    let service = |name: &str| sample.service.get(name).copied();
+    let mut text = format!(
+        "service: {} % of a processor, {}, devices: {}\n\n",
+        number(service("cpu_percent"), 1),
+        service("memory_bytes").map_or("-".into(), |bytes| size::show(bytes as u64)),
+        sample.devices.len()
+    );
+    text.push_str(&format!(
+        "{:<14} {:>8} {:>8} {:>9} {:>9} {:>8} {:>8} {:>8} {:>8} {:>6} {:>5} {:>5} {:>6} {:>5}  {}\n",
+        "DEVICE",
+        "READ/S",
+        "WRITE/S",
+        "READ MB/S",
+        "WRITE MB/S",
+        "R P50",
+        "R P99",
+        "W P50",
+        "W P99",
+        "DEPTH",
+        "WAF",
+        "FREE%",
+        "GROOM",
+        "CPU%",
+        "STATE"
+    ));
+    for (name, device) in &sample.devices {
+        text.push_str(&row(name, device));
+    }
+    if sample.devices.is_empty() {
+        text.push_str("nothing is attached; `vsl attach PATH` attaches a device\n");
+    }
+    text
+}
+
+fn row(name: &str, device: &DeviceSample) -> String {
+    let value = |name: &str| device.values.get(name).copied();
+    let mega = |name: &str| number(value(name).map(|bytes| bytes / 1e6), 1);
+    let state = match device.health.as_str() {
+        "" | "healthy" => device.state.clone(),
+        health => format!("{}: {health}", device.state),
+    };
+    let heat = value("celsius").map(|celsius| format!("  {celsius:.1} C")).unwrap_or_default();
+    let power = value("watts").map(|watts| format!("  {watts:.1} W")).unwrap_or_default();
+    format!(
+        "{name:<14} {:>8} {:>8} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8} {:>6} {:>5} {:>5} {:>6} {:>5}  {state}{heat}{power}\n",
+        number(value("read_iops"), 0),
+        number(value("write_iops"), 0),
+        mega("read_bytes_per_s"),
+        mega("write_bytes_per_s"),
+        micros(value("read_p50_us")),
+        micros(value("read_p99_us")),
+        micros(value("write_p50_us")),
+        micros(value("write_p99_us")),
+        number(value("queue_depth"), 1),
+        number(value("write_amplification"), 2),
+        number(value("free_percent"), 0),
+        mega("groomed_bytes_per_s"),
+        number(value("cpu_percent"), 0),
+    )
+}
+
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or("-".into(), |value| format!("{value:.digits$}"))
+}
+
+fn micros(value: Option<f64>) -> String {
+    match value {
+        None => "-".into(),
+        Some(us) if us < 1000.0 => format!("{us:.0}us"),
+        Some(us) if us < 1e6 => format!("{:.1}ms", us / 1e3),
+        Some(us) => format!("{:.1}s", us / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_a_line() {
+        let mut sample = Sample::default();
+        let values = [("read_iops", 1234.0), ("read_p99_us", 2500.0), ("celsius", 41.25)];
+        let values = values.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+        let device = DeviceSample { state: "attached".into(), health: "healthy".into(), values };
+        sample.devices.insert("fct0".into(), device);
+        let text = text(&sample);
+        let line = text.lines().last().expect("a line");
+        assert!(line.starts_with("fct0 ") && line.contains(" 1234 ") && line.contains(" 2.5ms "), "{line}");
+        assert!(line.ends_with("attached  41.2 C") || line.ends_with("attached  41.3 C"), "{line}");
+    }
+}

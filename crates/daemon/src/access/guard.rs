@@ -1,0 +1,137 @@
+//! What stands in front of every request: where it comes from, who asks, how often, and the audit log behind it.
+
+use axum::Json;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::Peer;
+use crate::api::{PREFIX, Role, Session, Via};
+use crate::routes::Service;
+use crate::{Failure, audit};
+
+/// The largest body that is taken, bytes.
+pub const BODY_LIMIT: usize = 64 << 10;
+/// The browser's cookie.
+pub const COOKIE: &str = "openvsl_session";
+
+/// Who asks, if anybody is known to; and with which cookie.
+#[derive(Clone, Debug, Default)]
+pub struct Asker {
+    /// Who.
+    pub session: Option<Session>,
+    /// The cookie of their session.
+    pub cookie: Option<String>,
+}
+
+/// Lets a request through that comes from where it may, and finds out whose it is.
+pub async fn check(
+    State(service): State<Service>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    service.monitor.count_request();
+    if let Err(failure) = admit(&service, &peer, &request) {
+        return failure.into_response();
+    }
+    let asker = match identify(&service, &peer, &request) {
+        Ok(asker) => asker,
+        Err(failure) => return failure.into_response(),
+    };
+    request.extensions_mut().insert(asker.clone());
+    if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
+        return next.run(request).await;
+    }
+    audited(&service, &peer, asker.session, request, next).await
+}
+
+/// Whether anybody from there may ask anything.
+fn admit(service: &Service, peer: &Peer, request: &Request) -> Result<(), Failure> {
+    let owner = rustix::process::geteuid().as_raw();
+    if let Peer::Unix { .. } = peer {
+        if peer.is_owner(owner) {
+            return Ok(());
+        }
+        tracing::warn!(%peer, "refused a connection to the API");
+        let help = match owner {
+            0 => "run vsl as root".into(),
+            owner => format!("run vsl as user {owner} or as root"),
+        };
+        return Err(Failure::forbidden(format!("{peer} may not use this service")).help(help));
+    }
+    if service.access.is_too_fast(peer) {
+        return Err(Failure::too_many("too many requests from this address").help("ask less often"));
+    }
+    service.access.origins.check(request.headers())
+}
+
+fn identify(service: &Service, peer: &Peer, request: &Request) -> Result<Asker, Failure> {
+    if let Peer::Unix { .. } = peer {
+        let session = Session { name: peer.to_string(), role: Role::Administrator, via: Via::Socket };
+        return Ok(Asker { session: Some(session), cookie: None });
+    }
+    if let Some(given) = request.headers().get(header::AUTHORIZATION) {
+        let key = given.to_str().ok().and_then(|given| given.strip_prefix("Bearer ")).ok_or_else(|| {
+            Failure::unauthenticated("the Authorization header is not understood")
+                .help("send Authorization: Bearer KEY")
+        })?;
+        return Ok(Asker { session: Some(service.access.bearer(key.trim(), peer)?), cookie: None });
+    }
+    let cookie = cookie(request).map(str::to_string);
+    Ok(Asker { session: cookie.as_deref().and_then(|cookie| service.access.session(cookie)), cookie })
+}
+
+/// The session's cookie, if the request has one.
+fn cookie(request: &Request) -> Option<&str> {
+    let cookies = request.headers().get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    cookies.flat_map(|line| line.split(';')).find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+}
+
+/// Carries out what could change something, and notes it.
+async fn audited(service: &Service, peer: &Peer, who: Option<Session>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let (method, path) = (parts.method.clone(), parts.uri.path().to_string());
+    let (body, response): (Bytes, Response) = match to_bytes(body, BODY_LIMIT).await {
+        Ok(body) => {
+            let response = next.run(Request::from_parts(parts, Body::from(body.clone()))).await;
+            (body, response)
+        }
+        Err(_) => {
+            let failure = Failure::invalid(format!("the request's body: it is over the limit of {BODY_LIMIT} bytes"));
+            (Bytes::new(), failure.help("send less").into_response())
+        }
+    };
+    let path = path.strip_prefix(PREFIX).unwrap_or(&path);
+    service.audit.note(audit::entry(peer, who.as_ref(), &method, path, response.status().as_u16(), &body));
+    response
+}
+
+/// Lets those through who have this role.
+pub async fn require(State(role): State<Role>, request: Request, next: Next) -> Response {
+    let session = request.extensions().get::<Asker>().and_then(|asker| asker.session.clone());
+    match session {
+        Some(session) if session.role >= role => next.run(request).await,
+        Some(session) => {
+            let failure =
+                Failure::forbidden(format!("{} is {} and may not do that", session.name, session.role.name()));
+            failure.help(format!("it needs the role {}", role.name())).into_response()
+        }
+        None => Failure::unauthenticated("nobody has signed in")
+            .help("sign in, or send Authorization: Bearer KEY; `vsl console` prints an address that signs in")
+            .into_response(),
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let too_many = self.kind == crate::Kind::TooMany;
+        let mut response = (self.kind.status(), Json(self)).into_response();
+        if too_many {
+            response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("2"));
+        }
+        response
+    }
+}

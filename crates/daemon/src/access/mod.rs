@@ -1,0 +1,225 @@
+//! Who may ask, from where, and how often.
+//!
+//! On the Unix socket the kernel says who somebody is. On TCP somebody shows the service's token (on loopback only), an
+//! account's access key, or a session that a sign-in made. [`guard::check`] stands in front of every request; [`guard::require`] in front of
+//! those that need a role.
+
+mod accounts;
+pub mod guard;
+mod origin;
+pub mod peer;
+mod rate;
+pub mod secret;
+mod sessions;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::Failure;
+use crate::api::{Role, Session, SignIn, Via};
+
+pub use accounts::{Accounts, check_password};
+pub use origin::Origins;
+pub use peer::Peer;
+use rate::{Buckets, Tries};
+use secret::Digest;
+pub use sessions::LIFE;
+use sessions::Sessions;
+
+/// What is known of who may ask.
+pub struct Access {
+    accounts: Mutex<Accounts>,
+    sessions: Mutex<Sessions>,
+    tries: Mutex<Tries>,
+    buckets: Mutex<Buckets>,
+    /// Passwords are costly to check, on purpose: one at a time.
+    checking: Mutex<()>,
+    token_file: PathBuf,
+    token: Digest,
+    origins: Origins,
+}
+
+impl Access {
+    /// With accounts, and the token, in a directory. A token is made where there is none.
+    ///
+    /// # Errors
+    /// A file is damaged or cannot be written.
+    pub fn open(directory: &Path, origins: Origins) -> Result<Access, Failure> {
+        let accounts = Accounts::open(directory.join("accounts.json"))?;
+        let token_file = directory.join("token");
+        let token = secret::token(&token_file)?;
+        Ok(Access {
+            accounts: Mutex::new(accounts),
+            sessions: Mutex::default(),
+            tries: Mutex::default(),
+            buckets: Mutex::default(),
+            checking: Mutex::default(),
+            token_file,
+            token: Digest::of(&token),
+            origins,
+        })
+    }
+
+    /// Where the token is.
+    pub fn token_file(&self) -> &Path {
+        &self.token_file
+    }
+
+    /// The accounts.
+    pub fn accounts(&self) -> std::sync::MutexGuard<'_, Accounts> {
+        // Whole between any two statements, as are the others.
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sessions(&self) -> std::sync::MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether one more request from there is one too many.
+    fn is_too_fast(&self, peer: &Peer) -> bool {
+        !self.buckets.lock().unwrap_or_else(PoisonError::into_inner).admit(peer.address(), Instant::now())
+    }
+
+    /// Whose token or access key this is. The token counts on loopback only.
+    fn holder(&self, key: &str, peer: &Peer) -> Option<Session> {
+        let digest = Digest::of(key);
+        if digest == self.token && peer.is_loopback() {
+            return Some(Session { name: "token".into(), role: Role::Administrator, via: Via::Token });
+        }
+        let (name, role) = self.accounts().holder(&digest)?;
+        Some(Session { name, role, via: Via::Key })
+    }
+
+    /// Who shows this key with a request.
+    ///
+    /// # Errors
+    /// Nobody; or there were too many wrong ones from there.
+    fn bearer(&self, key: &str, peer: &Peer) -> Result<Session, Failure> {
+        self.admit_try(peer)?;
+        self.holder(key, peer).ok_or_else(|| self.wrong(peer, "nobody has this key"))
+    }
+
+    /// Who has the session of this cookie. What an account may do is looked up anew.
+    fn session(&self, cookie: &str) -> Option<Session> {
+        let mut session = self.sessions().find(&Digest::of(cookie), Instant::now())?;
+        if session.via == Via::Token {
+            session.via = Via::Session;
+            return Some(session);
+        }
+        session.role = self.accounts().role(&session.name)?;
+        session.via = Via::Session;
+        Some(session)
+    }
+
+    /// Signs in: who it is, and the new session's cookie.
+    ///
+    /// # Errors
+    /// It is nobody, or there were too many wrong ones from there.
+    pub fn sign_in(&self, request: &SignIn, peer: &Peer) -> Result<(Session, String), Failure> {
+        self.admit_try(peer)?;
+        let who = match (&request.token, &request.name, &request.password) {
+            (Some(token), None, None) => {
+                self.holder(token, peer).ok_or_else(|| self.wrong(peer, "nobody has this token"))?
+            }
+            (None, Some(name), Some(password)) => {
+                let _one_at_a_time = self.checking.lock().unwrap_or_else(PoisonError::into_inner);
+                let stored = self.accounts().password(name);
+                if !check_password(stored.as_deref(), password) {
+                    return Err(self.wrong(peer, "no account has this name and this password"));
+                }
+                let role = self.accounts().role(name).unwrap_or(Role::Viewer);
+                Session { name: name.clone(), role, via: Via::Session }
+            }
+            _ => {
+                return Err(Failure::invalid("neither a token nor a name and a password were given")
+                    .help(r#"send {"token": ...} or {"name": ..., "password": ...}"#));
+            }
+        };
+        let cookie = secret::make();
+        self.sessions().add(Digest::of(&cookie), who.clone(), Instant::now());
+        Ok((Session { via: Via::Session, ..who }, cookie))
+    }
+
+    /// Ends a session.
+    pub fn sign_out(&self, cookie: &str) {
+        self.sessions().remove(&Digest::of(cookie));
+    }
+
+    fn admit_try(&self, peer: &Peer) -> Result<(), Failure> {
+        let tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+        if tries.is_barred(peer.address(), Instant::now()) {
+            return Err(Failure::too_many("too many wrong passwords or keys from this address")
+                .help("wait a minute, then try again"));
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, peer: &Peer, what: &str) -> Failure {
+        self.tries.lock().unwrap_or_else(PoisonError::into_inner).note(peer.address(), Instant::now());
+        tracing::warn!(%peer, "refused: {what}");
+        Failure::unauthenticated(what)
+            .help("the token is in the service's state directory; an administrator makes access keys")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::NewAccount;
+
+    fn access(directory: &Path) -> Access {
+        Access::open(directory, Origins::default()).expect("opened")
+    }
+
+    fn peer(address: &str) -> Peer {
+        Peer::Tcp { address: address.parse().expect("an address"), secure: false }
+    }
+
+    #[test]
+    fn the_token_counts_on_loopback_only() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let access = access(directory.path());
+        let token = std::fs::read_to_string(access.token_file()).expect("made");
+        let who = access.bearer(token.trim(), &peer("127.0.0.1:9")).expect("known");
+        assert_eq!((who.name.as_str(), who.role), ("token", Role::Administrator));
+        access.bearer(token.trim(), &peer("192.0.2.1:9")).expect_err("from elsewhere");
+        // The next service has the same one.
+        assert!(self::access(directory.path()).holder(token.trim(), &peer("[::1]:9")).is_some());
+    }
+
+    #[test]
+    fn sessions_follow_their_accounts() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let access = access(directory.path());
+        let here = peer("127.0.0.1:9");
+        let password = Some("correct horse".to_string());
+        let new = NewAccount { name: "ada".into(), role: Role::Operator, password: password.clone() };
+        access.accounts().add(&new).expect("added");
+        let sign_in = SignIn { name: Some("ada".into()), password, ..SignIn::default() };
+        let (who, cookie) = access.sign_in(&sign_in, &here).expect("known");
+        assert_eq!((who.role, who.via), (Role::Operator, Via::Session));
+        assert_eq!(access.session(&cookie).map(|who| who.role), Some(Role::Operator));
+        access
+            .accounts()
+            .change("ada", &crate::api::AccountChange { role: Some(Role::Viewer), password: None })
+            .expect("changed");
+        assert_eq!(access.session(&cookie).map(|who| who.role), Some(Role::Viewer));
+        access.accounts().remove("ada").expect("removed");
+        assert_eq!(access.session(&cookie), None);
+        assert_eq!(access.session("nonsense"), None);
+    }
+
+    #[test]
+    fn guessing_is_stopped() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let access = access(directory.path());
+        let (here, there) = (peer("127.0.0.1:9"), peer("127.0.0.2:9"));
+        for _ in 0..5 {
+            assert_eq!(access.bearer("wrong", &here).expect_err("wrong").kind, crate::Kind::Unauthenticated);
+        }
+        let token = std::fs::read_to_string(access.token_file()).expect("made");
+        assert_eq!(access.bearer(token.trim(), &here).expect_err("barred").kind, crate::Kind::TooMany);
+        access.bearer(token.trim(), &there).expect("another address");
+    }
+}

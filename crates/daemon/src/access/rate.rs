@@ -1,0 +1,102 @@
+//! How often somebody may ask, and how often somebody may be wrong.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// Requests a second from one address, on average.
+const RATE: f64 = 50.0;
+/// Requests that may come at once.
+const BURST: f64 = 200.0;
+/// Wrong passwords or keys from one address before it has to wait.
+const WRONG: usize = 5;
+/// For how long each of them counts.
+const WINDOW: Duration = Duration::from_secs(60);
+/// Addresses that are remembered. Beyond, those that are back at nothing are forgotten.
+const REMEMBERED: usize = 1024;
+
+/// What each address may still ask. The Unix socket's users have no address, and no limit: they own the service.
+#[derive(Default)]
+pub struct Buckets(HashMap<IpAddr, (f64, Instant)>);
+
+impl Buckets {
+    /// Whether one more request is within bounds.
+    pub fn admit(&mut self, address: Option<IpAddr>, now: Instant) -> bool {
+        let Some(address) = address else { return true };
+        let filled =
+            |(left, at): (f64, Instant)| BURST.min(left + RATE * now.saturating_duration_since(at).as_secs_f64());
+        if self.0.len() >= REMEMBERED {
+            self.0.retain(|_, bucket| filled(*bucket) < BURST);
+        }
+        if self.0.len() >= REMEMBERED && !self.0.contains_key(&address) {
+            return false;
+        }
+        let bucket = self.0.entry(address).or_insert((BURST, now));
+        let left = filled(*bucket);
+        *bucket = (if left >= 1.0 { left - 1.0 } else { left }, now);
+        left >= 1.0
+    }
+}
+
+/// Wrong passwords and keys.
+#[derive(Default)]
+pub struct Tries(HashMap<IpAddr, Vec<Instant>>);
+
+impl Tries {
+    /// Whether nobody from there is listened to for now.
+    pub fn is_barred(&self, address: Option<IpAddr>, now: Instant) -> bool {
+        let Some(tries) = address.and_then(|address| self.0.get(&address)) else { return false };
+        tries.iter().filter(|at| now.saturating_duration_since(**at) < WINDOW).count() >= WRONG
+    }
+
+    /// One more was wrong.
+    pub fn note(&mut self, address: Option<IpAddr>, now: Instant) {
+        let Some(address) = address else { return };
+        for tries in self.0.values_mut() {
+            tries.retain(|at| now.saturating_duration_since(*at) < WINDOW);
+        }
+        self.0.retain(|_, tries| !tries.is_empty());
+        if self.0.len() < REMEMBERED {
+            self.0.entry(address).or_default().push(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_pass_and_floods_do_not() {
+        let mut buckets = Buckets::default();
+        let (one, other): (IpAddr, IpAddr) = ([127, 0, 0, 1].into(), [127, 0, 0, 2].into());
+        let now = Instant::now();
+        let passed = (0..1000).filter(|_| buckets.admit(Some(one), now)).count();
+        assert_eq!(passed, 200);
+        assert!(buckets.admit(Some(other), now) && buckets.admit(None, now));
+        let later = now + Duration::from_secs(1);
+        assert_eq!((0..1000).filter(|_| buckets.admit(Some(one), later)).count(), 50);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut buckets = Buckets::default();
+        let now = Instant::now();
+        for number in 0..5000u32 {
+            buckets.admit(Some(IpAddr::from(number.to_be_bytes())), now);
+        }
+        assert!(buckets.0.len() <= REMEMBERED);
+        assert!(buckets.admit(Some(IpAddr::from([9, 9, 9, 9])), now + Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn wrong_tries_are_forgiven_after_a_minute() {
+        let mut tries = Tries::default();
+        let address = Some(IpAddr::from([127, 0, 0, 1]));
+        let now = Instant::now();
+        (0..WRONG).for_each(|_| tries.note(address, now));
+        assert!(tries.is_barred(address, now));
+        assert!(!tries.is_barred(address, now + WINDOW));
+        assert!(!tries.is_barred(None, now));
+    }
+}

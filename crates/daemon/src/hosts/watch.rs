@@ -1,0 +1,72 @@
+//! Whether hosts answer: each is asked every few seconds.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::http::{Method, header};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Bytes;
+use serde::de::DeserializeOwned;
+use tokio::sync::watch as channel;
+
+use super::{Hosts, Way};
+use crate::Failure;
+use crate::api::{Alerts, Health, PREFIX, Version};
+
+/// How often each is asked.
+const EVERY: Duration = Duration::from_secs(3);
+/// The longest answer that is taken, bytes.
+const ANSWER: usize = 4 << 20;
+
+/// Asks every host now and then, until the service stops.
+pub async fn watch(hosts: Arc<Hosts>, mut stop: channel::Receiver<bool>) {
+    loop {
+        for view in hosts.views() {
+            let hosts = Arc::clone(&hosts);
+            tokio::spawn(async move {
+                let asked = ask(&hosts, &view.name).await;
+                hosts.found(&view.name, |view| match asked {
+                    Ok((version, health, alerts)) => {
+                        view.reachable = true;
+                        view.error = None;
+                        view.seen_ms = Some(now_ms());
+                        view.version = Some(version.version);
+                        view.attached = Some(health.attached as u64);
+                        view.failed = Some(health.failed as u64);
+                        view.alerts = Some(alerts.alerts.len() as u64);
+                    }
+                    Err(failure) => {
+                        view.reachable = false;
+                        view.error = Some(failure.error);
+                    }
+                });
+            });
+        }
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |past| past.as_millis() as u64)
+}
+
+async fn ask(hosts: &Hosts, name: &str) -> Result<(Version, Health, Alerts), Failure> {
+    let way = hosts.way(name)?;
+    Ok((get(&way, "/version").await?, get(&way, "/health").await?, get(&way, "/alerts").await?))
+}
+
+async fn get<T: DeserializeOwned>(way: &Way, path: &str) -> Result<T, Failure> {
+    let headers = [(header::AUTHORIZATION.to_string(), format!("Bearer {}", way.key))];
+    let response = way.remote.send(Method::GET, &format!("{PREFIX}{path}"), &headers, Bytes::new()).await?;
+    let status = response.status();
+    let broken = |what: String| Failure::unreachable(format!("its answer: {what}"));
+    let body = Limited::new(response.into_body(), ANSWER).collect().await.map_err(|error| broken(error.to_string()))?;
+    let body = body.to_bytes();
+    if !status.is_success() {
+        return Err(serde_json::from_slice(&body).unwrap_or_else(|_| broken(format!("status {status}"))));
+    }
+    serde_json::from_slice(&body).map_err(|error| broken(error.to_string()))
+}

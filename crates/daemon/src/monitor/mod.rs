@@ -1,0 +1,192 @@
+//! Once a second: asks every device what it did, keeps the history, looks at the alert rules, and tells whoever reads the live stream.
+//!
+//! A thread of its own, since devices and the history may keep it waiting. No request of a client waits for it: a device's thread
+//! answers it between two rounds.
+
+mod process;
+mod tick;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use telemetry::History;
+use tokio::sync::broadcast;
+
+use crate::Failure;
+use crate::alerts::Alerting;
+use crate::api::Sample;
+use crate::registry::Registry;
+
+/// Messages that a slow reader of the stream may be behind before it misses some.
+const BEHIND: usize = 256;
+/// Readers of the stream at once.
+pub const STREAMS: u64 = 64;
+
+/// Something for the live stream.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Its event's name.
+    pub event: &'static str,
+    /// Its data as JSON; for samples the sample itself, since a reader may want some devices only.
+    pub data: Data,
+}
+
+/// A message's data.
+#[derive(Clone, Debug)]
+pub enum Data {
+    /// One second.
+    Sample(Arc<Sample>),
+    /// Anything else, as JSON.
+    Json(Arc<str>),
+}
+
+/// What the monitor knows, for those who ask.
+pub struct Monitor {
+    latest: RwLock<Arc<Sample>>,
+    /// For questions; the monitor's thread has a connection of its own.
+    history: Mutex<History>,
+    history_file: std::path::PathBuf,
+    messages: broadcast::Sender<Message>,
+    streams: AtomicU64,
+    requests: AtomicU64,
+}
+
+impl Monitor {
+    /// With the history in a file. One that is damaged is put aside.
+    ///
+    /// # Errors
+    /// There can be none.
+    pub fn open(history_file: &Path) -> Result<Monitor, Failure> {
+        let failed = |error: telemetry::Error| Failure::failed(format!("the history: {error}"));
+        let history = match History::open(history_file) {
+            Ok(history) => history,
+            Err(error) => {
+                let aside = history_file.with_extension("damaged.db");
+                tracing::error!("the history: {error}; it goes to {} and a new one begins", aside.display());
+                std::fs::rename(history_file, &aside).map_err(|error| Failure::io(history_file, &error))?;
+                for end in ["-wal", "-shm"] {
+                    let mut beside = history_file.as_os_str().to_owned();
+                    beside.push(end);
+                    // Only what a crash left; where there is none, that is as well.
+                    let _ = std::fs::remove_file(beside);
+                }
+                History::open(history_file).map_err(failed)?
+            }
+        };
+        let (messages, _) = broadcast::channel(BEHIND);
+        Ok(Monitor {
+            latest: RwLock::default(),
+            history: Mutex::new(history),
+            history_file: history_file.into(),
+            messages,
+            streams: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+        })
+    }
+
+    /// Starts the thread. It ends when `stop` is set.
+    ///
+    /// # Errors
+    /// The operating system has no thread for us.
+    pub fn start(
+        self: &Arc<Monitor>,
+        registry: Arc<Registry>,
+        alerting: Arc<Alerting>,
+        stop: Arc<std::sync::atomic::AtomicBool>,
+    ) -> Result<std::thread::JoinHandle<()>, Failure> {
+        let monitor = Arc::clone(self);
+        let history =
+            History::open(&self.history_file).map_err(|error| Failure::failed(format!("the history: {error}")))?;
+        std::thread::Builder::new()
+            .name("monitor".into())
+            .spawn(move || {
+                let mut ticker = tick::Ticker::new(monitor, registry, alerting, history);
+                while !stop.load(Ordering::Relaxed) {
+                    // Right behind each full second.
+                    let past = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |past| past.subsec_millis());
+                    std::thread::sleep(Duration::from_millis(u64::from(1000 - past.min(999))));
+                    ticker.tick();
+                }
+                ticker.end();
+            })
+            .map_err(|error| Failure::failed(format!("the monitor cannot start: {error}")))
+    }
+
+    /// The last second.
+    pub fn latest(&self) -> Arc<Sample> {
+        Arc::clone(&self.latest.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn set_latest(&self, sample: Arc<Sample>) {
+        *self.latest.write().unwrap_or_else(PoisonError::into_inner) = sample;
+    }
+
+    /// The history, for a question. Only where waiting is allowed.
+    pub fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells whoever reads the stream.
+    pub fn tell(&self, event: &'static str, data: &impl serde::Serialize) {
+        if self.messages.receiver_count() == 0 {
+            return;
+        }
+        match serde_json::to_string(data) {
+            Ok(text) => self.send(event, Data::Json(text.into())),
+            Err(error) => tracing::error!("the stream's {event}: {error}"),
+        }
+    }
+
+    fn send(&self, event: &'static str, data: Data) {
+        // Nobody reads: nothing is lost.
+        let _ = self.messages.send(Message { event, data });
+    }
+
+    /// Reads the stream from now on; nothing where too many do.
+    pub fn subscribe(self: &Arc<Monitor>) -> Option<Subscription> {
+        let before = self.streams.fetch_add(1, Ordering::Relaxed);
+        let subscription = Subscription { monitor: Arc::clone(self), messages: self.messages.subscribe() };
+        (before < STREAMS).then_some(subscription)
+    }
+
+    /// One more request to the API.
+    pub fn count_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn service_values(&self) -> BTreeMap<&'static str, f64> {
+        [
+            ("streams", self.streams.load(Ordering::Relaxed) as f64),
+            ("requests", self.requests.swap(0, Ordering::Relaxed) as f64),
+        ]
+        .into()
+    }
+}
+
+/// A reader of the stream.
+pub struct Subscription {
+    monitor: Arc<Monitor>,
+    messages: broadcast::Receiver<Message>,
+}
+
+impl Subscription {
+    /// The next message. Those that it was too slow for are left out. Nothing once the service stops.
+    pub async fn next(&mut self) -> Option<Message> {
+        loop {
+            match self.messages.recv().await {
+                Ok(message) => return Some(message),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.monitor.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,186 @@
+//! One second.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use device::{State, Status};
+use export::Observed;
+use telemetry::{History, Previous, Second, SeriesKey, Values};
+
+use super::process::Process;
+use super::{Data, Monitor};
+use crate::alerts::Alerting;
+use crate::api::{DeviceEvent, DeviceSample, Sample};
+use crate::registry::Registry;
+use crate::registry::observe::Seen;
+
+/// How long devices may take to answer, all together. One that takes longer answers for two seconds at once.
+const PATIENCE: Duration = Duration::from_millis(400);
+
+/// What is remembered of a device from second to second.
+#[derive(Default)]
+struct Known {
+    previous: Option<Previous>,
+    /// Asked and not answered yet.
+    asked: Option<Receiver<(Observed, Status)>>,
+    /// The next event's number.
+    next_event: u64,
+    series: Option<SeriesKey>,
+}
+
+pub struct Ticker {
+    monitor: Arc<Monitor>,
+    registry: Arc<Registry>,
+    alerting: Arc<Alerting>,
+    history: History,
+    process: Process,
+    known: HashMap<String, Known>,
+    at: u64,
+    /// The last error of the history, which is logged once.
+    trouble: Option<String>,
+}
+
+impl Ticker {
+    pub fn new(monitor: Arc<Monitor>, registry: Arc<Registry>, alerting: Arc<Alerting>, history: History) -> Ticker {
+        let process = Process::new();
+        Ticker { monitor, registry, alerting, history, process, known: HashMap::new(), at: 0, trouble: None }
+    }
+
+    /// One second is over.
+    pub fn tick(&mut self) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let known = &self.known;
+        let seen = self.registry.seen(|name| known.get(name).map_or(0, |known| known.next_event));
+        self.forget(&seen);
+        let deadline = Instant::now() + PATIENCE;
+        for device in &seen {
+            let known = self.known.entry(device.name.clone()).or_default();
+            if known.asked.is_none() {
+                known.asked = device.handle.as_ref().and_then(|handle| handle.observe().ok());
+            }
+        }
+        let mut sample = Sample { at_ms: now.as_millis() as u64, ..Sample::default() };
+        let mut rows = Vec::new();
+        for device in &seen {
+            let (shown, second) = self.look(device, deadline);
+            let values = shown.values.clone();
+            self.alerting.look(&device.name, &values, sample.at_ms, &self.monitor);
+            if let (Some(second), Some(handle)) = (second, &device.handle) {
+                let key = SeriesKey::device(&handle.facts().uuid);
+                if let Some(known) = self.known.get_mut(&device.name) {
+                    known.series = Some(key.clone());
+                }
+                rows.push((key, device.name.clone(), second));
+            }
+            sample.devices.insert(device.name.clone(), shown);
+        }
+        self.alerting.forget_others(|name| sample.devices.contains_key(name), sample.at_ms, &self.monitor);
+        let mut service: Values = self.monitor.service_values();
+        service.extend(self.process.look());
+        sample.service = service.iter().map(|(name, value)| ((*name).to_string(), *value)).collect();
+        rows.push((SeriesKey::service(), "service".into(), Second::of_service(service)));
+        self.keep(now.as_secs(), &rows);
+        self.publish(Arc::new(sample), &seen);
+    }
+
+    /// What a device did in this second.
+    fn look(&mut self, device: &Seen, deadline: Instant) -> (DeviceSample, Option<Second>) {
+        let mut shown =
+            DeviceSample { state: state_name(device.state), health: device.health.clone(), values: BTreeMap::new() };
+        let failed = |on: bool| f64::from(u8::from(on));
+        let Some(handle) = &device.handle else {
+            shown.values.insert("failed".into(), failed(device.state == State::Error));
+            return (shown, None);
+        };
+        let Some(known) = self.known.get_mut(&device.name) else { return (shown, None) };
+        let answer =
+            known.asked.as_ref().map(|asked| asked.recv_timeout(deadline.saturating_duration_since(Instant::now())));
+        let (observed, status) = match answer {
+            Some(Ok(answer)) => answer,
+            Some(Err(RecvTimeoutError::Timeout)) => return (shown, None),
+            Some(Err(RecvTimeoutError::Disconnected)) | None => {
+                // It went just now.
+                known.asked = None;
+                return (shown, None);
+            }
+        };
+        known.asked = None;
+        let facts = handle.facts();
+        let mut second = Second::of_device(observed, &status, facts.sector_bytes, &mut known.previous);
+        second.values.insert("failed", failed(status.state == State::Error));
+        second.values.insert("unclean_attach", failed(facts.unclean));
+        shown.state = state_name(status.state);
+        shown.health = status.health;
+        shown.values = second.values.iter().map(|(name, value)| ((*name).to_string(), *value)).collect();
+        (shown, Some(second))
+    }
+
+    /// Lets go of what is known of devices that are gone, or attached anew.
+    fn forget(&mut self, seen: &[Seen]) {
+        let history = &mut self.history;
+        self.known.retain(|name, known| {
+            let device = seen.iter().find(|device| device.name == *name);
+            let uuid = device.and_then(|device| device.handle.as_ref()).map(|handle| handle.facts().uuid.as_str());
+            if uuid.is_none() || known.series.as_ref().is_some_and(|key| Some(key.uuid.as_str()) != uuid) {
+                known.previous = None;
+                known.asked = None;
+                if let Some(key) = known.series.take()
+                    && let Err(error) = history.end(&key)
+                {
+                    tracing::warn!("the history: {error}");
+                }
+            }
+            device.is_some()
+        });
+    }
+
+    fn keep(&mut self, now: u64, rows: &[(SeriesKey, String, Second)]) {
+        // The second that is over; none twice, even where the clock was set back a little.
+        let at = now.saturating_sub(1);
+        let at = if at <= self.at && at + 5 > self.at { self.at + 1 } else { at };
+        self.at = at;
+        match (self.history.add(at, rows), &self.trouble) {
+            (Ok(()), None) => {}
+            (Ok(()), Some(_)) => {
+                tracing::info!("the history is written again");
+                self.trouble = None;
+            }
+            (Err(error), trouble) => {
+                let words = error.to_string();
+                if trouble.as_ref() != Some(&words) {
+                    tracing::error!("the history: {words}");
+                }
+                self.trouble = Some(words);
+            }
+        }
+    }
+
+    fn publish(&mut self, sample: Arc<Sample>, seen: &[Seen]) {
+        self.monitor.set_latest(Arc::clone(&sample));
+        self.monitor.send("sample", Data::Sample(sample));
+        for device in seen {
+            let Some(known) = self.known.get_mut(&device.name) else { continue };
+            for event in &device.events {
+                known.next_event = event.number + 1;
+                self.monitor.tell("event", &DeviceEvent { device: device.name.clone(), event: event.clone() });
+            }
+        }
+    }
+
+    /// The service stops.
+    pub fn end(self) {
+        if let Err(error) = self.history.close() {
+            tracing::warn!("the history: {error}");
+        }
+    }
+}
+
+fn state_name(state: State) -> String {
+    match serde_json::to_value(state) {
+        Ok(serde_json::Value::String(name)) => name,
+        // A state is a word.
+        _ => String::new(),
+    }
+}

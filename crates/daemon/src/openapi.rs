@@ -1,0 +1,144 @@
+//! The API's description, made from the code that answers.
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use serde_json::json;
+use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
+use utoipa::openapi::server::Server;
+use utoipa::openapi::{OpenApi, RefOr};
+use utoipa::{PartialSchema, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::access::guard::COOKIE;
+use crate::api::PREFIX;
+use crate::fields::{FIELDS, Unit};
+use crate::routes::{self, Service};
+
+/// The description of a device, which follows from the table of fields.
+pub struct DeviceFields;
+
+impl PartialSchema for DeviceFields {
+    fn schema() -> RefOr<Schema> {
+        let mut object = ObjectBuilder::new().description(Some("A device. What is not known is left out."));
+        for field in FIELDS {
+            let plain = |kind: Type| ObjectBuilder::new().schema_type(kind).description(Some(field.meaning)).build();
+            let schema: Schema = match field.unit {
+                Unit::Text => plain(Type::String).into(),
+                Unit::Flag => plain(Type::Boolean).into(),
+                Unit::Count | Unit::Bytes | Unit::Time => plain(Type::Integer).into(),
+                Unit::Percent | Unit::Ratio => plain(Type::Number).into(),
+                Unit::List if matches!(field.name, "config" | "emulation") => {
+                    let anything = AdditionalProperties::FreeForm(true);
+                    ObjectBuilder::new().additional_properties(Some(anything)).description(Some(field.meaning)).into()
+                }
+                Unit::List => ArrayBuilder::new().description(Some(field.meaning)).build().into(),
+            };
+            object = object.property(field.name, schema);
+        }
+        object.required("name").required("state").into()
+    }
+}
+
+impl ToSchema for DeviceFields {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "Device".into()
+    }
+}
+
+/// A fault drill: its name, and what goes with it.
+pub struct DrillBody;
+
+impl PartialSchema for DrillBody {
+    fn schema() -> RefOr<Schema> {
+        let name =
+            ObjectBuilder::new().schema_type(Type::String).description(Some("which drill, such as power-cut or rot"));
+        ObjectBuilder::new()
+            .description(Some("a fault drill; what goes with it is described under Fault drills in the documentation"))
+            .property("drill", name)
+            .required("drill")
+            .additional_properties(Some(AdditionalProperties::FreeForm(true)))
+            .into()
+    }
+}
+
+impl ToSchema for DrillBody {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "Drill".into()
+    }
+}
+
+/// The route of the description itself, for whoever may read anything.
+pub fn routes() -> OpenApiRouter<Service> {
+    OpenApiRouter::new().routes(routes!(openapi))
+}
+
+/// This description.
+#[utoipa::path(get, path = "/openapi.json", tag = "description",
+    responses((status = OK, content_type = "application/json", body = Object)))]
+async fn openapi(State(_): State<Service>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], text())
+}
+
+/// The description as it is served.
+pub fn text() -> String {
+    // It is a tree of plain values.
+    serde_json::to_string_pretty(&routes::description()).unwrap_or_else(|_| json!({}).to_string())
+}
+
+/// What the routes do not say of themselves.
+pub fn complete(mut api: OpenApi) -> OpenApi {
+    api.info.title = "OpenVSL".into();
+    api.info.version = env!("CARGO_PKG_VERSION").into();
+    api.info.description = Some("The service that owns attached devices. docs/api.md says how to get in.".into());
+    api.info.license = None;
+    api.info.contact = None;
+    api.servers = Some(vec![Server::new(PREFIX)]);
+    let components = api.components.get_or_insert_default();
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    components.add_security_scheme("key", SecurityScheme::Http(bearer));
+    components.add_security_scheme("session", SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new(COOKIE))));
+    let none: [&str; 0] = [];
+    api.security = Some(vec![SecurityRequirement::new("key", none), SecurityRequirement::new("session", none)]);
+    api
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn every_path_and_method_is_described() {
+        let api: Value = serde_json::from_str(&text()).expect("JSON");
+        assert!(api["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")), "{}", api["openapi"]);
+        for (path, methods) in [
+            ("/devices", &["get", "post"][..]),
+            ("/devices/{name}/config", &["get", "patch"]),
+            ("/devices/{name}/drills", &["get", "post"]),
+            ("/session", &["get", "post", "delete"]),
+            ("/alert-rules/{name}", &["put", "delete"]),
+            ("/notifications", &["get", "put"]),
+            ("/stream", &["get"]),
+        ] {
+            for method in methods {
+                let operation = &api["paths"][path][*method];
+                assert!(operation["responses"].is_object(), "{method} {path}: {operation}");
+            }
+        }
+        let device = &api["components"]["schemas"]["Device"]["properties"];
+        assert_eq!(device["host_written_bytes"]["type"], "integer");
+        assert_eq!(device.as_object().map(serde_json::Map::len), Some(FIELDS.len()));
+        // Nothing refers to what is not there.
+        let whole = api.to_string();
+        for reference in whole.split("\"#/components/schemas/").skip(1) {
+            let name = reference.split('"').next().unwrap_or_default();
+            assert!(api["components"]["schemas"][name].is_object(), "{name} is not described");
+        }
+    }
+}

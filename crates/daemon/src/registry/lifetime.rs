@@ -1,0 +1,90 @@
+//! How much of a device's life is used up.
+
+use super::Registry;
+use crate::Failure;
+use crate::api::{EraseBin, Erases, Lifetime};
+
+/// Bins of the histogram of erases, at most.
+const BINS: u32 = 24;
+
+impl Registry {
+    /// Figures over the life of a device's format. `per_day` is what was programmed a day lately, and over how long that was looked at.
+    ///
+    /// # Errors
+    /// There is no such device, or it is not attached.
+    pub fn lifetime(&self, name: &str, per_day: (Option<f64>, u64), now: u64) -> Result<Lifetime, Failure> {
+        let handle = self.handle(name)?;
+        let (info, status) = (handle.info()?, handle.status()?);
+        let wear = handle.wear()?;
+        let lebs = f64::from(status.lebs.max(1));
+        let mut lifetime = Lifetime {
+            host_written_bytes: status.host_written_bytes,
+            host_read_bytes: status.host_read_bytes,
+            media_written_bytes: status.media_written_bytes,
+            write_amplification: status.write_amplification,
+            since: info.formatted,
+            erases: Erases {
+                total: status.erased_lebs,
+                average: status.erased_lebs as f64 / lebs,
+                source: "measured".into(),
+                ..Erases::default()
+            },
+            reserve_percent: status.reserve_percent,
+            active_media_percent: 100.0 * (1.0 - status.lost_dies.len() as f64 / f64::from(info.files.max(1))),
+            written_per_day_bytes: per_day.0,
+            rate_over_s: per_day.1,
+            source: "none".into(),
+            ..Lifetime::default()
+        };
+        if let Some((erases, rated)) = wear {
+            lifetime.erases = spread(&erases, status.erased_lebs);
+            let whole = u128::from(rated) * u128::from(status.lebs) * u128::from(status.leb_bytes);
+            let rated_bytes = u64::try_from(whole).unwrap_or(u64::MAX);
+            let used = status.media_written_bytes as f64 / (rated_bytes as f64).max(1.0);
+            lifetime.rated_written_bytes = Some(rated_bytes);
+            lifetime.rated_left_percent = Some((100.0 * (1.0 - used)).max(0.0));
+            lifetime.source = "modelled".into();
+            let left = rated_bytes.saturating_sub(status.media_written_bytes) as f64;
+            lifetime.ends = per_day
+                .0
+                .filter(|rate| *rate > 0.0)
+                .map(|rate| (left / rate * 86_400.0) as u64)
+                .map(|s| now.saturating_add(s));
+        }
+        Ok(lifetime)
+    }
+}
+
+fn spread(erases: &[u32], total: u64) -> Erases {
+    let (min, max) = (erases.iter().copied().min(), erases.iter().copied().max());
+    let (low, high) = (min.unwrap_or(0), max.unwrap_or(0));
+    let width = (high - low) / BINS + 1;
+    let mut histogram: Vec<EraseBin> = (0..=(high - low) / width)
+        .map(|bin| EraseBin { from: low + bin * width, to: (low + (bin + 1) * width - 1).min(high), blocks: 0 })
+        .collect();
+    for count in erases {
+        if let Some(bin) = histogram.get_mut(((count - low) / width) as usize) {
+            bin.blocks += 1;
+        }
+    }
+    let sum: u64 = erases.iter().map(|count| u64::from(*count)).sum();
+    let average = sum as f64 / (erases.len().max(1)) as f64;
+    Erases { total, min, max, average, histogram, source: "modelled".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_block_is_in_one_bin() {
+        let erases: Vec<u32> = (0..1000).map(|leb| 100 + leb % 77).collect();
+        let spread = spread(&erases, 9);
+        assert_eq!(spread.histogram.iter().map(|bin| bin.blocks).sum::<u32>(), 1000);
+        assert!(spread.histogram.len() as u32 <= BINS);
+        assert_eq!((spread.min, spread.max, spread.total), (Some(100), Some(176), 9));
+        assert_eq!(spread.histogram.last().map(|bin| bin.to), Some(176));
+        assert!(super::spread(&[], 0).histogram.iter().all(|bin| bin.blocks == 0));
+        assert_eq!(super::spread(&[5, 5], 10).histogram, [EraseBin { from: 5, to: 5, blocks: 2 }]);
+    }
+}

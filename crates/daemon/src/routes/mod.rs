@@ -1,0 +1,207 @@
+//! The HTTP API: which paths there are, and who may use them.
+
+mod accounts;
+mod alerts;
+mod assets;
+mod devices;
+mod history;
+mod hosts;
+mod lifetime;
+mod prometheus;
+mod session;
+mod stream;
+mod telemetry;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use axum::extract::connect_info::MockConnectInfo;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::{Json, Router};
+use serde::de::DeserializeOwned;
+use tokio::sync::{mpsc, watch};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::access::guard::{self, BODY_LIMIT};
+use crate::access::{Access, Origins, Peer};
+use crate::alerts::{Alerting, Outgoing};
+use crate::api::{PREFIX, Role};
+use crate::audit::Audit;
+use crate::exports::{Exports, Listen};
+use crate::hosts::Hosts;
+use crate::monitor::Monitor;
+use crate::registry::Registry;
+use crate::state::StateFile;
+use crate::{Failure, openapi};
+
+pub use assets::{Asset, Assets};
+
+/// What every route may use.
+#[derive(Clone)]
+pub struct Service {
+    /// The devices.
+    pub registry: Arc<Registry>,
+    /// Who may ask.
+    pub access: Arc<Access>,
+    /// Who changed what.
+    pub audit: Arc<Audit>,
+    /// What is measured.
+    pub monitor: Arc<Monitor>,
+    /// What is wrong.
+    pub alerting: Arc<Alerting>,
+    /// Other hosts' services.
+    pub hosts: Arc<Hosts>,
+    /// The console's files.
+    pub assets: Assets,
+    /// Set to stop the service.
+    pub stop: watch::Sender<bool>,
+}
+
+impl Service {
+    /// With what is kept in a directory; and alerts that wait to be sent.
+    ///
+    /// # Errors
+    /// Something in it is damaged.
+    pub fn open(
+        registry: Arc<Registry>,
+        directory: &std::path::Path,
+        origins: Origins,
+        assets: Assets,
+    ) -> Result<(Service, mpsc::Receiver<Outgoing>), Failure> {
+        let (alerting, outgoing) = Alerting::open(directory)?;
+        let (stop, _) = watch::channel(false);
+        let service = Service {
+            registry,
+            access: Arc::new(Access::open(directory, origins)?),
+            audit: Arc::new(Audit::open(directory.join("audit.jsonl"))?),
+            monitor: Arc::new(Monitor::open(&directory.join("history.db"))?),
+            alerting: Arc::new(alerting),
+            hosts: Arc::new(Hosts::open(directory)?),
+            assets,
+            stop,
+        };
+        Ok((service, outgoing))
+    }
+}
+
+/// Every route, without what stands in front of them.
+fn api() -> OpenApiRouter<Service> {
+    devices::routes()
+        .merge(session::routes())
+        .merge(accounts::routes())
+        .merge(telemetry::routes())
+        .merge(stream::routes())
+        .merge(history::routes())
+        .merge(lifetime::routes())
+        .merge(alerts::routes())
+        .merge(hosts::routes())
+        .merge(openapi::routes())
+}
+
+/// Every route.
+pub fn router(service: Service) -> Router {
+    let (api, _) = api().split_for_parts();
+    Router::new()
+        .nest(PREFIX, api)
+        .merge(prometheus::routes())
+        .fallback(assets::serve)
+        .method_not_allowed_fallback(async || Failure::invalid("the path does not take this method"))
+        .layer(axum::middleware::from_fn_with_state(service.clone(), guard::check))
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .with_state(service)
+}
+
+/// What the API is, as OpenAPI has it.
+pub fn description() -> utoipa::openapi::OpenApi {
+    openapi::complete(api().split_for_parts().1)
+}
+
+/// The API as the service's owner uses it, without a socket: for whoever sends it anything at all to see that it holds.
+/// Its NBD socket and what it remembers are kept in `directory`.
+///
+/// # Errors
+/// The directory cannot be used.
+pub fn in_process(directory: &std::path::Path) -> Result<Router, Failure> {
+    let exports = Exports::start(&directory.join("nbd.sock"), Vec::new(), &Listen::default())?;
+    let state = StateFile::open(directory.join("devices.toml"))?;
+    let registry = Arc::new(Registry::new(exports, state));
+    let (service, _) = Service::open(registry, directory, Origins::default(), assets::none)?;
+    let owner = Peer::Unix { uid: Some(rustix::process::geteuid().as_raw()) };
+    Ok(router(service).layer(MockConnectInfo(owner)))
+}
+
+/// Routes for whoever may read.
+fn viewers(routes: OpenApiRouter<Service>) -> OpenApiRouter<Service> {
+    routes.route_layer(axum::middleware::from_fn_with_state(Role::Viewer, guard::require))
+}
+
+/// Routes for whoever may use devices.
+fn operators(routes: OpenApiRouter<Service>) -> OpenApiRouter<Service> {
+    routes.route_layer(axum::middleware::from_fn_with_state(Role::Operator, guard::require))
+}
+
+/// Routes for whoever may do everything.
+fn administrators(routes: OpenApiRouter<Service>) -> OpenApiRouter<Service> {
+    routes.route_layer(axum::middleware::from_fn_with_state(Role::Administrator, guard::require))
+}
+
+/// A JSON body whose refusal is a [`Failure`] like any other.
+struct Body<T>(T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Body<T>, Failure> {
+        match Json::from_request(request, state).await {
+            Ok(Json(value)) => Ok(Body(value)),
+            Err(rejection) => Err(Failure::invalid(format!("the request's body: {}", rejection.body_text()))
+                .help("send a JSON object with the Content-Type application/json")),
+        }
+    }
+}
+
+/// What stands behind the question mark, with refusals alike.
+struct Ask<T>(T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Ask<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Ask<T>, Failure> {
+        match Query::from_request_parts(parts, state).await {
+            Ok(Query(value)) => Ok(Ask(value)),
+            Err(rejection) => Err(Failure::invalid(format!("the question: {}", rejection.body_text()))
+                .help("`GET /api/v1/openapi.json` says what may be asked")),
+        }
+    }
+}
+
+type Name = Result<Path<String>, PathRejection>;
+
+fn name(name: Name) -> Result<String, Failure> {
+    name.map(|Path(name)| name).map_err(|rejection| Failure::invalid(format!("the path: {}", rejection.body_text())))
+}
+
+/// Runs what may wait for a device where waiting is allowed.
+async fn wait<T: Send + 'static>(
+    service: &Service,
+    work: impl FnOnce(&Registry) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let registry = Arc::clone(&service.registry);
+    blocking(move || work(&registry)).await
+}
+
+/// Runs what may wait, such as for a disk, where waiting is allowed.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        tracing::error!("a request to the API failed: {error}");
+        Err(Failure::failed("the service made a mistake").help("its log says more; please report it"))
+    })
+}
+
+/// Now, milliseconds since 1970.
+fn now_ms() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |past| past.as_millis() as u64)
+}
