@@ -35,7 +35,7 @@ profile=iodrive-duo-640-mlc
 if [ ! -e "$here/fct0.vsl" ] && [ ! -e "$here/fct1.vsl" ]; then
   "$binary" create "$here/fct" --profile "$profile"
 fi
-"$binary" up >/dev/null
+"$binary" up --listen "${OPENVSL_LISTEN:-127.0.0.1:7420}" >/dev/null
 for device in fct0 fct1; do
   if ! "$binary" status "$device" --field uri >/dev/null 2>&1; then
     "$binary" attach "$here/$device.vsl" >/dev/null
@@ -48,10 +48,15 @@ echo "The service is running, with the two modules of $profile (sparse files in 
 for device in fct0 fct1; do
   echo "  $("$binary" status "$device" --field uri)"
 done
+if console=$("$binary" console 2>/dev/null); then
+  echo
+  echo "The console: $console"
+fi
 cat <<HINTS
 
 Things to try:
   run/vsl status -a
+  run/vsl top
   nbdinfo '$uri'
   fio --name=try --ioengine=nbd --uri='$uri' --rw=randwrite --bs=4k --iodepth=32 --size=1g --runtime=10 --time_based
   qemu-img bench -w -c 100000 -d 32 -s 4096 -f raw '$uri'

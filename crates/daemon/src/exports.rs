@@ -407,6 +407,11 @@ impl Exports {
         drop(self.server.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
+    /// The Unix socket on which clients without TLS are served.
+    pub fn plain_socket(&self) -> Option<&Path> {
+        (!self.secure).then_some(self.socket.as_path())
+    }
+
     /// Addresses without an export name.
     pub fn addresses(&self) -> Vec<String> {
         std::iter::once(self.uri("")).chain(self.tcp.iter().map(|address| tcp_uri(*address, "", self.secure))).collect()

@@ -9,6 +9,7 @@ pub mod exports;
 mod failure;
 pub mod fields;
 mod hosts;
+mod jobs;
 pub mod logging;
 mod monitor;
 mod net;

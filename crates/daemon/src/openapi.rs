@@ -72,7 +72,7 @@ impl ToSchema for DrillBody {
     }
 }
 
-/// The route of the description itself, for whoever may read anything.
+/// The route of the description itself. It holds nothing of anybody, so anybody may read it.
 pub fn routes() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(openapi))
 }

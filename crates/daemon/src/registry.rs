@@ -1,6 +1,7 @@
 //! The devices that the service owns. Every call may wait for a device; none holds the table's lock meanwhile.
 
 mod drills;
+mod format;
 mod lifetime;
 mod log;
 pub mod observe;
@@ -44,6 +45,8 @@ struct Entry {
     key: Key,
     phase: Phase,
     log: Arc<Log>,
+    /// The file of the last recording that came to its end.
+    recorded: Option<PathBuf>,
 }
 
 impl Entry {
@@ -111,6 +114,7 @@ impl Registry {
                             key,
                             phase: Phase::Failed(failure),
                             log: Arc::default(),
+                            recorded: None,
                         });
                     }
                 });
@@ -145,8 +149,8 @@ impl Registry {
         let before = {
             let mut table = self.table();
             table.admit(name, &target)?;
-            let entry =
-                Entry { target: target.clone(), read_only, key, phase: Phase::Attaching, log: Arc::clone(&log) };
+            let (phase, log) = (Phase::Attaching, Arc::clone(&log));
+            let entry = Entry { target: target.clone(), read_only, key, phase, log, recorded: None };
             table.devices.insert(name.into(), entry)
         };
         let result = self.start(name, &target, options, &log);

@@ -177,6 +177,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let addresses: Vec<String> = bound.iter().filter_map(Bound::address).collect();
     registry.set_web(addresses);
     let ending = Arc::new(AtomicBool::new(false));
+    let jobs = Arc::clone(&service.jobs);
     let monitor = service.monitor.start(Arc::clone(&registry), Arc::clone(&service.alerting), Arc::clone(&ending))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -186,6 +187,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let result = runtime.block_on(control(api, bound, service, outgoing));
     notify(&[NotifyState::Stopping]);
     ending.store(true, Ordering::Relaxed);
+    jobs.cancel_all();
     if monitor.join().is_err() {
         tracing::error!("the monitor failed");
     }

@@ -88,7 +88,7 @@ fn list(accounts: &[AccountView]) -> String {
         text.push_str(&format!("{:<20}  {:<13}  {password}\n", account.name, account.role.name()));
         for key in &account.keys {
             let made = fields::show(Unit::Time, &json!(key.created));
-            text.push_str(&format!("  key {}  {made}  {}", key.id, key.note).trim_end());
+            text.push_str(format!("  key {}  {made}  {}", key.id, key.note).trim_end());
             text.push('\n');
         }
     }
@@ -119,7 +119,7 @@ pub fn secret(file: Option<&Path>, what: &str) -> Result<String, Failure> {
         }
         None => rpassword::prompt_password(format!("{what}: ")).map_err(|error| {
             Failure::invalid(format!("the {what} cannot be asked for: {error}"))
-                .help(format!("give it with a file; see `vsl account --help` and `vsl hosts --help`"))
+                .help("give it with a file; see `vsl account --help` and `vsl hosts --help`")
         }),
     }
 }

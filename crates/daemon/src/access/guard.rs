@@ -65,7 +65,9 @@ fn admit(service: &Service, peer: &Peer, request: &Request) -> Result<(), Failur
     if service.access.is_too_fast(peer) {
         return Err(Failure::too_many("too many requests from this address").help("ask less often"));
     }
-    service.access.origins.check(request.headers())
+    let path = request.uri().path();
+    let page = *request.method() == Method::GET && !path.starts_with("/api") && !path.starts_with("/metrics");
+    service.access.origins.check(request.headers(), page)
 }
 
 fn identify(service: &Service, peer: &Peer, request: &Request) -> Result<Asker, Failure> {

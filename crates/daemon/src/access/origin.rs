@@ -14,11 +14,12 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Whether a request over TCP comes from our own pages, or from no page at all.
+    /// Whether a request over TCP comes from our own pages, or from no page at all. Somebody may follow a link of another page to the
+    /// console itself (`page`), which does nothing by being shown.
     ///
     /// # Errors
     /// It does not, and why.
-    pub fn check(&self, headers: &HeaderMap) -> Result<(), Failure> {
+    pub fn check(&self, headers: &HeaderMap, page: bool) -> Result<(), Failure> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
         if hosts.next().is_some() || !self.is_ours(host) {
@@ -27,6 +28,7 @@ impl Origins {
         }
         if let Some(site) = headers.get("sec-fetch-site")
             && !matches!(site.as_bytes(), b"same-origin" | b"none")
+            && !(page && headers.get("sec-fetch-mode").is_some_and(|mode| mode == "navigate"))
         {
             return Err(foreign("another site"));
         }
@@ -71,7 +73,8 @@ mod tests {
         let map = headers
             .iter()
             .map(|(name, value)| (axum::http::HeaderName::from_static(name), value.parse().expect("a value")));
-        Origins { names: vec!["vsl.example.org".into()] }.check(&map.collect())
+        Origins { names: vec!["vsl.example.org".into()] }
+            .check(&map.collect(), headers.contains(&("sec-fetch-dest", "document")))
     }
 
     #[test]
@@ -95,5 +98,8 @@ mod tests {
         check(&[host, ("sec-fetch-site", "same-site")]).expect_err("another port or host");
         check(&[host, ("sec-fetch-site", "none")]).expect("typed by its user");
         check(&[]).expect_err("no host");
+        let link = [host, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+        check(&link).expect_err("a link to the API");
+        check(&[link[0], link[1], link[2], ("sec-fetch-dest", "document")]).expect("a link to the console");
     }
 }

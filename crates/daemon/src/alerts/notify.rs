@@ -23,7 +23,7 @@ pub fn check(to: &Notifications) -> Result<(), Failure> {
     if let Some(smtp) = &to.smtp {
         mail::check(smtp)?;
     }
-    to.webhooks.iter().try_for_each(|hook| webhook::check(hook))
+    to.webhooks.iter().try_for_each(webhook::check)
 }
 
 /// Sends what comes, until the service stops.

@@ -42,3 +42,161 @@ pub struct Job {
     #[schema(value_type = Option<Object>)]
     pub result: Option<serde_json::Value>,
 }
+
+/// Body of `POST /predictions`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PredictionRequest {
+    /// An attached device: its data sheet is the card, where it has one, and what was recorded of it can be the workload.
+    #[serde(default)]
+    pub device: Option<String>,
+    /// The data sheet of a flash card; that of the device by default.
+    #[serde(default)]
+    pub profile: Option<String>,
+    /// A workload of `GET /lab/workloads`, or `recorded`.
+    pub workload: String,
+    /// The recording that is played with `recorded`, an absolute path; by default the device's last one.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub trace: Option<std::path::PathBuf>,
+    /// The capacities to try, as `vsl format` names them; the original's four by default.
+    #[serde(default)]
+    pub capacities: Option<Vec<String>>,
+}
+
+/// What one capacity comes to, in the steady state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PredictionChoice {
+    /// As `vsl format` names it.
+    pub capacity: String,
+    /// Host capacity of the whole card's module, bytes.
+    pub bytes: u64,
+    /// Raw capacity beyond the host's, per cent of the host's.
+    pub over_provisioning_percent: f64,
+    /// Requests a second.
+    pub iops: f64,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
+    /// Median latency, microseconds; nothing where too few requests were made for it, as below.
+    pub p50_us: Option<f64>,
+    /// 99th percentile.
+    pub p99_us: Option<f64>,
+    /// 99.9th percentile.
+    pub p999_us: Option<f64>,
+    /// Bytes on media for each byte that the host writes; nothing where it writes nothing, as below.
+    pub write_amplification: Option<f64>,
+    /// Bytes that the host can write until the flash is worn out.
+    pub lifetime_written_bytes: Option<f64>,
+    /// Days that this takes if the workload never pauses.
+    pub lifetime_days: Option<f64>,
+}
+
+/// The result of a prediction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Prediction {
+    /// The workload.
+    pub workload: String,
+    /// The data sheet.
+    pub profile: String,
+    /// How many times smaller the simulated card was.
+    pub scale: u32,
+    /// `modelled`.
+    pub source: String,
+    /// The choices, in the order that was asked for.
+    pub choices: Vec<PredictionChoice>,
+}
+
+/// A thing of the lab that has a name: a protocol, a workload or a data sheet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Named {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub description: String,
+    /// Of a data sheet: `flash`, `bridged`, `disk` or `array`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
+/// Body of `POST /lab/runs`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LabRunRequest {
+    /// A protocol of `GET /lab/protocols`.
+    pub protocol: String,
+    /// A data sheet of `GET /lab/profiles`, or an attached device, which is overwritten.
+    pub device: String,
+    /// The name of an attached device once more: what it holds may go.
+    #[serde(default)]
+    pub confirm: Option<String>,
+    /// What to call the run.
+    pub name: String,
+    /// The whole protocol with its times and sizes as published, instead of the quick form.
+    #[serde(default)]
+    pub full: bool,
+    /// About how many times smaller virtual devices are built.
+    #[serde(default)]
+    pub scale: Option<u32>,
+    /// How many times everything is done.
+    #[serde(default = "one")]
+    pub repeat: u32,
+    /// Seed of every random choice.
+    #[serde(default = "first")]
+    pub seed: u64,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn first() -> u64 {
+    1
+}
+
+/// A lab run, finished or under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LabRun {
+    /// Its name.
+    pub name: String,
+    /// Its protocol.
+    pub protocol: String,
+    /// When it was begun, or got further, milliseconds since 1970.
+    pub made_ms: u64,
+    /// Its report can be read.
+    pub report: bool,
+}
+
+/// Body of `POST /devices/{name}/demo`: the load overwrites what the device holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DemoRequest {
+    /// The device's name once more, where it holds data.
+    #[serde(default)]
+    pub confirm: Option<String>,
+}
+
+/// Answer of `GET /devices/{name}/demo`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Demo {
+    /// It goes on.
+    pub running: bool,
+    /// Its job.
+    pub job: Option<Job>,
+}
+
+/// Body of `POST /devices/{name}/format`: everything on the device is lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FormatRequest {
+    /// The device's name once more.
+    pub confirm: String,
+    /// `advertised`, `maximum`, `improved-write`, `maximum-write`, a percentage such as `80%`, or bytes.
+    #[serde(default)]
+    pub capacity: Option<String>,
+    /// 512, 1024, 2048 or 4096; as it is by default.
+    #[serde(default)]
+    pub sector_bytes: Option<u32>,
+    /// A name for people; as it is by default.
+    #[serde(default)]
+    pub label: Option<String>,
+}

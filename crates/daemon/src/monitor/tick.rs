@@ -25,8 +25,8 @@ struct Known {
     previous: Option<Previous>,
     /// Asked and not answered yet.
     asked: Option<Receiver<(Observed, Status)>>,
-    /// The next event's number.
-    next_event: u64,
+    /// The next event's number, and of which attach.
+    next_event: (usize, u64),
     series: Option<SeriesKey>,
 }
 
@@ -52,7 +52,10 @@ impl Ticker {
     pub fn tick(&mut self) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let known = &self.known;
-        let seen = self.registry.seen(|name| known.get(name).map_or(0, |known| known.next_event));
+        let seen = self.registry.seen(|name, attach| match known.get(name) {
+            Some(Known { next_event: (same, next), .. }) if *same == attach => *next,
+            _ => 0,
+        });
         self.forget(&seen);
         let deadline = Instant::now() + PATIENCE;
         for device in &seen {
@@ -163,7 +166,7 @@ impl Ticker {
         for device in seen {
             let Some(known) = self.known.get_mut(&device.name) else { continue };
             for event in &device.events {
-                known.next_event = event.number + 1;
+                known.next_event = (device.attach, event.number + 1);
                 self.monitor.tell("event", &DeviceEvent { device: device.name.clone(), event: event.clone() });
             }
         }

@@ -16,13 +16,15 @@ pub struct Seen {
     pub state: State,
     /// In words.
     pub health: String,
+    /// Which attach it is: another one begins to number its events anew.
+    pub attach: usize,
     /// What happened to it, from a number on.
     pub events: Vec<Event>,
 }
 
 impl Registry {
-    /// Every device; with its events from the number on that `from` gives for its name.
-    pub fn seen(&self, from: impl Fn(&str) -> u64) -> Vec<Seen> {
+    /// Every device; with its events from the number on that `from` gives for its name and attach.
+    pub fn seen(&self, from: impl Fn(&str, usize) -> u64) -> Vec<Seen> {
         let table = self.table();
         let seen = table.devices.iter().map(|(name, entry)| {
             let (handle, state, health) = match &entry.phase {
@@ -34,12 +36,24 @@ impl Registry {
                 Phase::Detaching => (None, State::Detaching, "waiting for outstanding requests".into()),
                 Phase::Failed(failure) => (None, State::Error, failure.to_string()),
             };
-            let from = from(name);
+            let attach = std::sync::Arc::as_ptr(&entry.log) as usize;
+            let from = from(name, attach);
             let mut events = entry.log.events();
             events.retain(|event| event.number >= from);
-            Seen { name: name.clone(), handle, state, health, events }
+            Seen { name: name.clone(), handle, state, health, attach, events }
         });
         seen.collect()
+    }
+
+    /// The Unix socket of the NBD server, for a client of our own.
+    ///
+    /// # Errors
+    /// It takes clients with TLS only.
+    pub fn nbd_socket(&self) -> Result<std::path::PathBuf, crate::Failure> {
+        self.exports.plain_socket().map(Into::into).ok_or_else(|| {
+            crate::Failure::conflict("NBD clients need TLS here, which the demo load does not speak")
+                .help("start the service with --tls on instead of --tls require")
+        })
     }
 
     /// The thread of an attached device.

@@ -1,5 +1,7 @@
 //! Recording what clients ask of a device.
 
+use std::path::PathBuf;
+
 use export::Recording;
 use trace::OutputFormat;
 use trace::recorder::{Recorder, Status};
@@ -43,7 +45,19 @@ impl Registry {
             handle.end_recording()?.ok_or_else(|| Failure::conflict(format!("{name} is not being recorded")))?;
         let status = recording.stop().map_err(|error| Failure::failed(error.to_string()))?;
         tracing::info!(device = name, written = status.written, dropped = status.dropped, "recorded");
+        self.table().entry(name)?.recorded = Some(status.path.clone());
         Ok(record_status(false, Some(status)))
+    }
+
+    /// The file of the last recording of a device that came to its end since it was attached.
+    ///
+    /// # Errors
+    /// There is no such device, or none was recorded.
+    pub fn last_recording(&self, name: &str) -> Result<PathBuf, Failure> {
+        self.table().entry(name)?.recorded.clone().ok_or_else(|| {
+            Failure::conflict(format!("nothing was recorded of {name} since it was attached"))
+                .help("record a while of its use first, or choose a workload by name")
+        })
     }
 
     /// How a recording stands.

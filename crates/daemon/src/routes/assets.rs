@@ -30,7 +30,7 @@ pub fn none(_: &str) -> Option<Asset> {
 }
 
 /// What pages of ours may do: nothing beyond this service.
-const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; \
+const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self'; object-src 'none'; \
                       base-uri 'none'; form-action 'self'; frame-ancestors 'self'";
 
 /// A file of the console; the page itself for paths that are pages within it.

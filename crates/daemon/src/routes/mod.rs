@@ -3,9 +3,11 @@
 mod accounts;
 mod alerts;
 mod assets;
+mod bugreport;
 mod devices;
 mod history;
 mod hosts;
+mod jobs;
 mod lifetime;
 mod prometheus;
 mod session;
@@ -14,6 +16,7 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::extract::connect_info::MockConnectInfo;
@@ -32,6 +35,7 @@ use crate::api::{PREFIX, Role};
 use crate::audit::Audit;
 use crate::exports::{Exports, Listen};
 use crate::hosts::Hosts;
+use crate::jobs::Jobs;
 use crate::monitor::Monitor;
 use crate::registry::Registry;
 use crate::state::StateFile;
@@ -54,6 +58,12 @@ pub struct Service {
     pub alerting: Arc<Alerting>,
     /// Other hosts' services.
     pub hosts: Arc<Hosts>,
+    /// What takes long.
+    pub jobs: Arc<Jobs>,
+    /// Where lab runs are kept.
+    pub lab: PathBuf,
+    /// Where everything is kept that is remembered.
+    pub state: PathBuf,
     /// The console's files.
     pub assets: Assets,
     /// Set to stop the service.
@@ -73,11 +83,15 @@ impl Service {
     ) -> Result<(Service, mpsc::Receiver<Outgoing>), Failure> {
         let (alerting, outgoing) = Alerting::open(directory)?;
         let (stop, _) = watch::channel(false);
+        let monitor = Arc::new(Monitor::open(&directory.join("history.db"))?);
         let service = Service {
             registry,
             access: Arc::new(Access::open(directory, origins)?),
             audit: Arc::new(Audit::open(directory.join("audit.jsonl"))?),
-            monitor: Arc::new(Monitor::open(&directory.join("history.db"))?),
+            jobs: Arc::new(Jobs::new(Arc::clone(&monitor))),
+            lab: directory.join("lab"),
+            state: directory.into(),
+            monitor,
             alerting: Arc::new(alerting),
             hosts: Arc::new(Hosts::open(directory)?),
             assets,
@@ -98,6 +112,8 @@ fn api() -> OpenApiRouter<Service> {
         .merge(lifetime::routes())
         .merge(alerts::routes())
         .merge(hosts::routes())
+        .merge(jobs::routes())
+        .merge(bugreport::routes())
         .merge(openapi::routes())
 }
 

@@ -1,0 +1,229 @@
+//! Lab runs: `vsl lab run` as a process of its own, in a directory below the service's state, so that a run at full size takes
+//! nothing of the service, and outlives a mistake. What has been run is a directory each.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, UNIX_EPOCH};
+
+use lab::run::Line;
+use serde_json::Value;
+
+use super::Task;
+use crate::Failure;
+use crate::api::LabRun;
+
+/// How often a run is looked at.
+const LOOK: Duration = Duration::from_millis(300);
+/// What is kept of what a run says when it fails, bytes.
+const SAID: u64 = 4096;
+/// The page of a run.
+const REPORT: &str = "report.html";
+
+/// A run that is asked for.
+pub struct Asked {
+    /// A protocol that comes with the program.
+    pub protocol: String,
+    /// A data sheet, or an attached device.
+    pub device: String,
+    /// Its name, and its directory's.
+    pub name: String,
+    /// The whole protocol instead of the quick form.
+    pub full: bool,
+    /// About how many times smaller virtual devices are built.
+    pub scale: Option<u32>,
+    /// How many times everything is done.
+    pub repeat: u32,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+/// Whether a run may be called so.
+///
+/// # Errors
+/// It may not.
+pub fn check_name(name: &str) -> Result<(), Failure> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !name.is_empty() && name.len() <= 63 && name.chars().all(plain) && !name.starts_with(['.', '-']) {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!("'{}' cannot be the name of a run", name.escape_debug()))
+        .help("choose up to 63 letters, digits, '-', '_' and '.'"))
+}
+
+fn vsl() -> Result<Command, Failure> {
+    let program = std::env::current_exe().map_err(|error| Failure::failed(format!("this program's path: {error}")))?;
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    Ok(command)
+}
+
+/// Runs it to its end and writes its report.
+///
+/// # Errors
+/// It fails, and what it said.
+pub fn run(asked: &Asked, directory: &Path, task: &Task) -> Result<Option<Value>, Failure> {
+    let mut command = vsl()?;
+    command.args(["lab", "run", &asked.protocol, "--yes", "--device", &asked.device]).arg("--out").arg(directory);
+    command.args(["--repeat", &asked.repeat.to_string(), "--seed", &asked.seed.to_string()]);
+    if asked.full {
+        command.arg("--full");
+    }
+    if let Some(scale) = asked.scale {
+        command.args(["--scale", &scale.to_string()]);
+    }
+    if !finish(command, directory, task)? {
+        return Ok(None);
+    }
+    task.at(0.99, "writing the report");
+    let mut command = vsl()?;
+    command.args(["lab", "report"]).arg(directory);
+    Ok(finish(command, directory, task)?.then(|| Value::from(asked.name.clone())))
+}
+
+/// Waits for a process; false where somebody cancelled it.
+fn finish(mut command: Command, directory: &Path, task: &Task) -> Result<bool, Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("the run cannot be started: {error}"));
+    let mut child = command.spawn().map_err(failed)?;
+    let said = child.stderr.take().map(|pipe| {
+        std::thread::spawn(move || {
+            let mut last = Vec::new();
+            let mut pipe = pipe;
+            let mut bytes = [0; 4096];
+            // What it says must be read, or it waits; only the end of it is kept.
+            while let Ok(count @ 1..) = pipe.read(&mut bytes) {
+                last.extend_from_slice(&bytes[..count]);
+                let surplus = last.len().saturating_sub(SAID as usize);
+                last.drain(..surplus);
+            }
+            String::from_utf8_lossy(&last).into_owned()
+        })
+    });
+    let status = loop {
+        match child.try_wait().map_err(failed)? {
+            Some(status) => break status,
+            None if task.is_cancelled() => {
+                // It is ours, and has not been waited for: its number is its own.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Ok(false);
+            }
+            None => {}
+        }
+        let (done, what) = progress(directory);
+        task.at(done, &what);
+        std::thread::sleep(LOOK);
+    };
+    let said = said.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    if status.success() {
+        return Ok(true);
+    }
+    let last: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let from = last.len().saturating_sub(3);
+    Err(Failure::failed(format!("vsl lab ended with {status}: {}", last[from..].join("; "))))
+}
+
+/// How much of a run its journal shows as done.
+fn progress(directory: &Path) -> (f64, String) {
+    // There is none yet, or its last line is being written just now.
+    let text = std::fs::read(directory.join("journal.jsonl")).unwrap_or_default();
+    let lines = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Line>(line).ok());
+    let (mut parts, mut done) = (0, 0);
+    for line in lines {
+        match line {
+            Line::Plan(plan) => parts = plan.parts.len(),
+            Line::End(_) => done += 1,
+            _ => {}
+        }
+    }
+    let share = if parts == 0 { 0.0 } else { done as f64 / parts as f64 };
+    (share * 0.98, format!("{done} of {parts} parts"))
+}
+
+/// Every run below a directory, the newest first.
+pub fn runs(directory: &Path) -> Vec<LabRun> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let run = |entry: std::fs::DirEntry| {
+        let path = entry.path();
+        let name = entry.file_name().into_string().ok()?;
+        let text = std::fs::read_to_string(path.join("run.toml")).ok()?;
+        let made = entry.metadata().and_then(|data| data.modified()).ok()?;
+        let about: toml::Table = text.parse().ok()?;
+        let word = |key: &str| about.get(key).and_then(toml::Value::as_str).unwrap_or_default().to_string();
+        Some(LabRun {
+            name,
+            protocol: word("protocol"),
+            made_ms: made.duration_since(UNIX_EPOCH).map_or(0, |past| past.as_millis() as u64),
+            report: path.join(REPORT).exists(),
+        })
+    };
+    let mut runs: Vec<LabRun> = entries.filter_map(Result::ok).filter_map(run).collect();
+    runs.sort_by_key(|run| std::cmp::Reverse(run.made_ms));
+    runs
+}
+
+/// A run's page.
+///
+/// # Errors
+/// There is no such run, or it has none yet.
+pub fn report(directory: &Path, name: &str) -> Result<Vec<u8>, Failure> {
+    check_name(name)?;
+    std::fs::read(directory.join(name).join(REPORT)).map_err(|_| {
+        Failure::not_found(format!("there is no report of a run '{name}'"))
+            .help("`GET /api/v1/lab/runs` lists the runs")
+    })
+}
+
+/// Runs side by side, as a page.
+///
+/// # Errors
+/// There are no such runs, or they cannot be compared.
+pub fn compare(directory: &Path, names: &[String]) -> Result<Vec<u8>, Failure> {
+    if names.len() < 2 {
+        return Err(Failure::invalid("runs: fewer than two").help("say runs=a,b"));
+    }
+    let mut command = vsl()?;
+    command.args(["lab", "compare"]);
+    for name in names {
+        check_name(name)?;
+        command.arg(directory.join(name));
+    }
+    let page: PathBuf = directory.join(format!(".compare-{}.html", crate::access::secret::random(8)));
+    let output = command.arg("--out").arg(&page).output();
+    let output = output.map_err(|error| Failure::failed(format!("the comparison cannot be started: {error}")))?;
+    let read = std::fs::read(&page);
+    // It may not have been written.
+    let _ = std::fs::remove_file(&page);
+    read.map_err(|_| Failure::invalid(String::from_utf8_lossy(&output.stderr).trim().to_string()))
+}
+
+/// A run goes, with everything in it.
+///
+/// # Errors
+/// There is none, or it cannot be removed.
+pub fn remove(directory: &Path, name: &str) -> Result<(), Failure> {
+    check_name(name)?;
+    let path = directory.join(name);
+    if !path.join("run.toml").exists() {
+        return Err(
+            Failure::not_found(format!("there is no run '{name}'")).help("`GET /api/v1/lab/runs` lists the runs")
+        );
+    }
+    std::fs::remove_dir_all(&path).map_err(|error| Failure::io(&path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_within_the_directory() {
+        for name in ["a", "first-run_2.x"] {
+            assert_eq!(check_name(name), Ok(()), "{name}");
+        }
+        for name in ["", "..", ".a", "-a", "a/b", "a\0", "a b"] {
+            assert!(check_name(name).is_err(), "{name}");
+            assert!(report(Path::new("/"), name).is_err() && remove(Path::new("/"), name).is_err(), "{name}");
+        }
+    }
+}
