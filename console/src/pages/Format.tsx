@@ -1,0 +1,163 @@
+import { useState } from "preact/hooks";
+import type { Choice, Device, Prediction as Predicted } from "../api/types";
+import { Figures } from "../parts/Figures";
+import { Notice } from "../parts/Notice";
+import { device as find, jobs } from "../state/fleet";
+import { may } from "../state/link";
+import { bytes, percent } from "../text/quantity";
+import { bounds, capacityAt, OPTIONS, presentShare } from "./format/capacity";
+import { FormatDialog } from "./format/FormatDialog";
+import { Prediction } from "./format/Prediction";
+
+export function FormatPage({ subject }: { subject: string }) {
+  const device = find(subject);
+  const [capacity, setCapacity] = useState("advertised");
+  const [share, setShare] = useState(100);
+  const [jobId, setJobId] = useState<number | null>(null);
+  const [asking, setAsking] = useState(false);
+  if (device === null) return null;
+
+  const job = jobs.value.find((job) => job.id === jobId) ?? null;
+  const prediction = job?.state === "done" ? (job.result as Predicted) : null;
+  const predicted = prediction?.choices.find((choice) => choice.capacity === capacity) ?? null;
+  const choose = (capacity: string, share: number) => {
+    setCapacity(capacity);
+    setShare(share);
+  };
+  return (
+    <>
+      <Present device={device} />
+      <section class="panel" aria-label="Capacity">
+        <header>
+          <h2>1. Choose a capacity</h2>
+        </header>
+        <Capacity device={device} capacity={capacity} share={share} onChoose={choose} />
+      </section>
+      <Prediction device={device} capacity={capacity} job={job} onJob={setJobId} />
+      <section class="panel" aria-label="Format">
+        <header>
+          <h2>3. Format</h2>
+        </header>
+        <p>
+          Everything on <strong>{device.name}</strong> is destroyed, its clients are disconnected, and it is
+          attached again with <strong>{bytes(((device.advertised_bytes ?? 0) * share) / 100)}</strong> (
+          {capacity}).
+        </p>
+        <Told predicted={predicted} />
+        <div class="row">
+          <button
+            type="button"
+            class="danger"
+            disabled={!may("administrator")}
+            onClick={() => setAsking(true)}
+          >
+            Format {device.name}…
+          </button>
+          {!may("administrator") && <span class="muted small">This takes the role of an administrator.</span>}
+        </div>
+      </section>
+      {asking && (
+        <FormatDialog
+          device={device}
+          capacity={capacity}
+          predicted={predicted}
+          onClose={() => setAsking(false)}
+        />
+      )}
+    </>
+  );
+}
+
+function Told({ predicted }: { predicted: Choice | null }) {
+  if (predicted) return <Notice tone="ok">What this choice would do is predicted above.</Notice>;
+  return (
+    <Notice tone="warning">
+      For this choice nothing has been predicted yet. Predict it first, to know before the data is gone.
+    </Notice>
+  );
+}
+
+function Present({ device }: { device: Device }) {
+  return (
+    <section class="panel" aria-label="Format now">
+      <Figures
+        of={[
+          {
+            label: "Now",
+            value: bytes(device.bytes),
+            note: `${presentShare(device) ?? "–"} % of the advertised capacity`,
+          },
+          {
+            label: "Advertised",
+            value: bytes(device.advertised_bytes),
+            note: `${bytes(device.raw_bytes)} raw`,
+          },
+          { label: "Over-provisioning", value: percent(device.over_provisioning_percent) },
+          { label: "Data held", value: bytes(device.mapped_bytes), note: "would be lost" },
+          { label: "Clients", value: device.clients?.length ?? 0, note: "would be disconnected" },
+        ]}
+      />
+    </section>
+  );
+}
+
+interface CapacityProps {
+  device: Device;
+  capacity: string;
+  share: number;
+  onChoose: (capacity: string, share: number) => void;
+}
+
+function Capacity({ device, capacity, share, onChoose }: CapacityProps) {
+  const { least, most } = bounds(device);
+  const size = (share: number) => bytes(((device.advertised_bytes ?? 0) * share) / 100);
+  const above = (share: number) => {
+    const host = ((device.advertised_bytes ?? 0) * share) / 100;
+    return host > 0 ? percent(((device.raw_bytes ?? 0) / host - 1) * 100, 0) : "–";
+  };
+  return (
+    <div class="stack">
+      <div class="options" role="radiogroup" aria-label="Capacity">
+        {OPTIONS.map((option) => {
+          const reached = Math.min(option.share, option.capacity === "maximum" ? most : option.share);
+          return (
+            <label key={option.capacity} class={`option ${capacity === option.capacity ? "chosen" : ""}`}>
+              <input
+                type="radio"
+                name="capacity"
+                checked={capacity === option.capacity}
+                onChange={() => onChoose(option.capacity, reached)}
+              />
+              <span>
+                <strong>{option.title}</strong>
+                <br />
+                {size(reached)} <span class="muted small">· {above(reached)} over-provisioning</span>
+                <br />
+                <span class="muted small">{option.what}</span>
+              </span>
+            </label>
+          );
+        })}
+      </div>
+      <div class="field">
+        <label for="share">
+          Or anything between: <strong>{share} %</strong> of the advertised capacity, {size(share)},{" "}
+          {above(share)} over-provisioning
+        </label>
+        <input
+          id="share"
+          type="range"
+          min={least}
+          max={most}
+          step={1}
+          value={share}
+          aria-valuetext={`${share} per cent, ${size(share)}`}
+          onInput={(event) => {
+            const next = Number(event.currentTarget.value);
+            onChoose(capacityAt(next), next);
+          }}
+        />
+      </div>
+    </div>
+  );
+}

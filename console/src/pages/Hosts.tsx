@@ -1,0 +1,198 @@
+import { useState } from "preact/hooks";
+import { host, post, remove, seg } from "../api/client";
+import type { Host } from "../api/types";
+import { Dialog } from "../parts/Dialog";
+import { Empty, Trouble } from "../parts/Notice";
+import { State } from "../parts/State";
+import { go } from "../route";
+import { act } from "../state/action";
+import { lookAt } from "../state/fleet";
+import { may } from "../state/link";
+import { useResource } from "../state/resource";
+import { ago } from "../text/moment";
+import { count } from "../text/quantity";
+
+export function HostsPage() {
+  const { value, error, again } = useResource<Host[]>("/hosts", 5000);
+  const [adding, setAdding] = useState(false);
+  const drop = async (name: string) => {
+    await act(`The host ${name} is no longer looked after`, () => remove(`/hosts/${seg(name)}`));
+    again();
+  };
+  const open = (name: string | null) => {
+    lookAt(name);
+    go("overview");
+  };
+  if (error && value === null) return <Trouble of={error} what="Hosts" />;
+  return (
+    <section class="panel" aria-label="Hosts">
+      <header>
+        <h2>Hosts under this console</h2>
+        {host.value !== null && (
+          <button type="button" onClick={() => open(null)}>
+            Back to this host
+          </button>
+        )}
+        <button type="button" disabled={!may("administrator")} onClick={() => setAdding(true)}>
+          Add a host
+        </button>
+      </header>
+      {value === null ? (
+        <Empty title="Asking the service…" />
+      ) : value.length === 0 ? (
+        <Empty title="No other host yet">
+          <p>
+            A service elsewhere is reached by its address and an access key, which an administrator of that
+            service makes under its Settings. What may be done there is bounded by the role of that key.
+          </p>
+        </Empty>
+      ) : (
+        <div class="scroll">
+          <table class="cards">
+            <thead>
+              <tr>
+                <th scope="col">Host</th>
+                <th scope="col">State</th>
+                <th scope="col" class="number">
+                  Attached
+                </th>
+                <th scope="col" class="number">
+                  Alerts
+                </th>
+                <th scope="col">Version</th>
+                <th scope="col">Seen</th>
+                <th scope="col">
+                  <span class="spoken">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {value.map((one) => (
+                <tr key={one.name}>
+                  <td>
+                    <strong>{one.name}</strong>
+                    <br />
+                    <span class="muted small wrap">{one.address}</span>
+                  </td>
+                  <td>
+                    <State tone={one.reachable ? (one.failed ? "warning" : "ok") : "critical"}>
+                      {one.reachable ? (one.failed ? `${one.failed} failed` : "reachable") : "unreachable"}
+                    </State>
+                    {one.error && <p class="muted small wrap">{one.error}</p>}
+                  </td>
+                  <td class="number">{count(one.attached)}</td>
+                  <td class="number">{count(one.alerts)}</td>
+                  <td>{one.version ?? "–"}</td>
+                  <td>{ago(one.seen_ms)}</td>
+                  <td class="number">
+                    <button
+                      type="button"
+                      class="primary"
+                      disabled={host.value === one.name}
+                      onClick={() => open(one.name)}
+                    >
+                      {host.value === one.name ? "Looked at" : "Look at"}
+                      <span class="spoken"> {one.name}</span>
+                    </button>
+                    <button
+                      type="button"
+                      class="quiet"
+                      disabled={!may("administrator")}
+                      onClick={() => void drop(one.name)}
+                    >
+                      Remove<span class="spoken"> {one.name}</span>
+                    </button>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {adding && (
+        <Add
+          onClose={() => {
+            setAdding(false);
+            again();
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+function Add({ onClose }: { onClose: () => void }) {
+  const [name, setName] = useState("");
+  const [address, setAddress] = useState("https://");
+  const [key, setKey] = useState("");
+  const [certificate, setCertificate] = useState("");
+  const submit = async () => {
+    const body: Record<string, string> = { name: name.trim(), address: address.trim(), key: key.trim() };
+    if (certificate.trim()) body.certificate = certificate.trim();
+    const done = await act(`The host ${name.trim()} is looked after`, async () => {
+      await post("/hosts", body);
+      return true;
+    });
+    if (done) onClose();
+  };
+  return (
+    <Dialog
+      title="Add a host"
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      actions={
+        <button type="submit" class="primary" disabled={name.trim() === "" || key.trim() === ""}>
+          Add
+        </button>
+      }
+    >
+      <div class="fields">
+        <div class="field">
+          <label for="host-name">Name</label>
+          <input
+            id="host-name"
+            type="text"
+            spellcheck={false}
+            value={name}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        </div>
+        <div class="field">
+          <label for="host-address">Address</label>
+          <input
+            id="host-address"
+            type="url"
+            required
+            spellcheck={false}
+            value={address}
+            onInput={(event) => setAddress(event.currentTarget.value)}
+          />
+        </div>
+      </div>
+      <div class="field">
+        <label for="host-key">Access key of that service</label>
+        <input
+          id="host-key"
+          type="password"
+          autocomplete="off"
+          value={key}
+          onInput={(event) => setKey(event.currentTarget.value)}
+        />
+      </div>
+      <div class="field">
+        <label for="host-certificate">
+          Its certificate, or the one that signed it, where the system does not know it
+        </label>
+        <textarea
+          id="host-certificate"
+          class="mono"
+          rows={4}
+          spellcheck={false}
+          placeholder="-----BEGIN CERTIFICATE-----"
+          value={certificate}
+          onInput={(event) => setCertificate(event.currentTarget.value)}
+        />
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,135 @@
+import { useState } from "preact/hooks";
+import { Chart } from "../parts/Chart";
+import { Empty, Notice } from "../parts/Notice";
+import { Switches } from "../parts/Switches";
+import { metrics, ring, SERVICE } from "../state/telemetry";
+import { moment } from "../text/moment";
+import { span as spanText } from "../text/quantity";
+import { PLANS, type Plan, SPANS } from "./live/charts";
+import { type Range, useView, type View } from "./live/window";
+
+export function LivePage({ subject }: { subject: string }) {
+  const [seconds, setSeconds] = useState(300);
+  const [paused, setPaused] = useState(false);
+  const [zoomed, setZoomed] = useState<Range | null>(null);
+  const view = useView(subject, seconds, zoomed, paused);
+  const zoom = (from: number, to: number) => setZoomed({ from, to });
+  const by = (factor: number) => {
+    const middle = (view.from + view.to) / 2;
+    const half = Math.max(2.5, ((view.to - view.from) / 2) * factor);
+    setZoomed({ from: middle - half, to: middle + half });
+  };
+  const span = view.to - view.from;
+  return (
+    <>
+      <div class="bar row">
+        <Switches
+          label="Span"
+          value={zoomed ? null : seconds}
+          of={SPANS.map(({ label, spoken, seconds }) => ({ value: seconds, label, spoken }))}
+          onChange={(chosen) => {
+            setSeconds(chosen);
+            setZoomed(null);
+            setPaused(false);
+          }}
+        />
+        <button
+          type="button"
+          aria-pressed={paused}
+          onClick={() => setPaused(!paused)}
+          disabled={zoomed !== null}
+        >
+          {paused ? "Go on" : "Pause"}
+        </button>
+        <fieldset class="switches" aria-label="Zoom">
+          <button type="button" aria-label="Zoom in" onClick={() => by(0.5)}>
+            +
+          </button>
+          <button type="button" aria-label="Zoom out" onClick={() => by(2)}>
+            −
+          </button>
+          <button
+            type="button"
+            aria-label="Earlier"
+            onClick={() => setZoomed({ from: view.from - span / 2, to: view.to - span / 2 })}
+          >
+            ‹
+          </button>
+          <button
+            type="button"
+            aria-label="Later"
+            onClick={() => setZoomed({ from: view.from + span / 2, to: view.to + span / 2 })}
+          >
+            ›
+          </button>
+          {zoomed && (
+            <button type="button" onClick={() => setZoomed(null)}>
+              Back to now
+            </button>
+          )}
+        </fieldset>
+        <span class="muted small push">
+          {zoomed || paused ? `${moment(view.from * 1000)} to ${moment(view.to * 1000)} · ` : ""}
+          {view.resolution === 1 ? "second by second" : `a point stands for ${spanText(view.resolution)}`}
+        </span>
+      </div>
+      {view.error && <Notice tone="warning">History: {view.error}</Notice>}
+      <Charts device={subject} view={view} onZoom={zoom} />
+    </>
+  );
+}
+
+function Charts({
+  device,
+  view,
+  onZoom,
+}: {
+  device: string;
+  view: View;
+  onZoom: (from: number, to: number) => void;
+}) {
+  const known = new Set(ring(device).names);
+  const ofService = new Set(ring(SERVICE).names);
+  if (known.size === 0)
+    return <Empty title="No figures yet">They come within a second or two of the attach.</Empty>;
+  return (
+    <div class="charts">
+      {PLANS.map((plan) => {
+        const lines = plan.lines.filter(({ metric }) =>
+          (plan.of === "service" ? ofService : known).has(metric),
+        );
+        if (lines.length === 0) return null;
+        const data = view.columns(
+          plan.of === "service" ? SERVICE : device,
+          lines.map(({ metric }) => metric),
+        );
+        return (
+          <Chart
+            key={plan.title}
+            title={plan.title}
+            unit={plan.unit}
+            lines={lines}
+            data={data}
+            from={view.from}
+            to={view.to}
+            {...(plan.logarithmic ? { logarithmic: true } : {})}
+            {...(plan.atLeast === undefined ? {} : { atLeast: plan.atLeast })}
+            note={modelled(plan) ? "modelled" : undefined}
+            onZoom={onZoom}
+          />
+        );
+      })}
+    </div>
+  );
+}
+
+/** Whether all that a chart shows is worked out by the model of a card rather than measured. */
+function modelled(plan: Plan): boolean {
+  const sources = plan.lines.map(
+    ({ metric }) => metrics.value.find((known) => known.name === metric)?.source,
+  );
+  return (
+    sources.some((source) => source === "modelled") &&
+    sources.every((source) => source === "modelled" || source === undefined)
+  );
+}

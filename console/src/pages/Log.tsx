@@ -1,0 +1,165 @@
+import { useEffect, useState } from "preact/hooks";
+import { get, seg } from "../api/client";
+import type { AuditEntry, Event } from "../api/types";
+import { EventList } from "../parts/EventList";
+import { Empty, Notice, Trouble } from "../parts/Notice";
+import { Switches } from "../parts/Switches";
+import { devices, events } from "../state/fleet";
+import { may } from "../state/link";
+import { useResource } from "../state/resource";
+import { plain } from "../text/field";
+import { moment } from "../text/moment";
+
+type Tab = "events" | "audit";
+
+export function LogPage() {
+  const [tab, setTab] = useState<Tab>("events");
+  const [words, setWords] = useState("");
+  return (
+    <>
+      <div class="row">
+        <Switches<Tab>
+          label="What is shown"
+          value={tab}
+          of={[
+            { value: "events", label: "Events" },
+            { value: "audit", label: "Audit" },
+          ]}
+          onChange={setTab}
+        />
+        <div class="field search">
+          <label class="spoken" for="log-search">
+            Search the log
+          </label>
+          <input
+            id="log-search"
+            type="search"
+            placeholder="Search"
+            value={words}
+            onInput={(event) => setWords(event.currentTarget.value)}
+          />
+        </div>
+      </div>
+      {tab === "events" ? <Events words={words} /> : <Audit words={words} />}
+    </>
+  );
+}
+
+function matches(of: unknown, words: string): boolean {
+  const text = plain(of).toLowerCase();
+  return words
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+}
+
+/** What happened to every device: what the service remembers, and what came since by the stream. */
+function Events({ words }: { words: string }) {
+  const [past, setPast] = useState<Event[]>([]);
+  const names = devices.value.map((device) => device.name).join("\n");
+  useEffect(() => {
+    let gone = false;
+    const ask = async () => {
+      const lists = await Promise.all(
+        names
+          .split("\n")
+          .filter(Boolean)
+          .map(async (name) => {
+            try {
+              const { events } = await get<{ events: Event[] }>(`/devices/${seg(name)}/events`);
+              return events.map((event) => ({ ...event, device: name }));
+            } catch {
+              // Detached in the meantime: what it did is no longer there to be asked for.
+              return [];
+            }
+          }),
+      );
+      if (!gone) setPast(lists.flat());
+    };
+    void ask();
+    return () => {
+      gone = true;
+    };
+  }, [names]);
+  const seen = new Map<string, Event>();
+  for (const event of [...past, ...events.value])
+    seen.set(`${event.device} ${event.number} ${event.at_ms}`, event);
+  const all = [...seen.values()].filter((event) => matches(event, words)).sort((a, b) => b.at_ms - a.at_ms);
+  return (
+    <section class="panel" aria-label="Events">
+      <EventList events={all.slice(0, 500)} />
+    </section>
+  );
+}
+
+const PAGE = 100;
+
+/** Who changed what: every request that could change anything, the refused ones too. */
+function Audit({ words }: { words: string }) {
+  const { value, error } = useResource<AuditEntry[]>(may("operator") ? `/audit?limit=${PAGE}` : null, 5000);
+  const [older, setOlder] = useState<AuditEntry[]>([]);
+  const [ended, setEnded] = useState(false);
+  if (!may("operator")) return <Notice>The audit log is for operators and administrators.</Notice>;
+  if (error && value === null) return <Trouble of={error} what="Audit" />;
+  const known = new Map<number, AuditEntry>();
+  for (const entry of [...older, ...(value ?? [])]) known.set(entry.number, entry);
+  const all = [...known.values()].sort((a, b) => b.number - a.number);
+  const found = all.filter((entry) => matches(entry, words));
+  const more = async () => {
+    const last = all[all.length - 1];
+    if (!last) return;
+    const page = await get<AuditEntry[]>(`/audit?limit=${PAGE}&before=${last.number}`);
+    setOlder([...older, ...page]);
+    setEnded(page.length < PAGE);
+  };
+  return (
+    <section class="panel" aria-label="Audit">
+      {found.length === 0 ? (
+        <Empty title={value === null ? "Asking the service…" : "Nothing was changed yet"} />
+      ) : (
+        <div class="scroll">
+          <table class="cards">
+            <thead>
+              <tr>
+                <th scope="col">When</th>
+                <th scope="col">Who</th>
+                <th scope="col">Did</th>
+                <th scope="col">Outcome</th>
+                <th scope="col">With</th>
+              </tr>
+            </thead>
+            <tbody>
+              {found.map((entry) => (
+                <tr key={entry.number}>
+                  <td class="when">{moment(entry.at_ms)}</td>
+                  <td>
+                    {entry.who}{" "}
+                    <span class="muted small">
+                      {entry.role}, {entry.via}, {entry.peer}
+                    </span>
+                  </td>
+                  <td class="wrap">
+                    <code>
+                      {entry.method} {entry.path}
+                    </code>
+                  </td>
+                  <td>
+                    <span class={`badge ${entry.status < 400 ? "ok" : "warning"}`}>{entry.status}</span>
+                  </td>
+                  <td class="wrap">
+                    <code class="muted">{entry.what}</code>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {all.length >= PAGE && !ended && (
+        <button type="button" onClick={() => void more()}>
+          Older ones
+        </button>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,183 @@
+import { useSignal } from "@preact/signals";
+import { host, post } from "../api/client";
+import type { Alert, Device } from "../api/types";
+import { AttachDialog } from "../parts/AttachDialog";
+import { DeviceTree } from "../parts/DeviceTree";
+import { Figures } from "../parts/Figures";
+import { Empty, Notice } from "../parts/Notice";
+import { State } from "../parts/State";
+import { href } from "../route";
+import { act } from "../state/action";
+import { concerns } from "../state/attention";
+import { DEMO, startDemo, stopDemo } from "../state/demo";
+import { alerts, devices, health, loaded, version } from "../state/fleet";
+import { may } from "../state/link";
+import { SERVICE, tick, value } from "../state/telemetry";
+import { moment } from "../text/moment";
+import { bytes, count, percent, short } from "../text/quantity";
+
+export function OverviewPage() {
+  const attaching = useSignal(false);
+  return (
+    <>
+      <Attention />
+      <Totals />
+      <section class="panel" aria-label="Devices">
+        <header>
+          <h2>Devices</h2>
+          <Demo />
+          <button type="button" disabled={!may("operator")} onClick={() => (attaching.value = true)}>
+            Attach a device
+          </button>
+        </header>
+        {devices.value.length > 0 ? <DeviceTree /> : loaded.value && <FirstVisit />}
+      </section>
+      {attaching.value && <AttachDialog onClose={() => (attaching.value = false)} />}
+    </>
+  );
+}
+
+function Attention() {
+  const found = concerns(devices.value, alerts.value);
+  if (!loaded.value) return null;
+  if (found.length === 0) {
+    return (
+      <Notice tone="ok">
+        <State tone="ok">Nothing needs attention</State>
+      </Notice>
+    );
+  }
+  return (
+    <section class="panel" aria-label="Needs attention">
+      <header>
+        <h2>Needs attention</h2>
+        <a href={href("alerts")}>All alerts</a>
+      </header>
+      <ul class="stack">
+        {found.map(({ key, tone, what, device, alert }) => (
+          <li key={key} class="row concern">
+            <State tone={tone}>{tone}</State>
+            {device !== null && <a href={href("live", device)}>{device}</a>}
+            <span class="wrap what">{what}</span>
+            {alert && <span class="muted small">since {moment(alert.raised_ms)}</span>}
+            {alert && may("operator") && <Acknowledge alert={alert} />}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Acknowledge({ alert }: { alert: Alert }) {
+  return (
+    <button
+      type="button"
+      class="push"
+      onClick={() =>
+        void act(`Acknowledged: ${alert.what}`, () => post(`/alerts/${alert.id}/acknowledge`, {}))
+      }
+    >
+      Acknowledge
+    </button>
+  );
+}
+
+function sum(metric: string): number {
+  return devices.value.reduce((total, device) => total + (value(device.name, metric) ?? 0), 0);
+}
+
+function Totals() {
+  // Drawn anew with every sample.
+  tick.value;
+  const all: readonly Device[] = devices.value;
+  const capacity = all.reduce((total, device) => total + (device.bytes ?? 0), 0);
+  const held = all.reduce((total, device) => total + (device.mapped_bytes ?? 0), 0);
+  return (
+    <section class="panel" aria-label="Totals">
+      <Figures
+        of={[
+          {
+            label: "Attached",
+            value: health.value?.attached ?? "–",
+            note: health.value?.failed ? `${health.value.failed} failed` : "devices",
+          },
+          {
+            label: "Reads",
+            value: (
+              <>
+                {short(sum("read_iops"))} <small>IOPS</small>
+              </>
+            ),
+            note: `${bytes(sum("read_bytes_per_s"))}/s`,
+          },
+          {
+            label: "Writes",
+            value: (
+              <>
+                {short(sum("write_iops"))} <small>IOPS</small>
+              </>
+            ),
+            note: `${bytes(sum("write_bytes_per_s"))}/s`,
+          },
+          { label: "Capacity", value: bytes(capacity), note: `${bytes(held)} hold data` },
+          {
+            label: "Clients",
+            value: count(sum("clients")),
+            note: `${short(sum("queue_depth"))} requests under way`,
+          },
+          {
+            label: "Service",
+            value: percent(value(SERVICE, "cpu_percent")),
+            note: `of a processor · ${bytes(value(SERVICE, "memory_bytes"))}`,
+          },
+        ]}
+      />
+      {version.value && (
+        <p class="muted small">
+          OpenVSL {version.value.version}
+          {host.value !== null && ` on ${host.value}`} · {health.value?.addresses.join(" · ")}
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Demo() {
+  const running = devices.value.some((device) => device.name === DEMO);
+  if (!may("operator") || !loaded.value) return null;
+  if (!running) {
+    return (
+      <button
+        type="button"
+        onClick={() => void startDemo()}
+        title="Makes a device in memory with a moderate load on it"
+      >
+        Start the demo
+      </button>
+    );
+  }
+  return (
+    <button type="button" onClick={() => void stopDemo()}>
+      Stop the demo
+    </button>
+  );
+}
+
+function FirstVisit() {
+  return (
+    <Empty title="No device is attached yet">
+      <p>
+        The demo makes a device in memory and puts a load on it, so that there is something to see. Stopping
+        it takes both away.
+      </p>
+      {may("operator") && (
+        <button type="button" class="primary" onClick={() => void startDemo()}>
+          Start the demo
+        </button>
+      )}
+      <p>
+        Or make a device of your own: <code>vsl create scratch.vsl --size 8GiB</code>, and attach it here.
+      </p>
+    </Empty>
+  );
+}

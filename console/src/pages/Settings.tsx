@@ -1,0 +1,129 @@
+import { useState } from "preact/hooks";
+import { address, host, post } from "../api/client";
+import { Dialog } from "../parts/Dialog";
+import { Notice } from "../parts/Notice";
+import { Switches } from "../parts/Switches";
+import { act } from "../state/action";
+import { health, version } from "../state/fleet";
+import { may, session, signOut } from "../state/link";
+import { useResource } from "../state/resource";
+import { bytes } from "../text/quantity";
+import { type Theme, theme } from "../theme";
+import { Accounts } from "./settings/Accounts";
+
+export function SettingsPage() {
+  return (
+    <>
+      <div class="grid">
+        <section class="panel" aria-label="Appearance">
+          <header>
+            <h2>Appearance</h2>
+          </header>
+          <div class="row">
+            <Switches<Theme>
+              label="Colours"
+              value={theme.value}
+              of={[
+                { value: "system", label: "As the system" },
+                { value: "light", label: "Light" },
+                { value: "dark", label: "Dark" },
+              ]}
+              onChange={(chosen) => {
+                theme.value = chosen;
+              }}
+            />
+            <span class="muted small">kept in this browser</span>
+          </div>
+        </section>
+        <section class="panel" aria-label="Signed in">
+          <header>
+            <h2>Signed in</h2>
+            <button type="button" onClick={() => void act("Signed out", signOut)}>
+              Sign out
+            </button>
+          </header>
+          <p>
+            As <strong>{session.value?.name ?? "–"}</strong>, with the role of {article(session.value?.role)}.
+          </p>
+        </section>
+        <Service />
+      </div>
+      {may("administrator") ? <Accounts /> : <Notice>Accounts are for administrators.</Notice>}
+    </>
+  );
+}
+
+function article(role: string | undefined): string {
+  if (role === undefined) return "nobody";
+  return /^[aeiou]/.test(role) ? `an ${role}` : `a ${role}`;
+}
+
+interface Kept {
+  bytes?: number;
+  file_bytes?: number;
+}
+
+function Service() {
+  const [stopping, setStopping] = useState(false);
+  const kept = useResource<Kept>("/history");
+  const stop = async () => {
+    await act("The service is told to stop", () => post("/shutdown", { force: true }));
+    setStopping(false);
+  };
+  return (
+    <section class="panel" aria-label="Service">
+      <header>
+        <h2>Service{host.value === null ? "" : ` on ${host.value}`}</h2>
+      </header>
+      <dl class="pairs">
+        <dt>Version</dt>
+        <dd>
+          {version.value?.version ?? "–"}, API {version.value?.api ?? "–"}, process{" "}
+          {version.value?.pid ?? "–"}
+        </dd>
+        <dt>Exports at</dt>
+        <dd class="wrap mono">{health.value?.addresses.join(", ") || "–"}</dd>
+        <dt>History</dt>
+        <dd>{bytes(kept.value?.bytes ?? kept.value?.file_bytes)}</dd>
+        <dt>API</dt>
+        <dd>
+          <a href={address("/openapi.json")} target="_blank" rel="noopener">
+            its description (OpenAPI)
+          </a>
+        </dd>
+      </dl>
+      <div class="row">
+        {may("administrator") && (
+          <a class="button" href={address("/bugreport")} download>
+            Bug report
+          </a>
+        )}
+        <button
+          type="button"
+          class="danger"
+          disabled={!may("administrator")}
+          onClick={() => setStopping(true)}
+        >
+          Stop the service…
+        </button>
+      </div>
+      {stopping && (
+        <Dialog
+          title="Stop the service"
+          onClose={() => setStopping(false)}
+          onSubmit={() => void stop()}
+          actions={
+            <button type="submit" class="danger solid">
+              Stop it
+            </button>
+          }
+        >
+          <Notice tone="warning">
+            Every client is disconnected and every device detached cleanly. This console is served by the
+            service: only <code>vsl up</code> brings it back.
+          </Notice>
+        </Dialog>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,106 @@
+import { useState } from "preact/hooks";
+import { post, seg } from "../../api/client";
+import type { DemoStatus, Device } from "../../api/types";
+import { Dialog } from "../../parts/Dialog";
+import { Notice } from "../../parts/Notice";
+import { act } from "../../state/action";
+import { setLoad } from "../../state/demo";
+import { may } from "../../state/link";
+import { useResource } from "../../state/resource";
+import { bytes } from "../../text/quantity";
+
+/** Detaching: refused while clients are connected, unless they are to be disconnected. */
+export function Detach({ device }: { device: Device }) {
+  const [asking, setAsking] = useState(false);
+  const clients = device.clients?.length ?? 0;
+  const detach = async (force: boolean) => {
+    const done = await act(`${device.name} is detached`, async () => {
+      await post(`/devices/${seg(device.name)}/detach`, { force });
+      return true;
+    });
+    if (done) setAsking(false);
+  };
+  return (
+    <>
+      <button
+        type="button"
+        disabled={!may("operator")}
+        onClick={() => (clients > 0 ? setAsking(true) : void detach(false))}
+      >
+        Detach
+      </button>
+      {asking && (
+        <Dialog
+          title={`Detach ${device.name}`}
+          onClose={() => setAsking(false)}
+          onSubmit={() => void detach(true)}
+          actions={
+            <button type="submit" class="danger solid">
+              Disconnect and detach
+            </button>
+          }
+        >
+          <Notice tone="warning">
+            {clients} {clients === 1 ? "client is" : "clients are"} connected and would lose this disk. What
+            they asked for is finished first.
+          </Notice>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+/** The demo's load on a device of one's own: it overwrites, so the name is typed. */
+export function Load({ device }: { device: Device }) {
+  const { value, again } = useResource<DemoStatus>(`/devices/${seg(device.name)}/demo`, 3000);
+  const [asking, setAsking] = useState(false);
+  const [typed, setTyped] = useState("");
+  const set = async (on: boolean) => {
+    const done = await setLoad(device.name, on);
+    again();
+    if (done !== undefined || !on) setAsking(false);
+  };
+  if (value?.running) {
+    return (
+      <button type="button" disabled={!may("operator")} onClick={() => void set(false)}>
+        Stop the demo load
+      </button>
+    );
+  }
+  return (
+    <>
+      <button type="button" disabled={!may("operator")} onClick={() => setAsking(true)}>
+        Start a demo load…
+      </button>
+      {asking && (
+        <Dialog
+          title={`A load on ${device.name}`}
+          onClose={() => setAsking(false)}
+          onSubmit={() => void set(true)}
+          actions={
+            <button type="submit" class="danger solid" disabled={typed !== device.name}>
+              Overwrite and start
+            </button>
+          }
+        >
+          <Notice tone="critical">
+            A moderate mixed load reads and <strong>overwrites</strong> the whole device.{" "}
+            {bytes(device.mapped_bytes)} of data would be lost.
+          </Notice>
+          <div class="field">
+            <label for="load-name">
+              Type <strong>{device.name}</strong> to confirm
+            </label>
+            <input
+              id="load-name"
+              type="text"
+              autocomplete="off"
+              value={typed}
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}

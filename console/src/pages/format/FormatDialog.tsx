@@ -1,0 +1,96 @@
+import { useState } from "preact/hooks";
+import { post, seg } from "../../api/client";
+import type { Choice, Device } from "../../api/types";
+import { Dialog } from "../../parts/Dialog";
+import { Notice } from "../../parts/Notice";
+import { act } from "../../state/action";
+import { bytes, micros, number } from "../../text/quantity";
+
+const SECTORS = [512, 1024, 2048, 4096];
+
+interface Props {
+  device: Device;
+  capacity: string;
+  predicted: Choice | null;
+  onClose: () => void;
+}
+
+/** The destructive step: nothing happens before the device's name was typed. */
+export function FormatDialog({ device, capacity, predicted, onClose }: Props) {
+  const [typed, setTyped] = useState("");
+  const [sector, setSector] = useState(device.sector_bytes ?? 4096);
+  const [label, setLabel] = useState(device.label ?? "");
+  const [busy, setBusy] = useState(false);
+  const submit = async () => {
+    setBusy(true);
+    const body = { confirm: typed, capacity, sector_bytes: sector, label };
+    const done = await act(`${device.name} is formatted and attached again`, () =>
+      post<Device>(`/devices/${seg(device.name)}/format`, body),
+    );
+    setBusy(false);
+    if (done !== undefined) onClose();
+  };
+  return (
+    <Dialog
+      title={`Format ${device.name}`}
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      actions={
+        <button type="submit" class="danger solid" disabled={typed !== device.name || busy}>
+          {busy ? "Formatting…" : "Destroy and format"}
+        </button>
+      }
+    >
+      <Notice tone="critical">
+        <strong>{bytes(device.mapped_bytes)} of data will be gone.</strong> There is no way back.
+        {(device.clients?.length ?? 0) > 0 && (
+          <p>{device.clients?.length} connected clients lose their disk.</p>
+        )}
+      </Notice>
+      <p>
+        New capacity: <strong>{capacity}</strong>.{" "}
+        {predicted
+          ? `Predicted: ${number(predicted.iops)} IOPS in steady state, p99.9 ${micros(predicted.p999_us)}.`
+          : "Nothing has been predicted for it."}
+      </p>
+      <div class="fields">
+        <div class="field">
+          <label for="format-sector">Sector size</label>
+          <select
+            id="format-sector"
+            value={sector}
+            onChange={(event) => setSector(Number(event.currentTarget.value))}
+          >
+            {SECTORS.map((size) => (
+              <option key={size} value={size}>
+                {size} bytes
+              </option>
+            ))}
+          </select>
+        </div>
+        <div class="field">
+          <label for="format-label">Label</label>
+          <input
+            id="format-label"
+            type="text"
+            value={label}
+            onInput={(event) => setLabel(event.currentTarget.value)}
+          />
+        </div>
+      </div>
+      <div class="field">
+        <label for="format-name">
+          Type <strong>{device.name}</strong> to confirm
+        </label>
+        <input
+          id="format-name"
+          type="text"
+          autocomplete="off"
+          spellcheck={false}
+          value={typed}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+        />
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,159 @@
+import { useState } from "preact/hooks";
+import { post } from "../../api/client";
+import type { Choice, Device, Job, Prediction as Predicted } from "../../api/types";
+import { JobProgress } from "../../parts/JobProgress";
+import { Notice, Trouble } from "../../parts/Notice";
+import { act } from "../../state/action";
+import { noteJob } from "../../state/fleet";
+import { may } from "../../state/link";
+import { useResource } from "../../state/resource";
+import { bytes, micros, number, percent, quantity, span } from "../../text/quantity";
+import type { Named } from "../lab/lists";
+import { nameOf } from "../lab/lists";
+import { OPTIONS } from "./capacity";
+
+interface Props {
+  device: Device;
+  capacity: string;
+  job: Job | null;
+  onJob: (id: number) => void;
+}
+
+const RECORDED = "recorded";
+
+/** Runs the choices in virtual time, on what this device was asked lately or on a named workload. Nothing on the device changes. */
+export function Prediction({ device, capacity, job, onJob }: Props) {
+  const workloads = useResource<Named[]>("/lab/workloads");
+  const profiles = useResource<Named[]>(device.profile ? null : "/lab/profiles");
+  const [workload, setWorkload] = useState(RECORDED);
+  const [profile, setProfile] = useState("");
+  const start = async () => {
+    const known = OPTIONS.map((option) => option.capacity);
+    const capacities = known.includes(capacity) ? known : [...known, capacity];
+    const body: Record<string, unknown> = { device: device.name, workload, capacities };
+    if (profile !== "") body.profile = profile;
+    const begun = await act("The prediction has begun", () => post<Job>("/predictions", body));
+    if (begun) {
+      noteJob(begun);
+      onJob(begun.id);
+    }
+  };
+  const result = job?.state === "done" ? (job.result as Predicted) : null;
+  return (
+    <section class="panel" aria-label="Prediction">
+      <header>
+        <h2>2. See what it would do</h2>
+        <span class="muted small">in virtual time; the device goes on as it is</span>
+      </header>
+      <div class="row">
+        <div class="field">
+          <label for="workload">Workload</label>
+          <select id="workload" value={workload} onChange={(event) => setWorkload(event.currentTarget.value)}>
+            <option value={RECORDED}>what this device was asked lately</option>
+            {workloads.value?.map((one) => (
+              <option key={nameOf(one)} value={nameOf(one)}>
+                {nameOf(one)}
+              </option>
+            ))}
+          </select>
+        </div>
+        {!device.profile && (
+          <div class="field">
+            <label for="profile">Modelled as</label>
+            <select id="profile" value={profile} onChange={(event) => setProfile(event.currentTarget.value)}>
+              <option value="">the service's choice</option>
+              {profiles.value?.map((one) => (
+                <option key={nameOf(one)} value={nameOf(one)}>
+                  {nameOf(one)}
+                </option>
+              ))}
+            </select>
+          </div>
+        )}
+        <button
+          type="button"
+          class="primary"
+          disabled={!may("operator") || job?.state === "running"}
+          onClick={() => void start()}
+        >
+          Predict
+        </button>
+      </div>
+      {workloads.error && <Trouble of={workloads.error} what="Workloads" />}
+      {job && job.state !== "done" && <JobProgress job={job} />}
+      {result && <Choices prediction={result} chosen={capacity} />}
+    </section>
+  );
+}
+
+function Choices({ prediction, chosen }: { prediction: Predicted; chosen: string }) {
+  const most = Math.max(1, ...prediction.choices.map((choice) => choice.iops ?? 0));
+  return (
+    <>
+      <div class="scroll">
+        <table>
+          <caption>
+            {prediction.workload} on {prediction.profile}, modelled at 1/{number(prediction.scale)} of its
+            size
+          </caption>
+          <thead>
+            <tr>
+              <th scope="col">Capacity</th>
+              <th scope="col" class="number">
+                Over-provisioning
+              </th>
+              <th scope="col">Steady-state IOPS</th>
+              <th scope="col" class="number">
+                p99
+              </th>
+              <th scope="col" class="number">
+                p99.9
+              </th>
+              <th scope="col" class="number">
+                Write amplification
+              </th>
+              <th scope="col" class="number">
+                Lifetime
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {prediction.choices.map((choice) => (
+              <Row key={choice.capacity} choice={choice} chosen={choice.capacity === chosen} most={most} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {!prediction.choices.some((choice) => choice.capacity === chosen) && (
+        <Notice>The capacity chosen now is not among these: predict again to see it.</Notice>
+      )}
+    </>
+  );
+}
+
+function Row({ choice, chosen, most }: { choice: Choice; chosen: boolean; most: number }) {
+  return (
+    <tr class={chosen ? "chosen" : ""} aria-current={chosen ? "true" : undefined}>
+      <th scope="row">
+        {chosen && "▸ "}
+        {choice.capacity} <span class="muted small">{bytes(choice.bytes)}</span>
+      </th>
+      <td class="number">{percent(choice.over_provisioning_percent, 0)}</td>
+      <td>
+        <div class="bar-cell">
+          <i style={{ width: `${((choice.iops ?? 0) / most) * 100}%` }} aria-hidden="true" />
+          <span>{number(choice.iops)}</span>
+        </div>
+      </td>
+      <td class="number">{micros(choice.p99_us)}</td>
+      <td class="number">{micros(choice.p999_us)}</td>
+      <td class="number">{quantity("ratio", choice.write_amplification)}</td>
+      <td class="number">
+        {choice.lifetime_days ? span(choice.lifetime_days * 86_400) : "–"}
+        {choice.lifetime_written_bytes ? (
+          <span class="muted small"> {bytes(choice.lifetime_written_bytes)}</span>
+        ) : null}
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,273 @@
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
+import type { Columns } from "../state/ring";
+import { clock, moment } from "../text/moment";
+import { quantity } from "../text/quantity";
+import { colour, shown } from "../theme";
+
+export interface Line {
+  metric: string;
+  label: string;
+  /** Which of the theme's colours. */
+  tone: number;
+  /** A limit rather than something measured: drawn thin and long-dashed. */
+  limit?: boolean;
+}
+
+interface Props {
+  title: string;
+  unit: string;
+  lines: readonly Line[];
+  data: Columns;
+  from: number;
+  to: number;
+  /** Ten times more is one step up. */
+  logarithmic?: boolean;
+  /** The highest value that the axis shows at least. */
+  atLeast?: number;
+  /** Where the figures come from, when not measured. */
+  note?: string | undefined;
+  height?: number;
+  onZoom?: (from: number, to: number) => void;
+}
+
+const DASHES: readonly (readonly number[])[] = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
+const FONT = '11px "Inter", system-ui, sans-serif';
+
+function dash(line: Line, position: number): number[] {
+  return [...(line.limit ? [10, 6] : (DASHES[position % DASHES.length] ?? []))];
+}
+
+/** A chart over time. Lines differ by dashes as well as colour; what they say stands in the legend and in a table too. */
+export function Chart(props: Props) {
+  const {
+    title,
+    unit,
+    lines,
+    data,
+    from,
+    to,
+    logarithmic = false,
+    atLeast,
+    note,
+    height = 170,
+    onZoom,
+  } = props;
+  const id = useId();
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const zoom = useRef(onZoom);
+  zoom.current = onZoom;
+  const [cursor, setCursor] = useState<number | null>(null);
+  const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+  const theme = shown.value;
+  const shape = lines.map((line) => `${line.metric}:${line.tone}`).join();
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for `lines`; data and range are set below.
+  useEffect(() => {
+    const element = place.current;
+    if (element === null) return;
+    const axis = {
+      stroke: colour("muted"),
+      font: FONT,
+      grid: { stroke: colour("line"), width: 1 },
+      ticks: { show: false },
+    };
+    const options: uPlot.Options = {
+      width: element.clientWidth,
+      height,
+      padding: [8, 8, 0, 0],
+      legend: { show: false },
+      cursor: {
+        sync: { key: "time" },
+        drag: { x: true, y: false, setScale: false },
+        points: { size: 6 },
+      },
+      scales: {
+        x: { time: true, auto: false },
+        y: logarithmic
+          ? { distr: 3, log: 10, range: (_, low, high) => decades(low, high) }
+          : { range: (_, low, high) => [Math.min(0, low ?? 0), ceiling(Math.max(high ?? 0, atLeast ?? 0))] },
+      },
+      axes: [
+        { ...axis, space: 70, size: 26 },
+        {
+          ...axis,
+          size: 62,
+          space: 28,
+          values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : quantity(unit, tick))),
+        },
+      ],
+      series: [
+        {},
+        ...lines.map(
+          (line, position): uPlot.Series => ({
+            label: line.label,
+            stroke: colour(`c${line.tone}`),
+            width: line.limit ? 1 : 1.5,
+            dash: dash(line, position),
+            points: { show: false },
+            spanGaps: false,
+            show: !hidden.has(line.metric),
+          }),
+        ),
+      ],
+      hooks: {
+        setCursor: [(u) => setCursor(u.cursor.idx ?? null)],
+        setSelect: [
+          (u) => {
+            if (u.select.width < 4) return;
+            const left = u.posToVal(u.select.left, "x");
+            const right = u.posToVal(u.select.left + u.select.width, "x");
+            u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+            zoom.current?.(left, right);
+          },
+        ],
+      },
+    };
+    const made = new uPlot(options, [[], ...lines.map(() => [])] as uPlot.AlignedData, element);
+    plot.current = made;
+    const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+  }, [shape, unit, logarithmic, atLeast, height, theme]);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: after the chart was made anew, it needs its data again.
+  useEffect(() => {
+    const made = plot.current;
+    if (made === null) return;
+    const values = logarithmic
+      ? data.values.map((column) => column.map((v) => (v !== null && v > 0 ? v : null)))
+      : data.values;
+    made.batch(() => {
+      made.setData([data.at, ...values] as uPlot.AlignedData, false);
+      made.setScale("x", { min: from, max: to });
+    });
+  }, [data, from, to, shape, unit, logarithmic, atLeast, height, theme]);
+
+  const toggle = (line: Line, position: number) => {
+    const next = new Set(hidden);
+    if (!next.delete(line.metric)) next.add(line.metric);
+    setHidden(next);
+    plot.current?.setSeries(position + 1, { show: !next.has(line.metric) });
+  };
+
+  const at = cursor !== null && cursor < data.at.length ? cursor : null;
+  const empty = data.values.every((column) => column.every((value) => value === null));
+  return (
+    <figure class="panel chart" aria-labelledby={id}>
+      <header>
+        <h2 id={id}>
+          {title}
+          {note && <span class="muted small"> · {note}</span>}
+        </h2>
+        <span class="muted small">{at !== null ? moment((data.at[at] ?? 0) * 1000) : ""}</span>
+      </header>
+      <ul class="legend">
+        {lines.map((line, position) => {
+          const column = data.values[position] ?? [];
+          const shownValue = at !== null ? column[at] : lastOf(column);
+          return (
+            <li key={line.metric}>
+              <button
+                type="button"
+                aria-pressed={!hidden.has(line.metric)}
+                onClick={() => toggle(line, position)}
+              >
+                <svg width="18" height="8" aria-hidden="true">
+                  <path
+                    d="M0 4H18"
+                    stroke={`var(--c${line.tone})`}
+                    stroke-width="2"
+                    stroke-dasharray={dash(line, position).join(" ")}
+                  />
+                </svg>
+                {line.label} <b>{quantity(unit, shownValue)}</b>
+              </button>
+            </li>
+          );
+        })}
+      </ul>
+      <div class="plot" ref={place}>
+        {empty && <p class="none">No figures in this span</p>}
+      </div>
+      <Summary title={title} unit={unit} lines={lines} data={data} />
+    </figure>
+  );
+}
+
+function lastOf(column: readonly (number | null)[]): number | null {
+  for (let row = column.length - 1; row >= Math.max(0, column.length - 5); row -= 1) {
+    const value = column[row];
+    if (value !== null && value !== undefined) return value;
+  }
+  return null;
+}
+
+/** What the lines did in the span, for those who do not see them. Worked out only while it is open. */
+function Summary({ title, unit, lines, data }: Pick<Props, "title" | "unit" | "lines" | "data">) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        Figures<span class="spoken"> of {title}</span>
+      </summary>
+      {open && (
+        <div class="scroll">
+          <table>
+            <caption>
+              {data.at.length} points, {clock((data.at[0] ?? 0) * 1000)} to{" "}
+              {clock((data.at[data.at.length - 1] ?? 0) * 1000)}
+            </caption>
+            <thead>
+              <tr>
+                <th scope="col">Line</th>
+                {["Last", "Least", "Mean", "Most"].map((name) => (
+                  <th scope="col" class="number" key={name}>
+                    {name}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {lines.map((line, position) => {
+                const known = (data.values[position] ?? []).filter((value) => value !== null);
+                const sum = known.reduce((total, value) => total + value, 0);
+                const least = known.reduce((low, value) => Math.min(low, value), Number.POSITIVE_INFINITY);
+                const most = known.reduce((high, value) => Math.max(high, value), Number.NEGATIVE_INFINITY);
+                return (
+                  <tr key={line.metric}>
+                    <th scope="row">{line.label}</th>
+                    {[known[known.length - 1], least, sum / known.length, most].map((value, column) => (
+                      <td class="number" key={column}>
+                        {quantity(unit, value)}
+                      </td>
+                    ))}
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </details>
+  );
+}
+
+/** A round number at or above a value, so that the axis stands still while the line moves. */
+export function ceiling(value: number): number {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  const step = [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((step) => step * power >= value * 1.02) ?? 15;
+  return step * power;
+}
+
+function decades(low: number | null, high: number | null): [number, number] {
+  const bottom = 10 ** Math.floor(Math.log10(Math.max(low ?? 1, 0.1)));
+  const top = 10 ** Math.ceil(Math.log10(Math.max(high ?? 1000, bottom * 10)));
+  return [bottom, top];
+}

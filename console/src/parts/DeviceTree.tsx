@@ -1,0 +1,260 @@
+import { useSignal } from "@preact/signals";
+import { host } from "../api/client";
+import type { Device } from "../api/types";
+import { href } from "../route";
+import { type Adapter, adapters, tone } from "../state/attention";
+import { devices, health } from "../state/fleet";
+import { tick, value } from "../state/telemetry";
+import { bytes, micros, number, percent, short } from "../text/quantity";
+import { Lights } from "./Lights";
+import { Meter } from "./Meter";
+import { State, type Tone } from "./State";
+
+/** Host, adapters, modules and volumes as a tree, each module with how it does just now. Arrow keys move between rows. */
+export function DeviceTree() {
+  const closed = useSignal<ReadonlySet<string>>(new Set());
+  tick.value;
+  const toggle = (key: string) => {
+    const next = new Set(closed.value);
+    if (!next.delete(key)) next.add(key);
+    closed.value = next;
+  };
+  const open = (key: string) => !closed.value.has(key);
+  const found = adapters(devices.value);
+  return (
+    <div class="scroll">
+      {/* biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a treegrid made of a table is the pattern that ARIA describes. */}
+      <table class="tree" role="treegrid" aria-label="Host, adapters, modules and volumes" onKeyDown={arrows}>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Lights</th>
+            <th scope="col">Health</th>
+            <th scope="col">Data held</th>
+            <th scope="col" class="number">
+              Temperature
+            </th>
+            <th scope="col" class="number">
+              Reads
+            </th>
+            <th scope="col" class="number">
+              Writes
+            </th>
+            <th scope="col" class="number">
+              Write p99
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          <Group
+            level={1}
+            open={open("host")}
+            onToggle={() => toggle("host")}
+            kind="Host"
+            name={host.value ?? window.location.hostname}
+            about={`${health.value?.attached ?? 0} attached`}
+            tone={worst(devices.value)}
+          />
+          {open("host") &&
+            found.map((adapter) => (
+              <AdapterRows key={adapter.key} adapter={adapter} open={open} onToggle={toggle} />
+            ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface RowsProps {
+  adapter: Adapter;
+  open: (key: string) => boolean;
+  onToggle: (key: string) => void;
+}
+
+function AdapterRows({ adapter, open, onToggle }: RowsProps) {
+  const { key, title, modules } = adapter;
+  return (
+    <>
+      <Group
+        level={2}
+        open={open(key)}
+        onToggle={() => onToggle(key)}
+        kind="Adapter"
+        name={title}
+        about={modules.length === 1 ? "1 module" : `${modules.length} modules`}
+        tone={worst(modules)}
+      />
+      {open(key) &&
+        modules.map((device) => (
+          <ModuleRows key={device.name} device={device} open={open} onToggle={onToggle} />
+        ))}
+    </>
+  );
+}
+
+function ModuleRows({ device, open, onToggle }: { device: Device } & Pick<RowsProps, "open" | "onToggle">) {
+  const key = `module ${device.name}`;
+  const figure = (metric: string) => value(device.name, metric);
+  const share = device.bytes ? ((device.mapped_bytes ?? 0) / device.bytes) * 100 : null;
+  const celsius = figure("celsius") ?? device.celsius ?? null;
+  const attached = device.state === "attached";
+  return (
+    <>
+      <tr aria-level={3} aria-expanded={open(key)} tabIndex={-1}>
+        <td class="level-3 name">
+          <Twist open={open(key)} name={device.name} onToggle={() => onToggle(key)} />
+          <a href={href("live", device.name)}>{device.name}</a>
+          {device.label && device.label !== device.name && <span class="muted small"> {device.label}</span>}
+        </td>
+        <td data-label="Lights">
+          <Lights
+            attached={attached}
+            beacon={device.beacon === true}
+            reading={(figure("read_iops") ?? 0) > 0}
+            writing={(figure("write_iops") ?? 0) > 0}
+          />
+        </td>
+        <td data-label="Health">
+          <State tone={tone(device)}>{attached ? device.health : device.state}</State>
+        </td>
+        <td data-label="Data held">
+          {share === null ? (
+            "–"
+          ) : (
+            <>
+              <Meter share={share} tone={share > 95 ? "warning" : "ok"} />
+              <span class="small">
+                {bytes(device.mapped_bytes ?? 0)} of {bytes(device.bytes)}{" "}
+                <span class="muted">{percent(share, 0)}</span>
+              </span>
+            </>
+          )}
+        </td>
+        <td data-label="Temperature" class="number">
+          {celsius === null ? <span class="muted">–</span> : `${number(celsius)} °C`}
+        </td>
+        <td data-label="Reads" class="number">
+          {rate(figure("read_iops"), figure("read_bytes_per_s"))}
+        </td>
+        <td data-label="Writes" class="number">
+          {rate(figure("write_iops"), figure("write_bytes_per_s"))}
+        </td>
+        <td data-label="Write p99" class="number">
+          {micros(figure("write_p99_us"))}
+        </td>
+      </tr>
+      {open(key) && (
+        <tr aria-level={4} class="volume" tabIndex={-1}>
+          <td class="level-4" colSpan={8}>
+            <span class="muted small">Volume </span>
+            {device.uri ? <code class="wrap">{device.uri}</code> : <span class="muted">not exported</span>}
+            <span class="muted small">
+              {" "}
+              · {device.clients?.length ?? 0} {device.clients?.length === 1 ? "client" : "clients"}
+              {device.read_only && " · read-only"}
+              {device.encryption && ` · ${device.encryption}`}
+            </span>
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}
+
+function rate(iops: number | null, bandwidth: number | null) {
+  if (iops === null) return <span class="muted">–</span>;
+  return (
+    <>
+      {short(iops)} <span class="muted small">{bytes(bandwidth ?? 0)}/s</span>
+    </>
+  );
+}
+
+interface GroupProps {
+  level: number;
+  open: boolean;
+  onToggle: () => void;
+  kind: string;
+  name: string;
+  about: string;
+  tone: Tone;
+}
+
+function Group({ level, open, onToggle, kind, name, about, tone }: GroupProps) {
+  return (
+    <tr aria-level={level} aria-expanded={open} tabIndex={level === 1 ? 0 : -1} class="group">
+      <td class={`level-${level}`} colSpan={2}>
+        <Twist open={open} name={`${kind} ${name}`} onToggle={onToggle} />
+        <span class="muted small">{kind}</span> <strong>{name}</strong>
+      </td>
+      <td>
+        <State tone={tone}>
+          {tone === "ok" ? "healthy" : tone === "off" ? "nothing attached" : "see below"}
+        </State>
+      </td>
+      <td colSpan={5} class="muted small about">
+        {about}
+      </td>
+    </tr>
+  );
+}
+
+function Twist({ open, name, onToggle }: { open: boolean; name: string; onToggle: () => void }) {
+  return (
+    <button
+      type="button"
+      class="twist"
+      tabIndex={-1}
+      aria-label={`${open ? "Close" : "Open"} ${name}`}
+      onClick={onToggle}
+    >
+      <svg width="10" height="10" viewBox="0 0 10 10" aria-hidden="true" class={open ? "open" : ""}>
+        <path d="M3 1l4 4-4 4" fill="none" stroke="currentColor" stroke-width="1.6" />
+      </svg>
+    </button>
+  );
+}
+
+function worst(of: readonly Device[]): Tone {
+  const order: Tone[] = ["critical", "warning", "ok", "off"];
+  const tones = of.map(tone);
+  return order.find((one) => tones.includes(one)) ?? "off";
+}
+
+/** Keys of a tree: up and down move, right opens, left closes, Enter follows the row's link. */
+function arrows(event: KeyboardEvent): void {
+  const row = (event.target as HTMLElement).closest("tr");
+  const body = row?.parentElement;
+  if (!row || !body) return;
+  const expanded = row.getAttribute("aria-expanded");
+  const twist = () => row.querySelector<HTMLButtonElement>(".twist")?.click();
+  const to = (next: Element | null | undefined) => {
+    if (next instanceof HTMLElement) next.focus();
+  };
+  switch (event.key) {
+    case "ArrowDown":
+      to(row.nextElementSibling);
+      break;
+    case "ArrowUp":
+      to(row.previousElementSibling);
+      break;
+    case "Home":
+      to(body.firstElementChild);
+      break;
+    case "End":
+      to(body.lastElementChild);
+      break;
+    case "ArrowRight":
+      if (expanded === "false") twist();
+      break;
+    case "ArrowLeft":
+      if (expanded === "true") twist();
+      break;
+    case "Enter":
+      if (event.target === row) row.querySelector<HTMLAnchorElement>("a")?.click();
+      return;
+    default:
+      return;
+  }
+  event.preventDefault();
+}

@@ -1,0 +1,41 @@
+import { signal } from "@preact/signals";
+import { failure } from "../api/client";
+import { refresh } from "./fleet";
+
+export interface Said {
+  id: number;
+  tone: "ok" | "critical";
+  what: string;
+  help: string;
+}
+
+/** What was done lately, and what went wrong, until it is put away. */
+export const said = signal<readonly Said[]>([]);
+
+let next = 1;
+
+export function say(tone: Said["tone"], what: string, help = ""): void {
+  const id = next;
+  next += 1;
+  said.value = [...said.value.slice(-3), { id, tone, what, help }];
+  // A failure stays until it was read.
+  if (tone === "ok") setTimeout(() => putAway(id), 5000);
+}
+
+export function putAway(id: number): void {
+  said.value = said.value.filter((one) => one.id !== id);
+}
+
+/** Does something at the service, says what came of it, and looks at the devices anew. Answers nothing when it failed. */
+export async function act<T>(what: string, work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    const result = await work();
+    say("ok", what);
+    void refresh();
+    return result;
+  } catch (error) {
+    const { message, help } = failure(error);
+    say("critical", message, help);
+    return undefined;
+  }
+}

@@ -1,0 +1,65 @@
+import type { Alert, Device } from "../api/types";
+import type { Tone } from "../parts/State";
+
+/** Something that somebody should look at. */
+export interface Concern {
+  key: string;
+  tone: Tone;
+  what: string;
+  device: string | null;
+  alert: Alert | null;
+}
+
+/** How a device does, in one tone. */
+export function tone(device: Device): Tone {
+  if (device.state === "error") return "critical";
+  if (device.state !== "attached") return device.state === "powered-off" ? "critical" : "off";
+  if (device.health === "healthy") return "ok";
+  return /fail|read-only|lost|unreadable|damaged/.test(device.health) ? "critical" : "warning";
+}
+
+const RANK: Record<Tone, number> = { critical: 0, warning: 1, off: 2, ok: 3 };
+
+/** What needs attention, the worst first. What an alert says already is not said twice. */
+export function concerns(devices: readonly Device[], alerts: readonly Alert[]): Concern[] {
+  const found: Concern[] = alerts
+    .filter((alert) => !alert.acknowledged_ms)
+    .map((alert) => ({
+      key: `alert ${alert.id}`,
+      tone: alert.severity === "critical" ? "critical" : alert.severity === "warning" ? "warning" : "off",
+      what: alert.what,
+      device: alert.device ?? null,
+      alert,
+    }));
+  const alerted = new Set(alerts.map((alert) => alert.device));
+  for (const device of devices) {
+    const own = tone(device);
+    if (own === "ok" || alerted.has(device.name)) continue;
+    const what = device.state === "attached" ? device.health : `${device.state}: ${device.health}`;
+    found.push({ key: `device ${device.name}`, tone: own, what, device: device.name, alert: null });
+  }
+  return found.sort((a, b) => RANK[a.tone] - RANK[b.tone]);
+}
+
+/** Modules of one card are listed under it. */
+export interface Adapter {
+  key: string;
+  title: string;
+  modules: Device[];
+}
+
+/** Devices by the card that they are modules of: of one data sheet, and made together, so that their files differ by a number only. */
+export function adapters(devices: readonly Device[]): Adapter[] {
+  const found = new Map<string, Adapter>();
+  for (const device of devices) {
+    const stem = device.path.replace(/\d+(\.[^./]*)?$/, "");
+    const key = device.profile ? `${device.profile} ${stem}` : `file ${device.name}`;
+    let adapter = found.get(key);
+    if (adapter === undefined) {
+      adapter = { key, title: device.profile ?? "files", modules: [] };
+      found.set(key, adapter);
+    }
+    adapter.modules.push(device);
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,185 @@
+import { computed, effect, signal } from "@preact/signals";
+import { address, Failure, failure, get, host } from "../api/client";
+import type { Alert, Device, Event, Field, Health, Job, Metric, Sample, Version } from "../api/types";
+import { connect, lost, phase } from "./link";
+import { recall, remember } from "./remembered";
+import { forget, latest, metrics, take } from "./telemetry";
+
+// What there is at the host that is looked at, kept current by its stream.
+
+export const devices = signal<Device[]>([]);
+export const alerts = signal<Alert[]>([]);
+export const jobs = signal<Job[]>([]);
+export const events = signal<Event[]>([]);
+export const fields = signal<Field[]>([]);
+export const health = signal<Health | null>(null);
+export const version = signal<Version | null>(null);
+/** Whether the devices were asked for at least once since the connection was made. */
+export const loaded = signal(false);
+
+const EVENTS_KEPT = 2000;
+/** Milliseconds between two looks at every device's fields: what changes by the second comes by the stream. */
+const REFRESH = 5000;
+/** Milliseconds without a sample after which the stream counts as dead. */
+const SILENCE = 6000;
+
+export const device = (name: string | null) => devices.value.find((device) => device.name === name) ?? null;
+
+const chosen = signal<string | null>(recall("device"));
+/** The device that device pages open with. */
+export const preferred = computed(() => {
+  const names = devices.value.map((device) => device.name);
+  return chosen.value !== null && names.includes(chosen.value) ? chosen.value : (names[0] ?? null);
+});
+export function choose(name: string): void {
+  chosen.value = name;
+  remember("device", name);
+}
+
+let refreshing: Promise<void> | null = null;
+/** Asks for devices and alerts anew. */
+export function refresh(): Promise<void> {
+  refreshing ??= (async () => {
+    try {
+      const [list, active, state] = await Promise.all([
+        get<Device[]>("/devices"),
+        get<Alert[]>("/alerts"),
+        get<Health>("/health"),
+      ]);
+      devices.value = list;
+      alerts.value = active;
+      health.value = state;
+      loaded.value = true;
+    } catch (error) {
+      const why = failure(error);
+      if (why.kind === "offline" || why.kind === "unreachable") lost(why);
+    } finally {
+      refreshing = null;
+    }
+  })();
+  return refreshing;
+}
+
+async function load(): Promise<void> {
+  try {
+    const [listed, known, program, running] = await Promise.all([
+      get<Metric[]>("/telemetry/metrics"),
+      get<Field[]>("/fields"),
+      get<Version>("/version"),
+      get<Job[]>("/jobs"),
+    ]);
+    metrics.value = listed;
+    fields.value = known;
+    version.value = program;
+    jobs.value = running;
+  } catch (error) {
+    const why = failure(error);
+    if (why.kind === "offline" || why.kind === "unreachable") lost(why);
+  }
+  await refresh();
+}
+
+function noteAlert(alert: Alert): void {
+  const others = alerts.value.filter((other) => other.id !== alert.id);
+  alerts.value = alert.cleared_ms ? others : [alert, ...others];
+}
+
+export function noteJob(job: Job): void {
+  const found = jobs.value.some((other) => other.id === job.id);
+  jobs.value = found ? jobs.value.map((other) => (other.id === job.id ? job : other)) : [job, ...jobs.value];
+}
+
+function noteSample(sample: Sample): void {
+  take(sample);
+  const differs = (known: Device) => {
+    const seen = sample.devices[known.name];
+    return seen !== undefined && (seen.state !== known.state || seen.health !== known.health);
+  };
+  const known = new Set(devices.value.map((device) => device.name));
+  if (devices.value.some(differs) || Object.keys(sample.devices).some((name) => !known.has(name)))
+    void refresh();
+}
+
+let source: EventSource | null = null;
+let heard = 0;
+
+function listen(): void {
+  source?.close();
+  heard = Date.now();
+  const stream = new EventSource(address("/stream"), { withCredentials: true });
+  source = stream;
+  const on = <T>(name: string, then: (value: T) => void) =>
+    stream.addEventListener(name, (message) => {
+      heard = Date.now();
+      then(JSON.parse((message as MessageEvent<string>).data) as T);
+    });
+  on<Sample>("sample", noteSample);
+  on<Alert>("alert", noteAlert);
+  on<Job>("job", noteJob);
+  on<Event>("event", (event) => {
+    events.value = [event, ...events.value].slice(0, EVENTS_KEPT);
+    void refresh();
+  });
+  stream.onerror = () => {
+    if (source !== stream) return;
+    hush();
+    lost(
+      new Failure(
+        "the service does not answer",
+        "start it with `vsl up`; the console finds it again by itself",
+        "offline",
+      ),
+    );
+  };
+}
+
+function hush(): void {
+  source?.close();
+  source = null;
+}
+
+setInterval(() => {
+  if (phase.value !== "online") return;
+  if (source !== null && Date.now() - heard > SILENCE && document.visibilityState === "visible") {
+    hush();
+    lost(new Failure("no figures have come for some seconds", "the service is being asked again", "offline"));
+    return;
+  }
+  void refresh();
+}, REFRESH);
+
+// A page that was asleep in the background has heard nothing, and that says nothing about the service.
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "visible") heard = Date.now();
+});
+
+effect(() => {
+  const now = phase.value;
+  if (now === "online") {
+    void load();
+    listen();
+  } else {
+    hush();
+    if (now === "signed-out") loaded.value = false;
+  }
+});
+
+/** Looks at another host, or with null at this one. */
+export function lookAt(name: string | null): void {
+  if (host.value === name) return;
+  hush();
+  host.value = name;
+  forget();
+  devices.value = [];
+  alerts.value = [];
+  jobs.value = [];
+  events.value = [];
+  loaded.value = false;
+  latest.value = null;
+  phase.value = "starting";
+  void connect();
+}
+
+export function start(): void {
+  void connect();
+}

@@ -1,0 +1,48 @@
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { type Failure, failure, get } from "../api/client";
+import { phase } from "./link";
+
+export interface Resource<T> {
+  value: T | null;
+  error: Failure | null;
+  /** Asks again. */
+  again: () => void;
+}
+
+/** What a path of the API answers, asked for again every so many milliseconds, and when the connection is back. With null nothing is asked. */
+export function useResource<T>(path: string | null, every = 0): Resource<T> {
+  const [value, setValue] = useState<T | null>(null);
+  const [error, setError] = useState<Failure | null>(null);
+  const [turn, setTurn] = useState(0);
+  const shownFor = useRef(path);
+  const connected = phase.value === "online";
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `turn` asks again.
+  useEffect(() => {
+    if (shownFor.current !== path) {
+      shownFor.current = path;
+      setValue(null);
+      setError(null);
+    }
+    if (path === null || !connected) return;
+    const abort = new AbortController();
+    const ask = async () => {
+      try {
+        const answer = await get<T>(path, { signal: abort.signal });
+        setValue(answer);
+        setError(null);
+      } catch (problem) {
+        if (!abort.signal.aborted) setError(failure(problem));
+      }
+    };
+    void ask();
+    const timer = every > 0 ? setInterval(() => void ask(), every) : undefined;
+    return () => {
+      abort.abort();
+      clearInterval(timer);
+    };
+  }, [path, every, connected, turn]);
+
+  const again = useCallback(() => setTurn((turn) => turn + 1), []);
+  return { value, error, again };
+}

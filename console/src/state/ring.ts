@@ -1,0 +1,103 @@
+/** Columns of numbers over time that keep the newest rows only: memory does not grow with the hours that a page is open. */
+export class Ring {
+  private readonly at: Float64Array;
+  private readonly columns = new Map<string, Float64Array>();
+  private next = 0;
+  private held = 0;
+
+  constructor(readonly capacity: number) {
+    this.at = new Float64Array(capacity);
+  }
+
+  get length(): number {
+    return this.held;
+  }
+
+  /** Names of the columns that ever had a value. */
+  get names(): string[] {
+    return [...this.columns.keys()];
+  }
+
+  /** Time of the newest row, or null. */
+  get newest(): number | null {
+    return this.held === 0 ? null : (this.at[(this.next + this.capacity - 1) % this.capacity] ?? null);
+  }
+
+  /** Time of the oldest row, or null. */
+  get oldest(): number | null {
+    return this.held === 0 ? null : (this.at[this.index(0)] ?? null);
+  }
+
+  private index(row: number): number {
+    return (this.next + this.capacity - this.held + row) % this.capacity;
+  }
+
+  /** Adds a row, unless it is not newer than the newest. */
+  push(at: number, values: Readonly<Record<string, number | boolean | null | undefined>>): void {
+    const newest = this.newest;
+    if (newest !== null && at <= newest) return;
+    this.at[this.next] = at;
+    for (const column of this.columns.values()) column[this.next] = Number.NaN;
+    for (const [name, value] of Object.entries(values)) {
+      if (value === null || value === undefined) continue;
+      let column = this.columns.get(name);
+      if (column === undefined) {
+        column = new Float64Array(this.capacity).fill(Number.NaN);
+        this.columns.set(name, column);
+      }
+      column[this.next] = Number(value);
+    }
+    this.next = (this.next + 1) % this.capacity;
+    this.held = Math.min(this.held + 1, this.capacity);
+  }
+
+  /** The newest value of a column, or null where it has none in the newest row. */
+  last(name: string): number | null {
+    if (this.held === 0) return null;
+    const value = this.columns.get(name)?.[(this.next + this.capacity - 1) % this.capacity];
+    return value === undefined || Number.isNaN(value) ? null : value;
+  }
+
+  has(name: string): boolean {
+    return this.columns.has(name);
+  }
+
+  /** The rows from one moment to another, as columns. Where rows are more than `gap` apart, an empty one parts them. */
+  slice(names: readonly string[], from: number, to: number, gap = Number.POSITIVE_INFINITY): Columns {
+    const at: number[] = [];
+    const values = names.map((): (number | null)[] => []);
+    for (let row = this.firstFrom(from); row < this.held; row += 1) {
+      const index = this.index(row);
+      const time = this.at[index] ?? 0;
+      if (time > to) break;
+      const before = at[at.length - 1];
+      if (before !== undefined && time - before > gap) {
+        at.push((before + time) / 2);
+        for (const column of values) column.push(null);
+      }
+      at.push(time);
+      for (const [position, name] of names.entries()) {
+        const value = this.columns.get(name)?.[index];
+        values[position]?.push(value === undefined || Number.isNaN(value) ? null : value);
+      }
+    }
+    return { at, values };
+  }
+
+  /** The first row at or after a moment. */
+  private firstFrom(from: number): number {
+    let low = 0;
+    let high = this.held;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.at[this.index(middle)] ?? 0) < from) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+export interface Columns {
+  at: number[];
+  values: (number | null)[][];
+}

@@ -1,0 +1,103 @@
+// Numbers as people read them. One place, so that the same figure looks the same on every page.
+
+const DECIMAL = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+const NONE = "–";
+
+function digits(value: number, places: number): string {
+  return value.toLocaleString("en", { minimumFractionDigits: 0, maximumFractionDigits: places });
+}
+
+/** Three significant digits, with thousands separated. */
+export function number(value: number | null | undefined): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+  const size = Math.abs(value);
+  return digits(value, size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : 2);
+}
+
+/** A whole number, with thousands separated. */
+export function count(value: number | null | undefined): string {
+  return value === null || value === undefined || !Number.isFinite(value) ? NONE : digits(value, 0);
+}
+
+/** A number in thousands, for axes and narrow columns: 12.4k. */
+export function short(value: number | null | undefined): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+  const size = Math.abs(value);
+  if (size >= 1e9) return `${number(value / 1e9)}G`;
+  if (size >= 1e6) return `${number(value / 1e6)}M`;
+  if (size >= 1e4) return `${number(value / 1e3)}k`;
+  return number(value);
+}
+
+export function bytes(value: number | null | undefined): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+  let unit = 0;
+  let scaled = value;
+  while (Math.abs(scaled) >= 999.5 && unit < DECIMAL.length - 1) {
+    scaled /= 1000;
+    unit += 1;
+  }
+  return `${number(scaled)} ${DECIMAL[unit]}`;
+}
+
+export function percent(value: number | null | undefined, places = 1): string {
+  return value === null || value === undefined || !Number.isFinite(value)
+    ? NONE
+    : `${digits(value, places)} %`;
+}
+
+/** A span given in microseconds. */
+export function micros(value: number | null | undefined): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+  const size = Math.abs(value);
+  if (size >= 999_500) return `${number(value / 1e6)} s`;
+  if (size >= 999.5) return `${number(value / 1e3)} ms`;
+  return `${number(value)} µs`;
+}
+
+/** A span given in seconds, in its largest unit or two. */
+export function span(seconds: number | null | undefined): string {
+  if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return NONE;
+  const size = Math.max(0, Math.round(seconds));
+  const parts: [number, string][] = [
+    [31_557_600, "y"],
+    [86_400, "d"],
+    [3600, "h"],
+    [60, "min"],
+    [1, "s"],
+  ];
+  const first = parts.findIndex(([length]) => size >= length);
+  if (first === -1) return "0 s";
+  const [length, name] = parts[first] ?? [1, "s"];
+  const whole = Math.floor(size / length);
+  const [next, below] = parts[first + 1] ?? [1, ""];
+  const rest = Math.floor((size - whole * length) / next);
+  return rest === 0 || below === "" || whole >= 10
+    ? `${count(whole)} ${name}`
+    : `${whole} ${name} ${rest} ${below}`;
+}
+
+/** A value in a unit of the API's. */
+export function quantity(unit: string, value: number | boolean | null | undefined): string {
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  switch (unit) {
+    case "bytes":
+      return bytes(value);
+    case "bytes/s":
+      return value === null || value === undefined ? NONE : `${bytes(value)}/s`;
+    case "us":
+      return micros(value);
+    case "%":
+      return percent(value);
+    case "celsius":
+      return value === null || value === undefined ? NONE : `${number(value)} °C`;
+    case "watts":
+      return value === null || value === undefined ? NONE : `${number(value)} W`;
+    case "flag":
+      return value === null || value === undefined ? NONE : value ? "yes" : "no";
+    case "ratio":
+      return value === null || value === undefined ? NONE : digits(value, 2);
+    default:
+      return short(value);
+  }
+}
