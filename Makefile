@@ -39,6 +39,7 @@ test: ## Check everything: format, lints, unit tests, whole-system tests with fo
 	$(PYTHON) tests/planted.py
 	$(CARGO) build --locked --bin vsl --bin faultfs
 	$(PYTHON) tests/run.py --vsl $(TARGET)/debug/vsl
+	scripts/test-console.sh $(TARGET)/debug/vsl
 
 .PHONY: soak
 soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and write docs/soak.md

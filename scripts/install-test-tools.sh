@@ -18,6 +18,9 @@ needs=(
   "fstrim util-linux"
   "openssl openssl"
   "jq jq"
+  "node nodejs"
+  "npm npm"
+  "chromium chromium"
 )
 # The libnbd binding belongs to the distribution's own Python, whatever other Python comes first in the path.
 python=/usr/bin/python3
@@ -37,18 +40,5 @@ if [ ${#missing[@]} -eq 0 ]; then
 fi
 mapfile -t packages < <(printf '%s\n' "${missing[@]}" | sort -u)
 
-if ! command -v apt-get >/dev/null; then
-  echo "install-test-tools: missing: ${packages[*]} (Debian names); this system has no apt-get, install them by hand" >&2
-  exit 1
-fi
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null; then
-    echo "install-test-tools: missing: ${packages[*]}; neither root nor sudo: run 'apt-get install ${packages[*]}' as root" >&2
-    exit 1
-  fi
-  as_root=(sudo)
-fi
-echo "installing for the tests: ${packages[*]}"
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${packages[@]}"
+scripts=$(dirname "$0")
+"$scripts/install-packages.sh" install-test-tools "${packages[@]}"

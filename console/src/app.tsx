@@ -225,7 +225,7 @@ function Side({ page, open }: { page: Page; open: boolean }) {
             </select>
           </>
         ) : (
-          <p class="muted small">none attached</p>
+          <p class="muted small nothing">none attached</p>
         )}
         <ul>{DEVICE_PAGES.map((to) => link(to, name))}</ul>
       </nav>

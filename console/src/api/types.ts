@@ -80,6 +80,7 @@ export interface Event {
   what: string;
 }
 export interface EraseBin {
+  /** Erases, at least and at most. */
   from: number;
   to: number;
   blocks: number;
@@ -145,6 +146,10 @@ export interface Alert {
   acknowledged_ms?: number | null;
   acknowledged_by?: string | null;
   note?: string | null;
+}
+/** Answer of `GET /alerts` and `GET /alerts/history`. */
+export interface Alerts {
+  alerts: Alert[];
 }
 export interface Rule {
   name: string;
@@ -236,13 +241,17 @@ export interface AuditEntry {
   number: number;
   at_ms: number;
   who: string;
-  role: string;
-  via: string;
+  role?: string;
+  via?: string;
   peer: string;
   method: string;
   path: string;
   status: number;
   what: string;
+}
+/** Answer of `GET /audit`, the newest first. */
+export interface Audit {
+  entries: AuditEntry[];
 }
 export interface Drills {
   said: string;

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { get, post, seg } from "../api/client";
-import type { Alert } from "../api/types";
+import type { Alert, Alerts } from "../api/types";
 import { Dialog } from "../parts/Dialog";
 import { Empty, Trouble } from "../parts/Notice";
 import { State, severityTone } from "../parts/State";
@@ -63,16 +63,17 @@ const PAGE = 100;
 function Past() {
   const [older, setOlder] = useState<Alert[]>([]);
   const [ended, setEnded] = useState(false);
-  const { value, error } = useResource<Alert[]>(`/alerts/history?limit=${PAGE}`, 10_000);
+  const { value, error } = useResource<Alerts>(`/alerts/history?limit=${PAGE}`, 10_000);
   if (error && value === null) return <Trouble of={error} what="History" />;
-  const seen = new Set((value ?? []).map((alert) => alert.id));
-  const all = [...(value ?? []), ...older.filter((alert) => !seen.has(alert.id))];
+  const newest = value?.alerts ?? [];
+  const seen = new Set(newest.map((alert) => alert.id));
+  const all = [...newest, ...older.filter((alert) => !seen.has(alert.id))];
   const more = async () => {
     const last = all[all.length - 1];
     if (!last) return;
-    const page = await get<Alert[]>(`/alerts/history?limit=${PAGE}&before=${last.id}`);
-    setOlder([...older, ...page]);
-    setEnded(page.length < PAGE);
+    const { alerts } = await get<Alerts>(`/alerts/history?limit=${PAGE}&before=${last.id}`);
+    setOlder([...older, ...alerts]);
+    setEnded(alerts.length < PAGE);
   };
   return (
     <section class="panel" aria-label="Alerts that were">
@@ -122,7 +123,7 @@ function Table({ of, onAcknowledge }: { of: readonly Alert[]; onAcknowledge?: (a
                 <span class="muted small">{alert.rule}</span>
                 {alert.note && <span class="muted small"> · {alert.note}</span>}
               </td>
-              <td>{moment(alert.raised_ms)}</td>
+              <td data-label="Raised">{moment(alert.raised_ms)}</td>
               <td>
                 {onAcknowledge ? (
                   alert.acknowledged_ms ? (

@@ -18,7 +18,7 @@ export function ConfigurePage({ subject }: { subject: string }) {
   const device = find(subject);
   if (device === null) return null;
   return (
-    <div class="grid">
+    <div class="flow">
       <section class="panel" aria-label="Attachment">
         <header>
           <h2>Attachment</h2>

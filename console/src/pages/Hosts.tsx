@@ -80,10 +80,14 @@ export function HostsPage() {
                     </State>
                     {one.error && <p class="muted small wrap">{one.error}</p>}
                   </td>
-                  <td class="number">{count(one.attached)}</td>
-                  <td class="number">{count(one.alerts)}</td>
-                  <td>{one.version ?? "–"}</td>
-                  <td>{ago(one.seen_ms)}</td>
+                  <td class="number" data-label="Attached">
+                    {count(one.attached)}
+                  </td>
+                  <td class="number" data-label="Alerts">
+                    {count(one.alerts)}
+                  </td>
+                  <td data-label="Version">{one.version ?? "–"}</td>
+                  <td data-label="Seen">{ago(one.seen_ms)}</td>
                   <td class="number">
                     <button
                       type="button"

@@ -212,8 +212,8 @@ function Runs({ runs, onChange }: { runs: Run[] | null; onChange: () => void }) 
                     />
                   </td>
                   <td>{run.name}</td>
-                  <td>{text(run.protocol)}</td>
-                  <td>{text(run.device)}</td>
+                  <td data-label="Protocol">{text(run.protocol)}</td>
+                  <td data-label="Device">{text(run.device)}</td>
                   <td>{typeof run.began_ms === "number" ? moment(run.began_ms) : "–"}</td>
                   <td>{text(run.state)}</td>
                   <td class="number">

@@ -13,7 +13,7 @@ export function LifetimePage({ subject }: { subject: string }) {
   if (error && value === null) return <Trouble of={error} what="Lifetime" />;
   if (value === null) return <Empty title="Asking the service…" />;
   return (
-    <div class="grid">
+    <div class="flow">
       <Written life={value} />
       <Wear life={value} />
       <Erases life={value} />
@@ -136,7 +136,7 @@ function Erases({ life }: { life: Lifetime }) {
   );
 }
 
-const name = ({ from, to }: EraseBin) => (to - from <= 1 ? String(from) : `${from} to ${to - 1}`);
+const name = ({ from, to }: EraseBin) => (to <= from ? String(from) : `${from} to ${to}`);
 
 /** Blocks by how often they were erased: bars to look at, the same as a table to read. */
 function Histogram({ bins }: { bins: readonly EraseBin[] }) {

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, seg } from "../api/client";
-import type { AuditEntry, Event } from "../api/types";
+import type { Audit, AuditEntry, Event } from "../api/types";
 import { EventList } from "../parts/EventList";
 import { Empty, Notice, Trouble } from "../parts/Notice";
 import { Switches } from "../parts/Switches";
@@ -40,7 +40,7 @@ export function LogPage() {
           />
         </div>
       </div>
-      {tab === "events" ? <Events words={words} /> : <Audit words={words} />}
+      {tab === "events" ? <Events words={words} /> : <AuditLog words={words} />}
     </>
   );
 }
@@ -95,22 +95,22 @@ function Events({ words }: { words: string }) {
 const PAGE = 100;
 
 /** Who changed what: every request that could change anything, the refused ones too. */
-function Audit({ words }: { words: string }) {
-  const { value, error } = useResource<AuditEntry[]>(may("operator") ? `/audit?limit=${PAGE}` : null, 5000);
+function AuditLog({ words }: { words: string }) {
+  const { value, error } = useResource<Audit>(may("operator") ? `/audit?limit=${PAGE}` : null, 5000);
   const [older, setOlder] = useState<AuditEntry[]>([]);
   const [ended, setEnded] = useState(false);
   if (!may("operator")) return <Notice>The audit log is for operators and administrators.</Notice>;
   if (error && value === null) return <Trouble of={error} what="Audit" />;
   const known = new Map<number, AuditEntry>();
-  for (const entry of [...older, ...(value ?? [])]) known.set(entry.number, entry);
+  for (const entry of [...older, ...(value?.entries ?? [])]) known.set(entry.number, entry);
   const all = [...known.values()].sort((a, b) => b.number - a.number);
   const found = all.filter((entry) => matches(entry, words));
   const more = async () => {
     const last = all[all.length - 1];
     if (!last) return;
-    const page = await get<AuditEntry[]>(`/audit?limit=${PAGE}&before=${last.number}`);
-    setOlder([...older, ...page]);
-    setEnded(page.length < PAGE);
+    const { entries } = await get<Audit>(`/audit?limit=${PAGE}&before=${last.number}`);
+    setOlder([...older, ...entries]);
+    setEnded(entries.length < PAGE);
   };
   return (
     <section class="panel" aria-label="Audit">

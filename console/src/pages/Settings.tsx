@@ -14,7 +14,7 @@ import { Accounts } from "./settings/Accounts";
 export function SettingsPage() {
   return (
     <>
-      <div class="grid">
+      <div class="flow">
         <section class="panel" aria-label="Appearance">
           <header>
             <h2>Appearance</h2>

@@ -1,7 +1,7 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { Columns } from "../state/ring";
-import { clock, moment } from "../text/moment";
+import { clock, day, moment } from "../text/moment";
 import { quantity } from "../text/quantity";
 import { colour, shown } from "../theme";
 
@@ -31,7 +31,8 @@ interface Props {
   onZoom?: (from: number, to: number) => void;
 }
 
-const DASHES: readonly (readonly number[])[] = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
+/** The first two lines differ enough by their colours, for every kind of colour vision. */
+const DASHES: readonly (readonly number[])[] = [[], [], [6, 3], [2, 3]];
 const FONT = '11px "Inter", system-ui, sans-serif';
 
 function dash(line: Line, position: number): number[] {
@@ -87,12 +88,24 @@ export function Chart(props: Props) {
         x: { time: true, auto: false },
         y: logarithmic
           ? { distr: 3, log: 10, range: (_, low, high) => decades(low, high) }
-          : { range: (_, low, high) => [Math.min(0, low ?? 0), ceiling(Math.max(high ?? 0, atLeast ?? 0))] },
+          : {
+              range: (_, low, high) => [
+                Math.min(0, low ?? 0),
+                Math.max(atLeast ?? 0, (high ?? 0) <= (atLeast ?? 0) ? 0 : ceiling(high ?? 0)) || 1,
+              ],
+            },
       },
       axes: [
-        { ...axis, space: 70, size: 26 },
         {
           ...axis,
+          space: 60,
+          size: 26,
+          values: (_, ticks, __, ___, step) => ticks.map((tick) => timeTick(tick, step)),
+        },
+        {
+          ...axis,
+          // Of a logarithmic axis only the tens: lines between them would hide the curves.
+          ...(logarithmic ? { grid: { ...axis.grid, filter: tens }, filter: tens } : {}),
           size: 62,
           space: 28,
           values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : quantity(unit, tick))),
@@ -257,6 +270,17 @@ function Summary({ title, unit, lines, data }: Pick<Props, "title" | "unit" | "l
     </details>
   );
 }
+
+/** A moment on the axis: as exact as the steps are. */
+function timeTick(seconds: number, step: number): string {
+  const ms = seconds * 1000;
+  if (step >= 86_400) return day(ms).slice(5);
+  const time = clock(ms);
+  if (step >= 60) return time === "00:00:00" ? day(ms).slice(5) : time.slice(0, 5);
+  return time;
+}
+
+const tens = (_: uPlot, ticks: number[]) => ticks.map((tick) => (Math.log10(tick) % 1 === 0 ? tick : null));
 
 /** A round number at or above a value, so that the axis stands still while the line moves. */
 export function ceiling(value: number): number {

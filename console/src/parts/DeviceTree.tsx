@@ -72,14 +72,14 @@ interface RowsProps {
 }
 
 function AdapterRows({ adapter, open, onToggle }: RowsProps) {
-  const { key, title, modules } = adapter;
+  const { key, kind, title, modules } = adapter;
   return (
     <>
       <Group
         level={2}
         open={open(key)}
         onToggle={() => onToggle(key)}
-        kind="Adapter"
+        kind={kind}
         name={title}
         about={modules.length === 1 ? "1 module" : `${modules.length} modules`}
         tone={worst(modules)}

@@ -16,7 +16,7 @@ export function Figures({ of }: { of: readonly Figure[] }) {
         <div key={label}>
           <dt>{label}</dt>
           <dd class={plain ? "plain" : ""}>{value}</dd>
-          {note && <dd class="plain muted small">{note}</dd>}
+          {note && <dd class="note">{note}</dd>}
         </div>
       ))}
     </dl>

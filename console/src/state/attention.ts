@@ -44,6 +44,8 @@ export function concerns(devices: readonly Device[], alerts: readonly Alert[]): 
 /** Modules of one card are listed under it. */
 export interface Adapter {
   key: string;
+  /** A card, by its data sheet; otherwise the file that the device lives in. */
+  kind: "Adapter" | "Files";
   title: string;
   modules: Device[];
 }
@@ -56,7 +58,9 @@ export function adapters(devices: readonly Device[]): Adapter[] {
     const key = device.profile ? `${device.profile} ${stem}` : `file ${device.name}`;
     let adapter = found.get(key);
     if (adapter === undefined) {
-      adapter = { key, title: device.profile ?? "files", modules: [] };
+      adapter = device.profile
+        ? { key, kind: "Adapter", title: device.profile, modules: [] }
+        : { key, kind: "Files", title: device.path, modules: [] };
       found.set(key, adapter);
     }
     adapter.modules.push(device);

@@ -1,6 +1,6 @@
 import { computed, effect, signal } from "@preact/signals";
 import { address, Failure, failure, get, host } from "../api/client";
-import type { Alert, Device, Event, Field, Health, Job, Metric, Sample, Version } from "../api/types";
+import type { Alert, Alerts, Device, Event, Field, Health, Job, Metric, Sample, Version } from "../api/types";
 import { connect, lost, phase } from "./link";
 import { recall, remember } from "./remembered";
 import { forget, latest, metrics, take } from "./telemetry";
@@ -43,13 +43,15 @@ export function refresh(): Promise<void> {
     try {
       const [list, active, state] = await Promise.all([
         get<Device[]>("/devices"),
-        get<Alert[]>("/alerts"),
+        get<Alerts>("/alerts"),
         get<Health>("/health"),
       ]);
       devices.value = list;
-      alerts.value = active;
+      alerts.value = active.alerts;
       health.value = state;
       loaded.value = true;
+      // Their ends come by the stream; after a gap in it they are looked for.
+      if (jobs.value.some((job) => job.state === "running")) jobs.value = await get<Job[]>("/jobs");
     } catch (error) {
       const why = failure(error);
       if (why.kind === "offline" || why.kind === "unreachable") lost(why);

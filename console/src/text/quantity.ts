@@ -93,10 +93,12 @@ export function quantity(unit: string, value: number | boolean | null | undefine
       return value === null || value === undefined ? NONE : `${number(value)} °C`;
     case "watts":
       return value === null || value === undefined ? NONE : `${number(value)} W`;
+    case "ns/byte":
+      return value === null || value === undefined ? NONE : `${number(value)} ns/B`;
     case "flag":
       return value === null || value === undefined ? NONE : value ? "yes" : "no";
     case "ratio":
-      return value === null || value === undefined ? NONE : digits(value, 2);
+      return value === null || value === undefined || !Number.isFinite(value) ? NONE : value.toFixed(2);
     default:
       return short(value);
   }

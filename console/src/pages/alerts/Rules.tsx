@@ -94,7 +94,7 @@ export function Rules() {
                   <span class="muted small">{rule.meaning}</span>
                 </td>
                 <td>{sentence(rule)}</td>
-                <td>{rule.device ?? "every device"}</td>
+                <td data-label="Of">{rule.device ?? "every device"}</td>
                 <td>
                   <State tone={severityTone(rule.severity)}>{rule.severity}</State>
                 </td>

@@ -72,7 +72,7 @@ export function Prediction({ device, capacity, job, onJob }: Props) {
         )}
         <button
           type="button"
-          class="primary"
+          class="primary bottom"
           disabled={!may("operator") || job?.state === "running"}
           onClick={() => void start()}
         >

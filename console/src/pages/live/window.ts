@@ -4,6 +4,7 @@ import type { History } from "../../api/types";
 import type { Columns } from "../../state/ring";
 import { historyPath, prefill, ring, SERVICE, tick } from "../../state/telemetry";
 import { LIVE_SECONDS } from "./charts";
+import { columnsOf, GAP } from "./columns";
 
 export interface Range {
   from: number;
@@ -21,8 +22,6 @@ export interface View extends Range {
 /** Points that are asked of history at most: more than a chart has pixels. */
 const POINTS = 3600;
 const NOTHING: Columns = { at: [], values: [] };
-/** Two samples that are further apart have a gap between them, in seconds. */
-const GAP = 2.5;
 
 /**
  * The rows of a device in a span that ends now, or in a range that was zoomed into. The page's own memory serves what it reaches back to; the rest is
@@ -107,21 +106,4 @@ function useHistory(device: string, range: Range | null, seconds: number): Fetch
     };
   }, [device, from, to, seconds]);
   return seconds === 0 ? NONE : found;
-}
-
-/** Columns of history, with an empty row wherever points are missing. */
-export function columnsOf(history: History, metrics: readonly string[]): Columns {
-  const at: number[] = [];
-  const values = metrics.map((): (number | null)[] => []);
-  for (const [row, time] of history.at.entries()) {
-    const before = at[at.length - 1];
-    if (before !== undefined && time - before > history.resolution_s * GAP) {
-      at.push((before + time) / 2);
-      for (const column of values) column.push(null);
-    }
-    at.push(time);
-    for (const [position, metric] of metrics.entries())
-      values[position]?.push(history.values[metric]?.[row] ?? null);
-  }
-  return { at, values };
 }

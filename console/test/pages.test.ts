@@ -1,0 +1,143 @@
+import { describe, expect, it, vi } from "vitest";
+import type { Alert, Device, History } from "../src/api/types";
+import { body, detailOf, KINDS, nameOf } from "../src/pages/drills/kinds";
+import { bounds, capacityAt, presentShare } from "../src/pages/format/capacity";
+import { adapters, concerns, tone } from "../src/state/attention";
+
+vi.stubGlobal("window", { location: { hash: "" }, addEventListener: () => undefined });
+
+const device = (part: Partial<Device>): Device => ({
+  name: "a",
+  path: "/d/a.vsl",
+  state: "attached",
+  health: "healthy",
+  ...part,
+});
+const alert = (part: Partial<Alert>): Alert => ({
+  id: 1,
+  rule: "temperature",
+  device: "a",
+  severity: "warning",
+  what: "too warm",
+  raised_ms: 0,
+  ...part,
+});
+
+describe("routes", async () => {
+  const { href, parse } = await import("../src/route");
+  it("name a page and a subject", () => {
+    expect(parse("#/live/fct0")).toEqual({ page: "live", subject: "fct0" });
+    expect(parse("#/alerts")).toEqual({ page: "alerts", subject: null });
+    expect(parse(href("info", "a b/c"))).toEqual({ page: "info", subject: "a b/c" });
+  });
+  it("are the overview where they make no sense", () => {
+    for (const hash of ["", "#", "#/", "#/nowhere/x", "#token=abc"]) {
+      expect(parse(hash)).toEqual({ page: "overview", subject: null });
+    }
+    expect(parse("#/live/%ff")).toEqual({ page: "live", subject: "%ff" });
+  });
+});
+
+describe("attention", () => {
+  it("judges a device by state and health", () => {
+    expect(tone(device({}))).toBe("ok");
+    expect(tone(device({ health: "degraded: die 1 is lost" }))).toBe("critical");
+    expect(tone(device({ health: "write-reduced" }))).toBe("warning");
+    expect(tone(device({ state: "powered-off" }))).toBe("critical");
+    expect(tone(device({ state: "attaching" }))).toBe("off");
+    expect(tone(device({ state: "error" }))).toBe("critical");
+  });
+  it("lists the worst first, and nothing twice", () => {
+    const found = concerns(
+      [
+        device({ name: "a", health: "write-reduced" }),
+        device({ name: "b", health: "writes fail: full" }),
+        device({ name: "c" }),
+      ],
+      [alert({ id: 1, device: "a" }), alert({ id: 2, device: "a", acknowledged_ms: 5 })],
+    );
+    expect(found.map(({ device, tone }) => [device, tone])).toEqual([
+      ["b", "critical"],
+      ["a", "warning"],
+    ]);
+  });
+  it("puts modules of one card together", () => {
+    const found = adapters([
+      device({ name: "fct0", path: "/run/fct0.vsl", profile: "duo" }),
+      device({ name: "plain", path: "/srv/plain.vsl" }),
+      device({ name: "fct1", path: "/run/fct1.vsl", profile: "duo" }),
+      device({ name: "other", path: "/srv/other0.vsl", profile: "duo" }),
+    ]);
+    expect(found.map(({ kind, modules }) => [kind, modules.map(({ name }) => name)])).toEqual([
+      ["Adapter", ["fct0", "fct1"]],
+      ["Files", ["plain"]],
+      ["Adapter", ["other"]],
+    ]);
+  });
+});
+
+describe("capacities", () => {
+  const duo = device({ bytes: 224e9, advertised_bytes: 320e9, raw_bytes: 409.6e9 });
+  it("have names at their places", () => {
+    expect([100, 70, 50, 83].map(capacityAt)).toEqual([
+      "advertised",
+      "improved-write",
+      "maximum-write",
+      "83%",
+    ]);
+    expect(presentShare(duo)).toBe(70);
+    expect(presentShare(device({}))).toBeNull();
+  });
+  it("stay below what the media hold", () => {
+    const { most } = bounds(duo);
+    expect((320e9 * most) / 100).toBeLessThan(409.6e9);
+    expect(most).toBeGreaterThan(100);
+  });
+});
+
+describe("drills", () => {
+  const kind = (name: string) => {
+    const found = KINDS.find((one) => one.name === name);
+    if (!found) throw new Error(name);
+    return found;
+  };
+  it("are asked for as the API takes them", () => {
+    expect(body(kind("power-cut"), {})).toEqual({ drill: "power-cut", unsynced: "random" });
+    expect(body(kind("power-cut"), { at_write: "1000", unsynced: "torn", seed: "" })).toEqual({
+      drill: "power-cut",
+      at_write: 1000,
+      unsynced: "torn",
+    });
+    expect(body(kind("rot"), { lba: "7" })).toEqual({ drill: "rot", lba: 7, count: 1 });
+    expect(body(kind("fill-reserve"), { read_only: true })).toEqual({
+      drill: "fill-reserve",
+      read_only: true,
+    });
+  });
+  it("that are on have a name and details", () => {
+    const on = { drill: "stall-die", die: 0, ms: 200, seed: null };
+    expect([nameOf(on), detailOf(on)]).toEqual(["stall-die", "die 0, ms 200"]);
+    expect([nameOf("kill-die 1"), detailOf("kill-die 1")]).toEqual(["kill-die 1", ""]);
+  });
+});
+
+describe("history", async () => {
+  const { columnsOf } = await import("../src/pages/live/columns");
+  const history: History = {
+    device: "a",
+    resolution_s: 60,
+    from: 0,
+    to: 600,
+    at: [0, 60, 300],
+    values: { a: [1, null, 3] },
+  };
+  it("is parted where spans are missing", () => {
+    expect(columnsOf(history, ["a", "b"])).toEqual({
+      at: [0, 60, 180, 300],
+      values: [
+        [1, null, null, 3],
+        [null, null, null, null],
+      ],
+    });
+  });
+});
