@@ -5,9 +5,9 @@ import { bytes, micros, number, quantity, short, span } from "../src/text/quanti
 
 describe("quantities", () => {
   it("shows three digits or so", () => {
-    expect([number(0), number(2.71828), number(31.4159), number(314.159), number(31_415.9)]).toEqual([
+    expect([number(0), number(2.345678), number(31.4159), number(314.159), number(31_415.9)]).toEqual([
       "0",
-      "2.72",
+      "2.35",
       "31.4",
       "314",
       "31,416",

@@ -182,6 +182,15 @@ export interface Notifications {
   webhooks: Webhook[];
   least_severity: Severity;
 }
+/** What came of one way of sending. */
+export interface Sent {
+  to: string;
+  error?: string | null;
+}
+/** Answer of `GET /history`. */
+export interface Histories {
+  file_bytes: number;
+}
 export interface Job {
   id: number;
   kind: string;

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { address, host, post } from "../api/client";
+import type { Histories } from "../api/types";
 import { Dialog } from "../parts/Dialog";
 import { Notice } from "../parts/Notice";
 import { Switches } from "../parts/Switches";
@@ -58,14 +59,9 @@ function article(role: string | undefined): string {
   return /^[aeiou]/.test(role) ? `an ${role}` : `a ${role}`;
 }
 
-interface Kept {
-  bytes?: number;
-  file_bytes?: number;
-}
-
 function Service() {
   const [stopping, setStopping] = useState(false);
-  const kept = useResource<Kept>("/history");
+  const kept = useResource<Histories>("/history");
   const stop = async () => {
     await act("The service is told to stop", () => post("/shutdown", { force: true }));
     setStopping(false);
@@ -84,7 +80,7 @@ function Service() {
         <dt>Exports at</dt>
         <dd class="wrap mono">{health.value?.addresses.join(", ") || "–"}</dd>
         <dt>History</dt>
-        <dd>{bytes(kept.value?.bytes ?? kept.value?.file_bytes)}</dd>
+        <dd>{bytes(kept.value?.file_bytes)}</dd>
         <dt>API</dt>
         <dd>
           <a href={address("/openapi.json")} target="_blank" rel="noopener">

@@ -1,11 +1,10 @@
 import { useState } from "preact/hooks";
 import { post, put } from "../../api/client";
-import type { Notifications as Sent, Severity, Smtp, Webhook } from "../../api/types";
+import type { Notifications as Kept, Sent, Severity, Smtp, Webhook } from "../../api/types";
 import { Empty, Notice, Trouble } from "../../parts/Notice";
 import { act } from "../../state/action";
 import { may } from "../../state/link";
 import { useResource } from "../../state/resource";
-import { plain } from "../../text/field";
 
 const MAIL: Smtp = {
   host: "",
@@ -19,25 +18,25 @@ const MAIL: Smtp = {
 
 /** Where alerts are sent: by mail and to webhooks. Secrets are never shown; leaving them empty keeps them. */
 export function Notifications() {
-  const { value, error } = useResource<Sent>(may("administrator") ? "/notifications" : null);
+  const { value, error } = useResource<Kept>(may("administrator") ? "/notifications" : null);
   if (!may("administrator")) return <Notice>Only administrators see where alerts are sent.</Notice>;
   if (error) return <Trouble of={error} what="Notifications" />;
   if (value === null) return <Empty title="Asking the service…" />;
   return <Form sent={value} />;
 }
 
-function Form({ sent }: { sent: Sent }) {
+function Form({ sent }: { sent: Kept }) {
   const [least, setLeast] = useState<Severity>(sent.least_severity);
   const [mail, setMail] = useState<Smtp | null>(sent.smtp ?? null);
   const [hooks, setHooks] = useState<readonly Webhook[]>(sent.webhooks);
-  const [tested, setTested] = useState<string | null>(null);
+  const [tested, setTested] = useState<readonly Sent[] | null>(null);
   const save = () =>
     act("Notifications are set", () =>
       put("/notifications", { smtp: mail, webhooks: hooks, least_severity: least }),
     );
   const test = async () => {
-    const outcome = await act("A test was sent", () => post<unknown>("/notifications/test", {}));
-    setTested(outcome === undefined ? null : plain(outcome));
+    const outcome = await act("The test is over", () => post<Sent[]>("/notifications/test", {}));
+    setTested(outcome ?? null);
   };
   return (
     <form
@@ -118,7 +117,14 @@ function Form({ sent }: { sent: Sent }) {
           Save
         </button>
       </div>
-      {tested && <Notice>{tested}</Notice>}
+      {tested?.length === 0 && (
+        <Notice>There is nowhere to send it: add a mail server or a webhook, and save.</Notice>
+      )}
+      {tested?.map(({ to, error }) => (
+        <Notice key={to} tone={error ? "critical" : "ok"}>
+          {to}: {error ?? "sent"}
+        </Notice>
+      ))}
     </form>
   );
 }
