@@ -1,6 +1,6 @@
-import { computed, effect, signal } from "@preact/signals";
+import { computed, effect, type Signal, signal } from "@preact/signals";
 import { address, Failure, failure, get, host } from "../api/client";
-import type { Alert, Alerts, Device, Event, Field, Health, Job, Metric, Sample, Version } from "../api/types";
+import type { Alert, Alerts, Device, Event, Field, Health, Job, Sample, Version } from "../api/types";
 import { connect, lost, phase } from "./link";
 import { recall, remember } from "./remembered";
 import { forget, latest, metrics, take } from "./telemetry";
@@ -62,23 +62,23 @@ export function refresh(): Promise<void> {
   return refreshing;
 }
 
+/** Asks for what changes rarely. Each for itself: an older service elsewhere may not know all of it. */
 async function load(): Promise<void> {
-  try {
-    const [listed, known, program, running] = await Promise.all([
-      get<Metric[]>("/telemetry/metrics"),
-      get<Field[]>("/fields"),
-      get<Version>("/version"),
-      get<Job[]>("/jobs"),
-    ]);
-    metrics.value = listed;
-    fields.value = known;
-    version.value = program;
-    jobs.value = running;
-  } catch (error) {
-    const why = failure(error);
-    if (why.kind === "offline" || why.kind === "unreachable") lost(why);
-  }
-  await refresh();
+  const into = async <T>(target: Signal<T>, path: string) => {
+    try {
+      target.value = await get<T>(path);
+    } catch (error) {
+      const why = failure(error);
+      if (why.kind === "offline" || why.kind === "unreachable") lost(why);
+    }
+  };
+  await Promise.all([
+    into(metrics, "/telemetry/metrics"),
+    into(fields, "/fields"),
+    into(version, "/version"),
+    into(jobs, "/jobs"),
+    refresh(),
+  ]);
 }
 
 function noteAlert(alert: Alert): void {

@@ -1,0 +1,93 @@
+import { expect, it } from "vitest";
+import { chooseDevice, eventually, go, setUp } from "./browser";
+import { fio } from "./service";
+
+const { service, open } = setUp();
+
+it("attaches and detaches a device", async () => {
+  const vsl = await service();
+  vsl.vsl("create", vsl.file("mine.vsl"), "--size", "64MiB");
+  const page = await open(vsl);
+  await page.getByRole("button", { name: "Attach a device" }).click();
+  const dialog = page.getByRole("dialog", { name: "Attach a device" });
+  await dialog.getByLabel("Device file").fill(vsl.file("nowhere.vsl"));
+  await dialog.getByRole("button", { name: "Attach", exact: true }).click();
+  await page.getByText("No such file").waitFor();
+  await dialog.getByLabel("Device file").fill(vsl.file("mine.vsl"));
+  await dialog.getByRole("button", { name: "Attach", exact: true }).click();
+  await page.getByRole("link", { name: "mine", exact: true }).waitFor();
+  expect(vsl.vsl("status", "mine", "--field", "state")).toBe("attached");
+  await go(page, "Configure");
+  await page.getByLabel("TRIM").uncheck();
+  await eventually(
+    async () => vsl.vsl("config", "mine", "trim"),
+    (trim) => trim === "off",
+  );
+  await page.getByRole("button", { name: "Detach" }).click();
+  await go(page, "Overview");
+  await page.getByText("No device is attached yet").waitFor();
+});
+
+it("tells every figure, finds it and copies it", async () => {
+  const vsl = await service();
+  vsl.device("work");
+  const page = await open(vsl);
+  await chooseDevice(page, "work");
+  await go(page, "Info");
+  const uuid = vsl.vsl("status", "work", "--field", "uuid");
+  await page.getByText(uuid).waitFor();
+  await page.getByLabel("Search figures").fill("uuid");
+  await eventually(
+    () => page.getByRole("row").count(),
+    (rows) => rows < 5,
+  );
+  await page.getByText(uuid).waitFor();
+});
+
+it("predicts before it formats, and formats only what was named", async () => {
+  const vsl = await service();
+  vsl.device("card", "--emulate", "iodrive-320-mlc", "--scale", "2048");
+  const before = Number(vsl.vsl("status", "card", "--field", "bytes"));
+  const page = await open(vsl);
+  await chooseDevice(page, "card");
+  await go(page, "Format");
+  await page.getByLabel(/^Maximum writes/).check();
+  await page.getByLabel("Workload").selectOption({ index: 1 });
+  await page.getByRole("button", { name: "Predict", exact: true }).click();
+  const table = page.getByRole("region", { name: "Prediction" }).getByRole("table");
+  await table.waitFor({ timeout: 240_000 });
+  expect(await table.getByRole("row").count()).toBe(5);
+  const iops = async (row: number) =>
+    Number((await table.getByRole("row").nth(row).locator(".bar-cell").textContent())?.replace(/,/g, ""));
+  expect(await iops(1)).toBeGreaterThan(0);
+  await page.getByText("What this choice would do is predicted above.").waitFor();
+
+  await page.getByRole("button", { name: "Format card…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Format card" });
+  const destroy = dialog.getByRole("button", { name: "Destroy and format" });
+  expect(await destroy.isDisabled()).toBe(true);
+  await dialog.getByLabel(/^Type card/).fill("cart");
+  expect(await destroy.isDisabled()).toBe(true);
+  await dialog.getByLabel(/^Type card/).fill("card");
+  await destroy.click();
+  await dialog.waitFor({ state: "detached" });
+  const after = Number(vsl.vsl("status", "card", "--field", "bytes"));
+  expect(after / before).toBeGreaterThan(0.45);
+  expect(after / before).toBeLessThan(0.55);
+});
+
+it("plays a power cut, and switches on again", async () => {
+  const vsl = await service();
+  const uri = vsl.device("db", "--drills");
+  await fio(uri, "--rw=write", "--bs=64k", "--size=8m", "--end_fsync=1");
+  const page = await open(vsl);
+  await chooseDevice(page, "db");
+  await go(page, "Drills");
+  await page.getByRole("button", { name: "Begin Power cut" }).click();
+  await page.getByText("The power is off.").waitFor();
+  expect(vsl.vsl("status", "db", "--field", "state")).toBe("powered-off");
+  await page.getByRole("button", { name: "Switch it on" }).click();
+  await page.getByText("The power is off.").waitFor({ state: "detached" });
+  expect(vsl.vsl("status", "db", "--field", "state")).toBe("attached");
+  await page.getByRole("region", { name: "Events" }).getByText("power-cut").waitFor();
+});
