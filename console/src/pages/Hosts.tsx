@@ -13,10 +13,12 @@ import { ago } from "../text/moment";
 import { count } from "../text/quantity";
 
 export function HostsPage() {
-  const { value, error, again } = useResource<Host[]>("/hosts", 5000);
+  const { value, error, again } = useResource<Host[]>("/hosts", 5000, "here");
   const [adding, setAdding] = useState(false);
   const drop = async (name: string) => {
-    await act(`The host ${name} is no longer looked after`, () => remove(`/hosts/${seg(name)}`));
+    await act(`The host ${name} is no longer looked after`, () =>
+      remove(`/hosts/${seg(name)}`, { at: null }),
+    );
     again();
   };
   const open = (name: string | null) => {
@@ -134,7 +136,7 @@ function Add({ onClose }: { onClose: () => void }) {
     const body: Record<string, string> = { name: name.trim(), address: address.trim(), key: key.trim() };
     if (certificate.trim()) body.certificate = certificate.trim();
     const done = await act(`The host ${name.trim()} is looked after`, async () => {
-      await post("/hosts", body);
+      await post("/hosts", body, { at: null });
       return true;
     });
     if (done) onClose();

@@ -77,7 +77,7 @@ export function Chart(props: Props) {
     const options: uPlot.Options = {
       width: element.clientWidth,
       height,
-      padding: [8, 8, 0, 0],
+      padding: [8, 16, 0, 0],
       legend: { show: false },
       cursor: {
         sync: { key: "time" },

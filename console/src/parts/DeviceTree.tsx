@@ -1,9 +1,10 @@
 import { useSignal } from "@preact/signals";
 import { host } from "../api/client";
-import type { Device } from "../api/types";
+import type { Device, Host } from "../api/types";
 import { href } from "../route";
 import { type Adapter, adapters, tone } from "../state/attention";
-import { devices, health } from "../state/fleet";
+import { devices, health, lookAt } from "../state/fleet";
+import { useResource } from "../state/resource";
 import { tick, value } from "../state/telemetry";
 import { bytes, micros, number, percent, short } from "../text/quantity";
 import { Lights } from "./Lights";
@@ -21,6 +22,7 @@ export function DeviceTree() {
   };
   const open = (key: string) => !closed.value.has(key);
   const found = adapters(devices.value);
+  const others = useResource<Host[]>("/hosts", 10_000, "here");
   return (
     <div class="scroll">
       {/* biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a treegrid made of a table is the pattern that ARIA describes. */}
@@ -59,9 +61,35 @@ export function DeviceTree() {
             found.map((adapter) => (
               <AdapterRows key={adapter.key} adapter={adapter} open={open} onToggle={toggle} />
             ))}
+          {host.value === null && others.value?.map((other) => <HostRow key={other.name} host={other} />)}
         </tbody>
       </table>
     </div>
+  );
+}
+
+/** Another host, by what it says of itself; its devices are seen when it is looked at. */
+function HostRow({ host }: { host: Host }) {
+  const wrong = host.failed ?? 0;
+  return (
+    <tr aria-level={1} tabIndex={-1} class="group">
+      <td class="level-1 other" colSpan={2}>
+        <span class="muted small">Host</span> <strong>{host.name}</strong>
+      </td>
+      <td>
+        <State tone={host.reachable ? (wrong > 0 ? "warning" : "ok") : "critical"}>
+          {host.reachable ? (wrong > 0 ? `${wrong} failed` : "reachable") : "unreachable"}
+        </State>
+      </td>
+      <td colSpan={4} class="muted small about wrap">
+        {host.reachable ? `${host.attached ?? 0} attached, ${host.alerts ?? 0} alerts` : host.error}
+      </td>
+      <td class="number">
+        <button type="button" class="quiet" onClick={() => lookAt(host.name)}>
+          Look at<span class="spoken"> {host.name}</span>
+        </button>
+      </td>
+    </tr>
   );
 }
 

@@ -3,7 +3,7 @@ import { address, Failure, failure, get, host } from "../api/client";
 import type { Alert, Alerts, Device, Event, Field, Health, Job, Sample, Version } from "../api/types";
 import { connect, lost, phase } from "./link";
 import { recall, remember } from "./remembered";
-import { forget, latest, metrics, take } from "./telemetry";
+import { forget, keepOnly, latest, metrics, take, tick } from "./telemetry";
 
 // What there is at the host that is looked at, kept current by its stream.
 
@@ -18,6 +18,7 @@ export const version = signal<Version | null>(null);
 export const loaded = signal(false);
 
 const EVENTS_KEPT = 2000;
+const JOBS_KEPT = 100;
 /** Milliseconds between two looks at every device's fields: what changes by the second comes by the stream. */
 const REFRESH = 5000;
 /** Milliseconds without a sample after which the stream counts as dead. */
@@ -47,6 +48,7 @@ export function refresh(): Promise<void> {
         get<Health>("/health"),
       ]);
       devices.value = list;
+      keepOnly(new Set(list.map((device) => device.name)));
       alerts.value = active.alerts;
       health.value = state;
       loaded.value = true;
@@ -88,7 +90,9 @@ function noteAlert(alert: Alert): void {
 
 export function noteJob(job: Job): void {
   const found = jobs.value.some((other) => other.id === job.id);
-  jobs.value = found ? jobs.value.map((other) => (other.id === job.id ? job : other)) : [job, ...jobs.value];
+  jobs.value = found
+    ? jobs.value.map((other) => (other.id === job.id ? job : other))
+    : [job, ...jobs.value].slice(0, JOBS_KEPT);
 }
 
 function noteSample(sample: Sample): void {
@@ -152,7 +156,9 @@ setInterval(() => {
 
 // A page that was asleep in the background has heard nothing, and that says nothing about the service.
 document.addEventListener("visibilitychange", () => {
-  if (document.visibilityState === "visible") heard = Date.now();
+  if (document.visibilityState !== "visible") return;
+  heard = Date.now();
+  tick.value += 1;
 });
 
 effect(() => {

@@ -2,6 +2,9 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type Failure, failure, get } from "../api/client";
 import { phase } from "./link";
 
+/** Whom to ask: the host that is looked at, or always the service that the console came from. */
+export type Where = "looked at" | "here";
+
 export interface Resource<T> {
   value: T | null;
   error: Failure | null;
@@ -10,7 +13,7 @@ export interface Resource<T> {
 }
 
 /** What a path of the API answers, asked for again every so many milliseconds, and when the connection is back. With null nothing is asked. */
-export function useResource<T>(path: string | null, every = 0): Resource<T> {
+export function useResource<T>(path: string | null, every = 0, at: Where = "looked at"): Resource<T> {
   const [value, setValue] = useState<T | null>(null);
   const [error, setError] = useState<Failure | null>(null);
   const [turn, setTurn] = useState(0);
@@ -28,7 +31,10 @@ export function useResource<T>(path: string | null, every = 0): Resource<T> {
     const abort = new AbortController();
     const ask = async () => {
       try {
-        const answer = await get<T>(path, { signal: abort.signal });
+        const answer = await get<T>(
+          path,
+          at === "here" ? { at: null, signal: abort.signal } : { signal: abort.signal },
+        );
         setValue(answer);
         setError(null);
       } catch (problem) {
@@ -41,7 +47,7 @@ export function useResource<T>(path: string | null, every = 0): Resource<T> {
       abort.abort();
       clearInterval(timer);
     };
-  }, [path, every, connected, turn]);
+  }, [path, every, at, connected, turn]);
 
   const again = useCallback(() => setTurn((turn) => turn + 1), []);
   return { value, error, again };

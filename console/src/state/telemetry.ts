@@ -33,7 +33,18 @@ export function take(sample: Sample): void {
   ring(SERVICE).push(at, sample.service);
   for (const [name, device] of Object.entries(sample.devices)) ring(name).push(at, device.values);
   latest.value = sample;
-  tick.value += 1;
+  // Nobody sees a page in the background: it is drawn when it is looked at again.
+  if (document.visibilityState === "visible") tick.value += 1;
+}
+
+/** Forgets devices that are gone. */
+export function keepOnly(names: ReadonlySet<string>): void {
+  for (const name of rings.keys()) {
+    if (name !== SERVICE && !names.has(name)) {
+      rings.delete(name);
+      prefilled.delete(name);
+    }
+  }
 }
 
 /** Forgets everything: another host is looked at. */
