@@ -27,12 +27,14 @@ stop: ## Stop what `make run` started
 
 .PHONY: release
 release: ## Build the optimised `vsl`
+	scripts/build-console.sh
 	$(CARGO) build --locked --release --bin vsl
 
 # The whole-system tests drive the development build: its overflow checks and debug assertions are on.
 .PHONY: test
 test: ## Check everything: format, lints, unit tests, whole-system tests with foreign clients
 	scripts/install-test-tools.sh
+	scripts/build-console.sh
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked --workspace

@@ -16,7 +16,7 @@ export function RuleDialog({ rule, taken, onClose, onSave }: Props) {
   const [draft, setDraft] = useState(rule);
   const fresh = rule.name === "";
   const change = (part: Partial<Rule>) => setDraft({ ...draft, ...part });
-  const metric = metrics.value.find((known) => known.name === draft.metric);
+  const metric = metrics.value.find((known) => known.of === "device" && known.name === draft.metric);
   const clash = taken.includes(draft.name);
   return (
     <Dialog
@@ -65,11 +65,13 @@ export function RuleDialog({ rule, taken, onClose, onSave }: Props) {
             onChange={(event) => change({ metric: event.currentTarget.value })}
           >
             {!metric && <option value={draft.metric}>{draft.metric}</option>}
-            {metrics.value.map((known) => (
-              <option key={`${known.of} ${known.name}`} value={known.name}>
-                {known.label}
-              </option>
-            ))}
+            {metrics.value
+              .filter((known) => known.of === "device")
+              .map((known) => (
+                <option key={`${known.of} ${known.name}`} value={known.name}>
+                  {known.label}
+                </option>
+              ))}
           </select>
         </div>
         <div class="field">

@@ -12,7 +12,7 @@ import { RuleDialog } from "./RuleDialog";
 
 /** What a rule says, in one line. */
 export function sentence(rule: Rule): string {
-  const metric = metrics.value.find((known) => known.name === rule.metric);
+  const metric = metrics.value.find((known) => known.of === "device" && known.name === rule.metric);
   const amount = (value: number) => quantity(metric?.unit ?? "count", value);
   const lasting = rule.for_s > 0 ? ` for ${span(rule.for_s)}` : "";
   const clears = rule.clear === null || rule.clear === undefined ? "" : `, until ${amount(rule.clear)}`;
