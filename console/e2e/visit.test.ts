@@ -47,7 +47,7 @@ it("shows what fio measures", async () => {
   const page = await open(vsl);
   await chooseDevice(page, "work");
   await go(page, "Live");
-  await page.getByRole("button", { name: "the last minute" }).click();
+  await page.getByRole("button", { name: "the last minute", exact: false }).click();
   const running = fio(
     uri,
     "--rw=randwrite",

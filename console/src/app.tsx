@@ -183,10 +183,6 @@ function Side({ page, open }: { page: Page; open: boolean }) {
   );
   return (
     <div class={`side ${open ? "open" : ""}`}>
-      <a class="brand" href={href("overview")}>
-        <img src={icon} alt="" />
-        OpenVSL
-      </a>
       {host.value !== null && (
         <Notice
           actions={
@@ -199,6 +195,10 @@ function Side({ page, open }: { page: Page; open: boolean }) {
         </Notice>
       )}
       <nav aria-label="Host">
+        <a class="brand" href={href("overview")}>
+          <img src={icon} alt="" />
+          OpenVSL
+        </a>
         <ul>{link("overview")}</ul>
       </nav>
       <nav aria-label="Device">

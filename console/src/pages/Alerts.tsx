@@ -3,6 +3,7 @@ import { get, post, seg } from "../api/client";
 import type { Alert, Alerts } from "../api/types";
 import { Dialog } from "../parts/Dialog";
 import { Empty, Trouble } from "../parts/Notice";
+import { Scroll } from "../parts/Scroll";
 import { State, severityTone } from "../parts/State";
 import { Switches } from "../parts/Switches";
 import { href } from "../route";
@@ -93,7 +94,7 @@ function Past() {
 
 function Table({ of, onAcknowledge }: { of: readonly Alert[]; onAcknowledge?: (alert: Alert) => void }) {
   return (
-    <div class="scroll">
+    <Scroll label="Table of alerts">
       <table class="cards">
         <thead>
           <tr>
@@ -148,7 +149,7 @@ function Table({ of, onAcknowledge }: { of: readonly Alert[]; onAcknowledge?: (a
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 

@@ -4,6 +4,7 @@ import type { Device } from "../api/types";
 import { Copy } from "../parts/Copy";
 import { Figures } from "../parts/Figures";
 import { Empty } from "../parts/Notice";
+import { Scroll } from "../parts/Scroll";
 import { href } from "../route";
 import { act } from "../state/action";
 import { device as find } from "../state/fleet";
@@ -101,7 +102,7 @@ function Exports({ device }: { device: Device }) {
       {clients.length === 0 ? (
         <p class="muted">No client is connected.</p>
       ) : (
-        <div class="scroll">
+        <Scroll label="Clients">
           <table>
             <thead>
               <tr>
@@ -136,7 +137,7 @@ function Exports({ device }: { device: Device }) {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
     </section>
   );

@@ -3,6 +3,7 @@ import { host, post, remove, seg } from "../api/client";
 import type { Host } from "../api/types";
 import { Dialog } from "../parts/Dialog";
 import { Empty, Trouble } from "../parts/Notice";
+import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
 import { go } from "../route";
 import { act } from "../state/action";
@@ -49,7 +50,7 @@ export function HostsPage() {
           </p>
         </Empty>
       ) : (
-        <div class="scroll">
+        <Scroll label="Table of hosts">
           <table class="cards">
             <thead>
               <tr>
@@ -113,7 +114,7 @@ export function HostsPage() {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
       {adding && (
         <Add

@@ -3,6 +3,7 @@ import { address, post, remove, seg } from "../api/client";
 import type { Job, Run } from "../api/types";
 import { JobProgress } from "../parts/JobProgress";
 import { Empty, Trouble } from "../parts/Notice";
+import { Scroll } from "../parts/Scroll";
 import { act } from "../state/action";
 import { jobs, noteJob } from "../state/fleet";
 import { may } from "../state/link";
@@ -182,7 +183,7 @@ function Runs({ runs, onChange }: { runs: Run[] | null; onChange: () => void }) 
           Start a protocol above; its report can be opened while others run.
         </Empty>
       ) : (
-        <div class="scroll">
+        <Scroll label="Table of runs">
           <table class="cards">
             <thead>
               <tr>
@@ -235,7 +236,7 @@ function Runs({ runs, onChange }: { runs: Run[] | null; onChange: () => void }) 
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
     </section>
   );

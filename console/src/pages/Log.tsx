@@ -3,6 +3,7 @@ import { get, seg } from "../api/client";
 import type { Audit, AuditEntry, Event } from "../api/types";
 import { EventList } from "../parts/EventList";
 import { Empty, Notice, Trouble } from "../parts/Notice";
+import { Scroll } from "../parts/Scroll";
 import { Switches } from "../parts/Switches";
 import { devices, events } from "../state/fleet";
 import { may } from "../state/link";
@@ -117,7 +118,7 @@ function AuditLog({ words }: { words: string }) {
       {found.length === 0 ? (
         <Empty title={value === null ? "Asking the service…" : "Nothing was changed yet"} />
       ) : (
-        <div class="scroll">
+        <Scroll label="Table of changes">
           <table class="cards">
             <thead>
               <tr>
@@ -153,7 +154,7 @@ function AuditLog({ words }: { words: string }) {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
       {all.length >= PAGE && !ended && (
         <button type="button" onClick={() => void more()}>

@@ -4,6 +4,7 @@ import type { Columns } from "../state/ring";
 import { clock, day, moment } from "../text/moment";
 import { quantity } from "../text/quantity";
 import { colour, shown } from "../theme";
+import { Scroll } from "./Scroll";
 
 export interface Line {
   metric: string;
@@ -230,7 +231,7 @@ function Summary({ title, unit, lines, data }: Pick<Props, "title" | "unit" | "l
         Figures<span class="spoken"> of {title}</span>
       </summary>
       {open && (
-        <div class="scroll">
+        <Scroll label={`Figures of ${title}`}>
           <table>
             <caption>
               {data.at.length} points, {clock((data.at[0] ?? 0) * 1000)} to{" "}
@@ -265,7 +266,7 @@ function Summary({ title, unit, lines, data }: Pick<Props, "title" | "unit" | "l
               })}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
     </details>
   );

@@ -9,6 +9,7 @@ import { tick, value } from "../state/telemetry";
 import { bytes, micros, number, percent, short } from "../text/quantity";
 import { Lights } from "./Lights";
 import { Meter } from "./Meter";
+import { Scroll } from "./Scroll";
 import { State, type Tone } from "./State";
 
 /** Host, adapters, modules and volumes as a tree, each module with how it does just now. Arrow keys move between rows. */
@@ -24,7 +25,7 @@ export function DeviceTree() {
   const found = adapters(devices.value);
   const others = useResource<Host[]>("/hosts", 10_000, "here");
   return (
-    <div class="scroll">
+    <Scroll label="Tree of devices">
       {/* biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a treegrid made of a table is the pattern that ARIA describes. */}
       <table class="tree" role="treegrid" aria-label="Host, adapters, modules and volumes" onKeyDown={arrows}>
         <thead>
@@ -64,7 +65,7 @@ export function DeviceTree() {
           {host.value === null && others.value?.map((other) => <HostRow key={other.name} host={other} />)}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 

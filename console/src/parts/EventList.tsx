@@ -2,13 +2,14 @@ import type { Event } from "../api/types";
 import { href } from "../route";
 import { moment } from "../text/moment";
 import { Empty } from "./Notice";
+import { Scroll } from "./Scroll";
 
 /** What happened, the newest first. */
 export function EventList({ events }: { events: readonly Event[] }) {
   if (events.length === 0) return <Empty title="Nothing happened yet" />;
   const named = events.some((event) => event.device !== undefined);
   return (
-    <div class="scroll">
+    <Scroll label="Table of events">
       <table class="cards">
         <thead>
           <tr>
@@ -29,6 +30,6 @@ export function EventList({ events }: { events: readonly Event[] }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }

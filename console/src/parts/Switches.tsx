@@ -1,7 +1,7 @@
 interface Choice<T> {
   value: T;
   label: string;
-  /** What is read aloud instead, where the label is an abbreviation. */
+  /** What is read aloud as well, where the label is an abbreviation. */
   spoken?: string;
 }
 
@@ -19,10 +19,10 @@ export function Switches<T extends string | number>(props: {
           type="button"
           key={value}
           aria-pressed={value === props.value}
-          aria-label={spoken}
           onClick={() => props.onChange(value)}
         >
           {label}
+          {spoken && <span class="spoken">: {spoken}</span>}
         </button>
       ))}
     </fieldset>

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { put, remove, seg } from "../../api/client";
 import type { Rule } from "../../api/types";
 import { Empty, Trouble } from "../../parts/Notice";
+import { Scroll } from "../../parts/Scroll";
 import { State, severityTone } from "../../parts/State";
 import { act } from "../../state/action";
 import { may } from "../../state/link";
@@ -59,7 +60,7 @@ export function Rules() {
           Add a rule
         </button>
       </header>
-      <div class="scroll">
+      <Scroll label="Table of rules">
         <table class="cards">
           <thead>
             <tr>
@@ -112,7 +113,7 @@ export function Rules() {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
       {edited && (
         <RuleDialog
           rule={edited}

@@ -3,6 +3,7 @@ import { post } from "../../api/client";
 import type { Choice, Device, Job, Prediction as Predicted } from "../../api/types";
 import { JobProgress } from "../../parts/JobProgress";
 import { Notice, Trouble } from "../../parts/Notice";
+import { Scroll } from "../../parts/Scroll";
 import { act } from "../../state/action";
 import { noteJob } from "../../state/fleet";
 import { may } from "../../state/link";
@@ -90,7 +91,7 @@ function Choices({ prediction, chosen }: { prediction: Predicted; chosen: string
   const most = Math.max(1, ...prediction.choices.map((choice) => choice.iops ?? 0));
   return (
     <>
-      <div class="scroll">
+      <Scroll label="Choices">
         <table>
           <caption>
             {prediction.workload} on {prediction.profile}, modelled at 1/{number(prediction.scale)} of its
@@ -123,7 +124,7 @@ function Choices({ prediction, chosen }: { prediction: Predicted; chosen: string
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
       {!prediction.choices.some((choice) => choice.capacity === chosen) && (
         <Notice>The capacity chosen now is not among these: predict again to see it.</Notice>
       )}

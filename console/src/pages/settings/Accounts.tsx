@@ -4,6 +4,7 @@ import type { Account, Role } from "../../api/types";
 import { Copy } from "../../parts/Copy";
 import { Dialog } from "../../parts/Dialog";
 import { Empty, Notice, Trouble } from "../../parts/Notice";
+import { Scroll } from "../../parts/Scroll";
 import { act } from "../../state/action";
 import { useResource } from "../../state/resource";
 import { moment } from "../../text/moment";
@@ -40,7 +41,7 @@ export function Accounts() {
         </Empty>
       )}
       {value && value.length > 0 && (
-        <div class="scroll">
+        <Scroll label="Table of accounts">
           <table class="cards">
             <thead>
               <tr>
@@ -119,7 +120,7 @@ export function Accounts() {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
       {adding && (
         <Add
