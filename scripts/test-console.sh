@@ -6,6 +6,8 @@ vsl=$(realpath "${1:?the built vsl}")
 cd "$(dirname "$0")/.."
 scripts/build-console.sh
 cd console
+export VSL=$vsl
+npm run --silent types
 npm run --silent check
 npm run --silent unit
-VSL=$vsl npm run --silent e2e
+npm run --silent e2e
