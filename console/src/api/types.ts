@@ -274,11 +274,22 @@ export interface RecordStatus {
   written: number;
   dropped: number;
 }
-export interface DemoStatus {
+/** Answer of `GET /devices/{name}/demo`. */
+export interface Demo {
   running: boolean;
-  [field: string]: unknown;
+  job?: Job | null;
 }
-export interface Run {
+/** Something of the lab that has a name: a protocol, a workload, a data sheet. */
+export interface Named {
   name: string;
-  [field: string]: unknown;
+  description: string;
+  /** Of a data sheet: `flash`, `bridged`, `disk` or `array`. */
+  kind?: string | null;
+}
+export interface LabRun {
+  name: string;
+  protocol: string;
+  made_ms: number;
+  /** Its report can be read. */
+  report: boolean;
 }

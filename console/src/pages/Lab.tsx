@@ -1,26 +1,26 @@
 import { useEffect, useState } from "preact/hooks";
 import { address, post, remove, seg } from "../api/client";
-import type { Job, Run } from "../api/types";
+import type { Job, LabRun, Named } from "../api/types";
 import { JobProgress } from "../parts/JobProgress";
 import { Empty, Trouble } from "../parts/Notice";
 import { Scroll } from "../parts/Scroll";
 import { act } from "../state/action";
-import { jobs, noteJob } from "../state/fleet";
+import { devices, jobs, noteJob } from "../state/fleet";
 import { may } from "../state/link";
 import { useResource } from "../state/resource";
 import { moment } from "../text/moment";
-import { aboutOf, type Named, nameOf } from "./lab/lists";
+import { flash, freshName } from "./lab/lists";
 
 export function LabPage() {
-  const runs = useResource<Run[]>("/lab/runs", 5000);
-  const under = jobs.value.filter((job) => job.kind.startsWith("lab"));
+  const runs = useResource<LabRun[]>("/lab/runs", 5000);
+  const under = jobs.value.filter((job) => job.kind === "lab");
   const ended = under.filter((job) => job.state !== "running").length;
   // A run that ends is one more to show.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the number of ended runs is what asks again.
   useEffect(() => runs.again(), [ended]);
   return (
     <>
-      <Start onBegun={runs.again} />
+      <Start runs={runs.value ?? []} onBegun={runs.again} />
       {under.some((job) => job.state === "running" || job.state === "failed") && (
         <section class="panel" aria-label="Under way">
           <header>
@@ -46,25 +46,33 @@ export function LabPage() {
   );
 }
 
-function Start({ onBegun }: { onBegun: () => void }) {
+function Start({ runs, onBegun }: { runs: readonly LabRun[]; onBegun: () => void }) {
   const protocols = useResource<Named[]>("/lab/protocols");
   const profiles = useResource<Named[]>("/lab/profiles");
-  const [protocol, setProtocol] = useState("");
-  const [profile, setProfile] = useState("");
-  const [scale, setScale] = useState("64");
+  const [asked, setAsked] = useState<string | null>(null);
+  const [target, setTarget] = useState<string | null>(null);
+  const [scale, setScale] = useState("");
+  const [full, setFull] = useState(false);
   const [name, setName] = useState("");
-  const first = (list: Named[] | null) => (list?.[0] ? nameOf(list[0]) : "");
-  const chosenProtocol = protocol || first(protocols.value);
-  const chosenProfile = profile || first(profiles.value);
-  const about = protocols.value?.find((one) => nameOf(one) === chosenProtocol);
+  const [typed, setTyped] = useState("");
+  const protocol = asked ?? protocols.value?.[0]?.name ?? "";
+  const device = target ?? flash(profiles.value)[0]?.name ?? "";
+  const attached =
+    devices.value.some((one) => one.name === device) && !profiles.value?.some((one) => one.name === device);
+  const about = protocols.value?.find((one) => one.name === protocol)?.description;
+  const fallback = freshName(
+    protocol,
+    runs.map((run) => run.name),
+  );
   const begin = async () => {
-    const body: Record<string, unknown> = { protocol: chosenProtocol, device: chosenProfile };
+    const body: Record<string, unknown> = { protocol, device, name: name.trim() || fallback, full };
     if (scale.trim() !== "") body.scale = Number(scale);
-    if (name.trim() !== "") body.name = name.trim();
-    const job = await act(`${chosenProtocol} has begun`, () => post<Job>("/lab/runs", body));
+    if (attached) body.confirm = typed;
+    const job = await act(`${protocol} has begun`, () => post<Job>("/lab/runs", body));
     if (job) {
       noteJob(job);
       setName("");
+      setTyped("");
       onBegun();
     }
   };
@@ -79,24 +87,38 @@ function Start({ onBegun }: { onBegun: () => void }) {
     >
       <header>
         <h2>Start a protocol</h2>
-        <span class="muted small">on a model of a card, in virtual time</span>
+        <span class="muted small">on the model of a card, in virtual time, or on an attached device</span>
       </header>
       {protocols.error && <Trouble of={protocols.error} what="Protocols" />}
       <div class="fields">
-        <List
-          id="lab-protocol"
-          label="Protocol"
-          of={protocols.value}
-          value={chosenProtocol}
-          onSet={setProtocol}
-        />
-        <List id="lab-profile" label="Device" of={profiles.value} value={chosenProfile} onSet={setProfile} />
+        <div class="field">
+          <label for="lab-protocol">Protocol</label>
+          <select
+            id="lab-protocol"
+            value={protocol}
+            onChange={(event) => setAsked(event.currentTarget.value)}
+          >
+            <Options of={protocols.value ?? []} />
+          </select>
+        </div>
+        <div class="field">
+          <label for="lab-device">Device</label>
+          <select id="lab-device" value={device} onChange={(event) => setTarget(event.currentTarget.value)}>
+            <optgroup label="Models">
+              <Options of={profiles.value ?? []} />
+            </optgroup>
+            <optgroup label="Attached devices, which are overwritten">
+              <Options of={devices.value} />
+            </optgroup>
+          </select>
+        </div>
         <div class="field">
           <label for="lab-scale">So many times smaller</label>
           <input
             id="lab-scale"
             type="number"
             min={1}
+            placeholder="as the protocol says"
             value={scale}
             onInput={(event) => setScale(event.currentTarget.value)}
           />
@@ -106,18 +128,36 @@ function Start({ onBegun }: { onBegun: () => void }) {
           <input
             id="lab-name"
             type="text"
-            placeholder="by default after the protocol"
+            placeholder={fallback}
             value={name}
             onInput={(event) => setName(event.currentTarget.value)}
           />
         </div>
       </div>
-      {about && aboutOf(about) && <p class="muted">{aboutOf(about)}</p>}
+      {about && <p class="muted">{about}</p>}
+      {attached && (
+        <div class="field">
+          <label for="lab-confirm">
+            Everything on <strong>{device}</strong> is overwritten. Type its name to confirm
+          </label>
+          <input
+            id="lab-confirm"
+            type="text"
+            autocomplete="off"
+            value={typed}
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+        </div>
+      )}
       <div class="row end">
+        <label class="check">
+          <input type="checkbox" checked={full} onChange={(event) => setFull(event.currentTarget.checked)} />
+          Whole, with times and sizes as published
+        </label>
         <button
           type="submit"
           class="primary"
-          disabled={!may("operator") || chosenProtocol === "" || chosenProfile === ""}
+          disabled={!may("operator") || protocol === "" || device === "" || (attached && typed !== device)}
         >
           Start
         </button>
@@ -126,28 +166,19 @@ function Start({ onBegun }: { onBegun: () => void }) {
   );
 }
 
-function List(props: {
-  id: string;
-  label: string;
-  of: Named[] | null;
-  value: string;
-  onSet: (value: string) => void;
-}) {
+function Options({ of }: { of: readonly { name: string }[] }) {
   return (
-    <div class="field">
-      <label for={props.id}>{props.label}</label>
-      <select id={props.id} value={props.value} onChange={(event) => props.onSet(event.currentTarget.value)}>
-        {props.of?.map((one) => (
-          <option key={nameOf(one)} value={nameOf(one)}>
-            {nameOf(one)}
-          </option>
-        ))}
-      </select>
-    </div>
+    <>
+      {of.map(({ name }) => (
+        <option key={name} value={name}>
+          {name}
+        </option>
+      ))}
+    </>
   );
 }
 
-function Runs({ runs, onChange }: { runs: Run[] | null; onChange: () => void }) {
+function Runs({ runs, onChange }: { runs: LabRun[] | null; onChange: () => void }) {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [shown, setShown] = useState<string | null>(null);
   const choose = (name: string, on: boolean) => {
@@ -192,9 +223,7 @@ function Runs({ runs, onChange }: { runs: Run[] | null; onChange: () => void }) 
                 </th>
                 <th scope="col">Run</th>
                 <th scope="col">Protocol</th>
-                <th scope="col">Device</th>
                 <th scope="col">When</th>
-                <th scope="col">State</th>
                 <th scope="col">
                   <span class="spoken">Report</span>
                 </th>
@@ -207,18 +236,16 @@ function Runs({ runs, onChange }: { runs: Run[] | null; onChange: () => void }) 
                     <input
                       type="checkbox"
                       aria-label={`Compare ${run.name}`}
-                      disabled={!finished(run)}
+                      disabled={!run.report}
                       checked={chosen.has(run.name)}
                       onChange={(event) => choose(run.name, event.currentTarget.checked)}
                     />
                   </td>
                   <td>{run.name}</td>
-                  <td data-label="Protocol">{text(run.protocol)}</td>
-                  <td data-label="Device">{text(run.device)}</td>
-                  <td>{typeof run.began_ms === "number" ? moment(run.began_ms) : "–"}</td>
-                  <td>{text(run.state)}</td>
+                  <td data-label="Protocol">{run.protocol}</td>
+                  <td>{moment(run.made_ms)}</td>
                   <td class="number">
-                    {finished(run) && (
+                    {run.report && (
                       <a href={address(`/lab/runs/${seg(run.name)}/report`)} target="_blank" rel="noopener">
                         Report<span class="spoken"> of {run.name}</span>
                       </a>
@@ -241,6 +268,3 @@ function Runs({ runs, onChange }: { runs: Run[] | null; onChange: () => void }) 
     </section>
   );
 }
-
-const text = (value: unknown) => (value === undefined || value === null ? "–" : String(value));
-const finished = (run: Run) => run.state === undefined || run.state === "done";

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { post, seg } from "../../api/client";
-import type { DemoStatus, Device } from "../../api/types";
+import type { Demo, Device } from "../../api/types";
 import { Dialog } from "../../parts/Dialog";
 import { Notice } from "../../parts/Notice";
 import { act } from "../../state/action";
@@ -52,7 +52,7 @@ export function Detach({ device }: { device: Device }) {
 
 /** The demo's load on a device of one's own: it overwrites, so the name is typed. */
 export function Load({ device }: { device: Device }) {
-  const { value, again } = useResource<DemoStatus>(`/devices/${seg(device.name)}/demo`, 3000);
+  const { value, again } = useResource<Demo>(`/devices/${seg(device.name)}/demo`, 3000);
   const [asking, setAsking] = useState(false);
   const [typed, setTyped] = useState("");
   const set = async (on: boolean) => {

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { post } from "../../api/client";
-import type { Choice, Device, Job, Prediction as Predicted } from "../../api/types";
+import type { Choice, Device, Job, Named, Prediction as Predicted } from "../../api/types";
 import { JobProgress } from "../../parts/JobProgress";
 import { Notice, Trouble } from "../../parts/Notice";
 import { Scroll } from "../../parts/Scroll";
@@ -9,8 +9,7 @@ import { noteJob } from "../../state/fleet";
 import { may } from "../../state/link";
 import { useResource } from "../../state/resource";
 import { bytes, micros, number, percent, quantity, span } from "../../text/quantity";
-import type { Named } from "../lab/lists";
-import { nameOf } from "../lab/lists";
+import { flash } from "../lab/lists";
 import { OPTIONS } from "./capacity";
 
 interface Props {
@@ -26,13 +25,16 @@ const RECORDED = "recorded";
 export function Prediction({ device, capacity, job, onJob }: Props) {
   const workloads = useResource<Named[]>("/lab/workloads");
   const profiles = useResource<Named[]>(device.profile ? null : "/lab/profiles");
-  const [workload, setWorkload] = useState(RECORDED);
-  const [profile, setProfile] = useState("");
+  const [asked, setAsked] = useState<string | null>(null);
+  const [chosenProfile, setProfile] = useState<string | null>(null);
+  const workload = asked ?? workloads.value?.[0]?.name ?? RECORDED;
+  const cards = flash(profiles.value);
+  const profile = chosenProfile ?? cards[0]?.name ?? "";
   const start = async () => {
     const known = OPTIONS.map((option) => option.capacity);
     const capacities = known.includes(capacity) ? known : [...known, capacity];
     const body: Record<string, unknown> = { device: device.name, workload, capacities };
-    if (profile !== "") body.profile = profile;
+    if (!device.profile) body.profile = profile;
     const begun = await act("The prediction has begun", () => post<Job>("/predictions", body));
     if (begun) {
       noteJob(begun);
@@ -49,11 +51,11 @@ export function Prediction({ device, capacity, job, onJob }: Props) {
       <div class="row">
         <div class="field">
           <label for="workload">Workload</label>
-          <select id="workload" value={workload} onChange={(event) => setWorkload(event.currentTarget.value)}>
-            <option value={RECORDED}>what this device was asked lately</option>
+          <select id="workload" value={workload} onChange={(event) => setAsked(event.currentTarget.value)}>
+            <option value={RECORDED}>what was recorded of {device.name} last</option>
             {workloads.value?.map((one) => (
-              <option key={nameOf(one)} value={nameOf(one)}>
-                {nameOf(one)}
+              <option key={one.name} value={one.name}>
+                {one.name}
               </option>
             ))}
           </select>
@@ -62,10 +64,9 @@ export function Prediction({ device, capacity, job, onJob }: Props) {
           <div class="field">
             <label for="profile">Modelled as</label>
             <select id="profile" value={profile} onChange={(event) => setProfile(event.currentTarget.value)}>
-              <option value="">the service's choice</option>
-              {profiles.value?.map((one) => (
-                <option key={nameOf(one)} value={nameOf(one)}>
-                  {nameOf(one)}
+              {cards.map((one) => (
+                <option key={one.name} value={one.name}>
+                  {one.name}
                 </option>
               ))}
             </select>
@@ -74,12 +75,17 @@ export function Prediction({ device, capacity, job, onJob }: Props) {
         <button
           type="button"
           class="primary bottom"
-          disabled={!may("operator") || job?.state === "running"}
+          disabled={!may("operator") || job?.state === "running" || workload === ""}
           onClick={() => void start()}
         >
           Predict
         </button>
       </div>
+      <p class="muted small">
+        {workload === RECORDED
+          ? "Recordings begin and end on the page Configure; the last one that came to its end is played."
+          : workloads.value?.find((one) => one.name === workload)?.description}
+      </p>
       {workloads.error && <Trouble of={workloads.error} what="Workloads" />}
       {job && job.state !== "done" && <JobProgress job={job} />}
       {result && <Choices prediction={result} chosen={capacity} />}

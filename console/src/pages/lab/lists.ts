@@ -1,6 +1,13 @@
-/** Something of a list that has a name: a protocol, a workload, a data sheet. */
-export type Named = string | { name: string; title?: string; meaning?: string; what?: string };
+import type { Named } from "../../api/types";
 
-export const nameOf = (one: Named) => (typeof one === "string" ? one : one.name);
-export const aboutOf = (one: Named) =>
-  typeof one === "string" ? "" : (one.title ?? one.meaning ?? one.what ?? "");
+/** Data sheets of flash cards: what runs the translation layer, so what a format can be predicted of. */
+export const flash = (profiles: readonly Named[] | null) =>
+  (profiles ?? []).filter(({ kind }) => kind === "flash");
+
+/** A name for a run that none of those that are there has. */
+export function freshName(protocol: string, taken: readonly string[]): string {
+  for (let number = 1; ; number += 1) {
+    const name = `${protocol}-${number}`;
+    if (!taken.includes(name)) return name;
+  }
+}

@@ -73,7 +73,13 @@ fn web(args: &Up) -> Result<Web, Failure> {
     let far = args.listen.iter().any(|address| !address.ip().is_loopback());
     let certificates = args.tls.tls_certificates.as_ref().filter(|_| far);
     let tls = certificates.map(|directory| daemon::exports::web_certificates(directory)).transpose()?;
-    Ok(Web { listen: args.listen.clone(), tls, names: args.host_name.clone(), assets: |_| None })
+    Ok(Web { listen: args.listen.clone(), tls, names: args.host_name.clone(), assets: file })
+}
+
+/// A file of the console.
+fn file(path: &str) -> Option<daemon::Asset> {
+    let asset = console_assets::asset(path)?;
+    Some(daemon::Asset { content_type: asset.content_type, etag: asset.etag, encoding: Some("gzip"), bytes: asset.gzip })
 }
 
 /// The server's TLS settings.
