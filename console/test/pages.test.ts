@@ -20,6 +20,8 @@ const alert = (part: Partial<Alert>): Alert => ({
   severity: "warning",
   what: "too warm",
   raised_ms: 0,
+  value: 0,
+  threshold: 0,
   ...part,
 });
 
@@ -125,6 +127,7 @@ describe("history", async () => {
   const { columnsOf } = await import("../src/pages/live/columns");
   const history: History = {
     device: "a",
+    uuid: "u",
     resolution_s: 60,
     from: 0,
     to: 600,

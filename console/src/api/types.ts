@@ -1,22 +1,50 @@
-// The shapes of the API, as docs/api.md has them.
+// The shapes of the API, by short names. They stand in `schema.d.ts`, which is made from the service's own description (npm run types).
 
-export type Role = "viewer" | "operator" | "administrator";
-export interface Session {
-  name: string;
-  role: Role;
-  via: string;
-}
-export interface Version {
-  version: string;
-  api: number;
-  pid: number;
-}
-export interface Health {
-  ready: boolean;
-  attached: number;
-  failed: number;
-  addresses: string[];
-}
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type AccessKey = Schemas["KeyView"];
+export type Account = Schemas["AccountView"];
+export type Alert = Schemas["Alert"];
+export type Alerts = Schemas["Alerts"];
+export type Audit = Schemas["Audit"];
+export type AuditEntry = Schemas["AuditEntry"];
+export type Comparison = Schemas["Comparison"];
+export type Demo = Schemas["Demo"];
+export type Drills = Schemas["Drills"];
+export type EraseBin = Schemas["EraseBin"];
+export type Field = Schemas["FieldView"];
+export type Health = Schemas["Health"];
+export type Histories = Schemas["Histories"];
+export type History = Schemas["HistoryView"];
+export type Host = Schemas["HostView"];
+export type Job = Schemas["Job"];
+export type LabRun = Schemas["LabRun"];
+export type Lifetime = Schemas["Lifetime"];
+export type MadeKey = Schemas["MadeKey"];
+export type Metric = Schemas["MetricView"];
+export type Named = Schemas["Named"];
+// What may be left out of a request is there in every answer.
+export type Notifications = Required<Schemas["Notifications"]>;
+export type RecordStatus = Schemas["RecordStatus"];
+export type Role = Schemas["Role"];
+export type Rule = Required<Schemas["Rule"]>;
+export type Sample = Schemas["Sample"];
+export type Security = Schemas["Security"];
+export type Sent = Schemas["Sent"];
+export type Session = Schemas["Session"];
+export type Severity = Schemas["Severity"];
+export type Smtp = Schemas["Smtp"];
+export type Values = Schemas["DeviceSample"]["values"];
+export type Version = Schemas["Version"];
+export type Webhook = Schemas["Webhook"];
+
+/** On the stream an event says whose it is. */
+export type Event = Schemas["Event"] & { device?: string };
+
+// What the description leaves open, because it follows from tables or differs from job to job.
+
 export interface Client {
   peer: string;
   tls: boolean;
@@ -27,181 +55,28 @@ export interface Client {
   in_flight: number;
 }
 export type FieldValue = string | number | boolean | null | unknown[] | Record<string, unknown>;
-/** A device: the fields that the pages use by name, and all the others that `/fields` explains. */
-export interface Device {
-  name: string;
+/** A device: every field of the description, and what its lists hold. */
+export type Device = Omit<
+  Schemas["Device"],
+  "clients" | "config" | "drills" | "key_slots" | "lost_dies" | "paths"
+> & {
   path: string;
-  state: string;
   health: string;
-  uri?: string;
-  tcp_uri?: string;
-  label?: string;
-  uuid?: string;
-  profile?: string;
-  read_only?: boolean;
-  beacon?: boolean;
-  drill_device?: boolean;
-  drills?: string[];
   clients?: Client[];
   config?: Record<string, string>;
-  emulation?: { scale: number; seed: number };
-  encryption?: string;
+  drills?: string[];
   key_slots?: string[];
-  paths?: string[];
-  bytes?: number;
-  advertised_bytes?: number;
-  raw_bytes?: number;
-  sector_bytes?: number;
-  mapped_bytes?: number;
-  over_provisioning_percent?: number;
-  celsius?: number;
   lost_dies?: number[];
-  rebuilding_die?: number;
-  rebuild_percent?: number;
-  scrub_percent?: number;
-  parity_files?: number;
-  files?: number;
-  write_amplification?: number;
-  [field: string]: FieldValue | undefined;
-}
-export interface Field {
-  name: string;
-  label: string;
-  unit: string;
-  brief: boolean;
-  meaning: string;
+  paths?: string[];
+};
+
+/** The result of a job of the sort `prediction`. */
+export interface Prediction {
+  workload: string;
+  profile: string;
+  scale: number;
   source: string;
-}
-export interface Event {
-  device?: string;
-  number: number;
-  at_ms: number;
-  event: string;
-  what: string;
-}
-export interface EraseBin {
-  /** Erases, at least and at most. */
-  from: number;
-  to: number;
-  blocks: number;
-}
-export interface Lifetime {
-  host_written_bytes: number;
-  host_read_bytes: number;
-  media_written_bytes: number;
-  write_amplification?: number | null;
-  since?: number | null;
-  erases?: {
-    total: number;
-    min?: number | null;
-    max?: number | null;
-    average?: number | null;
-    histogram?: EraseBin[] | null;
-    source?: string | null;
-  } | null;
-  reserve_percent?: number | null;
-  active_media_percent?: number | null;
-  rated_written_bytes?: number | null;
-  rated_left_percent?: number | null;
-  written_per_day_bytes?: number | null;
-  rate_over_s?: number | null;
-  ends?: number | null;
-  source?: string | null;
-}
-export interface Metric {
-  name: string;
-  of: string;
-  label: string;
-  unit: string;
-  source: string;
-  over_time: string;
-  meaning: string;
-}
-export type Values = Record<string, number | boolean | null>;
-export interface Sample {
-  at_ms: number;
-  service: Values;
-  devices: Record<string, { state: string; health: string; values: Values }>;
-}
-export interface History {
-  device: string;
-  uuid?: string | null;
-  resolution_s: number;
-  from: number;
-  to: number;
-  at: number[];
-  values: Record<string, (number | null)[]>;
-}
-export type Severity = "information" | "warning" | "critical";
-export interface Alert {
-  id: number;
-  rule: string;
-  device?: string | null;
-  severity: Severity;
-  what: string;
-  value?: number | null;
-  threshold?: number | null;
-  raised_ms: number;
-  cleared_ms?: number | null;
-  acknowledged_ms?: number | null;
-  acknowledged_by?: string | null;
-  note?: string | null;
-}
-/** Answer of `GET /alerts` and `GET /alerts/history`. */
-export interface Alerts {
-  alerts: Alert[];
-}
-export interface Rule {
-  name: string;
-  meaning: string;
-  metric: string;
-  device?: string | null;
-  comparison: string;
-  threshold: number;
-  clear?: number | null;
-  for_s: number;
-  severity: Severity;
-  enabled: boolean;
-  built_in: boolean;
-}
-export interface Smtp {
-  host: string;
-  port: number;
-  security: string;
-  user?: string | null;
-  password?: string | null;
-  from: string;
-  to: string[];
-}
-export interface Webhook {
-  url: string;
-  secret?: string | null;
-}
-export interface Notifications {
-  smtp?: Smtp | null;
-  webhooks: Webhook[];
-  least_severity: Severity;
-}
-/** What came of one way of sending. */
-export interface Sent {
-  to: string;
-  error?: string | null;
-}
-/** Answer of `GET /history`. */
-export interface Histories {
-  file_bytes: number;
-}
-export interface Job {
-  id: number;
-  kind: string;
-  device?: string | null;
-  state: "running" | "done" | "failed" | "cancelled";
-  progress?: number | null;
-  what?: string | null;
-  began_ms: number;
-  ended_ms?: number | null;
-  error?: string | null;
-  result?: unknown;
+  choices: Choice[];
 }
 export interface Choice {
   capacity: string;
@@ -215,81 +90,4 @@ export interface Choice {
   write_amplification?: number | null;
   lifetime_written_bytes?: number | null;
   lifetime_days?: number | null;
-}
-export interface Prediction {
-  workload: string;
-  profile: string;
-  scale: number;
-  source: string;
-  choices: Choice[];
-}
-export interface Host {
-  name: string;
-  address: string;
-  reachable: boolean;
-  error?: string | null;
-  seen_ms?: number | null;
-  version?: string | null;
-  attached?: number | null;
-  failed?: number | null;
-  alerts?: number | null;
-}
-export interface AccessKey {
-  id: string;
-  note: string;
-  created: number;
-}
-export interface Account {
-  name: string;
-  role: Role;
-  password: boolean;
-  keys: AccessKey[];
-  created: number;
-}
-export interface AuditEntry {
-  number: number;
-  at_ms: number;
-  who: string;
-  role?: string;
-  via?: string;
-  peer: string;
-  method: string;
-  path: string;
-  status: number;
-  what: string;
-}
-/** Answer of `GET /audit`, the newest first. */
-export interface Audit {
-  entries: AuditEntry[];
-}
-export interface Drills {
-  said: string;
-  powered_off: boolean;
-  drills: unknown[];
-}
-export interface RecordStatus {
-  recording: boolean;
-  path?: string;
-  format?: string;
-  written: number;
-  dropped: number;
-}
-/** Answer of `GET /devices/{name}/demo`. */
-export interface Demo {
-  running: boolean;
-  job?: Job | null;
-}
-/** Something of the lab that has a name: a protocol, a workload, a data sheet. */
-export interface Named {
-  name: string;
-  description: string;
-  /** Of a data sheet: `flash`, `bridged`, `disk` or `array`. */
-  kind?: string | null;
-}
-export interface LabRun {
-  name: string;
-  protocol: string;
-  made_ms: number;
-  /** Its report can be read. */
-  report: boolean;
 }

@@ -18,7 +18,7 @@ export function FormatPage({ subject }: { subject: string }) {
   if (device === null) return null;
 
   const job = jobs.value.find((job) => job.id === jobId) ?? null;
-  const prediction = job?.state === "done" ? (job.result as Predicted) : null;
+  const prediction = job?.state === "done" ? (job.result as unknown as Predicted) : null;
   const predicted = prediction?.choices.find((choice) => choice.capacity === capacity) ?? null;
   const choose = (capacity: string, share: number) => {
     setCapacity(capacity);

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { seg } from "../api/client";
-import type { Device, Field } from "../api/types";
+import type { Device, Field, FieldValue } from "../api/types";
 import { Copy } from "../parts/Copy";
 import { Empty, Trouble } from "../parts/Notice";
 import { fields } from "../state/fleet";
@@ -13,23 +13,24 @@ export function InfoPage({ subject }: { subject: string }) {
   const [words, setWords] = useState("");
   if (error && value === null) return <Trouble of={error} what="Info" />;
   if (value === null) return <Empty title="Asking the service…" />;
+  const figures = value as Readonly<Record<string, FieldValue | undefined>>;
 
-  const known = fields.value.filter((field) => value[field.name] !== undefined);
+  const known = fields.value.filter((field) => figures[field.name] !== undefined);
   const named = new Set(known.map((field) => field.name));
   // A figure that the list does not explain is shown all the same.
-  const rest = Object.keys(value)
+  const rest = Object.keys(figures)
     .filter((name) => !named.has(name))
     .map((name): Field => ({ name, label: name, unit: "text", brief: false, meaning: "", source: "" }));
   const all = [...known, ...rest];
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const found = all.filter((field) => {
-    const text = `${field.name} ${field.label} ${field.meaning} ${plain(value[field.name])}`.toLowerCase();
+    const text = `${field.name} ${field.label} ${field.meaning} ${plain(figures[field.name])}`.toLowerCase();
     return wanted.every((word) => text.includes(word));
   });
   const asText = () =>
-    found.map((field) => `${field.label}\t${show(field.unit, value[field.name])}`).join("\n");
+    found.map((field) => `${field.label}\t${show(field.unit, figures[field.name])}`).join("\n");
   const asJson = () =>
-    JSON.stringify(Object.fromEntries(found.map((field) => [field.name, value[field.name]])), null, 2);
+    JSON.stringify(Object.fromEntries(found.map((field) => [field.name, figures[field.name]])), null, 2);
 
   return (
     <section class="panel" aria-label="Every figure">
@@ -79,13 +80,13 @@ export function InfoPage({ subject }: { subject: string }) {
                   <br />
                   <code class="muted small">{field.name}</code>
                 </th>
-                <td class="wrap">{show(field.unit, value[field.name])}</td>
+                <td class="wrap">{show(field.unit, figures[field.name])}</td>
                 <td class="muted small meaning">
                   {field.meaning}{" "}
                   {field.source && field.source !== "set" && <span class="badge">{field.source}</span>}
                 </td>
                 <td class="number">
-                  <Copy text={() => plain(value[field.name])} what={field.label} />
+                  <Copy text={() => plain(figures[field.name])} what={field.label} />
                 </td>
               </tr>
             ))}

@@ -79,6 +79,8 @@ function Service() {
         </dd>
         <dt>Exports at</dt>
         <dd class="wrap mono">{health.value?.addresses.join(", ") || "–"}</dd>
+        <dt>Console at</dt>
+        <dd class="wrap mono">{health.value?.web?.join(", ") || "–"}</dd>
         <dt>History</dt>
         <dd>{bytes(kept.value?.file_bytes)}</dd>
         <dt>API</dt>

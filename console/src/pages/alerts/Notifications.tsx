@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { post, put } from "../../api/client";
-import type { Notifications as Kept, Sent, Severity, Smtp, Webhook } from "../../api/types";
+import type { Notifications as Kept, Security, Sent, Severity, Smtp, Webhook } from "../../api/types";
 import { Empty, Notice, Trouble } from "../../parts/Notice";
 import { act } from "../../state/action";
 import { may } from "../../state/link";
@@ -159,7 +159,7 @@ function Mail({ mail, onSet }: { mail: Smtp; onSet: (mail: Smtp) => void }) {
         <select
           id="smtp-security"
           value={mail.security}
-          onChange={(event) => onSet({ ...mail, security: event.currentTarget.value })}
+          onChange={(event) => onSet({ ...mail, security: event.currentTarget.value as Security })}
         >
           {["none", "starttls", "tls"].map((one) => (
             <option key={one} value={one}>

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Rule, Severity } from "../../api/types";
+import type { Comparison, Rule, Severity } from "../../api/types";
 import { Dialog } from "../../parts/Dialog";
 import { devices } from "../../state/fleet";
 import { metrics } from "../../state/telemetry";
@@ -95,7 +95,7 @@ export function RuleDialog({ rule, taken, onClose, onSave }: Props) {
             id="rule-comparison"
             value={draft.comparison}
             disabled={draft.built_in}
-            onChange={(event) => change({ comparison: event.currentTarget.value })}
+            onChange={(event) => change({ comparison: event.currentTarget.value as Comparison })}
           >
             {[...new Set(["above", "below", draft.comparison])].map((one) => (
               <option key={one} value={one}>

@@ -41,7 +41,7 @@ export function Prediction({ device, capacity, job, onJob }: Props) {
       onJob(begun.id);
     }
   };
-  const result = job?.state === "done" ? (job.result as Predicted) : null;
+  const result = job?.state === "done" ? (job.result as unknown as Predicted) : null;
   return (
     <section class="panel" aria-label="Prediction">
       <header>
