@@ -290,3 +290,23 @@ fn a_recorded_trace_is_played_in_place_of_the_made_one() {
     let refused = Session::begin(&other, small, PROTOCOL, own, Vec::new(), 1).err().expect("refused").to_string();
     assert!(refused.contains("small plays no trace"), "{refused}");
 }
+
+#[test]
+fn a_part_that_broke_off_before_it_began_is_whole_once_it_was_done() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run");
+    let one = Options { tests: vec!["mix".into()], ..options() };
+    assert_eq!(begin(&path, one).conduct(&Nobody).expect("run"), Ended::Complete);
+    // As if the device could not be made ready at first: the journal of a run that was resumed after that.
+    let journal = path.join("journal.jsonl");
+    let text = std::fs::read_to_string(&journal).expect("a journal");
+    let (plan, rest) = text.split_once('\n').expect("lines");
+    let part = Run::open(&path).expect("a run").parts[0].plan.part.clone();
+    let broke = format!("{{\"kind\":\"broke\",\"part\":{part:?},\"attempt\":1,\"reason\":\"no device\"}}");
+    std::fs::write(&journal, format!("{plan}\n{broke}\n{rest}")).expect("written");
+    let run = Run::open(&path).expect("a run");
+    assert_eq!((run.parts[0].complete, &run.parts[0].broke), (true, &None));
+    std::fs::write(&journal, format!("{plan}\n{broke}\n")).expect("written");
+    let run = Run::open(&path).expect("a run");
+    assert_eq!((run.parts[0].complete, run.parts[0].broke.as_deref()), (false, Some("no device")));
+}

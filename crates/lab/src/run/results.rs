@@ -109,16 +109,14 @@ fn part(plan: &PartPlan, lines: &[Line]) -> PartResults {
     let mut attempts: Vec<PartResults> = Vec::new();
     // A part whose device could not even be made ready breaks off without having begun.
     let mut unready = empty.clone();
-    for line in lines {
-        match line {
-            Line::Begin(begin) if begin.part == plan.part => {
-                attempts.push(PartResults { begin: Some(begin.clone()), ..empty.clone() });
-            }
-            _ => {}
-        }
-    }
     let at = |attempt: u32| attempt.checked_sub(1).map(|at| at as usize);
+    // In order: what breaks off before it has begun leaves its number to the attempt that begins later.
     for line in lines {
+        if let Line::Begin(begin) = line
+            && begin.part == plan.part
+        {
+            attempts.push(PartResults { begin: Some(begin.clone()), ..empty.clone() });
+        }
         let (name, attempt) = match line {
             Line::Step(step) => (&step.part, step.attempt),
             Line::Verdict(verdict) => (&verdict.part, verdict.attempt),
