@@ -1,12 +1,21 @@
 //! Append points: where the next bytes of each stream go, and the page buffers that they fill.
 
 use crate::layer::{Ftl, id};
-use crate::leb::{LebState, Stream};
+use crate::leb::{LebState, Stream, Times};
+use crate::space::HOST_RESERVE;
 use crate::trims;
 use crate::types::{BufId, Command, Error, Header, Kind, LebId, PageAt, Slot, Source};
 
 /// Buffers that only the groomer and checkpoints may take, so that host writes cannot starve them.
 const HOST_KEEPS_FREE: usize = 3;
+
+/// On whose behalf something is appended: what may be taken for it when space is short.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writer {
+    Host,
+    Groom,
+    Checkpoint,
+}
 
 /// An append point.
 #[derive(Default)]
@@ -96,33 +105,61 @@ impl Ftl {
 
     /// Whether `count` slots can be appended to a stream now. Where no further LEB is to be had, `spare` slots
     /// of the open one are left alone.
-    pub(crate) fn room(&self, stream: Stream, count: u32, spare: u32) -> bool {
+    pub(crate) fn room(&self, stream: Stream, writer: Writer, count: u32, spare: u32) -> bool {
+        self.has_buffers(stream, writer, count) && self.has_slots(stream, writer, count, spare)
+    }
+
+    /// Whether there are buffers for `count` slots more.
+    fn has_buffers(&self, stream: Stream, writer: Writer, count: u32) -> bool {
         let geometry = &self.config.geometry;
-        let append = &self.appends[stream as usize];
+        let append = &self.appends[stream.code() as usize];
         let in_page = if append.buf.is_some() { geometry.slots_per_page - append.filled } else { 0 };
         if count > in_page {
             // One more for the header of a LEB that may have to be opened.
             let pages = (count - in_page + 1).div_ceil(geometry.slots_per_page) as usize;
-            let kept = match stream {
-                Stream::Host => HOST_KEEPS_FREE,
-                Stream::Groom => 1,
-                Stream::Checkpoint => 0,
+            let kept = match writer {
+                Writer::Host => HOST_KEEPS_FREE,
+                Writer::Groom => 1,
+                Writer::Checkpoint => 0,
             };
-            if self.buffers.free.len() < pages + kept {
-                return false;
-            }
+            return self.buffers.free.len() >= pages + kept;
         }
-        let in_leb = match append.leb {
-            Some(_) => geometry.slots_per_leb() - append.page * geometry.slots_per_page - append.filled,
-            None => 0,
-        };
-        if self.can_open(stream) { true } else { in_leb >= count + spare }
+        true
     }
 
-    /// Slots left in the host's open LEB.
+    /// Whether there are, or can be, slots for `count` more.
+    fn has_slots(&self, stream: Stream, writer: Writer, count: u32, spare: u32) -> bool {
+        self.can_open(writer) || self.left_in_open(stream) >= count + spare
+    }
+
+    /// The stream for a host write of `count` sectors: the one that the policy wants, or where that has no space left, another one.
+    pub(crate) fn host_stream(&self, wanted: u8, count: u32) -> Option<Stream> {
+        let spare = self.config.geometry.slots_per_page;
+        let wanted = Stream::Data(wanted);
+        if self.has_slots(wanted, Writer::Host, count, spare) {
+            return self.has_buffers(wanted, Writer::Host, count).then_some(wanted);
+        }
+        let streams = (0..self.groomer.host_streams).map(Stream::Data);
+        streams.into_iter().find(|stream| self.room(*stream, Writer::Host, count, spare))
+    }
+
+    /// The stream for a sector that the groomer moves: the one that the policy wants. When LEBs are scarce, another one that the groomer
+    /// writes and that is open goes before opening a LEB: with several streams the last LEBs would otherwise end up nearly empty.
+    pub(crate) fn groom_stream(&self, wanted: u8) -> Option<Stream> {
+        let wanted = Stream::Data(wanted);
+        if self.open_leb_of(wanted).is_none() && self.free_lebs() as usize <= HOST_RESERVE + self.checkpointer.reserve() {
+            let open = (1..self.groomer.streams).map(Stream::Data).find(|stream| self.open_leb_of(*stream).is_some());
+            if let Some(open) = open.filter(|_| !crate::mutant!(GroomScatters)) {
+                return self.room(open, Writer::Groom, 1, 0).then_some(open);
+            }
+        }
+        self.room(wanted, Writer::Groom, 1, 0).then_some(wanted)
+    }
+
+    /// Slots left in a stream's open LEB.
     pub(crate) fn left_in_open(&self, stream: Stream) -> u32 {
         let geometry = &self.config.geometry;
-        let append = &self.appends[stream as usize];
+        let append = &self.appends[stream.code() as usize];
         match append.leb {
             Some(_) => geometry.slots_per_leb() - append.page * geometry.slots_per_page - append.filled,
             None => 0,
@@ -131,19 +168,19 @@ impl Ftl {
 
     /// The LEB that a stream appends to.
     pub(crate) fn open_leb_of(&self, stream: Stream) -> Option<LebId> {
-        self.appends[stream as usize].leb
+        self.appends[stream.code() as usize].leb
     }
 
     /// Takes up to `max` consecutive slots of one page. [`Ftl::room`] must have said yes. The caller pushes the
     /// `Stage` for them, then calls [`Ftl::commit`].
     #[inline(always)]
     pub(crate) fn reserve(&mut self, stream: Stream, max: u32) -> Run {
-        let append = &self.appends[stream as usize];
+        let append = &self.appends[stream.code() as usize];
         if append.leb.is_none() || append.buf.is_none() {
             self.begin_page(stream);
         }
         let geometry = &self.config.geometry;
-        let append = &self.appends[stream as usize];
+        let append = &self.appends[stream.code() as usize];
         let (leb, buf) = (append.leb.expect("opened"), append.buf.expect("begun"));
         let count = max.min(geometry.slots_per_page - append.filled);
         let slot = geometry.first_slot(leb, append.page) + append.filled;
@@ -152,11 +189,11 @@ impl Ftl {
 
     /// Gives a stream a page to fill, in a new LEB where it has none.
     fn begin_page(&mut self, stream: Stream) {
-        if self.appends[stream as usize].leb.is_none() {
+        if self.appends[stream.code() as usize].leb.is_none() {
             self.open_leb(stream);
         }
         let geometry = self.config.geometry;
-        let append = &mut self.appends[stream as usize];
+        let append = &mut self.appends[stream.code() as usize];
         if append.buf.is_some() {
             return;
         }
@@ -172,7 +209,7 @@ impl Ftl {
 
     /// The run is staged: closes the page when it is full.
     pub(crate) fn commit(&mut self, stream: Stream, run: Run) {
-        let append = &mut self.appends[stream as usize];
+        let append = &mut self.appends[stream.code() as usize];
         append.filled += run.count;
         if append.filled == self.config.geometry.slots_per_page {
             self.close_page(stream);
@@ -186,13 +223,15 @@ impl Ftl {
         entry.state = LebState::Open;
         entry.stream = stream;
         entry.opened = opened;
+        entry.times = Times { opened: self.stats.host_written_sectors, ..Times::default() };
         entry.damaged = false;
         entry.unsound = false;
         entry.dirty = true;
         let bytes = LebHeader { leb, stream, erases: entry.erases, opened }.encode();
-        self.appends[stream as usize] = Append { leb: Some(leb), ..Append::default() };
-        if stream == Stream::Checkpoint {
-            self.checkpointer.opened(leb);
+        self.appends[stream.code() as usize] = Append { leb: Some(leb), ..Append::default() };
+        match stream {
+            Stream::Checkpoint => self.checkpointer.opened(leb),
+            Stream::Data(stream) => self.groomer.opened(leb, stream),
         }
         self.append_meta(stream, Kind::LebHeader, bytes);
         self.prepare_lebs();
@@ -218,7 +257,7 @@ impl Ftl {
     /// Programs the rest of the current page and moves on.
     fn close_page(&mut self, stream: Stream) {
         let geometry = self.config.geometry;
-        let append = &mut self.appends[stream as usize];
+        let append = &mut self.appends[stream.code() as usize];
         let (leb, buf) = (append.leb.expect("open"), append.buf.take().expect("a page with slots has a buffer"));
         append.page += 1;
         append.filled = 0;
@@ -232,9 +271,13 @@ impl Ftl {
     }
 
     fn close_leb(&mut self, stream: Stream, leb: LebId) {
-        self.appends[stream as usize] = Append::default();
+        self.appends[stream.code() as usize] = Append::default();
+        if let Stream::Data(stream) = stream {
+            self.groomer.closed(leb, stream);
+        }
         let entry = &mut self.lebs[leb];
         entry.state = LebState::Closed;
+        entry.times.closed = self.stats.host_written_sectors;
         entry.closed = if crate::mutant!(ClosedEarly) { entry.opened } else { self.seq };
     }
 
@@ -242,7 +285,7 @@ impl Ftl {
     /// that the unit cuts stay empty.
     pub(crate) fn seal(&mut self, stream: Stream) {
         let geometry = self.config.geometry;
-        let append = &self.appends[stream as usize];
+        let append = &self.appends[stream.code() as usize];
         let Some(buf) = append.buf else { return };
         if append.filled == append.sealed {
             return;
@@ -251,7 +294,7 @@ impl Ftl {
         let filled = end.div_ceil(geometry.slot_bytes()).min(geometry.slots_per_page);
         let padding = filled - append.filled;
         self.stats.padding_slots += u64::from(padding);
-        let append = &mut self.appends[stream as usize];
+        let append = &mut self.appends[stream.code() as usize];
         (append.filled, append.sealed) = (filled, filled);
         if filled == geometry.slots_per_page {
             self.close_page(stream);
@@ -263,8 +306,8 @@ impl Ftl {
 
     /// Seals every stream.
     pub(crate) fn seal_all(&mut self) {
-        for stream in [Stream::Host, Stream::Groom, Stream::Checkpoint] {
-            if stream == Stream::Groom && crate::mutant!(GroomUnsealed) {
+        for stream in Stream::all() {
+            if stream != Stream::FIRST && stream != Stream::Checkpoint && crate::mutant!(GroomUnsealed) {
                 continue;
             }
             self.seal(stream);
@@ -274,7 +317,7 @@ impl Ftl {
     /// Closes a stream's LEB where it stands.
     pub(crate) fn give_up(&mut self, stream: Stream) {
         self.seal(stream);
-        let append = &mut self.appends[stream as usize];
+        let append = &mut self.appends[stream.code() as usize];
         let Some(leb) = append.leb else { return };
         if let Some(buf) = append.buf.take() {
             let buffer = self.buffers.buffers[buf as usize].as_mut().expect("in use");
@@ -351,7 +394,7 @@ impl LebHeader {
         bytes.extend(self.leb.to_le_bytes());
         bytes.extend(self.erases.to_le_bytes());
         bytes.extend(self.opened.to_le_bytes());
-        bytes.push(self.stream as u8);
+        bytes.push(self.stream.code());
         bytes
     }
 
@@ -361,12 +404,7 @@ impl LebHeader {
             leb: u32::from_le_bytes(bytes.get(0..4)?.try_into().ok()?),
             erases: u32::from_le_bytes(bytes.get(4..8)?.try_into().ok()?),
             opened: u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?),
-            stream: match bytes.get(16)? {
-                0 => Stream::Host,
-                1 => Stream::Groom,
-                2 => Stream::Checkpoint,
-                _ => return None,
-            },
+            stream: Stream::from_code(*bytes.get(16)?)?,
         })
     }
 }

@@ -5,6 +5,7 @@
 //! durable. Recovery loads the pieces and replays everything appended since the beginning; a piece that was written late
 //! holds some of that already, and replaying it again changes nothing.
 
+use crate::append::Writer;
 use crate::geometry::Geometry;
 use crate::layer::{Config, Ftl, id};
 use crate::leb::{LebState, Stream};
@@ -209,11 +210,10 @@ impl Ftl {
     fn begin_checkpoint(&mut self) {
         if self.checkpointer.closing && self.config.geometry.parity > 0 {
             // Nothing is open after a clean detach, so that no redundancy is left incomplete.
-            self.give_up(Stream::Host);
-            self.give_up(Stream::Groom);
+            Stream::data().for_each(|stream| self.give_up(stream));
         }
         self.seal_all();
-        let open = [Stream::Host, Stream::Groom].into_iter().filter_map(|stream| self.open_leb_of(stream)).collect();
+        let open = Stream::data().filter_map(|stream| self.open_leb_of(stream)).collect();
         let estimate = self.checkpoint_estimate();
         self.checkpointer.wanted = false;
         self.checkpointer.running = Some(Running {
@@ -237,7 +237,7 @@ impl Ftl {
                     let appended = self.seq - running.begin;
                     let due = running.estimate * (appended - u64::from(running.slots)) * 4 / interval + 1;
                     if (!self.checkpointer.urgent && u64::from(running.slots) >= due)
-                        || !self.room(Stream::Checkpoint, 1, 0)
+                        || !self.room(Stream::Checkpoint, Writer::Checkpoint, 1, 0)
                     {
                         return;
                     }
@@ -338,7 +338,7 @@ impl Ftl {
             bytes.extend(leb.opened.to_le_bytes());
             bytes.extend(leb.closed.to_le_bytes());
             bytes.extend(leb.erases.to_le_bytes());
-            bytes.extend([leb.stream as u8, 0, 0, 0]);
+            bytes.extend([leb.stream.code(), 0, 0, 0]);
         }
         (bytes, end)
     }

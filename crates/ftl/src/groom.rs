@@ -6,9 +6,9 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::layer::{Config, Ftl, MediaRead};
-use crate::leb::{LebState, Stream};
+use crate::leb::{DATA_STREAMS, LebState, Stream};
 use crate::pace::Pace;
-use crate::policy::{Candidate, GroomPolicy, Policy};
+use crate::policy::{Eligible, GroomPolicy, Moved as MovedSector, Old, Policy, Shape, Write};
 use crate::types::{Command, Header, Kind, LebId, NO_SLOT, ReadFor, Slot, Source};
 
 /// Groom reads under way at once, for each die.
@@ -30,6 +30,10 @@ struct Moved {
     id: u64,
     /// In-page slot and host sector of what was live when it came.
     live: Vec<(u32, u64)>,
+    /// How many of them were dealt with.
+    done: usize,
+    /// Where the next one goes, once the policy said so.
+    stream: Option<u8>,
     /// Number of the page's first slot.
     slot: u32,
     /// In-page slot that the read's buffer begins with.
@@ -42,6 +46,16 @@ struct Moved {
 pub(crate) struct Groomer {
     pub pace: Pace,
     policy: Box<dyn GroomPolicy>,
+    /// Streams that host writes go to, from the first on.
+    pub host_streams: u8,
+    /// Streams of host sectors in use.
+    pub streams: u8,
+    /// The policy wants to hear of everything.
+    learns: bool,
+    /// When the host wrote the sector at hand, as far as the policy knows.
+    written: u64,
+    /// What is known of the sectors of the write at hand.
+    olds: Vec<Option<Old>>,
     victim: Option<Victim>,
     moved: VecDeque<Moved>,
     /// Slots whose sectors are to be written elsewhere.
@@ -58,10 +72,16 @@ pub(crate) struct Groomer {
 }
 
 impl Groomer {
-    pub fn new(policy: Policy, config: &Config) -> Groomer {
+    pub fn new(config: &Config) -> Groomer {
+        let policy = config.policy.build(&shape(config));
         Groomer {
             pace: Pace::new(config),
-            policy: policy.build(),
+            host_streams: policy.host_streams(),
+            streams: policy.streams(),
+            learns: policy.learns(),
+            policy,
+            written: 0,
+            olds: Vec::new(),
             victim: None,
             moved: VecDeque::new(),
             relocations: BTreeSet::new(),
@@ -77,13 +97,50 @@ impl Groomer {
         self.victim.is_some() || self.relocating > 0 || !self.moved.is_empty()
     }
 
-    pub fn set_policy(&mut self, policy: Policy) {
-        self.policy = policy.build();
+    pub fn set_policy(&mut self, config: &Config) {
+        self.policy = config.policy.build(&shape(config));
+        self.host_streams = self.policy.host_streams();
+        self.streams = self.policy.streams();
+        self.learns = self.policy.learns();
+    }
+
+    /// A stream of host sectors opened a LEB.
+    pub fn opened(&mut self, leb: LebId, stream: u8) {
+        self.policy.opened(leb, stream);
+    }
+
+    /// Its LEB was closed.
+    pub fn closed(&mut self, leb: LebId, stream: u8) {
+        self.policy.closed(leb, stream);
+    }
+
+    /// Sectors were trimmed.
+    pub fn trimmed(&mut self, lba: u64, count: u64) {
+        if self.learns {
+            self.policy.trimmed(lba, count);
+        }
+    }
+
+    pub fn memory(&self) -> usize {
+        self.policy.memory()
     }
 
     pub fn policy_name(&self) -> &'static str {
         self.policy.name()
     }
+}
+
+/// What the policy is made for. Every stream more keeps a LEB open and a buffer in use: as many as are to spare.
+fn shape(config: &Config) -> Shape {
+    let geometry = &config.geometry;
+    let slots = u64::from(geometry.slots_per_leb());
+    let spare = u64::from(geometry.blocks).saturating_sub(config.sectors.div_ceil(slots));
+    let kept = u64::from(crate::pace::start_lebs(geometry.blocks)) + 8;
+    let by_space = 2 + spare.saturating_sub(kept) / 3;
+    let buffers = config.max_request.div_ceil(geometry.slots_per_page) + 6;
+    let by_buffers = u64::from(config.buffers.saturating_sub(buffers));
+    let streams = by_space.min(by_buffers).clamp(2, DATA_STREAMS.into()) as u8;
+    Shape { sectors: config.sectors, lebs: geometry.blocks, slots_per_leb: geometry.slots_per_leb(), streams }
 }
 
 impl Ftl {
@@ -92,9 +149,7 @@ impl Ftl {
         if !self.emptied.is_empty() {
             self.reclaim();
         }
-        let geometry = self.config.geometry;
-        let free = u64::from(self.free_lebs()) * u64::from(geometry.slots_per_leb());
-        self.groomer.pace.set_free(free + u64::from(self.left_in_open(Stream::Host)));
+        self.tell_pace();
         let idle = self.groomer.victim.is_none() && self.groomer.moved.is_empty();
         if idle && self.groomer.relocations.is_empty() && !self.wants_victim() {
             return;
@@ -109,6 +164,71 @@ impl Ftl {
             // What was emptied just now may hold nothing that is not durable: then no sync comes that would call again.
             self.reclaim();
         }
+    }
+
+    /// Tells the governor of host writes how much is free.
+    fn tell_pace(&mut self) {
+        let free = u64::from(self.free_lebs()) * u64::from(self.config.geometry.slots_per_leb());
+        self.groomer.pace.set_free(free + self.left_for_host());
+    }
+
+    /// Slots left in the open LEBs that host writes go to.
+    fn left_for_host(&self) -> u64 {
+        (0..self.groomer.host_streams).map(|stream| u64::from(self.left_in_open(Stream::Data(stream)))).sum()
+    }
+
+    /// When the host wrote what stands in a slot, by its clock, if it stands where the host wrote it.
+    fn written_at(&self, slot: Slot) -> u64 {
+        let slots = self.config.geometry.slots_per_leb();
+        let leb = &self.lebs[slot / slots];
+        let (end, used) = match (leb.state, leb.stream) {
+            (LebState::Open, stream) => (self.stats.host_written_sectors, slots - self.left_in_open(stream)),
+            _ => (leb.times.closed, slots),
+        };
+        let (span, used) = (end.saturating_sub(leb.times.opened), u64::from(used.max(1)));
+        leb.times.opened + span * u64::from(slot % slots).min(used) / used
+    }
+
+    fn old(&self, slot: Slot) -> Old {
+        let leb = slot / self.config.geometry.slots_per_leb();
+        Old { written: self.written_at(slot), moved: self.lebs[leb].times.mean_moved(), leb }
+    }
+
+    /// The stream that the policy wants for a write.
+    pub(crate) fn place_write(&mut self, lba: u64, count: u32) -> u8 {
+        if !self.groomer.learns {
+            return 0;
+        }
+        let mut olds = std::mem::take(&mut self.groomer.olds);
+        olds.clear();
+        olds.extend((lba..lba + u64::from(count)).map(|lba| {
+            let slot = self.map.get(lba);
+            (slot != NO_SLOT).then(|| self.old(slot))
+        }));
+        self.groomer.olds = olds;
+        let now = self.stats.host_written_sectors;
+        self.groomer.policy.place(&Write { lba, now, olds: &self.groomer.olds })
+    }
+
+    /// The write that [`Ftl::place_write`] was asked about last is taken.
+    pub(crate) fn note_write(&mut self, lba: u64) {
+        if self.groomer.learns {
+            let now = self.stats.host_written_sectors;
+            self.groomer.policy.wrote(&Write { lba, now, olds: &self.groomer.olds });
+        }
+    }
+
+    /// The stream that the policy wants for a sector that is moved out of a slot.
+    fn place_moved(&mut self, lba: u64, slot: Slot) -> u8 {
+        let now = self.stats.host_written_sectors;
+        let old = if self.groomer.learns { self.old(slot) } else { Old { written: 0, moved: None, leb: 0 } };
+        let stream = match self.lebs[slot / self.config.geometry.slots_per_leb()].stream {
+            Stream::Data(stream) => stream,
+            Stream::Checkpoint => 0,
+        };
+        let (stream, written) = self.groomer.policy.place_moved(&MovedSector { lba, now, old, stream });
+        self.groomer.written = written;
+        stream
     }
 
     fn wants_victim(&self) -> bool {
@@ -201,41 +321,39 @@ impl Ftl {
         if used <= fair {
             return false;
         }
-        if self.best_victim().is_some() {
+        if self.eligible().iter().next().is_some() {
             self.groomer.idle_lebs = 1;
             return true;
         }
         self.want_eligible()
     }
 
-    /// The LEB that the policy wants most; none when nothing can be gained.
-    fn best_victim(&self) -> Option<LebId> {
-        let slots = self.config.geometry.slots_per_leb();
-        let begin = self.groomable_before();
-        // Moving nearly a whole LEB to gain a handful of slots would go on for ever.
-        let gain_min = slots / 128 + 2;
-        let mut best = None;
-        let mut best_score = f64::NEG_INFINITY;
-        for (id, leb) in self.lebs.iter() {
-            let eligible = leb.state == LebState::Closed
-                && (leb.closed <= begin || crate::mutant!(GroomTheWindow))
-                && leb.stream != Stream::Checkpoint
-                && leb.live + gain_min <= slots
-                && (!leb.damaged || leb.live == 0);
-            if !eligible {
-                continue;
-            }
-            let candidate = Candidate {
-                utilisation: f64::from(leb.live) / f64::from(slots),
-                age: self.seq.saturating_sub(leb.closed),
-                erases: leb.erases,
-            };
-            let score = if leb.live == 0 { f64::INFINITY } else { self.groomer.policy.score(&candidate) };
-            if score > best_score {
-                (best, best_score) = (Some(id), score);
-            }
+    /// The LEBs that may be groomed.
+    fn eligible(&self) -> Eligible<'_> {
+        Eligible {
+            lebs: &self.lebs,
+            slots: self.config.geometry.slots_per_leb(),
+            seq: self.seq,
+            now: self.stats.host_written_sectors,
+            closed_before: self.groomable_before(),
         }
-        best
+    }
+
+    /// The LEB that the policy wants most; none when nothing can be gained.
+    fn best_victim(&mut self) -> Option<LebId> {
+        let closed_before = self.groomable_before();
+        let eligible = Eligible {
+            lebs: &self.lebs,
+            slots: self.config.geometry.slots_per_leb(),
+            seq: self.seq,
+            now: self.stats.host_written_sectors,
+            closed_before,
+        };
+        let best = self.groomer.policy.choose(&eligible)?;
+        if let Some(view) = eligible.get(best) {
+            self.groomer.policy.took(&view);
+        }
+        Some(best)
     }
 
     fn take_victim(&mut self) {
@@ -290,6 +408,9 @@ impl Ftl {
             if victim.page == geometry.pages_per_leb() {
                 if victim.reads == 0 && self.groomer.moved.is_empty() {
                     self.finish_victim();
+                    // It may be all that was short.
+                    self.reclaim();
+                    self.tell_pace();
                     self.take_victim();
                     continue;
                 }
@@ -335,50 +456,69 @@ impl Ftl {
             Some(victim) if !relocated => victim.reads -= 1,
             _ => self.groomer.relocating -= 1,
         }
-        self.groomer.moved.push_back(Moved { id: command, live, slot, at: read.at, relocated });
+        let moved = Moved { id: command, live, done: 0, stream: None, slot, at: read.at, relocated };
+        self.groomer.moved.push_back(moved);
     }
 
     fn move_pages(&mut self) {
-        while let Some(page) = self.groomer.moved.front() {
-            if !self.room(Stream::Groom, page.live.len() as u32, 0) {
+        while let Some(mut page) = self.groomer.moved.pop_front() {
+            let whole = self.move_page(&mut page);
+            if !whole {
+                self.groomer.moved.push_front(page);
                 return;
             }
-            let mut page = self.groomer.moved.pop_front().expect("just seen");
-            let victim = self.groomer.victim.as_ref().map_or(0, |victim| victim.live);
-            let mut moved = 0;
-            for (at, lba) in page.live.drain(..) {
-                // The host may have written or trimmed it while it was read.
-                if self.map.get(lba) != page.slot + at && !crate::mutant!(GroomOverwrites) {
-                    continue;
-                }
-                self.move_sector(page.id, at - page.at, lba);
-                moved += 1;
-            }
-            self.stats.groomed_sectors += u64::from(moved);
-            if !page.relocated {
-                self.groomer.pace.earn(moved, victim, self.config.geometry.slots_per_leb());
-            }
+            page.live.clear();
             self.groomer.lists.push(page.live);
             self.commands.push_back(Command::Forget { id: page.id });
         }
     }
 
-    fn move_sector(&mut self, read: u64, first: u32, lba: u64) {
-        let run = self.reserve(Stream::Groom, 1);
+    /// Moves what is live of a page; false when there is no room for all of it.
+    fn move_page(&mut self, page: &mut Moved) -> bool {
+        let victim = self.groomer.victim.as_ref().map_or(0, |victim| victim.live);
+        let mut moved = 0;
+        while let Some((at, lba)) = page.live.get(page.done).copied() {
+            let slot = page.slot + at;
+            // The host may have written or trimmed it while it was read.
+            if self.map.get(lba) == slot || crate::mutant!(GroomOverwrites) {
+                let wanted = match page.stream {
+                    Some(stream) => stream,
+                    None => self.place_moved(lba, slot),
+                };
+                page.stream = Some(wanted);
+                let Some(stream) = self.groom_stream(wanted) else { break };
+                self.move_sector(page.id, at - page.at, lba, stream);
+                page.stream = None;
+                moved += 1;
+            }
+            page.done += 1;
+        }
+        self.stats.groomed_sectors += u64::from(moved);
+        if !page.relocated {
+            self.groomer.pace.earn(moved, victim, self.config.geometry.slots_per_leb());
+        }
+        page.done == page.live.len()
+    }
+
+    fn move_sector(&mut self, read: u64, first: u32, lba: u64, stream: Stream) {
+        let run = self.reserve(stream, 1);
         let (seq, lag) = (self.seq, self.lag_of(self.seq));
         self.seq += 1;
         let header = Header { slot: run.slot, seq, kind: Kind::Data, lba, index: 0, remaining: 0, lag };
         let source = Source::Groom { id: read, first };
         self.commands.push_back(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
         if seq % 8 == 7 && crate::mutant!(GroomUnmapped) {
-            return self.commit(Stream::Groom, run);
+            return self.commit(stream, run);
         }
+        let times = &mut self.lebs[run.slot / self.config.geometry.slots_per_leb()].times;
+        times.moved += 1;
+        times.written += self.groomer.written;
         let old = self.map.set(lba, run.slot);
         if old != NO_SLOT {
             self.lebs.set_dead(old);
         }
         self.lebs.set_live(run.slot);
-        self.commit(Stream::Groom, run);
+        self.commit(stream, run);
     }
 
     fn finish_victim(&mut self) {
@@ -388,6 +528,16 @@ impl Ftl {
         } else {
             debug_assert!(self.lebs[victim.leb].damaged);
             self.lebs[victim.leb].state = LebState::Closed;
+        }
+    }
+
+    /// Changes the groomer's policy.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.config.policy = policy;
+        self.groomer.set_policy(&self.config);
+        // Streams that it does not use would keep their LEBs open for ever.
+        for stream in self.groomer.streams..DATA_STREAMS {
+            self.give_up(Stream::Data(stream));
         }
     }
 

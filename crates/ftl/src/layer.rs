@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use crate::Geometry;
-use crate::append::{Append, Buffers};
+use crate::append::{Append, Buffers, Writer};
 use crate::checkpoint::{Anchor, Checkpointer};
 use crate::commands::Commands;
 use crate::durability::Durability;
@@ -50,7 +50,7 @@ pub struct Config {
 impl Config {
     /// The fewest buffers that let the largest request and the groomer go on at the same time.
     pub fn min_buffers(&self) -> u32 {
-        self.max_request.div_ceil(self.geometry.slots_per_page) + 8
+        self.max_request.div_ceil(self.geometry.slots_per_page) + 8 + u32::from(self.policy.streams().saturating_sub(2))
     }
 }
 
@@ -138,7 +138,9 @@ impl Ftl {
         let mut free = VecDeque::new();
         free.extend(lebs.iter().filter(|(_, leb)| leb.state == LebState::Free).map(|(leb, _)| leb));
         let buffers = Buffers::new(config.buffers);
-        let groomer = Groomer::new(config.policy, &config);
+        let mut lebs = lebs;
+        lebs.guess_times(anchor.stats.host_written_sectors);
+        let groomer = Groomer::new(&config);
         let pending_reads = vec![PendingRead::default(); config.requests as usize];
         let stats = anchor.stats;
         Ftl {
@@ -361,28 +363,28 @@ impl Ftl {
         if let Some(error) = self.refusal() {
             return Admission::Refused(error);
         }
-        if !self.room(Stream::Host, count, self.config.geometry.slots_per_page) {
-            return self.no_room();
-        }
+        let wanted = self.place_write(lba, count);
+        let Some(stream) = self.host_stream(wanted, count) else { return self.no_room() };
         if !self.groomer.pace.admits() {
             self.work();
             return Admission::Busy;
         }
         self.groomer.pace.charge(count);
-        self.append_batch(tag, lba, count);
+        self.note_write(lba);
+        self.append_batch(tag, lba, count, stream);
         self.stats.host_written_sectors += u64::from(count);
         self.after_append(tag, fua)
     }
 
-    /// Appends a batch to the host stream and maps it.
-    fn append_batch(&mut self, tag: Tag, lba: u64, count: u32) {
+    /// Appends a batch to a stream and maps it.
+    fn append_batch(&mut self, tag: Tag, lba: u64, count: u32, stream: Stream) {
         // The batch's numbers follow each other, also where a LEB is opened in the middle of it.
         let seq = self.seq;
         self.batch = Some(seq);
         self.seq += u64::from(count);
         let mut first = 0;
         while first < count {
-            let run = self.reserve(Stream::Host, count - first);
+            let run = self.reserve(stream, count - first);
             let header = Header {
                 slot: run.slot,
                 seq: seq + u64::from(first),
@@ -402,7 +404,7 @@ impl Ftl {
                 self.lebs.set_live(run.slot + i);
             }
             first += run.count;
-            self.commit(Stream::Host, run);
+            self.commit(stream, run);
         }
         self.batch = None;
     }
@@ -431,6 +433,7 @@ impl Ftl {
                 true => {}
                 false => lebs.set_dead(slot),
             });
+            self.groomer.trimmed(lba, count);
         }
         self.stats.host_trimmed_sectors += count;
         self.after_append(tag, fua)
@@ -465,12 +468,6 @@ impl Ftl {
         self.give_space_back() || more
     }
 
-    /// Changes the groomer's policy.
-    pub fn set_policy(&mut self, policy: Policy) {
-        self.config.policy = policy;
-        self.groomer.set_policy(policy);
-    }
-
     /// Changes [`Config::checkpoint_interval`].
     pub fn set_checkpoint_interval(&mut self, slots: u64) {
         self.config.checkpoint_interval = slots;
@@ -496,7 +493,9 @@ impl Ftl {
     /// Whether a write of `count` sectors would be taken now. While it would not, asking costs less than submitting it.
     #[inline]
     pub fn takes(&self, count: u32) -> bool {
-        self.groomer.pace.admits() && self.room(Stream::Host, count, self.config.geometry.slots_per_page)
+        let spare = self.config.geometry.slots_per_page;
+        let mut streams = (0..self.groomer.host_streams).map(Stream::Data);
+        self.groomer.pace.admits() && streams.any(|stream| self.room(stream, Writer::Host, count, spare))
     }
 
     /// Says that a sector is asked for soon: its place in the map is fetched into the cache.
@@ -526,7 +525,7 @@ impl Ftl {
 
     /// Closes every LEB that is open, where it stands.
     pub fn close_open_lebs(&mut self) {
-        for stream in [Stream::Host, Stream::Groom, Stream::Checkpoint] {
+        for stream in Stream::all() {
             self.give_up(stream);
         }
     }
@@ -593,6 +592,7 @@ impl Ftl {
     pub fn memory(&self) -> usize {
         self.map.memory()
             + self.lebs.memory()
+            + self.groomer.memory()
             + self.pending_reads.capacity() * size_of::<PendingRead>()
             + self.media_reads.capacity() * size_of::<Option<MediaRead>>()
             + self.commands.capacity() * size_of::<Command>()

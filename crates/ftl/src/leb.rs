@@ -29,18 +29,71 @@ pub enum LebState {
 /// The streams of appended data, each with an append point of its own, so that data of different
 /// lifetimes lie apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Stream {
-    /// What the host writes, and its trims.
-    Host = 0,
-    /// What the groomer moves.
-    Groom = 1,
+    /// Host sectors, as the policy groups them, from 0. Trims go to the first.
+    Data(u8),
     /// Checkpoints.
-    Checkpoint = 2,
+    Checkpoint,
 }
 
+/// The most streams of host sectors.
+pub const DATA_STREAMS: u8 = 6;
 /// How many streams there are.
-pub const STREAMS: usize = 3;
+pub const STREAMS: usize = DATA_STREAMS as usize + 1;
+
+impl Stream {
+    /// The stream that the host's trims go to, and its writes where nothing separates them.
+    pub const FIRST: Stream = Stream::Data(0);
+
+    /// Its number on media.
+    pub const fn code(self) -> u8 {
+        match self {
+            Stream::Data(n) if n < 2 => n,
+            Stream::Checkpoint => 2,
+            Stream::Data(n) => n + 1,
+        }
+    }
+
+    /// The stream of that number on media.
+    pub const fn from_code(code: u8) -> Option<Stream> {
+        match code {
+            0 | 1 => Some(Stream::Data(code)),
+            2 => Some(Stream::Checkpoint),
+            3..=DATA_STREAMS => Some(Stream::Data(code - 1)),
+            _ => None,
+        }
+    }
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Stream> {
+        Stream::data().chain([Stream::Checkpoint])
+    }
+
+    /// Those of host sectors.
+    pub fn data() -> impl Iterator<Item = Stream> {
+        (0..DATA_STREAMS).map(Stream::Data)
+    }
+}
+
+/// When a LEB was written. The clock counts sectors that the host wrote.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Times {
+    /// When it was opened.
+    pub opened: u64,
+    /// When it was closed.
+    pub closed: u64,
+    /// Sectors that the groomer moved here.
+    pub moved: u32,
+    /// Sum of the moments when the host had written those.
+    pub written: u64,
+}
+
+impl Times {
+    /// The mean of the moments when the host had written what the groomer moved here.
+    pub fn mean_moved(&self) -> Option<u64> {
+        self.written.checked_div(self.moved.into())
+    }
+}
 
 /// One LEB.
 pub struct Leb {
@@ -68,6 +121,8 @@ pub struct Leb {
     pub opened: u64,
     /// Sequence number when it was closed: everything in it is older.
     pub closed: u64,
+    /// When it was written, by the host's clock.
+    pub times: Times,
     /// Its part of the bitmap was used before.
     used: bool,
 }
@@ -90,7 +145,7 @@ impl Lebs {
         let mut lebs = Vec::new();
         lebs.resize_with(count as usize, || Leb {
             state: LebState::Free,
-            stream: Stream::Host,
+            stream: Stream::FIRST,
             allocated: false,
             dirty: false,
             damaged: false,
@@ -101,10 +156,23 @@ impl Lebs {
             erases: 0,
             opened: 0,
             closed: 0,
+            times: Times::default(),
             used: false,
         });
         let stride = slots_per_leb.div_ceil(32).next_multiple_of(16) as usize;
         Lebs { lebs, slots_per_leb, bits: Words::huge(count as usize * stride), stride, used: 0 }
+    }
+
+    /// After an attach nobody knows by the host's clock when LEBs were written: they are taken to have been filled one after the other, in the
+    /// order in which they were closed, up to now.
+    pub(crate) fn guess_times(&mut self, now: u64) {
+        let mut order: Vec<(u64, usize)> = self.lebs.iter().enumerate().map(|(id, leb)| (leb.closed, id)).collect();
+        order.sort_unstable_by(|a, b| b.cmp(a));
+        let slots = u64::from(self.slots_per_leb);
+        for (rank, (_, id)) in (0u64..).zip(order) {
+            let closed = now.saturating_sub(rank * slots);
+            self.lebs[id].times = Times { opened: closed.saturating_sub(slots), closed, ..Times::default() };
+        }
     }
 
     /// How many.

@@ -40,11 +40,14 @@ pub use checkpoint::Anchor;
 pub use commands::Commands;
 pub use geometry::{Geometry, TRAILER_BYTES};
 pub use layer::{Config, Ftl, is_read};
-pub use leb::{Leb, LebState, Lebs, STREAMS, Stream};
+pub use leb::{DATA_STREAMS, Leb, LebState, Lebs, STREAMS, Stream, Times};
 pub use map::{LEAF_SECTORS, Map};
 #[cfg(feature = "mutants")]
 pub use mutant::mutants;
-pub use policy::{Candidate, CostBenefit, Fifo, Greedy, GroomPolicy, Policy};
+pub use policy::{
+    CostBenefit, DChoices, Dac, Eligible, Fifo, Greedy, GroomPolicy, LebView, Lifetime, Midas, Moved, Old, Policy,
+    SepBit, Shape, Write,
+};
 pub use prefetch::prefetch_line;
 pub use random::SplitMix64;
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};

@@ -64,6 +64,7 @@ pub mod mutants {
         StaleLiveCount "overwritten sectors stay live"
         TrimKeepsLive "trimmed sectors stay live"
         NoReserve "host writes take the last LEBs, which the groomer needs"
+        GroomScatters "the groomer opens a LEB for every stream however scarce they are"
         // Trims.
         LostTrim "replay ignores trim records"
         TrimUnstaged "a flush leaves open trim records in memory"

@@ -259,11 +259,7 @@ impl Recovery {
                     let leb = &mut self.lebs[leb];
                     (leb.opened, leb.closed) = (word(0), word(8));
                     leb.erases = u32::from_le_bytes(entry[16..20].try_into().expect("four bytes"));
-                    leb.stream = match entry[20] {
-                        0 => Stream::Host,
-                        1 => Stream::Groom,
-                        _ => Stream::Checkpoint,
-                    };
+                    leb.stream = Stream::from_code(entry[20]).unwrap_or(Stream::Checkpoint);
                 }
             }
             _ => return Err(Damage::Nonsense("a slot of an unknown kind")),
@@ -402,7 +398,7 @@ impl Recovery {
                 leb.stream = Stream::Checkpoint;
             } else if leb.stream == Stream::Checkpoint {
                 // An old checkpoint: nothing but room to be had.
-                leb.stream = Stream::Host;
+                leb.stream = Stream::FIRST;
             }
         }
         Ok(())

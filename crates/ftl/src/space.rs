@@ -1,9 +1,10 @@
 //! Free LEBs: made ready ahead of need, freed when what emptied them is durable.
 
+use crate::append::Writer;
 use crate::checkpoint::checkpoint_lebs;
 use crate::geometry::Geometry;
 use crate::layer::{Ftl, id};
-use crate::leb::{LebState, Stream};
+use crate::leb::LebState;
 use crate::types::{Admission, Command, Error, LebId};
 
 /// LEBs kept ready, so that no append point waits for one.
@@ -12,14 +13,14 @@ const READY: usize = 3;
 pub(crate) const HOST_RESERVE: usize = 3;
 
 impl Ftl {
-    /// Whether a stream may open another LEB now.
-    pub(crate) fn can_open(&self, stream: Stream) -> bool {
-        let keep = match stream {
-            Stream::Host if self.no_space.is_some() => READY - 1,
-            Stream::Host if crate::mutant!(NoReserve) => 0,
-            Stream::Host => HOST_RESERVE + self.checkpointer.reserve(),
-            Stream::Groom => 1 + self.checkpointer.reserve(),
-            Stream::Checkpoint => 0,
+    /// Whether another LEB may be opened now.
+    pub(crate) fn can_open(&self, writer: Writer) -> bool {
+        let keep = match writer {
+            Writer::Host if self.no_space.is_some() => READY - 1,
+            Writer::Host if crate::mutant!(NoReserve) => 0,
+            Writer::Host => HOST_RESERVE + self.checkpointer.reserve(),
+            Writer::Groom => 1 + self.checkpointer.reserve(),
+            Writer::Checkpoint => 0,
         };
         // On a full backing store only what has its space already can be had.
         let spare = match self.no_space {
@@ -92,7 +93,7 @@ impl Ftl {
         let helped = self.preparing > 0
             || !self.cleaning.is_empty()
             || self.untried > 0
-            || self.can_open(Stream::Host)
+            || self.can_open(Writer::Host)
             || !self.emptied.is_empty()
             || self.durability.is_busy()
             || self.groomer.is_busy();

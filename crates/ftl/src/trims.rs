@@ -1,5 +1,6 @@
 //! Trim records: several share a slot as long as its page is not programmed.
 
+use crate::append::Writer;
 use crate::layer::Ftl;
 use crate::leb::Stream;
 use crate::types::{BufId, Header, Kind};
@@ -38,7 +39,7 @@ impl Ftl {
             self.seq += u64::from(!crate::mutant!(TrimUnnumbered));
             return true;
         }
-        if !self.room(Stream::Host, 1, 0) {
+        if !self.room(Stream::FIRST, Writer::Host, 1, 0) {
             return false;
         }
         // A full slot can be staged only when its page is programmed or another takes its place.
@@ -48,12 +49,12 @@ impl Ftl {
                 crate::types::Command::Stage { buf: full.buf, at: full.at, count: 1, header: full.header, source };
             self.commands.push_back(command);
         }
-        let run = self.reserve(Stream::Host, 1);
+        let run = self.reserve(Stream::FIRST, 1);
         let header = self.meta_header(Kind::Trims, run.slot);
         let records = vec![TrimRecord { seq: self.seq, lba, count }];
         self.seq += 1;
         self.trims = Some(OpenTrims { buf: run.buf, at: run.at, header, records });
-        self.commit(Stream::Host, run);
+        self.commit(Stream::FIRST, run);
         true
     }
 }

@@ -38,8 +38,7 @@ impl Ftl {
             }
         }
         let open = self.lebs.iter().filter(|(_, leb)| leb.state == LebState::Open).count();
-        let points = [Stream::Host, Stream::Groom, Stream::Checkpoint];
-        let points = points.into_iter().filter(|stream| self.open_leb_of(*stream).is_some()).count();
+        let points = Stream::all().filter(|stream| self.open_leb_of(*stream).is_some()).count();
         if open != points {
             return Err(format!("{open} LEBs are open for {points} append points"));
         }

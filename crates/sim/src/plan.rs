@@ -109,7 +109,7 @@ impl Plan {
                 sectors,
                 max_request_bytes: largest * 512,
                 checkpoint_interval: 16 << random.below(10),
-                policy: Policy::ALL[random.below(2) as usize],
+                policy: [Policy::Greedy, Policy::CostBenefit][random.below(2) as usize],
                 uuid: Uuid::from_u128(u128::from(random.bits())),
                 key: None,
             };
@@ -170,6 +170,8 @@ impl Plan {
                 span: if random.one_in(3) { sectors } else { 1 + random.below(sectors) },
             };
             // Chosen by what was drawn already, so that the rest of a seed's plan does not depend on it.
+            let drawn = plan.format.uuid.as_u128() >> 32;
+            plan.format.policy = Policy::ALL[(drawn % Policy::ALL.len() as u128) as usize];
             if wish.encrypted || plan.format.uuid.as_u128().is_multiple_of(3) {
                 plan.encrypt();
             }

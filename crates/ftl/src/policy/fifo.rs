@@ -1,6 +1,6 @@
 //! First in, first out: the LEB that was closed first. What the first log-structured cards did; it wears all LEBs alike.
 
-use super::{Candidate, GroomPolicy};
+use super::{GroomPolicy, LebView};
 
 /// The first-in-first-out policy.
 pub struct Fifo;
@@ -10,7 +10,7 @@ impl GroomPolicy for Fifo {
         "fifo"
     }
 
-    fn score(&self, candidate: &Candidate) -> f64 {
-        candidate.age as f64
+    fn score(&self, leb: &LebView) -> f64 {
+        leb.age() as f64
     }
 }

@@ -1,16 +1,27 @@
 //! Greedy: the LEB with the fewest live slots. Best when all sectors are written equally often.
 
-use super::{Candidate, GroomPolicy};
+use super::{GroomPolicy, LebView, Moved};
 
 /// The greedy policy.
-pub struct Greedy;
+pub struct Greedy {
+    /// 2: what the groomer moves lies apart from what the host writes; 1: it does not.
+    pub streams: u8,
+}
 
 impl GroomPolicy for Greedy {
     fn name(&self) -> &'static str {
-        "greedy"
+        if self.streams == 1 { "greedy-one-stream" } else { "greedy" }
     }
 
-    fn score(&self, candidate: &Candidate) -> f64 {
-        1.0 - candidate.utilisation
+    fn streams(&self) -> u8 {
+        self.streams
+    }
+
+    fn place_moved(&mut self, _: &Moved) -> (u8, u64) {
+        (self.streams - 1, 0)
+    }
+
+    fn score(&self, leb: &LebView) -> f64 {
+        -f64::from(leb.live)
     }
 }

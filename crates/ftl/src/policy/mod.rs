@@ -1,48 +1,195 @@
-//! Which LEB the groomer takes next: one small trait, one file for each policy.
+//! What the groomer decides: which LEB it takes next, and in which stream each sector is written. One trait, one file for each policy.
 
 mod cost_benefit;
+mod d_choices;
+mod dac;
 mod fifo;
 mod greedy;
+mod lifetime;
+mod midas;
+mod sepbit;
+mod view;
 
 pub use cost_benefit::CostBenefit;
+pub use d_choices::DChoices;
+pub use dac::Dac;
 pub use fifo::Fifo;
 pub use greedy::Greedy;
+pub use lifetime::Lifetime;
+pub use midas::Midas;
+pub use sepbit::SepBit;
+pub use view::{Eligible, LebView};
 
-/// What a policy may know of a LEB.
+use crate::types::LebId;
+
+/// What a policy is made for.
 #[derive(Clone, Copy, Debug)]
-pub struct Candidate {
-    /// Share of its slots that are live, 0 to 1.
-    pub utilisation: f64,
-    /// Slots appended on the module since it was closed.
-    pub age: u64,
-    /// Times it was erased.
-    pub erases: u32,
+pub struct Shape {
+    /// Host sectors.
+    pub sectors: u64,
+    /// LEBs of the module.
+    pub lebs: u32,
+    /// Slots of a LEB.
+    pub slots_per_leb: u32,
+    /// The most streams that there is room for, at least 2. A policy that would use more folds its last ones together.
+    pub streams: u8,
 }
 
-/// A policy scores LEBs; the groomer takes the highest.
-pub trait GroomPolicy {
+/// What is known of a sector before it is written anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Old {
+    /// When the host wrote it last, by the host's clock, if it did so where it lies now; right but for a few sectors.
+    pub written: u64,
+    /// The mean of these moments for what the groomer moved to the same LEB.
+    pub moved: Option<u64>,
+    /// Where it lies.
+    pub leb: LebId,
+}
+
+/// A host write. The clock counts sectors that the host wrote.
+#[derive(Clone, Copy, Debug)]
+pub struct Write<'a> {
+    /// First sector.
+    pub lba: u64,
+    /// When.
+    pub now: u64,
+    /// What is known of each of its sectors; `None` where none is mapped.
+    pub olds: &'a [Option<Old>],
+}
+
+/// A sector that the groomer moves.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved {
+    /// Which sector.
+    pub lba: u64,
+    /// When.
+    pub now: u64,
+    /// What is known of it.
+    pub old: Old,
+    /// The stream of the LEB that it leaves.
+    pub stream: u8,
+}
+
+/// A policy: chooses LEBs to groom, and streams for what is written. Streams are numbered from 0.
+pub trait GroomPolicy: Send {
     /// Its name in configuration.
     fn name(&self) -> &'static str;
 
-    /// How much it is worth to groom this LEB now.
-    fn score(&self, candidate: &Candidate) -> f64;
+    /// The streams that host writes go to, from the first on.
+    fn host_streams(&self) -> u8 {
+        1
+    }
+
+    /// All streams that it uses.
+    fn streams(&self) -> u8 {
+        2
+    }
+
+    /// Whether it wants to hear of every write, move and trim: the methods from here on are called for nothing else.
+    fn learns(&self) -> bool {
+        false
+    }
+
+    /// Where a write goes, if it can be taken.
+    fn place(&self, write: &Write) -> u8 {
+        let _ = write;
+        0
+    }
+
+    /// A write was taken.
+    fn wrote(&mut self, write: &Write) {
+        let _ = write;
+    }
+
+    /// Where a sector that the groomer moves goes, and when the host wrote it last, as far as that is known. Asked once for each; of every policy.
+    fn place_moved(&mut self, moved: &Moved) -> (u8, u64) {
+        let _ = moved;
+        (1, 0)
+    }
+
+    /// Sectors were trimmed.
+    fn trimmed(&mut self, lba: u64, count: u64) {
+        let _ = (lba, count);
+    }
+
+    /// The stream opened a LEB.
+    fn opened(&mut self, leb: LebId, stream: u8) {
+        let _ = (leb, stream);
+    }
+
+    /// The stream's LEB is full, or was given up.
+    fn closed(&mut self, leb: LebId, stream: u8) {
+        let _ = (leb, stream);
+    }
+
+    /// The groomer takes a LEB.
+    fn took(&mut self, victim: &LebView) {
+        let _ = victim;
+    }
+
+    /// How much it is worth to groom this LEB now. It has live sectors.
+    fn score(&self, leb: &LebView) -> f64;
+
+    /// The LEB to groom next, of those that may be: one without live sectors, or else the one of the highest score.
+    fn choose(&mut self, eligible: &Eligible) -> Option<LebId> {
+        let mut best = None;
+        let mut best_score = f64::NEG_INFINITY;
+        for leb in eligible.iter() {
+            if leb.live == 0 {
+                return Some(leb.id);
+            }
+            let score = self.score(&leb);
+            if score > best_score {
+                (best, best_score) = (Some(leb.id), score);
+            }
+        }
+        best
+    }
+
+    /// What it holds in memory, bytes.
+    fn memory(&self) -> usize {
+        0
+    }
 }
 
 /// The policies that can be configured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
 pub enum Policy {
-    /// [`Greedy`].
-    Greedy,
+    /// [`Greedy`], with what the groomer moves in a stream of its own.
+    Greedy = 0,
     /// [`CostBenefit`].
-    #[default]
-    CostBenefit,
+    CostBenefit = 1,
     /// [`Fifo`].
-    Fifo,
+    Fifo = 2,
+    /// [`Greedy`] with everything in one stream.
+    GreedyOneStream = 3,
+    /// [`DChoices`].
+    DChoices = 4,
+    /// [`Dac`].
+    Dac = 5,
+    /// [`SepBit`].
+    SepBit = 6,
+    /// [`Midas`].
+    Midas = 7,
+    /// [`Lifetime`].
+    #[default]
+    Lifetime = 8,
 }
 
 impl Policy {
     /// Every policy.
-    pub const ALL: [Policy; 3] = [Policy::Greedy, Policy::CostBenefit, Policy::Fifo];
+    pub const ALL: [Policy; 9] = [
+        Policy::Greedy,
+        Policy::CostBenefit,
+        Policy::Fifo,
+        Policy::GreedyOneStream,
+        Policy::DChoices,
+        Policy::Dac,
+        Policy::SepBit,
+        Policy::Midas,
+        Policy::Lifetime,
+    ];
 
     /// The policy of that name.
     pub fn from_name(name: &str) -> Option<Policy> {
@@ -59,16 +206,41 @@ impl Policy {
         self as u8
     }
 
-    pub(crate) fn build(self) -> Box<dyn GroomPolicy> {
+    /// The most streams of host sectors that it uses where there is room.
+    pub fn streams(self) -> u8 {
         match self {
-            Policy::Greedy => Box::new(Greedy),
+            Policy::GreedyOneStream => 1,
+            Policy::Greedy | Policy::CostBenefit | Policy::Fifo | Policy::DChoices => 2,
+            Policy::Dac | Policy::SepBit | Policy::Midas | Policy::Lifetime => 6,
+        }
+    }
+
+    pub(crate) fn build(self, shape: &Shape) -> Box<dyn GroomPolicy> {
+        match self {
+            Policy::Greedy => Box::new(Greedy { streams: 2 }),
             Policy::CostBenefit => Box::new(CostBenefit),
             Policy::Fifo => Box::new(Fifo),
+            Policy::GreedyOneStream => Box::new(Greedy { streams: 1 }),
+            Policy::DChoices => Box::new(DChoices::new()),
+            Policy::Dac => Box::new(Dac::new(shape)),
+            Policy::SepBit => Box::new(SepBit::new(shape)),
+            Policy::Midas => Box::new(Midas::new(shape)),
+            Policy::Lifetime => Box::new(Lifetime::new(shape)),
         }
     }
 
     /// Its name in configuration.
     pub fn name(self) -> &'static str {
-        self.build().name()
+        match self {
+            Policy::Greedy => "greedy",
+            Policy::CostBenefit => "cost-benefit",
+            Policy::Fifo => "fifo",
+            Policy::GreedyOneStream => "greedy-one-stream",
+            Policy::DChoices => "d-choices",
+            Policy::Dac => "dac",
+            Policy::SepBit => "sepbit",
+            Policy::Midas => "midas",
+            Policy::Lifetime => "lifetime",
+        }
     }
 }

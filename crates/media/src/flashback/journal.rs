@@ -9,8 +9,9 @@ use ftl::{Geometry, STREAMS};
 
 use crate::PageAddr;
 
-/// Seats: one for each open stripe, as many again for those whose parity is not durable yet, and some to spare.
-pub(super) const SEATS: u32 = 2 * STREAMS as u32 + 2;
+/// Seats: one for each open stripe, and a few for those whose parity is not durable yet. Where that is not enough, a sync goes in two steps.
+pub(super) const SEATS: u32 = 8;
+const _: () = assert!(SEATS as usize > STREAMS);
 /// Places that the rows of a seat can go to: one more than can hold something that counts in the units that a row takes.
 ///
 /// A slot of whole units shares none. One of at least a unit shares its first and its last with the row before and the row behind. Of

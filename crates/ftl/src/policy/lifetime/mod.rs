@@ -1,0 +1,166 @@
+//! Lifetime groups: the layer's own policy, and the default. `docs/groomer.md` explains it with its figures.
+//!
+//! Four steps, each with a file of its own. A *label* of one byte keeps for every sector how long it lives between writes, and whether
+//! the groomer has moved it since (`label.rs`). The *tally* counts how fast the sectors of each label really die (`tally.rs`). From that follows which labels
+//! share a stream, and how many streams pay for themselves (`groups.rs`). Which LEB to groom is decided by how fast it empties by itself
+//! (`victims.rs`).
+
+mod groups;
+mod label;
+mod tally;
+mod victims;
+
+use groups::Groups;
+use label::{Label, Scale};
+use tally::Tally;
+use victims::Victims;
+
+use super::{GroomPolicy, LebView, Moved, Old, Shape, Write};
+use crate::leb::DATA_STREAMS;
+use crate::types::LebId;
+
+/// So often in a drive write the labels are grouped anew.
+const REGROUPED: u64 = 32;
+/// At the least so many sectors are written in between.
+const REGROUPED_AFTER: u64 = 256;
+
+/// The lifetime policy.
+pub struct Lifetime {
+    shape: Shape,
+    scale: Scale,
+    /// One for every sector. Zeros, so that memory is taken for what is written only.
+    labels: Vec<u8>,
+    tally: Tally,
+    groups: Groups,
+    victims: Victims,
+    /// The LEB that each stream has open.
+    open: [Option<LebId>; DATA_STREAMS as usize],
+    /// When the labels are grouped next.
+    due: u64,
+}
+
+impl Lifetime {
+    pub(super) fn new(shape: &Shape) -> Lifetime {
+        Lifetime {
+            shape: *shape,
+            scale: Scale::new(shape.sectors),
+            labels: vec![0; shape.sectors as usize],
+            tally: Tally::new(shape.sectors),
+            groups: Groups::default(),
+            victims: Victims::new(shape),
+            open: [None; DATA_STREAMS as usize],
+            due: 0,
+        }
+    }
+
+    fn label(&self, lba: u64) -> Label {
+        Label(self.labels[lba as usize])
+    }
+
+    /// The label of a sector that the host writes.
+    fn after_write(&self, lba: u64, now: u64, old: Option<Old>) -> Label {
+        let label = self.label(lba);
+        match old {
+            None => self.scale.first(),
+            Some(old) => self.scale.overwritten(label, now.saturating_sub(written(label, &old)), lba ^ now),
+        }
+    }
+
+    /// The stream of what has this label.
+    fn stream(&self, label: Label) -> u8 {
+        let (group, count) = (self.groups.of(label), self.groups.count());
+        if group + 1 < count {
+            return group;
+        }
+        // A LEB that was left open by a group that is no more is filled with the coldest.
+        let left = (count..self.shape.streams).find(|stream| self.open[usize::from(*stream)].is_some());
+        left.unwrap_or(group)
+    }
+
+    /// Something with this label goes to a stream.
+    fn placed(&mut self, stream: u8, label: Label) {
+        if let Some(leb) = self.open[usize::from(stream)] {
+            self.victims.placed(leb, self.tally.log_hazard(label));
+        }
+    }
+}
+
+/// When the host wrote a sector.
+fn written(label: Label, old: &Old) -> u64 {
+    if label.is_moved() { old.moved.unwrap_or(old.written) } else { old.written }
+}
+
+impl GroomPolicy for Lifetime {
+    fn name(&self) -> &'static str {
+        "lifetime"
+    }
+
+    fn host_streams(&self) -> u8 {
+        self.shape.streams
+    }
+
+    fn streams(&self) -> u8 {
+        self.shape.streams
+    }
+
+    fn learns(&self) -> bool {
+        true
+    }
+
+    fn place(&self, write: &Write) -> u8 {
+        self.stream(self.after_write(write.lba, write.now, write.olds[0]))
+    }
+
+    fn wrote(&mut self, write: &Write) {
+        let mut stream = None;
+        for (lba, old) in (write.lba..).zip(write.olds) {
+            let label = self.after_write(lba, write.now, *old);
+            // A request is written in one piece: where its first sector goes.
+            let stream = *stream.get_or_insert_with(|| self.stream(label));
+            let before = std::mem::replace(&mut self.labels[lba as usize], label.0);
+            self.tally.died(Label(before));
+            self.tally.born(label);
+            self.placed(stream, label);
+        }
+        if write.now >= self.due {
+            self.due = write.now + (self.shape.sectors / REGROUPED).max(REGROUPED_AFTER);
+            self.tally.advance(write.now);
+            self.groups.choose(&self.tally, &self.shape);
+        }
+    }
+
+    fn place_moved(&mut self, moved: &Moved) -> (u8, u64) {
+        let before = self.label(moved.lba);
+        let written = written(before, &moved.old);
+        let label = self.scale.moved(before, moved.now.saturating_sub(written), moved.lba ^ moved.now);
+        self.labels[moved.lba as usize] = label.0;
+        self.tally.relabelled(before, label);
+        let stream = self.stream(label);
+        self.placed(stream, label);
+        (stream, written)
+    }
+
+    fn trimmed(&mut self, lba: u64, count: u64) {
+        for label in &mut self.labels[lba as usize..(lba + count) as usize] {
+            self.tally.died(Label(std::mem::take(label)));
+        }
+    }
+
+    fn opened(&mut self, leb: LebId, stream: u8) {
+        self.victims.opened(leb);
+        self.open[usize::from(stream)] = Some(leb);
+    }
+
+    fn closed(&mut self, leb: LebId, stream: u8) {
+        self.victims.closed(leb);
+        self.open[usize::from(stream)] = None;
+    }
+
+    fn score(&self, leb: &LebView) -> f64 {
+        self.victims.score(leb)
+    }
+
+    fn memory(&self) -> usize {
+        self.labels.len() + self.victims.memory()
+    }
+}

@@ -1,0 +1,97 @@
+//! What a policy sees of the LEBs.
+
+use std::ops::Deref;
+
+use crate::leb::{Leb, LebState, Lebs, Stream};
+use crate::types::LebId;
+
+/// A LEB that may be groomed.
+#[derive(Clone, Copy)]
+pub struct LebView<'a> {
+    /// Its number.
+    pub id: LebId,
+    leb: &'a Leb,
+    /// Its slots.
+    pub slots: u32,
+    /// The next sequence number.
+    pub seq: u64,
+    /// The host's clock: sectors that the host wrote.
+    pub now: u64,
+}
+
+impl Deref for LebView<'_> {
+    type Target = Leb;
+    fn deref(&self) -> &Leb {
+        self.leb
+    }
+}
+
+impl LebView<'_> {
+    /// Share of its slots that are live, 0 to 1.
+    #[inline]
+    pub fn utilisation(&self) -> f64 {
+        f64::from(self.leb.live) / f64::from(self.slots)
+    }
+
+    /// Slots appended on the module since it was closed.
+    #[inline]
+    pub fn age(&self) -> u64 {
+        self.seq.saturating_sub(self.leb.closed)
+    }
+
+    /// Sectors that the host wrote since it was closed, and one.
+    #[inline]
+    pub fn host_age(&self) -> u64 {
+        self.now.saturating_sub(self.leb.times.closed) + 1
+    }
+
+    /// The number of its stream of host sectors.
+    #[inline]
+    pub fn data_stream(&self) -> u8 {
+        match self.leb.stream {
+            Stream::Data(n) => n,
+            Stream::Checkpoint => 0,
+        }
+    }
+}
+
+/// The LEBs that may be groomed now.
+pub struct Eligible<'a> {
+    pub(crate) lebs: &'a Lebs,
+    pub(crate) slots: u32,
+    pub(crate) seq: u64,
+    pub(crate) now: u64,
+    /// What was closed later may not be groomed.
+    pub(crate) closed_before: u64,
+}
+
+impl<'a> Eligible<'a> {
+    /// The LEB, if it may be groomed.
+    #[inline]
+    pub fn get(&self, id: LebId) -> Option<LebView<'a>> {
+        self.check(id, &self.lebs[id])
+    }
+
+    /// All of them, by number.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = LebView<'a>> + '_ {
+        self.lebs.iter().filter_map(|(id, leb)| self.check(id, leb))
+    }
+
+    /// How many LEBs there are, whether they may be groomed or not.
+    pub fn lebs(&self) -> u32 {
+        self.lebs.len()
+    }
+
+    #[inline]
+    fn check(&self, id: LebId, leb: &'a Leb) -> Option<LebView<'a>> {
+        // Moving nearly a whole LEB to gain a handful of slots would go on for ever.
+        let gain_min = self.slots / 128 + 2;
+        let may = leb.state == LebState::Closed
+            && (leb.closed <= self.closed_before || crate::mutant!(GroomTheWindow))
+            && leb.stream != Stream::Checkpoint
+            && leb.live + gain_min <= self.slots
+            && (!leb.damaged || leb.live == 0);
+        may.then_some(LebView { id, leb, slots: self.slots, seq: self.seq, now: self.now })
+    }
+}
