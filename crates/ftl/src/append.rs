@@ -134,13 +134,26 @@ impl Ftl {
 
     /// The stream for a host write of `count` sectors: the one that the policy wants, or where that has no space left, another one.
     pub(crate) fn host_stream(&self, wanted: u8, count: u32) -> Option<Stream> {
-        let spare = self.config.geometry.slots_per_page;
-        let wanted = Stream::Data(wanted);
+        let (wanted, spare) = (Stream::Data(wanted), self.host_spare());
         if self.has_slots(wanted, Writer::Host, count, spare) {
             return self.has_buffers(wanted, Writer::Host, count).then_some(wanted);
         }
         let streams = (0..self.groomer.host_streams).map(Stream::Data);
         streams.into_iter().find(|stream| self.room(*stream, Writer::Host, count, spare))
+    }
+
+    /// Whether any stream has room for a host write.
+    pub(crate) fn host_room(&self, count: u32) -> bool {
+        let spare = self.host_spare();
+        let mut streams = (0..self.groomer.host_streams).map(Stream::Data);
+        streams.any(|stream| self.room(stream, Writer::Host, count, spare))
+    }
+
+    /// Slots of an open LEB that host writes leave alone when no further LEB is to be had: a page for trims, and where the groomer writes
+    /// to the same LEBs what it needs to finish the one at hand.
+    fn host_spare(&self) -> u32 {
+        let shared = self.groomer.host_streams == self.groomer.streams;
+        self.config.geometry.slots_per_page + if shared { self.groomer.to_move() } else { 0 }
     }
 
     /// The stream for a sector that the groomer moves: the one that the policy wants. When LEBs are scarce, another one that the groomer
@@ -149,7 +162,7 @@ impl Ftl {
         let wanted = Stream::Data(wanted);
         if self.open_leb_of(wanted).is_none() && self.free_lebs() as usize <= HOST_RESERVE + self.checkpointer.reserve() {
             let open = (1..self.groomer.streams).map(Stream::Data).find(|stream| self.open_leb_of(*stream).is_some());
-            if let Some(open) = open.filter(|_| !crate::mutant!(GroomScatters)) {
+            if let Some(open) = open {
                 return self.room(open, Writer::Groom, 1, 0).then_some(open);
             }
         }

@@ -121,6 +121,11 @@ impl Groomer {
         }
     }
 
+    /// Slots that are yet to be moved out of the victim, at the most.
+    pub fn to_move(&self) -> u32 {
+        self.victim.as_ref().map_or(0, |victim| victim.live)
+    }
+
     pub fn memory(&self) -> usize {
         self.policy.memory()
     }
@@ -537,8 +542,15 @@ impl Ftl {
         self.groomer.set_policy(&self.config);
         // Streams that it does not use would keep their LEBs open for ever.
         for stream in self.groomer.streams..DATA_STREAMS {
-            self.give_up(Stream::Data(stream));
+            if !crate::mutant!(StreamsLeft) {
+                self.give_up(Stream::Data(stream));
+            }
         }
+    }
+
+    /// What the policy holds in memory, bytes.
+    pub fn policy_memory(&self) -> usize {
+        self.groomer.memory()
     }
 
     /// The groomer's policy, by name.

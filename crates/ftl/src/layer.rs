@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use crate::Geometry;
-use crate::append::{Append, Buffers, Writer};
+use crate::append::{Append, Buffers};
 use crate::checkpoint::{Anchor, Checkpointer};
 use crate::commands::Commands;
 use crate::durability::Durability;
@@ -493,9 +493,7 @@ impl Ftl {
     /// Whether a write of `count` sectors would be taken now. While it would not, asking costs less than submitting it.
     #[inline]
     pub fn takes(&self, count: u32) -> bool {
-        let spare = self.config.geometry.slots_per_page;
-        let mut streams = (0..self.groomer.host_streams).map(Stream::Data);
-        self.groomer.pace.admits() && streams.any(|stream| self.room(stream, Writer::Host, count, spare))
+        self.groomer.pace.admits() && self.host_room(count)
     }
 
     /// Says that a sector is asked for soon: its place in the map is fetched into the cache.

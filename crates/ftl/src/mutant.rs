@@ -64,7 +64,9 @@ pub mod mutants {
         StaleLiveCount "overwritten sectors stay live"
         TrimKeepsLive "trimmed sectors stay live"
         NoReserve "host writes take the last LEBs, which the groomer needs"
-        GroomScatters "the groomer opens a LEB for every stream however scarce they are"
+        StreamsLeft "a policy that is changed leaves the LEBs of streams open that nobody writes any more"
+        MovedAge "what the groomer moved counts as written by the host when it was moved"
+        TalliedTwice "a sector that is written anew stays in the count of living ones"
         // Trims.
         LostTrim "replay ignores trim records"
         TrimUnstaged "a flush leaves open trim records in memory"

@@ -198,3 +198,27 @@ fn first_in_first_out_is_as_theory_says() {
 fn greedy_is_as_theory_says() {
     compare(Policy::Greedy, greedy);
 }
+
+/// LEBs that streams beyond the first two have open.
+fn open_beyond_two(device: &Instant) -> usize {
+    let lebs = device.ftl.lebs();
+    let beyond = |stream| matches!(stream, ftl::Stream::Data(2..));
+    lebs.iter().filter(|(_, leb)| leb.state == LebState::Open && beyond(leb.stream)).count()
+}
+
+#[test]
+fn a_policy_that_is_changed_leaves_no_stream_open() {
+    let sectors = 300_000;
+    let mut device = Instant::new(sectors, Policy::Dac);
+    let mut random = SplitMix64::new(5);
+    for lba in (0..sectors).chain((0..sectors).map(|_| random.below(1 << 14))) {
+        device.write(lba);
+    }
+    assert!(open_beyond_two(&device) > 0, "the test is worth nothing");
+    device.ftl.set_policy(Policy::Greedy);
+    device.carry_out();
+    assert_eq!(open_beyond_two(&device), 0);
+    device.ftl.set_policy(Policy::Lifetime);
+    (0..sectors / 4).for_each(|_| device.write(random.below(sectors)));
+    device.ftl.verify().expect("the books agree");
+}

@@ -22,4 +22,5 @@ pub mod run;
 pub mod stats;
 pub mod steady;
 pub mod target;
+pub mod waf;
 pub mod workload;

@@ -17,11 +17,13 @@ mod page;
 mod published;
 mod trace;
 mod view;
+mod waf;
 
 pub use self::trace::trace_page;
 pub use compare::compare_page;
 pub use export::{json, write_csv};
 pub use page::page;
+pub use waf::waf_charts;
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]

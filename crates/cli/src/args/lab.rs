@@ -1,5 +1,7 @@
 //! Arguments of `vsl lab`.
 
+pub mod waf;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
@@ -19,6 +21,8 @@ pub enum Lab {
     Report(Report),
     /// Set runs side by side, and say which differences exceed the noise.
     Compare(Compare),
+    /// Measure the write amplification of the layer's policies under many workloads.
+    Waf(Box<waf::Waf>),
 }
 
 /// Which protocol, and how much of it.

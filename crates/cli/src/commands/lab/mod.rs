@@ -6,6 +6,7 @@ mod overwrite;
 mod page;
 mod run;
 mod show;
+mod waf;
 mod watch;
 
 use std::process::ExitCode;
@@ -22,6 +23,7 @@ pub fn lab(args: &Lab, output: Output) -> Result<ExitCode, Failure> {
         Lab::Run(args) => run::run(args, output),
         Lab::Resume(args) => run::resume(args, output),
         Lab::Compare(args) => show::compare(args, output).map(|()| ExitCode::SUCCESS),
+        Lab::Waf(args) => waf::waf(args, output),
         Lab::Report(args) => show::report(args, output).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -87,7 +87,7 @@ impl Lifetime {
 
 /// When the host wrote a sector.
 fn written(label: Label, old: &Old) -> u64 {
-    if label.is_moved() { old.moved.unwrap_or(old.written) } else { old.written }
+    if label.is_moved() && !crate::mutant!(MovedAge) { old.moved.unwrap_or(old.written) } else { old.written }
 }
 
 impl GroomPolicy for Lifetime {
@@ -162,5 +162,54 @@ impl GroomPolicy for Lifetime {
 
     fn memory(&self) -> usize {
         self.labels.len() + self.victims.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape { sectors: 1000, lebs: 20, slots_per_leb: 64, streams: 6 };
+
+    fn overwrite(policy: &mut Lifetime, lba: u64, now: u64, old: Old) {
+        policy.wrote(&Write { lba, now, olds: &[Some(old)] });
+    }
+
+    #[test]
+    fn what_was_moved_is_as_old_as_before() {
+        let mut policy = Lifetime::new(&SHAPE);
+        overwrite(&mut policy, 3, 1000, Old { written: 0, moved: None, leb: 0 });
+        let old = Old { written: 1000, moved: None, leb: 0 };
+        let (_, written) = policy.place_moved(&Moved { lba: 3, now: 9000, old, stream: 0 });
+        assert_eq!(written, 1000, "it stood where the host wrote it");
+        // Where it lies now was filled at 9000, with what is from 1200 in the mean.
+        let old = Old { written: 9000, moved: Some(1200), leb: 1 };
+        let (_, written) = policy.place_moved(&Moved { lba: 3, now: 20_000, old, stream: 0 });
+        assert_eq!(written, 1200);
+    }
+
+    #[test]
+    fn every_living_sector_is_counted_once() {
+        let mut policy = Lifetime::new(&SHAPE);
+        let living = |policy: &Lifetime| (0..label::BINS).map(|bin| policy.tally.live(bin)).sum::<f64>();
+        policy.wrote(&Write { lba: 0, now: 0, olds: &[None; 100] });
+        for now in 1..50 {
+            overwrite(&mut policy, now, 100 + now * 3, Old { written: 2 * now, moved: None, leb: 0 });
+            let old = Old { written: 0, moved: Some(0), leb: 0 };
+            policy.place_moved(&Moved { lba: now + 1, now: 300, old, stream: 0 });
+        }
+        assert_eq!(living(&policy), 100.0);
+        policy.trimmed(10, 200);
+        assert_eq!(living(&policy), 10.0);
+        // After an attach nothing is known of what is there.
+        overwrite(&mut policy, 500, 400, Old { written: 0, moved: None, leb: 0 });
+        policy.place_moved(&Moved { lba: 501, now: 400, old: Old { written: 0, moved: None, leb: 0 }, stream: 0 });
+        assert_eq!(living(&policy), 12.0);
+    }
+
+    #[test]
+    fn a_byte_a_sector_is_enough() {
+        let policy = Lifetime::new(&Shape { sectors: 1 << 20, lebs: 4500, slots_per_leb: 256, streams: 6 });
+        assert!(policy.memory() < (1 << 20) * 11 / 10, "{}", policy.memory());
     }
 }

@@ -44,7 +44,7 @@ impl Tally {
     pub fn died(&mut self, label: Label) {
         if !label.is_unknown() {
             let bin = &mut self.bins[label.bin()];
-            bin.live -= 1;
+            bin.live -= i64::from(!crate::mutant!(TalliedTwice));
             bin.deaths += 1;
         }
     }

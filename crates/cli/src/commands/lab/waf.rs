@@ -1,0 +1,106 @@
+//! `vsl lab waf`.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use chart::Size;
+use daemon::Failure;
+use lab::waf::{Measured, Policy, Recorded, Setup, Traffic, Workload, cells, measure};
+use serde_json::json;
+
+use super::page::save;
+use crate::args::lab::waf::Waf;
+use crate::output::Output;
+use crate::progress::{INTERRUPTED, Interrupt, bar};
+
+/// Per cent, as in published tables.
+const OVER_PROVISIONING: [f64; 3] = [7.0, 15.0, 28.0];
+
+pub fn waf(args: &Waf, output: Output) -> Result<ExitCode, Failure> {
+    let setup = Setup {
+        sectors: args.sectors,
+        drive_writes: args.drive_writes,
+        loops: args.loops,
+        as_published: args.as_published,
+        seed: args.seed,
+    };
+    let traffic = traffic(args)?;
+    let policies = if args.policy.is_empty() { Policy::ALL.to_vec() } else { args.policy.clone() };
+    let percents = if args.over_provisioning.is_empty() { &OVER_PROVISIONING[..] } else { &args.over_provisioning };
+    let shares: Vec<f64> = percents.iter().map(|percent| percent / 100.0).collect();
+    let cells = cells(&traffic, &shares, &policies);
+    let interrupt = Interrupt::listen()?;
+    let bar = bar(output, "{bar:30} {pos}/{len} cells, {elapsed}, about {eta} left  {msg}")?;
+    bar.set_length(cells.len() as u64);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = args.jobs.map_or(processors, |jobs| jobs as usize);
+    let done = |cell: &Measured| {
+        bar.set_message(format!("{} {}: {:.2}", cell.workload, cell.policy, cell.write_amplification));
+        bar.inc(1);
+    };
+    let measured = measure(&setup, &cells, threads, &|| interrupt.came(), &done);
+    bar.finish_and_clear();
+    let measured = measured.map_err(|stuck| Failure::failed(stuck.to_string()))?;
+    let value = json!({ "setup": setup, "cells": measured });
+    if let Some(directory) = &args.out {
+        write(directory, &value, &setup, &measured)?;
+    }
+    output.result(&value, || table(&measured))?;
+    Ok(if interrupt.came() { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+fn traffic(args: &Waf) -> Result<Vec<Traffic>, Failure> {
+    let mut traffic: Vec<Traffic> = args.workload.iter().copied().map(Traffic::Made).collect();
+    if let Some(file) = &args.trace {
+        let recorded = Recorded::read(file).map_err(|error| Failure::invalid(error.to_string()))?;
+        let name = file.file_stem().map_or_else(|| "trace".into(), |name| name.to_string_lossy().into_owned());
+        traffic.push(Traffic::Recorded(name, Arc::new(recorded)));
+    }
+    if traffic.is_empty() {
+        traffic = Workload::ALL.into_iter().map(Traffic::Made).collect();
+    }
+    Ok(traffic)
+}
+
+fn write(directory: &Path, value: &serde_json::Value, setup: &Setup, measured: &[Measured]) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory).map_err(|error| Failure::io(directory, &error))?;
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::failed(error.to_string()))?;
+    save(&directory.join("waf.json"), text.as_bytes())?;
+    for chart in report::waf_charts(setup, measured, Policy::default().name()) {
+        save(&directory.join(format!("{}.svg", chart.key())), chart.svg(Size::Normal).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// A line for each workload and policy, a column for each over-provisioning.
+fn table(measured: &[Measured]) -> String {
+    let mut columns: Vec<f64> = Vec::new();
+    let mut rows: Vec<(&str, &str)> = Vec::new();
+    for cell in measured {
+        if !columns.contains(&cell.over_provisioning_percent) {
+            columns.push(cell.over_provisioning_percent);
+        }
+        if !rows.contains(&(cell.workload.as_str(), cell.policy)) {
+            rows.push((&cell.workload, cell.policy));
+        }
+    }
+    let mut text = format!("{:<24} {:<18}", "write amplification", "");
+    columns.iter().for_each(|percent| text += &format!(" {:>8}", format!("{percent} %")));
+    text.push('\n');
+    for (workload, policy) in rows {
+        let _ = write!(text, "{workload:<24} {policy:<18}");
+        for percent in &columns {
+            let cell = measured.iter().find(|cell| {
+                cell.workload == workload && cell.policy == policy && cell.over_provisioning_percent == *percent
+            });
+            match cell {
+                Some(cell) => text += &format!(" {:>8.2}", cell.write_amplification),
+                None => text += &format!(" {:>8}", "-"),
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
