@@ -5,6 +5,11 @@
 //! best goes by sqrt(r N), and all groups together then cost (Σ sqrt(r N))² / 2S (as in Stoica and Ailamaki, "Improving Flash Write Performance by Using Update
 //! Frequency", VLDB 2013). The sum is least for neighbours in the order of hazard; dynamic programming finds them. Each stream keeps a
 //! LEB open, which is room that is lost: where separation gains less than that, nothing is separated.
+//!
+//! What the host writes and what the groomer moves are grouped each by itself: what is written together often dies together, and would not
+//! if sectors of other ages came in between.
+
+use std::ops::Range;
 
 use super::label::{BINS, Label};
 use super::tally::Tally;
@@ -40,23 +45,24 @@ impl Groups {
         self.count
     }
 
-    /// Chooses them anew.
-    pub fn choose(&mut self, tally: &Tally, shape: &Shape) {
+    /// Chooses them anew, for the labels of these bins and so many streams.
+    pub fn choose(&mut self, tally: &Tally, shape: &Shape, bins: Range<usize>, streams: u8) {
         let mut order: [usize; BINS] = std::array::from_fn(|bin| bin);
         order.sort_by(|a, b| tally.hazard(*b).total_cmp(&tally.hazard(*a)));
         // Sectors and rates up to each place.
         let mut sums = [(0.0, 0.0); BINS + 1];
         for (at, bin) in order.into_iter().enumerate() {
-            let live = tally.live(bin).max(0.0);
+            let live = if bins.contains(&bin) { tally.live(bin).max(0.0) } else { 0.0 };
             sums[at + 1] = (sums[at].0 + live, sums[at].1 + live * tally.hazard(bin));
         }
         let live = sums[BINS].0;
         if live < shape.sectors as f64 * KNOWN_MIN {
             return;
         }
-        let table = Table::new(&sums, shape.streams.into());
+        let table = Table::new(&sums, streams.into());
         let leb = f64::from(shape.slots_per_leb);
-        let room = (f64::from(shape.lebs) - KEPT_FREE) * leb - live;
+        let all: f64 = (0..BINS).map(|bin| tally.live(bin)).sum();
+        let room = (f64::from(shape.lebs) - KEPT_FREE) * leb - all;
         let costs = (0..table.rows.len()).map(|more| {
             let room = (room - more as f64 * leb).max(leb);
             table.cost(more).powi(2) / room * (1.0 + GAIN_MIN).powi(more as i32)
@@ -140,7 +146,7 @@ mod tests {
             tally.advance(round * SHAPE.sectors / 32);
         }
         let mut groups = Groups::default();
-        groups.choose(&tally, &SHAPE);
+        groups.choose(&tally, &SHAPE, 0..BINS, SHAPE.streams);
         groups
     }
 

@@ -31,7 +31,10 @@ pub struct Lifetime {
     /// One for every sector. Zeros, so that memory is taken for what is written only.
     labels: Vec<u8>,
     tally: Tally,
+    /// Of what the host writes.
     groups: Groups,
+    /// Of what the groomer moved.
+    moved: Groups,
     victims: Victims,
     /// The LEB that each stream has open.
     open: [Option<LebId>; DATA_STREAMS as usize],
@@ -47,6 +50,7 @@ impl Lifetime {
             labels: vec![0; shape.sectors as usize],
             tally: Tally::new(shape.sectors),
             groups: Groups::default(),
+            moved: Groups::default(),
             victims: Victims::new(shape),
             open: [None; DATA_STREAMS as usize],
             due: 0,
@@ -68,12 +72,17 @@ impl Lifetime {
 
     /// The stream of what has this label.
     fn stream(&self, label: Label) -> u8 {
-        let (group, count) = (self.groups.of(label), self.groups.count());
+        let half = self.shape.streams / 2;
+        let (groups, first, end) = match label.is_moved() {
+            false => (&self.groups, 0, half),
+            true => (&self.moved, half, self.shape.streams),
+        };
+        let (group, count) = (first + groups.of(label), first + groups.count());
         if group + 1 < count {
             return group;
         }
         // A LEB that was left open by a group that is no more is filled with the coldest.
-        let left = (count..self.shape.streams).find(|stream| self.open[usize::from(*stream)].is_some());
+        let left = (count..end).find(|stream| self.open[usize::from(*stream)].is_some());
         left.unwrap_or(group)
     }
 
@@ -96,7 +105,7 @@ impl GroomPolicy for Lifetime {
     }
 
     fn host_streams(&self) -> u8 {
-        self.shape.streams
+        self.shape.streams / 2
     }
 
     fn streams(&self) -> u8 {
@@ -125,7 +134,9 @@ impl GroomPolicy for Lifetime {
         if write.now >= self.due {
             self.due = write.now + (self.shape.sectors / REGROUPED).max(REGROUPED_AFTER);
             self.tally.advance(write.now);
-            self.groups.choose(&self.tally, &self.shape);
+            let (half, middle) = (self.shape.streams / 2, label::BINS / 2);
+            self.groups.choose(&self.tally, &self.shape, 0..middle, half);
+            self.moved.choose(&self.tally, &self.shape, middle..label::BINS, self.shape.streams - half);
         }
     }
 

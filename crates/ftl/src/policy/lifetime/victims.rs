@@ -4,6 +4,9 @@
 //! take is where it falls slowest (Lomet and Luo, "Efficiently Reclaiming Space in a Log Structured Store", ICDE 2021, there for estimated rates of
 //! update): where (1 - u)² / (u h) is greatest, h the rate at which its live sectors die. On uniform traffic h is the same for all, and this is greedy.
 //!
+//! Where sectors die all at once, as those of a log or of a file that is written anew, a LEB that has lost nothing yet says nothing: 1 / h counts as no more
+//! than the LEB's age, so that young ones wait.
+//!
 //! h is what the tally said of the sectors placed there, corrected by how many of them did die since: as if [`PRIOR`] deaths had been seen at the rate said.
 
 use crate::policy::{LebView, Shape};
@@ -68,7 +71,7 @@ impl Victims {
         let (gain, exposed) = self.table[(leb.live as usize * STEPS / leb.slots as usize).min(STEPS)];
         let lifetime = self.lebs[leb.id as usize].lifetime;
         let waited = (PRIOR * lifetime + exposed * leb.host_age() as f32) / (PRIOR + dead);
-        f64::from(gain * waited)
+        f64::from(gain * waited.min(leb.host_age() as f32))
     }
 
     pub fn memory(&self) -> usize {
