@@ -5,7 +5,7 @@
 //! update): where (1 - u)² / (u h) is greatest, h the rate at which its live sectors die. On uniform traffic h is the same for all, and this is greedy.
 //!
 //! Where sectors die all at once, as those of a log or of a file that is written anew, a LEB that has lost nothing yet says nothing: 1 / h counts as no more
-//! than the LEB's age, so that young ones wait.
+//! than twice the LEB's age, so that young ones wait.
 //!
 //! h is what the tally said of the sectors placed there, corrected by how many of them did die since: as if [`PRIOR`] deaths had been seen at the rate said.
 
@@ -71,7 +71,7 @@ impl Victims {
         let (gain, exposed) = self.table[(leb.live as usize * STEPS / leb.slots as usize).min(STEPS)];
         let lifetime = self.lebs[leb.id as usize].lifetime;
         let waited = (PRIOR * lifetime + exposed * leb.host_age() as f32) / (PRIOR + dead);
-        f64::from(gain * waited.min(leb.host_age() as f32))
+        f64::from(gain * waited.min(2.0 * leb.host_age() as f32))
     }
 
     pub fn memory(&self) -> usize {
