@@ -160,7 +160,8 @@ impl Ftl {
     /// writes and that is open goes before opening a LEB: with several streams the last LEBs would otherwise end up nearly empty.
     pub(crate) fn groom_stream(&self, wanted: u8) -> Option<Stream> {
         let wanted = Stream::Data(wanted);
-        if self.open_leb_of(wanted).is_none() && self.free_lebs() as usize <= HOST_RESERVE + self.checkpointer.reserve() {
+        if self.open_leb_of(wanted).is_none() && self.free_lebs() as usize <= HOST_RESERVE + self.checkpointer.reserve()
+        {
             let open = (1..self.groomer.streams).map(Stream::Data).find(|stream| self.open_leb_of(*stream).is_some());
             if let Some(open) = open {
                 return self.room(open, Writer::Groom, 1, 0).then_some(open);
