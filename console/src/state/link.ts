@@ -32,6 +32,7 @@ function tokenOfAddress(): string | null {
   return decodeURIComponent(found[1]);
 }
 
+/** Kept by this page only, and only in memory: a service that was started again knows no session of before. */
 let token = tokenOfAddress();
 let waiting: ReturnType<typeof setTimeout> | undefined;
 let wait = 500;
@@ -39,13 +40,7 @@ let wait = 500;
 export async function connect(): Promise<void> {
   clearTimeout(waiting);
   try {
-    if (token !== null) {
-      const given = token;
-      session.value = await post<Session>("/session", { token: given }, { at: null });
-      token = null;
-    } else {
-      session.value = await get<Session>("/session", { at: null });
-    }
+    session.value = await who();
     if (host.value !== null) await get("/health");
     signedOut.value = false;
     wait = 500;
@@ -57,12 +52,29 @@ export async function connect(): Promise<void> {
     if (why.kind === "unauthenticated") {
       trouble.value = token === null ? null : why;
       token = null;
+      signedInOnce = false;
       session.value = null;
       phase.value = "signed-out";
       return;
     }
     lost(why);
   }
+}
+
+let signedInOnce = false;
+
+/** Who is signed in; where nobody is, whoever the token stands for. */
+async function who(): Promise<Session> {
+  if (token === null || signedInOnce) {
+    try {
+      return await get<Session>("/session", { at: null });
+    } catch (error) {
+      if (token === null || failure(error).kind !== "unauthenticated") throw error;
+    }
+  }
+  const session = await post<Session>("/session", { token }, { at: null });
+  signedInOnce = true;
+  return session;
 }
 
 /** The connection is gone: say so, and look for the service until it is there again. */
@@ -79,19 +91,19 @@ export async function signIn(
   credentials: { token: string } | { name: string; password: string },
 ): Promise<void> {
   session.value = await post<Session>("/session", credentials, { at: null });
+  if ("token" in credentials) token = credentials.token;
+  signedInOnce = true;
   signedOut.value = false;
   await connect();
 }
 
 export async function signOut(): Promise<void> {
   await remove("/session", { at: null });
+  token = null;
   session.value = null;
   phase.value = "signed-out";
 }
 
 effect(() => {
-  if (signedOut.value && phase.peek() === "online") {
-    session.value = null;
-    phase.value = "signed-out";
-  }
+  if (signedOut.value && phase.peek() === "online") void connect();
 });
