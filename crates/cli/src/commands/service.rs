@@ -79,7 +79,12 @@ fn web(args: &Up) -> Result<Web, Failure> {
 /// A file of the console.
 fn file(path: &str) -> Option<daemon::Asset> {
     let asset = console_assets::asset(path)?;
-    Some(daemon::Asset { content_type: asset.content_type, etag: asset.etag, encoding: Some("gzip"), bytes: asset.gzip })
+    Some(daemon::Asset {
+        content_type: asset.content_type,
+        etag: asset.etag,
+        encoding: Some("gzip"),
+        bytes: asset.gzip,
+    })
 }
 
 /// The server's TLS settings.
