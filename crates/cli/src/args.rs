@@ -6,6 +6,7 @@ pub mod manage;
 pub mod published;
 pub mod sim;
 pub mod trace;
+mod values;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -260,13 +261,13 @@ pub struct Create {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=2), conflicts_with_all = ["profile", "emulate"])]
     pub parity: Option<u32>,
     /// Advertised capacity.
-    #[arg(long, value_parser = parse_size)]
+    #[arg(long, value_parser = values::size)]
     pub size: Option<u64>,
     /// Raw capacity beyond the advertised, in per cent of it [default: 28, and 64 MiB at least].
-    #[arg(long, value_name = "PCT", allow_negative_numbers = true, value_parser = parse_percent, conflicts_with_all = ["raw", "profile", "emulate"])]
+    #[arg(long, value_name = "PCT", allow_negative_numbers = true, value_parser = values::percent, conflicts_with_all = ["raw", "profile", "emulate"])]
     pub over_provisioning: Option<f64>,
     /// Raw capacity.
-    #[arg(long, value_name = "SIZE", visible_alias = "raw-size", value_parser = parse_size, conflicts_with_all = ["profile", "emulate"])]
+    #[arg(long, value_name = "SIZE", visible_alias = "raw-size", value_parser = values::size, conflicts_with_all = ["profile", "emulate"])]
     pub raw: Option<u64>,
     /// Make it as this data sheet says; see `vsl profiles`.
     #[arg(long, value_name = "NAME")]
@@ -284,11 +285,11 @@ pub struct Create {
     #[arg(long, value_name = "N", conflicts_with = "size")]
     pub module: Option<u32>,
     /// Bytes in a sector: 512, 1024, 2048 or 4096.
-    #[arg(long, value_name = "BYTES", visible_alias = "sector-size", value_parser = parse_sector, default_value = "4096")]
+    #[arg(long, value_name = "BYTES", visible_alias = "sector-size", value_parser = values::sector, default_value = "4096")]
     pub sector: u32,
     /// Host capacity: advertised, maximum (110 %), improved-write (70 %), maximum-write (50 %), a
     /// percentage of the advertised such as 80%, or a size.
-    #[arg(long, value_parser = parse_capacity, default_value = "advertised")]
+    #[arg(long, value_parser = values::capacity, default_value = "advertised")]
     pub capacity: Capacity,
     /// A name for people [default: the file's name].
     #[arg(long)]
@@ -319,11 +320,11 @@ pub struct Format {
     #[arg(value_hint = ValueHint::FilePath)]
     pub device: String,
     /// Bytes in a sector: 512, 1024, 2048 or 4096 [default: as it is].
-    #[arg(long, value_name = "BYTES", visible_alias = "sector-size", value_parser = parse_sector)]
+    #[arg(long, value_name = "BYTES", visible_alias = "sector-size", value_parser = values::sector)]
     pub sector: Option<u32>,
     /// Host capacity: advertised, maximum (110 %), improved-write (70 %), maximum-write (50 %), a
     /// percentage of the advertised such as 80%, or a size.
-    #[arg(long, visible_alias = "size", value_parser = parse_capacity, default_value = "advertised")]
+    #[arg(long, visible_alias = "size", value_parser = values::capacity, default_value = "advertised")]
     pub capacity: Capacity,
     /// A name for people [default: as it is].
     #[arg(long)]
@@ -556,37 +557,6 @@ pub struct Serve {
     pub log: Option<String>,
 }
 
-fn parse_size(text: &str) -> Result<u64, String> {
-    size::parse(text).map_err(|error| error.to_string())
-}
-
-fn parse_percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim();
-    match number.parse::<f64>() {
-        Ok(percent) if percent > 0.0 && percent <= 10_000.0 => Ok(percent),
-        _ => Err("expected a percentage above 0, such as 28 or 28%".into()),
-    }
-}
-
-fn parse_sector(text: &str) -> Result<u32, String> {
-    match size::parse(text) {
-        Ok(bytes @ (512 | 1024 | 2048 | 4096)) => Ok(bytes as u32),
-        _ => Err("expected 512, 1024, 2048 or 4096".into()),
-    }
-}
-
-fn parse_capacity(text: &str) -> Result<Capacity, String> {
-    match text {
-        "advertised" => Ok(Capacity::Advertised),
-        "maximum" => Ok(Capacity::Maximum),
-        "improved-write" => Ok(Capacity::ImprovedWrite),
-        "maximum-write" => Ok(Capacity::MaximumWrite),
-        text if text.ends_with('%') => parse_percent(text).map(Capacity::Percent),
-        text if text.starts_with(|c: char| c.is_ascii_digit()) => parse_size(text).map(Capacity::Bytes),
-        _ => Err("expected advertised, maximum, improved-write, maximum-write, a percentage such as 80%, or a size such as 10GiB".into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -595,32 +565,5 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn capacities_parse() {
-        for (text, capacity) in [
-            ("advertised", Capacity::Advertised),
-            ("maximum", Capacity::Maximum),
-            ("improved-write", Capacity::ImprovedWrite),
-            ("maximum-write", Capacity::MaximumWrite),
-            ("80%", Capacity::Percent(80.0)),
-            ("62.5 %", Capacity::Percent(62.5)),
-            ("10GiB", Capacity::Bytes(10 << 30)),
-        ] {
-            assert_eq!(parse_capacity(text), Ok(capacity), "{text}");
-        }
-        for text in ["", "%", "-5%", "0%", "nan%", "inf%", "huge", "10 parsecs"] {
-            assert!(parse_capacity(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn sectors_are_one_of_four() {
-        assert_eq!(parse_sector("512"), Ok(512));
-        assert_eq!(parse_sector("4KiB"), Ok(4096));
-        for text in ["0", "513", "8192", "x", "4294967808"] {
-            assert!(parse_sector(text).is_err(), "{text}");
-        }
     }
 }

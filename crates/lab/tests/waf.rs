@@ -2,7 +2,7 @@
 
 use lab::waf::{Cell, Measured, Policy, Setup, Traffic, Workload, cells, measure};
 
-const SETUP: Setup = Setup { sectors: 32_768, drive_writes: 8, loops: 1, as_published: false, seed: 7 };
+const SETUP: Setup = Setup { sectors: 131_072, drive_writes: 8, loops: 1, as_published: false, seed: 7 };
 
 fn measured(workload: Workload, policy: Policy, over_provisioning: f64) -> Measured {
     let cell = Cell { traffic: Traffic::Made(workload), over_provisioning, policy };

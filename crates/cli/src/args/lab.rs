@@ -93,7 +93,7 @@ pub struct Run {
     #[command(flatten)]
     pub work: Work,
     /// Make the file of fio:PATH so large, if it is not there. [default: it must be there]
-    #[arg(long, value_name = "SIZE", value_parser = super::parse_size, help_heading = "With fio")]
+    #[arg(long, value_name = "SIZE", value_parser = super::values::size, help_heading = "With fio")]
     pub size: Option<u64>,
     /// fio's engine. [default: libaio]
     #[arg(long, value_name = "ENGINE", help_heading = "With fio")]

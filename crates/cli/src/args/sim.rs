@@ -76,7 +76,7 @@ pub struct Machine {
     #[arg(long, value_name = "NAME")]
     pub driver: Option<String>,
     /// Bytes in a sector. [default: the largest that the device knows and all requests are multiples of]
-    #[arg(long, value_name = "BYTES", visible_alias = "sector-size", value_parser = super::parse_sector)]
+    #[arg(long, value_name = "BYTES", visible_alias = "sector-size", value_parser = super::values::sector)]
     pub sector: Option<u32>,
     /// Build the device about so many times smaller, or `full`.
     #[arg(long, value_name = "N|full", default_value = "64", value_parser = parse_scale)]
@@ -211,8 +211,8 @@ fn parse_format(text: &str) -> Result<Format, String> {
         "improved-write" => Ok(Format::ImprovedWrite),
         "maximum-write" => Ok(Format::MaximumWrite),
         "high-performance" => Ok(Format::HighPerformance),
-        text if text.ends_with('%') => super::parse_percent(text).map(Format::Percent),
-        text if text.starts_with(|c: char| c.is_ascii_digit()) => super::parse_size(text).map(Format::Bytes),
+        text if text.ends_with('%') => super::values::percent(text).map(Format::Percent),
+        text if text.starts_with(|c: char| c.is_ascii_digit()) => super::values::size(text).map(Format::Bytes),
         _ => Err("expected advertised, maximum, improved-write, maximum-write, high-performance, a percentage such as 80%, or a size such as 100GB".into()),
     }
 }

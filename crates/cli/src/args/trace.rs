@@ -132,7 +132,7 @@ pub struct MailServer {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Size of the volume.
-    #[arg(long, value_name = "SIZE", default_value = "32GiB", value_parser = super::parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "32GiB", value_parser = super::values::size)]
     pub size: u64,
     /// Requests a second on average.
     #[arg(long, value_name = "N", default_value_t = 1000.0)]

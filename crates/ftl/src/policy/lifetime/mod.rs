@@ -7,11 +7,13 @@
 
 mod groups;
 mod label;
+mod labels;
 mod tally;
 mod victims;
 
 use groups::Groups;
 use label::{Label, Scale};
+use labels::Labels;
 use tally::Tally;
 use victims::Victims;
 
@@ -28,8 +30,7 @@ const REGROUPED_AFTER: u64 = 256;
 pub struct Lifetime {
     shape: Shape,
     scale: Scale,
-    /// One for every sector. Zeros, so that memory is taken for what is written only.
-    labels: Vec<u8>,
+    labels: Labels,
     tally: Tally,
     /// Of what the host writes.
     groups: Groups,
@@ -47,7 +48,7 @@ impl Lifetime {
         Lifetime {
             shape: *shape,
             scale: Scale::new(shape.sectors),
-            labels: vec![0; shape.sectors as usize],
+            labels: Labels::new(shape.sectors),
             tally: Tally::new(shape.sectors),
             groups: Groups::default(),
             moved: Groups::default(),
@@ -58,7 +59,7 @@ impl Lifetime {
     }
 
     fn label(&self, lba: u64) -> Label {
-        Label(self.labels[lba as usize])
+        self.labels.get(lba)
     }
 
     /// The label of a sector that the host writes.
@@ -126,8 +127,8 @@ impl GroomPolicy for Lifetime {
             let label = self.after_write(lba, write.now, *old);
             // A request is written in one piece: where its first sector goes.
             let stream = *stream.get_or_insert_with(|| self.stream(label));
-            let before = std::mem::replace(&mut self.labels[lba as usize], label.0);
-            self.tally.died(Label(before));
+            let before = self.labels.set(lba, label);
+            self.tally.died(before);
             self.tally.born(label);
             self.placed(stream, label);
         }
@@ -144,7 +145,7 @@ impl GroomPolicy for Lifetime {
         let before = self.label(moved.lba);
         let written = written(before, &moved.old);
         let label = self.scale.moved(before, moved.now.saturating_sub(written), moved.lba ^ moved.now);
-        self.labels[moved.lba as usize] = label.0;
+        self.labels.set(moved.lba, label);
         self.tally.relabelled(before, label);
         let stream = self.stream(label);
         self.placed(stream, label);
@@ -152,9 +153,8 @@ impl GroomPolicy for Lifetime {
     }
 
     fn trimmed(&mut self, lba: u64, count: u64) {
-        for label in &mut self.labels[lba as usize..(lba + count) as usize] {
-            self.tally.died(Label(std::mem::take(label)));
-        }
+        let tally = &mut self.tally;
+        self.labels.forget(lba, count, |label| tally.died(label));
     }
 
     fn opened(&mut self, leb: LebId, stream: u8) {
@@ -172,7 +172,7 @@ impl GroomPolicy for Lifetime {
     }
 
     fn memory(&self) -> usize {
-        self.labels.len() + self.victims.memory()
+        self.labels.memory() + self.victims.memory()
     }
 }
 
