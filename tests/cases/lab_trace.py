@@ -39,8 +39,9 @@ def run(world: World) -> None:
         steps = [line for line in lines if line["kind"] == "step"]
         equal([step["step"] for step in steps], ["measure/q1", "measure/q8"], "steps")
         for step in steps:
-            for op in ["read", "write"]:
-                equal(step["total"][op]["requests"], trace[op]["requests"], f"{out}, {step['step']}: {op}s")
+            # What is under way when the log ends is made, and not counted by fio.
+            missing = sum(trace[op]["requests"] - step["total"][op]["requests"] for op in ["read", "write"])
+            check(0 <= missing < step["point"]["depth"], f"{out}, {step['step']}: {missing} requests of the trace are missing")
             check(94 < step["point"]["read_percent"] < 96, f"{out}: {step['point']['read_percent']} % reads")
             check(step["outstanding"] <= step["point"]["depth"] * 1.1, f"{out}: {step['outstanding']} outstanding")
     own = world.dir / "own.csv"
@@ -48,4 +49,4 @@ def run(world: World) -> None:
     world.vsl("lab", "run", protocol, "--device", f"fio:{image}", "--trace", own, "--out", world.dir / "own", "--yes", "--full", "--buffered")
     lines = [json.loads(line) for line in (world.dir / "own" / "journal.jsonl").read_text().splitlines()]
     counts = [step["total"][op]["requests"] for step in lines if step["kind"] == "step" for op in ["read", "write"]]
-    equal(counts, [200] * 4, "requests of a recorded trace")
+    check(counts[:2] == [200] * 2 and 393 <= sum(counts[2:]) <= 400, f"requests of a recorded trace: {counts}")
