@@ -61,7 +61,7 @@ KILLED_BY = {
     "AlwaysClean": "seed 1",
     "TornBatch": "exhaustive 1",
     "UnorderedReplay": "seed 2",
-    "EarlierLife": "seed 8780",
+    "EarlierLife": "ftl lib recovery::tests::an_earlier_life_is_not_replayed",
     "GapSinceCheckpoint": "seed 2",
     "ForgottenOpenLeb": "seed 2",
     "FreedLog": None,

@@ -82,11 +82,11 @@ it("says when the service is gone, and finds it again", async () => {
   const vsl = await service();
   vsl.device("work");
   const page = await open(vsl);
-  await page.getByRole("link", { name: "work", exact: true }).waitFor();
+  await page.getByLabel("Tree of devices").getByRole("link", { name: "work", exact: true }).waitFor();
   await vsl.kill();
   await page.getByText("The service does not answer").waitFor();
-  await page.getByRole("link", { name: "work", exact: true }).waitFor();
+  await page.getByLabel("Tree of devices").getByRole("link", { name: "work", exact: true }).waitFor();
   await vsl.up();
   await page.getByText("The service does not answer").waitFor({ state: "detached" });
-  await page.getByRole("link", { name: "work", exact: true }).waitFor();
+  await page.getByLabel("Tree of devices").getByRole("link", { name: "work", exact: true }).waitFor();
 });

@@ -26,7 +26,8 @@ def run(world: World) -> None:
     check(len(busy) >= 4, f"seconds with writes: {busy}")
     written = sum(busy.values())
     counted = web.get(f"/devices/{device.name}")["host_written_bytes"]
-    check(abs(written / counted - 1) < 0.02, f"history says {written:.0f} bytes were written, the device {counted}")
+    # The figures are rates: the first and the last second are shorter or longer than one.
+    check(abs(written / counted - 1) < 0.05, f"history says {written:.0f} bytes were written, the device {counted}")
     uuid = before["uuid"]
 
     kill(device)

@@ -75,8 +75,8 @@ struct Running {
 /// State of the checkpointer.
 pub(crate) struct Checkpointer {
     committed: Anchor,
-    /// See [`recovery_lebs`].
-    whole: usize,
+    /// See [`further_lebs`].
+    further: usize,
     running: Option<Running>,
     /// As fast as can be: space is short, or the device is idle or closing.
     urgent: bool,
@@ -91,7 +91,7 @@ impl Checkpointer {
     pub fn new(committed: Anchor, config: &Config) -> Checkpointer {
         Checkpointer {
             committed,
-            whole: recovery_lebs(config) as usize,
+            further: further_lebs(config) as usize,
             running: None,
             urgent: false,
             wanted: false,
@@ -131,10 +131,10 @@ impl Checkpointer {
         self.closed
     }
 
-    /// Free LEBs that must stay free: a recovery can begin at any moment, and writes a checkpoint before anything can be groomed.
-    /// Those that the checkpoint under way took count, since a recovery frees them.
+    /// Free LEBs that must stay free beside the one that the groomer leaves: a recovery can begin at any moment, and writes a checkpoint
+    /// before anything can be groomed. Those that the checkpoint under way took count, since a recovery frees them.
     pub fn reserve(&self) -> usize {
-        self.whole.saturating_sub(self.running.as_ref().map_or(0, |running| running.lebs.len()))
+        self.further.saturating_sub(self.running.as_ref().map_or(0, |running| running.lebs.len()))
     }
 
     /// Whether an urgent checkpoint is under way.
@@ -161,13 +161,13 @@ pub(crate) fn checkpoint_lebs(geometry: &Geometry, mapped: u64) -> u32 {
     checkpoint_slots(geometry, mapped).div_ceil(u64::from(geometry.slots_per_leb() - 1)) as u32
 }
 
-/// LEBs that a recovery's checkpoint takes at most: trims that are not durable come back, so the map may be full. With capacitors there is
-/// no recovery.
-pub(crate) fn recovery_lebs(config: &Config) -> u32 {
+/// LEBs that a recovery's checkpoint takes at most, beyond its first: trims that are not durable come back, so the map may be full. With
+/// capacitors there is no recovery.
+pub(crate) fn further_lebs(config: &Config) -> u32 {
     if config.power_protected || crate::mutant!(NoReserve) {
         return 0;
     }
-    checkpoint_lebs(&config.geometry, config.sectors)
+    checkpoint_lebs(&config.geometry, config.sectors) - 1
 }
 
 impl Ftl {

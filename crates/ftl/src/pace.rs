@@ -4,7 +4,7 @@
 //! `(S - v) / v` slots. Earned as they come, times a gain that falls with the free space, they slow
 //! host writes down smoothly: at gain 1 the free space stands still, above it shrinks, below it recovers.
 
-use crate::checkpoint::recovery_lebs;
+use crate::checkpoint::further_lebs;
 use crate::layer::Config;
 use crate::space::HOST_RESERVE;
 
@@ -31,7 +31,7 @@ pub(crate) struct Pace {
 impl Pace {
     pub fn new(config: &Config) -> Pace {
         // What a recovery may need is not there to be used.
-        let kept = recovery_lebs(config);
+        let kept = further_lebs(config);
         let start_lebs = kept + start_lebs(config.geometry.blocks);
         let leb = f64::from(config.geometry.slots_per_leb());
         let most = f64::from(config.max_request * 4);

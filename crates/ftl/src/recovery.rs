@@ -420,3 +420,47 @@ impl Ftl {
         self.checkpointer.begin() >> EPOCH_SHIFT == self.seq >> EPOCH_SHIFT
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::{Geometry, TRAILER_BYTES};
+    use crate::policy::Policy;
+
+    /// A LEB that an attach which came to nothing used again still holds what it held before: that is no part of the log.
+    #[test]
+    fn an_earlier_life_is_not_replayed() {
+        let geometry = Geometry {
+            dies: 1,
+            parity: 0,
+            blocks: 40,
+            pages_per_block: 4,
+            slots_per_page: 4,
+            sector_bytes: 4096,
+            trailer_bytes: TRAILER_BYTES,
+            unit_bytes: 4096,
+        };
+        let config = Config {
+            geometry,
+            sectors: 100,
+            max_request: 4,
+            buffers: 64,
+            requests: 16,
+            checkpoint_interval: 1000,
+            erase_before_program: false,
+            power_protected: false,
+            policy: Policy::Greedy,
+        };
+        for (opened, found) in [(first_seq(1) + 2, true), (first_seq(2), false)] {
+            let anchor = Anchor { begin: first_seq(1), ..Anchor::default() };
+            let mut recovery = Recovery::new(config.clone(), anchor).expect("a sound anchor");
+            recovery.leb_header(5, Some(LebHeader { leb: 5, stream: Stream::FIRST, erases: 1, opened }));
+            let slot = 5 * geometry.slots_per_leb() + 3;
+            let header =
+                Header { slot, seq: first_seq(1) + 4, kind: Kind::Data, lba: 7, index: 0, remaining: 0, lag: u32::MAX };
+            recovery.slot(&header, &[]).expect("a sound slot");
+            let layer = recovery.finish(3).expect("recovered");
+            assert_eq!(layer.map().get(7), if found { slot } else { NO_SLOT });
+        }
+    }
+}
