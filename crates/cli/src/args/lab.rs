@@ -87,7 +87,7 @@ Examples:
 pub struct Run {
     #[command(flatten)]
     pub choice: Choice,
-    /// The run's directory. [default: named after protocol, device and time, here]
+    /// The run's directory. [default: named after protocol, device and form, here]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
     #[command(flatten)]

@@ -114,7 +114,19 @@ pub struct NbdClient(UnixStream);
 
 impl NbdClient {
     pub fn connect(socket: &Path, export: &str) -> NbdClient {
-        let mut stream = UnixStream::connect(socket).expect("connected");
+        // The socket's file is there a moment before anybody listens.
+        let refused = |stream: &std::io::Result<UnixStream>| {
+            stream.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+        };
+        let mut stream = UnixStream::connect(socket);
+        for _ in 0..100 {
+            if !refused(&stream) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+            stream = UnixStream::connect(socket);
+        }
+        let mut stream = stream.expect("connected");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
         let mut greeting = [0; 18];
         stream.read_exact(&mut greeting).expect("a greeting");

@@ -86,10 +86,6 @@ fn kind(device: &str) -> Result<(String, String), Failure> {
         return Err(Failure::conflict(format!("{device} is not served: it has no NBD address"))
             .help(format!("`vsl status {device}` says why")));
     };
-    if view.clients.as_ref().is_some_and(|clients| !clients.is_empty()) {
-        return Err(Failure::conflict(format!("{device} is in use: a test would overwrite it under its clients"))
-            .help("disconnect them first; `vsl status` names them"));
-    }
     let emulated = view.info.as_ref().is_some_and(|info| info.emulation.is_some());
     Ok((if emulated { "emulated" } else { "native" }.into(), uri))
 }

@@ -29,13 +29,31 @@ pub fn confirm(options: &Options, yes: bool) -> Result<(), Failure> {
             return Ok(());
         }
     } else {
+        unused(short_name(device))?;
         format!("everything on {device} ({})", options.target)
     };
     if yes {
         return Ok(());
     }
-    let name = device.rsplit('/').next().unwrap_or(device);
+    let name = short_name(device);
     confirm::ask(&what, &format!("The test overwrites it. Type {name} to go on:"), name)
+}
+
+/// What people call a device: the last part of its path, or the name that an NBD address exports.
+pub fn short_name(device: &str) -> &str {
+    let path = device.split('?').next().unwrap_or(device).trim_end_matches('/');
+    path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(device)
+}
+
+/// Refuses an attached device that has clients.
+fn unused(name: &str) -> Result<(), Failure> {
+    let view = crate::commands::client().and_then(|client| client.find(name));
+    let clients = view.ok().flatten().and_then(|view| view.clients);
+    if clients.is_some_and(|clients| !clients.is_empty()) {
+        return Err(Failure::conflict(format!("{name} is in use: a test would overwrite it under its clients"))
+            .help("disconnect them first; `vsl status` names them"));
+    }
+    Ok(())
 }
 
 /// Refuses a block device that something uses: the kernel gives nobody else an exclusive hold on it, or on one of its partitions.
@@ -83,6 +101,19 @@ fn contents(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn devices_are_called_by_their_names() {
+        for (device, name) in [
+            ("/dev/nvme0n1", "nvme0n1"),
+            ("nbd+unix:///fct0?socket=/run/openvsl/nbd.sock", "fct0"),
+            ("nbd://127.0.0.1:10809/fct1", "fct1"),
+            ("nbd://127.0.0.1:10809/", "127.0.0.1:10809"),
+            ("image", "image"),
+        ] {
+            assert_eq!(short_name(device), name, "{device}");
+        }
+    }
 
     #[test]
     fn a_mounted_device_is_found() {

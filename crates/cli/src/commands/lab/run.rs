@@ -80,7 +80,7 @@ fn at_once(work: &Work) -> usize {
 /// A directory that is not there yet, named after what is run.
 fn default_directory(protocol: &str, options: &Options) -> PathBuf {
     let device = match &options.devices[..] {
-        [one] => one.rsplit('/').next().unwrap_or(one).replace([':', '?', '='], "-"),
+        [one] => overwrite::short_name(one).replace(':', "-"),
         [] => String::new(),
         several => format!("{}-devices", several.len()),
     };
