@@ -57,7 +57,7 @@ static PANICS_ELSEWHERE: Target = target("elsewhere", |input| {
     // The thread that serves a client tells nobody how it ended.
     let _ = std::thread::spawn(move || assert!(!seven, "a seven")).join();
 });
-static LEAKS: Target = target("leaks", |input| std::mem::forget(vec![1u8; (40 * input.len()) << 10]));
+static LEAKS: Target = target("leaks", |input| std::mem::forget(vec![1u8; (10 * input.len()) << 10]));
 
 fn the_runner_sees_what_goes_wrong() {
     for target in [&PANICS, &PANICS_ELSEWHERE] {
