@@ -65,7 +65,10 @@ it("runs a protocol to its report", async () => {
   const page = await open(vsl);
   await go(page, "Lab");
   await page.getByLabel("Protocol", { exact: true }).selectOption("snia-pts-latency");
-  await page.getByRole("form", { name: "Start a protocol" }).getByLabel("Device", { exact: true }).selectOption("iodrive-320-mlc");
+  await page
+    .getByRole("form", { name: "Start a protocol" })
+    .getByLabel("Device", { exact: true })
+    .selectOption("iodrive-320-mlc");
   await page.getByLabel("Name of the run").fill("first");
   await page.getByRole("button", { name: "Start", exact: true }).click();
   const link = page.getByRole("link", { name: "Report of first" });
