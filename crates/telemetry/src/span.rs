@@ -79,31 +79,31 @@ impl Span {
         }
         let sum = Sum { seconds: self.seconds, values };
         match &self.before {
-            Some(before) => self.together(before, sum),
+            Some(before) => together(self.of, before, sum),
             None => sum,
         }
     }
+}
 
-    /// A span that a restart cut in two. The parts' requests are not known any more, so of percentiles the worse one counts.
-    fn together(&self, before: &Sum, mut now: Sum) -> Sum {
-        let whole = f64::from(before.seconds + now.seconds).max(1.0);
-        for (&name, &old) in &before.values {
-            let Some(&new) = now.values.get(name) else {
-                now.values.insert(name, old);
-                continue;
-            };
-            let value = match catalogue::find(self.of, name).map(|metric| metric.over_time) {
-                Some(OverTime::Mean | OverTime::Amplification) => {
-                    (old * f64::from(before.seconds) + new * f64::from(now.seconds)) / whole
-                }
-                Some(OverTime::Max | OverTime::Percentile) => old.max(new),
-                Some(OverTime::Last) | None => new,
-            };
-            now.values.insert(name, value);
-        }
-        now.seconds += before.seconds;
-        now
+/// Two parts of a span, one after the other. The parts' requests are not known any more, so of percentiles the worse one counts.
+pub fn together(of: Of, before: &Sum, mut now: Sum) -> Sum {
+    let whole = f64::from(before.seconds + now.seconds).max(1.0);
+    for (&name, &old) in &before.values {
+        let Some(&new) = now.values.get(name) else {
+            now.values.insert(name, old);
+            continue;
+        };
+        let value = match catalogue::find(of, name).map(|metric| metric.over_time) {
+            Some(OverTime::Mean | OverTime::Amplification) => {
+                (old * f64::from(before.seconds) + new * f64::from(now.seconds)) / whole
+            }
+            Some(OverTime::Max | OverTime::Percentile) => old.max(new),
+            Some(OverTime::Last) | None => new,
+        };
+        now.values.insert(name, value);
     }
+    now.seconds += before.seconds;
+    now
 }
 
 #[cfg(test)]

@@ -231,8 +231,8 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("h.db");
         let mut history = History::open(&path).expect("made");
-        let begin = now() - 100;
-        for at in 0..50 {
+        let begin = now() / 3600 * 3600 - 3600;
+        for at in 0..55 {
             history.add(begin + at, &[(SeriesKey::service(), "service".into(), second(1.0))]).expect("added");
         }
         // What a kill leaves: the files as they are, with a log that nobody closed.
@@ -241,9 +241,18 @@ mod tests {
             let name = |base: &str| directory.path().join(format!("{base}{end}"));
             std::fs::copy(name("h.db"), name("crashed.db")).expect("copied");
         }
-        let found = History::open(&crashed).expect("opened");
-        let query = Query::of(SeriesKey::service(), begin, begin + 100);
-        assert_eq!(found.query(&query).expect("read").rows.len(), 50);
+        let mut found = History::open(&crashed).expect("opened");
+        let rows = |history: &History, resolution| {
+            let query = Query { resolution: Some(resolution), ..Query::of(SeriesKey::service(), begin, begin + 100) };
+            history.query(&query).expect("read").rows
+        };
+        assert_eq!(rows(&found, Resolution::Second).len(), 55);
+        // Their minute and hour have them too, though both were written before the last of them.
+        found.add(begin + 58, &[(SeriesKey::service(), "service".into(), second(1.0))]).expect("added");
+        found.end(&SeriesKey::service()).expect("written");
+        for resolution in [Resolution::Minute, Resolution::Hour] {
+            assert_eq!(rows(&found, resolution)[0].seconds, 56, "{resolution:?}");
+        }
         // A log that was cut in the middle of a transaction loses that one.
         drop(found);
         let log = directory.path().join("h.db-wal");
@@ -252,7 +261,7 @@ mod tests {
         let bytes = std::fs::read(&log).expect("a log");
         std::fs::write(directory.path().join("torn.db-wal"), &bytes[..bytes.len() - 100]).expect("written");
         let found = History::open(&torn).expect("opened");
-        assert_eq!(found.query(&query).expect("read").rows.len(), 49);
+        assert_eq!(rows(&found, Resolution::Second).len(), 54);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Seconds come in; minutes and hours follow.
 
+use std::ops::Range;
+
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, params_from_iter};
+use rusqlite::{Connection, params_from_iter};
 
 use super::{Error, History, Open, Resolution, SeriesKey, schema};
+use crate::catalogue::Of;
 use crate::second::{Second, Values};
-use crate::span::{Span, Sum};
+use crate::span::{Span, Sum, together};
 
 /// How often a minute in the making is written, seconds; an hour at every fifth minute.
 const MINUTE_WRITTEN: u64 = 10;
@@ -52,7 +55,8 @@ impl History {
                     put(&transaction, resolution, open.id, old.at, &old.sum())?;
                 }
                 if span.is_none() {
-                    *span = Some(Span::new(key.of, begin, get(&transaction, resolution, open.id, begin)?));
+                    *span =
+                        Some(Span::new(key.of, begin, before(&transaction, key.of, resolution, open.id, begin..at)?));
                 }
                 if let Some(span) = span {
                     span.add(second);
@@ -131,13 +135,37 @@ fn put(connection: &Connection, resolution: Resolution, series: i64, at: u64, su
     Ok(())
 }
 
-fn get(connection: &Connection, resolution: Resolution, series: i64, at: u64) -> rusqlite::Result<Option<Sum>> {
+/// What is known of a span from before the service was started. What is stored of it holds its first seconds; where the service was
+/// killed, those that came after stand by themselves only.
+fn before(
+    connection: &Connection,
+    of: Of,
+    resolution: Resolution,
+    series: i64,
+    span: Range<u64>,
+) -> rusqlite::Result<Option<Sum>> {
+    let stored = sums(connection, resolution, series, span.start..span.start + 1, 0)?.pop();
+    let counted = stored.as_ref().map_or(0, |sum| sum.seconds);
+    let since = sums(connection, Resolution::Second, series, span, counted)?;
+    Ok(stored.into_iter().chain(since).reduce(|before, second| together(of, &before, second)))
+}
+
+/// What is stored of a time, in order, without the first `skip` rows.
+fn sums(
+    connection: &Connection,
+    resolution: Resolution,
+    series: i64,
+    at: Range<u64>,
+    skip: u32,
+) -> rusqlite::Result<Vec<Sum>> {
     let columns = schema::columns();
-    let statement =
-        format!("SELECT seconds, {} FROM point WHERE resolution = ? AND series = ? AND at = ?", columns.join(", "));
+    let statement = format!(
+        "SELECT seconds, {} FROM point WHERE resolution = ? AND series = ? AND at >= ? AND at < ? ORDER BY at LIMIT -1 OFFSET ?",
+        columns.join(", ")
+    );
     connection
         .prepare_cached(&statement)?
-        .query_row((resolution as i64, series, at as i64), |row| {
+        .query_map((resolution as i64, series, at.start as i64, at.end as i64, skip), |row| {
             let mut values = Values::new();
             for (index, name) in columns.iter().enumerate() {
                 if let Some(value) = row.get::<_, Option<f64>>(index + 1)? {
@@ -145,6 +173,6 @@ fn get(connection: &Connection, resolution: Resolution, series: i64, at: u64) ->
                 }
             }
             Ok(Sum { seconds: row.get(0)?, values })
-        })
-        .optional()
+        })?
+        .collect()
 }
