@@ -30,7 +30,8 @@ release: ## Build the optimised `vsl`
 	scripts/build-console.sh
 	$(CARGO) build --locked --release --bin vsl
 
-# The whole-system tests drive the development build: its overflow checks and debug assertions are on.
+# The whole-system tests drive the development build: its overflow checks and debug assertions are on. It is built with everything
+# else that was built for the tests: a build of the programs alone would have other features, and compile most crates once more.
 .PHONY: test
 test: ## Check everything: format, lints, unit tests, whole-system tests with foreign clients
 	scripts/install-test-tools.sh
@@ -38,8 +39,8 @@ test: ## Check everything: format, lints, unit tests, whole-system tests with fo
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked --workspace
+	$(CARGO) build --locked --workspace --all-targets
 	$(PYTHON) tests/planted.py
-	$(CARGO) build --locked --bin vsl --bin faultfs
 	$(PYTHON) tests/run.py --vsl $(TARGET)/debug/vsl
 	scripts/test-console.sh $(TARGET)/debug/vsl
 

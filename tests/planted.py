@@ -16,11 +16,9 @@ VARIABLE = "OPENVSL_MUTANT"
 LIMIT = 60
 # Where a seed is named and finds nothing, because the layer or the simulator changed since, the next ones are tried.
 FURTHER_SEEDS = 100_000
-# What is built with which defects: the storage layer, and the lab, each with a list of its own.
-BUILDS = {
-    "ftl/mutants,media/mutants,device/mutants,device/simulation,sim/mutants": ["ftl", "media", "device", "sim"],
-    "trace/mutants,lab/mutants,report/mutants": ["trace", "lab", "report"],
-}
+# The crates that have defects planted in them.
+PACKAGES = ["ftl", "media", "device", "sim", "trace", "lab", "report"]
+FEATURES = [*(f"{package}/mutants" for package in PACKAGES), "device/simulation"]
 
 # What finds each: a seed of the simulator (of any kind, of encrypted formats, of dies that fail), all sequences of so many
 # operations on the tiny module, or one test of a crate: package, target, name. `None` where no seed is known: those are so rare that
@@ -36,11 +34,11 @@ KILLED_BY = {
     "SyncForgiven": "seed 22",
     "BufferReused": "seed 1",
     "EraseBeforeDurable": "seed 69",
-    "ErasePinned": None,
+    "ErasePinned": "ftl order a_leb_that_is_being_read_is_not_used_again",
     "GroomTheWindow": "seed 6",
     "ClosedEarly": "seed 120",
-    "GroomBeforeStart": None,
-    "GroomOverwrites": None,
+    "GroomBeforeStart": "ftl order nothing_is_groomed_before_the_recovery_has_ended",
+    "GroomOverwrites": "ftl order what_is_written_while_the_groomer_reads_the_old_stays",
     "GroomUnmapped": "seed 3",
     "DamagedFreed": "seed 2",
     "StaleLiveCount": "seed 1",
@@ -51,7 +49,7 @@ KILLED_BY = {
     "StreamsLeft": "ftl write_amplification a_policy_that_is_changed_leaves_no_stream_open",
     "LostTrim": "seed 1",
     "TrimUnstaged": "seed 1",
-    "FullTrimsDropped": None,
+    "FullTrimsDropped": "ftl order every_trim_is_on_the_medium_after_a_flush",
     "ShortTrim": "seed 4",
     "TrimUnnumbered": "seed 13",
     "AnchorBeforeDurable": "seed 11",
@@ -64,7 +62,7 @@ KILLED_BY = {
     "EarlierLife": "ftl lib recovery::tests::an_earlier_life_is_not_replayed",
     "GapSinceCheckpoint": "seed 2",
     "ForgottenOpenLeb": "seed 2",
-    "FreedLog": None,
+    "FreedLog": "ftl order what_was_replayed_stays_until_the_next_checkpoint_counts",
     "StartsTooSoon": "seed 36",
     "LateEpoch": "seed 1",
     "LateOpened": "seed 1",
@@ -84,7 +82,7 @@ KILLED_BY = {
     "SeatReused": "die-loss-seed 40",
     "ParityUnawaited": "die-loss-seed 8",
     "OpenStripeLeft": "seed 2",
-    "LossForgotten": None,
+    "LossForgotten": "media flashback a_program_that_cost_a_die_is_answered_when_the_loss_is_on_record",
     "ParitySkew": "seed 2",
     "StaleDie": "die-loss-seed 36",
     "NoSettle": "seed 2",
@@ -121,16 +119,11 @@ class Programs:
     def __init__(self) -> None:
         self.tests: dict[tuple[str, str], str] = {}
         self.simulator = self.lister = ""
-        for features, packages in BUILDS.items():
-            self.build(features, packages)
-
-    def build(self, features: str, packages: list[str]) -> None:
-        """Builds some packages with their defects, and learns where their programs are."""
-        chosen = [word for name in packages for word in ["-p", name]]
-        command = ["cargo", "test", "--locked", "--no-run", "--message-format=json", *chosen, "--features", features]
+        chosen = [word for name in PACKAGES for word in ["-p", name]]
+        command = ["cargo", "test", "--locked", "--no-run", "--message-format=json", *chosen, "--features", ",".join(FEATURES)]
         built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         if built.returncode != 0:
-            raise SystemExit(f"{', '.join(packages)} could not be built with the features {features}")
+            raise SystemExit(f"{', '.join(PACKAGES)} could not be built with their defects")
         for line in built.stdout.splitlines():
             message = json.loads(line)
             if message.get("reason") != "compiler-artifact" or not message.get("executable"):
