@@ -21,8 +21,7 @@ PACKAGES = ["ftl", "media", "device", "sim", "trace", "lab", "report"]
 FEATURES = [*(f"{package}/mutants" for package in PACKAGES), "device/simulation"]
 
 # What finds each: a seed of the simulator (of any kind, of encrypted formats, of dies that fail), all sequences of so many
-# operations on the tiny module, or one test of a crate: package, target, name. `None` where no seed is known: those are so rare that
-# they are looked for with `--search` only.
+# operations on the tiny module, or one test of a crate: package, target, name.
 KILLED_BY = {
     "DroppedFua": "exhaustive 1",
     "EarlyFlush": "exhaustive 1",
@@ -38,7 +37,7 @@ KILLED_BY = {
     "GroomTheWindow": "seed 6",
     "ClosedEarly": "seed 120",
     "GroomBeforeStart": "ftl order nothing_is_groomed_before_the_recovery_has_ended",
-    "GroomOverwrites": "ftl order what_is_written_while_the_groomer_reads_the_old_stays",
+    "GroomOverwrites": "ftl order what_is_trimmed_while_the_groomer_waits_for_room_stays_trimmed",
     "GroomUnmapped": "seed 3",
     "DamagedFreed": "seed 2",
     "StaleLiveCount": "seed 1",
@@ -196,7 +195,6 @@ def main() -> int:
     """Gives the exit status: 0 if every defect was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only these defects")
-    parser.add_argument("--search", action="store_true", help="look for a seed for those that have none yet, too")
     parser.add_argument("--markdown", type=Path, help="write the table to this file")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
@@ -205,16 +203,15 @@ def main() -> int:
     unknown = set(KILLED_BY) ^ set(defects)
     if unknown:
         raise SystemExit(f"in {Path(__file__).name} or in mutant.rs of ftl or trace, but not in both: {', '.join(sorted(unknown))}")
-    suites = {name: suite or "seed 1" for name, suite in KILLED_BY.items()}
-    wanted = arguments.names or [name for name in defects if KILLED_BY[name] or arguments.search]
+    wanted = arguments.names or list(defects)
     with ThreadPoolExecutor(arguments.jobs) as pool:
         # A suite that fails anyway would find everything.
-        sound = sorted({suites[name] for name in wanted})
+        sound = sorted({KILLED_BY[name] for name in wanted})
         for suite, (status, last) in zip(sound, pool.map(lambda s: run(programs.commands(s)[0], None, LIMIT), sound)):
             if status != 0:
                 raise SystemExit(f"{suite} finds something without any defect: {last}")
         rows = []
-        for name, row in zip(wanted, pool.map(lambda name: hunt(programs, name, suites[name]), wanted)):
+        for name, row in zip(wanted, pool.map(lambda name: hunt(programs, name, KILLED_BY[name]), wanted)):
             by, seconds, last, found = row
             rows.append((name, *row))
             print(f"{'ok    ' if found else 'FAILED'} {name:<22} {by:<60} {seconds:5.1f} s  {defects[name]}", flush=True)

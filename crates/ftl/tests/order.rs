@@ -1,0 +1,406 @@
+//! What the layer must not do before something else is done, on a medium that finishes what it is given only when the test says so.
+//!
+//! The simulator meets most of these orders by chance; here stand those that it meets too rarely to rely on.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ftl::{
+    Admission, Anchor, Command, Config, Ftl, Geometry, Header, Kind, LebHeader, LebId, Policy, ReadFor, Recovery,
+    Request, Slot, Source,
+};
+
+const SLOTS_PER_PAGE: u32 = 4;
+const SLOT_BYTES: u32 = 4096 + ftl::TRAILER_BYTES;
+const LEBS: u32 = 40;
+const SECTORS: u64 = 1500;
+
+fn config() -> Config {
+    let geometry = Geometry {
+        dies: 1,
+        parity: 0,
+        blocks: LEBS,
+        pages_per_block: 16,
+        slots_per_page: SLOTS_PER_PAGE,
+        sector_bytes: 4096,
+        trailer_bytes: ftl::TRAILER_BYTES,
+        unit_bytes: SLOT_BYTES,
+    };
+    let mut config = Config {
+        geometry,
+        sectors: SECTORS,
+        max_request: 1,
+        buffers: 0,
+        requests: 8,
+        checkpoint_interval: 1 << 30,
+        erase_before_program: false,
+        power_protected: false,
+        policy: Policy::Greedy,
+    };
+    config.buffers = config.min_buffers();
+    config
+}
+
+/// What stands in a slot.
+#[derive(Clone, Debug, PartialEq)]
+enum Content {
+    /// A sector, by the number of the write that it came with.
+    Sector(u64),
+    /// Bytes of the layer's own.
+    Meta(Vec<u8>),
+}
+
+/// The layer, and a medium that survives it.
+struct Device {
+    ftl: Ftl,
+    media: BTreeMap<Slot, (Header, Content)>,
+    anchor: Anchor,
+    epoch: u32,
+    /// What is in buffers.
+    staged: HashMap<Slot, (Header, Content)>,
+    /// Where each groom read under way began.
+    grooming: HashMap<u64, Slot>,
+    /// Commands that are to be held back, and those that are.
+    hold: fn(&Command) -> bool,
+    held: Vec<Command>,
+    /// The newest write of each sector, and how many writes there were.
+    newest: HashMap<u64, u64>,
+    writes: u64,
+    /// What the last read of the medium for a request found.
+    found: Option<u64>,
+    groom_reads: u32,
+}
+
+fn nothing(_: &Command) -> bool {
+    false
+}
+
+fn anchors(command: &Command) -> bool {
+    matches!(command, Command::Anchor { .. })
+}
+
+fn groom_reads(command: &Command) -> bool {
+    matches!(command, Command::Read { purpose: ReadFor::Groom, .. })
+}
+
+fn host_reads(command: &Command) -> bool {
+    matches!(command, Command::Read { purpose: ReadFor::Request { .. }, .. })
+}
+
+impl Device {
+    fn new() -> Device {
+        let ftl =
+            Recovery::new(config(), Anchor::default()).and_then(|recovery| recovery.finish(1)).expect("an empty layer");
+        let mut device = Device {
+            ftl,
+            media: BTreeMap::new(),
+            anchor: Anchor::default(),
+            epoch: 1,
+            staged: HashMap::new(),
+            grooming: HashMap::new(),
+            hold: nothing,
+            held: Vec::new(),
+            newest: HashMap::new(),
+            writes: 0,
+            found: None,
+            groom_reads: 0,
+        };
+        device.ftl.start();
+        device.carry_out();
+        device
+    }
+
+    /// The power goes and comes back: the layer begins anew with what is on the medium, and what is held back is lost.
+    fn crash(&mut self) {
+        self.epoch += 1;
+        self.staged.clear();
+        self.grooming.clear();
+        self.held.clear();
+        let mut recovery = Recovery::new(config(), self.anchor.clone()).expect("a sound anchor");
+        for leb in recovery.checkpoint_lebs() {
+            self.replay(&mut recovery, leb);
+            recovery.scanned(leb);
+        }
+        self.anchor = recovery.anchor_for(self.epoch);
+        if !recovery.is_clean() {
+            let slots = config().geometry.slots_per_leb();
+            for leb in 0..LEBS {
+                let header = self.media.get(&(leb * slots)).and_then(|(_, content)| match content {
+                    Content::Meta(bytes) => LebHeader::decode(bytes),
+                    Content::Sector(_) => None,
+                });
+                recovery.leb_header(leb, header);
+            }
+            for leb in recovery.lebs_to_scan() {
+                self.replay(&mut recovery, leb);
+            }
+        }
+        self.ftl = recovery.finish(self.epoch).expect("nothing that was flushed is missing");
+        self.ftl.start();
+        self.carry_out();
+    }
+
+    fn replay(&self, recovery: &mut Recovery, leb: LebId) {
+        let slots = config().geometry.slots_per_leb();
+        for (header, content) in self.media.range(leb * slots..(leb + 1) * slots).map(|(_, slot)| slot) {
+            let bytes = match content {
+                Content::Meta(bytes) => bytes.as_slice(),
+                Content::Sector(_) => &[],
+            };
+            recovery.slot(header, bytes).expect("slots that make sense");
+        }
+    }
+
+    fn carry_out(&mut self) {
+        while let Some(command) = self.ftl.poll() {
+            self.groom_reads += u32::from(groom_reads(&command));
+            if (self.hold)(&command) {
+                self.held.push(command);
+            } else {
+                self.finish(command);
+            }
+        }
+    }
+
+    /// Finishes what was held back, and holds nothing back from here on.
+    fn release(&mut self) {
+        self.hold = nothing;
+        for command in std::mem::take(&mut self.held) {
+            self.finish(command);
+        }
+        self.carry_out();
+    }
+
+    fn finish(&mut self, command: Command) {
+        match command {
+            Command::Stage { count, header, source, .. } => self.stage(count, header, source),
+            Command::Program { id, page, start, end, .. } => {
+                let first = page.leb * config().geometry.slots_per_leb() + page.page * SLOTS_PER_PAGE;
+                for slot in first + start / SLOT_BYTES..first + end / SLOT_BYTES {
+                    if let Some(content) = self.staged.get(&slot) {
+                        self.media.insert(slot, content.clone());
+                    }
+                }
+                self.ftl.complete(id, Ok(()));
+            }
+            Command::Read { id, slot, count, purpose: ReadFor::Request { lba, .. }, .. } => {
+                assert_eq!(count, 1);
+                let (header, content) = self.media.get(&slot).expect("a slot that was written");
+                assert_eq!(header.lba, lba, "sector {lba} is read where another stands");
+                self.found = version(content);
+                self.ftl.complete(id, Ok(()));
+            }
+            Command::Read { id, slot, count, .. } => {
+                self.grooming.insert(id, slot);
+                let headers: Vec<Option<Header>> =
+                    (slot..slot + count).map(|slot| self.media.get(&slot).map(|(header, _)| *header)).collect();
+                self.ftl.groomed(id, &headers);
+            }
+            Command::Forget { id } => drop(self.grooming.remove(&id)),
+            Command::Anchor { id, anchor } => {
+                self.anchor = *anchor;
+                self.ftl.complete(id, Ok(()));
+            }
+            Command::Allocate { id, .. } | Command::Sync { id } => self.ftl.complete(id, Ok(())),
+            Command::Erase { id, leb } => {
+                let slots = config().geometry.slots_per_leb();
+                self.media.retain(|slot, _| slot / slots != leb);
+                self.ftl.complete(id, Ok(()));
+            }
+            Command::Take { .. } | Command::Finish { .. } | Command::Zero { .. } | Command::Copy { .. } => {}
+        }
+    }
+
+    fn stage(&mut self, count: u32, header: Header, source: Source) {
+        for i in 0..count {
+            let content = match &source {
+                Source::Request { .. } => Content::Sector(self.writes),
+                Source::Groom { id, first } => self.media[&(self.grooming[id] + first + i)].1.clone(),
+                Source::Meta(bytes) => Content::Meta(bytes.clone()),
+            };
+            let header = header.nth(i);
+            self.staged.insert(header.slot, (header, content));
+        }
+    }
+
+    /// Does a request to its end; `false` when there is no room for it as long as something is held back.
+    fn request(&mut self, request: Request) -> bool {
+        for _ in 0..20 {
+            let admission = self.ftl.submit(0, request);
+            self.carry_out();
+            match admission {
+                Admission::Done => return true,
+                Admission::Pending => {
+                    while let Some(completion) = self.ftl.completion() {
+                        completion.result.expect("an answer without an error");
+                    }
+                    return true;
+                }
+                Admission::Busy => {}
+                Admission::Refused(error) => panic!("{request:?}: {error}"),
+            }
+        }
+        false
+    }
+
+    fn write(&mut self, lba: u64) -> bool {
+        self.writes += 1;
+        let taken = self.request(Request::Write { lba, count: 1, fua: false });
+        if taken {
+            self.newest.insert(lba, self.writes);
+        }
+        taken
+    }
+
+    fn trim(&mut self, lba: u64) {
+        assert!(self.request(Request::Trim { lba, count: 1, fua: false }));
+        self.newest.remove(&lba);
+    }
+
+    fn flush(&mut self) {
+        assert!(self.request(Request::Flush));
+    }
+
+    /// Finishes a groom read, and gives the sectors that the groomer could not move for all that.
+    fn still_there_after(&mut self, read: Command) -> Vec<u64> {
+        let Command::Read { slot, count, .. } = read else { panic!("{read:?} is no read") };
+        self.finish(read);
+        self.carry_out();
+        (slot..slot + count)
+            .filter_map(|slot| self.media.get(&slot).map(|(header, _)| header))
+            .filter(|header| header.kind == Kind::Data && self.ftl.map().get(header.lba) == header.slot)
+            .map(|header| header.lba)
+            .collect()
+    }
+
+    /// Every sector reads as what was written to it last.
+    fn check(&mut self) {
+        self.flush();
+        for lba in 0..SECTORS {
+            let slot = self.ftl.map().get(lba);
+            let there = self.staged.get(&slot).or_else(|| self.media.get(&slot));
+            let there = if slot == ftl::NO_SLOT { None } else { there.and_then(|(_, content)| version(content)) };
+            assert_eq!(there, self.newest.get(&lba).copied(), "sector {lba} in slot {slot}");
+        }
+        self.ftl.verify().expect("the books agree");
+    }
+}
+
+fn version(content: &Content) -> Option<u64> {
+    match content {
+        Content::Sector(write) => Some(*write),
+        Content::Meta(_) => None,
+    }
+}
+
+/// A device that is full, and whose groomer has work.
+fn full() -> Device {
+    let mut device = Device::new();
+    for n in 0..3 * SECTORS {
+        assert!(device.write(n * 7 % SECTORS));
+    }
+    assert!(device.groom_reads > 0, "the groomer never worked: the test is worth nothing");
+    device
+}
+
+#[test]
+fn what_is_trimmed_while_the_groomer_waits_for_room_stays_trimmed() {
+    let mut device = full();
+    // What the groomer moved never becomes durable, so no LEB that it emptied can be used again.
+    device.hold = |command| groom_reads(command) || matches!(command, Command::Sync { .. });
+    device.trim(0);
+    let mut n = 0;
+    let being_moved = loop {
+        assert!(n < 4 * SECTORS, "the groomer never waits for room: the test is worth nothing");
+        // Refused in the end; the groomer goes on as long as it can.
+        device.write(n * 13 % SECTORS);
+        n += 1;
+        let (reads, others): (Vec<Command>, Vec<Command>) =
+            std::mem::take(&mut device.held).into_iter().partition(groom_reads);
+        device.held = others;
+        let waiting: Vec<u64> = reads.into_iter().flat_map(|read| device.still_there_after(read)).collect();
+        if !waiting.is_empty() {
+            break waiting;
+        }
+    };
+    being_moved.into_iter().for_each(|lba| device.trim(lba));
+    device.release();
+    device.check();
+}
+
+#[test]
+fn a_leb_that_is_being_read_is_not_used_again() {
+    let mut device = full();
+    device.flush();
+    device.hold = host_reads;
+    let lba = (0..SECTORS).find(|lba| !device.ftl.is_buffered(device.ftl.map().get(*lba))).expect("one on the medium");
+    let expected = device.newest[&lba];
+    assert_eq!(device.ftl.submit(7, Request::Read { lba, count: 1 }), Admission::Pending);
+    device.carry_out();
+    let Some(Command::Read { slot, .. }) = device.held.first().cloned() else { panic!("no read on the medium") };
+    for n in 0..4 * SECTORS {
+        assert!(device.write(n * 11 % SECTORS));
+    }
+    assert_ne!(device.ftl.map().get(lba), slot, "the sector was not overwritten: the test is worth nothing");
+    device.release();
+    assert_eq!(device.found, Some(expected), "a read that began before");
+    device.check();
+}
+
+#[test]
+fn every_trim_is_on_the_medium_after_a_flush() {
+    let mut device = Device::new();
+    (0..SECTORS).for_each(|lba| assert!(device.write(lba)));
+    device.flush();
+    // No checkpoint that knows of the trims comes to count.
+    device.hold = anchors;
+    // More than two slots of records hold.
+    (0..SECTORS).step_by(3).for_each(|lba| device.trim(lba));
+    device.flush();
+    device.hold = nothing;
+    device.crash();
+    device.check();
+}
+
+#[test]
+fn what_was_replayed_stays_until_the_next_checkpoint_counts() {
+    let mut device = Device::new();
+    (0..SECTORS / 2).for_each(|lba| assert!(device.write(lba)));
+    device.flush();
+    device.crash();
+    // LEBs with nothing that is live but what they say about trims.
+    for lba in 0..200 {
+        device.trim(lba);
+        (0..20).for_each(|_| assert!(device.write(SECTORS - 1)));
+    }
+    device.flush();
+    for _ in 0..3 {
+        device.hold = anchors;
+        device.crash();
+        assert_eq!(
+            device.held.len(),
+            1,
+            "the checkpoint that ends the recovery has no anchor: the test is worth nothing"
+        );
+    }
+    device.hold = nothing;
+    device.crash();
+    device.check();
+}
+
+#[test]
+fn nothing_is_groomed_before_the_recovery_has_ended() {
+    let mut device = full();
+    device.flush();
+    device.hold = anchors;
+    device.crash();
+    let before = device.groom_reads;
+    (0..LEBS).for_each(|leb| device.ftl.evacuate(leb));
+    device.ftl.work();
+    device.carry_out();
+    assert_eq!(device.groom_reads, before, "the groomer works before the checkpoint counts");
+    device.release();
+    device.ftl.work();
+    device.carry_out();
+    assert!(device.groom_reads > before, "the groomer had nothing to do: the test is worth nothing");
+    device.check();
+}
