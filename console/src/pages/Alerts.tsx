@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { get, post, seg } from "../api/client";
+import { get, post } from "../api/client";
 import type { Alert, Alerts } from "../api/types";
 import { Dialog } from "../parts/Dialog";
 import { Empty, Trouble } from "../parts/Notice";
@@ -157,9 +157,9 @@ function Acknowledge({ alert, onClose }: { alert: Alert; onClose: () => void }) 
   const [note, setNote] = useState("");
   const submit = async () => {
     const done = await act("Acknowledged", () =>
-      post<Alert>(`/alerts/${seg(String(alert.id))}/acknowledge`, note.trim() ? { note: note.trim() } : {}),
+      post(`/alerts/${alert.id}/acknowledge`, note.trim() ? { note: note.trim() } : {}),
     );
-    if (done !== undefined) onClose();
+    if (done) onClose();
   };
   return (
     <Dialog

@@ -4,29 +4,27 @@ import type { Device, Drills, Event } from "../api/types";
 import { EventList } from "../parts/EventList";
 import { Notice, Trouble } from "../parts/Notice";
 import { act } from "../state/action";
-import { device as find, refresh } from "../state/fleet";
+import { device as find } from "../state/fleet";
 import { may } from "../state/link";
-import { useResource } from "../state/resource";
+import { type Resource, useResource } from "../state/resource";
 import { type Answers, type Ask, body, detailOf, KINDS, type Kind, nameOf } from "./drills/kinds";
 
 export function DrillsPage({ subject }: { subject: string }) {
   const device = find(subject);
   const marked = device?.drill_device === true || device?.state === "powered-off";
   const path = `/devices/${seg(subject)}/drills`;
-  const { value, error, again } = useResource<Drills>(marked ? path : null, 2000);
+  const { value, error, change } = useResource<Drills>(marked ? path : null, 2000);
   if (device === null) return null;
   if (!marked) return <Unmarked device={device} />;
   const kinds = KINDS.filter(
     ({ on }) => on === "any" || (on === "emulated") === (device.emulation !== undefined),
   );
-  const begin = async (kind: Kind, answers: Answers) => {
-    await act(`${kind.title} on ${subject}`, () => post<Drills>(path, body(kind, answers)));
-    again();
-  };
+  const begin = (kind: Kind, answers: Answers) =>
+    change(`${kind.title} on ${subject}`, () => post(path, body(kind, answers)));
   return (
     <>
       {error && value === null && <Trouble of={error} what="Drills" />}
-      <Active device={device} drills={value} onChange={again} />
+      <Active device={device} drills={value} change={change} />
       <div class="grid stretch">
         {kinds.map((kind) => (
           <One
@@ -81,22 +79,16 @@ function Unmarked({ device }: { device: Device }) {
 function Active({
   device,
   drills,
-  onChange,
+  change,
 }: {
   device: Device;
   drills: Drills | null;
-  onChange: () => void;
+  change: Resource<Drills>["change"];
 }) {
   const path = `/devices/${seg(device.name)}/drills`;
-  const undo = async (name: string) => {
-    await act(`Ended: ${name}`, () => remove(`${path}/${seg(name)}`));
-    onChange();
-  };
-  const powerOn = async () => {
-    await act(`The power of ${device.name} is on`, () => post(`/devices/${seg(device.name)}/power-on`, {}));
-    await refresh();
-    onChange();
-  };
+  const undo = (name: string) => change(`Ended: ${name}`, () => remove(`${path}/${seg(name)}`));
+  const powerOn = () =>
+    change(`The power of ${device.name} is on`, () => post(`/devices/${seg(device.name)}/power-on`));
   const on = drills?.drills ?? [];
   return (
     <section class="panel" aria-label="Drills that are on">

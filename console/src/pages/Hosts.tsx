@@ -14,14 +14,10 @@ import { ago } from "../text/moment";
 import { count } from "../text/quantity";
 
 export function HostsPage() {
-  const { value, error, again } = useResource<Host[]>("/hosts", 5000, "here");
+  const { value, error, again, change } = useResource<Host[]>("/hosts", 5000, "here");
   const [adding, setAdding] = useState(false);
-  const drop = async (name: string) => {
-    await act(`The host ${name} is no longer looked after`, () =>
-      remove(`/hosts/${seg(name)}`, { at: null }),
-    );
-    again();
-  };
+  const drop = (name: string) =>
+    change(`The host ${name} is no longer looked after`, () => remove(`/hosts/${seg(name)}`, { at: null }));
   const open = (name: string | null) => {
     lookAt(name);
     go("overview");
@@ -136,10 +132,9 @@ function Add({ onClose }: { onClose: () => void }) {
   const submit = async () => {
     const body: Record<string, string> = { name: name.trim(), address: address.trim(), key: key.trim() };
     if (certificate.trim()) body.certificate = certificate.trim();
-    const done = await act(`The host ${name.trim()} is looked after`, async () => {
-      await post("/hosts", body, { at: null });
-      return true;
-    });
+    const done = await act(`The host ${name.trim()} is looked after`, () =>
+      post("/hosts", body, { at: null }),
+    );
     if (done) onClose();
   };
   return (

@@ -7,7 +7,7 @@ import { Scroll } from "../parts/Scroll";
 import { act } from "../state/action";
 import { devices, jobs, noteJob } from "../state/fleet";
 import { may } from "../state/link";
-import { useResource } from "../state/resource";
+import { type Resource, useResource } from "../state/resource";
 import { moment } from "../text/moment";
 import { flash, freshName } from "./lab/lists";
 
@@ -40,7 +40,7 @@ export function LabPage() {
       {runs.error && runs.value === null ? (
         <Trouble of={runs.error} what="Runs" />
       ) : (
-        <Runs runs={runs.value} onChange={runs.again} />
+        <Runs runs={runs.value} change={runs.change} />
       )}
     </>
   );
@@ -68,9 +68,8 @@ function Start({ runs, onBegun }: { runs: readonly LabRun[]; onBegun: () => void
     const body: Record<string, unknown> = { protocol, device, name: name.trim() || fallback, full };
     if (scale.trim() !== "") body.scale = Number(scale);
     if (attached) body.confirm = typed;
-    const job = await act(`${protocol} has begun`, () => post<Job>("/lab/runs", body));
-    if (job) {
-      noteJob(job);
+    const begun = await act(`${protocol} has begun`, async () => noteJob(await post<Job>("/lab/runs", body)));
+    if (begun) {
       setName("");
       setTyped("");
       onBegun();
@@ -178,9 +177,8 @@ function Options({ of }: { of: readonly { name: string }[] }) {
   );
 }
 
-function Runs({ runs, onChange }: { runs: LabRun[] | null; onChange: () => void }) {
+function Runs({ runs, change }: { runs: LabRun[] | null; change: Resource<LabRun[]>["change"] }) {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const [shown, setShown] = useState<string | null>(null);
   const choose = (name: string, on: boolean) => {
     const next = new Set(chosen);
     if (on) next.add(name);
@@ -188,10 +186,8 @@ function Runs({ runs, onChange }: { runs: LabRun[] | null; onChange: () => void 
     setChosen(next);
   };
   const drop = async (name: string) => {
-    await act(`The run ${name} is gone`, () => remove(`/lab/runs/${seg(name)}`));
+    await change(`The run ${name} is gone`, () => remove(`/lab/runs/${seg(name)}`));
     choose(name, false);
-    if (shown === name) setShown(null);
-    onChange();
   };
   if (runs === null) return <Empty title="Asking the service…" />;
   const compared = [...chosen].map(encodeURIComponent).join(",");

@@ -73,9 +73,7 @@ function Acknowledge({ alert }: { alert: Alert }) {
     <button
       type="button"
       class="push"
-      onClick={() =>
-        void act(`Acknowledged: ${alert.what}`, () => post(`/alerts/${alert.id}/acknowledge`, {}))
-      }
+      onClick={() => void act(`Acknowledged: ${alert.what}`, () => post(`/alerts/${alert.id}/acknowledge`))}
     >
       Acknowledge
     </button>

@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks";
 import { post } from "../api/client";
-import type { Device } from "../api/types";
 import { act } from "../state/action";
 import { Dialog } from "./Dialog";
 
@@ -26,9 +25,7 @@ export function AttachDialog({ onClose }: { onClose: () => void }) {
     if (passphrase) body.passphrase = passphrase;
     if (keyFile.trim()) body.key_file = keyFile.trim();
     setBusy(true);
-    const attached = await act(`Attached ${name.trim() || path.trim()}`, () =>
-      post<Device>("/devices", body),
-    );
+    const attached = await act(`Attached ${name.trim() || path.trim()}`, () => post("/devices", body));
     setBusy(false);
     if (attached) onClose();
   };

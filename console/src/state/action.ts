@@ -26,16 +26,16 @@ export function putAway(id: number): void {
   said.value = said.value.filter((one) => one.id !== id);
 }
 
-/** Does something at the service, says what came of it, and looks at the devices anew. Answers nothing when it failed. */
-export async function act<T>(what: string, work: () => Promise<T>): Promise<T | undefined> {
+/** Does something at the service, says what came of it, and looks at the devices anew. Answers whether it was done. */
+export async function act(what: string, work: () => Promise<unknown>): Promise<boolean> {
   try {
-    const result = await work();
+    await work();
     say("ok", what);
     void refresh();
-    return result;
+    return true;
   } catch (error) {
     const { message, help } = failure(error);
     say("critical", message, help);
-    return undefined;
+    return false;
   }
 }

@@ -5,7 +5,7 @@ import { act } from "./action";
 export const DEMO = "demo";
 
 /** Makes the demo device, with a load on it. */
-export const startDemo = () => act("The demo runs", () => post("/demo", {}));
+export const startDemo = () => act("The demo runs", () => post("/demo"));
 export const stopDemo = () => act("The demo is gone", () => remove("/demo"));
 
 /** Puts the moderate load on a device, which overwrites what it holds, or takes it off. */

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type Failure, failure, get } from "../api/client";
+import { act } from "./action";
 import { phase } from "./link";
 
 /** Whom to ask: the host that is looked at, or always the service that the console came from. */
@@ -10,6 +11,8 @@ export interface Resource<T> {
   error: Failure | null;
   /** Asks again. */
   again: () => void;
+  /** Does something at the service, as `act` does, and asks again. */
+  change: (what: string, work: () => Promise<unknown>) => Promise<boolean>;
 }
 
 /** What a path of the API answers, asked for again every so many milliseconds, and when the connection is back. With null nothing is asked. */
@@ -50,5 +53,10 @@ export function useResource<T>(path: string | null, every = 0, at: Where = "look
   }, [path, every, at, connected, turn]);
 
   const again = useCallback(() => setTurn((turn) => turn + 1), []);
-  return { value, error, again };
+  const change = async (what: string, work: () => Promise<unknown>) => {
+    const done = await act(what, work);
+    again();
+    return done;
+  };
+  return { value, error, again, change };
 }

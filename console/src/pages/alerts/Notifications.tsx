@@ -35,8 +35,8 @@ function Form({ sent }: { sent: Kept }) {
       put("/notifications", { smtp: mail, webhooks: hooks, least_severity: least }),
     );
   const test = async () => {
-    const outcome = await act("The test is over", () => post<Sent[]>("/notifications/test", {}));
-    setTested(outcome ?? null);
+    setTested(null);
+    await act("The test is over", async () => setTested(await post<Sent[]>("/notifications/test")));
   };
   return (
     <form

@@ -4,7 +4,6 @@ import type { Rule } from "../../api/types";
 import { Empty, Trouble } from "../../parts/Notice";
 import { Scroll } from "../../parts/Scroll";
 import { State, severityTone } from "../../parts/State";
-import { act } from "../../state/action";
 import { may } from "../../state/link";
 import { useResource } from "../../state/resource";
 import { metrics } from "../../state/telemetry";
@@ -35,23 +34,17 @@ const FRESH: Rule = {
 };
 
 export function Rules() {
-  const { value, error, again } = useResource<Rule[]>("/alert-rules");
+  const { value, error, change } = useResource<Rule[]>("/alert-rules");
   const [edited, setEdited] = useState<Rule | null>(null);
   if (error && value === null) return <Trouble of={error} what="Rules" />;
   if (value === null) return <Empty title="Asking the service…" />;
   const locked = !may("administrator");
   const set = async (rule: Rule, what: string) => {
-    const done = await act(what, async () => {
-      await put(`/alert-rules/${seg(rule.name)}`, rule);
-      return true;
-    });
+    const done = await change(what, () => put(`/alert-rules/${seg(rule.name)}`, rule));
     if (done) setEdited(null);
-    again();
   };
-  const drop = async (rule: Rule) => {
-    await act(`The rule ${rule.name} is gone`, () => remove(`/alert-rules/${seg(rule.name)}`));
-    again();
-  };
+  const drop = (rule: Rule) =>
+    change(`The rule ${rule.name} is gone`, () => remove(`/alert-rules/${seg(rule.name)}`));
   return (
     <section class="panel" aria-label="Rules">
       <header>

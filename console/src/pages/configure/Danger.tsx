@@ -14,10 +14,9 @@ export function Detach({ device }: { device: Device }) {
   const [asking, setAsking] = useState(false);
   const clients = device.clients?.length ?? 0;
   const detach = async (force: boolean) => {
-    const done = await act(`${device.name} is detached`, async () => {
-      await post(`/devices/${seg(device.name)}/detach`, { force });
-      return true;
-    });
+    const done = await act(`${device.name} is detached`, () =>
+      post(`/devices/${seg(device.name)}/detach`, { force }),
+    );
     if (done) setAsking(false);
   };
   return (
@@ -58,7 +57,7 @@ export function Load({ device }: { device: Device }) {
   const set = async (on: boolean) => {
     const done = await setLoad(device.name, on);
     again();
-    if (done !== undefined || !on) setAsking(false);
+    if (done || !on) setAsking(false);
   };
   if (value?.running) {
     return (

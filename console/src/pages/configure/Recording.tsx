@@ -2,7 +2,6 @@ import { useState } from "preact/hooks";
 import { post, seg } from "../../api/client";
 import type { RecordStatus } from "../../api/types";
 import { Trouble } from "../../parts/Notice";
-import { act } from "../../state/action";
 import { may } from "../../state/link";
 import { useResource } from "../../state/resource";
 import { count } from "../../text/quantity";
@@ -10,16 +9,10 @@ import { count } from "../../text/quantity";
 /** Records what clients ask of the device, as a trace that can be played back elsewhere. */
 export function Recording({ device }: { device: string }) {
   const path = `/devices/${seg(device)}/record`;
-  const { value, error, again } = useResource<RecordStatus>(path, 3000);
+  const { value, error, change } = useResource<RecordStatus>(path, 3000);
   const [file, setFile] = useState("");
-  const begin = async () => {
-    await act(`Recording ${device}`, () => post<RecordStatus>(path, { path: file.trim() }));
-    again();
-  };
-  const end = async () => {
-    await act(`The recording of ${device} has ended`, () => post<RecordStatus>(`${path}/stop`, {}));
-    again();
-  };
+  const begin = () => change(`Recording ${device}`, () => post(path, { path: file.trim() }));
+  const end = () => change(`The recording of ${device} has ended`, () => post(`${path}/stop`));
   if (error && value === null) return <Trouble of={error} />;
   if (value?.recording) {
     return (

@@ -25,10 +25,10 @@ export function FormatDialog({ device, capacity, predicted, onClose }: Props) {
     setBusy(true);
     const body = { confirm: typed, capacity, sector_bytes: sector, label };
     const done = await act(`${device.name} is formatted and attached again`, () =>
-      post<Device>(`/devices/${seg(device.name)}/format`, body),
+      post(`/devices/${seg(device.name)}/format`, body),
     );
     setBusy(false);
-    if (done !== undefined) onClose();
+    if (done) onClose();
   };
   return (
     <Dialog

@@ -35,11 +35,11 @@ export function Prediction({ device, capacity, job, onJob }: Props) {
     const capacities = known.includes(capacity) ? known : [...known, capacity];
     const body: Record<string, unknown> = { device: device.name, workload, capacities };
     if (!device.profile) body.profile = profile;
-    const begun = await act("The prediction has begun", () => post<Job>("/predictions", body));
-    if (begun) {
+    await act("The prediction has begun", async () => {
+      const begun = await post<Job>("/predictions", body);
       noteJob(begun);
       onJob(begun.id);
-    }
+    });
   };
   const result = job?.state === "done" ? (job.result as unknown as Predicted) : null;
   return (

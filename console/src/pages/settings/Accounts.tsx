@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { patch, post, remove, seg } from "../../api/client";
-import type { Account, Role } from "../../api/types";
+import type { Account, MadeKey, Role } from "../../api/types";
 import { Copy } from "../../parts/Copy";
 import { Dialog } from "../../parts/Dialog";
 import { Empty, Notice, Trouble } from "../../parts/Notice";
@@ -12,21 +12,15 @@ import { moment } from "../../text/moment";
 const ROLES: readonly Role[] = ["viewer", "operator", "administrator"];
 
 export function Accounts() {
-  const { value, error, again } = useResource<Account[]>("/accounts");
+  const { value, error, again, change } = useResource<Account[]>("/accounts");
   const [adding, setAdding] = useState(false);
   const [key, setKey] = useState<{ of: string; key: string } | null>(null);
   if (error && value === null) return <Trouble of={error} what="Accounts" />;
-  const change = async (what: string, work: () => Promise<unknown>) => {
-    await act(what, work);
-    again();
-  };
-  const makeKey = async (name: string) => {
-    const made = await act(`${name} has a new access key`, () =>
-      post<{ id: string; key: string }>(`/accounts/${seg(name)}/keys`, { note: "made in the console" }),
-    );
-    if (made) setKey({ of: name, key: made.key });
-    again();
-  };
+  const makeKey = (name: string) =>
+    change(`${name} has a new access key`, async () => {
+      const made = await post<MadeKey>(`/accounts/${seg(name)}/keys`, { note: "made in the console" });
+      setKey({ of: name, key: made.key });
+    });
   return (
     <section class="panel" aria-label="Accounts">
       <header>
@@ -149,10 +143,7 @@ function Add({ onClose }: { onClose: () => void }) {
   const [password, setPassword] = useState("");
   const submit = async () => {
     const body = password ? { name: name.trim(), role, password } : { name: name.trim(), role };
-    const done = await act(`The account ${name.trim()} is made`, async () => {
-      await post("/accounts", body);
-      return true;
-    });
+    const done = await act(`The account ${name.trim()} is made`, () => post("/accounts", body));
     if (done) onClose();
   };
   return (
