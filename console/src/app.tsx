@@ -16,6 +16,7 @@ import { LogPage } from "./pages/Log";
 import { OverviewPage } from "./pages/Overview";
 import { SettingsPage } from "./pages/Settings";
 import { SignIn } from "./pages/SignIn";
+import { Options } from "./parts/Field";
 import { Empty, Notice } from "./parts/Notice";
 import { DEVICE_PAGES, go, HOST_PAGES, href, isDevicePage, type Page, route } from "./route";
 import { putAway, said } from "./state/action";
@@ -217,11 +218,7 @@ function Side({ page, open }: { page: Page; open: boolean }) {
                 if (isDevicePage(page)) go(page, chosen);
               }}
             >
-              {devices.value.map((device) => (
-                <option key={device.name} value={device.name}>
-                  {device.name}
-                </option>
-              ))}
+              <Options of={devices.value.map((device) => device.name)} />
             </select>
           </>
         ) : (

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { get, post } from "../api/client";
 import type { Alert, Alerts } from "../api/types";
 import { Dialog } from "../parts/Dialog";
+import { Input } from "../parts/Field";
 import { Empty, Trouble } from "../parts/Notice";
 import { Scroll } from "../parts/Scroll";
 import { State, severityTone } from "../parts/State";
@@ -173,15 +174,7 @@ function Acknowledge({ alert, onClose }: { alert: Alert; onClose: () => void }) 
       }
     >
       <p class="wrap">{alert.what}</p>
-      <div class="field">
-        <label for="alert-note">Note (for whoever looks next)</label>
-        <input
-          id="alert-note"
-          type="text"
-          value={note}
-          onInput={(event) => setNote(event.currentTarget.value)}
-        />
-      </div>
+      <Input label="Note (for whoever looks next)" value={note} onSet={setNote} />
     </Dialog>
   );
 }

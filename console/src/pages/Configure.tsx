@@ -2,7 +2,9 @@ import { useState } from "preact/hooks";
 import { post, seg } from "../api/client";
 import type { Device } from "../api/types";
 import { Copy } from "../parts/Copy";
+import { Input } from "../parts/Field";
 import { Figures } from "../parts/Figures";
+import { Form } from "../parts/Form";
 import { Empty } from "../parts/Notice";
 import { Scroll } from "../parts/Scroll";
 import { href } from "../route";
@@ -187,31 +189,27 @@ function Upkeep({ device }: { device: Device }) {
         </p>
       )}
       {lost.map((die) => (
-        <form
+        <Form
           key={die}
           class="row"
-          onSubmit={(event) => {
-            event.preventDefault();
+          onSubmit={() => {
             const body = onto.trim() === "" ? { die } : { die, onto: onto.trim() };
             void act(`Die ${die} of ${device.name} is being rebuilt`, () =>
               post(`/devices/${seg(device.name)}/rebuild`, body),
             );
           }}
         >
-          <div class="field grow">
-            <label for={`onto-${die}`}>Die {die} is lost. Rebuild it onto (by default its old file)</label>
-            <input
-              id={`onto-${die}`}
-              type="text"
-              spellcheck={false}
-              value={onto}
-              onInput={(event) => setOnto(event.currentTarget.value)}
-            />
-          </div>
+          <Input
+            label={`Die ${die} is lost. Rebuild it onto (by default its old file)`}
+            class="grow"
+            spellcheck={false}
+            value={onto}
+            onSet={setOnto}
+          />
           <button type="submit" class="bottom" disabled={!may("operator")}>
             Rebuild
           </button>
-        </form>
+        </Form>
       ))}
     </div>
   );

@@ -2,6 +2,8 @@ import { useState } from "preact/hooks";
 import { patch, post, remove, seg } from "../api/client";
 import type { Device, Drills, Event } from "../api/types";
 import { EventList } from "../parts/EventList";
+import { Check, Input, Select } from "../parts/Field";
+import { Form } from "../parts/Form";
 import { Notice, Trouble } from "../parts/Notice";
 import { act } from "../state/action";
 import { device as find } from "../state/fleet";
@@ -136,14 +138,7 @@ function Active({
 function One({ kind, off, onBegin }: { kind: Kind; off: boolean; onBegin: (answers: Answers) => void }) {
   const [answers, setAnswers] = useState<Answers>({});
   return (
-    <form
-      class="panel"
-      aria-label={kind.title}
-      onSubmit={(event) => {
-        event.preventDefault();
-        onBegin(answers);
-      }}
-    >
+    <Form class="panel" aria-label={kind.title} onSubmit={() => onBegin(answers)}>
       <header>
         <h2>{kind.title}</h2>
         <button type="submit" class="danger" disabled={off || !may("operator")}>
@@ -156,66 +151,34 @@ function One({ kind, off, onBegin }: { kind: Kind; off: boolean; onBegin: (answe
           {kind.asks.map((ask) => (
             <Answer
               key={ask.name}
-              id={`${kind.name}-${ask.name}`}
               ask={ask}
-              value={
-                answers[ask.name] ?? (typeof ask.value === "number" ? String(ask.value) : (ask.value ?? ""))
-              }
+              value={answers[ask.name] ?? ask.value ?? ""}
               onSet={(value) => setAnswers({ ...answers, [ask.name]: value })}
             />
           ))}
         </div>
       )}
-    </form>
+    </Form>
   );
 }
 
-function Answer({
-  id,
-  ask,
-  value,
-  onSet,
-}: {
-  id: string;
+interface AnswerProps {
   ask: Ask;
   value: string | boolean;
   onSet: (value: string | boolean) => void;
-}) {
+}
+
+function Answer({ ask, value, onSet }: AnswerProps) {
   if (ask.kind === "switch") {
     return (
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={value === true}
-          onChange={(event) => onSet(event.currentTarget.checked)}
-        />
+      <Check value={value === true} onSet={onSet}>
         {ask.label}
-      </label>
+      </Check>
     );
   }
-  return (
-    <div class="field">
-      <label for={id}>{ask.label}</label>
-      {ask.kind === "choice" ? (
-        <select id={id} value={String(value)} onChange={(event) => onSet(event.currentTarget.value)}>
-          {ask.of?.map((one) => (
-            <option key={one} value={one}>
-              {one}
-            </option>
-          ))}
-        </select>
-      ) : (
-        <input
-          id={id}
-          type="number"
-          min={0}
-          step="any"
-          value={String(value)}
-          onInput={(event) => onSet(event.currentTarget.value)}
-        />
-      )}
-    </div>
-  );
+  const field = { label: ask.label, value: String(value), onSet };
+  if (ask.kind === "choice") return <Select {...field} of={ask.of ?? []} />;
+  return <Input {...field} type="number" min={0} step="any" />;
 }
 
 function Events({ device }: { device: string }) {

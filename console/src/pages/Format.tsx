@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Choice, Device, Prediction as Predicted } from "../api/types";
+import { Field } from "../parts/Field";
 import { Figures } from "../parts/Figures";
 import { Notice } from "../parts/Notice";
 import { device as find, jobs } from "../state/fleet";
@@ -139,25 +140,30 @@ function Capacity({ device, capacity, share, onChoose }: CapacityProps) {
           );
         })}
       </div>
-      <div class="field">
-        <label for="share">
-          Or anything between: <strong>{share} %</strong> of the advertised capacity, {size(share)},{" "}
-          {above(share)} over-provisioning
-        </label>
-        <input
-          id="share"
-          type="range"
-          min={least}
-          max={most}
-          step={1}
-          value={share}
-          aria-valuetext={`${share} per cent, ${size(share)}`}
-          onInput={(event) => {
-            const next = Number(event.currentTarget.value);
-            onChoose(capacityAt(next), next);
-          }}
-        />
-      </div>
+      <Field
+        label={
+          <>
+            Or anything between: <strong>{share} %</strong> of the advertised capacity, {size(share)},{" "}
+            {above(share)} over-provisioning
+          </>
+        }
+      >
+        {(id) => (
+          <input
+            id={id}
+            type="range"
+            min={least}
+            max={most}
+            step={1}
+            value={share}
+            aria-valuetext={`${share} per cent, ${size(share)}`}
+            onInput={(event) => {
+              const next = Number(event.currentTarget.value);
+              onChoose(capacityAt(next), next);
+            }}
+          />
+        )}
+      </Field>
     </div>
   );
 }

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { host, post, remove, seg } from "../api/client";
 import type { Host } from "../api/types";
 import { Dialog } from "../parts/Dialog";
+import { Field, Input } from "../parts/Field";
 import { Empty, Trouble } from "../parts/Notice";
 import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
@@ -149,52 +150,29 @@ function Add({ onClose }: { onClose: () => void }) {
       }
     >
       <div class="fields">
-        <div class="field">
-          <label for="host-name">Name</label>
-          <input
-            id="host-name"
-            type="text"
+        <Input label="Name" spellcheck={false} value={name} onSet={setName} />
+        <Input label="Address" type="url" required spellcheck={false} value={address} onSet={setAddress} />
+      </div>
+      <Input
+        label="Access key of that service"
+        type="password"
+        autocomplete="off"
+        value={key}
+        onSet={setKey}
+      />
+      <Field label="Its certificate, or the one that signed it, where the system does not know it">
+        {(id) => (
+          <textarea
+            id={id}
+            class="mono"
+            rows={4}
             spellcheck={false}
-            value={name}
-            onInput={(event) => setName(event.currentTarget.value)}
+            placeholder="-----BEGIN CERTIFICATE-----"
+            value={certificate}
+            onInput={(event) => setCertificate(event.currentTarget.value)}
           />
-        </div>
-        <div class="field">
-          <label for="host-address">Address</label>
-          <input
-            id="host-address"
-            type="url"
-            required
-            spellcheck={false}
-            value={address}
-            onInput={(event) => setAddress(event.currentTarget.value)}
-          />
-        </div>
-      </div>
-      <div class="field">
-        <label for="host-key">Access key of that service</label>
-        <input
-          id="host-key"
-          type="password"
-          autocomplete="off"
-          value={key}
-          onInput={(event) => setKey(event.currentTarget.value)}
-        />
-      </div>
-      <div class="field">
-        <label for="host-certificate">
-          Its certificate, or the one that signed it, where the system does not know it
-        </label>
-        <textarea
-          id="host-certificate"
-          class="mono"
-          rows={4}
-          spellcheck={false}
-          placeholder="-----BEGIN CERTIFICATE-----"
-          value={certificate}
-          onInput={(event) => setCertificate(event.currentTarget.value)}
-        />
-      </div>
+        )}
+      </Field>
     </Dialog>
   );
 }

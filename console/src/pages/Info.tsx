@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { seg } from "../api/client";
 import type { Device, Field, FieldValue } from "../api/types";
 import { Copy } from "../parts/Copy";
+import { Input } from "../parts/Field";
 import { Empty, Trouble } from "../parts/Notice";
 import { fields } from "../state/fleet";
 import { useResource } from "../state/resource";
@@ -35,18 +36,15 @@ export function InfoPage({ subject }: { subject: string }) {
   return (
     <section class="panel" aria-label="Every figure">
       <header>
-        <div class="field search">
-          <label for="info-search" class="spoken">
-            Search figures
-          </label>
-          <input
-            id="info-search"
-            type="search"
-            placeholder="Search by name, meaning or value"
-            value={words}
-            onInput={(event) => setWords(event.currentTarget.value)}
-          />
-        </div>
+        <Input
+          label="Search figures"
+          spoken
+          class="search"
+          type="search"
+          placeholder="Search by name, meaning or value"
+          value={words}
+          onSet={setWords}
+        />
         <span class="muted small" role="status">
           {found.length} of {all.length} figures
         </span>

@@ -1,6 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
 import { address, post, remove, seg } from "../api/client";
 import type { Job, LabRun, Named } from "../api/types";
+import { Check, Field, Input, Options, Select } from "../parts/Field";
+import { Form } from "../parts/Form";
 import { JobProgress } from "../parts/JobProgress";
 import { Empty, Trouble } from "../parts/Notice";
 import { Scroll } from "../parts/Scroll";
@@ -9,7 +11,7 @@ import { devices, jobs, noteJob } from "../state/fleet";
 import { may } from "../state/link";
 import { type Resource, useResource } from "../state/resource";
 import { moment } from "../text/moment";
-import { flash, freshName } from "./lab/lists";
+import { flash, freshName, namesOf } from "./lab/lists";
 
 export function LabPage() {
   const runs = useResource<LabRun[]>("/lab/runs", 5000);
@@ -60,10 +62,7 @@ function Start({ runs, onBegun }: { runs: readonly LabRun[]; onBegun: () => void
   const attached =
     devices.value.some((one) => one.name === device) && !profiles.value?.some((one) => one.name === device);
   const about = protocols.value?.find((one) => one.name === protocol)?.description;
-  const fallback = freshName(
-    protocol,
-    runs.map((run) => run.name),
-  );
+  const fallback = freshName(protocol, namesOf(runs));
   const begin = async () => {
     const body: Record<string, unknown> = { protocol, device, name: name.trim() || fallback, full };
     if (scale.trim() !== "") body.scale = Number(scale);
@@ -76,83 +75,53 @@ function Start({ runs, onBegun }: { runs: readonly LabRun[]; onBegun: () => void
     }
   };
   return (
-    <form
-      class="panel"
-      aria-label="Start a protocol"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void begin();
-      }}
-    >
+    <Form class="panel" aria-label="Start a protocol" onSubmit={begin}>
       <header>
         <h2>Start a protocol</h2>
         <span class="muted small">on the model of a card, in virtual time, or on an attached device</span>
       </header>
       {protocols.error && <Trouble of={protocols.error} what="Protocols" />}
       <div class="fields">
-        <div class="field">
-          <label for="lab-protocol">Protocol</label>
-          <select
-            id="lab-protocol"
-            value={protocol}
-            onChange={(event) => setAsked(event.currentTarget.value)}
-          >
-            <Options of={protocols.value ?? []} />
-          </select>
-        </div>
-        <div class="field">
-          <label for="lab-device">Device</label>
-          <select id="lab-device" value={device} onChange={(event) => setTarget(event.currentTarget.value)}>
-            <optgroup label="Models">
-              <Options of={profiles.value ?? []} />
-            </optgroup>
-            <optgroup label="Attached devices, which are overwritten">
-              <Options of={devices.value} />
-            </optgroup>
-          </select>
-        </div>
-        <div class="field">
-          <label for="lab-scale">So many times smaller</label>
-          <input
-            id="lab-scale"
-            type="number"
-            min={1}
-            placeholder="as the protocol says"
-            value={scale}
-            onInput={(event) => setScale(event.currentTarget.value)}
-          />
-        </div>
-        <div class="field">
-          <label for="lab-name">Name of the run</label>
-          <input
-            id="lab-name"
-            type="text"
-            placeholder={fallback}
-            value={name}
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </div>
+        <Select label="Protocol" value={protocol} of={namesOf(protocols.value)} onSet={setAsked} />
+        <Field label="Device">
+          {(id) => (
+            <select id={id} value={device} onChange={(event) => setTarget(event.currentTarget.value)}>
+              <optgroup label="Models">
+                <Options of={namesOf(profiles.value)} />
+              </optgroup>
+              <optgroup label="Attached devices, which are overwritten">
+                <Options of={namesOf(devices.value)} />
+              </optgroup>
+            </select>
+          )}
+        </Field>
+        <Input
+          label="So many times smaller"
+          type="number"
+          min={1}
+          placeholder="as the protocol says"
+          value={scale}
+          onSet={setScale}
+        />
+        <Input label="Name of the run" placeholder={fallback} value={name} onSet={setName} />
       </div>
       {about && <p class="muted">{about}</p>}
       {attached && (
-        <div class="field">
-          <label for="lab-confirm">
-            Everything on <strong>{device}</strong> is overwritten. Type its name to confirm
-          </label>
-          <input
-            id="lab-confirm"
-            type="text"
-            autocomplete="off"
-            value={typed}
-            onInput={(event) => setTyped(event.currentTarget.value)}
-          />
-        </div>
+        <Input
+          label={
+            <>
+              Everything on <strong>{device}</strong> is overwritten. Type its name to confirm
+            </>
+          }
+          autocomplete="off"
+          value={typed}
+          onSet={setTyped}
+        />
       )}
       <div class="row end">
-        <label class="check">
-          <input type="checkbox" checked={full} onChange={(event) => setFull(event.currentTarget.checked)} />
+        <Check value={full} onSet={setFull}>
           Whole, with times and sizes as published
-        </label>
+        </Check>
         <button
           type="submit"
           class="primary"
@@ -161,19 +130,7 @@ function Start({ runs, onBegun }: { runs: readonly LabRun[]; onBegun: () => void
           Start
         </button>
       </div>
-    </form>
-  );
-}
-
-function Options({ of }: { of: readonly { name: string }[] }) {
-  return (
-    <>
-      {of.map(({ name }) => (
-        <option key={name} value={name}>
-          {name}
-        </option>
-      ))}
-    </>
+    </Form>
   );
 }
 

@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get, seg } from "../api/client";
 import type { Audit, AuditEntry, Event } from "../api/types";
 import { EventList } from "../parts/EventList";
+import { Input } from "../parts/Field";
 import { Empty, Notice, Trouble } from "../parts/Notice";
 import { Scroll } from "../parts/Scroll";
 import { Switches } from "../parts/Switches";
@@ -28,18 +29,15 @@ export function LogPage() {
           ]}
           onChange={setTab}
         />
-        <div class="field search">
-          <label class="spoken" for="log-search">
-            Search the log
-          </label>
-          <input
-            id="log-search"
-            type="search"
-            placeholder="Search"
-            value={words}
-            onInput={(event) => setWords(event.currentTarget.value)}
-          />
-        </div>
+        <Input
+          label="Search the log"
+          spoken
+          class="search"
+          type="search"
+          placeholder="Search"
+          value={words}
+          onSet={setWords}
+        />
       </div>
       {tab === "events" ? <Events words={words} /> : <AuditLog words={words} />}
     </>

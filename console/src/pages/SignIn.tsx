@@ -1,5 +1,7 @@
 import { useState } from "preact/hooks";
 import icon from "../icon.svg";
+import { Input } from "../parts/Field";
+import { Form } from "../parts/Form";
 import { Notice, Trouble } from "../parts/Notice";
 import { Switches } from "../parts/Switches";
 import { signIn, trouble } from "../state/link";
@@ -25,14 +27,7 @@ export function SignIn() {
   };
   return (
     <main class="sign-in">
-      <form
-        class="panel"
-        aria-label="Sign in"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void submit();
-        }}
-      >
+      <Form class="panel" aria-label="Sign in" onSubmit={submit}>
         <header class="row">
           <img src={icon} width="28" height="28" alt="" />
           <h1>OpenVSL</h1>
@@ -48,38 +43,23 @@ export function SignIn() {
           onChange={setWay}
         />
         {way === "token" ? (
-          <div class="field">
-            <label for="token">Token or access key</label>
-            <input
-              id="token"
-              type="password"
-              autocomplete="off"
-              value={token}
-              onInput={(event) => setToken(event.currentTarget.value)}
-            />
-          </div>
+          <Input
+            label="Token or access key"
+            type="password"
+            autocomplete="off"
+            value={token}
+            onSet={setToken}
+          />
         ) : (
           <>
-            <div class="field">
-              <label for="name">Name</label>
-              <input
-                id="name"
-                type="text"
-                autocomplete="username"
-                value={name}
-                onInput={(event) => setName(event.currentTarget.value)}
-              />
-            </div>
-            <div class="field">
-              <label for="password">Password</label>
-              <input
-                id="password"
-                type="password"
-                autocomplete="current-password"
-                value={password}
-                onInput={(event) => setPassword(event.currentTarget.value)}
-              />
-            </div>
+            <Input label="Name" autocomplete="username" value={name} onSet={setName} />
+            <Input
+              label="Password"
+              type="password"
+              autocomplete="current-password"
+              value={password}
+              onSet={setPassword}
+            />
           </>
         )}
         <button
@@ -92,7 +72,7 @@ export function SignIn() {
         <Notice>
           On the service's machine, <code>vsl console</code> prints an address that signs in by itself.
         </Notice>
-      </form>
+      </Form>
     </main>
   );
 }

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { post } from "../api/client";
 import { act } from "../state/action";
 import { Dialog } from "./Dialog";
+import { Check, Input } from "./Field";
 
 /** Asks for what is to be attached. */
 export function AttachDialog({ onClose }: { onClose: () => void }) {
@@ -41,76 +42,43 @@ export function AttachDialog({ onClose }: { onClose: () => void }) {
         </button>
       }
     >
-      <div class="field">
-        <label for="attach-path">Device file on the service's machine</label>
-        <input
-          id="attach-path"
-          type="text"
-          required
-          placeholder="/srv/db.vsl"
-          spellcheck={false}
-          value={path}
-          onInput={(event) => setPath(event.currentTarget.value)}
-        />
-        <span class="hint">
-          An absolute path; several with commas for a device on several files; or memory:1GiB.
-        </span>
-      </div>
-      <div class="field">
-        <label for="attach-name">Name (by default after the file)</label>
-        <input
-          id="attach-name"
-          type="text"
-          spellcheck={false}
-          value={name}
-          onInput={(event) => setName(event.currentTarget.value)}
-        />
-      </div>
+      <Input
+        label="Device file on the service's machine"
+        hint="An absolute path; several with commas for a device on several files; or memory:1GiB."
+        required
+        placeholder="/srv/db.vsl"
+        spellcheck={false}
+        value={path}
+        onSet={setPath}
+      />
+      <Input label="Name (by default after the file)" spellcheck={false} value={name} onSet={setName} />
       <div class="stack">
-        <label class="check">
-          <input type="checkbox" checked={keep} onChange={(event) => setKeep(event.currentTarget.checked)} />
+        <Check value={keep} onSet={setKeep}>
           Attach it again when the service starts
-        </label>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={readOnly}
-            onChange={(event) => setReadOnly(event.currentTarget.checked)}
-          />
+        </Check>
+        <Check value={readOnly} onSet={setReadOnly}>
           Read-only
-        </label>
+        </Check>
       </div>
       <details>
         <summary>Encrypted, or with files missing</summary>
         <div class="stack">
-          <div class="field">
-            <label for="attach-passphrase">Passphrase</label>
-            <input
-              id="attach-passphrase"
-              type="password"
-              autocomplete="off"
-              value={passphrase}
-              onInput={(event) => setPassphrase(event.currentTarget.value)}
-            />
-          </div>
-          <div class="field">
-            <label for="attach-key">or key file on the service's machine</label>
-            <input
-              id="attach-key"
-              type="text"
-              spellcheck={false}
-              value={keyFile}
-              onInput={(event) => setKeyFile(event.currentTarget.value)}
-            />
-          </div>
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={degraded}
-              onChange={(event) => setDegraded(event.currentTarget.checked)}
-            />
+          <Input
+            label="Passphrase"
+            type="password"
+            autocomplete="off"
+            value={passphrase}
+            onSet={setPassphrase}
+          />
+          <Input
+            label="or key file on the service's machine"
+            spellcheck={false}
+            value={keyFile}
+            onSet={setKeyFile}
+          />
+          <Check value={degraded} onSet={setDegraded}>
             Go on without files that are missing
-          </label>
+          </Check>
         </div>
       </details>
     </Dialog>

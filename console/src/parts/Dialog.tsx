@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
+import { Form } from "./Form";
 
 interface Props {
   title: string;
@@ -21,12 +22,7 @@ export function Dialog({ title, onClose, onSubmit, children, actions }: Props) {
   }, []);
   return (
     <dialog ref={element} aria-labelledby={id} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          onSubmit?.();
-        }}
-      >
+      <Form onSubmit={() => onSubmit?.()}>
         <h2 id={id}>{title}</h2>
         {children}
         <div class="row end">
@@ -35,7 +31,7 @@ export function Dialog({ title, onClose, onSubmit, children, actions }: Props) {
           </button>
           {actions}
         </div>
-      </form>
+      </Form>
     </dialog>
   );
 }

@@ -1,10 +1,13 @@
 import { useState } from "preact/hooks";
 import { post, put } from "../../api/client";
 import type { Notifications as Kept, Security, Sent, Severity, Smtp, Webhook } from "../../api/types";
+import { Check, Input, Select } from "../../parts/Field";
+import { Form } from "../../parts/Form";
 import { Empty, Notice, Trouble } from "../../parts/Notice";
 import { act } from "../../state/action";
 import { may } from "../../state/link";
 import { useResource } from "../../state/resource";
+import { SEVERITIES } from "./severity";
 
 const MAIL: Smtp = {
   host: "",
@@ -16,16 +19,18 @@ const MAIL: Smtp = {
   to: [],
 };
 
+const SECURITIES: readonly Security[] = ["none", "starttls", "tls"];
+
 /** Where alerts are sent: by mail and to webhooks. Secrets are never shown; leaving them empty keeps them. */
 export function Notifications() {
   const { value, error } = useResource<Kept>(may("administrator") ? "/notifications" : null);
   if (!may("administrator")) return <Notice>Only administrators see where alerts are sent.</Notice>;
   if (error) return <Trouble of={error} what="Notifications" />;
   if (value === null) return <Empty title="Asking the service…" />;
-  return <Form sent={value} />;
+  return <Sending sent={value} />;
 }
 
-function Form({ sent }: { sent: Kept }) {
+function Sending({ sent }: { sent: Kept }) {
   const [least, setLeast] = useState<Severity>(sent.least_severity);
   const [mail, setMail] = useState<Smtp | null>(sent.smtp ?? null);
   const [hooks, setHooks] = useState<readonly Webhook[]>(sent.webhooks);
@@ -39,66 +44,41 @@ function Form({ sent }: { sent: Kept }) {
     await act("The test is over", async () => setTested(await post<Sent[]>("/notifications/test")));
   };
   return (
-    <form
-      class="panel"
-      aria-label="Notifications"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void save();
-      }}
-    >
+    <Form class="panel" aria-label="Notifications" onSubmit={save}>
       <header>
         <h2>Notifications</h2>
       </header>
-      <div class="field narrow">
-        <label for="least">Sent from this severity on</label>
-        <select
-          id="least"
-          value={least}
-          onChange={(event) => setLeast(event.currentTarget.value as Severity)}
-        >
-          {["information", "warning", "critical"].map((one) => (
-            <option key={one} value={one}>
-              {one}
-            </option>
-          ))}
-        </select>
-      </div>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={mail !== null}
-          onChange={(event) => setMail(event.currentTarget.checked ? MAIL : null)}
-        />
+      <Select
+        label="Sent from this severity on"
+        class="narrow"
+        value={least}
+        of={SEVERITIES}
+        onSet={setLeast}
+      />
+      <Check value={mail !== null} onSet={(on) => setMail(on ? MAIL : null)}>
         <strong>By mail</strong>
-      </label>
+      </Check>
       {mail && <Mail mail={mail} onSet={setMail} />}
       <h3>Webhooks</h3>
       {hooks.map((hook, position) => (
         <div class="row" key={position}>
-          <div class="field grow">
-            <label for={`hook-${position}`}>Address</label>
-            <input
-              id={`hook-${position}`}
-              type="url"
-              required
-              value={hook.url}
-              onInput={(event) => setHooks(hooks.with(position, { ...hook, url: event.currentTarget.value }))}
-            />
-          </div>
-          <div class="field grow">
-            <label for={`secret-${position}`}>Secret for its signature</label>
-            <input
-              id={`secret-${position}`}
-              type="password"
-              autocomplete="off"
-              placeholder="unchanged"
-              value={hook.secret ?? ""}
-              onInput={(event) =>
-                setHooks(hooks.with(position, { ...hook, secret: event.currentTarget.value || null }))
-              }
-            />
-          </div>
+          <Input
+            label="Address"
+            class="grow"
+            type="url"
+            required
+            value={hook.url}
+            onSet={(url) => setHooks(hooks.with(position, { ...hook, url }))}
+          />
+          <Input
+            label="Secret for its signature"
+            class="grow"
+            type="password"
+            autocomplete="off"
+            placeholder="unchanged"
+            value={hook.secret ?? ""}
+            onSet={(secret) => setHooks(hooks.with(position, { ...hook, secret: secret || null }))}
+          />
           <button type="button" class="bottom" onClick={() => setHooks(hooks.toSpliced(position, 1))}>
             Remove
           </button>
@@ -125,61 +105,49 @@ function Form({ sent }: { sent: Kept }) {
           {to}: {error ?? "sent"}
         </Notice>
       ))}
-    </form>
+    </Form>
   );
 }
 
 function Mail({ mail, onSet }: { mail: Smtp; onSet: (mail: Smtp) => void }) {
-  const line = (
-    id: keyof Smtp,
-    label: string,
-    value: string,
-    set: (text: string) => Partial<Smtp>,
-    type: "text" | "number" | "password" = "text",
-  ) => (
-    <div class="field">
-      <label for={`smtp-${id}`}>{label}</label>
-      <input
-        id={`smtp-${id}`}
-        // One element for all three sorts: its type is not the literal that the element's attributes are told apart by.
-        type={type as "text"}
-        autocomplete="off"
-        placeholder={id === "password" ? "unchanged" : undefined}
-        value={value}
-        onInput={(event) => onSet({ ...mail, ...set(event.currentTarget.value) })}
-      />
-    </div>
-  );
+  const change = (part: Partial<Smtp>) => onSet({ ...mail, ...part });
   return (
     <div class="fields">
-      {line("host", "Server", mail.host, (host) => ({ host }))}
-      {line("port", "Port", String(mail.port), (port) => ({ port: Number(port) }), "number")}
-      <div class="field">
-        <label for="smtp-security">Security</label>
-        <select
-          id="smtp-security"
-          value={mail.security}
-          onChange={(event) => onSet({ ...mail, security: event.currentTarget.value as Security })}
-        >
-          {["none", "starttls", "tls"].map((one) => (
-            <option key={one} value={one}>
-              {one}
-            </option>
-          ))}
-        </select>
-      </div>
-      {line("user", "User", mail.user ?? "", (user) => ({ user: user || null }))}
-      {line(
-        "password",
-        "Password",
-        mail.password ?? "",
-        (password) => ({ password: password || null }),
-        "password",
-      )}
-      {line("from", "From", mail.from, (from) => ({ from }))}
-      {line("to", "To, with commas", mail.to.join(", "), (to) => ({
-        to: to.split(",").map((one) => one.trim()),
-      }))}
+      <Input label="Server" autocomplete="off" value={mail.host} onSet={(host) => change({ host })} />
+      <Input
+        label="Port"
+        type="number"
+        autocomplete="off"
+        value={String(mail.port)}
+        onSet={(port) => change({ port: Number(port) })}
+      />
+      <Select
+        label="Security"
+        value={mail.security}
+        of={SECURITIES}
+        onSet={(security) => change({ security })}
+      />
+      <Input
+        label="User"
+        autocomplete="off"
+        value={mail.user ?? ""}
+        onSet={(user) => change({ user: user || null })}
+      />
+      <Input
+        label="Password"
+        type="password"
+        autocomplete="off"
+        placeholder="unchanged"
+        value={mail.password ?? ""}
+        onSet={(password) => change({ password: password || null })}
+      />
+      <Input label="From" autocomplete="off" value={mail.from} onSet={(from) => change({ from })} />
+      <Input
+        label="To, with commas"
+        autocomplete="off"
+        value={mail.to.join(", ")}
+        onSet={(to) => change({ to: to.split(",").map((one) => one.trim()) })}
+      />
     </div>
   );
 }

@@ -1,8 +1,10 @@
 import { useState } from "preact/hooks";
-import type { Comparison, Rule, Severity } from "../../api/types";
+import type { Comparison, Rule } from "../../api/types";
 import { Dialog } from "../../parts/Dialog";
+import { Input, Select } from "../../parts/Field";
 import { devices } from "../../state/fleet";
 import { metrics } from "../../state/telemetry";
+import { SEVERITIES } from "./severity";
 
 interface Props {
   rule: Rule;
@@ -16,7 +18,8 @@ export function RuleDialog({ rule, taken, onClose, onSave }: Props) {
   const [draft, setDraft] = useState(rule);
   const fresh = rule.name === "";
   const change = (part: Partial<Rule>) => setDraft({ ...draft, ...part });
-  const metric = metrics.value.find((known) => known.of === "device" && known.name === draft.metric);
+  const known = metrics.value.filter(({ of }) => of === "device");
+  const metric = known.find(({ name }) => name === draft.metric);
   const clash = taken.includes(draft.name);
   return (
     <Dialog
@@ -34,138 +37,80 @@ export function RuleDialog({ rule, taken, onClose, onSave }: Props) {
       }
     >
       {fresh && (
-        <div class="field">
-          <label for="rule-name">Name</label>
-          <input
-            id="rule-name"
-            type="text"
-            value={draft.name}
-            aria-invalid={clash}
-            onInput={(event) => change({ name: event.currentTarget.value.trim() })}
-          />
-          {clash && <span class="hint">There is a rule of this name.</span>}
-        </div>
-      )}
-      <div class="field">
-        <label for="rule-meaning">Meaning</label>
-        <input
-          id="rule-meaning"
-          type="text"
-          value={draft.meaning}
-          onInput={(event) => change({ meaning: event.currentTarget.value })}
+        <Input
+          label="Name"
+          value={draft.name}
+          aria-invalid={clash}
+          hint={clash && "There is a rule of this name."}
+          onSet={(name) => change({ name: name.trim() })}
         />
-      </div>
+      )}
+      <Input label="Meaning" value={draft.meaning} onSet={(meaning) => change({ meaning })} />
       <div class="fields">
-        <div class="field">
-          <label for="rule-metric">Figure</label>
-          <select
-            id="rule-metric"
-            value={draft.metric}
-            disabled={draft.built_in}
-            onChange={(event) => change({ metric: event.currentTarget.value })}
-          >
-            {!metric && <option value={draft.metric}>{draft.metric}</option>}
-            {metrics.value
-              .filter((known) => known.of === "device")
-              .map((known) => (
-                <option key={`${known.of} ${known.name}`} value={known.name}>
-                  {known.label}
-                </option>
-              ))}
-          </select>
-        </div>
-        <div class="field">
-          <label for="rule-device">Of</label>
-          <select
-            id="rule-device"
-            value={draft.device ?? ""}
-            onChange={(event) => change({ device: event.currentTarget.value || null })}
-          >
-            <option value="">every device</option>
-            {devices.value.map((device) => (
-              <option key={device.name} value={device.name}>
-                {device.name}
-              </option>
-            ))}
-          </select>
-        </div>
-        <div class="field">
-          <label for="rule-comparison">Is</label>
-          <select
-            id="rule-comparison"
-            value={draft.comparison}
-            disabled={draft.built_in}
-            onChange={(event) => change({ comparison: event.currentTarget.value as Comparison })}
-          >
-            {[...new Set(["above", "below", draft.comparison])].map((one) => (
-              <option key={one} value={one}>
-                {one}
-              </option>
-            ))}
-          </select>
-        </div>
+        <Select
+          label="Figure"
+          value={draft.metric}
+          of={[...new Set([...known.map(({ name }) => name), draft.metric])]}
+          say={(name) => known.find((one) => one.name === name)?.label ?? name}
+          disabled={draft.built_in}
+          onSet={(metric) => change({ metric })}
+        />
+        <Select
+          label="Of"
+          value={draft.device ?? ""}
+          of={["", ...devices.value.map(({ name }) => name)]}
+          say={(name) => name || "every device"}
+          onSet={(device) => change({ device: device || null })}
+        />
+        <Select
+          label="Is"
+          value={draft.comparison}
+          of={[...new Set<Comparison>(["above", "below", draft.comparison])]}
+          disabled={draft.built_in}
+          onSet={(comparison) => change({ comparison })}
+        />
         <Amount
-          id="rule-threshold"
           label={`Threshold, ${metric?.unit ?? "number"}`}
           value={draft.threshold}
           onSet={(threshold) => change({ threshold: threshold ?? Number.NaN })}
         />
         <Amount
-          id="rule-clear"
           label="Clears at (by default the same)"
           value={draft.clear ?? null}
           onSet={(clear) => change({ clear })}
         />
         <Amount
-          id="rule-for"
           label="Lasting, seconds"
           value={draft.for_s}
           onSet={(for_s) => change({ for_s: Math.max(0, Math.round(for_s ?? 0)) })}
         />
-        <div class="field">
-          <label for="rule-severity">Severity</label>
-          <select
-            id="rule-severity"
-            value={draft.severity}
-            onChange={(event) => change({ severity: event.currentTarget.value as Severity })}
-          >
-            {["information", "warning", "critical"].map((one) => (
-              <option key={one} value={one}>
-                {one}
-              </option>
-            ))}
-          </select>
-        </div>
+        <Select
+          label="Severity"
+          value={draft.severity}
+          of={SEVERITIES}
+          onSet={(severity) => change({ severity })}
+        />
       </div>
       {metric && <p class="muted small">{metric.meaning}</p>}
     </Dialog>
   );
 }
 
-function Amount({
-  id,
-  label,
-  value,
-  onSet,
-}: {
-  id: string;
+interface AmountProps {
   label: string;
   value: number | null;
   onSet: (value: number | null) => void;
-}) {
+}
+
+/** A number, or nothing. */
+function Amount({ label, value, onSet }: AmountProps) {
   return (
-    <div class="field">
-      <label for={id}>{label}</label>
-      <input
-        id={id}
-        type="number"
-        step="any"
-        value={value === null || Number.isNaN(value) ? "" : value}
-        onInput={(event) => {
-          const text = event.currentTarget.value;
-          onSet(text === "" ? null : Number(text));
-        }}
-      />
-    </div>
+    <Input
+      label={label}
+      type="number"
+      step="any"
+      value={value === null || Number.isNaN(value) ? "" : String(value)}
+      onSet={(text) => onSet(text === "" ? null : Number(text))}
+    />
   );
 }

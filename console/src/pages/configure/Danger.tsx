@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { post, seg } from "../../api/client";
 import type { Demo, Device } from "../../api/types";
 import { Dialog } from "../../parts/Dialog";
+import { Input } from "../../parts/Field";
 import { Notice } from "../../parts/Notice";
 import { act } from "../../state/action";
 import { setLoad } from "../../state/demo";
@@ -86,18 +87,16 @@ export function Load({ device }: { device: Device }) {
             A moderate mixed load reads and <strong>overwrites</strong> the whole device.{" "}
             {bytes(device.mapped_bytes)} of data would be lost.
           </Notice>
-          <div class="field">
-            <label for="load-name">
-              Type <strong>{device.name}</strong> to confirm
-            </label>
-            <input
-              id="load-name"
-              type="text"
-              autocomplete="off"
-              value={typed}
-              onInput={(event) => setTyped(event.currentTarget.value)}
-            />
-          </div>
+          <Input
+            label={
+              <>
+                Type <strong>{device.name}</strong> to confirm
+              </>
+            }
+            autocomplete="off"
+            value={typed}
+            onSet={setTyped}
+          />
         </Dialog>
       )}
     </>

@@ -1,6 +1,8 @@
 import { useState } from "preact/hooks";
 import { post, seg } from "../../api/client";
 import type { RecordStatus } from "../../api/types";
+import { Input } from "../../parts/Field";
+import { Form } from "../../parts/Form";
 import { Trouble } from "../../parts/Notice";
 import { may } from "../../state/link";
 import { useResource } from "../../state/resource";
@@ -28,27 +30,18 @@ export function Recording({ device }: { device: string }) {
     );
   }
   return (
-    <form
-      class="row"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void begin();
-      }}
-    >
-      <div class="field grow">
-        <label for="record-path">New file on the service's machine</label>
-        <input
-          id="record-path"
-          type="text"
-          placeholder="/srv/traces/db.fio.zst"
-          spellcheck={false}
-          value={file}
-          onInput={(event) => setFile(event.currentTarget.value)}
-        />
-      </div>
+    <Form class="row" onSubmit={begin}>
+      <Input
+        label="New file on the service's machine"
+        class="grow"
+        placeholder="/srv/traces/db.fio.zst"
+        spellcheck={false}
+        value={file}
+        onSet={setFile}
+      />
       <button type="submit" class="bottom" disabled={!may("operator") || file.trim() === ""}>
         Record
       </button>
-    </form>
+    </Form>
   );
 }

@@ -1,5 +1,7 @@
 import { useState } from "preact/hooks";
 import { patch, seg } from "../../api/client";
+import { Options } from "../../parts/Field";
+import { Form } from "../../parts/Form";
 import { act } from "../../state/action";
 import { may } from "../../state/link";
 import { settingOf } from "./settings";
@@ -48,11 +50,7 @@ function One({ name, value, onSet }: { name: string; value: string; onSet: (valu
           value={value}
           onChange={(event) => onSet(event.currentTarget.value)}
         >
-          {[...new Set([...control.of, value])].map((one) => (
-            <option key={one} value={one}>
-              {one}
-            </option>
-          ))}
+          <Options of={[...new Set([...control.of, value])]} />
         </select>
       )}
       {control.kind === "text" && (
@@ -78,10 +76,9 @@ function Text(props: {
   const { id, value, locked, hint, onSet } = props;
   const [draft, setDraft] = useState<string | null>(null);
   return (
-    <form
+    <Form
       class="row"
-      onSubmit={(event) => {
-        event.preventDefault();
+      onSubmit={() => {
         if (draft !== null) onSet(draft);
         setDraft(null);
       }}
@@ -98,6 +95,6 @@ function Text(props: {
       <button type="submit" disabled={locked || draft === null || draft === value}>
         Set
       </button>
-    </form>
+    </Form>
   );
 }

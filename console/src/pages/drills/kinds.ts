@@ -6,7 +6,7 @@ export interface Ask {
   kind: "number" | "choice" | "switch";
   of?: readonly string[];
   /** What it starts with; nothing where it may be left out. */
-  value?: number | string | boolean;
+  value?: string | boolean;
 }
 
 export interface Kind {
@@ -19,8 +19,8 @@ export interface Kind {
 }
 
 const sectors: readonly Ask[] = [
-  { name: "lba", label: "First sector", kind: "number", value: 0 },
-  { name: "count", label: "Sectors", kind: "number", value: 1 },
+  { name: "lba", label: "First sector", kind: "number", value: "0" },
+  { name: "count", label: "Sectors", kind: "number", value: "1" },
 ];
 
 export const KINDS: readonly Kind[] = [
@@ -47,7 +47,7 @@ export const KINDS: readonly Kind[] = [
     title: "Kill a die",
     what: "A file of the device answers nothing any more.",
     on: "files",
-    asks: [{ name: "die", label: "Die", kind: "number", value: 0 }],
+    asks: [{ name: "die", label: "Die", kind: "number", value: "0" }],
   },
   {
     name: "stall-die",
@@ -55,8 +55,8 @@ export const KINDS: readonly Kind[] = [
     what: "It answers everything later.",
     on: "any",
     asks: [
-      { name: "die", label: "Die", kind: "number", value: 0 },
-      { name: "ms", label: "Later by, ms", kind: "number", value: 200 },
+      { name: "die", label: "Die", kind: "number", value: "0" },
+      { name: "ms", label: "Later by, ms", kind: "number", value: "200" },
     ],
   },
   {

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { post, seg } from "../../api/client";
 import type { Choice, Device } from "../../api/types";
 import { Dialog } from "../../parts/Dialog";
+import { Input, Select } from "../../parts/Field";
 import { Notice } from "../../parts/Notice";
 import { act } from "../../state/action";
 import { bytes, micros, number } from "../../text/quantity";
@@ -54,43 +55,26 @@ export function FormatDialog({ device, capacity, predicted, onClose }: Props) {
           : "Nothing has been predicted for it."}
       </p>
       <div class="fields">
-        <div class="field">
-          <label for="format-sector">Sector size</label>
-          <select
-            id="format-sector"
-            value={sector}
-            onChange={(event) => setSector(Number(event.currentTarget.value))}
-          >
-            {SECTORS.map((size) => (
-              <option key={size} value={size}>
-                {size} bytes
-              </option>
-            ))}
-          </select>
-        </div>
-        <div class="field">
-          <label for="format-label">Label</label>
-          <input
-            id="format-label"
-            type="text"
-            value={label}
-            onInput={(event) => setLabel(event.currentTarget.value)}
-          />
-        </div>
-      </div>
-      <div class="field">
-        <label for="format-name">
-          Type <strong>{device.name}</strong> to confirm
-        </label>
-        <input
-          id="format-name"
-          type="text"
-          autocomplete="off"
-          spellcheck={false}
-          value={typed}
-          onInput={(event) => setTyped(event.currentTarget.value)}
+        <Select
+          label="Sector size"
+          value={sector}
+          of={SECTORS}
+          say={(size) => `${size} bytes`}
+          onSet={setSector}
         />
+        <Input label="Label" value={label} onSet={setLabel} />
       </div>
+      <Input
+        label={
+          <>
+            Type <strong>{device.name}</strong> to confirm
+          </>
+        }
+        autocomplete="off"
+        spellcheck={false}
+        value={typed}
+        onSet={setTyped}
+      />
     </Dialog>
   );
 }

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { post } from "../../api/client";
 import type { Choice, Device, Job, Named, Prediction as Predicted } from "../../api/types";
+import { Select } from "../../parts/Field";
 import { JobProgress } from "../../parts/JobProgress";
 import { Notice, Trouble } from "../../parts/Notice";
 import { Scroll } from "../../parts/Scroll";
@@ -9,7 +10,7 @@ import { noteJob } from "../../state/fleet";
 import { may } from "../../state/link";
 import { useResource } from "../../state/resource";
 import { bytes, micros, number, percent, quantity, span } from "../../text/quantity";
-import { flash } from "../lab/lists";
+import { flash, namesOf } from "../lab/lists";
 import { OPTIONS } from "./capacity";
 
 interface Props {
@@ -49,28 +50,15 @@ export function Prediction({ device, capacity, job, onJob }: Props) {
         <span class="muted small">in virtual time; the device goes on as it is</span>
       </header>
       <div class="row">
-        <div class="field">
-          <label for="workload">Workload</label>
-          <select id="workload" value={workload} onChange={(event) => setAsked(event.currentTarget.value)}>
-            <option value={RECORDED}>what was recorded of {device.name} last</option>
-            {workloads.value?.map((one) => (
-              <option key={one.name} value={one.name}>
-                {one.name}
-              </option>
-            ))}
-          </select>
-        </div>
+        <Select
+          label="Workload"
+          value={workload}
+          of={[RECORDED, ...namesOf(workloads.value)]}
+          say={(name) => (name === RECORDED ? `what was recorded of ${device.name} last` : name)}
+          onSet={setAsked}
+        />
         {!device.profile && (
-          <div class="field">
-            <label for="profile">Modelled as</label>
-            <select id="profile" value={profile} onChange={(event) => setProfile(event.currentTarget.value)}>
-              {cards.map((one) => (
-                <option key={one.name} value={one.name}>
-                  {one.name}
-                </option>
-              ))}
-            </select>
-          </div>
+          <Select label="Modelled as" value={profile} of={namesOf(cards)} onSet={setProfile} />
         )}
         <button
           type="button"

@@ -3,6 +3,7 @@ import { patch, post, remove, seg } from "../../api/client";
 import type { Account, MadeKey, Role } from "../../api/types";
 import { Copy } from "../../parts/Copy";
 import { Dialog } from "../../parts/Dialog";
+import { Input, Options, Select } from "../../parts/Field";
 import { Empty, Notice, Trouble } from "../../parts/Notice";
 import { Scroll } from "../../parts/Scroll";
 import { act } from "../../state/action";
@@ -66,11 +67,7 @@ export function Accounts() {
                         );
                       }}
                     >
-                      {ROLES.map((role) => (
-                        <option key={role} value={role}>
-                          {role}
-                        </option>
-                      ))}
+                      <Options of={ROLES} />
                     </select>
                   </td>
                   <td>
@@ -158,41 +155,16 @@ function Add({ onClose }: { onClose: () => void }) {
       }
     >
       <div class="fields">
-        <div class="field">
-          <label for="account-name">Name</label>
-          <input
-            id="account-name"
-            type="text"
-            autocomplete="off"
-            value={name}
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </div>
-        <div class="field">
-          <label for="account-role">Role</label>
-          <select
-            id="account-role"
-            value={role}
-            onChange={(event) => setRole(event.currentTarget.value as Role)}
-          >
-            {ROLES.map((one) => (
-              <option key={one} value={one}>
-                {one}
-              </option>
-            ))}
-          </select>
-        </div>
+        <Input label="Name" autocomplete="off" value={name} onSet={setName} />
+        <Select label="Role" value={role} of={ROLES} onSet={setRole} />
       </div>
-      <div class="field">
-        <label for="account-password">Password (without one it has only access keys)</label>
-        <input
-          id="account-password"
-          type="password"
-          autocomplete="new-password"
-          value={password}
-          onInput={(event) => setPassword(event.currentTarget.value)}
-        />
-      </div>
+      <Input
+        label="Password (without one it has only access keys)"
+        type="password"
+        autocomplete="new-password"
+        value={password}
+        onSet={setPassword}
+      />
     </Dialog>
   );
 }

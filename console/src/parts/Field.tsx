@@ -1,0 +1,120 @@
+import type { ComponentChildren, InputHTMLAttributes } from "preact";
+import { useId } from "preact/hooks";
+
+interface FieldProps {
+  label: ComponentChildren;
+  /** The label is read aloud, not shown: what stands in the field says it to everybody else. */
+  spoken?: boolean | undefined;
+  /** Said below. */
+  hint?: ComponentChildren;
+  class?: string | undefined;
+}
+
+/** A label, and under it what it names, which takes the id. */
+export function Field(props: FieldProps & { children: (id: string) => ComponentChildren }) {
+  const id = useId();
+  return (
+    <div class={`field ${props.class ?? ""}`}>
+      <label for={id} class={props.spoken ? "spoken" : undefined}>
+        {props.label}
+      </label>
+      {props.children(id)}
+      {props.hint && <span class="hint">{props.hint}</span>}
+    </div>
+  );
+}
+
+type Passed =
+  | "aria-invalid"
+  | "autocomplete"
+  | "disabled"
+  | "min"
+  | "placeholder"
+  | "required"
+  | "spellcheck"
+  | "step";
+
+interface InputProps extends FieldProps, Pick<InputHTMLAttributes, Passed> {
+  type?: "text" | "number" | "password" | "search" | "url";
+  value: string;
+  onSet: (text: string) => void;
+}
+
+/** A line of text under its label. */
+export function Input(props: InputProps) {
+  const { label, spoken, hint, class: kind, type = "text", onSet, ...rest } = props;
+  return (
+    <Field label={label} spoken={spoken} hint={hint} class={kind}>
+      {(id) => (
+        <input
+          id={id}
+          // One element for all sorts: its type is not the literal that the element's attributes are told apart by.
+          type={type as "text"}
+          {...rest}
+          onInput={(event) => onSet(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  );
+}
+
+/** What may be chosen. */
+export function Options<T extends string | number>(props: { of: readonly T[]; say?: (one: T) => string }) {
+  const { of, say = String } = props;
+  return (
+    <>
+      {of.map((one) => (
+        <option key={one} value={one}>
+          {say(one)}
+        </option>
+      ))}
+    </>
+  );
+}
+
+interface SelectProps<T> extends FieldProps {
+  value: T;
+  of: readonly T[];
+  /** How one of them is called, where it is not its own name. */
+  say?: (one: T) => string;
+  disabled?: boolean;
+  onSet: (chosen: T) => void;
+}
+
+/** One of several, under its label. */
+export function Select<T extends string | number>(props: SelectProps<T>) {
+  const { value, of, say = String, disabled = false, onSet, ...field } = props;
+  return (
+    <Field {...field}>
+      {(id) => (
+        <select
+          id={id}
+          value={value}
+          disabled={disabled}
+          onChange={(event) => {
+            const chosen = of[event.currentTarget.selectedIndex];
+            if (chosen !== undefined) onSet(chosen);
+          }}
+        >
+          <Options of={of} say={say} />
+        </select>
+      )}
+    </Field>
+  );
+}
+
+interface CheckProps {
+  value: boolean;
+  onSet: (on: boolean) => void;
+  children: ComponentChildren;
+}
+
+/** Something that is or is not. */
+export function Check({ value, onSet, children }: CheckProps) {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={value} onChange={(event) => onSet(event.currentTarget.checked)} />
+      {children}
+    </label>
+  );
+}
