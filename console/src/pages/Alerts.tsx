@@ -156,23 +156,12 @@ function Table({ of, onAcknowledge }: { of: readonly Alert[]; onAcknowledge?: (a
 
 function Acknowledge({ alert, onClose }: { alert: Alert; onClose: () => void }) {
   const [note, setNote] = useState("");
-  const submit = async () => {
-    const done = await act("Acknowledged", () =>
+  const acknowledge = () =>
+    act("Acknowledged", () =>
       post(`/alerts/${alert.id}/acknowledge`, note.trim() ? { note: note.trim() } : {}),
     );
-    if (done) onClose();
-  };
   return (
-    <Dialog
-      title="Acknowledge"
-      onClose={onClose}
-      onSubmit={() => void submit()}
-      actions={
-        <button type="submit" class="primary">
-          Acknowledge
-        </button>
-      }
-    >
+    <Dialog title="Acknowledge" onClose={onClose} submit={{ label: "Acknowledge", work: acknowledge }}>
       <p class="wrap">{alert.what}</p>
       <Input label="Note (for whoever looks next)" value={note} onSet={setNote} />
     </Dialog>

@@ -130,24 +130,16 @@ function Add({ onClose }: { onClose: () => void }) {
   const [address, setAddress] = useState("https://");
   const [key, setKey] = useState("");
   const [certificate, setCertificate] = useState("");
-  const submit = async () => {
+  const add = () => {
     const body: Record<string, string> = { name: name.trim(), address: address.trim(), key: key.trim() };
     if (certificate.trim()) body.certificate = certificate.trim();
-    const done = await act(`The host ${name.trim()} is looked after`, () =>
-      post("/hosts", body, { at: null }),
-    );
-    if (done) onClose();
+    return act(`The host ${name.trim()} is looked after`, () => post("/hosts", body, { at: null }));
   };
   return (
     <Dialog
       title="Add a host"
       onClose={onClose}
-      onSubmit={() => void submit()}
-      actions={
-        <button type="submit" class="primary" disabled={name.trim() === "" || key.trim() === ""}>
-          Add
-        </button>
-      }
+      submit={{ label: "Add", ready: name.trim() !== "" && key.trim() !== "", work: add }}
     >
       <div class="fields">
         <Input label="Name" spellcheck={false} value={name} onSet={setName} />

@@ -62,10 +62,7 @@ function article(role: string | undefined): string {
 function Service() {
   const [stopping, setStopping] = useState(false);
   const kept = useResource<Histories>("/history");
-  const stop = async () => {
-    await act("The service is told to stop", () => post("/shutdown", { force: true }));
-    setStopping(false);
-  };
+  const stop = () => act("The service is told to stop", () => post("/shutdown", { force: true }));
   return (
     <section class="panel" aria-label="Service">
       <header>
@@ -109,12 +106,7 @@ function Service() {
         <Dialog
           title="Stop the service"
           onClose={() => setStopping(false)}
-          onSubmit={() => void stop()}
-          actions={
-            <button type="submit" class="danger solid">
-              Stop it
-            </button>
-          }
+          submit={{ label: "Stop it", danger: true, work: stop }}
         >
           <Notice tone="warning">
             Every client is disconnected and every device detached cleanly. This console is served by the

@@ -13,9 +13,8 @@ export function AttachDialog({ onClose }: { onClose: () => void }) {
   const [degraded, setDegraded] = useState(false);
   const [passphrase, setPassphrase] = useState("");
   const [keyFile, setKeyFile] = useState("");
-  const [busy, setBusy] = useState(false);
 
-  const submit = async () => {
+  const attach = () => {
     const body: Record<string, unknown> = {
       path: path.trim(),
       read_only: readOnly,
@@ -25,22 +24,19 @@ export function AttachDialog({ onClose }: { onClose: () => void }) {
     if (name.trim()) body.name = name.trim();
     if (passphrase) body.passphrase = passphrase;
     if (keyFile.trim()) body.key_file = keyFile.trim();
-    setBusy(true);
-    const attached = await act(`Attached ${name.trim() || path.trim()}`, () => post("/devices", body));
-    setBusy(false);
-    if (attached) onClose();
+    return act(`Attached ${name.trim() || path.trim()}`, () => post("/devices", body));
   };
 
   return (
     <Dialog
       title="Attach a device"
       onClose={onClose}
-      onSubmit={() => void submit()}
-      actions={
-        <button type="submit" class="primary" disabled={busy || path.trim() === ""}>
-          {busy ? "Attaching…" : "Attach"}
-        </button>
-      }
+      submit={{
+        label: "Attach",
+        busy: "Attaching…",
+        ready: path.trim() !== "",
+        work: attach,
+      }}
     >
       <Input
         label="Device file on the service's machine"

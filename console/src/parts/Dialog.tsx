@@ -1,35 +1,60 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Form } from "./Form";
+
+interface Submit {
+  /** What the button that does it says. */
+  label: string;
+  /** What it says meanwhile. */
+  busy?: string;
+  danger?: boolean;
+  /** Whether what was filled in will do. */
+  ready?: boolean;
+  /** Answers whether it was done; only then the dialog closes. */
+  work: () => Promise<boolean>;
+}
 
 interface Props {
   title: string;
   onClose: () => void;
-  /** What the form does; the dialog stays open until its owner closes it. */
-  onSubmit?: () => void;
+  /** What it is for; without it there is only something to read. */
+  submit?: Submit;
   children: ComponentChildren;
-  /** The buttons at the end, besides the one that closes it. */
-  actions?: ComponentChildren;
 }
 
 /** The browser's own modal dialog: it keeps the focus, and Escape closes it. */
-export function Dialog({ title, onClose, onSubmit, children, actions }: Props) {
+export function Dialog({ title, onClose, submit, children }: Props) {
   const id = useId();
   const element = useRef<HTMLDialogElement>(null);
+  const [busy, setBusy] = useState(false);
   useEffect(() => {
     const dialog = element.current;
     if (dialog && !dialog.open) dialog.showModal();
   }, []);
+  const run = async () => {
+    setBusy(true);
+    const done = await submit?.work();
+    setBusy(false);
+    if (done) onClose();
+  };
   return (
     <dialog ref={element} aria-labelledby={id} onClose={onClose}>
-      <Form onSubmit={() => onSubmit?.()}>
+      <Form onSubmit={run}>
         <h2 id={id}>{title}</h2>
         {children}
         <div class="row end">
           <button type="button" onClick={onClose}>
-            {actions ? "Cancel" : "Close"}
+            {submit ? "Cancel" : "Close"}
           </button>
-          {actions}
+          {submit && (
+            <button
+              type="submit"
+              class={submit.danger ? "danger solid" : "primary"}
+              disabled={busy || submit.ready === false}
+            >
+              {(busy && submit.busy) || submit.label}
+            </button>
+          )}
         </div>
       </Form>
     </dialog>

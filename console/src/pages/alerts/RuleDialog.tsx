@@ -11,7 +11,7 @@ interface Props {
   /** Names that are taken, of a new rule; empty when one is changed. */
   taken: readonly string[];
   onClose: () => void;
-  onSave: (rule: Rule) => void;
+  onSave: (rule: Rule) => Promise<boolean>;
 }
 
 export function RuleDialog({ rule, taken, onClose, onSave }: Props) {
@@ -25,16 +25,11 @@ export function RuleDialog({ rule, taken, onClose, onSave }: Props) {
     <Dialog
       title={fresh ? "A new rule" : `Rule ${rule.name}`}
       onClose={onClose}
-      onSubmit={() => onSave(draft)}
-      actions={
-        <button
-          type="submit"
-          class="primary"
-          disabled={draft.name.trim() === "" || clash || !Number.isFinite(draft.threshold)}
-        >
-          Save
-        </button>
-      }
+      submit={{
+        label: "Save",
+        ready: draft.name.trim() !== "" && !clash && Number.isFinite(draft.threshold),
+        work: () => onSave(draft),
+      }}
     >
       {fresh && (
         <Input

@@ -39,10 +39,7 @@ export function Rules() {
   if (error && value === null) return <Trouble of={error} what="Rules" />;
   if (value === null) return <Empty title="Asking the service…" />;
   const locked = !may("administrator");
-  const set = async (rule: Rule, what: string) => {
-    const done = await change(what, () => put(`/alert-rules/${seg(rule.name)}`, rule));
-    if (done) setEdited(null);
-  };
+  const set = (rule: Rule, what: string) => change(what, () => put(`/alert-rules/${seg(rule.name)}`, rule));
   const drop = (rule: Rule) =>
     change(`The rule ${rule.name} is gone`, () => remove(`/alert-rules/${seg(rule.name)}`));
   return (
@@ -112,7 +109,7 @@ export function Rules() {
           rule={edited}
           taken={edited === FRESH ? value.map((rule) => rule.name) : []}
           onClose={() => setEdited(null)}
-          onSave={(rule) => void set(rule, `The rule ${rule.name} is set`)}
+          onSave={(rule) => set(rule, `The rule ${rule.name} is set`)}
         />
       )}
     </section>

@@ -14,12 +14,8 @@ import { bytes } from "../../text/quantity";
 export function Detach({ device }: { device: Device }) {
   const [asking, setAsking] = useState(false);
   const clients = device.clients?.length ?? 0;
-  const detach = async (force: boolean) => {
-    const done = await act(`${device.name} is detached`, () =>
-      post(`/devices/${seg(device.name)}/detach`, { force }),
-    );
-    if (done) setAsking(false);
-  };
+  const detach = (force: boolean) =>
+    act(`${device.name} is detached`, () => post(`/devices/${seg(device.name)}/detach`, { force }));
   return (
     <>
       <button
@@ -33,12 +29,7 @@ export function Detach({ device }: { device: Device }) {
         <Dialog
           title={`Detach ${device.name}`}
           onClose={() => setAsking(false)}
-          onSubmit={() => void detach(true)}
-          actions={
-            <button type="submit" class="danger solid">
-              Disconnect and detach
-            </button>
-          }
+          submit={{ label: "Disconnect and detach", danger: true, work: () => detach(true) }}
         >
           <Notice tone="warning">
             {clients} {clients === 1 ? "client is" : "clients are"} connected and would lose this disk. What
@@ -58,7 +49,9 @@ export function Load({ device }: { device: Device }) {
   const set = async (on: boolean) => {
     const done = await setLoad(device.name, on);
     again();
-    if (done || !on) setAsking(false);
+    // Somebody else may have started one in the meantime: the question is over then too.
+    if (!on) setAsking(false);
+    return done;
   };
   if (value?.running) {
     return (
@@ -76,12 +69,12 @@ export function Load({ device }: { device: Device }) {
         <Dialog
           title={`A load on ${device.name}`}
           onClose={() => setAsking(false)}
-          onSubmit={() => void set(true)}
-          actions={
-            <button type="submit" class="danger solid" disabled={typed !== device.name}>
-              Overwrite and start
-            </button>
-          }
+          submit={{
+            label: "Overwrite and start",
+            danger: true,
+            ready: typed === device.name,
+            work: () => set(true),
+          }}
         >
           <Notice tone="critical">
             A moderate mixed load reads and <strong>overwrites</strong> the whole device.{" "}

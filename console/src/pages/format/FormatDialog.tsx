@@ -21,26 +21,21 @@ export function FormatDialog({ device, capacity, predicted, onClose }: Props) {
   const [typed, setTyped] = useState("");
   const [sector, setSector] = useState(device.sector_bytes ?? 4096);
   const [label, setLabel] = useState(device.label ?? "");
-  const [busy, setBusy] = useState(false);
-  const submit = async () => {
-    setBusy(true);
-    const body = { confirm: typed, capacity, sector_bytes: sector, label };
-    const done = await act(`${device.name} is formatted and attached again`, () =>
-      post(`/devices/${seg(device.name)}/format`, body),
+  const format = () =>
+    act(`${device.name} is formatted and attached again`, () =>
+      post(`/devices/${seg(device.name)}/format`, { confirm: typed, capacity, sector_bytes: sector, label }),
     );
-    setBusy(false);
-    if (done) onClose();
-  };
   return (
     <Dialog
       title={`Format ${device.name}`}
       onClose={onClose}
-      onSubmit={() => void submit()}
-      actions={
-        <button type="submit" class="danger solid" disabled={typed !== device.name || busy}>
-          {busy ? "Formatting…" : "Destroy and format"}
-        </button>
-      }
+      submit={{
+        label: "Destroy and format",
+        busy: "Formatting…",
+        danger: true,
+        ready: typed === device.name,
+        work: format,
+      }}
     >
       <Notice tone="critical">
         <strong>{bytes(device.mapped_bytes)} of data will be gone.</strong> There is no way back.

@@ -138,21 +138,15 @@ function Add({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>("viewer");
   const [password, setPassword] = useState("");
-  const submit = async () => {
+  const add = () => {
     const body = password ? { name: name.trim(), role, password } : { name: name.trim(), role };
-    const done = await act(`The account ${name.trim()} is made`, () => post("/accounts", body));
-    if (done) onClose();
+    return act(`The account ${name.trim()} is made`, () => post("/accounts", body));
   };
   return (
     <Dialog
       title="Add an account"
       onClose={onClose}
-      onSubmit={() => void submit()}
-      actions={
-        <button type="submit" class="primary" disabled={name.trim() === ""}>
-          Add
-        </button>
-      }
+      submit={{ label: "Add", ready: name.trim() !== "", work: add }}
     >
       <div class="fields">
         <Input label="Name" autocomplete="off" value={name} onSet={setName} />
