@@ -17,7 +17,7 @@ import { OverviewPage } from "./pages/Overview";
 import { SettingsPage } from "./pages/Settings";
 import { SignIn } from "./pages/SignIn";
 import { Options } from "./parts/Field";
-import { Empty, Notice } from "./parts/Notice";
+import { Asking, Empty, Notice } from "./parts/Notice";
 import { DEVICE_PAGES, go, HOST_PAGES, href, isDevicePage, type Page, route } from "./route";
 import { putAway, said } from "./state/action";
 import { alerts, choose, device, devices, loaded, lookAt, preferred } from "./state/fleet";
@@ -139,7 +139,7 @@ function Known({
   subject: string | null;
   Content: FunctionComponent<{ subject: string }>;
 }) {
-  if (phase.value === "starting" && !loaded.value) return <Empty title="Asking the service…" />;
+  if (phase.value === "starting" && !loaded.value) return <Asking />;
   if (isDevicePage(page) && loaded.value && device(subject) === null) {
     return (
       <Empty title={`No device is called ${subject}`}>
@@ -154,7 +154,7 @@ function Known({
 }
 
 function NoDevice() {
-  if (!loaded.value) return <Empty title="Asking the service…" />;
+  if (!loaded.value) return <Asking />;
   return (
     <Empty title="No device is attached">
       <p>Attach one, or start the demo, on the overview.</p>

@@ -4,9 +4,9 @@ import type { Alert, Alerts } from "../api/types";
 import { Dialog } from "../parts/Dialog";
 import { Input } from "../parts/Field";
 import { Empty, Trouble } from "../parts/Notice";
-import { Scroll } from "../parts/Scroll";
 import { State, severityTone } from "../parts/State";
 import { Switches } from "../parts/Switches";
+import { type Column, Table } from "../parts/Table";
 import { href } from "../route";
 import { act } from "../state/action";
 import { alerts } from "../state/fleet";
@@ -48,13 +48,18 @@ function Active() {
   const [about, setAbout] = useState<Alert | null>(null);
   return (
     <section class="panel" aria-label="Active alerts">
-      {alerts.value.length === 0 ? (
-        <Empty title="No alert is active">
-          Rules say when one is raised; each is switched on or off there.
-        </Empty>
-      ) : (
-        <Table of={alerts.value} onAcknowledge={setAbout} />
-      )}
+      <Table
+        class="cards"
+        label="Table of alerts"
+        rows={alerts.value}
+        keyOf={({ id }) => id}
+        columns={[...COLUMNS, acknowledged(setAbout)]}
+        empty={
+          <Empty title="No alert is active">
+            Rules say when one is raised; each is switched on or off there.
+          </Empty>
+        }
+      />
       {about && <Acknowledge alert={about} onClose={() => setAbout(null)} />}
     </section>
   );
@@ -79,11 +84,14 @@ function Past() {
   };
   return (
     <section class="panel" aria-label="Alerts that were">
-      {all.length === 0 ? (
-        <Empty title={value === null ? "Asking the service…" : "No alert was ever raised"} />
-      ) : (
-        <Table of={all} />
-      )}
+      <Table
+        class="cards"
+        label="Table of alerts"
+        rows={value && all}
+        keyOf={({ id }) => id}
+        columns={[...COLUMNS, CLEARED]}
+        empty={<Empty title="No alert was ever raised" />}
+      />
       {all.length >= PAGE && !ended && (
         <button type="button" onClick={() => void more()}>
           Older ones
@@ -93,66 +101,56 @@ function Past() {
   );
 }
 
-function Table({ of, onAcknowledge }: { of: readonly Alert[]; onAcknowledge?: (alert: Alert) => void }) {
-  return (
-    <Scroll label="Table of alerts">
-      <table class="cards">
-        <thead>
-          <tr>
-            <th scope="col">Severity</th>
-            <th scope="col">Device</th>
-            <th scope="col">What</th>
-            <th scope="col">Raised</th>
-            <th scope="col">{onAcknowledge ? "Acknowledged" : "Cleared"}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {of.map((alert) => (
-            <tr key={alert.id}>
-              <td>
-                <State tone={severityTone(alert.severity)}>{alert.severity}</State>
-              </td>
-              <td>
-                {alert.device ? (
-                  <a href={href("live", alert.device)}>{alert.device}</a>
-                ) : (
-                  <span class="muted">service</span>
-                )}
-              </td>
-              <td class="wrap">
-                {alert.what}
-                <br />
-                <span class="muted small">{alert.rule}</span>
-                {alert.note && <span class="muted small"> · {alert.note}</span>}
-              </td>
-              <td data-label="Raised">{moment(alert.raised_ms)}</td>
-              <td>
-                {onAcknowledge ? (
-                  alert.acknowledged_ms ? (
-                    <span class="muted">
-                      {moment(alert.acknowledged_ms)} by {alert.acknowledged_by}
-                    </span>
-                  ) : (
-                    <button type="button" disabled={!may("operator")} onClick={() => onAcknowledge(alert)}>
-                      Acknowledge
-                    </button>
-                  )
-                ) : alert.cleared_ms ? (
-                  <>
-                    {moment(alert.cleared_ms)}{" "}
-                    <span class="muted small">after {span((alert.cleared_ms - alert.raised_ms) / 1000)}</span>
-                  </>
-                ) : (
-                  <span class="badge warning">active</span>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
-  );
-}
+const COLUMNS: readonly Column<Alert>[] = [
+  {
+    title: "Severity",
+    cell: ({ severity }) => <State tone={severityTone(severity)}>{severity}</State>,
+  },
+  {
+    title: "Device",
+    cell: ({ device }) =>
+      device ? <a href={href("live", device)}>{device}</a> : <span class="muted">service</span>,
+  },
+  {
+    title: "What",
+    class: "wrap",
+    cell: ({ what, rule, note }) => (
+      <>
+        {what}
+        <br />
+        <span class="muted small">{rule}</span>
+        {note && <span class="muted small"> · {note}</span>}
+      </>
+    ),
+  },
+  { title: "Raised", labelled: true, cell: ({ raised_ms }) => moment(raised_ms) },
+];
+
+const acknowledged = (onAcknowledge: (alert: Alert) => void): Column<Alert> => ({
+  title: "Acknowledged",
+  cell: (alert) =>
+    alert.acknowledged_ms ? (
+      <span class="muted">
+        {moment(alert.acknowledged_ms)} by {alert.acknowledged_by}
+      </span>
+    ) : (
+      <button type="button" disabled={!may("operator")} onClick={() => onAcknowledge(alert)}>
+        Acknowledge
+      </button>
+    ),
+});
+
+const CLEARED: Column<Alert> = {
+  title: "Cleared",
+  cell: ({ cleared_ms, raised_ms }) =>
+    cleared_ms ? (
+      <>
+        {moment(cleared_ms)} <span class="muted small">after {span((cleared_ms - raised_ms) / 1000)}</span>
+      </>
+    ) : (
+      <span class="badge warning">active</span>
+    ),
+};
 
 function Acknowledge({ alert, onClose }: { alert: Alert; onClose: () => void }) {
   const [note, setNote] = useState("");

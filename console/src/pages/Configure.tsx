@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import { post, seg } from "../api/client";
-import type { Device } from "../api/types";
+import type { Client, Device } from "../api/types";
 import { Copy } from "../parts/Copy";
 import { Input } from "../parts/Field";
 import { Figures } from "../parts/Figures";
 import { Form } from "../parts/Form";
 import { Empty } from "../parts/Notice";
-import { Scroll } from "../parts/Scroll";
+import { type Column, Table } from "../parts/Table";
 import { href } from "../route";
 import { act } from "../state/action";
 import { device as find } from "../state/fleet";
@@ -85,6 +85,23 @@ export function ConfigurePage({ subject }: { subject: string }) {
   );
 }
 
+const CLIENTS: readonly Column<Client>[] = [
+  {
+    title: "Client",
+    head: true,
+    cell: ({ peer, tls }) => (
+      <>
+        {peer} {tls && <span class="badge ok">TLS</span>}
+      </>
+    ),
+  },
+  { title: "Since", cell: ({ since }) => ago(since * 1000) },
+  { title: "Requests", number: true, cell: ({ requests }) => count(requests) },
+  { title: "Read", number: true, cell: ({ read_bytes }) => bytes(read_bytes) },
+  { title: "Written", number: true, cell: ({ written_bytes }) => bytes(written_bytes) },
+  { title: "Under way", number: true, cell: ({ in_flight }) => count(in_flight) },
+];
+
 function Exports({ device }: { device: Device }) {
   const addresses = [device.uri, device.tcp_uri].filter((one) => one !== undefined);
   const clients = device.clients ?? [];
@@ -101,46 +118,13 @@ function Exports({ device }: { device: Device }) {
           </li>
         ))}
       </ul>
-      {clients.length === 0 ? (
-        <p class="muted">No client is connected.</p>
-      ) : (
-        <Scroll label="Clients">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Client</th>
-                <th scope="col">Since</th>
-                <th scope="col" class="number">
-                  Requests
-                </th>
-                <th scope="col" class="number">
-                  Read
-                </th>
-                <th scope="col" class="number">
-                  Written
-                </th>
-                <th scope="col" class="number">
-                  Under way
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {clients.map((client, position) => (
-                <tr key={`${client.peer} ${client.since} ${position}`}>
-                  <th scope="row">
-                    {client.peer} {client.tls && <span class="badge ok">TLS</span>}
-                  </th>
-                  <td>{ago(client.since * 1000)}</td>
-                  <td class="number">{count(client.requests)}</td>
-                  <td class="number">{bytes(client.read_bytes)}</td>
-                  <td class="number">{bytes(client.written_bytes)}</td>
-                  <td class="number">{count(client.in_flight)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Scroll>
-      )}
+      <Table
+        label="Clients"
+        rows={clients}
+        keyOf={({ peer, since }, position) => `${peer} ${since} ${position}`}
+        columns={CLIENTS}
+        empty={<p class="muted">No client is connected.</p>}
+      />
     </section>
   );
 }

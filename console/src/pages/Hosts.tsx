@@ -4,8 +4,8 @@ import type { Host } from "../api/types";
 import { Dialog } from "../parts/Dialog";
 import { Field, Input } from "../parts/Field";
 import { Empty, Trouble } from "../parts/Notice";
-import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
+import { type Column, Table } from "../parts/Table";
 import { go } from "../route";
 import { act } from "../state/action";
 import { lookAt } from "../state/fleet";
@@ -24,6 +24,54 @@ export function HostsPage() {
     go("overview");
   };
   if (error && value === null) return <Trouble of={error} what="Hosts" />;
+  const columns: Column<Host>[] = [
+    {
+      title: "Host",
+      cell: ({ name, address }) => (
+        <>
+          <strong>{name}</strong>
+          <br />
+          <span class="muted small wrap">{address}</span>
+        </>
+      ),
+    },
+    {
+      title: "State",
+      cell: (one) => (
+        <>
+          <State tone={one.reachable ? (one.failed ? "warning" : "ok") : "critical"}>
+            {one.reachable ? (one.failed ? `${one.failed} failed` : "reachable") : "unreachable"}
+          </State>
+          {one.error && <p class="muted small wrap">{one.error}</p>}
+        </>
+      ),
+    },
+    { title: "Attached", number: true, labelled: true, cell: ({ attached }) => count(attached) },
+    { title: "Alerts", number: true, labelled: true, cell: ({ alerts }) => count(alerts) },
+    { title: "Version", labelled: true, cell: ({ version }) => version ?? "–" },
+    { title: "Seen", labelled: true, cell: ({ seen_ms }) => ago(seen_ms) },
+    {
+      title: "Actions",
+      spoken: true,
+      number: true,
+      cell: ({ name }) => (
+        <>
+          <button type="button" class="primary" disabled={host.value === name} onClick={() => open(name)}>
+            {host.value === name ? "Looked at" : "Look at"}
+            <span class="spoken"> {name}</span>
+          </button>
+          <button
+            type="button"
+            class="quiet"
+            disabled={!may("administrator")}
+            onClick={() => void drop(name)}
+          >
+            Remove<span class="spoken"> {name}</span>
+          </button>
+        </>
+      ),
+    },
+  ];
   return (
     <section class="panel" aria-label="Hosts">
       <header>
@@ -37,82 +85,21 @@ export function HostsPage() {
           Add a host
         </button>
       </header>
-      {value === null ? (
-        <Empty title="Asking the service…" />
-      ) : value.length === 0 ? (
-        <Empty title="No other host yet">
-          <p>
-            A service elsewhere is reached by its address and an access key, which an administrator of that
-            service makes under its Settings. What may be done there is bounded by the role of that key.
-          </p>
-        </Empty>
-      ) : (
-        <Scroll label="Table of hosts">
-          <table class="cards">
-            <thead>
-              <tr>
-                <th scope="col">Host</th>
-                <th scope="col">State</th>
-                <th scope="col" class="number">
-                  Attached
-                </th>
-                <th scope="col" class="number">
-                  Alerts
-                </th>
-                <th scope="col">Version</th>
-                <th scope="col">Seen</th>
-                <th scope="col">
-                  <span class="spoken">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {value.map((one) => (
-                <tr key={one.name}>
-                  <td>
-                    <strong>{one.name}</strong>
-                    <br />
-                    <span class="muted small wrap">{one.address}</span>
-                  </td>
-                  <td>
-                    <State tone={one.reachable ? (one.failed ? "warning" : "ok") : "critical"}>
-                      {one.reachable ? (one.failed ? `${one.failed} failed` : "reachable") : "unreachable"}
-                    </State>
-                    {one.error && <p class="muted small wrap">{one.error}</p>}
-                  </td>
-                  <td class="number" data-label="Attached">
-                    {count(one.attached)}
-                  </td>
-                  <td class="number" data-label="Alerts">
-                    {count(one.alerts)}
-                  </td>
-                  <td data-label="Version">{one.version ?? "–"}</td>
-                  <td data-label="Seen">{ago(one.seen_ms)}</td>
-                  <td class="number">
-                    <button
-                      type="button"
-                      class="primary"
-                      disabled={host.value === one.name}
-                      onClick={() => open(one.name)}
-                    >
-                      {host.value === one.name ? "Looked at" : "Look at"}
-                      <span class="spoken"> {one.name}</span>
-                    </button>
-                    <button
-                      type="button"
-                      class="quiet"
-                      disabled={!may("administrator")}
-                      onClick={() => void drop(one.name)}
-                    >
-                      Remove<span class="spoken"> {one.name}</span>
-                    </button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Scroll>
-      )}
+      <Table
+        class="cards"
+        label="Table of hosts"
+        rows={value}
+        keyOf={({ name }) => name}
+        columns={columns}
+        empty={
+          <Empty title="No other host yet">
+            <p>
+              A service elsewhere is reached by its address and an access key, which an administrator of that
+              service makes under its Settings. What may be done there is bounded by the role of that key.
+            </p>
+          </Empty>
+        }
+      />
       {adding && (
         <Add
           onClose={() => {

@@ -3,7 +3,8 @@ import { seg } from "../api/client";
 import type { Device, Field, FieldValue } from "../api/types";
 import { Copy } from "../parts/Copy";
 import { Input } from "../parts/Field";
-import { Empty, Trouble } from "../parts/Notice";
+import { Asking, Empty } from "../parts/Notice";
+import { type Column, Table } from "../parts/Table";
 import { fields } from "../state/fleet";
 import { useResource } from "../state/resource";
 import { plain, show } from "../text/field";
@@ -12,8 +13,7 @@ import { plain, show } from "../text/field";
 export function InfoPage({ subject }: { subject: string }) {
   const { value, error } = useResource<Device>(`/devices/${seg(subject)}`, 2000);
   const [words, setWords] = useState("");
-  if (error && value === null) return <Trouble of={error} what="Info" />;
-  if (value === null) return <Empty title="Asking the service…" />;
+  if (value === null) return <Asking error={error} what="Info" />;
   const figures = value as Readonly<Record<string, FieldValue | undefined>>;
 
   const known = fields.value.filter((field) => figures[field.name] !== undefined);
@@ -32,6 +32,35 @@ export function InfoPage({ subject }: { subject: string }) {
     found.map((field) => `${field.label}\t${show(field.unit, figures[field.name])}`).join("\n");
   const asJson = () =>
     JSON.stringify(Object.fromEntries(found.map((field) => [field.name, figures[field.name]])), null, 2);
+  const columns: Column<Field>[] = [
+    {
+      title: "Figure",
+      head: true,
+      cell: ({ label, name }) => (
+        <>
+          {label}
+          <br />
+          <code class="muted small">{name}</code>
+        </>
+      ),
+    },
+    { title: "Value", class: "wrap", cell: ({ unit, name }) => show(unit, figures[name]) },
+    {
+      title: "Meaning",
+      class: "muted small meaning",
+      cell: ({ meaning, source }) => (
+        <>
+          {meaning} {source && source !== "set" && <span class="badge">{source}</span>}
+        </>
+      ),
+    },
+    {
+      title: "Copy",
+      spoken: true,
+      number: true,
+      cell: ({ name, label }) => <Copy text={() => plain(figures[name])} what={label} />,
+    },
+  ];
 
   return (
     <section class="panel" aria-label="Every figure">
@@ -56,41 +85,13 @@ export function InfoPage({ subject }: { subject: string }) {
           Copy JSON
         </Copy>
       </header>
-      {found.length === 0 ? (
-        <Empty title="Nothing is called so" />
-      ) : (
-        <table class="info">
-          <thead>
-            <tr>
-              <th scope="col">Figure</th>
-              <th scope="col">Value</th>
-              <th scope="col">Meaning</th>
-              <th scope="col">
-                <span class="spoken">Copy</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {found.map((field) => (
-              <tr key={field.name}>
-                <th scope="row">
-                  {field.label}
-                  <br />
-                  <code class="muted small">{field.name}</code>
-                </th>
-                <td class="wrap">{show(field.unit, figures[field.name])}</td>
-                <td class="muted small meaning">
-                  {field.meaning}{" "}
-                  {field.source && field.source !== "set" && <span class="badge">{field.source}</span>}
-                </td>
-                <td class="number">
-                  <Copy text={() => plain(figures[field.name])} what={field.label} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
+      <Table
+        class="info"
+        rows={found}
+        keyOf={({ name }) => name}
+        columns={columns}
+        empty={<Empty title="Nothing is called so" />}
+      />
     </section>
   );
 }

@@ -4,8 +4,8 @@ import type { Job, LabRun, Named } from "../api/types";
 import { Check, Field, Input, Options, Select } from "../parts/Field";
 import { Form } from "../parts/Form";
 import { JobProgress } from "../parts/JobProgress";
-import { Empty, Trouble } from "../parts/Notice";
-import { Scroll } from "../parts/Scroll";
+import { Asking, Empty, Trouble } from "../parts/Notice";
+import { type Column, Table } from "../parts/Table";
 import { act } from "../state/action";
 import { devices, jobs, noteJob } from "../state/fleet";
 import { may } from "../state/link";
@@ -146,7 +146,42 @@ function Runs({ runs, change }: { runs: LabRun[] | null; change: Resource<LabRun
     await change(`The run ${name} is gone`, () => remove(`/lab/runs/${seg(name)}`));
     choose(name, false);
   };
-  if (runs === null) return <Empty title="Asking the service…" />;
+  if (runs === null) return <Asking />;
+  const columns: Column<LabRun>[] = [
+    {
+      title: "Compare",
+      spoken: true,
+      cell: (run) => (
+        <input
+          type="checkbox"
+          aria-label={`Compare ${run.name}`}
+          disabled={!run.report}
+          checked={chosen.has(run.name)}
+          onChange={(event) => choose(run.name, event.currentTarget.checked)}
+        />
+      ),
+    },
+    { title: "Run", cell: ({ name }) => name },
+    { title: "Protocol", labelled: true, cell: ({ protocol }) => protocol },
+    { title: "When", cell: ({ made_ms }) => moment(made_ms) },
+    {
+      title: "Report",
+      spoken: true,
+      number: true,
+      cell: ({ name, report }) => (
+        <>
+          {report && (
+            <a href={address(`/lab/runs/${seg(name)}/report`)} target="_blank" rel="noopener">
+              Report<span class="spoken"> of {name}</span>
+            </a>
+          )}
+          <button type="button" class="quiet" disabled={!may("operator")} onClick={() => void drop(name)}>
+            Delete<span class="spoken"> {name}</span>
+          </button>
+        </>
+      ),
+    },
+  ];
   const compared = [...chosen].map(encodeURIComponent).join(",");
   return (
     <section class="panel" aria-label="Runs">
@@ -162,62 +197,18 @@ function Runs({ runs, change }: { runs: LabRun[] | null; change: Resource<LabRun
           Compare {chosen.size > 1 ? chosen.size : "chosen"} runs
         </a>
       </header>
-      {runs.length === 0 ? (
-        <Empty title="Nothing has been run yet">
-          Start a protocol above; its report can be opened while others run.
-        </Empty>
-      ) : (
-        <Scroll label="Table of runs">
-          <table class="cards">
-            <thead>
-              <tr>
-                <th scope="col">
-                  <span class="spoken">Compare</span>
-                </th>
-                <th scope="col">Run</th>
-                <th scope="col">Protocol</th>
-                <th scope="col">When</th>
-                <th scope="col">
-                  <span class="spoken">Report</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {runs.map((run) => (
-                <tr key={run.name}>
-                  <td>
-                    <input
-                      type="checkbox"
-                      aria-label={`Compare ${run.name}`}
-                      disabled={!run.report}
-                      checked={chosen.has(run.name)}
-                      onChange={(event) => choose(run.name, event.currentTarget.checked)}
-                    />
-                  </td>
-                  <td>{run.name}</td>
-                  <td data-label="Protocol">{run.protocol}</td>
-                  <td>{moment(run.made_ms)}</td>
-                  <td class="number">
-                    {run.report && (
-                      <a href={address(`/lab/runs/${seg(run.name)}/report`)} target="_blank" rel="noopener">
-                        Report<span class="spoken"> of {run.name}</span>
-                      </a>
-                    )}
-                    <button
-                      type="button"
-                      class="quiet"
-                      disabled={!may("operator")}
-                      onClick={() => void drop(run.name)}
-                    >
-                      Delete<span class="spoken"> {run.name}</span>
-                    </button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Scroll>
-      )}
+      <Table
+        class="cards"
+        label="Table of runs"
+        rows={runs}
+        keyOf={({ name }) => name}
+        columns={columns}
+        empty={
+          <Empty title="Nothing has been run yet">
+            Start a protocol above; its report can be opened while others run.
+          </Empty>
+        }
+      />
     </section>
   );
 }

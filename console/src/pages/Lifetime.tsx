@@ -2,16 +2,16 @@ import { seg } from "../api/client";
 import type { EraseBin, Lifetime } from "../api/types";
 import { type Figure, Figures } from "../parts/Figures";
 import { Meter } from "../parts/Meter";
-import { Empty, Trouble } from "../parts/Notice";
+import { Asking } from "../parts/Notice";
 import type { Tone } from "../parts/State";
+import { type Column, Table } from "../parts/Table";
 import { useResource } from "../state/resource";
 import { day } from "../text/moment";
 import { bytes, count, number, percent, quantity, span } from "../text/quantity";
 
 export function LifetimePage({ subject }: { subject: string }) {
   const { value, error } = useResource<Lifetime>(`/devices/${seg(subject)}/lifetime`, 5000);
-  if (error && value === null) return <Trouble of={error} what="Lifetime" />;
-  if (value === null) return <Empty title="Asking the service…" />;
+  if (value === null) return <Asking error={error} what="Lifetime" />;
   return (
     <div class="flow">
       <Written life={value} />
@@ -138,6 +138,11 @@ function Erases({ life }: { life: Lifetime }) {
 
 const name = ({ from, to }: EraseBin) => (to <= from ? String(from) : `${from} to ${to}`);
 
+const BINS: readonly Column<EraseBin>[] = [
+  { title: "Times erased", head: true, cell: name },
+  { title: "Blocks", number: true, cell: ({ blocks }) => count(blocks) },
+];
+
 /** Blocks by how often they were erased: bars to look at, the same as a table to read. */
 function Histogram({ bins }: { bins: readonly EraseBin[] }) {
   const most = Math.max(1, ...bins.map((bin) => bin.blocks));
@@ -172,24 +177,7 @@ function Histogram({ bins }: { bins: readonly EraseBin[] }) {
         <summary>
           Figures<span class="spoken"> of the histogram of erases</span>
         </summary>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Times erased</th>
-              <th scope="col" class="number">
-                Blocks
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {bins.map((bin) => (
-              <tr key={bin.from}>
-                <th scope="row">{name(bin)}</th>
-                <td class="number">{count(bin.blocks)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table rows={bins} keyOf={({ from }) => from} columns={BINS} />
       </details>
     </>
   );

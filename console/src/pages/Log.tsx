@@ -4,8 +4,8 @@ import type { Audit, AuditEntry, Event } from "../api/types";
 import { EventList } from "../parts/EventList";
 import { Input } from "../parts/Field";
 import { Empty, Notice, Trouble } from "../parts/Notice";
-import { Scroll } from "../parts/Scroll";
 import { Switches } from "../parts/Switches";
+import { type Column, Table } from "../parts/Table";
 import { devices, events } from "../state/fleet";
 import { may } from "../state/link";
 import { useResource } from "../state/resource";
@@ -91,6 +91,35 @@ function Events({ words }: { words: string }) {
   );
 }
 
+const COLUMNS: readonly Column<AuditEntry>[] = [
+  { title: "When", class: "when", cell: ({ at_ms }) => moment(at_ms) },
+  {
+    title: "Who",
+    cell: ({ who, role, via, peer }) => (
+      <>
+        {who}{" "}
+        <span class="muted small">
+          {role}, {via}, {peer}
+        </span>
+      </>
+    ),
+  },
+  {
+    title: "Did",
+    class: "wrap",
+    cell: ({ method, path }) => (
+      <code>
+        {method} {path}
+      </code>
+    ),
+  },
+  {
+    title: "Outcome",
+    cell: ({ status }) => <span class={`badge ${status < 400 ? "ok" : "warning"}`}>{status}</span>,
+  },
+  { title: "With", class: "wrap", cell: ({ what }) => <code class="muted">{what}</code> },
+];
+
 const PAGE = 100;
 
 /** Who changed what: every request that could change anything, the refused ones too. */
@@ -113,47 +142,14 @@ function AuditLog({ words }: { words: string }) {
   };
   return (
     <section class="panel" aria-label="Audit">
-      {found.length === 0 ? (
-        <Empty title={value === null ? "Asking the service…" : "Nothing was changed yet"} />
-      ) : (
-        <Scroll label="Table of changes">
-          <table class="cards">
-            <thead>
-              <tr>
-                <th scope="col">When</th>
-                <th scope="col">Who</th>
-                <th scope="col">Did</th>
-                <th scope="col">Outcome</th>
-                <th scope="col">With</th>
-              </tr>
-            </thead>
-            <tbody>
-              {found.map((entry) => (
-                <tr key={entry.number}>
-                  <td class="when">{moment(entry.at_ms)}</td>
-                  <td>
-                    {entry.who}{" "}
-                    <span class="muted small">
-                      {entry.role}, {entry.via}, {entry.peer}
-                    </span>
-                  </td>
-                  <td class="wrap">
-                    <code>
-                      {entry.method} {entry.path}
-                    </code>
-                  </td>
-                  <td>
-                    <span class={`badge ${entry.status < 400 ? "ok" : "warning"}`}>{entry.status}</span>
-                  </td>
-                  <td class="wrap">
-                    <code class="muted">{entry.what}</code>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Scroll>
-      )}
+      <Table
+        class="cards"
+        label="Table of changes"
+        rows={value && found}
+        keyOf={({ number }) => number}
+        columns={COLUMNS}
+        empty={<Empty title="Nothing was changed yet" />}
+      />
       {all.length >= PAGE && !ended && (
         <button type="button" onClick={() => void more()}>
           Older ones

@@ -4,7 +4,7 @@ import type { Columns } from "../state/ring";
 import { clock, day, moment } from "../text/moment";
 import { quantity } from "../text/quantity";
 import { colour, shown } from "../theme";
-import { Scroll } from "./Scroll";
+import { type Column, Table } from "./Table";
 
 export interface Line {
   metric: string;
@@ -222,51 +222,54 @@ function lastOf(column: readonly (number | null)[]): number | null {
   return null;
 }
 
+/** A line in few numbers. */
+interface Summed {
+  line: Line;
+  last: number | undefined;
+  least: number;
+  mean: number;
+  most: number;
+}
+
+function summed(line: Line, column: readonly (number | null)[]): Summed {
+  const known = column.filter((value) => value !== null);
+  return {
+    line,
+    last: known[known.length - 1],
+    least: known.reduce((low, value) => Math.min(low, value), Number.POSITIVE_INFINITY),
+    mean: known.reduce((total, value) => total + value, 0) / known.length,
+    most: known.reduce((high, value) => Math.max(high, value), Number.NEGATIVE_INFINITY),
+  };
+}
+
 /** What the lines did in the span, for those who do not see them. Worked out only while it is open. */
 function Summary({ title, unit, lines, data }: Pick<Props, "title" | "unit" | "lines" | "data">) {
   const [open, setOpen] = useState(false);
+  const columns: Column<Summed>[] = [
+    { title: "Line", head: true, cell: ({ line }) => line.label },
+    { title: "Last", number: true, cell: ({ last }) => quantity(unit, last) },
+    { title: "Least", number: true, cell: ({ least }) => quantity(unit, least) },
+    { title: "Mean", number: true, cell: ({ mean }) => quantity(unit, mean) },
+    { title: "Most", number: true, cell: ({ most }) => quantity(unit, most) },
+  ];
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         Figures<span class="spoken"> of {title}</span>
       </summary>
       {open && (
-        <Scroll label={`Figures of ${title}`}>
-          <table>
-            <caption>
+        <Table
+          label={`Figures of ${title}`}
+          caption={
+            <>
               {data.at.length} points, {clock((data.at[0] ?? 0) * 1000)} to{" "}
               {clock((data.at[data.at.length - 1] ?? 0) * 1000)}
-            </caption>
-            <thead>
-              <tr>
-                <th scope="col">Line</th>
-                {["Last", "Least", "Mean", "Most"].map((name) => (
-                  <th scope="col" class="number" key={name}>
-                    {name}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {lines.map((line, position) => {
-                const known = (data.values[position] ?? []).filter((value) => value !== null);
-                const sum = known.reduce((total, value) => total + value, 0);
-                const least = known.reduce((low, value) => Math.min(low, value), Number.POSITIVE_INFINITY);
-                const most = known.reduce((high, value) => Math.max(high, value), Number.NEGATIVE_INFINITY);
-                return (
-                  <tr key={line.metric}>
-                    <th scope="row">{line.label}</th>
-                    {[known[known.length - 1], least, sum / known.length, most].map((value, column) => (
-                      <td class="number" key={column}>
-                        {quantity(unit, value)}
-                      </td>
-                    ))}
-                  </tr>
-                );
-              })}
-            </tbody>
-          </table>
-        </Scroll>
+            </>
+          }
+          rows={lines.map((line, position) => summed(line, data.values[position] ?? []))}
+          keyOf={({ line }) => line.metric}
+          columns={columns}
+        />
       )}
     </details>
   );

@@ -11,6 +11,18 @@ import { Lights } from "./Lights";
 import { Meter } from "./Meter";
 import { Scroll } from "./Scroll";
 import { State, type Tone } from "./State";
+import { type Heading, Headings } from "./Table";
+
+const HEADINGS: readonly Heading[] = [
+  { title: "Name" },
+  { title: "Lights" },
+  { title: "Health" },
+  { title: "Data held" },
+  { title: "Temperature", number: true },
+  { title: "Reads", number: true },
+  { title: "Writes", number: true },
+  { title: "Write p99", number: true },
+];
 
 /** Host, adapters, modules and volumes as a tree, each module with how it does just now. Arrow keys move between rows. */
 export function DeviceTree() {
@@ -28,26 +40,7 @@ export function DeviceTree() {
     <Scroll label="Tree of devices">
       {/* biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a treegrid made of a table is the pattern that ARIA describes. */}
       <table class="tree" role="treegrid" aria-label="Host, adapters, modules and volumes" onKeyDown={arrows}>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">Lights</th>
-            <th scope="col">Health</th>
-            <th scope="col">Data held</th>
-            <th scope="col" class="number">
-              Temperature
-            </th>
-            <th scope="col" class="number">
-              Reads
-            </th>
-            <th scope="col" class="number">
-              Writes
-            </th>
-            <th scope="col" class="number">
-              Write p99
-            </th>
-          </tr>
-        </thead>
+        <Headings of={HEADINGS} />
         <tbody>
           <Group
             level={1}

@@ -2,34 +2,29 @@ import type { Event } from "../api/types";
 import { href } from "../route";
 import { moment } from "../text/moment";
 import { Empty } from "./Notice";
-import { Scroll } from "./Scroll";
+import { type Column, Table } from "./Table";
+
+const WHEN: Column<Event> = { title: "When", class: "when", cell: ({ at_ms }) => moment(at_ms) };
+const DEVICE: Column<Event> = {
+  title: "Device",
+  cell: ({ device }) => device && <a href={href("live", device)}>{device}</a>,
+};
+const WHAT: readonly Column<Event>[] = [
+  { title: "Event", cell: ({ event }) => event },
+  { title: "What", class: "wrap", cell: ({ what }) => what },
+];
 
 /** What happened, the newest first. */
 export function EventList({ events }: { events: readonly Event[] }) {
-  if (events.length === 0) return <Empty title="Nothing happened yet" />;
-  const named = events.some((event) => event.device !== undefined);
+  const named = events.some(({ device }) => device !== undefined);
   return (
-    <Scroll label="Table of events">
-      <table class="cards">
-        <thead>
-          <tr>
-            <th scope="col">When</th>
-            {named && <th scope="col">Device</th>}
-            <th scope="col">Event</th>
-            <th scope="col">What</th>
-          </tr>
-        </thead>
-        <tbody>
-          {events.map((event) => (
-            <tr key={`${event.device ?? ""} ${event.number} ${event.at_ms}`}>
-              <td class="when">{moment(event.at_ms)}</td>
-              {named && <td>{event.device && <a href={href("live", event.device)}>{event.device}</a>}</td>}
-              <td>{event.event}</td>
-              <td class="wrap">{event.what}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <Table
+      class="cards"
+      label="Table of events"
+      rows={events}
+      keyOf={({ device, number, at_ms }) => `${device ?? ""} ${number} ${at_ms}`}
+      columns={named ? [WHEN, DEVICE, ...WHAT] : [WHEN, ...WHAT]}
+      empty={<Empty title="Nothing happened yet" />}
+    />
   );
 }

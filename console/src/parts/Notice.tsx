@@ -21,7 +21,7 @@ export function Notice({
 }
 
 /** What went wrong and what to do, in the service's own words. */
-export function Trouble({ of, what }: { of: unknown; what?: string }) {
+export function Trouble({ of, what }: { of: unknown; what?: string | undefined }) {
   const { message, help } = failure(of);
   return (
     <Notice tone="critical">
@@ -38,4 +38,10 @@ export function Empty({ title, children }: { title: string; children?: Component
       {children}
     </div>
   );
+}
+
+/** In the place of what has been asked for and has not come: so far, or because of what went wrong. */
+export function Asking({ error = null, what }: { error?: unknown; what?: string }) {
+  if (error === null) return <Empty title="Asking the service…" />;
+  return <Trouble of={error} what={what} />;
 }

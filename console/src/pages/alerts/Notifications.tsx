@@ -3,7 +3,7 @@ import { post, put } from "../../api/client";
 import type { Notifications as Kept, Security, Sent, Severity, Smtp, Webhook } from "../../api/types";
 import { Check, Input, Select } from "../../parts/Field";
 import { Form } from "../../parts/Form";
-import { Empty, Notice, Trouble } from "../../parts/Notice";
+import { Asking, Notice } from "../../parts/Notice";
 import { act } from "../../state/action";
 import { may } from "../../state/link";
 import { useResource } from "../../state/resource";
@@ -25,8 +25,7 @@ const SECURITIES: readonly Security[] = ["none", "starttls", "tls"];
 export function Notifications() {
   const { value, error } = useResource<Kept>(may("administrator") ? "/notifications" : null);
   if (!may("administrator")) return <Notice>Only administrators see where alerts are sent.</Notice>;
-  if (error) return <Trouble of={error} what="Notifications" />;
-  if (value === null) return <Empty title="Asking the service…" />;
+  if (value === null) return <Asking error={error} what="Notifications" />;
   return <Sending sent={value} />;
 }
 

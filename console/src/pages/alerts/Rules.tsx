@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
 import { put, remove, seg } from "../../api/client";
 import type { Rule } from "../../api/types";
-import { Empty, Trouble } from "../../parts/Notice";
-import { Scroll } from "../../parts/Scroll";
+import { Asking } from "../../parts/Notice";
 import { State, severityTone } from "../../parts/State";
+import { type Column, Table } from "../../parts/Table";
 import { may } from "../../state/link";
 import { useResource } from "../../state/resource";
 import { metrics } from "../../state/telemetry";
@@ -36,12 +36,61 @@ const FRESH: Rule = {
 export function Rules() {
   const { value, error, change } = useResource<Rule[]>("/alert-rules");
   const [edited, setEdited] = useState<Rule | null>(null);
-  if (error && value === null) return <Trouble of={error} what="Rules" />;
-  if (value === null) return <Empty title="Asking the service…" />;
+  if (value === null) return <Asking error={error} what="Rules" />;
   const locked = !may("administrator");
   const set = (rule: Rule, what: string) => change(what, () => put(`/alert-rules/${seg(rule.name)}`, rule));
   const drop = (rule: Rule) =>
     change(`The rule ${rule.name} is gone`, () => remove(`/alert-rules/${seg(rule.name)}`));
+  const columns: Column<Rule>[] = [
+    {
+      title: "On",
+      cell: (rule) => (
+        <input
+          type="checkbox"
+          aria-label={`${rule.name} is on`}
+          disabled={locked}
+          checked={rule.enabled}
+          onChange={(event) => {
+            const enabled = event.currentTarget.checked;
+            void set({ ...rule, enabled }, `${rule.name} is ${enabled ? "on" : "off"}`);
+          }}
+        />
+      ),
+    },
+    {
+      title: "Rule",
+      cell: ({ name, meaning }) => (
+        <>
+          {name}
+          <br />
+          <span class="muted small">{meaning}</span>
+        </>
+      ),
+    },
+    { title: "Raised when", cell: sentence },
+    { title: "Of", labelled: true, cell: ({ device }) => device ?? "every device" },
+    {
+      title: "Severity",
+      cell: ({ severity }) => <State tone={severityTone(severity)}>{severity}</State>,
+    },
+    {
+      title: "Change",
+      spoken: true,
+      number: true,
+      cell: (rule) => (
+        <>
+          <button type="button" class="quiet" disabled={locked} onClick={() => setEdited(rule)}>
+            Change<span class="spoken"> {rule.name}</span>
+          </button>
+          {!rule.built_in && (
+            <button type="button" class="quiet" disabled={locked} onClick={() => void drop(rule)}>
+              Delete<span class="spoken"> {rule.name}</span>
+            </button>
+          )}
+        </>
+      ),
+    },
+  ];
   return (
     <section class="panel" aria-label="Rules">
       <header>
@@ -50,60 +99,7 @@ export function Rules() {
           Add a rule
         </button>
       </header>
-      <Scroll label="Table of rules">
-        <table class="cards">
-          <thead>
-            <tr>
-              <th scope="col">On</th>
-              <th scope="col">Rule</th>
-              <th scope="col">Raised when</th>
-              <th scope="col">Of</th>
-              <th scope="col">Severity</th>
-              <th scope="col">
-                <span class="spoken">Change</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {value.map((rule) => (
-              <tr key={rule.name}>
-                <td>
-                  <input
-                    type="checkbox"
-                    aria-label={`${rule.name} is on`}
-                    disabled={locked}
-                    checked={rule.enabled}
-                    onChange={(event) => {
-                      const enabled = event.currentTarget.checked;
-                      void set({ ...rule, enabled }, `${rule.name} is ${enabled ? "on" : "off"}`);
-                    }}
-                  />
-                </td>
-                <td>
-                  {rule.name}
-                  <br />
-                  <span class="muted small">{rule.meaning}</span>
-                </td>
-                <td>{sentence(rule)}</td>
-                <td data-label="Of">{rule.device ?? "every device"}</td>
-                <td>
-                  <State tone={severityTone(rule.severity)}>{rule.severity}</State>
-                </td>
-                <td class="number">
-                  <button type="button" class="quiet" disabled={locked} onClick={() => setEdited(rule)}>
-                    Change<span class="spoken"> {rule.name}</span>
-                  </button>
-                  {!rule.built_in && (
-                    <button type="button" class="quiet" disabled={locked} onClick={() => void drop(rule)}>
-                      Delete<span class="spoken"> {rule.name}</span>
-                    </button>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
+      <Table class="cards" label="Table of rules" rows={value} keyOf={({ name }) => name} columns={columns} />
       {edited && (
         <RuleDialog
           rule={edited}

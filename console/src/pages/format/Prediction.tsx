@@ -4,7 +4,7 @@ import type { Choice, Device, Job, Named, Prediction as Predicted } from "../../
 import { Select } from "../../parts/Field";
 import { JobProgress } from "../../parts/JobProgress";
 import { Notice, Trouble } from "../../parts/Notice";
-import { Scroll } from "../../parts/Scroll";
+import { type Column, Table } from "../../parts/Table";
 import { act } from "../../state/action";
 import { noteJob } from "../../state/fleet";
 import { may } from "../../state/link";
@@ -82,73 +82,65 @@ export function Prediction({ device, capacity, job, onJob }: Props) {
 }
 
 function Choices({ prediction, chosen }: { prediction: Predicted; chosen: string }) {
-  const most = Math.max(1, ...prediction.choices.map((choice) => choice.iops ?? 0));
+  const { choices, workload, profile, scale } = prediction;
+  const most = Math.max(1, ...choices.map((choice) => choice.iops ?? 0));
+  const isChosen = (choice: Choice) => choice.capacity === chosen;
+  const columns: Column<Choice>[] = [
+    {
+      title: "Capacity",
+      head: true,
+      cell: (choice) => (
+        <>
+          {isChosen(choice) && "▸ "}
+          {choice.capacity} <span class="muted small">{bytes(choice.bytes)}</span>
+        </>
+      ),
+    },
+    {
+      title: "Over-provisioning",
+      number: true,
+      cell: (choice) => percent(choice.over_provisioning_percent, 0),
+    },
+    {
+      title: "Steady-state IOPS",
+      cell: ({ iops }) => (
+        <div class="bar-cell">
+          <i style={{ width: `${((iops ?? 0) / most) * 100}%` }} aria-hidden="true" />
+          <span>{number(iops)}</span>
+        </div>
+      ),
+    },
+    { title: "p99", number: true, cell: ({ p99_us }) => micros(p99_us) },
+    { title: "p99.9", number: true, cell: ({ p999_us }) => micros(p999_us) },
+    {
+      title: "Write amplification",
+      number: true,
+      cell: ({ write_amplification }) => quantity("ratio", write_amplification),
+    },
+    {
+      title: "Lifetime",
+      number: true,
+      cell: ({ lifetime_days, lifetime_written_bytes }) => (
+        <>
+          {lifetime_days ? span(lifetime_days * 86_400) : "–"}
+          {lifetime_written_bytes ? <span class="muted small"> {bytes(lifetime_written_bytes)}</span> : null}
+        </>
+      ),
+    },
+  ];
   return (
     <>
-      <Scroll label="Choices">
-        <table>
-          <caption>
-            {prediction.workload} on {prediction.profile}, modelled at 1/{number(prediction.scale)} of its
-            size
-          </caption>
-          <thead>
-            <tr>
-              <th scope="col">Capacity</th>
-              <th scope="col" class="number">
-                Over-provisioning
-              </th>
-              <th scope="col">Steady-state IOPS</th>
-              <th scope="col" class="number">
-                p99
-              </th>
-              <th scope="col" class="number">
-                p99.9
-              </th>
-              <th scope="col" class="number">
-                Write amplification
-              </th>
-              <th scope="col" class="number">
-                Lifetime
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {prediction.choices.map((choice) => (
-              <Row key={choice.capacity} choice={choice} chosen={choice.capacity === chosen} most={most} />
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
-      {!prediction.choices.some((choice) => choice.capacity === chosen) && (
+      <Table
+        label="Choices"
+        caption={`${workload} on ${profile}, modelled at 1/${number(scale)} of its size`}
+        rows={choices}
+        keyOf={({ capacity }) => capacity}
+        columns={columns}
+        chosen={isChosen}
+      />
+      {!choices.some(isChosen) && (
         <Notice>The capacity chosen now is not among these: predict again to see it.</Notice>
       )}
     </>
-  );
-}
-
-function Row({ choice, chosen, most }: { choice: Choice; chosen: boolean; most: number }) {
-  return (
-    <tr class={chosen ? "chosen" : ""} aria-current={chosen ? "true" : undefined}>
-      <th scope="row">
-        {chosen && "▸ "}
-        {choice.capacity} <span class="muted small">{bytes(choice.bytes)}</span>
-      </th>
-      <td class="number">{percent(choice.over_provisioning_percent, 0)}</td>
-      <td>
-        <div class="bar-cell">
-          <i style={{ width: `${((choice.iops ?? 0) / most) * 100}%` }} aria-hidden="true" />
-          <span>{number(choice.iops)}</span>
-        </div>
-      </td>
-      <td class="number">{micros(choice.p99_us)}</td>
-      <td class="number">{micros(choice.p999_us)}</td>
-      <td class="number">{quantity("ratio", choice.write_amplification)}</td>
-      <td class="number">
-        {choice.lifetime_days ? span(choice.lifetime_days * 86_400) : "–"}
-        {choice.lifetime_written_bytes ? (
-          <span class="muted small"> {bytes(choice.lifetime_written_bytes)}</span>
-        ) : null}
-      </td>
-    </tr>
   );
 }

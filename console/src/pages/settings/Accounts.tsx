@@ -5,7 +5,7 @@ import { Copy } from "../../parts/Copy";
 import { Dialog } from "../../parts/Dialog";
 import { Input, Options, Select } from "../../parts/Field";
 import { Empty, Notice, Trouble } from "../../parts/Notice";
-import { Scroll } from "../../parts/Scroll";
+import { type Column, Table } from "../../parts/Table";
 import { act } from "../../state/action";
 import { useResource } from "../../state/resource";
 import { moment } from "../../text/moment";
@@ -22,6 +22,71 @@ export function Accounts() {
       const made = await post<MadeKey>(`/accounts/${seg(name)}/keys`, { note: "made in the console" });
       setKey({ of: name, key: made.key });
     });
+  const voidKey = (name: string, id: string) =>
+    change(`The key ${id} is void`, () => remove(`/accounts/${seg(name)}/keys/${seg(id)}`));
+  const drop = (name: string) => change(`${name} is gone`, () => remove(`/accounts/${seg(name)}`));
+  const columns: Column<Account>[] = [
+    {
+      title: "Account",
+      cell: ({ name, password }) => (
+        <>
+          <strong>{name}</strong>
+          <br />
+          <span class="muted small">{password ? "with a password" : "keys only"}</span>
+        </>
+      ),
+    },
+    {
+      title: "Role",
+      cell: (account) => (
+        <select
+          aria-label={`Role of ${account.name}`}
+          value={account.role}
+          onChange={(event) => {
+            const role = event.currentTarget.value;
+            void change(`${account.name} is ${role}`, () =>
+              patch(`/accounts/${seg(account.name)}`, { role }),
+            );
+          }}
+        >
+          <Options of={ROLES} />
+        </select>
+      ),
+    },
+    {
+      title: "Access keys",
+      cell: (account) => (
+        <>
+          <ul class="stack">
+            {account.keys.map((one) => (
+              <li key={one.id} class="row">
+                <code>{one.id}</code>
+                <span class="muted small">
+                  {one.note}, {moment(one.created * 1000)}
+                </span>
+                <button type="button" class="quiet" onClick={() => void voidKey(account.name, one.id)}>
+                  Void<span class="spoken"> key {one.id}</span>
+                </button>
+              </li>
+            ))}
+          </ul>
+          <button type="button" class="quiet" onClick={() => void makeKey(account.name)}>
+            New key<span class="spoken"> for {account.name}</span>
+          </button>
+        </>
+      ),
+    },
+    {
+      title: "Actions",
+      spoken: true,
+      number: true,
+      cell: ({ name }) => (
+        <button type="button" class="quiet" onClick={() => void drop(name)}>
+          Delete<span class="spoken"> {name}</span>
+        </button>
+      ),
+    },
+  ];
   return (
     <section class="panel" aria-label="Accounts">
       <header>
@@ -30,89 +95,18 @@ export function Accounts() {
           Add an account
         </button>
       </header>
-      {value?.length === 0 && (
-        <Empty title="No accounts yet">
-          On this machine the token is enough. From elsewhere only accounts get in, and only over TLS.
-        </Empty>
-      )}
-      {value && value.length > 0 && (
-        <Scroll label="Table of accounts">
-          <table class="cards">
-            <thead>
-              <tr>
-                <th scope="col">Account</th>
-                <th scope="col">Role</th>
-                <th scope="col">Access keys</th>
-                <th scope="col">
-                  <span class="spoken">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {value.map((account) => (
-                <tr key={account.name}>
-                  <td>
-                    <strong>{account.name}</strong>
-                    <br />
-                    <span class="muted small">{account.password ? "with a password" : "keys only"}</span>
-                  </td>
-                  <td>
-                    <select
-                      aria-label={`Role of ${account.name}`}
-                      value={account.role}
-                      onChange={(event) => {
-                        const role = event.currentTarget.value;
-                        void change(`${account.name} is ${role}`, () =>
-                          patch(`/accounts/${seg(account.name)}`, { role }),
-                        );
-                      }}
-                    >
-                      <Options of={ROLES} />
-                    </select>
-                  </td>
-                  <td>
-                    <ul class="stack">
-                      {account.keys.map((one) => (
-                        <li key={one.id} class="row">
-                          <code>{one.id}</code>
-                          <span class="muted small">
-                            {one.note}, {moment(one.created * 1000)}
-                          </span>
-                          <button
-                            type="button"
-                            class="quiet"
-                            onClick={() =>
-                              void change(`The key ${one.id} is void`, () =>
-                                remove(`/accounts/${seg(account.name)}/keys/${seg(one.id)}`),
-                              )
-                            }
-                          >
-                            Void<span class="spoken"> key {one.id}</span>
-                          </button>
-                        </li>
-                      ))}
-                    </ul>
-                    <button type="button" class="quiet" onClick={() => void makeKey(account.name)}>
-                      New key<span class="spoken"> for {account.name}</span>
-                    </button>
-                  </td>
-                  <td class="number">
-                    <button
-                      type="button"
-                      class="quiet"
-                      onClick={() =>
-                        void change(`${account.name} is gone`, () => remove(`/accounts/${seg(account.name)}`))
-                      }
-                    >
-                      Delete<span class="spoken"> {account.name}</span>
-                    </button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Scroll>
-      )}
+      <Table
+        class="cards"
+        label="Table of accounts"
+        rows={value}
+        keyOf={({ name }) => name}
+        columns={columns}
+        empty={
+          <Empty title="No accounts yet">
+            On this machine the token is enough. From elsewhere only accounts get in, and only over TLS.
+          </Empty>
+        }
+      />
       {adding && (
         <Add
           onClose={() => {
