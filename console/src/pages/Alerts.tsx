@@ -1,16 +1,17 @@
 import { useState } from "preact/hooks";
 import { get, post } from "../api/client";
 import type { Alert, Alerts } from "../api/types";
+import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import { Input } from "../parts/Field";
 import { Empty, Trouble } from "../parts/Notice";
+import { Panel } from "../parts/Panel";
 import { State, severityTone } from "../parts/State";
 import { Switches } from "../parts/Switches";
 import { type Column, Table } from "../parts/Table";
 import { href } from "../route";
 import { act } from "../state/action";
 import { alerts } from "../state/fleet";
-import { may } from "../state/link";
 import { useResource } from "../state/resource";
 import { moment } from "../text/moment";
 import { span } from "../text/quantity";
@@ -47,7 +48,7 @@ export function AlertsPage() {
 function Active() {
   const [about, setAbout] = useState<Alert | null>(null);
   return (
-    <section class="panel" aria-label="Active alerts">
+    <Panel label="Active alerts">
       <Table
         class="cards"
         label="Table of alerts"
@@ -61,7 +62,7 @@ function Active() {
         }
       />
       {about && <Acknowledge alert={about} onClose={() => setAbout(null)} />}
-    </section>
+    </Panel>
   );
 }
 
@@ -83,7 +84,7 @@ function Past() {
     setEnded(alerts.length < PAGE);
   };
   return (
-    <section class="panel" aria-label="Alerts that were">
+    <Panel label="Alerts that were">
       <Table
         class="cards"
         label="Table of alerts"
@@ -92,12 +93,8 @@ function Past() {
         columns={[...COLUMNS, CLEARED]}
         empty={<Empty title="No alert was ever raised" />}
       />
-      {all.length >= PAGE && !ended && (
-        <button type="button" onClick={() => void more()}>
-          Older ones
-        </button>
-      )}
-    </section>
+      {all.length >= PAGE && !ended && <Button onClick={more}>Older ones</Button>}
+    </Panel>
   );
 }
 
@@ -134,9 +131,9 @@ const acknowledged = (onAcknowledge: (alert: Alert) => void): Column<Alert> => (
         {moment(alert.acknowledged_ms)} by {alert.acknowledged_by}
       </span>
     ) : (
-      <button type="button" disabled={!may("operator")} onClick={() => onAcknowledge(alert)}>
+      <Button needs="operator" onClick={() => onAcknowledge(alert)}>
         Acknowledge
-      </button>
+      </Button>
     ),
 });
 

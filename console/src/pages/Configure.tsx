@@ -1,16 +1,17 @@
 import { useState } from "preact/hooks";
 import { post, seg } from "../api/client";
 import type { Client, Device } from "../api/types";
+import { Button } from "../parts/Button";
 import { Copy } from "../parts/Copy";
 import { Input } from "../parts/Field";
 import { Figures } from "../parts/Figures";
 import { Form } from "../parts/Form";
 import { Empty } from "../parts/Notice";
+import { Panel } from "../parts/Panel";
 import { type Column, Table } from "../parts/Table";
 import { href } from "../route";
 import { act } from "../state/action";
 import { device as find } from "../state/fleet";
-import { may } from "../state/link";
 import { ago } from "../text/moment";
 import { bytes, count, percent } from "../text/quantity";
 import { Detach, Load } from "./configure/Danger";
@@ -22,11 +23,7 @@ export function ConfigurePage({ subject }: { subject: string }) {
   if (device === null) return null;
   return (
     <div class="flow">
-      <section class="panel" aria-label="Attachment">
-        <header>
-          <h2>Attachment</h2>
-          <Detach device={device} />
-        </header>
+      <Panel title="Attachment" aside={<Detach device={device} />}>
         <dl class="pairs">
           <dt>State</dt>
           <dd>
@@ -43,44 +40,30 @@ export function ConfigurePage({ subject }: { subject: string }) {
             Format…
           </a>
         </div>
-      </section>
+      </Panel>
 
-      <section class="panel" aria-label="Settings">
-        <header>
-          <h2>Settings</h2>
-          <span class="muted small">kept on the device</span>
-        </header>
+      <Panel title="Settings" aside={<span class="muted small">kept on the device</span>}>
         {device.config ? (
           <SettingsForm device={device.name} config={device.config} />
         ) : (
           <Empty title="Only while it is attached" />
         )}
-      </section>
+      </Panel>
 
       <Exports device={device} />
 
-      <section class="panel" aria-label="Durability">
-        <header>
-          <h2>Durability and upkeep</h2>
-        </header>
+      <Panel label="Durability" title="Durability and upkeep">
         <Durability device={device} />
         <Upkeep device={device} />
-      </section>
+      </Panel>
 
-      <section class="panel" aria-label="Encryption">
-        <header>
-          <h2>Encryption</h2>
-        </header>
+      <Panel title="Encryption">
         <Encryption device={device} />
-      </section>
+      </Panel>
 
-      <section class="panel" aria-label="Recording">
-        <header>
-          <h2>Recording</h2>
-          <span class="muted small">what clients ask, as a trace</span>
-        </header>
+      <Panel title="Recording" aside={<span class="muted small">what clients ask, as a trace</span>}>
         <Recording device={device.name} />
-      </section>
+      </Panel>
     </div>
   );
 }
@@ -106,10 +89,7 @@ function Exports({ device }: { device: Device }) {
   const addresses = [device.uri, device.tcp_uri].filter((one) => one !== undefined);
   const clients = device.clients ?? [];
   return (
-    <section class="panel" aria-label="Exports and clients">
-      <header>
-        <h2>Exports and clients</h2>
-      </header>
+    <Panel title="Exports and clients">
       <ul class="stack">
         {addresses.map((one) => (
           <li key={one} class="row">
@@ -125,7 +105,7 @@ function Exports({ device }: { device: Device }) {
         columns={CLIENTS}
         empty={<p class="muted">No client is connected.</p>}
       />
-    </section>
+    </Panel>
   );
 }
 
@@ -163,9 +143,9 @@ function Upkeep({ device }: { device: Device }) {
             ? `Scrubbing: ${percent(device.scrub_percent)} read and checked.`
             : "A scrub reads and checks everything that lives on it."}
         </span>
-        <button type="button" class="push" disabled={!may("operator")} onClick={() => scrub(!scrubbing)}>
+        <Button class="push" needs="operator" onClick={() => scrub(!scrubbing)}>
           {scrubbing ? "Stop" : "Scrub"}
-        </button>
+        </Button>
       </div>
       {device.rebuilding_die !== undefined && device.rebuilding_die !== null && (
         <p>
@@ -190,9 +170,9 @@ function Upkeep({ device }: { device: Device }) {
             value={onto}
             onSet={setOnto}
           />
-          <button type="submit" class="bottom" disabled={!may("operator")}>
+          <Button type="submit" class="bottom" needs="operator">
             Rebuild
-          </button>
+          </Button>
         </Form>
       ))}
     </div>

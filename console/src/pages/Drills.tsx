@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
 import { patch, post, remove, seg } from "../api/client";
 import type { Device, Drills, Event } from "../api/types";
+import { Button } from "../parts/Button";
 import { EventList } from "../parts/EventList";
 import { Check, Input, Select } from "../parts/Field";
-import { Form } from "../parts/Form";
 import { Notice, Trouble } from "../parts/Notice";
+import { Panel } from "../parts/Panel";
 import { act } from "../state/action";
 import { device as find } from "../state/fleet";
-import { may } from "../state/link";
 import { type Resource, useResource } from "../state/resource";
 import { type Answers, type Ask, body, detailOf, KINDS, type Kind, nameOf } from "./drills/kinds";
 
@@ -49,10 +49,7 @@ function Unmarked({ device }: { device: Device }) {
       patch(`/devices/${seg(device.name)}/config`, { drills: "on" }),
     );
   return (
-    <section class="panel" aria-label="Drills">
-      <header>
-        <h2>{device.name} is not marked for drills</h2>
-      </header>
+    <Panel label="Drills" title={`${device.name} is not marked for drills`}>
       <p>
         Drills cut the power of a device, kill its dies and let its sectors rot, by command, so that one can
         see how programs take it. They are refused on every device that nobody has marked: its data may go.
@@ -63,18 +60,13 @@ function Unmarked({ device }: { device: Device }) {
         </Notice>
       ) : (
         <div class="row">
-          <button
-            type="button"
-            class="danger"
-            disabled={!may("operator") || device.config === undefined}
-            onClick={mark}
-          >
+          <Button class="danger" needs="operator" disabled={device.config === undefined} onClick={mark}>
             Mark {device.name}: its data may go
-          </button>
+          </Button>
           <span class="muted small">holds with the next attach</span>
         </div>
       )}
-    </section>
+    </Panel>
   );
 }
 
@@ -93,22 +85,24 @@ function Active({
     change(`The power of ${device.name} is on`, () => post(`/devices/${seg(device.name)}/power-on`));
   const on = drills?.drills ?? [];
   return (
-    <section class="panel" aria-label="Drills that are on">
-      <header>
-        <h2>On now</h2>
-        {on.length > 1 && (
-          <button type="button" disabled={!may("operator")} onClick={() => void undo("all")}>
+    <Panel
+      label="Drills that are on"
+      title="On now"
+      aside={
+        on.length > 1 && (
+          <Button needs="operator" onClick={() => undo("all")}>
             End all
-          </button>
-        )}
-      </header>
+          </Button>
+        )
+      }
+    >
       {drills?.powered_off && (
         <Notice
           tone="critical"
           actions={
-            <button type="button" class="primary" disabled={!may("operator")} onClick={() => void powerOn()}>
+            <Button class="primary" needs="operator" onClick={powerOn}>
               Switch it on
-            </button>
+            </Button>
           }
         >
           <strong>The power is off.</strong> {drills.said}
@@ -120,31 +114,28 @@ function Active({
           <li key={JSON.stringify(drill)} class="row">
             <span class="badge warning">{nameOf(drill)}</span>
             <span>{detailOf(drill)}</span>
-            <button
-              type="button"
-              class="push"
-              disabled={!may("operator")}
-              onClick={() => void undo(nameOf(drill))}
-            >
-              End<span class="spoken"> {nameOf(drill)}</span>
-            </button>
+            <Button class="push" needs="operator" onClick={() => undo(nameOf(drill))} of={nameOf(drill)}>
+              End
+            </Button>
           </li>
         ))}
       </ul>
-    </section>
+    </Panel>
   );
 }
 
 function One({ kind, off, onBegin }: { kind: Kind; off: boolean; onBegin: (answers: Answers) => void }) {
   const [answers, setAnswers] = useState<Answers>({});
   return (
-    <Form class="panel" aria-label={kind.title} onSubmit={() => onBegin(answers)}>
-      <header>
-        <h2>{kind.title}</h2>
-        <button type="submit" class="danger" disabled={off || !may("operator")}>
-          Begin<span class="spoken"> {kind.title}</span>
-        </button>
-      </header>
+    <Panel
+      title={kind.title}
+      aside={
+        <Button type="submit" class="danger" needs="operator" disabled={off} of={kind.title}>
+          Begin
+        </Button>
+      }
+      onSubmit={() => onBegin(answers)}
+    >
       <p class="muted">{kind.what}</p>
       {kind.asks.length > 0 && (
         <div class="fields narrow">
@@ -158,7 +149,7 @@ function One({ kind, off, onBegin }: { kind: Kind; off: boolean; onBegin: (answe
           ))}
         </div>
       )}
-    </Form>
+    </Panel>
   );
 }
 
@@ -184,11 +175,8 @@ function Answer({ ask, value, onSet }: AnswerProps) {
 function Events({ device }: { device: string }) {
   const { value } = useResource<{ events: Event[] }>(`/devices/${seg(device)}/events`, 3000);
   return (
-    <section class="panel" aria-label="Events">
-      <header>
-        <h2>What happened</h2>
-      </header>
+    <Panel label="Events" title="What happened">
       <EventList events={[...(value?.events ?? [])].reverse().slice(0, 50)} />
-    </section>
+    </Panel>
   );
 }

@@ -1,8 +1,10 @@
 import { useState } from "preact/hooks";
 import type { Choice, Device, Prediction as Predicted } from "../api/types";
+import { Button } from "../parts/Button";
 import { Field } from "../parts/Field";
 import { Figures } from "../parts/Figures";
 import { Notice } from "../parts/Notice";
+import { Panel } from "../parts/Panel";
 import { device as find, jobs } from "../state/fleet";
 import { may } from "../state/link";
 import { bytes, percent } from "../text/quantity";
@@ -28,17 +30,11 @@ export function FormatPage({ subject }: { subject: string }) {
   return (
     <>
       <Present device={device} />
-      <section class="panel" aria-label="Capacity">
-        <header>
-          <h2>1. Choose a capacity</h2>
-        </header>
+      <Panel label="Capacity" title="1. Choose a capacity">
         <Capacity device={device} capacity={capacity} share={share} onChoose={choose} />
-      </section>
+      </Panel>
       <Prediction device={device} capacity={capacity} job={job} onJob={setJobId} />
-      <section class="panel" aria-label="Format">
-        <header>
-          <h2>3. Format</h2>
-        </header>
+      <Panel label="Format" title="3. Format">
         <p>
           Everything on <strong>{device.name}</strong> is destroyed, its clients are disconnected, and it is
           attached again with <strong>{bytes(((device.advertised_bytes ?? 0) * share) / 100)}</strong> (
@@ -46,17 +42,12 @@ export function FormatPage({ subject }: { subject: string }) {
         </p>
         <Told predicted={predicted} />
         <div class="row">
-          <button
-            type="button"
-            class="danger"
-            disabled={!may("administrator")}
-            onClick={() => setAsking(true)}
-          >
+          <Button class="danger" needs="administrator" onClick={() => setAsking(true)}>
             Format {device.name}…
-          </button>
+          </Button>
           {!may("administrator") && <span class="muted small">This takes the role of an administrator.</span>}
         </div>
-      </section>
+      </Panel>
       {asking && (
         <FormatDialog
           device={device}
@@ -80,7 +71,7 @@ function Told({ predicted }: { predicted: Choice | null }) {
 
 function Present({ device }: { device: Device }) {
   return (
-    <section class="panel" aria-label="Format now">
+    <Panel label="Format now">
       <Figures
         of={[
           {
@@ -98,7 +89,7 @@ function Present({ device }: { device: Device }) {
           { label: "Clients", value: device.clients?.length ?? 0, note: "would be disconnected" },
         ]}
       />
-    </section>
+    </Panel>
   );
 }
 

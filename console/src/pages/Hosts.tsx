@@ -1,15 +1,16 @@
 import { useState } from "preact/hooks";
 import { host, post, remove, seg } from "../api/client";
 import type { Host } from "../api/types";
+import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import { Field, Input } from "../parts/Field";
 import { Empty, Trouble } from "../parts/Notice";
+import { Panel } from "../parts/Panel";
 import { State } from "../parts/State";
 import { type Column, Table } from "../parts/Table";
 import { go } from "../route";
 import { act } from "../state/action";
 import { lookAt } from "../state/fleet";
-import { may } from "../state/link";
 import { useResource } from "../state/resource";
 import { ago } from "../text/moment";
 import { count } from "../text/quantity";
@@ -56,35 +57,29 @@ export function HostsPage() {
       number: true,
       cell: ({ name }) => (
         <>
-          <button type="button" class="primary" disabled={host.value === name} onClick={() => open(name)}>
+          <Button class="primary" disabled={host.value === name} onClick={() => open(name)} of={name}>
             {host.value === name ? "Looked at" : "Look at"}
-            <span class="spoken"> {name}</span>
-          </button>
-          <button
-            type="button"
-            class="quiet"
-            disabled={!may("administrator")}
-            onClick={() => void drop(name)}
-          >
-            Remove<span class="spoken"> {name}</span>
-          </button>
+          </Button>
+          <Button class="quiet" needs="administrator" onClick={() => drop(name)} of={name}>
+            Remove
+          </Button>
         </>
       ),
     },
   ];
   return (
-    <section class="panel" aria-label="Hosts">
-      <header>
-        <h2>Hosts under this console</h2>
-        {host.value !== null && (
-          <button type="button" onClick={() => open(null)}>
-            Back to this host
-          </button>
-        )}
-        <button type="button" disabled={!may("administrator")} onClick={() => setAdding(true)}>
-          Add a host
-        </button>
-      </header>
+    <Panel
+      label="Hosts"
+      title="Hosts under this console"
+      aside={
+        <>
+          {host.value !== null && <Button onClick={() => open(null)}>Back to this host</Button>}
+          <Button needs="administrator" onClick={() => setAdding(true)}>
+            Add a host
+          </Button>
+        </>
+      }
+    >
       <Table
         class="cards"
         label="Table of hosts"
@@ -108,7 +103,7 @@ export function HostsPage() {
           }}
         />
       )}
-    </section>
+    </Panel>
   );
 }
 

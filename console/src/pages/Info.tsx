@@ -4,6 +4,7 @@ import type { Device, Field, FieldValue } from "../api/types";
 import { Copy } from "../parts/Copy";
 import { Input } from "../parts/Field";
 import { Asking, Empty } from "../parts/Notice";
+import { Panel } from "../parts/Panel";
 import { type Column, Table } from "../parts/Table";
 import { fields } from "../state/fleet";
 import { useResource } from "../state/resource";
@@ -63,7 +64,7 @@ export function InfoPage({ subject }: { subject: string }) {
   ];
 
   return (
-    <section class="panel" aria-label="Every figure">
+    <Panel label="Every figure">
       <header>
         <Input
           label="Search figures"
@@ -92,6 +93,6 @@ export function InfoPage({ subject }: { subject: string }) {
         columns={columns}
         empty={<Empty title="Nothing is called so" />}
       />
-    </section>
+    </Panel>
   );
 }

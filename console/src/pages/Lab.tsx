@@ -1,14 +1,14 @@
 import { useEffect, useState } from "preact/hooks";
 import { address, post, remove, seg } from "../api/client";
 import type { Job, LabRun, Named } from "../api/types";
+import { Button } from "../parts/Button";
 import { Check, Field, Input, Options, Select } from "../parts/Field";
-import { Form } from "../parts/Form";
 import { JobProgress } from "../parts/JobProgress";
 import { Asking, Empty, Trouble } from "../parts/Notice";
+import { Panel } from "../parts/Panel";
 import { type Column, Table } from "../parts/Table";
 import { act } from "../state/action";
 import { devices, jobs, noteJob } from "../state/fleet";
-import { may } from "../state/link";
 import { type Resource, useResource } from "../state/resource";
 import { moment } from "../text/moment";
 import { flash, freshName, namesOf } from "./lab/lists";
@@ -24,10 +24,7 @@ export function LabPage() {
     <>
       <Start runs={runs.value ?? []} onBegun={runs.again} />
       {under.some((job) => job.state === "running" || job.state === "failed") && (
-        <section class="panel" aria-label="Under way">
-          <header>
-            <h2>Under way</h2>
-          </header>
+        <Panel title="Under way">
           <ul class="stack">
             {under
               .filter((job) => job.state === "running" || job.state === "failed")
@@ -37,7 +34,7 @@ export function LabPage() {
                 </li>
               ))}
           </ul>
-        </section>
+        </Panel>
       )}
       {runs.error && runs.value === null ? (
         <Trouble of={runs.error} what="Runs" />
@@ -75,11 +72,13 @@ function Start({ runs, onBegun }: { runs: readonly LabRun[]; onBegun: () => void
     }
   };
   return (
-    <Form class="panel" aria-label="Start a protocol" onSubmit={begin}>
-      <header>
-        <h2>Start a protocol</h2>
+    <Panel
+      title="Start a protocol"
+      aside={
         <span class="muted small">on the model of a card, in virtual time, or on an attached device</span>
-      </header>
+      }
+      onSubmit={begin}
+    >
       {protocols.error && <Trouble of={protocols.error} what="Protocols" />}
       <div class="fields">
         <Select label="Protocol" value={protocol} of={namesOf(protocols.value)} onSet={setAsked} />
@@ -122,15 +121,16 @@ function Start({ runs, onBegun }: { runs: readonly LabRun[]; onBegun: () => void
         <Check value={full} onSet={setFull}>
           Whole, with times and sizes as published
         </Check>
-        <button
+        <Button
           type="submit"
           class="primary"
-          disabled={!may("operator") || protocol === "" || device === "" || (attached && typed !== device)}
+          needs="operator"
+          disabled={protocol === "" || device === "" || (attached && typed !== device)}
         >
           Start
-        </button>
+        </Button>
       </div>
-    </Form>
+    </Panel>
   );
 }
 
@@ -175,18 +175,18 @@ function Runs({ runs, change }: { runs: LabRun[] | null; change: Resource<LabRun
               Report<span class="spoken"> of {name}</span>
             </a>
           )}
-          <button type="button" class="quiet" disabled={!may("operator")} onClick={() => void drop(name)}>
-            Delete<span class="spoken"> {name}</span>
-          </button>
+          <Button class="quiet" needs="operator" onClick={() => drop(name)} of={name}>
+            Delete
+          </Button>
         </>
       ),
     },
   ];
   const compared = [...chosen].map(encodeURIComponent).join(",");
   return (
-    <section class="panel" aria-label="Runs">
-      <header>
-        <h2>Runs</h2>
+    <Panel
+      title="Runs"
+      aside={
         <a
           class="button"
           target="_blank"
@@ -196,7 +196,8 @@ function Runs({ runs, change }: { runs: LabRun[] | null; change: Resource<LabRun
         >
           Compare {chosen.size > 1 ? chosen.size : "chosen"} runs
         </a>
-      </header>
+      }
+    >
       <Table
         class="cards"
         label="Table of runs"
@@ -209,6 +210,6 @@ function Runs({ runs, change }: { runs: LabRun[] | null; change: Resource<LabRun
           </Empty>
         }
       />
-    </section>
+    </Panel>
   );
 }

@@ -3,6 +3,7 @@ import type { EraseBin, Lifetime } from "../api/types";
 import { type Figure, Figures } from "../parts/Figures";
 import { Meter } from "../parts/Meter";
 import { Asking } from "../parts/Notice";
+import { Panel } from "../parts/Panel";
 import type { Tone } from "../parts/State";
 import { type Column, Table } from "../parts/Table";
 import { useResource } from "../state/resource";
@@ -24,11 +25,7 @@ export function LifetimePage({ subject }: { subject: string }) {
 function Written({ life }: { life: Lifetime }) {
   const since = life.since ? `since ${day(life.since * 1000)}` : "since the format";
   return (
-    <section class="panel" aria-label="Data written">
-      <header>
-        <h2>Data</h2>
-        <span class="muted small">{since}</span>
-      </header>
+    <Panel label="Data written" title="Data" aside={<span class="muted small">{since}</span>}>
       <Figures
         of={[
           { label: "Written by hosts", value: bytes(life.host_written_bytes) },
@@ -45,7 +42,7 @@ function Written({ life }: { life: Lifetime }) {
           },
         ]}
       />
-    </section>
+    </Panel>
   );
 }
 
@@ -83,11 +80,7 @@ function Wear({ life }: { life: Lifetime }) {
     });
   }
   return (
-    <section class="panel" aria-label="Wear">
-      <header>
-        <h2>Wear</h2>
-        {life.source && <span class="muted small">{life.source}</span>}
-      </header>
+    <Panel title="Wear" aside={life.source && <span class="muted small">{life.source}</span>}>
       {figures.length > 0 ? (
         <Figures of={figures} />
       ) : (
@@ -97,7 +90,7 @@ function Wear({ life }: { life: Lifetime }) {
         </p>
       )}
       {figures.length > 0 && <p>{projection(life)}</p>}
-    </section>
+    </Panel>
   );
 }
 
@@ -114,11 +107,11 @@ function Erases({ life }: { life: Lifetime }) {
   if (!erases) return null;
   const bins = erases.histogram ?? [];
   return (
-    <section class="panel" aria-label="Erases">
-      <header>
-        <h2>Erases of blocks</h2>
-        {erases.source && <span class="muted small">{erases.source}</span>}
-      </header>
+    <Panel
+      label="Erases"
+      title="Erases of blocks"
+      aside={erases.source && <span class="muted small">{erases.source}</span>}
+    >
       <Figures
         of={[
           { label: "In all", value: count(erases.total) },
@@ -132,7 +125,7 @@ function Erases({ life }: { life: Lifetime }) {
       ) : (
         <p class="muted">Of each block by itself nothing is counted on this medium.</p>
       )}
-    </section>
+    </Panel>
   );
 }
 

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { Button } from "../parts/Button";
 import { Chart } from "../parts/Chart";
 import { Empty, Notice } from "../parts/Notice";
 import { Switches } from "../parts/Switches";
@@ -62,11 +63,7 @@ export function LivePage({ subject }: { subject: string }) {
           >
             ›
           </button>
-          {zoomed && (
-            <button type="button" onClick={() => setZoomed(null)}>
-              Back to now
-            </button>
-          )}
+          {zoomed && <Button onClick={() => setZoomed(null)}>Back to now</Button>}
         </fieldset>
         <span class="muted small push">
           {zoomed || paused ? `${moment(view.from * 1000)} to ${moment(view.to * 1000)} · ` : ""}

@@ -1,9 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, seg } from "../api/client";
 import type { Audit, AuditEntry, Event } from "../api/types";
+import { Button } from "../parts/Button";
 import { EventList } from "../parts/EventList";
 import { Input } from "../parts/Field";
 import { Empty, Notice, Trouble } from "../parts/Notice";
+import { Panel } from "../parts/Panel";
 import { Switches } from "../parts/Switches";
 import { type Column, Table } from "../parts/Table";
 import { devices, events } from "../state/fleet";
@@ -85,9 +87,9 @@ function Events({ words }: { words: string }) {
     seen.set(`${event.device} ${event.number} ${event.at_ms}`, event);
   const all = [...seen.values()].filter((event) => matches(event, words)).sort((a, b) => b.at_ms - a.at_ms);
   return (
-    <section class="panel" aria-label="Events">
+    <Panel label="Events">
       <EventList events={all.slice(0, 500)} />
-    </section>
+    </Panel>
   );
 }
 
@@ -141,7 +143,7 @@ function AuditLog({ words }: { words: string }) {
     setEnded(entries.length < PAGE);
   };
   return (
-    <section class="panel" aria-label="Audit">
+    <Panel label="Audit">
       <Table
         class="cards"
         label="Table of changes"
@@ -150,11 +152,7 @@ function AuditLog({ words }: { words: string }) {
         columns={COLUMNS}
         empty={<Empty title="Nothing was changed yet" />}
       />
-      {all.length >= PAGE && !ended && (
-        <button type="button" onClick={() => void more()}>
-          Older ones
-        </button>
-      )}
-    </section>
+      {all.length >= PAGE && !ended && <Button onClick={more}>Older ones</Button>}
+    </Panel>
   );
 }

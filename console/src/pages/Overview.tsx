@@ -2,9 +2,11 @@ import { useSignal } from "@preact/signals";
 import { host, post } from "../api/client";
 import type { Alert, Device } from "../api/types";
 import { AttachDialog } from "../parts/AttachDialog";
+import { Button } from "../parts/Button";
 import { DeviceTree } from "../parts/DeviceTree";
 import { Figures } from "../parts/Figures";
 import { Empty, Notice } from "../parts/Notice";
+import { Panel } from "../parts/Panel";
 import { State } from "../parts/State";
 import { href } from "../route";
 import { act } from "../state/action";
@@ -22,16 +24,19 @@ export function OverviewPage() {
     <>
       <Attention />
       <Totals />
-      <section class="panel" aria-label="Devices">
-        <header>
-          <h2>Devices</h2>
-          <Demo />
-          <button type="button" disabled={!may("operator")} onClick={() => (attaching.value = true)}>
-            Attach a device
-          </button>
-        </header>
+      <Panel
+        title="Devices"
+        aside={
+          <>
+            <Demo />
+            <Button needs="operator" onClick={() => (attaching.value = true)}>
+              Attach a device
+            </Button>
+          </>
+        }
+      >
         {devices.value.length > 0 ? <DeviceTree /> : loaded.value && <FirstVisit />}
-      </section>
+      </Panel>
       {attaching.value && <AttachDialog onClose={() => (attaching.value = false)} />}
     </>
   );
@@ -48,11 +53,7 @@ function Attention() {
     );
   }
   return (
-    <section class="panel" aria-label="Needs attention">
-      <header>
-        <h2>Needs attention</h2>
-        <a href={href("alerts")}>All alerts</a>
-      </header>
+    <Panel title="Needs attention" aside={<a href={href("alerts")}>All alerts</a>}>
       <ul class="stack">
         {found.map(({ key, tone, what, device, alert }) => (
           <li key={key} class="row concern">
@@ -64,19 +65,18 @@ function Attention() {
           </li>
         ))}
       </ul>
-    </section>
+    </Panel>
   );
 }
 
 function Acknowledge({ alert }: { alert: Alert }) {
   return (
-    <button
-      type="button"
+    <Button
       class="push"
-      onClick={() => void act(`Acknowledged: ${alert.what}`, () => post(`/alerts/${alert.id}/acknowledge`))}
+      onClick={() => act(`Acknowledged: ${alert.what}`, () => post(`/alerts/${alert.id}/acknowledge`))}
     >
       Acknowledge
-    </button>
+    </Button>
   );
 }
 
@@ -91,7 +91,7 @@ function Totals() {
   const capacity = all.reduce((total, device) => total + (device.bytes ?? 0), 0);
   const held = all.reduce((total, device) => total + (device.mapped_bytes ?? 0), 0);
   return (
-    <section class="panel" aria-label="Totals">
+    <Panel label="Totals">
       <Figures
         of={[
           {
@@ -136,7 +136,7 @@ function Totals() {
           {host.value !== null && ` on ${host.value}`} · {health.value?.addresses.join(" · ")}
         </p>
       )}
-    </section>
+    </Panel>
   );
 }
 
@@ -145,20 +145,12 @@ function Demo() {
   if (!may("operator") || !loaded.value) return null;
   if (!running) {
     return (
-      <button
-        type="button"
-        onClick={() => void startDemo()}
-        title="Makes a device in memory with a moderate load on it"
-      >
+      <Button onClick={startDemo} title="Makes a device in memory with a moderate load on it">
         Start the demo
-      </button>
+      </Button>
     );
   }
-  return (
-    <button type="button" onClick={() => void stopDemo()}>
-      Stop the demo
-    </button>
-  );
+  return <Button onClick={stopDemo}>Stop the demo</Button>;
 }
 
 function FirstVisit() {
@@ -169,9 +161,9 @@ function FirstVisit() {
         it takes both away.
       </p>
       {may("operator") && (
-        <button type="button" class="primary" onClick={() => void startDemo()}>
+        <Button class="primary" onClick={startDemo}>
           Start the demo
-        </button>
+        </Button>
       )}
       <p>
         Or make a device of your own: <code>vsl create scratch.vsl --size 8GiB</code>, and attach it here.

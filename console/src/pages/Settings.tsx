@@ -1,8 +1,10 @@
 import { useState } from "preact/hooks";
 import { address, host, post } from "../api/client";
 import type { Histories } from "../api/types";
+import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import { Notice } from "../parts/Notice";
+import { Panel } from "../parts/Panel";
 import { Switches } from "../parts/Switches";
 import { act } from "../state/action";
 import { health, version } from "../state/fleet";
@@ -16,10 +18,7 @@ export function SettingsPage() {
   return (
     <>
       <div class="flow">
-        <section class="panel" aria-label="Appearance">
-          <header>
-            <h2>Appearance</h2>
-          </header>
+        <Panel title="Appearance">
           <div class="row">
             <Switches<Theme>
               label="Colours"
@@ -35,18 +34,12 @@ export function SettingsPage() {
             />
             <span class="muted small">kept in this browser</span>
           </div>
-        </section>
-        <section class="panel" aria-label="Signed in">
-          <header>
-            <h2>Signed in</h2>
-            <button type="button" onClick={() => void act("Signed out", signOut)}>
-              Sign out
-            </button>
-          </header>
+        </Panel>
+        <Panel title="Signed in" aside={<Button onClick={() => act("Signed out", signOut)}>Sign out</Button>}>
           <p>
             As <strong>{session.value?.name ?? "–"}</strong>, with the role of {article(session.value?.role)}.
           </p>
-        </section>
+        </Panel>
         <Service />
       </div>
       {may("administrator") ? <Accounts /> : <Notice>Accounts are for administrators.</Notice>}
@@ -64,10 +57,7 @@ function Service() {
   const kept = useResource<Histories>("/history");
   const stop = () => act("The service is told to stop", () => post("/shutdown", { force: true }));
   return (
-    <section class="panel" aria-label="Service">
-      <header>
-        <h2>Service{host.value === null ? "" : ` on ${host.value}`}</h2>
-      </header>
+    <Panel label="Service" title={host.value === null ? "Service" : `Service on ${host.value}`}>
       <dl class="pairs">
         <dt>Version</dt>
         <dd>
@@ -93,14 +83,9 @@ function Service() {
             Bug report
           </a>
         )}
-        <button
-          type="button"
-          class="danger"
-          disabled={!may("administrator")}
-          onClick={() => setStopping(true)}
-        >
+        <Button class="danger" needs="administrator" onClick={() => setStopping(true)}>
           Stop the service…
-        </button>
+        </Button>
       </div>
       {stopping && (
         <Dialog
@@ -114,6 +99,6 @@ function Service() {
           </Notice>
         </Dialog>
       )}
-    </section>
+    </Panel>
   );
 }

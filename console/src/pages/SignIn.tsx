@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import icon from "../icon.svg";
+import { Button } from "../parts/Button";
 import { Input } from "../parts/Field";
 import { Form } from "../parts/Form";
 import { Notice, Trouble } from "../parts/Notice";
@@ -62,13 +63,13 @@ export function SignIn() {
             />
           </>
         )}
-        <button
+        <Button
           type="submit"
           class="primary"
           disabled={busy || (way === "token" ? token.trim() === "" : name.trim() === "")}
         >
           {busy ? "Signing in…" : "Sign in"}
-        </button>
+        </Button>
         <Notice>
           On the service's machine, <code>vsl console</code> prints an address that signs in by itself.
         </Notice>

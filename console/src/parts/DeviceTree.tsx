@@ -7,6 +7,7 @@ import { devices, health, lookAt } from "../state/fleet";
 import { useResource } from "../state/resource";
 import { tick, value } from "../state/telemetry";
 import { bytes, micros, number, percent, short } from "../text/quantity";
+import { Button } from "./Button";
 import { Lights } from "./Lights";
 import { Meter } from "./Meter";
 import { Scroll } from "./Scroll";
@@ -79,9 +80,9 @@ function HostRow({ host }: { host: Host }) {
         {host.reachable ? `${host.attached ?? 0} attached, ${host.alerts ?? 0} alerts` : host.error}
       </td>
       <td class="number">
-        <button type="button" class="quiet" onClick={() => lookAt(host.name)}>
-          Look at<span class="spoken"> {host.name}</span>
-        </button>
+        <Button class="quiet" onClick={() => lookAt(host.name)} of={host.name}>
+          Look at
+        </Button>
       </td>
     </tr>
   );

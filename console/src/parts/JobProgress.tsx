@@ -3,6 +3,7 @@ import type { Job } from "../api/types";
 import { act } from "../state/action";
 import { may } from "../state/link";
 import { percent } from "../text/quantity";
+import { Button } from "./Button";
 import { Trouble } from "./Notice";
 
 /** How far something long has come, and a way to end it. */
@@ -17,13 +18,9 @@ export function JobProgress({ job }: { job: Job }) {
         {share !== null && percent(share, 0)} <span class="muted">{job.what}</span>
       </span>
       {may("operator") && job.state === "running" && (
-        <button
-          type="button"
-          class="push"
-          onClick={() => void act("Cancelled", () => remove(`/jobs/${job.id}`))}
-        >
+        <Button class="push" onClick={() => act("Cancelled", () => remove(`/jobs/${job.id}`))}>
           Cancel
-        </button>
+        </Button>
       )}
     </div>
   );

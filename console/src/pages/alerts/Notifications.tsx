@@ -1,9 +1,10 @@
 import { useState } from "preact/hooks";
 import { post, put } from "../../api/client";
 import type { Notifications as Kept, Security, Sent, Severity, Smtp, Webhook } from "../../api/types";
+import { Button } from "../../parts/Button";
 import { Check, Input, Select } from "../../parts/Field";
-import { Form } from "../../parts/Form";
 import { Asking, Notice } from "../../parts/Notice";
+import { Panel } from "../../parts/Panel";
 import { act } from "../../state/action";
 import { may } from "../../state/link";
 import { useResource } from "../../state/resource";
@@ -43,10 +44,7 @@ function Sending({ sent }: { sent: Kept }) {
     await act("The test is over", async () => setTested(await post<Sent[]>("/notifications/test")));
   };
   return (
-    <Form class="panel" aria-label="Notifications" onSubmit={save}>
-      <header>
-        <h2>Notifications</h2>
-      </header>
+    <Panel title="Notifications" onSubmit={save}>
       <Select
         label="Sent from this severity on"
         class="narrow"
@@ -78,23 +76,19 @@ function Sending({ sent }: { sent: Kept }) {
             value={hook.secret ?? ""}
             onSet={(secret) => setHooks(hooks.with(position, { ...hook, secret: secret || null }))}
           />
-          <button type="button" class="bottom" onClick={() => setHooks(hooks.toSpliced(position, 1))}>
+          <Button class="bottom" onClick={() => setHooks(hooks.toSpliced(position, 1))}>
             Remove
-          </button>
+          </Button>
         </div>
       ))}
       <div class="row">
-        <button type="button" onClick={() => setHooks([...hooks, { url: "", secret: null }])}>
-          Add a webhook
-        </button>
+        <Button onClick={() => setHooks([...hooks, { url: "", secret: null }])}>Add a webhook</Button>
       </div>
       <div class="row end">
-        <button type="button" onClick={() => void test()}>
-          Send a test
-        </button>
-        <button type="submit" class="primary">
+        <Button onClick={test}>Send a test</Button>
+        <Button type="submit" class="primary">
           Save
-        </button>
+        </Button>
       </div>
       {tested?.length === 0 && (
         <Notice>There is nowhere to send it: add a mail server or a webhook, and save.</Notice>
@@ -104,7 +98,7 @@ function Sending({ sent }: { sent: Kept }) {
           {to}: {error ?? "sent"}
         </Notice>
       ))}
-    </Form>
+    </Panel>
   );
 }
 

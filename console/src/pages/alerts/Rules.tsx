@@ -1,7 +1,9 @@
 import { useState } from "preact/hooks";
 import { put, remove, seg } from "../../api/client";
 import type { Rule } from "../../api/types";
+import { Button } from "../../parts/Button";
 import { Asking } from "../../parts/Notice";
+import { Panel } from "../../parts/Panel";
 import { State, severityTone } from "../../parts/State";
 import { type Column, Table } from "../../parts/Table";
 import { may } from "../../state/link";
@@ -79,26 +81,27 @@ export function Rules() {
       number: true,
       cell: (rule) => (
         <>
-          <button type="button" class="quiet" disabled={locked} onClick={() => setEdited(rule)}>
-            Change<span class="spoken"> {rule.name}</span>
-          </button>
+          <Button class="quiet" needs="administrator" onClick={() => setEdited(rule)} of={rule.name}>
+            Change
+          </Button>
           {!rule.built_in && (
-            <button type="button" class="quiet" disabled={locked} onClick={() => void drop(rule)}>
-              Delete<span class="spoken"> {rule.name}</span>
-            </button>
+            <Button class="quiet" needs="administrator" onClick={() => drop(rule)} of={rule.name}>
+              Delete
+            </Button>
           )}
         </>
       ),
     },
   ];
   return (
-    <section class="panel" aria-label="Rules">
-      <header>
-        <h2>Rules</h2>
-        <button type="button" disabled={locked} onClick={() => setEdited(FRESH)}>
+    <Panel
+      title="Rules"
+      aside={
+        <Button needs="administrator" onClick={() => setEdited(FRESH)}>
           Add a rule
-        </button>
-      </header>
+        </Button>
+      }
+    >
       <Table class="cards" label="Table of rules" rows={value} keyOf={({ name }) => name} columns={columns} />
       {edited && (
         <RuleDialog
@@ -108,6 +111,6 @@ export function Rules() {
           onSave={(rule) => set(rule, `The rule ${rule.name} is set`)}
         />
       )}
-    </section>
+    </Panel>
   );
 }

@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import { post, seg } from "../../api/client";
 import type { Demo, Device } from "../../api/types";
+import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
 import { Input } from "../../parts/Field";
 import { Notice } from "../../parts/Notice";
 import { act } from "../../state/action";
 import { setLoad } from "../../state/demo";
-import { may } from "../../state/link";
 import { useResource } from "../../state/resource";
 import { bytes } from "../../text/quantity";
 
@@ -18,13 +18,9 @@ export function Detach({ device }: { device: Device }) {
     act(`${device.name} is detached`, () => post(`/devices/${seg(device.name)}/detach`, { force }));
   return (
     <>
-      <button
-        type="button"
-        disabled={!may("operator")}
-        onClick={() => (clients > 0 ? setAsking(true) : void detach(false))}
-      >
+      <Button needs="operator" onClick={() => (clients > 0 ? setAsking(true) : void detach(false))}>
         Detach
-      </button>
+      </Button>
       {asking && (
         <Dialog
           title={`Detach ${device.name}`}
@@ -55,16 +51,16 @@ export function Load({ device }: { device: Device }) {
   };
   if (value?.running) {
     return (
-      <button type="button" disabled={!may("operator")} onClick={() => void set(false)}>
+      <Button needs="operator" onClick={() => set(false)}>
         Stop the demo load
-      </button>
+      </Button>
     );
   }
   return (
     <>
-      <button type="button" disabled={!may("operator")} onClick={() => setAsking(true)}>
+      <Button needs="operator" onClick={() => setAsking(true)}>
         Start a demo load…
-      </button>
+      </Button>
       {asking && (
         <Dialog
           title={`A load on ${device.name}`}

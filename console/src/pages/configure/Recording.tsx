@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 import { post, seg } from "../../api/client";
 import type { RecordStatus } from "../../api/types";
+import { Button } from "../../parts/Button";
 import { Input } from "../../parts/Field";
 import { Form } from "../../parts/Form";
 import { Trouble } from "../../parts/Notice";
-import { may } from "../../state/link";
 import { useResource } from "../../state/resource";
 import { count } from "../../text/quantity";
 
@@ -23,9 +23,9 @@ export function Recording({ device }: { device: string }) {
           {count(value.written)} requests in <code>{value.path}</code>
           {value.dropped > 0 && `, ${count(value.dropped)} left out`}
         </span>
-        <button type="button" disabled={!may("operator")} onClick={() => void end()}>
+        <Button needs="operator" onClick={end}>
           Stop
-        </button>
+        </Button>
       </div>
     );
   }
@@ -39,9 +39,9 @@ export function Recording({ device }: { device: string }) {
         value={file}
         onSet={setFile}
       />
-      <button type="submit" class="bottom" disabled={!may("operator") || file.trim() === ""}>
+      <Button type="submit" class="bottom" needs="operator" disabled={file.trim() === ""}>
         Record
-      </button>
+      </Button>
     </Form>
   );
 }

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { patch, seg } from "../../api/client";
+import { Button } from "../../parts/Button";
 import { Options } from "../../parts/Field";
 import { Form } from "../../parts/Form";
 import { act } from "../../state/action";
@@ -92,9 +93,9 @@ function Text(props: {
         value={draft ?? value}
         onInput={(event) => setDraft(event.currentTarget.value)}
       />
-      <button type="submit" disabled={locked || draft === null || draft === value}>
+      <Button type="submit" disabled={locked || draft === null || draft === value}>
         Set
-      </button>
+      </Button>
     </Form>
   );
 }

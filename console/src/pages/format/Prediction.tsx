@@ -1,13 +1,14 @@
 import { useState } from "preact/hooks";
 import { post } from "../../api/client";
 import type { Choice, Device, Job, Named, Prediction as Predicted } from "../../api/types";
+import { Button } from "../../parts/Button";
 import { Select } from "../../parts/Field";
 import { JobProgress } from "../../parts/JobProgress";
 import { Notice, Trouble } from "../../parts/Notice";
+import { Panel } from "../../parts/Panel";
 import { type Column, Table } from "../../parts/Table";
 import { act } from "../../state/action";
 import { noteJob } from "../../state/fleet";
-import { may } from "../../state/link";
 import { useResource } from "../../state/resource";
 import { bytes, micros, number, percent, quantity, span } from "../../text/quantity";
 import { flash, namesOf } from "../lab/lists";
@@ -44,11 +45,11 @@ export function Prediction({ device, capacity, job, onJob }: Props) {
   };
   const result = job?.state === "done" ? (job.result as unknown as Predicted) : null;
   return (
-    <section class="panel" aria-label="Prediction">
-      <header>
-        <h2>2. See what it would do</h2>
-        <span class="muted small">in virtual time; the device goes on as it is</span>
-      </header>
+    <Panel
+      label="Prediction"
+      title="2. See what it would do"
+      aside={<span class="muted small">in virtual time; the device goes on as it is</span>}
+    >
       <div class="row">
         <Select
           label="Workload"
@@ -60,14 +61,14 @@ export function Prediction({ device, capacity, job, onJob }: Props) {
         {!device.profile && (
           <Select label="Modelled as" value={profile} of={namesOf(cards)} onSet={setProfile} />
         )}
-        <button
-          type="button"
+        <Button
           class="primary bottom"
-          disabled={!may("operator") || job?.state === "running" || workload === ""}
-          onClick={() => void start()}
+          needs="operator"
+          disabled={job?.state === "running" || workload === ""}
+          onClick={start}
         >
           Predict
-        </button>
+        </Button>
       </div>
       <p class="muted small">
         {workload === RECORDED
@@ -77,7 +78,7 @@ export function Prediction({ device, capacity, job, onJob }: Props) {
       {workloads.error && <Trouble of={workloads.error} what="Workloads" />}
       {job && job.state !== "done" && <JobProgress job={job} />}
       {result && <Choices prediction={result} chosen={capacity} />}
-    </section>
+    </Panel>
   );
 }
 

@@ -1,10 +1,12 @@
 import { useState } from "preact/hooks";
 import { patch, post, remove, seg } from "../../api/client";
 import type { Account, MadeKey, Role } from "../../api/types";
+import { Button } from "../../parts/Button";
 import { Copy } from "../../parts/Copy";
 import { Dialog } from "../../parts/Dialog";
 import { Input, Options, Select } from "../../parts/Field";
 import { Empty, Notice, Trouble } from "../../parts/Notice";
+import { Panel } from "../../parts/Panel";
 import { type Column, Table } from "../../parts/Table";
 import { act } from "../../state/action";
 import { useResource } from "../../state/resource";
@@ -64,15 +66,15 @@ export function Accounts() {
                 <span class="muted small">
                   {one.note}, {moment(one.created * 1000)}
                 </span>
-                <button type="button" class="quiet" onClick={() => void voidKey(account.name, one.id)}>
-                  Void<span class="spoken"> key {one.id}</span>
-                </button>
+                <Button class="quiet" onClick={() => voidKey(account.name, one.id)} of={`key ${one.id}`}>
+                  Void
+                </Button>
               </li>
             ))}
           </ul>
-          <button type="button" class="quiet" onClick={() => void makeKey(account.name)}>
-            New key<span class="spoken"> for {account.name}</span>
-          </button>
+          <Button class="quiet" onClick={() => makeKey(account.name)} of={`for ${account.name}`}>
+            New key
+          </Button>
         </>
       ),
     },
@@ -81,20 +83,18 @@ export function Accounts() {
       spoken: true,
       number: true,
       cell: ({ name }) => (
-        <button type="button" class="quiet" onClick={() => void drop(name)}>
-          Delete<span class="spoken"> {name}</span>
-        </button>
+        <Button class="quiet" onClick={() => drop(name)} of={name}>
+          Delete
+        </Button>
       ),
     },
   ];
   return (
-    <section class="panel" aria-label="Accounts">
-      <header>
-        <h2>Accounts and access keys</h2>
-        <button type="button" onClick={() => setAdding(true)}>
-          Add an account
-        </button>
-      </header>
+    <Panel
+      label="Accounts"
+      title="Accounts and access keys"
+      aside={<Button onClick={() => setAdding(true)}>Add an account</Button>}
+    >
       <Table
         class="cards"
         label="Table of accounts"
@@ -124,7 +124,7 @@ export function Accounts() {
           </div>
         </Dialog>
       )}
-    </section>
+    </Panel>
   );
 }
 
