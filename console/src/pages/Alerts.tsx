@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { get, post } from "../api/client";
+import { post } from "../api/client";
 import type { Alert, Alerts } from "../api/types";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
@@ -12,7 +12,7 @@ import { type Column, Table } from "../parts/Table";
 import { href } from "../route";
 import { act } from "../state/action";
 import { alerts } from "../state/fleet";
-import { useResource } from "../state/resource";
+import { usePaged } from "../state/paged";
 import { moment } from "../text/moment";
 import { span } from "../text/quantity";
 import { Notifications } from "./alerts/Notifications";
@@ -66,34 +66,25 @@ function Active() {
   );
 }
 
-const PAGE = 100;
-
 function Past() {
-  const [older, setOlder] = useState<Alert[]>([]);
-  const [ended, setEnded] = useState(false);
-  const { value, error } = useResource<Alerts>(`/alerts/history?limit=${PAGE}`, 10_000);
-  if (error && value === null) return <Trouble of={error} what="History" />;
-  const newest = value?.alerts ?? [];
-  const seen = new Set(newest.map((alert) => alert.id));
-  const all = [...newest, ...older.filter((alert) => !seen.has(alert.id))];
-  const more = async () => {
-    const last = all[all.length - 1];
-    if (!last) return;
-    const { alerts } = await get<Alerts>(`/alerts/history?limit=${PAGE}&before=${last.id}`);
-    setOlder([...older, ...alerts]);
-    setEnded(alerts.length < PAGE);
-  };
+  const { items, error, older } = usePaged<Alerts, Alert>(
+    "/alerts/history",
+    10_000,
+    ({ alerts }) => alerts,
+    ({ id }) => id,
+  );
+  if (error && items === null) return <Trouble of={error} what="History" />;
   return (
     <Panel label="Alerts that were">
       <Table
         class="cards"
         label="Table of alerts"
-        rows={value && all}
+        rows={items}
         keyOf={({ id }) => id}
         columns={[...COLUMNS, CLEARED]}
         empty={<Empty title="No alert was ever raised" />}
       />
-      {all.length >= PAGE && !ended && <Button onClick={more}>Older ones</Button>}
+      {older && <Button onClick={older}>Older ones</Button>}
     </Panel>
   );
 }

@@ -10,7 +10,7 @@ import { Switches } from "../parts/Switches";
 import { type Column, Table } from "../parts/Table";
 import { devices, events } from "../state/fleet";
 import { may } from "../state/link";
-import { useResource } from "../state/resource";
+import { usePaged } from "../state/paged";
 import { plain } from "../text/field";
 import { moment } from "../text/moment";
 
@@ -122,37 +122,27 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
   { title: "With", class: "wrap", cell: ({ what }) => <code class="muted">{what}</code> },
 ];
 
-const PAGE = 100;
-
 /** Who changed what: every request that could change anything, the refused ones too. */
 function AuditLog({ words }: { words: string }) {
-  const { value, error } = useResource<Audit>(may("operator") ? `/audit?limit=${PAGE}` : null, 5000);
-  const [older, setOlder] = useState<AuditEntry[]>([]);
-  const [ended, setEnded] = useState(false);
+  const { items, error, older } = usePaged<Audit, AuditEntry>(
+    may("operator") ? "/audit" : null,
+    5000,
+    ({ entries }) => entries,
+    ({ number }) => number,
+  );
   if (!may("operator")) return <Notice>The audit log is for operators and administrators.</Notice>;
-  if (error && value === null) return <Trouble of={error} what="Audit" />;
-  const known = new Map<number, AuditEntry>();
-  for (const entry of [...older, ...(value?.entries ?? [])]) known.set(entry.number, entry);
-  const all = [...known.values()].sort((a, b) => b.number - a.number);
-  const found = all.filter((entry) => matches(entry, words));
-  const more = async () => {
-    const last = all[all.length - 1];
-    if (!last) return;
-    const { entries } = await get<Audit>(`/audit?limit=${PAGE}&before=${last.number}`);
-    setOlder([...older, ...entries]);
-    setEnded(entries.length < PAGE);
-  };
+  if (error && items === null) return <Trouble of={error} what="Audit" />;
   return (
     <Panel label="Audit">
       <Table
         class="cards"
         label="Table of changes"
-        rows={value && found}
+        rows={items?.filter((entry) => matches(entry, words))}
         keyOf={({ number }) => number}
         columns={COLUMNS}
         empty={<Empty title="Nothing was changed yet" />}
       />
-      {all.length >= PAGE && !ended && <Button onClick={more}>Older ones</Button>}
+      {older && <Button onClick={older}>Older ones</Button>}
     </Panel>
   );
 }

@@ -21,8 +21,8 @@ export interface Column<Row> extends Heading {
 
 interface Props<Row> {
   columns: readonly Column<Row>[];
-  /** Null while the service is asked. */
-  rows: readonly Row[] | null;
+  /** Nothing while the service is asked. */
+  rows: readonly Row[] | null | undefined;
   keyOf: (row: Row, position: number) => string | number;
   /** Instead of a table without rows. */
   empty?: ComponentChildren;
@@ -37,7 +37,7 @@ interface Props<Row> {
 /** The rows of a list, a column for each thing that is said of them. */
 export function Table<Row>(props: Props<Row>) {
   const { columns, rows, keyOf, empty, label, caption, chosen } = props;
-  if (rows === null) return <Asking />;
+  if (!rows) return <Asking />;
   if (rows.length === 0 && empty !== undefined) return <>{empty}</>;
   const table = (
     <table class={props.class}>
