@@ -10,7 +10,6 @@ describe("Ring", () => {
     expect(ring.length).toBe(3);
     expect([ring.oldest, ring.newest]).toEqual([3, 5]);
     expect(ring.slice(["a"], 0, INFINITE)).toEqual({ at: [3, 4, 5], values: [[30, 40, 50]] });
-    expect(ring.last("a")).toBe(50);
   });
 
   it("knows what was not known", () => {
@@ -24,7 +23,6 @@ describe("Ring", () => {
       [null, null],
     ]);
     expect(ring.has("none")).toBe(false);
-    expect(ring.last("a")).toBeNull();
   });
 
   it("forgets a value when its place is used anew", () => {
@@ -49,6 +47,19 @@ describe("Ring", () => {
     expect(ring.slice(["a"], 2, 10, 2.5)).toEqual({ at: [2, 3, 6.5, 10], values: [[2, 3, null, 10]] });
     expect(ring.slice(["a"], 12, 20).at).toEqual([]);
     expect(new Ring(2).slice(["a"], 0, INFINITE).at).toEqual([]);
+  });
+
+  it("takes rows that stand as columns, up to a moment", () => {
+    const ring = new Ring(8);
+    ring.append([1, 2, 3], { a: [1, null, 3], b: [4, 5, 6] }, 2.5);
+    ring.append([2, 4], { a: [9, 7] });
+    expect(ring.slice(["a", "b"], 0, INFINITE)).toEqual({
+      at: [1, 2, 4],
+      values: [
+        [1, null, 7],
+        [4, 5, null],
+      ],
+    });
   });
 
   it("does not grow with time", () => {

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { Button } from "../parts/Button";
 import { Chart } from "../parts/Chart";
 import { Empty, Notice } from "../parts/Notice";
@@ -76,47 +76,45 @@ export function LivePage({ subject }: { subject: string }) {
   );
 }
 
-function Charts({
-  device,
-  view,
-  onZoom,
-}: {
+interface ChartsProps {
   device: string;
   view: View;
   onZoom: (from: number, to: number) => void;
-}) {
-  const known = new Set(ring(device).names);
-  const ofService = new Set(ring(SERVICE).names);
-  if (known.size === 0)
+}
+
+function Charts(props: ChartsProps) {
+  if (ring(props.device).names.length === 0)
     return <Empty title="No figures yet">They come within a second or two of the attach.</Empty>;
   return (
     <div class="charts">
-      {PLANS.map((plan) => {
-        const lines = plan.lines.filter(({ metric }) =>
-          (plan.of === "service" ? ofService : known).has(metric),
-        );
-        if (lines.length === 0) return null;
-        const data = view.columns(
-          plan.of === "service" ? SERVICE : device,
-          lines.map(({ metric }) => metric),
-        );
-        return (
-          <Chart
-            key={plan.title}
-            title={plan.title}
-            unit={plan.unit}
-            lines={lines}
-            data={data}
-            from={view.from}
-            to={view.to}
-            {...(plan.logarithmic ? { logarithmic: true } : {})}
-            {...(plan.atLeast === undefined ? {} : { atLeast: plan.atLeast })}
-            note={modelled(plan) ? "modelled" : undefined}
-            onZoom={onZoom}
-          />
-        );
-      })}
+      {PLANS.map((plan) => (
+        <Planned key={plan.title} plan={plan} {...props} />
+      ))}
     </div>
+  );
+}
+
+/** A chart of those lines that the device has. Its columns are put together only when they are others than before. */
+function Planned({ plan, device, view, onZoom }: ChartsProps & { plan: Plan }) {
+  const of = plan.of === "service" ? SERVICE : device;
+  const lines = plan.lines.filter(({ metric }) => ring(of).has(metric));
+  const names = lines.map(({ metric }) => metric).join();
+  const { columns } = view;
+  const data = useMemo(() => columns(of, names.split(",")), [columns, of, names]);
+  if (lines.length === 0) return null;
+  return (
+    <Chart
+      title={plan.title}
+      unit={plan.unit}
+      lines={lines}
+      data={data}
+      from={view.from}
+      to={view.to}
+      logarithmic={plan.logarithmic}
+      atLeast={plan.atLeast}
+      note={modelled(plan) ? "modelled" : undefined}
+      onZoom={onZoom}
+    />
   );
 }
 

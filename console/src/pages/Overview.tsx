@@ -14,7 +14,7 @@ import { concerns } from "../state/attention";
 import { DEMO, startDemo, stopDemo } from "../state/demo";
 import { alerts, devices, health, loaded, version } from "../state/fleet";
 import { may } from "../state/link";
-import { SERVICE, tick, value } from "../state/telemetry";
+import { SERVICE, value } from "../state/telemetry";
 import { moment } from "../text/moment";
 import { bytes, count, percent, short } from "../text/quantity";
 
@@ -85,8 +85,6 @@ function sum(metric: string): number {
 }
 
 function Totals() {
-  // Drawn anew with every sample.
-  tick.value;
   const all: readonly Device[] = devices.value;
   const capacity = all.reduce((total, device) => total + (device.bytes ?? 0), 0);
   const held = all.reduce((total, device) => total + (device.mapped_bytes ?? 0), 0);

@@ -23,17 +23,17 @@ interface Props {
   from: number;
   to: number;
   /** Ten times more is one step up. */
-  logarithmic?: boolean;
+  logarithmic?: boolean | undefined;
   /** The highest value that the axis shows at least. */
-  atLeast?: number;
+  atLeast?: number | undefined;
   /** Where the figures come from, when not measured. */
   note?: string | undefined;
-  height?: number;
-  onZoom?: (from: number, to: number) => void;
+  onZoom: (from: number, to: number) => void;
 }
 
 /** The first two lines differ enough by their colours, for every kind of colour vision. */
 const DASHES: readonly (readonly number[])[] = [[], [], [6, 3], [2, 3]];
+const HEIGHT = 170;
 const FONT = '11px "Inter", system-ui, sans-serif';
 
 function dash(line: Line, position: number): number[] {
@@ -42,19 +42,7 @@ function dash(line: Line, position: number): number[] {
 
 /** A chart over time. Lines differ by dashes as well as colour; what they say stands in the legend and in a table too. */
 export function Chart(props: Props) {
-  const {
-    title,
-    unit,
-    lines,
-    data,
-    from,
-    to,
-    logarithmic = false,
-    atLeast,
-    note,
-    height = 170,
-    onZoom,
-  } = props;
+  const { title, unit, lines, data, from, to, logarithmic = false, atLeast, note, onZoom } = props;
   const id = useId();
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -77,7 +65,7 @@ export function Chart(props: Props) {
     };
     const options: uPlot.Options = {
       width: element.clientWidth,
-      height,
+      height: HEIGHT,
       padding: [8, 16, 0, 0],
       legend: { show: false },
       cursor: {
@@ -134,21 +122,21 @@ export function Chart(props: Props) {
             const left = u.posToVal(u.select.left, "x");
             const right = u.posToVal(u.select.left + u.select.width, "x");
             u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-            zoom.current?.(left, right);
+            zoom.current(left, right);
           },
         ],
       },
     };
     const made = new uPlot(options, [[], ...lines.map(() => [])] as uPlot.AlignedData, element);
     plot.current = made;
-    const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
+    const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT }));
     observer.observe(element);
     return () => {
       observer.disconnect();
       made.destroy();
       plot.current = null;
     };
-  }, [shape, unit, logarithmic, atLeast, height, theme]);
+  }, [shape, unit, logarithmic, atLeast, theme]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: after the chart was made anew, it needs its data again.
   useEffect(() => {
@@ -161,7 +149,7 @@ export function Chart(props: Props) {
       made.setData([data.at, ...values] as uPlot.AlignedData, false);
       made.setScale("x", { min: from, max: to });
     });
-  }, [data, from, to, shape, unit, logarithmic, atLeast, height, theme]);
+  }, [data, from, to, shape, unit, logarithmic, atLeast, theme]);
 
   const toggle = (line: Line, position: number) => {
     const next = new Set(hidden);

@@ -5,7 +5,7 @@ import { href } from "../route";
 import { type Adapter, adapters, tone } from "../state/attention";
 import { devices, health, lookAt } from "../state/fleet";
 import { useResource } from "../state/resource";
-import { tick, value } from "../state/telemetry";
+import { value } from "../state/telemetry";
 import { bytes, micros, number, percent, short } from "../text/quantity";
 import { Button } from "./Button";
 import { Lights } from "./Lights";
@@ -28,7 +28,6 @@ const HEADINGS: readonly Heading[] = [
 /** Host, adapters, modules and volumes as a tree, each module with how it does just now. Arrow keys move between rows. */
 export function DeviceTree() {
   const closed = useSignal<ReadonlySet<string>>(new Set());
-  tick.value;
   const toggle = (key: string) => {
     const next = new Set(closed.value);
     if (!next.delete(key)) next.add(key);

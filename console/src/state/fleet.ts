@@ -3,7 +3,7 @@ import { address, Failure, failure, get, host } from "../api/client";
 import type { Alert, Alerts, Device, Event, Field, Health, Job, Sample, Version } from "../api/types";
 import { connect, lost, phase } from "./link";
 import { recall, remember } from "./remembered";
-import { forget, keepOnly, latest, metrics, take, tick } from "./telemetry";
+import { draw, forget, keepOnly, metrics, take } from "./telemetry";
 
 // What there is at the host that is looked at, kept current by its stream.
 
@@ -158,7 +158,7 @@ setInterval(() => {
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState !== "visible") return;
   heard = Date.now();
-  tick.value += 1;
+  draw();
 });
 
 effect(() => {
@@ -183,7 +183,6 @@ export function lookAt(name: string | null): void {
   jobs.value = [];
   events.value = [];
   loaded.value = false;
-  latest.value = null;
   phase.value = "starting";
   void connect();
 }

@@ -51,11 +51,17 @@ export class Ring {
     this.held = Math.min(this.held + 1, this.capacity);
   }
 
-  /** The newest value of a column, or null where it has none in the newest row. */
-  last(name: string): number | null {
-    if (this.held === 0) return null;
-    const value = this.columns.get(name)?.[(this.next + this.capacity - 1) % this.capacity];
-    return value === undefined || Number.isNaN(value) ? null : value;
+  /** Adds the rows of a table of columns, as far as they are from before a moment. */
+  append(
+    at: readonly number[],
+    columns: Readonly<Record<string, readonly (number | null)[]>>,
+    before = Number.POSITIVE_INFINITY,
+  ): void {
+    const named = Object.entries(columns);
+    for (const [row, time] of at.entries()) {
+      if (time >= before) break;
+      this.push(time, Object.fromEntries(named.map(([name, column]) => [name, column[row]])));
+    }
   }
 
   has(name: string): boolean {
@@ -65,6 +71,7 @@ export class Ring {
   /** The rows from one moment to another, as columns. Where rows are more than `gap` apart, an empty one parts them. */
   slice(names: readonly string[], from: number, to: number, gap = Number.POSITIVE_INFINITY): Columns {
     const at: number[] = [];
+    const kept = names.map((name) => this.columns.get(name));
     const values = names.map((): (number | null)[] => []);
     for (let row = this.firstFrom(from); row < this.held; row += 1) {
       const index = this.index(row);
@@ -76,9 +83,9 @@ export class Ring {
         for (const column of values) column.push(null);
       }
       at.push(time);
-      for (const [position, name] of names.entries()) {
-        const value = this.columns.get(name)?.[index];
-        values[position]?.push(value === undefined || Number.isNaN(value) ? null : value);
+      for (const [position, column] of values.entries()) {
+        const value = kept[position]?.[index];
+        column.push(value === undefined || Number.isNaN(value) ? null : value);
       }
     }
     return { at, values };

@@ -1,4 +1,4 @@
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 import { get, seg } from "../api/client";
 import type { History, Metric, Sample, Values } from "../api/types";
 import { Ring } from "./ring";
@@ -13,10 +13,11 @@ export const SERVICE = "service";
 const rings = new Map<string, Ring>();
 const prefilled = new Set<string>();
 
-/** Counts the samples: whoever reads it is drawn anew with each. */
+/** Counts what has come into the rings: whoever reads it is drawn anew with each. */
 export const tick = signal(0);
-/** The newest sample. */
+/** The newest sample that is shown. */
 export const latest = signal<Sample | null>(null);
+let newest: Sample | null = null;
 export const metrics = signal<Metric[]>([]);
 
 export function ring(name: string): Ring {
@@ -32,9 +33,17 @@ export function take(sample: Sample): void {
   const at = sample.at_ms / 1000;
   ring(SERVICE).push(at, sample.service);
   for (const [name, device] of Object.entries(sample.devices)) ring(name).push(at, device.values);
-  latest.value = sample;
+  newest = sample;
   // Nobody sees a page in the background: it is drawn when it is looked at again.
-  if (document.visibilityState === "visible") tick.value += 1;
+  if (document.visibilityState === "visible") draw();
+}
+
+/** Draws what has come. */
+export function draw(): void {
+  batch(() => {
+    latest.value = newest;
+    tick.value += 1;
+  });
 }
 
 /** Forgets devices that are gone. */
@@ -51,17 +60,15 @@ export function keepOnly(names: ReadonlySet<string>): void {
 export function forget(): void {
   rings.clear();
   prefilled.clear();
+  newest = null;
   latest.value = null;
 }
 
-/** What a device's newest sample says. */
-export function now(name: string): Values | null {
-  const sample = latest.value;
-  return (name === SERVICE ? sample?.service : sample?.devices[name]?.values) ?? null;
-}
-
+/** What the newest sample says of a device. Whoever asks is drawn anew with each sample. */
 export function value(name: string, metric: string): number | null {
-  const found = now(name)?.[metric];
+  const sample = latest.value;
+  const values: Values | undefined = name === SERVICE ? sample?.service : sample?.devices[name]?.values;
+  const found = values?.[metric];
   return found === null || found === undefined ? null : Number(found);
 }
 
@@ -83,25 +90,12 @@ export async function prefill(name: string): Promise<void> {
   }
   const seen = rings.get(name);
   const whole = new Ring(KEPT_SECONDS);
-  const names = Object.keys(history.values);
-  const first = seen?.oldest ?? Number.POSITIVE_INFINITY;
-  for (const [row, at] of history.at.entries()) {
-    // A point of history stands for its whole second, a sample for the moment at its end.
-    if (at >= first - 0.5) break;
-    whole.push(
-      at,
-      Object.fromEntries(names.map((metric) => [metric, history.values[metric]?.[row] ?? null])),
-    );
-  }
+  // A point of history stands for its whole second, a sample for the moment at its end.
+  whole.append(history.at, history.values, (seen?.oldest ?? Number.POSITIVE_INFINITY) - 0.5);
   if (seen !== undefined) {
-    const columns = seen.names;
-    const rows = seen.slice(columns, 0, Number.POSITIVE_INFINITY);
-    for (const [row, at] of rows.at.entries()) {
-      whole.push(
-        at,
-        Object.fromEntries(columns.map((metric, column) => [metric, rows.values[column]?.[row] ?? null])),
-      );
-    }
+    const { names } = seen;
+    const { at, values } = seen.slice(names, 0, Number.POSITIVE_INFINITY);
+    whole.append(at, Object.fromEntries(names.map((metric, column) => [metric, values[column] ?? []])));
   }
   rings.set(name, whole);
   tick.value += 1;

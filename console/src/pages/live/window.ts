@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { failure, get } from "../../api/client";
 import type { History } from "../../api/types";
 import type { Columns } from "../../state/ring";
@@ -28,9 +28,12 @@ const NOTHING: Columns = { at: [], values: [] };
  * asked of the service's history, anew every few seconds while the span goes on.
  */
 export function useView(device: string, seconds: number, zoomed: Range | null, paused: boolean): View {
-  const beat = tick.value;
+  // Drawn anew with each sample.
+  tick.value;
   const frozen = useRef<Range | null>(null);
-  const now = ring(device).newest ?? ring(SERVICE).newest ?? Date.now() / 1000;
+  const own = ring(device);
+  const service = ring(SERVICE);
+  const now = own.newest ?? service.newest ?? Date.now() / 1000;
   if (!paused) frozen.current = null;
   else frozen.current ??= { from: now - seconds, to: now };
   const range = zoomed ?? frozen.current ?? { from: now - seconds, to: now };
@@ -40,21 +43,24 @@ export function useView(device: string, seconds: number, zoomed: Range | null, p
     void prefill(SERVICE);
   }, [device]);
 
-  const oldest = ring(device).oldest;
+  const { oldest } = own;
   const inMemory = zoomed === null ? seconds <= LIVE_SECONDS : oldest !== null && oldest <= range.from;
   const history = useHistory(device, inMemory ? null : (zoomed ?? frozen.current), inMemory ? 0 : seconds);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `beat` stands for the rows of the rings.
-  const columns = useMemo(() => {
-    if (!inMemory) {
-      return (of: string, metrics: readonly string[]) => {
-        const found = of === SERVICE ? history.service : history.device;
-        return found === null ? NOTHING : columnsOf(found, metrics);
-      };
-    }
-    return (of: string, metrics: readonly string[]) =>
-      ring(of).slice(metrics, range.from - 2, range.to + 1, GAP);
-  }, [inMemory, history, range.from, range.to, paused ? 0 : beat]);
+  // The same columns as before, unless a row has come into the range: charts are drawn anew only with new ones.
+  const seen = Math.min(now, range.to);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the two rings and `seen` stand for the rows.
+  const ofRings = useCallback(
+    (of: string, metrics: readonly string[]) => ring(of).slice(metrics, range.from - 2, range.to + 1, GAP),
+    [own, service, range.from, range.to, seen],
+  );
+  const ofHistory = useCallback(
+    (of: string, metrics: readonly string[]) => {
+      const found = of === SERVICE ? history.service : history.device;
+      return found === null ? NOTHING : columnsOf(found, metrics);
+    },
+    [history],
+  );
 
   const held = history.device;
   // Between two askings of history the axis stands still, so that points do not jump.
@@ -62,7 +68,7 @@ export function useView(device: string, seconds: number, zoomed: Range | null, p
     inMemory || zoomed || frozen.current || held === null ? range : { from: held.to - seconds, to: held.to };
   return {
     ...shown,
-    columns,
+    columns: inMemory ? ofRings : ofHistory,
     resolution: inMemory ? 1 : (held?.resolution_s ?? 1),
     error: inMemory ? null : history.error,
   };
