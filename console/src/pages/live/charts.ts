@@ -17,95 +17,66 @@ const line = (metric: string, label: string, tone: number, limit = false): Line 
   limit,
 });
 
-const latency = (kind: string, title: string): Plan => ({
+const plan = (title: string, unit: string, lines: readonly Line[], more: Partial<Plan> = {}): Plan => ({
   title,
-  unit: "us",
-  logarithmic: true,
-  lines: [
-    line(`${kind}_p50_us`, "p50", 0),
-    line(`${kind}_p99_us`, "p99", 1),
-    line(`${kind}_p999_us`, "p99.9", 2),
-    line(`${kind}_max_us`, "most", 6),
-  ],
+  unit,
+  lines,
+  ...more,
 });
 
+const latency = (kind: string, title: string): Plan =>
+  plan(
+    title,
+    "us",
+    [
+      line(`${kind}_p50_us`, "p50", 0),
+      line(`${kind}_p99_us`, "p99", 1),
+      line(`${kind}_p999_us`, "p99.9", 2),
+      line(`${kind}_max_us`, "most", 6),
+    ],
+    { logarithmic: true },
+  );
+
 export const PLANS: readonly Plan[] = [
-  {
-    title: "Bandwidth",
-    unit: "bytes/s",
-    lines: [
-      line("read_bytes_per_s", "read", 0),
-      line("write_bytes_per_s", "write", 1),
-      line("trim_bytes_per_s", "trim", 3),
-    ],
-  },
-  {
-    title: "IOPS",
-    unit: "1/s",
-    lines: [
-      line("read_iops", "read", 0),
-      line("write_iops", "write", 1),
-      line("flush_iops", "flush", 2),
-      line("trim_iops", "trim", 3),
-    ],
-  },
+  plan("Bandwidth", "bytes/s", [
+    line("read_bytes_per_s", "read", 0),
+    line("write_bytes_per_s", "write", 1),
+    line("trim_bytes_per_s", "trim", 3),
+  ]),
+  plan("IOPS", "1/s", [
+    line("read_iops", "read", 0),
+    line("write_iops", "write", 1),
+    line("flush_iops", "flush", 2),
+    line("trim_iops", "trim", 3),
+  ]),
   latency("read", "Read latency"),
   latency("write", "Write latency"),
-  {
-    title: "Queue depth",
-    unit: "count",
-    lines: [
-      line("queue_depth", "mean", 0),
-      line("queue_depth_max", "most", 1),
-      line("clients", "clients", 6),
-    ],
-  },
-  {
-    title: "Write amplification",
-    unit: "ratio",
-    atLeast: 2,
-    lines: [line("write_amplification", "media over host", 1)],
-  },
-  {
-    title: "Groomer and media",
-    unit: "bytes/s",
-    lines: [
-      line("groomed_bytes_per_s", "moved by the groomer", 3),
-      line("media_written_bytes_per_s", "written to media", 0),
-    ],
-  },
-  {
-    title: "Free blocks and reserve",
-    unit: "%",
-    atLeast: 100,
-    lines: [line("free_percent", "free blocks", 2), line("reserve_percent", "reserve", 4)],
-  },
-  { title: "Temperature", unit: "celsius", atLeast: 80, lines: [line("celsius", "inside", 1)] },
-  {
-    title: "Power",
-    unit: "watts",
-    lines: [line("watts", "used", 0), line("power_limit_watts", "slot budget", 6, true)],
-  },
-  { title: "Processor", unit: "%", atLeast: 10, lines: [line("cpu_percent", "the layer's thread", 0)] },
-  {
-    title: "Memory",
-    unit: "bytes",
-    lines: [line("memory_bytes", "the layer", 0), line("map_memory_bytes", "forward map", 1)],
-  },
-  { title: "Data held", unit: "bytes", lines: [line("mapped_bytes", "mapped", 2)] },
-  {
-    title: "The service's processor",
-    unit: "%",
+  plan("Queue depth", "count", [
+    line("queue_depth", "mean", 0),
+    line("queue_depth_max", "most", 1),
+    line("clients", "clients", 6),
+  ]),
+  plan("Write amplification", "ratio", [line("write_amplification", "media over host", 1)], { atLeast: 2 }),
+  plan("Groomer and media", "bytes/s", [
+    line("groomed_bytes_per_s", "moved by the groomer", 3),
+    line("media_written_bytes_per_s", "written to media", 0),
+  ]),
+  plan(
+    "Free blocks and reserve",
+    "%",
+    [line("free_percent", "free blocks", 2), line("reserve_percent", "reserve", 4)],
+    { atLeast: 100 },
+  ),
+  plan("Temperature", "celsius", [line("celsius", "inside", 1)], { atLeast: 80 }),
+  plan("Power", "watts", [line("watts", "used", 0), line("power_limit_watts", "slot budget", 6, true)]),
+  plan("Processor", "%", [line("cpu_percent", "the layer's thread", 0)], { atLeast: 10 }),
+  plan("Memory", "bytes", [line("memory_bytes", "the layer", 0), line("map_memory_bytes", "forward map", 1)]),
+  plan("Data held", "bytes", [line("mapped_bytes", "mapped", 2)]),
+  plan("The service's processor", "%", [line("cpu_percent", "whole service", 7)], {
     atLeast: 10,
     of: "service",
-    lines: [line("cpu_percent", "whole service", 7)],
-  },
-  {
-    title: "The service's memory",
-    unit: "bytes",
-    of: "service",
-    lines: [line("memory_bytes", "whole service", 7)],
-  },
+  }),
+  plan("The service's memory", "bytes", [line("memory_bytes", "whole service", 7)], { of: "service" }),
 ];
 
 /** A span that can be chosen. Up to `LIVE_SECONDS` it comes from the page's own memory, beyond from history. */
