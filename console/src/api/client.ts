@@ -11,6 +11,13 @@ export class Failure extends Error {
   }
 }
 
+export const noAnswer = () =>
+  new Failure(
+    "the service does not answer",
+    "start it with `vsl up`; the console finds it again by itself",
+    "offline",
+  );
+
 /** Which service is asked: this one, or another host by its name. */
 export const host = signal<string | null>(null);
 /** Set when an answer says that nobody is signed in. */
@@ -41,11 +48,7 @@ async function ask<T>(method: string, path: string, body: unknown, options: Opti
     response = await fetch(address(path, "at" in options ? (options.at ?? null) : host.value), init);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Failure(
-      "the service does not answer",
-      "start it with `vsl up`; the console finds it again by itself",
-      "offline",
-    );
+    throw noAnswer();
   }
   if (response.status === 401) signedOut.value = true;
   const text = await response.text();

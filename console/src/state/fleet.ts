@@ -1,5 +1,5 @@
 import { computed, effect, type Signal, signal } from "@preact/signals";
-import { address, Failure, failure, get, host } from "../api/client";
+import { address, Failure, failure, get, host, noAnswer } from "../api/client";
 import type { Alert, Alerts, Device, Event, Field, Health, Job, Sample, Version } from "../api/types";
 import { connect, lost, phase } from "./link";
 import { recall, remember } from "./remembered";
@@ -37,6 +37,12 @@ export function choose(name: string): void {
   remember("device", name);
 }
 
+/** Whatever else went wrong, the service is there. */
+function lostBy(error: unknown): void {
+  const why = failure(error);
+  if (why.kind === "offline" || why.kind === "unreachable") lost(why);
+}
+
 let refreshing: Promise<void> | null = null;
 /** Asks for devices and alerts anew. */
 export function refresh(): Promise<void> {
@@ -55,8 +61,7 @@ export function refresh(): Promise<void> {
       // Their ends come by the stream; after a gap in it they are looked for.
       if (jobs.value.some((job) => job.state === "running")) jobs.value = await get<Job[]>("/jobs");
     } catch (error) {
-      const why = failure(error);
-      if (why.kind === "offline" || why.kind === "unreachable") lost(why);
+      lostBy(error);
     } finally {
       refreshing = null;
     }
@@ -70,8 +75,7 @@ async function load(): Promise<void> {
     try {
       target.value = await get<T>(path);
     } catch (error) {
-      const why = failure(error);
-      if (why.kind === "offline" || why.kind === "unreachable") lost(why);
+      lostBy(error);
     }
   };
   await Promise.all([
@@ -129,13 +133,7 @@ function listen(): void {
   stream.onerror = () => {
     if (source !== stream) return;
     hush();
-    lost(
-      new Failure(
-        "the service does not answer",
-        "start it with `vsl up`; the console finds it again by itself",
-        "offline",
-      ),
-    );
+    lost(noAnswer());
   };
 }
 
