@@ -3,25 +3,32 @@
 const DECIMAL = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
 const NONE = "–";
 
+/** A figure as the API answers it: nothing where there is none. */
+type Maybe = number | null | undefined;
+
+function isKnown(value: Maybe): value is number {
+  return value !== null && value !== undefined && Number.isFinite(value);
+}
+
 function digits(value: number, places: number): string {
   return value.toLocaleString("en", { minimumFractionDigits: 0, maximumFractionDigits: places });
 }
 
 /** Three significant digits, with thousands separated. */
-export function number(value: number | null | undefined): string {
-  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+export function number(value: Maybe): string {
+  if (!isKnown(value)) return NONE;
   const size = Math.abs(value);
   return digits(value, size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : 2);
 }
 
 /** A whole number, with thousands separated. */
-export function count(value: number | null | undefined): string {
-  return value === null || value === undefined || !Number.isFinite(value) ? NONE : digits(value, 0);
+export function count(value: Maybe): string {
+  return isKnown(value) ? digits(value, 0) : NONE;
 }
 
 /** A number in thousands, for axes and narrow columns: 12.4k. */
-export function short(value: number | null | undefined): string {
-  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+export function short(value: Maybe): string {
+  if (!isKnown(value)) return NONE;
   const size = Math.abs(value);
   if (size >= 1e9) return `${number(value / 1e9)}G`;
   if (size >= 1e6) return `${number(value / 1e6)}M`;
@@ -29,8 +36,8 @@ export function short(value: number | null | undefined): string {
   return number(value);
 }
 
-export function bytes(value: number | null | undefined): string {
-  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+export function bytes(value: Maybe): string {
+  if (!isKnown(value)) return NONE;
   let unit = 0;
   let scaled = value;
   while (Math.abs(scaled) >= 999.5 && unit < DECIMAL.length - 1) {
@@ -40,15 +47,13 @@ export function bytes(value: number | null | undefined): string {
   return `${number(scaled)} ${DECIMAL[unit]}`;
 }
 
-export function percent(value: number | null | undefined, places = 1): string {
-  return value === null || value === undefined || !Number.isFinite(value)
-    ? NONE
-    : `${digits(value, places)} %`;
+export function percent(value: Maybe, places = 1): string {
+  return isKnown(value) ? `${digits(value, places)} %` : NONE;
 }
 
 /** A span given in microseconds. */
-export function micros(value: number | null | undefined): string {
-  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+export function micros(value: Maybe): string {
+  if (!isKnown(value)) return NONE;
   const size = Math.abs(value);
   if (size >= 999_500) return `${number(value / 1e6)} s`;
   if (size >= 999.5) return `${number(value / 1e3)} ms`;
@@ -56,8 +61,8 @@ export function micros(value: number | null | undefined): string {
 }
 
 /** A span given in seconds, in its largest unit or two. */
-export function span(seconds: number | null | undefined): string {
-  if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return NONE;
+export function span(seconds: Maybe): string {
+  if (!isKnown(seconds)) return NONE;
   const size = Math.max(0, Math.round(seconds));
   const parts: [number, string][] = [
     [31_557_600, "y"],
@@ -78,27 +83,28 @@ export function span(seconds: number | null | undefined): string {
 }
 
 /** A value in a unit of the API's. */
-export function quantity(unit: string, value: number | boolean | null | undefined): string {
+export function quantity(unit: string, value: Maybe | boolean): string {
   if (typeof value === "boolean") return value ? "yes" : "no";
+  if (!isKnown(value)) return NONE;
   switch (unit) {
     case "bytes":
       return bytes(value);
     case "bytes/s":
-      return value === null || value === undefined ? NONE : `${bytes(value)}/s`;
+      return `${bytes(value)}/s`;
     case "us":
       return micros(value);
     case "%":
       return percent(value);
     case "celsius":
-      return value === null || value === undefined ? NONE : `${number(value)} °C`;
+      return `${number(value)} °C`;
     case "watts":
-      return value === null || value === undefined ? NONE : `${number(value)} W`;
+      return `${number(value)} W`;
     case "ns/byte":
-      return value === null || value === undefined ? NONE : `${number(value)} ns/B`;
+      return `${number(value)} ns/B`;
     case "flag":
-      return value === null || value === undefined ? NONE : value ? "yes" : "no";
+      return value ? "yes" : "no";
     case "ratio":
-      return value === null || value === undefined || !Number.isFinite(value) ? NONE : value.toFixed(2);
+      return value.toFixed(2);
     default:
       return short(value);
   }
