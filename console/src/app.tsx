@@ -25,34 +25,24 @@ import { lostAt, phase, trouble } from "./state/link";
 import { latest } from "./state/telemetry";
 import { clock } from "./text/moment";
 
-const TITLES: Record<Page, string> = {
-  overview: "Overview",
-  live: "Live",
-  lifetime: "Lifetime",
-  info: "Info",
-  format: "Format",
-  configure: "Configure",
-  drills: "Drills",
-  alerts: "Alerts",
-  lab: "Lab",
-  log: "Log",
-  hosts: "Hosts",
-  settings: "Settings",
-};
+interface Entry {
+  title: string;
+  Page: FunctionComponent<{ subject: string }>;
+}
 
-const PAGES: Record<Page, FunctionComponent<{ subject: string }>> = {
-  overview: OverviewPage,
-  live: LivePage,
-  lifetime: LifetimePage,
-  info: InfoPage,
-  format: FormatPage,
-  configure: ConfigurePage,
-  drills: DrillsPage,
-  alerts: AlertsPage,
-  lab: LabPage,
-  log: LogPage,
-  hosts: HostsPage,
-  settings: SettingsPage,
+const PAGES: Record<Page, Entry> = {
+  overview: { title: "Overview", Page: OverviewPage },
+  live: { title: "Live", Page: LivePage },
+  lifetime: { title: "Lifetime", Page: LifetimePage },
+  info: { title: "Info", Page: InfoPage },
+  format: { title: "Format", Page: FormatPage },
+  configure: { title: "Configure", Page: ConfigurePage },
+  drills: { title: "Drills", Page: DrillsPage },
+  alerts: { title: "Alerts", Page: AlertsPage },
+  lab: { title: "Lab", Page: LabPage },
+  log: { title: "Log", Page: LogPage },
+  hosts: { title: "Hosts", Page: HostsPage },
+  settings: { title: "Settings", Page: SettingsPage },
 };
 
 // The tab says what needs attention while the page is in the background.
@@ -60,7 +50,7 @@ effect(() => {
   const count = alerts.value.length;
   const where = host.value === null ? "" : ` · ${host.value}`;
   const about = phase.value === "offline" ? "(offline) " : count > 0 ? `(${count}) ` : "";
-  document.title = `${about}${TITLES[route.value.page]} · OpenVSL${where}`;
+  document.title = `${about}${PAGES[route.value.page].title} · OpenVSL${where}`;
 });
 
 // A device page that names no device opens the one that was looked at last.
@@ -89,7 +79,6 @@ function Shell() {
     if (!first.current) heading.current?.focus();
     first.current = false;
   }, [page, subject]);
-  const Content = PAGES[page];
   return (
     <div class="shell">
       <button type="button" class="skip" onClick={() => document.getElementById("content")?.focus()}>
@@ -112,52 +101,44 @@ function Shell() {
           </svg>
         </button>
         <h1 ref={heading} tabIndex={-1}>
-          {TITLES[page]}
+          {PAGES[page].title}
           {isDevicePage(page) && subject && <span class="muted"> · {subject}</span>}
         </h1>
         <Connection />
       </header>
       <main id="content" tabIndex={-1}>
         <Offline />
-        {isDevicePage(page) && subject === null ? (
-          <NoDevice />
-        ) : (
-          <Known page={page} subject={subject} Content={Content} />
-        )}
+        <Content page={page} subject={subject} />
       </main>
       <Toasts />
     </div>
   );
 }
 
-function Known({
-  page,
-  subject,
-  Content,
-}: {
-  page: Page;
-  subject: string | null;
-  Content: FunctionComponent<{ subject: string }>;
-}) {
+/** The page, where there is what it is of. */
+function Content({ page, subject }: { page: Page; subject: string | null }) {
+  const { Page } = PAGES[page];
+  if (isDevicePage(page) && subject === null) return <NoDevice />;
   if (phase.value === "starting" && !loaded.value) return <Asking />;
   if (isDevicePage(page) && loaded.value && device(subject) === null) {
     return (
-      <Empty title={`No device is called ${subject}`}>
-        <p>It may have been detached, or have another name at this host.</p>
-        <a class="button" href={href("overview")}>
-          To the overview
-        </a>
-      </Empty>
+      <Elsewhere title={`No device is called ${subject}`}>
+        It may have been detached, or have another name at this host.
+      </Elsewhere>
     );
   }
-  return <Content key={`${host.value}/${page}/${subject}`} subject={subject ?? ""} />;
+  return <Page key={`${host.value}/${page}/${subject}`} subject={subject ?? ""} />;
 }
 
 function NoDevice() {
   if (!loaded.value) return <Asking />;
+  return <Elsewhere title="No device is attached">Attach one, or start the demo, on the overview.</Elsewhere>;
+}
+
+function Elsewhere({ title, children }: { title: string; children: string }) {
   return (
-    <Empty title="No device is attached">
-      <p>Attach one, or start the demo, on the overview.</p>
+    <Empty title={title}>
+      <p>{children}</p>
       <a class="button" href={href("overview")}>
         To the overview
       </a>
@@ -170,7 +151,7 @@ function Side({ page, open }: { page: Page; open: boolean }) {
   const link = (to: Page, subject?: string | null) => (
     <li key={to}>
       <a href={href(to, subject)} aria-current={page === to ? "page" : undefined}>
-        {TITLES[to]}
+        {PAGES[to].title}
         {to === "alerts" && alerts.value.length > 0 && (
           <span
             class={`badge count ${alerts.value.some((alert) => alert.severity === "critical") ? "critical" : "warning"}`}
