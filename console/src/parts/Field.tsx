@@ -58,6 +58,22 @@ export function Input(props: InputProps) {
   );
 }
 
+interface ConfirmProps {
+  name: string;
+  value: string;
+  onSet: (text: string) => void;
+}
+
+/** Before something is destroyed its name is typed. */
+export function Confirm({ name, value, onSet }: ConfirmProps) {
+  const label = (
+    <>
+      Type <strong>{name}</strong> to confirm
+    </>
+  );
+  return <Input label={label} autocomplete="off" spellcheck={false} value={value} onSet={onSet} />;
+}
+
 /** What may be chosen. */
 export function Options<T extends string | number>(props: { of: readonly T[]; say?: (one: T) => string }) {
   const { of, say = String } = props;

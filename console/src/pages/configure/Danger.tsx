@@ -3,7 +3,7 @@ import { post, seg } from "../../api/client";
 import type { Demo, Device } from "../../api/types";
 import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
-import { Input } from "../../parts/Field";
+import { Confirm } from "../../parts/Field";
 import { Notice } from "../../parts/Notice";
 import { act } from "../../state/action";
 import { setLoad } from "../../state/demo";
@@ -76,16 +76,7 @@ export function Load({ device }: { device: Device }) {
             A moderate mixed load reads and <strong>overwrites</strong> the whole device.{" "}
             {bytes(device.mapped_bytes)} of data would be lost.
           </Notice>
-          <Input
-            label={
-              <>
-                Type <strong>{device.name}</strong> to confirm
-              </>
-            }
-            autocomplete="off"
-            value={typed}
-            onSet={setTyped}
-          />
+          <Confirm name={device.name} value={typed} onSet={setTyped} />
         </Dialog>
       )}
     </>

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { post, seg } from "../../api/client";
 import type { Choice, Device } from "../../api/types";
 import { Dialog } from "../../parts/Dialog";
-import { Input, Select } from "../../parts/Field";
+import { Confirm, Input, Select } from "../../parts/Field";
 import { Notice } from "../../parts/Notice";
 import { act } from "../../state/action";
 import { bytes, micros, number } from "../../text/quantity";
@@ -59,17 +59,7 @@ export function FormatDialog({ device, capacity, predicted, onClose }: Props) {
         />
         <Input label="Label" value={label} onSet={setLabel} />
       </div>
-      <Input
-        label={
-          <>
-            Type <strong>{device.name}</strong> to confirm
-          </>
-        }
-        autocomplete="off"
-        spellcheck={false}
-        value={typed}
-        onSet={setTyped}
-      />
+      <Confirm name={device.name} value={typed} onSet={setTyped} />
     </Dialog>
   );
 }
