@@ -79,6 +79,19 @@ it("runs a protocol to its report", async () => {
   expect(await report.title()).not.toBe("");
 });
 
+it("stays signed in while another service of the host is signed in to", async () => {
+  const one = await service();
+  const other = await service();
+  one.device("close");
+  other.device("distant");
+  const page = await open(one);
+  const second = await page.context().newPage();
+  await second.goto(other.console());
+  await second.getByRole("link", { name: "distant", exact: true }).waitFor();
+  await page.reload();
+  await page.getByRole("link", { name: "close", exact: true }).waitFor();
+});
+
 it("looks after two services under one console", async () => {
   const near = await service();
   const far = await Service.start();

@@ -14,7 +14,6 @@ use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::access::guard::COOKIE;
 use crate::api::PREFIX;
 use crate::fields::{FIELDS, Unit};
 use crate::routes::{self, Service};
@@ -80,18 +79,18 @@ pub fn routes() -> OpenApiRouter<Service> {
 /// This description.
 #[utoipa::path(get, path = "/openapi.json", tag = "description",
     responses((status = OK, content_type = "application/json", body = Object)))]
-async fn openapi(State(_): State<Service>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], text())
+async fn openapi(State(service): State<Service>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], text(service.access.cookie_name()))
 }
 
-/// The description as it is served.
-pub fn text() -> String {
+/// The description as it is served, with what the session's cookie is called there.
+pub fn text(cookie: &str) -> String {
     // It is a tree of plain values.
-    serde_json::to_string_pretty(&routes::description()).unwrap_or_else(|_| json!({}).to_string())
+    serde_json::to_string_pretty(&routes::description(cookie)).unwrap_or_else(|_| json!({}).to_string())
 }
 
 /// What the routes do not say of themselves.
-pub fn complete(mut api: OpenApi) -> OpenApi {
+pub fn complete(mut api: OpenApi, cookie: &str) -> OpenApi {
     api.info.title = "OpenVSL".into();
     api.info.version = env!("CARGO_PKG_VERSION").into();
     api.info.description = Some("The service that owns attached devices. docs/api.md says how to get in.".into());
@@ -101,7 +100,7 @@ pub fn complete(mut api: OpenApi) -> OpenApi {
     let components = api.components.get_or_insert_default();
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     components.add_security_scheme("key", SecurityScheme::Http(bearer));
-    components.add_security_scheme("session", SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new(COOKIE))));
+    components.add_security_scheme("session", SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new(cookie))));
     let none: [&str; 0] = [];
     api.security = Some(vec![SecurityRequirement::new("key", none), SecurityRequirement::new("session", none)]);
     api
@@ -115,7 +114,7 @@ mod tests {
 
     #[test]
     fn every_path_and_method_is_described() {
-        let api: Value = serde_json::from_str(&text()).expect("JSON");
+        let api: Value = serde_json::from_str(&text("session")).expect("JSON");
         assert!(api["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")), "{}", api["openapi"]);
         for (path, methods) in [
             ("/devices", &["get", "post"][..]),

@@ -14,8 +14,6 @@ use crate::{Failure, audit};
 
 /// The largest body that is taken, bytes.
 pub const BODY_LIMIT: usize = 64 << 10;
-/// The browser's cookie.
-pub const COOKIE: &str = "openvsl_session";
 
 /// Who asks, if anybody is known to; and with which cookie.
 #[derive(Clone, Debug, Default)]
@@ -82,14 +80,14 @@ fn identify(service: &Service, peer: &Peer, request: &Request) -> Result<Asker, 
         })?;
         return Ok(Asker { session: Some(service.access.bearer(key.trim(), peer)?), cookie: None });
     }
-    let cookie = cookie(request).map(str::to_string);
+    let cookie = cookie(request, service.access.cookie_name()).map(str::to_string);
     Ok(Asker { session: cookie.as_deref().and_then(|cookie| service.access.session(cookie)), cookie })
 }
 
 /// The session's cookie, if the request has one.
-fn cookie(request: &Request) -> Option<&str> {
+fn cookie<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
     let cookies = request.headers().get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    cookies.flat_map(|line| line.split(';')).find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+    cookies.flat_map(|line| line.split(';')).find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Carries out what could change something, and notes it.

@@ -37,6 +37,7 @@ pub struct Access {
     checking: Mutex<()>,
     token_file: PathBuf,
     token: Digest,
+    cookie_name: String,
     origins: Origins,
 }
 
@@ -57,6 +58,7 @@ impl Access {
             checking: Mutex::default(),
             token_file,
             token: Digest::of(&token),
+            cookie_name: cookie_name(&token),
             origins,
         })
     }
@@ -64,6 +66,12 @@ impl Access {
     /// Where the token is.
     pub fn token_file(&self) -> &Path {
         &self.token_file
+    }
+
+    /// What the browser's cookie is called. Each service has a name of its own: a browser keeps one jar for all ports of a
+    /// host, and services beside each other would sign each other out.
+    pub fn cookie_name(&self) -> &str {
+        &self.cookie_name
     }
 
     /// The accounts.
@@ -161,6 +169,12 @@ impl Access {
         Failure::unauthenticated(what)
             .help("the token is in the service's state directory; an administrator makes access keys")
     }
+}
+
+/// The same with the next start, and another one at another service: by the digest of its token, of which it tells nothing.
+fn cookie_name(token: &str) -> String {
+    let mark = Digest::of(&format!("cookie {token}"));
+    format!("openvsl_session_{:.8}", mark.as_str())
 }
 
 #[cfg(test)]

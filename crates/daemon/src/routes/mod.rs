@@ -130,9 +130,9 @@ pub fn router(service: Service) -> Router {
         .with_state(service)
 }
 
-/// What the API is, as OpenAPI has it.
-pub fn description() -> utoipa::openapi::OpenApi {
-    openapi::complete(api().split_for_parts().1)
+/// What the API is, as OpenAPI has it, with the name of the session's cookie.
+pub fn description(cookie: &str) -> utoipa::openapi::OpenApi {
+    openapi::complete(api().split_for_parts().1, cookie)
 }
 
 /// The API as the service's owner uses it, without a socket: for whoever sends it anything at all to see that it holds.

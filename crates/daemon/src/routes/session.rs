@@ -1,5 +1,7 @@
 //! Signing in and out.
 
+use std::sync::Arc;
+
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -9,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::{Body, Service, blocking, viewers};
 use crate::Failure;
-use crate::access::guard::{Asker, COOKIE};
+use crate::access::guard::Asker;
 use crate::access::{LIFE, Peer};
 use crate::api::{Session, SignIn};
 
@@ -34,9 +36,9 @@ async fn sign_in(
     ConnectInfo(peer): ConnectInfo<Peer>,
     Body(request): Body<SignIn>,
 ) -> Result<Response, Failure> {
-    let access = service.access;
+    let access = Arc::clone(&service.access);
     let (session, cookie) = blocking(move || access.sign_in(&request, &peer)).await?;
-    Ok(with_cookie(Json(session).into_response(), &peer, &cookie, LIFE.as_secs()))
+    Ok(service.with_cookie(Json(session).into_response(), &peer, &cookie, LIFE.as_secs()))
 }
 
 /// Signs out.
@@ -50,15 +52,18 @@ async fn sign_out(
     if let Some(cookie) = asker.cookie {
         service.access.sign_out(&cookie);
     }
-    with_cookie(StatusCode::NO_CONTENT.into_response(), &peer, "", 0)
+    service.with_cookie(StatusCode::NO_CONTENT.into_response(), &peer, "", 0)
 }
 
-fn with_cookie(mut response: Response, peer: &Peer, cookie: &str, seconds: u64) -> Response {
-    let secure = if matches!(peer, Peer::Tcp { secure: true, .. }) { "; Secure" } else { "" };
-    let text = format!("{COOKIE}={cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
-    // A cookie of ours is hexadecimal.
-    if let Ok(value) = HeaderValue::from_str(&text) {
-        response.headers_mut().insert(header::SET_COOKIE, value);
+impl Service {
+    fn with_cookie(&self, mut response: Response, peer: &Peer, cookie: &str, seconds: u64) -> Response {
+        let name = self.access.cookie_name();
+        let secure = if matches!(peer, Peer::Tcp { secure: true, .. }) { "; Secure" } else { "" };
+        let text = format!("{name}={cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+        // A cookie of ours is hexadecimal.
+        if let Ok(value) = HeaderValue::from_str(&text) {
+            response.headers_mut().insert(header::SET_COOKIE, value);
+        }
+        response
     }
-    response
 }

@@ -292,6 +292,26 @@ async fn pages_of_others_are_refused() {
 }
 
 #[tokio::test]
+async fn services_of_one_host_do_not_sign_each_other_out() {
+    let services = [over_tcp(), over_tcp()];
+    let mut cookies = Vec::new();
+    for (api, token) in &services {
+        let (status, cookie, who) =
+            api.show("POST", "/api/v1/session", &[], &json!({ "token": token }).to_string()).await;
+        assert_eq!(status, 200, "{who}");
+        cookies.push(cookie);
+    }
+    let names: Vec<_> = cookies.iter().map(|cookie| cookie.split_once('=').expect("a cookie").0).collect();
+    assert_ne!(names[0], names[1]);
+    // A browser keeps one jar for all ports of a host, and shows each of them all that is in it.
+    let jar = cookies.join("; ");
+    for (api, _) in &services {
+        let (status, _, who) = api.show("GET", "/api/v1/session", &[("cookie", &jar)], "").await;
+        assert_eq!((status, &who["role"]), (200, &json!("administrator")), "{who}");
+    }
+}
+
+#[tokio::test]
 async fn sessions_and_roles() {
     let (api, token) = over_tcp();
     let bearer = [("authorization", format!("Bearer {token}"))];
