@@ -60,18 +60,33 @@ def serve(kind: type, handler: type) -> object:
     return server
 
 
+def told(world: World, port: int, url: str) -> None:
+    """Says with the program who gets alerts, and gets it wrong on the way."""
+    notify = lambda *words, **more: world.vsl("alerts", "notify", *words, **more)
+    check("nobody gets alerts" in notify().out, "somebody gets alerts already")
+    check("give the mail server's host" in notify("mail", "--port", "25", fails=True).err, "a mail server without a host")
+    check("'ops'" in notify("mail", "127.0.0.1", "--from", "vsl@example.org", "--to", "ops", fails=True).err, "nobody's address")
+    notify("mail", "127.0.0.1", "--port", "25", "--security", "none", "--from", "vsl@example.org", "--to", "ops@example.org")
+    text = notify("mail", "--port", port).out
+    check(f"127.0.0.1:{port}, in the clear, from vsl@example.org to ops@example.org" in text, text)
+    secret = world.dir / "secret"
+    secret.write_text(f"{SECRET}\n")
+    notify("webhook", f"{url}/other")
+    notify("webhook", url, "--secret-file", secret)
+    notify("webhook", f"{url}/other", "--remove")
+    check("not posted to" in notify("webhook", f"{url}/other", "--remove", fails=True).err, "nothing to remove")
+    equal(json.loads(notify("severity", "warning", "--json").out)["least_severity"], "warning", "the least severity")
+
+
 def run(world: World) -> None:
     web = up(world)
     device = world.device(256 * MIB)
     mail = serve(socketserver.ThreadingTCPServer, Mail)
     hook = serve(http.server.ThreadingHTTPServer, Hook)
-    to = {
-        "smtp": {"host": "127.0.0.1", "port": mail.server_address[1], "security": "none", "from": "vsl@example.org", "to": ["ops@example.org"]},
-        "webhooks": [{"url": f"http://127.0.0.1:{hook.server_address[1]}/hook", "secret": SECRET}],
-        "least_severity": "warning",
-    }
-    shown = web.do("PUT", "/notifications", to)
-    equal(shown["webhooks"][0]["secret"], None, "a secret is shown")
+    url = f"http://127.0.0.1:{hook.server_address[1]}/hook"
+    told(world, mail.server_address[1], url)
+    shown = web.do("GET", "/notifications")
+    equal(shown["webhooks"], [{"url": url, "secret": None}], "where alerts are posted, without the secret")
     equal([sent["error"] for sent in web.do("POST", "/notifications/test")], [None, None], "what came of a try")
     equal((len(mail.got), len(hook.got)), (1, 1), "what a try sent")
     web.refused(400, "PUT", "/alert-rules/busy", {"metric": "nothing", "comparison": "above", "threshold": 1, "severity": "warning"})

@@ -70,7 +70,7 @@ pub enum Command {
     Trim(Trim),
     /// Show what devices do, second by second.
     Top(manage::Top),
-    /// Show alerts, acknowledge them, and change what raises them.
+    /// Show alerts, acknowledge them, and change what raises them and who is told.
     Alerts(manage::Alerts),
     /// Show who changed what.
     Audit(manage::Audit),

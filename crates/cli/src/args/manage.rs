@@ -75,7 +75,8 @@ Examples:
   vsl alerts --history
   vsl alerts acknowledge 7 --note 'disk ordered'
   vsl alerts rule warm --metric celsius --above 60 --clear 55 --for 30
-  vsl alerts rule reserve --off")]
+  vsl alerts rule reserve --off
+  vsl alerts notify mail smtp.example.org --from vsl@example.org --to ops@example.org")]
 pub struct Alerts {
     /// Those that are over, the newest first.
     #[arg(long, conflicts_with = "rules")]
@@ -101,8 +102,91 @@ pub enum AlertsDo {
     },
     /// Make a rule, or change one.
     Rule(AlertRule),
+    /// Say who gets alerts; without a word more, show it.
+    Notify(Notify),
     /// Send a trial alert to everybody who gets alerts.
     Test,
+}
+
+/// `vsl alerts notify`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Passwords and secrets are read from files, and never shown. `vsl alerts test` tries what was set.
+
+Examples:
+  vsl alerts notify
+  vsl alerts notify mail smtp.example.org --from vsl@example.org --to ops@example.org,night@example.org
+  vsl alerts notify mail --user vsl --password-file /etc/openvsl/mail-password
+  vsl alerts notify webhook https://example.org/hook --secret-file /etc/openvsl/hook-secret
+  vsl alerts notify severity critical
+  vsl alerts notify mail --remove")]
+pub struct Notify {
+    /// What to set.
+    #[command(subcommand)]
+    pub what: Option<NotifyDo>,
+}
+
+/// What is set of who gets alerts.
+#[derive(Debug, Subcommand)]
+pub enum NotifyDo {
+    /// Send alerts by mail, or change how.
+    Mail(NotifyMail),
+    /// Post alerts to an address, or do so no longer.
+    Webhook {
+        /// http:// or https://.
+        url: String,
+        /// File whose one line is the secret that signs what is posted.
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        secret_file: Option<PathBuf>,
+        /// Post nothing there any more.
+        #[arg(long, conflicts_with = "secret_file")]
+        remove: bool,
+    },
+    /// Send alerts of this severity and above.
+    Severity {
+        /// The least.
+        #[arg(value_enum)]
+        least: SeverityName,
+    },
+}
+
+/// `vsl alerts notify mail`.
+#[derive(Debug, Args)]
+pub struct NotifyMail {
+    /// Host name or address of the mail server. What is left out stays as it was.
+    pub host: Option<String>,
+    /// Its port [default: 587].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
+    /// How the connection is secured [default: starttls].
+    #[arg(long, value_enum)]
+    pub security: Option<SecurityName>,
+    /// With whose name to sign in.
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// File whose one line is the password.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub password_file: Option<PathBuf>,
+    /// The sender's address.
+    #[arg(long, value_name = "ADDRESS")]
+    pub from: Option<String>,
+    /// Who gets mail, with commas in between.
+    #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
+    pub to: Option<Vec<String>>,
+    /// Send no mail any more.
+    #[arg(long, conflicts_with_all = ["host", "port", "security", "user", "password_file", "from", "to"])]
+    pub remove: bool,
+}
+
+/// How a connection to a mail server is secured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SecurityName {
+    /// Not at all.
+    None,
+    /// With STARTTLS, or not used.
+    Starttls,
+    /// TLS from the first byte.
+    Tls,
 }
 
 /// `vsl alerts rule`.

@@ -7,6 +7,7 @@ use hyper::Method;
 use serde_json::json;
 
 use super::access::plain;
+use super::notify;
 use crate::args::manage::{AlertRule, Alerts, AlertsDo, SeverityName};
 use crate::client::Client;
 use crate::output::Output;
@@ -20,6 +21,7 @@ pub fn alerts(args: &Alerts, output: Output) -> Result<(), Failure> {
             output.result(&alert, || format!("acknowledged {}\n", line(&alert)))
         }
         Some(AlertsDo::Rule(rule)) => set_rule(&client, rule, output),
+        Some(AlertsDo::Notify(args)) => notify::notify(&client, args, output),
         Some(AlertsDo::Test) => try_sending(&client, output),
         None if args.rules => {
             let rules: Vec<Rule> = client.get("/alert-rules")?;
@@ -112,20 +114,26 @@ fn set_rule(client: &Client, args: &AlertRule, output: Output) -> Result<(), Fai
     rule.device = args.device.clone().or(rule.device);
     rule.clear = args.clear.or(rule.clear);
     rule.for_s = args.for_s.unwrap_or(rule.for_s);
-    rule.severity = args.severity.map_or(rule.severity, |severity| match severity {
-        SeverityName::Information => Severity::Information,
-        SeverityName::Warning => Severity::Warning,
-        SeverityName::Critical => Severity::Critical,
-    });
+    rule.severity = args.severity.map_or(rule.severity, Severity::from);
     rule.enabled = (rule.enabled || args.on) && !args.off;
     let set: Rule = client.send(Method::PUT, &path, &rule)?;
     output.result(&set, || rule_line(&set))
 }
 
+impl From<SeverityName> for Severity {
+    fn from(name: SeverityName) -> Severity {
+        match name {
+            SeverityName::Information => Severity::Information,
+            SeverityName::Warning => Severity::Warning,
+            SeverityName::Critical => Severity::Critical,
+        }
+    }
+}
+
 fn try_sending(client: &Client, output: Output) -> Result<(), Failure> {
     let sent: Vec<Sent> = client.send(Method::POST, "/notifications/test", &json!({}))?;
     output.result(&sent, || match sent.as_slice() {
-        [] => "nobody gets alerts; PUT /api/v1/notifications, or the console, says who does\n".into(),
+        [] => notify::NOBODY.into(),
         sent => sent.iter().map(|sent| format!("{}: {}\n", sent.to, sent.error.as_deref().unwrap_or("sent"))).collect(),
     })?;
     match sent.iter().filter(|sent| sent.error.is_some()).count() {

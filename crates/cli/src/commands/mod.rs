@@ -12,6 +12,7 @@ mod history;
 mod hosts;
 mod key;
 mod lab;
+mod notify;
 mod opener;
 mod profiles;
 mod published;
