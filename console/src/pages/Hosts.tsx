@@ -4,9 +4,9 @@ import type { Host } from "../api/types";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import { Field, Input } from "../parts/Field";
+import { HostState } from "../parts/HostState";
 import { Empty, Trouble } from "../parts/Notice";
 import { Panel } from "../parts/Panel";
-import { State } from "../parts/State";
 import { type Column, Table } from "../parts/Table";
 import { go } from "../route";
 import { act } from "../state/action";
@@ -40,9 +40,7 @@ export function HostsPage() {
       title: "State",
       cell: (one) => (
         <>
-          <State tone={one.reachable ? (one.failed ? "warning" : "ok") : "critical"}>
-            {one.reachable ? (one.failed ? `${one.failed} failed` : "reachable") : "unreachable"}
-          </State>
+          <HostState of={one} />
           {one.error && <p class="muted small wrap">{one.error}</p>}
         </>
       ),

@@ -9,18 +9,26 @@ import { span as spanText } from "../text/quantity";
 import { PLANS, type Plan, SPANS } from "./live/charts";
 import { type Range, useView, type View } from "./live/window";
 
+const MOVES = [
+  { label: "Zoom in", sign: "+", factor: 0.5, share: 0 },
+  { label: "Zoom out", sign: "−", factor: 2, share: 0 },
+  { label: "Earlier", sign: "‹", factor: 1, share: -0.5 },
+  { label: "Later", sign: "›", factor: 1, share: 0.5 },
+];
+
 export function LivePage({ subject }: { subject: string }) {
   const [seconds, setSeconds] = useState(300);
   const [paused, setPaused] = useState(false);
   const [zoomed, setZoomed] = useState<Range | null>(null);
   const view = useView(subject, seconds, zoomed, paused);
   const zoom = (from: number, to: number) => setZoomed({ from, to });
-  const by = (factor: number) => {
-    const middle = (view.from + view.to) / 2;
-    const half = Math.max(2.5, ((view.to - view.from) / 2) * factor);
-    setZoomed({ from: middle - half, to: middle + half });
+  /** Widens the range, or moves it by a share of its width. */
+  const move = (factor: number, share: number) => {
+    const width = view.to - view.from;
+    const middle = (view.from + view.to) / 2 + width * share;
+    const half = Math.max(2.5, (width / 2) * factor);
+    zoom(middle - half, middle + half);
   };
-  const span = view.to - view.from;
   return (
     <>
       <div class="bar row">
@@ -43,26 +51,11 @@ export function LivePage({ subject }: { subject: string }) {
           {paused ? "Go on" : "Pause"}
         </button>
         <fieldset class="switches" aria-label="Zoom">
-          <button type="button" aria-label="Zoom in" onClick={() => by(0.5)}>
-            +
-          </button>
-          <button type="button" aria-label="Zoom out" onClick={() => by(2)}>
-            −
-          </button>
-          <button
-            type="button"
-            aria-label="Earlier"
-            onClick={() => setZoomed({ from: view.from - span / 2, to: view.to - span / 2 })}
-          >
-            ‹
-          </button>
-          <button
-            type="button"
-            aria-label="Later"
-            onClick={() => setZoomed({ from: view.from + span / 2, to: view.to + span / 2 })}
-          >
-            ›
-          </button>
+          {MOVES.map(({ label, sign, factor, share }) => (
+            <button type="button" key={label} aria-label={label} onClick={() => move(factor, share)}>
+              {sign}
+            </button>
+          ))}
           {zoomed && <Button onClick={() => setZoomed(null)}>Back to now</Button>}
         </fieldset>
         <span class="muted small push">

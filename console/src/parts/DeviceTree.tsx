@@ -8,6 +8,7 @@ import { useResource } from "../state/resource";
 import { value } from "../state/telemetry";
 import { bytes, micros, number, percent, short } from "../text/quantity";
 import { Button } from "./Button";
+import { HostState } from "./HostState";
 import { Lights } from "./Lights";
 import { Meter } from "./Meter";
 import { Scroll } from "./Scroll";
@@ -64,16 +65,13 @@ export function DeviceTree() {
 
 /** Another host, by what it says of itself; its devices are seen when it is looked at. */
 function HostRow({ host }: { host: Host }) {
-  const wrong = host.failed ?? 0;
   return (
     <tr aria-level={1} tabIndex={-1} class="group">
       <td class="level-1 other" colSpan={2}>
         <span class="muted small">Host</span> <strong>{host.name}</strong>
       </td>
       <td>
-        <State tone={host.reachable ? (wrong > 0 ? "warning" : "ok") : "critical"}>
-          {host.reachable ? (wrong > 0 ? `${wrong} failed` : "reachable") : "unreachable"}
-        </State>
+        <HostState of={host} />
       </td>
       <td colSpan={4} class="muted small about wrap">
         {host.reachable ? `${host.attached ?? 0} attached, ${host.alerts ?? 0} alerts` : host.error}
