@@ -16,23 +16,22 @@ import { flash, freshName, namesOf } from "./lab/lists";
 export function LabPage() {
   const runs = useResource<LabRun[]>("/lab/runs", 5000);
   const under = jobs.value.filter((job) => job.kind === "lab");
-  const ended = under.filter((job) => job.state !== "running").length;
+  const shown = under.filter(({ state }) => state === "running" || state === "failed");
+  const ended = under.filter(({ state }) => state !== "running").length;
   // A run that ends is one more to show.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the number of ended runs is what asks again.
   useEffect(() => runs.again(), [ended]);
   return (
     <>
       <Start runs={runs.value ?? []} onBegun={runs.again} />
-      {under.some((job) => job.state === "running" || job.state === "failed") && (
+      {shown.length > 0 && (
         <Panel title="Under way">
           <ul class="stack">
-            {under
-              .filter((job) => job.state === "running" || job.state === "failed")
-              .map((job) => (
-                <li key={job.id} class="stack">
-                  <JobProgress job={job} />
-                </li>
-              ))}
+            {shown.map((job) => (
+              <li key={job.id} class="stack">
+                <JobProgress job={job} />
+              </li>
+            ))}
           </ul>
         </Panel>
       )}

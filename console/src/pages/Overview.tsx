@@ -1,4 +1,4 @@
-import { useSignal } from "@preact/signals";
+import { useState } from "preact/hooks";
 import { host, post } from "../api/client";
 import type { Alert, Device } from "../api/types";
 import { AttachDialog } from "../parts/AttachDialog";
@@ -19,7 +19,7 @@ import { moment } from "../text/moment";
 import { bytes, count, percent, short } from "../text/quantity";
 
 export function OverviewPage() {
-  const attaching = useSignal(false);
+  const [attaching, setAttaching] = useState(false);
   return (
     <>
       <Attention />
@@ -29,7 +29,7 @@ export function OverviewPage() {
         aside={
           <>
             <Demo />
-            <Button needs="operator" onClick={() => (attaching.value = true)}>
+            <Button needs="operator" onClick={() => setAttaching(true)}>
               Attach a device
             </Button>
           </>
@@ -37,7 +37,7 @@ export function OverviewPage() {
       >
         {devices.value.length > 0 ? <DeviceTree /> : loaded.value && <FirstVisit />}
       </Panel>
-      {attaching.value && <AttachDialog onClose={() => (attaching.value = false)} />}
+      {attaching && <AttachDialog onClose={() => setAttaching(false)} />}
     </>
   );
 }

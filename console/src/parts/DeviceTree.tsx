@@ -1,4 +1,4 @@
-import { useSignal } from "@preact/signals";
+import { useState } from "preact/hooks";
 import { host } from "../api/client";
 import type { Device, Host } from "../api/types";
 import { href } from "../route";
@@ -28,13 +28,13 @@ const HEADINGS: readonly Heading[] = [
 
 /** Host, adapters, modules and volumes as a tree, each module with how it does just now. Arrow keys move between rows. */
 export function DeviceTree() {
-  const closed = useSignal<ReadonlySet<string>>(new Set());
+  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const toggle = (key: string) => {
-    const next = new Set(closed.value);
+    const next = new Set(closed);
     if (!next.delete(key)) next.add(key);
-    closed.value = next;
+    setClosed(next);
   };
-  const open = (key: string) => !closed.value.has(key);
+  const open = (key: string) => !closed.has(key);
   const found = adapters(devices.value);
   const others = useResource<Host[]>("/hosts", 10_000, "here");
   return (
