@@ -10,6 +10,7 @@ export type Alert = Schemas["Alert"];
 export type Alerts = Schemas["Alerts"];
 export type Audit = Schemas["Audit"];
 export type AuditEntry = Schemas["AuditEntry"];
+export type Choice = Schemas["PredictionChoice"];
 export type Comparison = Schemas["Comparison"];
 export type Demo = Schemas["Demo"];
 export type Drills = Schemas["Drills"];
@@ -27,6 +28,7 @@ export type Metric = Schemas["MetricView"];
 export type Named = Schemas["Named"];
 // What may be left out of a request is there in every answer.
 export type Notifications = Required<Schemas["Notifications"]>;
+export type Prediction = Schemas["Prediction"];
 export type RecordStatus = Schemas["RecordStatus"];
 export type Role = Schemas["Role"];
 export type Rule = Required<Schemas["Rule"]>;
@@ -69,25 +71,3 @@ export type Device = Omit<
   lost_dies?: number[];
   paths?: string[];
 };
-
-/** The result of a job of the sort `prediction`. */
-export interface Prediction {
-  workload: string;
-  profile: string;
-  scale: number;
-  source: string;
-  choices: Choice[];
-}
-export interface Choice {
-  capacity: string;
-  bytes: number;
-  over_provisioning_percent: number;
-  iops?: number | null;
-  bytes_per_s?: number | null;
-  p50_us?: number | null;
-  p99_us?: number | null;
-  p999_us?: number | null;
-  write_amplification?: number | null;
-  lifetime_written_bytes?: number | null;
-  lifetime_days?: number | null;
-}

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Choice, Device, Prediction as Predicted } from "../api/types";
+import type { Choice, Device } from "../api/types";
 import { Button } from "../parts/Button";
 import { Field } from "../parts/Field";
 import { Figures } from "../parts/Figures";
@@ -10,7 +10,7 @@ import { may } from "../state/link";
 import { bytes, percent } from "../text/quantity";
 import { bounds, capacityAt, OPTIONS, presentShare } from "./format/capacity";
 import { FormatDialog } from "./format/FormatDialog";
-import { Prediction } from "./format/Prediction";
+import { Prediction, predictionOf } from "./format/Prediction";
 
 export function FormatPage({ subject }: { subject: string }) {
   const device = find(subject);
@@ -21,7 +21,7 @@ export function FormatPage({ subject }: { subject: string }) {
   if (device === null) return null;
 
   const job = jobs.value.find((job) => job.id === jobId) ?? null;
-  const prediction = job?.state === "done" ? (job.result as unknown as Predicted) : null;
+  const prediction = predictionOf(job);
   const predicted = prediction?.choices.find((choice) => choice.capacity === capacity) ?? null;
   const choose = (capacity: string, share: number) => {
     setCapacity(capacity);

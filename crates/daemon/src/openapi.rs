@@ -130,6 +130,15 @@ mod tests {
                 assert!(operation["responses"].is_object(), "{method} {path}: {operation}");
             }
         }
+        // Programs made from it call each operation by its id.
+        let operations = api["paths"].as_object().expect("paths").values().flat_map(|path| path.as_object());
+        let mut ids: Vec<_> =
+            operations.flat_map(|path| path.values()).filter_map(|one| one["operationId"].as_str()).collect();
+        assert!(ids.len() > 50, "{ids:?}");
+        ids.sort_unstable();
+        assert_eq!(ids.iter().find(|id| ids.iter().filter(|other| other == id).count() > 1), None);
+        let results = api["components"]["schemas"]["JobResult"]["oneOf"].to_string();
+        assert!(results.contains("#/components/schemas/Prediction") && results.contains("string"), "{results}");
         let device = &api["components"]["schemas"]["Device"]["properties"];
         assert_eq!(device["host_written_bytes"]["type"], "integer");
         assert_eq!(device.as_object().map(serde_json::Map::len), Some(FIELDS.len()));

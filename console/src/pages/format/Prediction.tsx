@@ -23,6 +23,11 @@ interface Props {
 
 const RECORDED = "recorded";
 
+/** What came of a prediction that has come to its end. */
+export function predictionOf(job: Job | null): Predicted | null {
+  return job?.state === "done" && typeof job.result === "object" ? (job.result ?? null) : null;
+}
+
 /** Runs the choices in virtual time, on what this device was asked lately or on a named workload. Nothing on the device changes. */
 export function Prediction({ device, capacity, job, onJob }: Props) {
   const workloads = useResource<Named[]>("/lab/workloads");
@@ -43,7 +48,7 @@ export function Prediction({ device, capacity, job, onJob }: Props) {
       onJob(begun.id);
     });
   };
-  const result = job?.state === "done" ? (job.result as unknown as Predicted) : null;
+  const result = predictionOf(job);
   return (
     <Panel
       label="Prediction"

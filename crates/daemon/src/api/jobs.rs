@@ -39,8 +39,17 @@ pub struct Job {
     /// Why it failed.
     pub error: Option<String>,
     /// What came of it.
-    #[schema(value_type = Option<Object>)]
-    pub result: Option<serde_json::Value>,
+    pub result: Option<JobResult>,
+}
+
+/// What came of a job, by its kind. Of the kind `demo` nothing comes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum JobResult {
+    /// Of the kind `prediction`.
+    Prediction(Prediction),
+    /// Of the kind `lab`: the name of the run.
+    Run(String),
 }
 
 /// Body of `POST /predictions`.

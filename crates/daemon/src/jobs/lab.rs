@@ -7,11 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
 use lab::run::Line;
-use serde_json::Value;
 
 use super::Task;
 use crate::Failure;
-use crate::api::LabRun;
+use crate::api::{JobResult, LabRun};
 
 /// How often a run is looked at.
 const LOOK: Duration = Duration::from_millis(300);
@@ -62,7 +61,7 @@ fn vsl() -> Result<Command, Failure> {
 ///
 /// # Errors
 /// It fails, and what it said.
-pub fn run(asked: &Asked, directory: &Path, task: &Task) -> Result<Option<Value>, Failure> {
+pub fn run(asked: &Asked, directory: &Path, task: &Task) -> Result<Option<JobResult>, Failure> {
     let mut command = vsl()?;
     command.args(["lab", "run", &asked.protocol, "--yes", "--device", &asked.device]).arg("--out").arg(directory);
     command.args(["--repeat", &asked.repeat.to_string(), "--seed", &asked.seed.to_string()]);
@@ -78,7 +77,7 @@ pub fn run(asked: &Asked, directory: &Path, task: &Task) -> Result<Option<Value>
     task.at(0.99, "writing the report");
     let mut command = vsl()?;
     command.args(["lab", "report"]).arg(directory);
-    Ok(finish(command, directory, task)?.then(|| Value::from(asked.name.clone())))
+    Ok(finish(command, directory, task)?.then(|| JobResult::Run(asked.name.clone())))
 }
 
 /// Waits for a process; false where somebody cancelled it.

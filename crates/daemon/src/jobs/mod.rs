@@ -10,10 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
-
 use crate::Failure;
-use crate::api::{Job, JobState};
+use crate::api::{Job, JobResult, JobState};
 use crate::monitor::Monitor;
 
 /// Jobs at once, demo loads among them.
@@ -88,7 +86,7 @@ impl Jobs {
         kind: &str,
         device: Option<String>,
         what: &str,
-        work: impl FnOnce(&Task) -> Result<Option<Value>, Failure> + Send + 'static,
+        work: impl FnOnce(&Task) -> Result<Option<JobResult>, Failure> + Send + 'static,
     ) -> Result<Job, Failure> {
         let task = {
             let mut entries = self.entries();
@@ -187,7 +185,7 @@ impl Task {
         }
     }
 
-    fn end(&self, result: Result<Option<Value>, Failure>) {
+    fn end(&self, result: Result<Option<JobResult>, Failure>) {
         let cancelled = self.is_cancelled();
         self.jobs.change(self.id, |job| {
             job.ended_ms = Some(now_ms());
@@ -224,10 +222,10 @@ mod tests {
         let jobs = Arc::new(Jobs::new(monitor));
         let one = jobs.start("t", None, "counts", |task| {
             task.at(0.5, "half");
-            Ok(Some(Value::from(7)))
+            Ok(Some(JobResult::Run("r".into())))
         });
         let one = ended(&jobs, one.expect("started").id);
-        assert_eq!((one.state, one.progress, one.result), (JobState::Done, 1.0, Some(Value::from(7))));
+        assert_eq!((one.state, one.progress, one.result), (JobState::Done, 1.0, Some(JobResult::Run("r".into()))));
         let two = jobs.start("t", None, "fails", |_| Err(Failure::invalid("no")));
         assert_eq!(ended(&jobs, two.expect("started").id).state, JobState::Failed);
         let bad = jobs.start("t", None, "breaks", |_| panic!("on purpose"));

@@ -7,11 +7,10 @@ use card::{Built, Format, build};
 use lab::engine::{Position, Progress, virtual_time};
 use lab::workload::{self, Load, Phase, Precondition, Trace, Workload};
 use profile::{Device, Profile};
-use serde_json::Value;
 
 use super::Task;
 use crate::Failure;
-use crate::api::{Prediction, PredictionChoice};
+use crate::api::{JobResult, Prediction, PredictionChoice};
 
 /// Host capacity that is simulated, about: large enough for hundreds of erase blocks, small enough for seconds.
 const SIMULATED: u64 = 2 << 30;
@@ -93,7 +92,7 @@ pub fn workload_of(question: &Question) -> Result<Workload, Failure> {
 ///
 /// # Errors
 /// The workload does not fit the card.
-pub fn predict(question: &Question, task: &Task) -> Result<Option<Value>, Failure> {
+pub fn predict(question: &Question, task: &Task) -> Result<Option<JobResult>, Failure> {
     let Device::Flash(flash) = &question.profile.device else {
         return Err(Failure::invalid(format!("{} is no flash card", question.profile.name))
             .help("`GET /api/v1/lab/profiles` says which are"));
@@ -113,7 +112,7 @@ pub fn predict(question: &Question, task: &Task) -> Result<Option<Value>, Failur
         };
         prediction.choices.push(choice);
     }
-    serde_json::to_value(&prediction).map(Some).map_err(|error| Failure::failed(error.to_string()))
+    Ok(Some(JobResult::Prediction(prediction)))
 }
 
 /// One choice; nothing where somebody cancelled it.

@@ -16,8 +16,8 @@ use crate::api::{AccountChange, AccountView, Audit, MadeKey, NewAccount, NewKey}
 /// They.
 pub fn routes() -> OpenApiRouter<Service> {
     let accounts = OpenApiRouter::new()
-        .routes(routes!(accounts, add))
-        .routes(routes!(change, remove))
+        .routes(routes!(accounts, add_account))
+        .routes(routes!(change_account, remove_account))
         .routes(routes!(add_key))
         .routes(routes!(remove_key));
     administrators(accounts).merge(operators(OpenApiRouter::new().routes(routes!(audit))))
@@ -33,7 +33,7 @@ async fn accounts(State(service): State<Service>) -> Json<Vec<AccountView>> {
 /// A new account.
 #[utoipa::path(post, path = "/accounts", tag = "access", request_body = NewAccount,
     responses((status = CREATED, body = AccountView), (status = "default", body = Failure)))]
-async fn add(
+async fn add_account(
     State(service): State<Service>,
     Body(new): Body<NewAccount>,
 ) -> Result<(StatusCode, Json<AccountView>), Failure> {
@@ -44,7 +44,7 @@ async fn add(
 /// Changes an account.
 #[utoipa::path(patch, path = "/accounts/{name}", tag = "access", params(("name" = String, Path, description = "an account")),
     request_body = AccountChange, responses((status = OK, body = AccountView), (status = "default", body = Failure)))]
-async fn change(
+async fn change_account(
     State(service): State<Service>,
     path: Name,
     Body(change): Body<AccountChange>,
@@ -56,7 +56,7 @@ async fn change(
 /// Removes an account, with its keys and sessions.
 #[utoipa::path(delete, path = "/accounts/{name}", tag = "access", params(("name" = String, Path, description = "an account")),
     responses((status = NO_CONTENT, description = "done"), (status = "default", body = Failure)))]
-async fn remove(State(service): State<Service>, path: Name) -> Result<StatusCode, Failure> {
+async fn remove_account(State(service): State<Service>, path: Name) -> Result<StatusCode, Failure> {
     let name = name(path)?;
     blocking(move || service.access.accounts().remove(&name)).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -21,7 +21,7 @@ const PASSED: [header::HeaderName; 3] = [header::CONTENT_TYPE, header::CACHE_CON
 /// They. What is passed on is described by the host's own description.
 pub fn routes() -> OpenApiRouter<Service> {
     let read = OpenApiRouter::new().routes(routes!(hosts)).route("/hosts/{host}/{*path}", any(pass_on));
-    let change = OpenApiRouter::new().routes(routes!(add)).routes(routes!(remove));
+    let change = OpenApiRouter::new().routes(routes!(add_host)).routes(routes!(remove_host));
     viewers(read).merge(administrators(change))
 }
 
@@ -35,7 +35,7 @@ async fn hosts(State(service): State<Service>) -> Json<Vec<HostView>> {
 /// A new host.
 #[utoipa::path(post, path = "/hosts", tag = "hosts", request_body = NewHost,
     responses((status = CREATED, body = HostView), (status = "default", body = Failure)))]
-async fn add(
+async fn add_host(
     State(service): State<Service>,
     Body(new): Body<NewHost>,
 ) -> Result<(StatusCode, Json<HostView>), Failure> {
@@ -46,7 +46,7 @@ async fn add(
 /// A host goes.
 #[utoipa::path(delete, path = "/hosts/{name}", tag = "hosts", params(("name" = String, Path, description = "a host")),
     responses((status = NO_CONTENT, description = "done"), (status = "default", body = Failure)))]
-async fn remove(State(service): State<Service>, path: Name) -> Result<StatusCode, Failure> {
+async fn remove_host(State(service): State<Service>, path: Name) -> Result<StatusCode, Failure> {
     let name = name(path)?;
     blocking(move || service.hosts.remove(&name)).await?;
     Ok(StatusCode::NO_CONTENT)
