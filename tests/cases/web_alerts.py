@@ -107,4 +107,6 @@ def run(world: World) -> None:
     world.vsl("alerts", "acknowledge", raised["id"], "--note", "seen")
     [past] = json.loads(world.vsl("alerts", "--history", "--json").out)["alerts"]
     equal((past["id"], past["note"]), (raised["id"], "seen"), "the alert that is over")
+    world.vsl("alerts", "rule", "busy", "--remove")
+    check("busy" not in world.vsl("alerts", "--rules").out, "a rule that was removed is there still")
     hook.shutdown(), mail.shutdown()

@@ -222,7 +222,7 @@ pub struct AlertRule {
     #[arg(long)]
     pub off: bool,
     /// Remove it.
-    #[arg(long, exclusive = true)]
+    #[arg(long, conflicts_with_all = ["metric", "device", "above", "below", "clear", "for_s", "severity", "on", "off"])]
     pub remove: bool,
 }
 
