@@ -1,15 +1,12 @@
 //! Accounts, and who changed what.
 
 use axum::Json;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Deserialize;
-use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Ask, Body, Name, Service, administrators, blocking, name, operators};
+use super::{Ask, At, Body, Page, Service, administrators, blocking, created, done, operators};
 use crate::Failure;
 use crate::api::{AccountChange, AccountView, Audit, MadeKey, NewAccount, NewKey};
 
@@ -37,8 +34,7 @@ async fn add_account(
     State(service): State<Service>,
     Body(new): Body<NewAccount>,
 ) -> Result<(StatusCode, Json<AccountView>), Failure> {
-    let view = blocking(move || service.access.accounts().add(&new)).await?;
-    Ok((StatusCode::CREATED, Json(view)))
+    blocking(move || service.access.accounts().add(&new)).await.map(created)
 }
 
 /// Changes an account.
@@ -46,20 +42,17 @@ async fn add_account(
     request_body = AccountChange, responses((status = OK, body = AccountView), (status = "default", body = Failure)))]
 async fn change_account(
     State(service): State<Service>,
-    path: Name,
+    At(name): At<String>,
     Body(change): Body<AccountChange>,
 ) -> Result<Json<AccountView>, Failure> {
-    let name = name(path)?;
     blocking(move || service.access.accounts().change(&name, &change)).await.map(Json)
 }
 
 /// Removes an account, with its keys and sessions.
 #[utoipa::path(delete, path = "/accounts/{name}", tag = "access", params(("name" = String, Path, description = "an account")),
     responses((status = NO_CONTENT, description = "done"), (status = "default", body = Failure)))]
-async fn remove_account(State(service): State<Service>, path: Name) -> Result<StatusCode, Failure> {
-    let name = name(path)?;
-    blocking(move || service.access.accounts().remove(&name)).await?;
-    Ok(StatusCode::NO_CONTENT)
+async fn remove_account(State(service): State<Service>, At(name): At<String>) -> Result<StatusCode, Failure> {
+    blocking(move || service.access.accounts().remove(&name)).await.map(done)
 }
 
 /// A new access key: the answer is the only time that it is shown.
@@ -67,12 +60,10 @@ async fn remove_account(State(service): State<Service>, path: Name) -> Result<St
     request_body = NewKey, responses((status = CREATED, body = MadeKey), (status = "default", body = Failure)))]
 async fn add_key(
     State(service): State<Service>,
-    path: Name,
+    At(name): At<String>,
     Body(new): Body<NewKey>,
 ) -> Result<(StatusCode, Json<MadeKey>), Failure> {
-    let name = name(path)?;
-    let made = blocking(move || service.access.accounts().add_key(&name, &new.note)).await?;
-    Ok((StatusCode::CREATED, Json(made)))
+    blocking(move || service.access.accounts().add_key(&name, &new.note)).await.map(created)
 }
 
 /// Removes an access key.
@@ -81,29 +72,14 @@ async fn add_key(
     responses((status = NO_CONTENT, description = "done"), (status = "default", body = Failure)))]
 async fn remove_key(
     State(service): State<Service>,
-    path: Result<Path<(String, String)>, PathRejection>,
+    At((name, id)): At<(String, String)>,
 ) -> Result<StatusCode, Failure> {
-    let Path((name, id)) =
-        path.map_err(|rejection| Failure::invalid(format!("the path: {}", rejection.body_text())))?;
-    blocking(move || service.access.accounts().remove_key(&name, &id)).await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-/// Which entries.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-struct Page {
-    /// At most so many, up to 1000; 100 by default.
-    limit: Option<usize>,
-    /// Only those with a smaller number.
-    before: Option<u64>,
+    blocking(move || service.access.accounts().remove_key(&name, &id)).await.map(done)
 }
 
 /// Who changed what, the newest first.
 #[utoipa::path(get, path = "/audit", tag = "access", params(Page),
     responses((status = OK, body = Audit), (status = "default", body = Failure)))]
 async fn audit(State(service): State<Service>, Ask(page): Ask<Page>) -> Json<Audit> {
-    let limit = page.limit.unwrap_or(100).min(1000);
-    Json(Audit { entries: service.audit.before(page.before.unwrap_or(u64::MAX), limit) })
+    Json(Audit { entries: service.audit.before(page.before(), page.limit()) })
 }

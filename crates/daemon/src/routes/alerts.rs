@@ -1,14 +1,12 @@
 //! Alerts, their rules, and where they are sent.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use serde::Deserialize;
-use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Ask, Body, Name, Service, administrators, blocking, name, now_ms, operators, viewers};
+use super::{Ask, At, Body, Page, Service, administrators, blocking, done, now_ms, operators, viewers};
 use crate::Failure;
 use crate::access::guard::Asker;
 use crate::api::{Acknowledge, Alert, Alerts, Notifications, Rule, Sent};
@@ -34,23 +32,11 @@ async fn active(State(service): State<Service>) -> Json<Alerts> {
     Json(Alerts { alerts: service.alerting.active() })
 }
 
-/// Which of them.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-struct Page {
-    /// At most so many; 100 by default.
-    limit: Option<usize>,
-    /// Only those with a smaller number.
-    before: Option<u64>,
-}
-
 /// Those that are over, the newest first.
 #[utoipa::path(get, path = "/alerts/history", tag = "alerts", params(Page),
     responses((status = OK, body = Alerts), (status = "default", body = Failure)))]
 async fn past(State(service): State<Service>, Ask(page): Ask<Page>) -> Json<Alerts> {
-    let alerts = service.alerting.past(page.before.unwrap_or(u64::MAX), page.limit.unwrap_or(100).min(1000));
-    Json(Alerts { alerts })
+    Json(Alerts { alerts: service.alerting.past(page.before(), page.limit()) })
 }
 
 /// Somebody has seen an alert.
@@ -59,10 +45,9 @@ async fn past(State(service): State<Service>, Ask(page): Ask<Page>) -> Json<Aler
 async fn acknowledge(
     State(service): State<Service>,
     Extension(asker): Extension<Asker>,
-    path: Result<Path<u64>, axum::extract::rejection::PathRejection>,
+    At(id): At<u64>,
     Body(request): Body<Acknowledge>,
 ) -> Result<Json<Alert>, Failure> {
-    let Path(id) = path.map_err(|rejection| Failure::invalid(format!("the path: {}", rejection.body_text())))?;
     let who = asker.session.map(|session| session.name).unwrap_or_default();
     blocking(move || service.alerting.acknowledge(id, &who, request.note, now_ms(), &service.monitor)).await.map(Json)
 }
@@ -77,18 +62,19 @@ async fn rules(State(service): State<Service>) -> Json<Vec<Rule>> {
 /// A rule, new or changed.
 #[utoipa::path(put, path = "/alert-rules/{name}", tag = "alerts", params(("name" = String, Path, description = "its name")),
     request_body = Rule, responses((status = OK, body = Rule), (status = "default", body = Failure)))]
-async fn set_rule(State(service): State<Service>, path: Name, Body(rule): Body<Rule>) -> Result<Json<Rule>, Failure> {
-    let name = name(path)?;
+async fn set_rule(
+    State(service): State<Service>,
+    At(name): At<String>,
+    Body(rule): Body<Rule>,
+) -> Result<Json<Rule>, Failure> {
     blocking(move || service.alerting.set_rule(&name, rule)).await.map(Json)
 }
 
 /// A rule goes.
 #[utoipa::path(delete, path = "/alert-rules/{name}", tag = "alerts", params(("name" = String, Path, description = "its name")),
     responses((status = NO_CONTENT, description = "done"), (status = "default", body = Failure)))]
-async fn remove_rule(State(service): State<Service>, path: Name) -> Result<StatusCode, Failure> {
-    let name = name(path)?;
-    blocking(move || service.alerting.remove_rule(&name)).await?;
-    Ok(StatusCode::NO_CONTENT)
+async fn remove_rule(State(service): State<Service>, At(name): At<String>) -> Result<StatusCode, Failure> {
+    blocking(move || service.alerting.remove_rule(&name)).await.map(done)
 }
 
 /// Where alerts are sent, without what is secret.

@@ -1,16 +1,15 @@
 //! Devices and the service: each path, what it takes and what it gives.
 
 use axum::Json;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Name, Service, administrators, name, operators, viewers, wait};
+use super::{At, Body, Service, administrators, done, operators, viewers, wait};
 use crate::api::{
-    AttachRequest, Beacon, Config, DetachRequest, Drills, Events, Health, PowerOnRequest, RebuildRequest,
-    RecordRequest, RecordStatus, ScrubRequest, Version,
+    AttachRequest, Beacon, Config, DetachRequest, DeviceView, Drills, Events, FormatRequest, Health, PowerOnRequest,
+    RebuildRequest, RecordRequest, RecordStatus, ScrubRequest, Version,
 };
 use crate::openapi::{DeviceFields, DrillBody};
 use crate::{Failure, fields};
@@ -38,11 +37,16 @@ pub fn routes() -> OpenApiRouter<Service> {
         .routes(routes!(power_on))
         .routes(routes!(record))
         .routes(routes!(stop_recording));
-    viewers(read).merge(operators(use_them)).merge(administrators(OpenApiRouter::new().routes(routes!(shutdown))))
+    let rule = OpenApiRouter::new().routes(routes!(format)).routes(routes!(shutdown));
+    viewers(read).merge(operators(use_them)).merge(administrators(rule))
 }
 
 /// A device as the API shows it: see [`crate::fields`].
 type Fields = serde_json::Map<String, serde_json::Value>;
+
+fn shown(view: DeviceView) -> Json<Fields> {
+    Json(fields::values(&view))
+}
 
 /// The program.
 #[utoipa::path(get, path = "/version", tag = "devices", responses((status = OK, body = Version), (status = "default", body = Failure)))]
@@ -64,9 +68,8 @@ async fn devices(State(service): State<Service>) -> Result<Json<Vec<Fields>>, Fa
 
 /// One device.
 #[utoipa::path(get, path = "/devices/{name}", tag = "devices", params(("name" = String, Path, description = "a device")), responses((status = OK, body = DeviceFields), (status = "default", body = Failure)))]
-async fn device(State(service): State<Service>, path: Name) -> Result<Json<Fields>, Failure> {
-    let name = name(path)?;
-    wait(&service, move |registry| registry.view(&name)).await.map(|view| Json(fields::values(&view)))
+async fn device(State(service): State<Service>, At(name): At<String>) -> Result<Json<Fields>, Failure> {
+    wait(&service, move |registry| registry.view(&name)).await.map(shown)
 }
 
 /// Attaches a device.
@@ -75,30 +78,26 @@ async fn attach(
     State(service): State<Service>,
     Body(request): Body<AttachRequest>,
 ) -> Result<(StatusCode, Json<Fields>), Failure> {
-    let view = wait(&service, move |registry| registry.attach(&request)).await?;
-    Ok((StatusCode::CREATED, Json(fields::values(&view))))
+    wait(&service, move |registry| registry.attach(&request)).await.map(|view| (StatusCode::CREATED, shown(view)))
 }
 
 /// Detaches a device once what is under way is done.
 #[utoipa::path(post, path = "/devices/{name}/detach", tag = "devices", params(("name" = String, Path, description = "a device")), request_body = DetachRequest, responses((status = NO_CONTENT, description = "done"), (status = "default", body = Failure)))]
 async fn detach(
     State(service): State<Service>,
-    path: Name,
+    At(name): At<String>,
     Body(request): Body<DetachRequest>,
 ) -> Result<StatusCode, Failure> {
-    let name = name(path)?;
-    wait(&service, move |registry| registry.detach(&name, request.force)).await?;
-    Ok(StatusCode::NO_CONTENT)
+    wait(&service, move |registry| registry.detach(&name, request.force)).await.map(done)
 }
 
 /// Lights or darkens the beacon.
 #[utoipa::path(put, path = "/devices/{name}/beacon", tag = "devices", params(("name" = String, Path, description = "a device")), request_body = Beacon, responses((status = OK, body = Beacon), (status = "default", body = Failure)))]
 async fn beacon(
     State(service): State<Service>,
-    path: Name,
+    At(name): At<String>,
     Body(beacon): Body<Beacon>,
 ) -> Result<Json<Beacon>, Failure> {
-    let name = name(path)?;
     let change = Config::from([("beacon".to_string(), if beacon.on { "on" } else { "off" }.to_string())]);
     wait(&service, move |registry| registry.set_config(&name, &change)).await?;
     Ok(Json(beacon))
@@ -106,8 +105,7 @@ async fn beacon(
 
 /// Settings, by name.
 #[utoipa::path(get, path = "/devices/{name}/config", tag = "devices", params(("name" = String, Path, description = "a device")), responses((status = OK, body = BTreeMap<String, String>), (status = "default", body = Failure)))]
-async fn config(State(service): State<Service>, path: Name) -> Result<Json<Config>, Failure> {
-    let name = name(path)?;
+async fn config(State(service): State<Service>, At(name): At<String>) -> Result<Json<Config>, Failure> {
     wait(&service, move |registry| registry.config(&name)).await.map(Json)
 }
 
@@ -115,10 +113,9 @@ async fn config(State(service): State<Service>, path: Name) -> Result<Json<Confi
 #[utoipa::path(patch, path = "/devices/{name}/config", tag = "devices", params(("name" = String, Path, description = "a device")), request_body = BTreeMap<String, String>, responses((status = OK, body = BTreeMap<String, String>), (status = "default", body = Failure)))]
 async fn set_config(
     State(service): State<Service>,
-    path: Name,
+    At(name): At<String>,
     Body(changes): Body<Config>,
 ) -> Result<Json<Config>, Failure> {
-    let name = name(path)?;
     wait(&service, move |registry| registry.set_config(&name, &changes)).await.map(Json)
 }
 
@@ -126,28 +123,25 @@ async fn set_config(
 #[utoipa::path(post, path = "/devices/{name}/scrub", tag = "devices", params(("name" = String, Path, description = "a device")), request_body = ScrubRequest, responses((status = OK, body = DeviceFields), (status = "default", body = Failure)))]
 async fn scrub(
     State(service): State<Service>,
-    path: Name,
+    At(name): At<String>,
     Body(request): Body<ScrubRequest>,
 ) -> Result<Json<Fields>, Failure> {
-    let name = name(path)?;
-    wait(&service, move |registry| registry.scrub(&name, request.on)).await.map(|view| Json(fields::values(&view)))
+    wait(&service, move |registry| registry.scrub(&name, request.on)).await.map(shown)
 }
 
 /// Rebuilds a lost die.
 #[utoipa::path(post, path = "/devices/{name}/rebuild", tag = "devices", params(("name" = String, Path, description = "a device")), request_body = RebuildRequest, responses((status = OK, body = DeviceFields), (status = "default", body = Failure)))]
 async fn rebuild(
     State(service): State<Service>,
-    path: Name,
+    At(name): At<String>,
     Body(request): Body<RebuildRequest>,
 ) -> Result<Json<Fields>, Failure> {
-    let name = name(path)?;
-    wait(&service, move |registry| registry.rebuild(&name, &request)).await.map(|view| Json(fields::values(&view)))
+    wait(&service, move |registry| registry.rebuild(&name, &request)).await.map(shown)
 }
 
 /// Fault drills that are on.
 #[utoipa::path(get, path = "/devices/{name}/drills", tag = "devices", params(("name" = String, Path, description = "a device")), responses((status = OK, body = Drills), (status = "default", body = Failure)))]
-async fn drills(State(service): State<Service>, path: Name) -> Result<Json<Drills>, Failure> {
-    let name = name(path)?;
+async fn drills(State(service): State<Service>, At(name): At<String>) -> Result<Json<Drills>, Failure> {
     wait(&service, move |registry| registry.drills(&name)).await.map(Json)
 }
 
@@ -155,10 +149,9 @@ async fn drills(State(service): State<Service>, path: Name) -> Result<Json<Drill
 #[utoipa::path(post, path = "/devices/{name}/drills", tag = "devices", params(("name" = String, Path, description = "a device")), request_body = DrillBody, responses((status = OK, body = Drills), (status = "default", body = Failure)))]
 async fn drill(
     State(service): State<Service>,
-    path: Name,
+    At(name): At<String>,
     Body(drill): Body<device::Drill>,
 ) -> Result<Json<Drills>, Failure> {
-    let name = name(path)?;
     wait(&service, move |registry| registry.drill(&name, drill)).await.map(Json)
 }
 
@@ -166,10 +159,8 @@ async fn drill(
 #[utoipa::path(delete, path = "/devices/{name}/drills/{drill}", tag = "devices", params(("name" = String, Path, description = "a device"), ("drill" = String, Path, description = "a drill, or all")), responses((status = OK, body = Drills), (status = "default", body = Failure)))]
 async fn undo_drill(
     State(service): State<Service>,
-    path: Result<Path<(String, String)>, PathRejection>,
+    At((name, drill)): At<(String, String)>,
 ) -> Result<Json<Drills>, Failure> {
-    let Path((name, drill)) =
-        path.map_err(|rejection| Failure::invalid(format!("the path: {}", rejection.body_text())))?;
     wait(&service, move |registry| registry.undo_drill(&name, &drill)).await.map(Json)
 }
 
@@ -177,24 +168,21 @@ async fn undo_drill(
 #[utoipa::path(post, path = "/devices/{name}/power-on", tag = "devices", params(("name" = String, Path, description = "a device")), request_body = PowerOnRequest, responses((status = OK, body = DeviceFields), (status = "default", body = Failure)))]
 async fn power_on(
     State(service): State<Service>,
-    path: Name,
+    At(name): At<String>,
     Body(request): Body<PowerOnRequest>,
 ) -> Result<Json<Fields>, Failure> {
-    let name = name(path)?;
-    wait(&service, move |registry| registry.power_on(&name, &request)).await.map(|view| Json(fields::values(&view)))
+    wait(&service, move |registry| registry.power_on(&name, &request)).await.map(shown)
 }
 
 /// What happened to a device.
 #[utoipa::path(get, path = "/devices/{name}/events", tag = "devices", params(("name" = String, Path, description = "a device")), responses((status = OK, body = Events), (status = "default", body = Failure)))]
-async fn events(State(service): State<Service>, path: Name) -> Result<Json<Events>, Failure> {
-    let name = name(path)?;
+async fn events(State(service): State<Service>, At(name): At<String>) -> Result<Json<Events>, Failure> {
     wait(&service, move |registry| registry.events(&name)).await.map(Json)
 }
 
 /// How a recording stands.
 #[utoipa::path(get, path = "/devices/{name}/record", tag = "devices", params(("name" = String, Path, description = "a device")), responses((status = OK, body = RecordStatus), (status = "default", body = Failure)))]
-async fn recording(State(service): State<Service>, path: Name) -> Result<Json<RecordStatus>, Failure> {
-    let name = name(path)?;
+async fn recording(State(service): State<Service>, At(name): At<String>) -> Result<Json<RecordStatus>, Failure> {
     wait(&service, move |registry| registry.recording(&name)).await.map(Json)
 }
 
@@ -202,18 +190,27 @@ async fn recording(State(service): State<Service>, path: Name) -> Result<Json<Re
 #[utoipa::path(post, path = "/devices/{name}/record", tag = "devices", params(("name" = String, Path, description = "a device")), request_body = RecordRequest, responses((status = OK, body = RecordStatus), (status = "default", body = Failure)))]
 async fn record(
     State(service): State<Service>,
-    path: Name,
+    At(name): At<String>,
     Body(request): Body<RecordRequest>,
 ) -> Result<Json<RecordStatus>, Failure> {
-    let name = name(path)?;
     wait(&service, move |registry| registry.record(&name, &request)).await.map(Json)
 }
 
 /// Ends a recording.
 #[utoipa::path(post, path = "/devices/{name}/record/stop", tag = "devices", params(("name" = String, Path, description = "a device")), responses((status = OK, body = RecordStatus), (status = "default", body = Failure)))]
-async fn stop_recording(State(service): State<Service>, path: Name) -> Result<Json<RecordStatus>, Failure> {
-    let name = name(path)?;
+async fn stop_recording(State(service): State<Service>, At(name): At<String>) -> Result<Json<RecordStatus>, Failure> {
     wait(&service, move |registry| registry.stop_recording(&name)).await.map(Json)
+}
+
+/// Formats a device: everything on it is lost.
+#[utoipa::path(post, path = "/devices/{name}/format", tag = "devices", params(("name" = String, Path, description = "a device")),
+    request_body = FormatRequest, responses((status = OK, body = DeviceFields), (status = "default", body = Failure)))]
+async fn format(
+    State(service): State<Service>,
+    At(name): At<String>,
+    Body(request): Body<FormatRequest>,
+) -> Result<Json<Fields>, Failure> {
+    wait(&service, move |registry| registry.format(&name, &request)).await.map(shown)
 }
 
 /// Detaches every device and stops the service.

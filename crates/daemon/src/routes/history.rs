@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Ask, Name, Service, blocking, name, now_ms, viewers};
+use super::{Ask, At, Service, blocking, now_ms, viewers};
 use crate::Failure;
 use crate::api::{Histories, HistoryView, SeriesView};
 
@@ -79,8 +79,11 @@ impl Part {
 #[utoipa::path(get, path = "/devices/{name}/history", tag = "telemetry",
     params(("name" = String, Path, description = "a device, or its UUID"), Part),
     responses((status = OK, body = HistoryView), (status = "default", body = Failure)))]
-async fn of_device(State(service): State<Service>, path: Name, Ask(part): Ask<Part>) -> Result<Response, Failure> {
-    let name = name(path)?;
+async fn of_device(
+    State(service): State<Service>,
+    At(name): At<String>,
+    Ask(part): Ask<Part>,
+) -> Result<Response, Failure> {
     blocking(move || {
         let attached = service.registry.handle(&name).ok().map(|handle| SeriesKey::device(&handle.facts().uuid));
         let found = match attached {

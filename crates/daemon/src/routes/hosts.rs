@@ -1,8 +1,7 @@
 //! Other hosts: which there are, and requests that are passed on to them.
 
 use axum::body::{Body as HttpBody, to_bytes};
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
@@ -10,7 +9,7 @@ use axum::{Extension, Json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Name, Service, administrators, blocking, name, viewers};
+use super::{At, Body, Service, administrators, blocking, created, done, viewers};
 use crate::Failure;
 use crate::access::guard::{Asker, BODY_LIMIT};
 use crate::api::{HostView, NewHost, PREFIX, Role};
@@ -39,17 +38,14 @@ async fn add_host(
     State(service): State<Service>,
     Body(new): Body<NewHost>,
 ) -> Result<(StatusCode, Json<HostView>), Failure> {
-    let view = blocking(move || service.hosts.add(new)).await?;
-    Ok((StatusCode::CREATED, Json(view)))
+    blocking(move || service.hosts.add(new)).await.map(created)
 }
 
 /// A host goes.
 #[utoipa::path(delete, path = "/hosts/{name}", tag = "hosts", params(("name" = String, Path, description = "a host")),
     responses((status = NO_CONTENT, description = "done"), (status = "default", body = Failure)))]
-async fn remove_host(State(service): State<Service>, path: Name) -> Result<StatusCode, Failure> {
-    let name = name(path)?;
-    blocking(move || service.hosts.remove(&name)).await?;
-    Ok(StatusCode::NO_CONTENT)
+async fn remove_host(State(service): State<Service>, At(name): At<String>) -> Result<StatusCode, Failure> {
+    blocking(move || service.hosts.remove(&name)).await.map(done)
 }
 
 /// Which role a request needs that is passed on: it is what it would be here, or more.
@@ -71,11 +67,9 @@ fn needed(method: &Method, path: &str) -> Role {
 async fn pass_on(
     State(service): State<Service>,
     Extension(asker): Extension<Asker>,
-    path: Result<Path<(String, String)>, PathRejection>,
+    At((host, path)): At<(String, String)>,
     request: Request,
 ) -> Result<Response, Failure> {
-    let Path((host, path)) =
-        path.map_err(|rejection| Failure::invalid(format!("the path: {}", rejection.body_text())))?;
     let role = needed(request.method(), &path);
     if asker.session.is_none_or(|session| session.role < role) {
         return Err(Failure::forbidden("that may not be asked of another host with this role")

@@ -6,7 +6,7 @@ use telemetry::{Query, Resolution, SeriesKey};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Name, Service, blocking, name, now_ms, viewers};
+use super::{At, Service, blocking, now_ms, viewers};
 use crate::Failure;
 use crate::api::Lifetime;
 
@@ -21,8 +21,7 @@ pub fn routes() -> OpenApiRouter<Service> {
 /// Written, erased, left; and when it ends at the present rate.
 #[utoipa::path(get, path = "/devices/{name}/lifetime", tag = "devices", params(("name" = String, Path, description = "a device")),
     responses((status = OK, body = Lifetime), (status = "default", body = Failure)))]
-async fn lifetime(State(service): State<Service>, path: Name) -> Result<Json<Lifetime>, Failure> {
-    let name = name(path)?;
+async fn lifetime(State(service): State<Service>, At(name): At<String>) -> Result<Json<Lifetime>, Failure> {
     blocking(move || {
         let now = now_ms() / 1000;
         let key = SeriesKey::device(&service.registry.handle(&name)?.facts().uuid);

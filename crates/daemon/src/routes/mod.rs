@@ -4,10 +4,12 @@ mod accounts;
 mod alerts;
 mod assets;
 mod bugreport;
+mod demo;
 mod devices;
 mod history;
 mod hosts;
 mod jobs;
+mod lab;
 mod lifetime;
 mod prometheus;
 mod session;
@@ -20,12 +22,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::extract::connect_info::MockConnectInfo;
-use axum::extract::rejection::PathRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::{Json, Router};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::access::guard::{self, BODY_LIMIT};
@@ -113,6 +117,8 @@ fn api() -> OpenApiRouter<Service> {
         .merge(alerts::routes())
         .merge(hosts::routes())
         .merge(jobs::routes())
+        .merge(lab::routes())
+        .merge(demo::routes())
         .merge(bugreport::routes())
         .merge(openapi::routes())
 }
@@ -194,10 +200,51 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Ask<T> {
     }
 }
 
-type Name = Result<Path<String>, PathRejection>;
+/// What stands in the path, with refusals alike.
+struct At<T>(T);
 
-fn name(name: Name) -> Result<String, Failure> {
-    name.map(|Path(name)| name).map_err(|rejection| Failure::invalid(format!("the path: {}", rejection.body_text())))
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<At<T>, Failure> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(value)) => Ok(At(value)),
+            Err(rejection) => Err(Failure::invalid(format!("the path: {}", rejection.body_text()))),
+        }
+    }
+}
+
+/// Which part of a list that is shown with the newest first.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct Page {
+    /// At most so many, up to 1000; 100 by default.
+    limit: Option<usize>,
+    /// Only those with a smaller number.
+    before: Option<u64>,
+}
+
+impl Page {
+    fn limit(&self) -> usize {
+        self.limit.unwrap_or(100).min(1000)
+    }
+
+    fn before(&self) -> u64 {
+        self.before.unwrap_or(u64::MAX)
+    }
+}
+
+fn done((): ()) -> StatusCode {
+    StatusCode::NO_CONTENT
+}
+
+fn created<T>(made: T) -> (StatusCode, Json<T>) {
+    (StatusCode::CREATED, Json(made))
+}
+
+fn accepted<T>(begun: T) -> (StatusCode, Json<T>) {
+    (StatusCode::ACCEPTED, Json(begun))
 }
 
 /// Runs what may wait for a device where waiting is allowed.
