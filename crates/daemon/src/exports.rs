@@ -201,24 +201,7 @@ impl Handle {
     /// # Errors
     /// The device does not take one of them, or the thread has ended.
     pub fn change(&self, changes: Vec<Setting>) -> Result<(), Failure> {
-        let result = self.worker.with_device(move |device| {
-            let before = device.settings();
-            let result: Result<(), FormatError> = changes.into_iter().try_for_each(|change| device.set(change));
-            if result.is_err() {
-                for setting in [
-                    Setting::Label(before.label),
-                    Setting::Trim(before.trim),
-                    Setting::Beacon(before.beacon),
-                    Setting::Drills(before.drills),
-                    Setting::Groomer(before.groomer),
-                    Setting::CheckpointInterval(before.checkpoint_interval_bytes),
-                ] {
-                    // It was set before. On a device that takes no settings, nothing has changed either.
-                    let _ = device.set(setting);
-                }
-            }
-            result
-        });
+        let result = self.worker.with_device(move |device| device.set(&changes));
         result.map_err(gone)?.map_err(refused)
     }
 

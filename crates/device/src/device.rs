@@ -14,11 +14,11 @@ use crate::core::Core;
 use crate::crypt::NoKey;
 use crate::drill::{Drills, with_drills};
 use crate::emulated::{self, Clock, Engine, WallClock};
-use crate::format::{MediaFormat, check_label, encrypt, media_superblock, open_replacement, refused, superblock};
+use crate::format::{MediaFormat, encrypt, media_superblock, open_replacement, refused, superblock};
 use crate::status::{Counts, HEALTHY};
 use crate::{
     AttachError, Background, Capacity, CarriedDrills, Completion, CreateError, EmulateOptions, Extent, FormatError,
-    FormatOptions, Info, Io, IoError, Secret, Setting, Settings, State, Status, Submitted,
+    FormatOptions, Info, Io, IoError, Secret, State, Status, Submitted,
 };
 
 /// How a device is attached.
@@ -201,6 +201,11 @@ impl Device {
         &self.info
     }
 
+    /// The superblock or the paths say something else now.
+    pub(crate) fn renew_info(&mut self) {
+        self.info = Info::of(&self.core.superblock, &self.paths);
+    }
+
     /// Whether it takes no writes.
     pub fn is_read_only(&self) -> bool {
         self.read_only
@@ -343,7 +348,7 @@ impl Device {
         Ok(())
     }
 
-    fn check_writable(&self) -> Result<(), FormatError> {
+    pub(crate) fn check_writable(&self) -> Result<(), FormatError> {
         match self.read_only {
             false => Ok(()),
             true => Err(FormatError::Invalid {
@@ -375,7 +380,7 @@ impl Device {
         replaced
             .map_err(|error| FormatError::Attach(AttachError::Media { path: path.clone(), what: error.to_string() }))?;
         self.paths[die as usize] = path;
-        self.info = Info::of(&self.core.superblock, &self.paths);
+        self.renew_info();
         self.die_has_another_file(die);
         self.core.begin_rebuild(die);
         self.core.note_losses();
@@ -425,65 +430,6 @@ impl Device {
     /// Erases of each logical erase block as the model of an emulated card counts them; and how many it is rated for.
     pub fn wear(&self) -> Option<(Vec<u32>, u32)> {
         self.core.media.wear().map(|wear| (wear.erases().to_vec(), wear.rated()))
-    }
-
-    /// The settings kept on media.
-    pub fn settings(&self) -> Settings {
-        Settings {
-            label: self.core.superblock.label.clone(),
-            trim: self.core.superblock.trim,
-            beacon: self.core.superblock.beacon,
-            drills: self.core.superblock.drills,
-            groomer: self.core.ftl.policy_name().into(),
-            checkpoint_interval_bytes: self.core.superblock.checkpoint_interval * u64::from(self.info.sector_bytes),
-        }
-    }
-
-    /// Changes a setting. It holds at once; its way to the media begins at once too.
-    ///
-    /// # Errors
-    /// The value is out of range, or the device is attached read-only.
-    pub fn set(&mut self, setting: Setting) -> Result<(), FormatError> {
-        self.check_writable()?;
-        if let (Setting::Drills(false), [first, ..]) = (&setting, self.drills()) {
-            return Err(FormatError::Invalid {
-                name: "drills",
-                value: "off".into(),
-                expected: format!("no drill to be on, and {first} is: `vsl drill DEVICE undo all`"),
-            });
-        }
-        let superblock = &mut self.core.superblock;
-        match setting {
-            Setting::Label(label) => {
-                check_label("label", &label)?;
-                superblock.label = label;
-            }
-            Setting::Trim(on) => superblock.trim = on,
-            Setting::Beacon(on) => superblock.beacon = on,
-            Setting::Drills(on) => superblock.drills = on,
-            Setting::Groomer(name) => {
-                let policy = ftl::Policy::from_name(&name).ok_or_else(|| {
-                    let names: Vec<_> = ftl::Policy::ALL.iter().map(|policy| policy.name()).collect();
-                    FormatError::Invalid { name: "groomer", value: name.clone(), expected: names.join(" or ") }
-                })?;
-                superblock.policy = policy.code();
-                self.core.ftl.set_policy(policy);
-            }
-            Setting::CheckpointInterval(bytes) => {
-                if !(1 << 20..=1 << 40).contains(&bytes) {
-                    return Err(FormatError::Invalid {
-                        name: "checkpoint interval",
-                        value: format!("{bytes} bytes"),
-                        expected: "1 MiB to 1 TiB".into(),
-                    });
-                }
-                superblock.checkpoint_interval = bytes / u64::from(self.info.sector_bytes);
-                self.core.ftl.set_checkpoint_interval(superblock.checkpoint_interval);
-            }
-        }
-        self.core.save_settings();
-        self.info = Info::of(&self.core.superblock, &self.paths);
-        Ok(())
     }
 
     /// Checks the layer's books against each other: for tests, since it looks at every sector.

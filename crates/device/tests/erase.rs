@@ -44,10 +44,10 @@ fn image(dir: &Path, encrypted: bool) -> PathBuf {
     }
     .expect("created");
     let mut device = attach(&path, key).expect("attached");
-    device.set(Setting::Trim(false)).expect("set");
-    device.set(Setting::Beacon(true)).expect("set");
-    device.set(Setting::Groomer("fifo".into())).expect("set");
-    device.set(Setting::CheckpointInterval(64 << 20)).expect("set");
+    device.set(&[Setting::Trim(false)]).expect("set");
+    device.set(&[Setting::Beacon(true)]).expect("set");
+    device.set(&[Setting::Groomer("fifo".into())]).expect("set");
+    device.set(&[Setting::CheckpointInterval(64 << 20)]).expect("set");
     let data: Vec<u8> = MARKER.iter().copied().cycle().take(SECTOR * 16).collect();
     let mut random = SplitMix64::new(5);
     for _ in 0..80 {

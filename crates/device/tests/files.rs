@@ -202,7 +202,7 @@ fn read_only_takes_no_writes_and_changes_no_byte() {
     let refused = call(&mut device, Io::Write { lba: 9, data: &[1; SECTOR], fua: false });
     assert_eq!(refused, Err(IoError::ReadOnly));
     assert_eq!(call(&mut device, Io::Trim { lba: 9, count: 1, fua: false }), Err(IoError::ReadOnly));
-    assert!(device.set(Setting::Beacon(true)).is_err());
+    assert!(device.set(&[Setting::Beacon(true)]).is_err());
     assert!(device.scrub(true).is_err() && device.scrub(false).is_err());
     assert!(device.rebuild(0, None).is_err());
     device.detach().expect("detached");
@@ -355,12 +355,16 @@ fn a_sparse_giant_attaches_in_little_memory() {
 fn settings_are_kept() {
     let (_dir, path) = made();
     let mut device = attach(&path);
-    device.set(Setting::Label("moon".into())).expect("set");
-    device.set(Setting::Beacon(true)).expect("set");
-    device.set(Setting::Trim(false)).expect("set");
-    device.set(Setting::Groomer("greedy".into())).expect("set");
-    assert!(device.set(Setting::Groomer("best".into())).is_err());
-    assert!(device.set(Setting::CheckpointInterval(5)).is_err());
+    device.set(&[Setting::Label("moon".into())]).expect("set");
+    device.set(&[Setting::Beacon(true)]).expect("set");
+    device.set(&[Setting::Trim(false)]).expect("set");
+    device.set(&[Setting::Groomer("greedy".into())]).expect("set");
+    assert!(device.set(&[Setting::Groomer("best".into())]).is_err());
+    assert!(device.set(&[Setting::CheckpointInterval(5)]).is_err());
+    let good_and_bad = [Setting::Label("sun".into()), Setting::Groomer("fifo".into()), Setting::CheckpointInterval(5)];
+    let before = device.settings();
+    assert!(device.set(&good_and_bad).is_err());
+    assert_eq!(device.settings(), before, "some of the changes were made");
     write(&mut device, 1, 1);
     call(&mut device, Io::Trim { lba: 1, count: 1, fua: false }).expect("ignored");
     assert_eq!(read(&mut device, 1).expect("read"), vec![1; SECTOR], "trim is off");

@@ -36,7 +36,7 @@ fn unmarked_devices_take_none() {
     }
     assert!(device.undo_drill("all").is_err());
     assert_eq!(device.status().drills, None);
-    device.set(Setting::Drills(true)).expect("set");
+    device.set(&[Setting::Drills(true)]).expect("set");
     refused(&mut device, power_cut(), "detach it and attach it again");
     device.detach().expect("detached");
     let mut device = files.attach();
@@ -44,10 +44,10 @@ fn unmarked_devices_take_none() {
     assert_eq!(device.status().drills, Some(Vec::new()));
     device.drill(Drill::IgnoreFlushes).expect("taken now");
     assert_eq!(device.status().drills, Some(vec!["ignore-flushes".to_string()]));
-    let error = device.set(Setting::Drills(false)).expect_err("one is on").to_string();
+    let error = device.set(&[Setting::Drills(false)]).expect_err("one is on").to_string();
     assert!(error.contains("ignore-flushes is"), "{error}");
     device.undo_drill("all").expect("undone");
-    device.set(Setting::Drills(false)).expect("set");
+    device.set(&[Setting::Drills(false)]).expect("set");
     refused(&mut device, power_cut(), "is not marked");
     device.detach().expect("detached");
     assert!(files.attach().drills().is_empty());
