@@ -10,7 +10,7 @@ use std::time::UNIX_EPOCH;
 
 use device::{AttachOptions, Drill, FormatError, Info, PowerCut, Setting, Settings, Status};
 use export::nbd::{Address, Export, Listener, Server, Tls};
-use export::{DetachError, Gone, Observed, Recording, Worker, WorkerHandle};
+use export::{ClientInfo, DetachError, Gone, Observed, Recording, View, Worker, WorkerHandle};
 
 use rustix::fs::Mode;
 
@@ -171,21 +171,17 @@ impl Handle {
         self.worker.status().map_err(gone)
     }
 
-    /// Who is connected.
-    pub fn clients(&self) -> Vec<Client> {
-        let clients = self.worker.clients().unwrap_or_default().into_iter();
-        let seconds = |since: std::time::SystemTime| since.duration_since(UNIX_EPOCH).map_or(0, |past| past.as_secs());
-        clients
-            .map(|client| Client {
-                peer: client.peer,
-                tls: client.tls,
-                since: seconds(client.since),
-                requests: client.requests,
-                read_bytes: client.read_bytes,
-                written_bytes: client.written_bytes,
-                in_flight: client.in_flight,
-            })
-            .collect()
+    /// What is shown of the device, all of one moment.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn view(&self) -> Result<View, Failure> {
+        self.worker.view().map_err(gone)
+    }
+
+    /// How many clients are connected.
+    pub fn clients(&self) -> usize {
+        self.worker.clients().map_or(0, |clients| clients.len())
     }
 
     /// The settings kept on the device.
@@ -317,6 +313,20 @@ impl Handle {
             }
             DetachError::Io { .. } | DetachError::Gone(_) => Refused::Gone(Failure::failed(error.to_string())),
         })
+    }
+}
+
+/// A client in the API's words.
+pub fn client(client: ClientInfo) -> Client {
+    let since = client.since.duration_since(UNIX_EPOCH).map_or(0, |past| past.as_secs());
+    Client {
+        peer: client.peer,
+        tls: client.tls,
+        since,
+        requests: client.requests,
+        read_bytes: client.read_bytes,
+        written_bytes: client.written_bytes,
+        in_flight: client.in_flight,
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use device::{AttachOptions, PowerCut, Secret, Setting, State};
 
 use crate::api::{AttachRequest, Condition, Config, Derived, DeviceView, Health, Passphrase, RebuildRequest};
-use crate::exports::{Exports, Handle, Refused};
+use crate::exports::{self, Exports, Handle, Refused};
 use crate::registry::log::Log;
 use crate::settings::{self, Change};
 use crate::state::{Remembered, StateFile};
@@ -290,21 +290,24 @@ impl Registry {
             (view, handle.map(|handle| (handle, remembered)))
         };
         if let Some((handle, remembered)) = handle {
-            view.condition = match handle.status() {
-                Ok(status) => Condition::Attached(Box::new(status)),
-                Err(failure) => match self.table().entry(name)? {
-                    // It went just now.
-                    entry if entry.power_cut().is_some() => powered_off(entry),
-                    _ => Condition::Other { state: State::Error, health: failure.to_string() },
-                },
-            };
-            view.uri = Some(self.exports.uri(name));
-            view.tcp_uri = self.exports.tcp_uri(name);
-            view.clients = Some(handle.clients());
-            view.info = handle.info().ok();
-            let settings = handle.settings().ok();
-            view.beacon = settings.as_ref().map(|settings| settings.beacon);
-            view.config = settings.map(|settings| settings::show(&settings, remembered));
+            match handle.view() {
+                Ok(seen) => {
+                    view.uri = Some(self.exports.uri(name));
+                    view.tcp_uri = self.exports.tcp_uri(name);
+                    view.clients = Some(seen.clients.into_iter().map(exports::client).collect());
+                    view.beacon = Some(seen.settings.beacon);
+                    view.config = Some(settings::show(&seen.settings, remembered));
+                    view.info = Some(seen.info);
+                    view.condition = Condition::Attached(Box::new(seen.status));
+                }
+                Err(failure) => {
+                    view.condition = match self.table().entry(name)? {
+                        // It went just now.
+                        entry if entry.power_cut().is_some() => powered_off(entry),
+                        _ => Condition::Other { state: State::Error, health: failure.to_string() },
+                    };
+                }
+            }
         }
         view.derived = Derived::new(view.info.as_ref(), &view.condition);
         Ok(view)
@@ -433,7 +436,7 @@ impl Registry {
         };
         let busy: Vec<String> = handles
             .iter()
-            .map(|(name, handle)| (name, handle.clients().len()))
+            .map(|(name, handle)| (name, handle.clients()))
             .filter(|(_, clients)| *clients > 0)
             .map(|(name, clients)| format!("{name} ({clients})"))
             .collect();

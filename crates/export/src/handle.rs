@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, SystemTime};
 
-use device::{Device, Info, IoError, PowerCut, Status};
+use device::{Device, Info, IoError, PowerCut, Settings, Status};
 
 use crate::mailbox::Sender;
 use crate::nbd::arrival::NewConnection;
@@ -91,6 +91,19 @@ pub struct ClientInfo {
     pub written_bytes: u64,
     /// Requests under way.
     pub in_flight: u32,
+}
+
+/// What is shown of a device, all of one moment.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// Every figure.
+    pub status: Status,
+    /// What it is.
+    pub info: Info,
+    /// Its settings.
+    pub settings: Settings,
+    /// Who is connected.
+    pub clients: Vec<ClientInfo>,
 }
 
 /// The part of [`Info`] that cannot change while attached.
@@ -222,6 +235,18 @@ impl WorkerHandle {
         let call: Call = Box::new(move |worker| drop(answer.send((worker.observe(fresh), worker.device().status()))));
         self.sender.send(call).map_err(|_| self.gone())?;
         Ok(wait)
+    }
+
+    /// What is shown of the device: one call instead of one for each part.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn view(&self) -> Result<View, Gone> {
+        self.ask(|worker| {
+            let clients = worker.clients();
+            let device = worker.device();
+            View { status: device.status(), info: device.info().clone(), settings: device.settings(), clients }
+        })
     }
 
     /// What the device is.

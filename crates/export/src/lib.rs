@@ -24,7 +24,7 @@ mod recording;
 mod seats;
 mod worker;
 
-pub use handle::{ClientInfo, DetachError, FlushError, Gone, Shape, WorkerHandle};
+pub use handle::{ClientInfo, DetachError, FlushError, Gone, Shape, View, WorkerHandle};
 pub use observe::{Observed, Sort};
 pub use recording::Recording;
 pub use seats::Seat;

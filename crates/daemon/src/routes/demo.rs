@@ -46,7 +46,7 @@ fn begin_demo(service: &Service, name: String, request: &DemoRequest) -> Result<
     if service.jobs.running("demo", &name).is_some() {
         return Err(Failure::conflict(format!("a demo load runs on {name} already")).help("stop it first"));
     }
-    let clients = handle.clients().len();
+    let clients = handle.clients();
     if clients > 0 {
         return Err(Failure::conflict(format!(
             "{name}: {clients} client(s) connected; the load would overwrite what they use"
