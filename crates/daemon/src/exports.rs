@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use device::{AttachOptions, Drill, FormatError, Info, PowerCut, Setting, Settings, Status};
@@ -93,6 +93,7 @@ pub fn serve(
 pub struct Handle {
     worker: WorkerHandle,
     facts: Arc<Facts>,
+    power_cut: Arc<OnceLock<PowerCut>>,
 }
 
 /// What does not change while a device is attached.
@@ -122,7 +123,7 @@ impl Handle {
             sector_bytes: info.sector_bytes,
             unclean: before.is_some_and(|before| !before.clean && before.attaches > 0),
         };
-        Ok(Handle { worker, facts: Arc::new(facts) })
+        Ok(Handle { worker, facts: Arc::new(facts), power_cut: Arc::default() })
     }
 
     /// The device as an export.
@@ -205,8 +206,19 @@ impl Handle {
     ///
     /// # Errors
     /// The thread has ended.
-    pub fn on_power_cut(&self, call: impl FnOnce(PowerCut) + Send + 'static) -> Result<(), Failure> {
+    pub fn on_power_cut(&self, call: impl FnOnce(&PowerCut) + Send + 'static) -> Result<(), Failure> {
+        let power_cut = Arc::clone(&self.power_cut);
+        let call = move |cut| {
+            call(&cut);
+            // The power goes once: its thread ends with it.
+            let _ = power_cut.set(cut);
+        };
         self.worker.on_power_cut(call).map_err(gone)
+    }
+
+    /// How a drill cut the power, once it has; then the thread is gone.
+    pub fn power_cut(&self) -> Option<&PowerCut> {
+        self.power_cut.get()
     }
 
     /// Waits until the device's thread has ended.

@@ -6,19 +6,22 @@ mod lifetime;
 mod log;
 pub mod observe;
 mod recording;
+mod table;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use device::{AttachOptions, PowerCut, Secret, Setting, State};
+use device::{AttachOptions, Secret, Setting, State};
 
 use crate::api::{AttachRequest, Condition, Config, Derived, DeviceView, Health, Passphrase, RebuildRequest};
 use crate::exports::{self, Exports, Handle, Refused};
-use crate::registry::log::Log;
 use crate::settings::{self, Change};
 use crate::state::{Remembered, StateFile};
 use crate::{Failure, Target};
+
+use log::Log;
+use table::{Entry, Key, Phase, Standing, Table};
 
 /// The devices, by name.
 pub struct Registry {
@@ -28,49 +31,6 @@ pub struct Registry {
     table: Mutex<Table>,
     /// Told when a device has come or gone.
     settled: Condvar,
-}
-
-struct Table {
-    devices: BTreeMap<String, Entry>,
-    state: StateFile,
-    /// Whether the devices to attach at start have been tried.
-    ready: bool,
-    /// Whether the service is on its way out.
-    closing: bool,
-}
-
-struct Entry {
-    target: Target,
-    read_only: bool,
-    key: Key,
-    phase: Phase,
-    log: Arc<Log>,
-    /// The file of the last recording that came to its end.
-    recorded: Option<PathBuf>,
-}
-
-impl Entry {
-    /// How a drill cut its power, while it is cut.
-    fn power_cut(&self) -> Option<PowerCut> {
-        self.log.power_cut()
-    }
-}
-
-/// How an encrypted device is opened.
-#[derive(Clone, Default)]
-struct Key {
-    /// The file that its key is read from, which may be remembered.
-    file: Option<PathBuf>,
-    /// It was opened with a passphrase, which is kept nowhere.
-    typed: bool,
-}
-
-enum Phase {
-    Attaching,
-    Attached(Handle),
-    Detaching,
-    /// It could not be attached at start, for this reason.
-    Failed(Failure),
 }
 
 impl Registry {
@@ -182,7 +142,7 @@ impl Registry {
         let (exports, device, log) = (Arc::clone(&self.exports), name.to_string(), Arc::clone(log));
         handle.on_power_cut(move |cut| {
             exports.remove(&device);
-            log.power_went(cut);
+            log.note("power-cut", cut.to_string());
         })?;
         if let Err(failure) = self.exports.add(name, &handle, read_only) {
             // Nobody can reach it, so it has no clients to wait for.
@@ -203,18 +163,17 @@ impl Registry {
         let handle = {
             let mut table = self.table();
             let entry = table.entry(name)?;
-            match &entry.phase {
-                Phase::Attaching => {
+            match entry.standing() {
+                Standing::Attaching => {
                     return Err(
                         Failure::conflict(format!("{name} is being attached")).help("try again when it is done")
                     );
                 }
-                Phase::Detaching => {
+                Standing::Detaching => {
                     return Err(Failure::conflict(format!("{name} is being detached")).help("wait until it is done"));
                 }
-                Phase::Failed(_) => None,
-                Phase::Attached(_) if entry.power_cut().is_some() => None,
-                Phase::Attached(handle) => {
+                Standing::Failed(_) | Standing::PoweredOff(_) => None,
+                Standing::Attached(handle) => {
                     let handle = handle.clone();
                     entry.phase = Phase::Detaching;
                     Some(handle)
@@ -265,15 +224,10 @@ impl Registry {
             let mut table = self.table();
             let remembered = table.state.remembers(name);
             let entry = table.entry(name)?;
-            let other = |state, health: String| Condition::Other { state, health };
-            let (condition, handle) = match &entry.phase {
-                Phase::Attaching => (other(State::Scanning, "attaching".into()), None),
-                Phase::Attached(_) if entry.power_cut().is_some() => (powered_off(entry), None),
-                // Replaced below by what its thread says, which may take a while.
-                Phase::Attached(handle) => (other(State::Attached, String::new()), Some(handle.clone())),
-                Phase::Detaching => (other(State::Detaching, "waiting for outstanding requests".into()), None),
-                Phase::Failed(failure) => (other(State::Error, failure.to_string()), None),
-            };
+            let handle = if let Standing::Attached(handle) = entry.standing() { Some(handle.clone()) } else { None };
+            // What is attached is asked below, which may take a while.
+            let (state, health) = entry.in_words();
+            let condition = Condition::Other { state, health };
             let view = DeviceView {
                 name: name.into(),
                 path: entry.target.to_string(),
@@ -301,11 +255,12 @@ impl Registry {
                     view.condition = Condition::Attached(Box::new(seen.status));
                 }
                 Err(failure) => {
-                    view.condition = match self.table().entry(name)? {
-                        // It went just now.
-                        entry if entry.power_cut().is_some() => powered_off(entry),
-                        _ => Condition::Other { state: State::Error, health: failure.to_string() },
+                    // It may have gone just now.
+                    let (state, health) = match self.table().entry(name)?.in_words() {
+                        (State::Attached, _) => (State::Error, failure.to_string()),
+                        other => other,
                     };
+                    view.condition = Condition::Other { state, health };
                 }
             }
         }
@@ -427,9 +382,8 @@ impl Registry {
     pub fn close(&self, force: bool) -> Result<(), Failure> {
         let handles: Vec<(String, Handle)> = {
             let table = self.table();
-            let attached = table.devices.iter().filter_map(|(name, entry)| match &entry.phase {
-                Phase::Attached(_) if entry.power_cut().is_some() => None,
-                Phase::Attached(handle) => Some((name.clone(), handle.clone())),
+            let attached = table.devices.iter().filter_map(|(name, entry)| match entry.standing() {
+                Standing::Attached(handle) => Some((name.clone(), handle.clone())),
                 _ => None,
             });
             attached.collect()
@@ -472,9 +426,8 @@ impl Registry {
     fn take_attached(&self) -> Option<Vec<(String, Handle)>> {
         let mut table = self.table();
         loop {
-            let attached = table.devices.iter_mut().filter_map(|(name, entry)| match &entry.phase {
-                Phase::Attached(_) if entry.power_cut().is_some() => None,
-                Phase::Attached(handle) => {
+            let attached = table.devices.iter_mut().filter_map(|(name, entry)| match entry.standing() {
+                Standing::Attached(handle) => {
                     let handle = handle.clone();
                     entry.phase = Phase::Detaching;
                     Some((name.clone(), handle))
@@ -490,58 +443,6 @@ impl Registry {
             }
         }
     }
-}
-
-impl Table {
-    fn entry(&mut self, name: &str) -> Result<&mut Entry, Failure> {
-        let known: Vec<&str> = self.devices.keys().map(String::as_str).collect();
-        let help = match known.as_slice() {
-            [] => "nothing is attached; `vsl attach PATH` attaches a device".to_string(),
-            known => format!("attached are: {}", known.join(", ")),
-        };
-        self.devices
-            .get_mut(name)
-            .ok_or_else(|| Failure::not_found(format!("no attached device is called '{name}'")).help(help))
-    }
-
-    fn attached(&mut self, name: &str) -> Result<Handle, Failure> {
-        let entry = self.entry(name)?;
-        match &entry.phase {
-            Phase::Attached(_) if entry.power_cut().is_some() => {
-                Err(Failure::conflict(format!("a drill has cut the power of {name}"))
-                    .help(format!("`vsl drill {name} power-on` switches it on")))
-            }
-            Phase::Attached(handle) => Ok(handle.clone()),
-            _ => Err(Failure::conflict(format!("{name} is not attached just now")).help("see `vsl status`")),
-        }
-    }
-
-    /// Whether a device may come in under this name.
-    fn admit(&mut self, name: &str, target: &Target) -> Result<(), Failure> {
-        if self.closing {
-            return Err(Failure::conflict("the service is stopping").help("start it again with `vsl up`"));
-        }
-        let taken = |entry: &Entry| !matches!(entry.phase, Phase::Failed(_));
-        let shares = |entry: &Entry| {
-            let (ours, theirs) = (target.paths().unwrap_or_default(), entry.target.paths().unwrap_or_default());
-            ours.iter().any(|path| theirs.contains(path))
-        };
-        if let Some((other, _)) = self.devices.iter().find(|(_, entry)| taken(entry) && shares(entry)) {
-            return Err(Failure::conflict(format!("{target}: attached already, as {other}"))
-                .help(format!("`vsl detach {other}` detaches it")));
-        }
-        if let Some(entry) = self.devices.get(name).filter(|entry| taken(entry)) {
-            return Err(Failure::conflict(format!("the name '{name}' is taken by {}", entry.target))
-                .help("choose another with --name"));
-        }
-        Ok(())
-    }
-}
-
-/// How a device does whose power is cut.
-fn powered_off(entry: &Entry) -> Condition {
-    let health = entry.power_cut().map(|cut| format!("a drill has cut its power; {cut}"));
-    Condition::Other { state: State::PoweredOff, health: health.unwrap_or_default() }
 }
 
 /// What opens an encrypted device.

@@ -26,7 +26,7 @@ struct Known {
     /// Asked and not answered yet.
     asked: Option<Receiver<(Observed, Status)>>,
     /// The next event's number, and of which attach.
-    next_event: (usize, u64),
+    next_event: (u64, u64),
     series: Option<SeriesKey>,
 }
 
@@ -68,8 +68,7 @@ impl Ticker {
         let mut rows = Vec::new();
         for device in &seen {
             let (shown, second) = self.look(device, deadline);
-            let values = shown.values.clone();
-            self.alerting.look(&device.name, &values, sample.at_ms, &self.monitor);
+            self.alerting.look(&device.name, &shown.values, sample.at_ms, &self.monitor);
             if let (Some(second), Some(handle)) = (second, &device.handle) {
                 let key = SeriesKey::device(&handle.facts().uuid);
                 if let Some(known) = self.known.get_mut(&device.name) {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use device::{AttachOptions, CarriedDrills, Drill, PowerCut};
+use device::{AttachOptions, Drill};
 
 use super::log::Log;
-use super::{Phase, Registry, Table, secret};
+use super::{Phase, Registry, Standing, Table, secret};
 use crate::Failure;
 use crate::api::{DeviceView, Drills, Events, PowerOnRequest};
 use crate::exports::Handle;
@@ -28,10 +28,12 @@ impl Registry {
     }
 
     fn drills_without_power(&self, name: &str) -> Result<Option<Drills>, Failure> {
-        let cut = self.table().entry(name)?.power_cut();
-        let drills =
-            |cut: PowerCut| Drills { said: cut.to_string(), powered_off: true, drills: cut.drills.active().to_vec() };
-        Ok(cut.map(drills))
+        Ok(match self.table().entry(name)?.standing() {
+            Standing::PoweredOff(cut) => {
+                Some(Drills { said: cut.to_string(), powered_off: true, drills: cut.drills.active().to_vec() })
+            }
+            _ => None,
+        })
     }
 
     /// Of a failure: it is that the power went just now, where it did.
@@ -66,7 +68,7 @@ impl Registry {
     /// # Errors
     /// There is no such device, or no such drill is on.
     pub fn undo_drill(&self, name: &str, drill: &str) -> Result<Drills, Failure> {
-        let off = self.table().entry(name)?.power_cut().is_some();
+        let off = matches!(self.table().entry(name)?.standing(), Standing::PoweredOff(_));
         if off && matches!(drill, "power-cut" | "all") {
             self.power_on(name, &PowerOnRequest::default())?;
             if drill == "power-cut" {
@@ -99,7 +101,7 @@ impl Registry {
                 return Err(Failure::conflict("the service is stopping").help("start it again with `vsl up`"));
             }
             let entry = table.entry(name)?;
-            let (Phase::Attached(handle), Some(cut)) = (&entry.phase, entry.power_cut()) else {
+            let (Phase::Attached(handle), Standing::PoweredOff(cut)) = (&entry.phase, entry.standing()) else {
                 return Err(Failure::conflict(format!("the power of {name} is not cut"))
                     .help(format!("`vsl drill {name} list` shows which drills are on")));
             };
@@ -108,7 +110,7 @@ impl Registry {
                 None => request.key_file.clone().or_else(|| entry.key.file.clone()),
             };
             let secret = secret(request.passphrase.as_ref(), key_file.as_deref())?;
-            let drills: CarriedDrills = cut.drills;
+            let drills = cut.drills.clone();
             let options = AttachOptions { read_only: entry.read_only, secret, drills, ..AttachOptions::default() };
             let taken = (entry.target.clone(), options, Arc::clone(&entry.log), handle.clone());
             entry.phase = Phase::Attaching;
@@ -122,7 +124,7 @@ impl Registry {
         let result = match started {
             Ok(handle) => {
                 entry.phase = Phase::Attached(handle);
-                log.power_came();
+                log.note("power-on", "");
                 tracing::info!(device = name, "the power is on");
                 Ok(())
             }
@@ -143,7 +145,7 @@ impl Registry {
     /// # Errors
     /// There is no such device.
     pub fn events(&self, name: &str) -> Result<Events, Failure> {
-        Ok(Events { events: self.table().entry(name)?.log.events() })
+        Ok(Events { events: self.table().entry(name)?.log.events(0) })
     }
 }
 

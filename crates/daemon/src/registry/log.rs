@@ -1,31 +1,39 @@
 //! What happened to a device, as far as people should know: the last of it, in memory.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
-
-use device::PowerCut;
 
 use crate::api::Event;
 
 /// Events that are remembered for a device.
 const REMEMBERED: usize = 1000;
 
-/// The log of a device.
-#[derive(Default)]
-pub(super) struct Log(Mutex<Contents>);
+/// The log of an attach.
+pub(super) struct Log {
+    /// No two logs of a process have the same number.
+    pub id: u64,
+    contents: Mutex<Contents>,
+}
+
+impl Default for Log {
+    fn default() -> Log {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Log { id: NEXT.fetch_add(1, Ordering::Relaxed), contents: Mutex::default() }
+    }
+}
 
 #[derive(Default)]
 struct Contents {
     events: VecDeque<Event>,
     next: u64,
-    power_cut: Option<PowerCut>,
 }
 
 impl Log {
     fn contents(&self) -> MutexGuard<'_, Contents> {
         // Whole between any two statements.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something happened.
@@ -34,28 +42,11 @@ impl Log {
         contents.note(event, what.into());
     }
 
-    /// What happened, the oldest first.
-    pub fn events(&self) -> Vec<Event> {
-        self.contents().events.iter().cloned().collect()
-    }
-
-    /// A drill cut the power.
-    pub fn power_went(&self, cut: PowerCut) {
-        let mut contents = self.contents();
-        contents.note("power-cut", cut.to_string());
-        contents.power_cut = Some(cut);
-    }
-
-    /// The power is on again.
-    pub fn power_came(&self) {
-        let mut contents = self.contents();
-        contents.power_cut = None;
-        contents.note("power-on", String::new());
-    }
-
-    /// How the power was cut, while it is.
-    pub fn power_cut(&self) -> Option<PowerCut> {
-        self.contents().power_cut.clone()
+    /// What happened, from a number on, the oldest first.
+    pub fn events(&self, from: u64) -> Vec<Event> {
+        let contents = self.contents();
+        let begin = contents.events.partition_point(|event| event.number < from);
+        contents.events.range(begin..).cloned().collect()
     }
 }
 
@@ -79,8 +70,11 @@ mod tests {
     fn the_last_events_are_remembered() {
         let log = Log::default();
         (0..REMEMBERED + 5).for_each(|n| log.note("test", n.to_string()));
-        let events = log.events();
+        let events = log.events(0);
         assert_eq!((events.len(), events[0].number, events[0].what.as_str()), (REMEMBERED, 5, "5"));
         assert_eq!(events[REMEMBERED - 1].number, REMEMBERED as u64 + 4);
+        let last: Vec<u64> = log.events(REMEMBERED as u64 + 3).iter().map(|event| event.number).collect();
+        assert_eq!(last, [REMEMBERED as u64 + 3, REMEMBERED as u64 + 4]);
+        assert!(log.events(u64::MAX).is_empty());
     }
 }

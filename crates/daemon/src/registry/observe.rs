@@ -2,7 +2,7 @@
 
 use device::State;
 
-use super::{Phase, Registry};
+use super::{Registry, Standing};
 use crate::api::Event;
 use crate::exports::Handle;
 
@@ -17,29 +17,21 @@ pub struct Seen {
     /// In words.
     pub health: String,
     /// Which attach it is: another one begins to number its events anew.
-    pub attach: usize,
+    pub attach: u64,
     /// What happened to it, from a number on.
     pub events: Vec<Event>,
 }
 
 impl Registry {
     /// Every device; with its events from the number on that `from` gives for its name and attach.
-    pub fn seen(&self, from: impl Fn(&str, usize) -> u64) -> Vec<Seen> {
+    pub fn seen(&self, from: impl Fn(&str, u64) -> u64) -> Vec<Seen> {
         let table = self.table();
         let seen = table.devices.iter().map(|(name, entry)| {
-            let (handle, state, health) = match &entry.phase {
-                Phase::Attaching => (None, State::Scanning, "attaching".to_string()),
-                Phase::Attached(_) if entry.power_cut().is_some() => {
-                    (None, State::PoweredOff, "a drill has cut its power".into())
-                }
-                Phase::Attached(handle) => (Some(handle.clone()), State::Attached, String::new()),
-                Phase::Detaching => (None, State::Detaching, "waiting for outstanding requests".into()),
-                Phase::Failed(failure) => (None, State::Error, failure.to_string()),
-            };
-            let attach = std::sync::Arc::as_ptr(&entry.log) as usize;
+            let handle = if let Standing::Attached(handle) = entry.standing() { Some(handle.clone()) } else { None };
+            let (state, health) = entry.in_words();
+            let attach = entry.log.id;
             let from = from(name, attach);
-            let mut events = entry.log.events();
-            events.retain(|event| event.number >= from);
+            let events = entry.log.events(from);
             Seen { name: name.clone(), handle, state, health, attach, events }
         });
         seen.collect()

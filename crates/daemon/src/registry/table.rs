@@ -1,0 +1,125 @@
+//! The table of devices: how each stands, and whether another may come in.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use device::{PowerCut, State};
+
+use super::log::Log;
+use crate::exports::Handle;
+use crate::state::StateFile;
+use crate::{Failure, Target};
+
+/// The table.
+pub(super) struct Table {
+    pub devices: BTreeMap<String, Entry>,
+    pub state: StateFile,
+    /// Whether the devices to attach at start have been tried.
+    pub ready: bool,
+    /// Whether the service is on its way out.
+    pub closing: bool,
+}
+
+pub(super) struct Entry {
+    pub target: Target,
+    pub read_only: bool,
+    pub key: Key,
+    pub phase: Phase,
+    pub log: Arc<Log>,
+    /// The file of the last recording that came to its end.
+    pub recorded: Option<PathBuf>,
+}
+
+/// How a device stands.
+pub(super) enum Standing<'a> {
+    Attaching,
+    Attached(&'a Handle),
+    /// A drill cut its power.
+    PoweredOff(&'a PowerCut),
+    Detaching,
+    Failed(&'a Failure),
+}
+
+impl Entry {
+    pub fn standing(&self) -> Standing<'_> {
+        match &self.phase {
+            Phase::Attaching => Standing::Attaching,
+            Phase::Attached(handle) => handle.power_cut().map_or(Standing::Attached(handle), Standing::PoweredOff),
+            Phase::Detaching => Standing::Detaching,
+            Phase::Failed(failure) => Standing::Failed(failure),
+        }
+    }
+
+    /// In words. How an attached device does its thread says.
+    pub fn in_words(&self) -> (State, String) {
+        match self.standing() {
+            Standing::Attaching => (State::Scanning, "attaching".into()),
+            Standing::Attached(_) => (State::Attached, String::new()),
+            Standing::PoweredOff(cut) => (State::PoweredOff, format!("a drill has cut its power; {cut}")),
+            Standing::Detaching => (State::Detaching, "waiting for outstanding requests".into()),
+            Standing::Failed(failure) => (State::Error, failure.to_string()),
+        }
+    }
+}
+
+/// How an encrypted device is opened.
+#[derive(Clone, Default)]
+pub(super) struct Key {
+    /// The file that its key is read from, which may be remembered.
+    pub file: Option<PathBuf>,
+    /// It was opened with a passphrase, which is kept nowhere.
+    pub typed: bool,
+}
+
+pub(super) enum Phase {
+    Attaching,
+    Attached(Handle),
+    Detaching,
+    /// It could not be attached at start, for this reason.
+    Failed(Failure),
+}
+
+impl Table {
+    pub fn entry(&mut self, name: &str) -> Result<&mut Entry, Failure> {
+        let known: Vec<&str> = self.devices.keys().map(String::as_str).collect();
+        let help = match known.as_slice() {
+            [] => "nothing is attached; `vsl attach PATH` attaches a device".to_string(),
+            known => format!("attached are: {}", known.join(", ")),
+        };
+        self.devices
+            .get_mut(name)
+            .ok_or_else(|| Failure::not_found(format!("no attached device is called '{name}'")).help(help))
+    }
+
+    pub fn attached(&mut self, name: &str) -> Result<Handle, Failure> {
+        let entry = self.entry(name)?;
+        match entry.standing() {
+            Standing::PoweredOff(_) => Err(Failure::conflict(format!("a drill has cut the power of {name}"))
+                .help(format!("`vsl drill {name} power-on` switches it on"))),
+            Standing::Attached(handle) => Ok(handle.clone()),
+            _ => Err(Failure::conflict(format!("{name} is not attached just now")).help("see `vsl status`")),
+        }
+    }
+
+    /// Whether a device may come in under this name.
+    pub fn admit(&mut self, name: &str, target: &Target) -> Result<(), Failure> {
+        if self.closing {
+            return Err(Failure::conflict("the service is stopping").help("start it again with `vsl up`"));
+        }
+        let taken = |entry: &Entry| !matches!(entry.phase, Phase::Failed(_));
+        let shares = |entry: &Entry| {
+            let (ours, theirs) = (target.paths().unwrap_or_default(), entry.target.paths().unwrap_or_default());
+            ours.iter().any(|path| theirs.contains(path))
+        };
+        if let Some((other, _)) = self.devices.iter().find(|(_, entry)| taken(entry) && shares(entry)) {
+            return Err(Failure::conflict(format!("{target}: attached already, as {other}"))
+                .help(format!("`vsl detach {other}` detaches it")));
+        }
+        if let Some(entry) = self.devices.get(name).filter(|entry| taken(entry)) {
+            return Err(Failure::conflict(format!("the name '{name}' is taken by {}", entry.target))
+                .help("choose another with --name"));
+        }
+        Ok(())
+    }
+}
