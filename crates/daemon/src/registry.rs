@@ -160,17 +160,28 @@ impl Registry {
     /// # Errors
     /// It has clients and `force` is not set, or its last checkpoint failed.
     pub fn detach(&self, name: &str, force: bool) -> Result<(), Failure> {
+        let result = match self.let_go(name, force) {
+            Err(Refused::StillAttached(failure)) => return Err(failure),
+            Err(Refused::Gone(failure)) => Err(failure),
+            Ok(()) => Ok(()),
+        };
+        let forgotten = self.table().state.forget(name);
+        result.and(forgotten)
+    }
+
+    /// Detaches a device once what is under way is done. Whether it is attached at start stays as it is.
+    fn let_go(&self, name: &str, force: bool) -> Result<(), Refused> {
         let handle = {
             let mut table = self.table();
-            let entry = table.entry(name)?;
+            let entry = table.entry(name).map_err(Refused::StillAttached)?;
             match entry.standing() {
                 Standing::Attaching => {
-                    return Err(
-                        Failure::conflict(format!("{name} is being attached")).help("try again when it is done")
-                    );
+                    let failure = Failure::conflict(format!("{name} is being attached"));
+                    return Err(Refused::StillAttached(failure.help("try again when it is done")));
                 }
                 Standing::Detaching => {
-                    return Err(Failure::conflict(format!("{name} is being detached")).help("wait until it is done"));
+                    let failure = Failure::conflict(format!("{name} is being detached"));
+                    return Err(Refused::StillAttached(failure.help("wait until it is done")));
                 }
                 Standing::Failed(_) | Standing::PoweredOff(_) => None,
                 Standing::Attached(handle) => {
@@ -180,24 +191,19 @@ impl Registry {
                 }
             }
         };
-        let result = match handle {
-            None => Ok(()),
-            Some(handle) => match self.stop(name, &handle, force) {
-                Err(Refused::StillAttached(failure)) => {
-                    self.table().entry(name)?.phase = Phase::Attached(handle);
-                    self.settled.notify_all();
-                    return Err(failure);
-                }
-                Err(Refused::Gone(failure)) => Err(failure),
-                Ok(()) => Ok(()),
-            },
-        };
+        let result = handle.as_ref().map_or(Ok(()), |handle| self.stop(name, handle, force));
         let mut table = self.table();
-        table.devices.remove(name);
-        let forgotten = table.state.forget(name);
+        match (handle, &result) {
+            (Some(handle), Err(Refused::StillAttached(_))) => {
+                if let Some(entry) = table.devices.get_mut(name) {
+                    entry.phase = Phase::Attached(handle);
+                }
+            }
+            _ => drop(table.devices.remove(name)),
+        }
         drop(table);
         self.settled.notify_all();
-        result.and(forgotten)
+        result
     }
 
     fn stop(&self, name: &str, handle: &Handle, force: bool) -> Result<(), Refused> {

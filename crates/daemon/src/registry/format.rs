@@ -5,6 +5,7 @@ use device::{AttachOptions, Capacity, FormatOptions};
 use super::{Registry, secret};
 use crate::Failure;
 use crate::api::{DeviceView, FormatRequest};
+use crate::exports::Refused;
 
 /// A capacity as people write it.
 ///
@@ -43,15 +44,14 @@ impl Registry {
         let capacity = capacity(request.capacity.as_deref().unwrap_or("advertised"))?;
         let handle = self.handle(name)?;
         let info = handle.info()?;
-        let (target, key, remembered) = {
+        let (target, key) = {
             let mut table = self.table();
-            let remembered = table.state.devices().iter().find(|device| device.name == name).cloned();
             let entry = table.entry(name)?;
             if entry.read_only {
                 return Err(Failure::conflict(format!("{name} is attached to be read only"))
                     .help("attach it without that, then format it"));
             }
-            (entry.target.clone(), entry.key.clone(), remembered)
+            (entry.target.clone(), entry.key.clone())
         };
         let Some(paths) = target.paths().map(<[_]>::to_vec) else {
             return Err(Failure::invalid(format!("{name} lives in memory and has no format"))
@@ -67,15 +67,16 @@ impl Registry {
             capacity,
             label: request.label.clone().unwrap_or(info.label),
         };
+        let attach = AttachOptions { secret: secret(None, key.file.as_deref())?, ..AttachOptions::default() };
         // It also waits for what is under way, and refuses while there are clients.
-        self.detach(name, false)?;
-        let formatted = device::format(&paths, &options, None);
-        let secret = secret(None, key.file.as_deref())?;
-        let attach = AttachOptions { secret, ..AttachOptions::default() };
-        let attached = self.attach_target(name, target, attach, key);
-        if let Some(remembered) = remembered {
-            self.table().state.remember(remembered)?;
+        match self.let_go(name, false) {
+            Err(Refused::StillAttached(failure)) => return Err(failure),
+            // What it held goes anyway.
+            Err(Refused::Gone(failure)) => tracing::warn!(device = name, "before a format: {failure}"),
+            Ok(()) => {}
         }
+        let formatted = device::format(&paths, &options, None);
+        let attached = self.attach_target(name, target, attach, key);
         formatted?;
         attached?;
         let view = self.view(name)?;
