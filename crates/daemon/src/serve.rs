@@ -26,7 +26,7 @@ use crate::routes::{Assets, Service, router};
 use crate::state::StateFile;
 use crate::{Failure, Paths};
 
-/// How long a request to the API may go on once the service stops.
+/// How long a request to the API or a job may go on once the service stops.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What a service is started with.
@@ -187,7 +187,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let result = runtime.block_on(control(api, bound, service, outgoing));
     notify(&[NotifyState::Stopping]);
     ending.store(true, Ordering::Relaxed);
-    jobs.cancel_all();
+    jobs.end_all(GRACE);
     if monitor.join().is_err() {
         tracing::error!("the monitor failed");
     }

@@ -6,9 +6,9 @@ mod nbd_client;
 pub mod prediction;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Failure;
 use crate::api::{Job, JobResult, JobState};
@@ -32,6 +32,10 @@ struct Entry {
 pub struct Jobs {
     monitor: Arc<Monitor>,
     entries: Mutex<VecDeque<Entry>>,
+    /// Told when a job has ended.
+    ended: Condvar,
+    /// The next job's number: none is given twice, also when the newest is forgotten.
+    next: AtomicU64,
 }
 
 /// A job, as its thread sees it.
@@ -48,7 +52,7 @@ fn now_ms() -> u64 {
 impl Jobs {
     /// None yet.
     pub fn new(monitor: Arc<Monitor>) -> Jobs {
-        Jobs { monitor, entries: Mutex::default() }
+        Jobs { monitor, entries: Mutex::default(), ended: Condvar::new(), next: AtomicU64::new(1) }
     }
 
     fn entries(&self) -> MutexGuard<'_, VecDeque<Entry>> {
@@ -95,7 +99,7 @@ impl Jobs {
                     Failure::conflict(format!("{AT_ONCE} jobs go on already")).help("wait for one, or cancel one")
                 );
             }
-            let id = entries.back().map_or(1, |entry| entry.job.id + 1);
+            let id = self.next.fetch_add(1, Ordering::Relaxed);
             let job = Job {
                 id,
                 kind: kind.into(),
@@ -148,16 +152,25 @@ impl Jobs {
         Ok(())
     }
 
-    /// Ends every job: the service stops.
-    pub fn cancel_all(&self) {
-        self.entries().iter().for_each(|entry| entry.cancelled.store(true, Ordering::Relaxed));
+    /// Ends every job, and waits for them for so long at most: the service stops, and nothing that a job started is to outlive it.
+    pub fn end_all(&self, patience: Duration) {
+        let entries = self.entries();
+        entries.iter().for_each(|entry| entry.cancelled.store(true, Ordering::Relaxed));
+        let one_runs = |entries: &mut VecDeque<Entry>| entries.iter().any(|entry| entry.job.state == JobState::Running);
+        let (_entries, waited) =
+            self.ended.wait_timeout_while(entries, patience, one_runs).unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() {
+            tracing::warn!("a job goes on although the service stops");
+        }
     }
 
-    fn change(&self, id: u64, change: impl FnOnce(&mut Job)) {
-        let changed = self.entries().iter_mut().find(|entry| entry.job.id == id).map(|entry| {
-            change(&mut entry.job);
-            entry.job.clone()
-        });
+    /// Changes a job, and tells of it if `change` says that there are news.
+    fn change(&self, id: u64, change: impl FnOnce(&mut Job) -> bool) {
+        let changed = self
+            .entries()
+            .iter_mut()
+            .find(|entry| entry.job.id == id)
+            .and_then(|entry| change(&mut entry.job).then(|| entry.job.clone()));
         if let Some(job) = changed {
             self.monitor.tell("job", &job);
         }
@@ -176,13 +189,14 @@ impl Task {
 
     /// How far it is.
     pub fn at(&self, progress: f64, what: &str) {
-        let told = self.jobs.get(self.id).is_ok_and(|job| (progress - job.progress).abs() < STEP && job.what == what);
-        if !told {
-            self.jobs.change(self.id, |job| {
+        self.jobs.change(self.id, |job| {
+            let news = (progress - job.progress).abs() >= STEP || job.what != what;
+            if news {
                 job.progress = progress.clamp(0.0, 1.0);
                 job.what = what.into();
-            });
-        }
+            }
+            news
+        });
     }
 
     fn end(&self, result: Result<Option<JobResult>, Failure>) {
@@ -197,7 +211,9 @@ impl Task {
             if job.state == JobState::Done {
                 job.progress = 1.0;
             }
+            true
         });
+        self.jobs.ended.notify_all();
     }
 }
 
@@ -242,7 +258,12 @@ mod tests {
         assert!(jobs.running("t", "d").is_some());
         running.iter().for_each(|id| jobs.cancel(*id).expect("there"));
         running.iter().for_each(|id| assert_eq!(ended(&jobs, *id).state, JobState::Cancelled));
-        jobs.cancel(running[0]).expect("forgotten");
-        assert!(jobs.get(running[0]).is_err());
+        let newest = running[AT_ONCE - 1];
+        jobs.cancel(newest).expect("forgotten");
+        assert!(jobs.get(newest).is_err());
+        let next = jobs.start("t", None, "spins", spin).expect("started");
+        assert!(next.id > newest, "the number of a job that was forgotten came again");
+        jobs.end_all(Duration::from_secs(60));
+        assert_eq!(jobs.get(next.id).expect("there").state, JobState::Cancelled);
     }
 }
