@@ -1,11 +1,13 @@
 //! What the service remembers across restarts: the devices to attach. Settings are kept on the devices themselves.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Failure;
+use crate::{Failure, stored};
+
+/// What the file begins with, for whoever looks into it.
+const HEAD: &str = "# Kept by the OpenVSL service: devices to attach when it starts.\n";
 
 /// A device to attach at start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +93,7 @@ impl StateFile {
                 .help("what was changed holds until the service stops; make the directory writable to keep it")
         };
         let text = toml::to_string(&self.contents).map_err(|error| fail(&std::io::Error::other(error)))?;
-        replace(&self.path, &text).map_err(|error| fail(&error))
+        stored::replace(&self.path, format!("{HEAD}{text}").as_bytes()).map_err(|error| fail(&error))
     }
 }
 
@@ -105,16 +107,6 @@ fn parse(text: &str) -> Result<Contents, String> {
 /// It is something else, and where.
 pub fn remembered(text: &str) -> Result<Vec<Remembered>, String> {
     parse(text).map(|contents| contents.devices)
-}
-
-/// Puts a new file in place of the old one at once, so that a crash leaves one or the other.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let new = path.with_extension("toml.new");
-    let mut file = std::fs::File::create(&new)?;
-    file.write_all(b"# Kept by the OpenVSL service: devices to attach when it starts.\n")?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&new, path)
 }
 
 #[cfg(test)]

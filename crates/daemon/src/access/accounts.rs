@@ -8,8 +8,9 @@ use argon2::{Argon2, PasswordHasher, PasswordVerifier};
 use serde::{Deserialize, Serialize};
 
 use super::secret::{self, Digest};
+use crate::Failure;
 use crate::api::{AccountChange, AccountView, KeyView, MadeKey, NewAccount, Role};
-use crate::{Failure, stored};
+use crate::stored::Kept;
 
 /// Shortest password.
 const SHORTEST: usize = 8;
@@ -42,10 +43,7 @@ struct Account {
 }
 
 /// The accounts, and their file.
-pub struct Accounts {
-    path: PathBuf,
-    accounts: Vec<Account>,
-}
+pub struct Accounts(Kept<Vec<Account>>);
 
 impl Accounts {
     /// Those of a file; none where there is none.
@@ -53,19 +51,12 @@ impl Accounts {
     /// # Errors
     /// The file is damaged.
     pub fn open(path: PathBuf) -> Result<Accounts, Failure> {
-        let accounts = stored::read(&path)?;
-        Ok(Accounts { path, accounts })
+        Kept::open(path).map(Accounts)
     }
 
     /// Whether there is nobody.
     pub fn is_empty(&self) -> bool {
-        self.accounts.is_empty()
-    }
-
-    fn save(&mut self, accounts: Vec<Account>) -> Result<(), Failure> {
-        stored::write(&self.path, &accounts)?;
-        self.accounts = accounts;
-        Ok(())
+        self.0.is_empty()
     }
 
     /// All of them.
@@ -78,23 +69,23 @@ impl Accounts {
             keys: account.keys.iter().map(key).collect(),
             created: account.created,
         };
-        self.accounts.iter().map(view).collect()
+        self.0.iter().map(view).collect()
     }
 
     /// What an account may do.
     pub fn role(&self, name: &str) -> Option<Role> {
-        self.accounts.iter().find(|account| account.name == name).map(|account| account.role)
+        self.0.iter().find(|account| account.name == name).map(|account| account.role)
     }
 
     /// Whose access key has this digest.
     pub fn holder(&self, digest: &Digest) -> Option<(String, Role)> {
         let has = |account: &&Account| account.keys.iter().any(|key| secret::equal(&key.digest, digest.as_str()));
-        self.accounts.iter().find(has).map(|account| (account.name.clone(), account.role))
+        self.0.iter().find(has).map(|account| (account.name.clone(), account.role))
     }
 
     /// What is kept of an account's password, for [`check_password`].
     pub fn password(&self, name: &str) -> Option<String> {
-        self.accounts.iter().find(|account| account.name == name)?.password.clone()
+        self.0.iter().find(|account| account.name == name)?.password.clone()
     }
 
     /// A new account.
@@ -107,14 +98,15 @@ impl Accounts {
             return Err(Failure::conflict(format!("there is an account '{}' already", new.name))
                 .help("choose another name, or change that one"));
         }
-        if self.accounts.len() >= MOST {
+        if self.0.len() >= MOST {
             return Err(Failure::conflict(format!("there are {MOST} accounts already")).help("remove one first"));
         }
         let password = new.password.as_deref().map(hash).transpose()?;
-        let mut accounts = self.accounts.clone();
         let account = Account { name: new.name.clone(), role: new.role, created: now(), password, keys: Vec::new() };
-        accounts.push(account);
-        self.save(accounts)?;
+        self.0.change(|accounts| {
+            accounts.push(account);
+            Ok(())
+        })?;
         self.view(&new.name)
     }
 
@@ -128,11 +120,12 @@ impl Accounts {
     /// There is none, the password is too short, or the file cannot be written.
     pub fn change(&mut self, name: &str, change: &AccountChange) -> Result<AccountView, Failure> {
         let password = change.password.as_deref().map(hash).transpose()?;
-        let mut accounts = self.accounts.clone();
-        let account = find(&mut accounts, name)?;
-        account.role = change.role.unwrap_or(account.role);
-        account.password = password.or(account.password.take());
-        self.save(accounts)?;
+        self.0.change(|accounts| {
+            let account = find(accounts, name)?;
+            account.role = change.role.unwrap_or(account.role);
+            account.password = password.or(account.password.take());
+            Ok(())
+        })?;
         self.view(name)
     }
 
@@ -141,10 +134,11 @@ impl Accounts {
     /// # Errors
     /// There is none, or the file cannot be written.
     pub fn remove(&mut self, name: &str) -> Result<(), Failure> {
-        let mut accounts = self.accounts.clone();
-        find(&mut accounts, name)?;
-        accounts.retain(|account| account.name != name);
-        self.save(accounts)
+        self.0.change(|accounts| {
+            find(accounts, name)?;
+            accounts.retain(|account| account.name != name);
+            Ok(())
+        })
     }
 
     /// A new access key.
@@ -152,21 +146,17 @@ impl Accounts {
     /// # Errors
     /// There is no such account, it has too many, or the file cannot be written.
     pub fn add_key(&mut self, name: &str, note: &str) -> Result<MadeKey, Failure> {
-        let mut accounts = self.accounts.clone();
-        let account = find(&mut accounts, name)?;
-        if account.keys.len() >= MOST {
-            return Err(Failure::conflict(format!("{name} has {MOST} keys already")).help("remove one first"));
-        }
-        let made = MadeKey { id: secret::random(4), key: secret::make() };
-        let note: String = note.chars().filter(|c| !c.is_control()).take(200).collect();
-        account.keys.push(Key {
-            id: made.id.clone(),
-            note,
-            created: now(),
-            digest: Digest::of(&made.key).as_str().into(),
-        });
-        self.save(accounts)?;
-        Ok(made)
+        self.0.change(|accounts| {
+            let account = find(accounts, name)?;
+            if account.keys.len() >= MOST {
+                return Err(Failure::conflict(format!("{name} has {MOST} keys already")).help("remove one first"));
+            }
+            let made = MadeKey { id: secret::random(4), key: secret::make() };
+            let note: String = note.chars().filter(|c| !c.is_control()).take(200).collect();
+            let digest = Digest::of(&made.key).as_str().into();
+            account.keys.push(Key { id: made.id.clone(), note, created: now(), digest });
+            Ok(made)
+        })
     }
 
     /// Removes an access key.
@@ -174,14 +164,15 @@ impl Accounts {
     /// # Errors
     /// There is none, or the file cannot be written.
     pub fn remove_key(&mut self, name: &str, id: &str) -> Result<(), Failure> {
-        let mut accounts = self.accounts.clone();
-        let account = find(&mut accounts, name)?;
-        let before = account.keys.len();
-        account.keys.retain(|key| key.id != id);
-        if account.keys.len() == before {
-            return Err(Failure::not_found(format!("{name} has no key '{id}'")).help("`GET /accounts` lists them"));
-        }
-        self.save(accounts)
+        self.0.change(|accounts| {
+            let account = find(accounts, name)?;
+            let before = account.keys.len();
+            account.keys.retain(|key| key.id != id);
+            if account.keys.len() == before {
+                return Err(Failure::not_found(format!("{name} has no key '{id}'")).help("`GET /accounts` lists them"));
+            }
+            Ok(())
+        })
     }
 }
 

@@ -6,15 +6,16 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use telemetry::{Of, catalogue};
 
+use crate::Failure;
 use crate::api::{Alert, Comparison, Rule};
-use crate::{Failure, stored};
+use crate::stored::Kept;
 
 /// Alerts that are remembered once they are over.
 const REMEMBERED: usize = 1000;
 /// Characters of a note.
 const NOTE: usize = 500;
 
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Contents {
     next: u64,
     active: Vec<Alert>,
@@ -22,10 +23,7 @@ struct Contents {
 }
 
 /// The alerts.
-pub struct Book {
-    path: PathBuf,
-    contents: Contents,
-}
+pub struct Book(Kept<Contents>);
 
 impl Book {
     /// Those of a file.
@@ -33,25 +31,18 @@ impl Book {
     /// # Errors
     /// It is damaged.
     pub fn open(path: PathBuf) -> Result<Book, Failure> {
-        let contents = stored::read(&path)?;
-        Ok(Book { path, contents })
-    }
-
-    fn save(&self) {
-        if let Err(failure) = stored::write(&self.path, &self.contents) {
-            tracing::error!("alerts: {failure}");
-        }
+        Kept::open(path).map(Book)
     }
 
     /// Those that are active.
     pub fn active(&self) -> impl Iterator<Item = &Alert> {
-        self.contents.active.iter()
+        self.0.active.iter()
     }
 
     /// A new one.
     pub fn raise(&mut self, rule: &Rule, device: &str, value: f64, now_ms: u64) -> Alert {
         let alert = Alert {
-            id: self.contents.next,
+            id: self.0.next,
             rule: rule.name.clone(),
             device: device.into(),
             severity: rule.severity,
@@ -64,44 +55,45 @@ impl Book {
             acknowledged_by: None,
             note: None,
         };
-        self.contents.next += 1;
-        self.contents.active.push(alert.clone());
-        self.save();
+        self.0.note(|contents| {
+            contents.next += 1;
+            contents.active.push(alert.clone());
+        });
         alert
     }
 
     /// It is over. Nothing where there is none of this number.
     pub fn clear(&mut self, id: u64, now_ms: u64) -> Option<Alert> {
-        let at = self.contents.active.iter().position(|alert| alert.id == id)?;
-        let alert = Alert { cleared_ms: Some(now_ms), ..self.contents.active.remove(at) };
-        if self.contents.past.len() >= REMEMBERED {
-            self.contents.past.pop_front();
-        }
-        self.contents.past.push_back(alert.clone());
-        self.save();
-        Some(alert)
+        let at = self.0.active.iter().position(|alert| alert.id == id)?;
+        Some(self.0.note(|contents| {
+            let alert = Alert { cleared_ms: Some(now_ms), ..contents.active.remove(at) };
+            if contents.past.len() >= REMEMBERED {
+                contents.past.pop_front();
+            }
+            contents.past.push_back(alert.clone());
+            alert
+        }))
     }
 
     /// Those that are over, the newest first.
     pub fn past(&self, before: u64, limit: usize) -> Vec<Alert> {
-        self.contents.past.iter().rev().filter(|alert| alert.id < before).take(limit).cloned().collect()
+        self.0.past.iter().rev().filter(|alert| alert.id < before).take(limit).cloned().collect()
     }
 
     /// Somebody has seen it.
     ///
     /// # Errors
-    /// There is none of this number.
+    /// There is none of this number, or it cannot be kept.
     pub fn acknowledge(&mut self, id: u64, who: &str, note: Option<String>, now_ms: u64) -> Result<Alert, Failure> {
-        let Contents { active, past, .. } = &mut self.contents;
-        let alert = active.iter_mut().chain(past).find(|alert| alert.id == id).ok_or_else(|| {
-            Failure::not_found(format!("there is no alert {id}")).help("`vsl alerts` lists those that are active")
-        })?;
-        alert.acknowledged_ms = Some(now_ms);
-        alert.acknowledged_by = Some(who.into());
-        alert.note = note.map(|note| note.chars().take(NOTE).collect());
-        let alert = alert.clone();
-        self.save();
-        Ok(alert)
+        self.0.change(|Contents { active, past, .. }| {
+            let alert = active.iter_mut().chain(past).find(|alert| alert.id == id).ok_or_else(|| {
+                Failure::not_found(format!("there is no alert {id}")).help("`vsl alerts` lists those that are active")
+            })?;
+            alert.acknowledged_ms = Some(now_ms);
+            alert.acknowledged_by = Some(who.into());
+            alert.note = note.map(|note| note.chars().take(NOTE).collect());
+            Ok(alert.clone())
+        })
     }
 }
 

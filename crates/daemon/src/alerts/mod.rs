@@ -8,14 +8,15 @@ mod rules;
 mod webhook;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
+use crate::Failure;
 use crate::api::{Alert, Notifications, Rule, Sent, Smtp, Webhook};
 use crate::monitor::Monitor;
-use crate::{Failure, stored};
+use crate::stored::Kept;
 
 use book::Book;
 use engine::{Change, Watch};
@@ -40,8 +41,7 @@ pub struct Alerting {
     book: Mutex<Book>,
     /// How each rule stands with each device.
     watches: Mutex<HashMap<(String, String), Watch>>,
-    notifications: Mutex<Notifications>,
-    notifications_file: PathBuf,
+    notifications: Mutex<Kept<Notifications>>,
     outgoing: mpsc::Sender<Outgoing>,
 }
 
@@ -56,7 +56,6 @@ impl Alerting {
     /// # Errors
     /// A file is damaged.
     pub fn open(directory: &Path) -> Result<(Alerting, mpsc::Receiver<Outgoing>), Failure> {
-        let notifications_file = directory.join("notifications.json");
         let (outgoing, waiting) = mpsc::channel(WAITING);
         let book = Book::open(directory.join("alerts.json"))?;
         let mut watches = HashMap::new();
@@ -67,8 +66,7 @@ impl Alerting {
             rules: Mutex::new(Rules::open(directory.join("alert-rules.json"))?),
             book: Mutex::new(book),
             watches: Mutex::new(watches),
-            notifications: Mutex::new(stored::read(&notifications_file)?),
-            notifications_file,
+            notifications: Mutex::new(Kept::open(directory.join("notifications.json"))?),
             outgoing,
         };
         Ok((alerting, waiting))
@@ -109,7 +107,7 @@ impl Alerting {
 
     fn tell(&self, alert: Alert, monitor: &Monitor) {
         monitor.tell("alert", &alert);
-        let to = lock(&self.notifications).clone();
+        let to = Notifications::clone(&lock(&self.notifications));
         if alert.severity >= to.least_severity
             && (to.smtp.is_some() || !to.webhooks.is_empty())
             && self.outgoing.try_send(Outgoing { alert, to }).is_err()
@@ -154,7 +152,7 @@ impl Alerting {
     /// Somebody has seen an alert.
     ///
     /// # Errors
-    /// There is none of this number.
+    /// There is none of this number, or it cannot be kept.
     pub fn acknowledge(
         &self,
         id: u64,
@@ -194,7 +192,7 @@ impl Alerting {
 
     /// Where alerts are sent, without what is secret.
     pub fn notifications(&self) -> Notifications {
-        let kept = lock(&self.notifications).clone();
+        let kept = Notifications::clone(&lock(&self.notifications));
         Notifications {
             smtp: kept.smtp.map(|smtp| Smtp { password: None, ..smtp }),
             webhooks: kept.webhooks.into_iter().map(|hook| Webhook { secret: None, ..hook }).collect(),
@@ -208,25 +206,25 @@ impl Alerting {
     /// An address makes no sense, or it cannot be kept.
     pub fn set_notifications(&self, mut new: Notifications) -> Result<Notifications, Failure> {
         notify::check(&new)?;
-        let mut kept = lock(&self.notifications);
-        if let (Some(new), Some(old)) = (&mut new.smtp, &kept.smtp)
-            && (&new.host, new.port, &new.user) == (&old.host, old.port, &old.user)
-        {
-            new.password = new.password.take().or_else(|| old.password.clone());
-        }
-        for hook in &mut new.webhooks {
-            let old = kept.webhooks.iter().find(|old| old.url == hook.url);
-            hook.secret = hook.secret.take().or_else(|| old.and_then(|old| old.secret.clone()));
-        }
-        stored::write(&self.notifications_file, &new)?;
-        *kept = new;
-        drop(kept);
+        lock(&self.notifications).change(|kept| {
+            if let (Some(new), Some(old)) = (&mut new.smtp, &kept.smtp)
+                && (&new.host, new.port, &new.user) == (&old.host, old.port, &old.user)
+            {
+                new.password = new.password.take().or_else(|| old.password.clone());
+            }
+            for hook in &mut new.webhooks {
+                let old = kept.webhooks.iter().find(|old| old.url == hook.url);
+                hook.secret = hook.secret.take().or_else(|| old.and_then(|old| old.secret.clone()));
+            }
+            *kept = new;
+            Ok(())
+        })?;
         Ok(self.notifications())
     }
 
     /// Sends something for a try, and says what came of it.
     pub async fn try_sending(&self, now_ms: u64) -> Vec<Sent> {
-        let to = lock(&self.notifications).clone();
+        let to = Notifications::clone(&lock(&self.notifications));
         notify::send_all(&notify::trial(now_ms), &to).await
     }
 }
