@@ -6,7 +6,6 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::http::Method;
 use serde_json::Value;
@@ -14,6 +13,7 @@ use serde_json::Value;
 use crate::Failure;
 use crate::access::Peer;
 use crate::api::{AuditEntry, Session};
+use crate::clock::now_ms;
 
 /// The file is put aside when it has become so large, bytes; the one that was put aside before goes.
 const LARGEST: u64 = 16 << 20;
@@ -61,7 +61,7 @@ impl Audit {
         let mut contents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entry.number = contents.next;
         contents.next += 1;
-        entry.at_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |past| past.as_millis() as u64);
+        entry.at_ms = now_ms();
         if let Err(error) = contents.write(&entry) {
             tracing::error!("{}: the audit log cannot be written: {error}", contents.path.display());
         }

@@ -1,11 +1,10 @@
 //! The one table of what can be told about a device. Text, JSON, `--field` and `--fields` all come
 //! from it; a field's name is its key in the JSON of a [`DeviceView`].
 
-use std::time::{Duration, UNIX_EPOCH};
-
 use serde_json::{Map, Value};
 
 use crate::api::DeviceView;
+use crate::clock;
 
 /// How a value is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,8 +296,7 @@ pub fn show(unit: Unit, value: &Value) -> String {
         (Unit::Percent, Value::Number(number)) => format!("{:.1} %", number.as_f64().unwrap_or_default()),
         (Unit::Ratio, Value::Number(number)) => format!("{:.2}", number.as_f64().unwrap_or_default()),
         (Unit::Time, Value::Number(number)) => {
-            let moment = UNIX_EPOCH.checked_add(Duration::from_secs(number.as_u64().unwrap_or_default()));
-            moment.map_or_else(|| number.to_string(), |moment| humantime::format_rfc3339_seconds(moment).to_string())
+            number.as_u64().and_then(clock::show).unwrap_or_else(|| number.to_string())
         }
         (_, Value::Array(items)) if items.is_empty() => "none".into(),
         (_, value) => plain(value),
@@ -484,6 +482,7 @@ mod tests {
         assert_eq!(shown("clients"), "process 7");
         assert_eq!(shown("config"), "trim=on");
         assert_eq!(shown("formatted"), "2001-09-09T01:46:40Z");
+        assert_eq!(show(Unit::Time, &Value::from(u64::MAX)), u64::MAX.to_string(), "a forged format says so");
         assert_eq!(shown("over_provisioning_percent"), "25.0 %");
         assert_eq!(plain(&map["raw_bytes"]), "5120000");
     }

@@ -5,6 +5,7 @@ mod access;
 mod alerts;
 pub mod api;
 mod audit;
+mod clock;
 pub mod exports;
 mod failure;
 pub mod fields;

@@ -23,7 +23,10 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ("trim", "whether trims are carried out: on or off"),
     ("beacon", "the location beacon: on or off"),
     ("drills", "whether faults may be put on the device by command: on or off; holds with the next attach"),
-    ("groomer", "its policy: lifetime, or a published one such as greedy or cost-benefit; docs/groomer.md has them all"),
+    (
+        "groomer",
+        "its policy: lifetime, or a published one such as greedy or cost-benefit; docs/groomer.md has them all",
+    ),
     ("checkpoint-interval", "written between two checkpoints; bounds what an attach after a crash must read"),
     (ATTACH_AT_START, "whether the service attaches the device when it starts: on or off"),
 ];

@@ -1,7 +1,6 @@
 //! Accounts: names, roles, passwords and access keys. A file for the service's owner only, which holds no password and no key in the clear.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, PasswordHasher, PasswordVerifier};
@@ -10,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::secret::{self, Digest};
 use crate::Failure;
 use crate::api::{AccountChange, AccountView, KeyView, MadeKey, NewAccount, Role};
+use crate::clock::now_s;
 use crate::stored::Kept;
 
 /// Shortest password.
@@ -102,7 +102,7 @@ impl Accounts {
             return Err(Failure::conflict(format!("there are {MOST} accounts already")).help("remove one first"));
         }
         let password = new.password.as_deref().map(hash).transpose()?;
-        let account = Account { name: new.name.clone(), role: new.role, created: now(), password, keys: Vec::new() };
+        let account = Account { name: new.name.clone(), role: new.role, created: now_s(), password, keys: Vec::new() };
         self.0.change(|accounts| {
             accounts.push(account);
             Ok(())
@@ -154,7 +154,7 @@ impl Accounts {
             let made = MadeKey { id: secret::random(4), key: secret::make() };
             let note: String = note.chars().filter(|c| !c.is_control()).take(200).collect();
             let digest = Digest::of(&made.key).as_str().into();
-            account.keys.push(Key { id: made.id.clone(), note, created: now(), digest });
+            account.keys.push(Key { id: made.id.clone(), note, created: now_s(), digest });
             Ok(made)
         })
     }
@@ -215,10 +215,6 @@ fn check_name(name: &str) -> Result<(), Failure> {
     }
     Err(Failure::invalid(format!("'{name}' cannot be the name of an account"))
         .help("choose up to 63 letters, digits, '-', '_', '.' and '@'; 'token' is the service's own"))
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |past| past.as_secs())
 }
 
 #[cfg(test)]

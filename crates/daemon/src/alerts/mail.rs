@@ -5,8 +5,8 @@ use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 
-use crate::Failure;
 use crate::api::{Alert, Security, Smtp};
+use crate::{Failure, clock};
 
 /// How it is called in lists.
 pub fn name(smtp: &Smtp) -> String {
@@ -50,10 +50,7 @@ fn is_loopback(host: &str) -> bool {
 fn message(smtp: &Smtp, alert: &Alert) -> Result<Message, String> {
     let state = if alert.cleared_ms.is_some() { "over" } else { alert.severity.name() };
     let subject = format!("[OpenVSL] {}: {} {}", alert.device, alert.rule, state);
-    let time = |ms: u64| {
-        let moment = std::time::UNIX_EPOCH + std::time::Duration::from_millis(ms);
-        humantime::format_rfc3339_seconds(moment).to_string()
-    };
+    let time = |ms: u64| clock::show(ms / 1000).unwrap_or_else(|| format!("{ms} ms since 1970"));
     let mut text = format!(
         "device    {}\nalert     {} (number {})\nseverity  {}\nwhat      {}\nraised    {}\n",
         alert.device,

@@ -1,7 +1,7 @@
 //! Whether hosts answer: each is asked every few seconds.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::http::{Method, header};
 use http_body_util::{BodyExt, Limited};
@@ -12,6 +12,7 @@ use tokio::sync::watch as channel;
 use super::{Hosts, Way};
 use crate::Failure;
 use crate::api::{Alerts, Health, PREFIX, Version};
+use crate::clock::now_ms;
 
 /// How often each is asked.
 const EVERY: Duration = Duration::from_secs(3);
@@ -47,10 +48,6 @@ pub async fn watch(hosts: Arc<Hosts>, mut stop: channel::Receiver<bool>) {
             _ = stop.wait_for(|stop| *stop) => return,
         }
     }
-}
-
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |past| past.as_millis() as u64)
 }
 
 async fn ask(hosts: &Hosts, name: &str) -> Result<(Version, Health, Alerts), Failure> {

@@ -8,10 +8,11 @@ pub mod prediction;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::Failure;
 use crate::api::{Job, JobResult, JobState};
+use crate::clock::now_ms;
 use crate::monitor::Monitor;
 
 /// Jobs at once, demo loads among them.
@@ -43,10 +44,6 @@ pub struct Task {
     jobs: Arc<Jobs>,
     id: u64,
     cancelled: Arc<AtomicBool>,
-}
-
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |past| past.as_millis() as u64)
 }
 
 impl Jobs {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use telemetry::History;
 use tokio::sync::broadcast;
@@ -18,6 +18,7 @@ use tokio::sync::broadcast;
 use crate::Failure;
 use crate::alerts::Alerting;
 use crate::api::Sample;
+use crate::clock::now_ms;
 use crate::registry::Registry;
 
 /// Messages that a slow reader of the stream may be behind before it misses some.
@@ -106,8 +107,7 @@ impl Monitor {
                 let mut ticker = tick::Ticker::new(monitor, registry, alerting, history);
                 while !stop.load(Ordering::Relaxed) {
                     // Right behind each full second.
-                    let past = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |past| past.subsec_millis());
-                    std::thread::sleep(Duration::from_millis(u64::from(1000 - past.min(999))));
+                    std::thread::sleep(Duration::from_millis(1000 - now_ms() % 1000));
                     ticker.tick();
                 }
                 ticker.end();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use device::{State, Status};
 use export::Observed;
@@ -13,6 +13,7 @@ use super::process::Process;
 use super::{Data, Monitor};
 use crate::alerts::Alerting;
 use crate::api::{DeviceEvent, DeviceSample, Sample};
+use crate::clock::now_ms;
 use crate::registry::Registry;
 use crate::registry::observe::Seen;
 
@@ -50,7 +51,7 @@ impl Ticker {
 
     /// One second is over.
     pub fn tick(&mut self) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ms = now_ms();
         let known = &self.known;
         let seen = self.registry.seen(|name, attach| match known.get(name) {
             Some(Known { next_event: (same, next), .. }) if *same == attach => *next,
@@ -64,7 +65,7 @@ impl Ticker {
                 known.asked = device.handle.as_ref().and_then(|handle| handle.observe().ok());
             }
         }
-        let mut sample = Sample { at_ms: now.as_millis() as u64, ..Sample::default() };
+        let mut sample = Sample { at_ms: now_ms, ..Sample::default() };
         let mut rows = Vec::new();
         for device in &seen {
             let (shown, second) = self.look(device, deadline);
@@ -83,7 +84,7 @@ impl Ticker {
         service.extend(self.process.look());
         sample.service = service.iter().map(|(name, value)| ((*name).to_string(), *value)).collect();
         rows.push((SeriesKey::service(), "service".into(), Second::of_service(service)));
-        self.keep(now.as_secs(), &rows);
+        self.keep(now_ms / 1000, &rows);
         self.publish(Arc::new(sample), &seen);
     }
 

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::api::Event;
+use crate::clock::now_ms;
 
 /// Events that are remembered for a device.
 const REMEMBERED: usize = 1000;
@@ -55,9 +55,7 @@ impl Contents {
         if self.events.len() == REMEMBERED {
             self.events.pop_front();
         }
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let at_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        self.events.push_back(Event { number: self.next, at_ms, event: event.into(), what });
+        self.events.push_back(Event { number: self.next, at_ms: now_ms(), event: event.into(), what });
         self.next += 1;
     }
 }

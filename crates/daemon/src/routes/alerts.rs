@@ -6,10 +6,11 @@ use axum::{Extension, Json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Ask, At, Body, Page, Service, administrators, blocking, done, now_ms, operators, viewers};
+use super::{Ask, At, Body, Page, Service, administrators, blocking, done, operators, viewers};
 use crate::Failure;
 use crate::access::guard::Asker;
 use crate::api::{Acknowledge, Alert, Alerts, Notifications, Rule, Sent};
+use crate::clock::now_ms;
 
 /// They.
 pub fn routes() -> OpenApiRouter<Service> {

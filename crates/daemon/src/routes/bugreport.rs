@@ -14,7 +14,8 @@ use telemetry::{Query, SeriesKey, write_csv};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Service, administrators, blocking, now_ms};
+use super::{Service, administrators, blocking};
+use crate::clock::now_s;
 use crate::{Failure, fields};
 
 /// How much of the log's end is taken, bytes.
@@ -60,7 +61,7 @@ impl Bundle {
 fn gather(service: &Service) -> Result<Vec<u8>, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("the bug report: {error}"));
     let archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
-    let mut bundle = Bundle { archive, now: now_ms() / 1000 };
+    let mut bundle = Bundle { archive, now: now_s() };
     write(service, &mut bundle).map_err(failed)?;
     bundle.archive.into_inner().and_then(GzEncoder::finish).map_err(failed)
 }

@@ -12,9 +12,10 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Ask, At, Service, blocking, now_ms, viewers};
+use super::{Ask, At, Service, blocking, viewers};
 use crate::Failure;
 use crate::api::{Histories, HistoryView, SeriesView};
+use crate::clock::now_s;
 
 /// Points that are given at most where nobody says how many, and where somebody does.
 const POINTS: u64 = 1000;
@@ -107,7 +108,7 @@ async fn of_service(State(service): State<Service>, Ask(part): Ask<Part>) -> Res
 }
 
 fn answer(service: &Service, name: String, key: SeriesKey, part: &Part) -> Result<Response, Failure> {
-    let query = part.query(key.clone(), now_ms() / 1000)?;
+    let query = part.query(key.clone(), now_s())?;
     let table = service.monitor.history().query(&query).map_err(broken)?;
     match part.format.as_deref() {
         None | Some("json") => Ok(Json(columns(name, &key, &query, &table)).into_response()),

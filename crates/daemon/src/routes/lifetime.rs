@@ -6,9 +6,10 @@ use telemetry::{Query, Resolution, SeriesKey};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{At, Service, blocking, now_ms, viewers};
+use super::{At, Service, blocking, viewers};
 use crate::Failure;
 use crate::api::Lifetime;
+use crate::clock::now_s;
 
 /// Over how long the present rate is looked at, at most: a week.
 const LATELY: u64 = 7 * 86_400;
@@ -23,7 +24,7 @@ pub fn routes() -> OpenApiRouter<Service> {
     responses((status = OK, body = Lifetime), (status = "default", body = Failure)))]
 async fn lifetime(State(service): State<Service>, At(name): At<String>) -> Result<Json<Lifetime>, Failure> {
     blocking(move || {
-        let now = now_ms() / 1000;
+        let now = now_s();
         let key = SeriesKey::device(&service.registry.handle(&name)?.facts().uuid);
         let query = Query {
             resolution: Some(Resolution::Minute),

@@ -263,8 +263,3 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> +
         Err(Failure::failed("the service made a mistake").help("its log says more; please report it"))
     })
 }
-
-/// Now, milliseconds since 1970.
-fn now_ms() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |past| past.as_millis() as u64)
-}
