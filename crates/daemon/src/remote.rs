@@ -1,6 +1,6 @@
 //! Requests to others: webhooks, and other hosts' services. HTTP/1.1, one connection a request.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::http::{Method, Request, Response, Uri, header};
@@ -143,9 +143,14 @@ fn client_config(trust: &Trust) -> Result<Arc<ClientConfig>, Failure> {
     let mut roots = RootCertStore::empty();
     match trust {
         Trust::System => {
-            // Those that cannot be read are left out; without any, nobody is trusted.
-            let found = rustls_native_certs::load_native_certs();
-            roots.add_parsable_certificates(found.certs);
+            // Read once: hosts are asked every few seconds. Those that cannot be read are left out; without any, nobody is trusted.
+            static FOUND: OnceLock<RootCertStore> = OnceLock::new();
+            let found = FOUND.get_or_init(|| {
+                let mut found = RootCertStore::empty();
+                found.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+                found
+            });
+            roots.clone_from(found);
         }
         Trust::These(pem) => {
             let wrong = |what: String| {

@@ -1,5 +1,6 @@
 //! Whether hosts answer: each is asked every few seconds.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,25 +9,36 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch as channel;
+use tokio::task::JoinHandle;
 
 use super::{Hosts, Way};
 use crate::Failure;
-use crate::api::{Alerts, Health, PREFIX, Version};
+use crate::api::{Alerts, Health, HostView, PREFIX, Version};
 use crate::clock::now_ms;
 
 /// How often each is asked.
 const EVERY: Duration = Duration::from_secs(3);
+/// How long a host may take for all its answers.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest answer that is taken, bytes.
 const ANSWER: usize = 4 << 20;
 
 /// Asks every host now and then, until the service stops.
 pub async fn watch(hosts: Arc<Hosts>, mut stop: channel::Receiver<bool>) {
+    let mut asking: HashMap<String, JoinHandle<()>> = HashMap::new();
     loop {
-        for view in hosts.views() {
-            let hosts = Arc::clone(&hosts);
-            tokio::spawn(async move {
-                let asked = ask(&hosts, &view.name).await;
-                hosts.found(&view.name, |view| match asked {
+        asking.retain(|_, asked| !asked.is_finished());
+        for HostView { name, .. } in hosts.views() {
+            // One that has not answered yet is not asked once more meanwhile.
+            if asking.contains_key(&name) {
+                continue;
+            }
+            let (hosts, key) = (Arc::clone(&hosts), name.clone());
+            let asked = tokio::spawn(async move {
+                let asked = tokio::time::timeout(PATIENCE, ask(&hosts, &name)).await.unwrap_or_else(|_| {
+                    Err(Failure::unreachable(format!("no whole answer in {} s", PATIENCE.as_secs())))
+                });
+                hosts.found(&name, |view| match asked {
                     Ok((version, health, alerts)) => {
                         view.reachable = true;
                         view.error = None;
@@ -42,6 +54,7 @@ pub async fn watch(hosts: Arc<Hosts>, mut stop: channel::Receiver<bool>) {
                     }
                 });
             });
+            asking.insert(key, asked);
         }
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
