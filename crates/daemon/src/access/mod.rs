@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::Failure;
-use crate::api::{Role, Session, SignIn, Via};
+use crate::api::{AccountChange, AccountView, Role, Session, SignIn, Via};
 
 pub use accounts::{Accounts, check_password};
 pub use origin::Origins;
@@ -80,6 +80,39 @@ impl Access {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Changes an account. A new password ends the sessions that the old one may have begun.
+    ///
+    /// # Errors
+    /// As [`Accounts::change`].
+    pub fn change_account(&self, name: &str, change: &AccountChange) -> Result<AccountView, Failure> {
+        let view = self.accounts().change(name, change)?;
+        if change.password.is_some() {
+            self.sessions().end_all_of(name);
+        }
+        Ok(view)
+    }
+
+    /// Removes an account with its keys and sessions.
+    ///
+    /// # Errors
+    /// As [`Accounts::remove`].
+    pub fn remove_account(&self, name: &str) -> Result<(), Failure> {
+        self.accounts().remove(name)?;
+        // Otherwise whoever gets its name next would get them too.
+        self.sessions().end_all_of(name);
+        Ok(())
+    }
+
+    /// Removes an access key, and ends the sessions that it may have begun.
+    ///
+    /// # Errors
+    /// As [`Accounts::remove_key`].
+    pub fn remove_key(&self, name: &str, id: &str) -> Result<(), Failure> {
+        self.accounts().remove_key(name, id)?;
+        self.sessions().end_all_of(name);
+        Ok(())
+    }
+
     fn sessions(&self) -> std::sync::MutexGuard<'_, Sessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,7 +169,8 @@ impl Access {
                 if !check_password(stored.as_deref(), password) {
                     return Err(self.wrong(peer, "no account has this name and this password"));
                 }
-                let role = self.accounts().role(name).unwrap_or(Role::Viewer);
+                let role = self.accounts().role(name);
+                let role = role.ok_or_else(|| Failure::unauthenticated("the account was removed just now"))?;
                 Session { name: name.clone(), role, via: Via::Session }
             }
             _ => {
@@ -214,14 +248,39 @@ mod tests {
         let (who, cookie) = access.sign_in(&sign_in, &here).expect("known");
         assert_eq!((who.role, who.via), (Role::Operator, Via::Session));
         assert_eq!(access.session(&cookie).map(|who| who.role), Some(Role::Operator));
-        access
-            .accounts()
-            .change("ada", &crate::api::AccountChange { role: Some(Role::Viewer), password: None })
-            .expect("changed");
+        let less = AccountChange { role: Some(Role::Viewer), password: None };
+        access.change_account("ada", &less).expect("changed");
         assert_eq!(access.session(&cookie).map(|who| who.role), Some(Role::Viewer));
-        access.accounts().remove("ada").expect("removed");
+        access.remove_account("ada").expect("removed");
         assert_eq!(access.session(&cookie), None);
+        access.accounts().add(&new).expect("another of the same name");
+        assert_eq!(access.session(&cookie), None, "she has the session of the one before");
         assert_eq!(access.session("nonsense"), None);
+    }
+
+    #[test]
+    fn a_new_password_and_a_key_that_goes_end_sessions() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let access = access(directory.path());
+        let here = peer("127.0.0.1:9");
+        for name in ["ada", "bob"] {
+            access
+                .accounts()
+                .add(&NewAccount { name: name.into(), role: Role::Operator, password: None })
+                .expect("added");
+        }
+        let by_key = |name: &str| {
+            let made = access.accounts().add_key(name, "").expect("made");
+            let sign_in = SignIn { token: Some(made.key), ..SignIn::default() };
+            (made.id, access.sign_in(&sign_in, &here).expect("known").1)
+        };
+        let ((ada_key, ada), (_, bob)) = (by_key("ada"), by_key("bob"));
+        access.remove_key("ada", &ada_key).expect("removed");
+        assert_eq!(access.session(&ada), None);
+        assert_eq!(access.session(&bob).map(|who| who.name), Some("bob".into()), "it was not bob's key");
+        let change = AccountChange { role: None, password: Some("correct horse".into()) };
+        access.change_account("bob", &change).expect("changed");
+        assert_eq!(access.session(&bob), None);
     }
 
     #[test]

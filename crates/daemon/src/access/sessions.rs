@@ -42,6 +42,11 @@ impl Sessions {
         Some(entry.who.clone())
     }
 
+    /// All of an account end.
+    pub fn end_all_of(&mut self, name: &str) {
+        self.0.retain(|entry| entry.who.name != name);
+    }
+
     /// It ends.
     pub fn remove(&mut self, cookie: &Digest) {
         self.0.retain(|entry| entry.cookie != *cookie);

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Read everything but accounts and the audit log.
+    /// Read everything but accounts, the audit log and where alerts are sent.
     Viewer,
     /// Use devices without destroying what they hold.
     Operator,

@@ -37,7 +37,7 @@ async fn add_account(
     blocking(move || service.access.accounts().add(&new)).await.map(created)
 }
 
-/// Changes an account.
+/// Changes an account; a new password ends its sessions.
 #[utoipa::path(patch, path = "/accounts/{name}", tag = "access", params(("name" = String, Path, description = "an account")),
     request_body = AccountChange, responses((status = OK, body = AccountView), (status = "default", body = Failure)))]
 async fn change_account(
@@ -45,14 +45,14 @@ async fn change_account(
     At(name): At<String>,
     Body(change): Body<AccountChange>,
 ) -> Result<Json<AccountView>, Failure> {
-    blocking(move || service.access.accounts().change(&name, &change)).await.map(Json)
+    blocking(move || service.access.change_account(&name, &change)).await.map(Json)
 }
 
 /// Removes an account, with its keys and sessions.
 #[utoipa::path(delete, path = "/accounts/{name}", tag = "access", params(("name" = String, Path, description = "an account")),
     responses((status = NO_CONTENT, description = "done"), (status = "default", body = Failure)))]
 async fn remove_account(State(service): State<Service>, At(name): At<String>) -> Result<StatusCode, Failure> {
-    blocking(move || service.access.accounts().remove(&name)).await.map(done)
+    blocking(move || service.access.remove_account(&name)).await.map(done)
 }
 
 /// A new access key: the answer is the only time that it is shown.
@@ -66,7 +66,7 @@ async fn add_key(
     blocking(move || service.access.accounts().add_key(&name, &new.note)).await.map(created)
 }
 
-/// Removes an access key.
+/// Removes an access key; the sessions of its account end.
 #[utoipa::path(delete, path = "/accounts/{name}/keys/{id}", tag = "access",
     params(("name" = String, Path, description = "an account"), ("id" = String, Path, description = "a key's number")),
     responses((status = NO_CONTENT, description = "done"), (status = "default", body = Failure)))]
@@ -74,7 +74,7 @@ async fn remove_key(
     State(service): State<Service>,
     At((name, id)): At<(String, String)>,
 ) -> Result<StatusCode, Failure> {
-    blocking(move || service.access.accounts().remove_key(&name, &id)).await.map(done)
+    blocking(move || service.access.remove_key(&name, &id)).await.map(done)
 }
 
 /// Who changed what, the newest first.
