@@ -14,14 +14,11 @@ use crate::clock::now_ms;
 
 /// They.
 pub fn routes() -> OpenApiRouter<Service> {
-    let read = OpenApiRouter::new()
-        .routes(routes!(active))
-        .routes(routes!(past))
-        .routes(routes!(rules))
-        .routes(routes!(notifications));
+    let read = OpenApiRouter::new().routes(routes!(active)).routes(routes!(past)).routes(routes!(rules));
+    // The address of a webhook is a secret of its own with many services.
     let change = OpenApiRouter::new()
         .routes(routes!(set_rule, remove_rule))
-        .routes(routes!(set_notifications))
+        .routes(routes!(notifications, set_notifications))
         .routes(routes!(try_sending));
     viewers(read).merge(operators(OpenApiRouter::new().routes(routes!(acknowledge)))).merge(administrators(change))
 }

@@ -49,14 +49,16 @@ async fn remove_host(State(service): State<Service>, At(name): At<String>) -> Re
 }
 
 /// Which role a request needs that is passed on: it is what it would be here, or more.
-fn needed(method: &Method, path: &str) -> Role {
+pub(super) fn needed(method: &Method, path: &str) -> Role {
     let first = path.split('/').next().unwrap_or_default();
     let destroys = path.ends_with("/format") || path.starts_with("notifications") || first == "alert-rules";
     // What that host would pass on again it does with its own key, of which nobody here knows what it may.
     let further = first == "hosts" && path.contains('/');
     match *method {
         _ if further => Role::Administrator,
-        Method::GET | Method::HEAD if matches!(first, "accounts" | "bugreport") => Role::Administrator,
+        Method::GET | Method::HEAD if matches!(first, "accounts" | "bugreport" | "notifications") => {
+            Role::Administrator
+        }
         Method::GET | Method::HEAD if first == "audit" => Role::Operator,
         Method::GET | Method::HEAD => Role::Viewer,
         _ if destroys || matches!(first, "accounts" | "hosts" | "shutdown" | "session") => Role::Administrator,
@@ -112,6 +114,7 @@ mod tests {
             (Method::GET, "devices", Role::Viewer),
             (Method::GET, "audit", Role::Operator),
             (Method::GET, "accounts", Role::Administrator),
+            (Method::GET, "notifications", Role::Administrator),
             (Method::POST, "devices/a/detach", Role::Operator),
             (Method::POST, "devices/a/format", Role::Administrator),
             (Method::PUT, "notifications", Role::Administrator),

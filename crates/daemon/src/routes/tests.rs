@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::*;
+use crate::api::NewAccount;
 
 struct Api {
     router: Router,
@@ -354,6 +355,74 @@ async fn sessions_and_roles() {
     assert_eq!((&who["name"], &who["via"]), (&json!("vera"), &json!("key")));
     assert_eq!(api.show("DELETE", "/api/v1/session", &as_vera, "").await.0, 204);
     assert_eq!(api.show("GET", "/api/v1/devices", &as_vera, "").await.0, 401);
+}
+
+/// What docs/api.md says of each path: method, path, and the least role.
+fn documented() -> Vec<(String, String, Role)> {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/api.md")).expect("the document");
+    let role = |name: &str| [Role::Viewer, Role::Operator, Role::Administrator].into_iter().find(|r| r.name() == name);
+    let mut found = Vec::new();
+    for line in text.lines().filter(|line| line.starts_with("| `")) {
+        let mut cells = line.split(" | ");
+        let (paths, roles) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
+        let roles: Option<Vec<Role>> = roles.trim_end_matches([' ', '|']).split(", ").map(role).collect();
+        let Some((first, last)) = roles.as_deref().and_then(|roles| roles.first().zip(roles.last())) else { continue };
+        let (mut method, mut path) = (String::new(), String::new());
+        for code in paths.split('`').skip(1).step_by(2) {
+            match code.split_once(' ') {
+                Some((one, other)) => (method, path) = (one.into(), other.split('?').next().unwrap_or_default().into()),
+                None if code.starts_with('/') => {
+                    path = format!("{}{code}", path.rsplit_once('/').map_or("", |(head, _)| head))
+                }
+                None => method = code.into(),
+            }
+            found.push((method.clone(), path.clone(), if method == "GET" { *first } else { *last }));
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn every_path_asks_for_the_role_that_is_documented() {
+    let (api, _) = over_tcp();
+    // What would change something is to fail behind the question of who may.
+    api.service.registry.close(true).expect("nothing is attached");
+    let mut keys = Vec::new();
+    for role in [Role::Viewer, Role::Operator] {
+        let account = NewAccount { name: role.name().into(), role, password: None };
+        api.service.access.accounts().add(&account).expect("added");
+        let made = api.service.access.accounts().add_key(role.name(), "").expect("made");
+        keys.push((role, format!("Bearer {}", made.key)));
+    }
+    let documented = documented();
+    assert!(documented.len() > 50, "{documented:?}");
+    for (number, (method, path, least)) in documented.iter().enumerate() {
+        let path: String = path
+            .split('/')
+            .map(|part| if part.chars().any(|c| c.is_ascii_uppercase()) { "7" } else { part })
+            .collect::<Vec<_>>()
+            .join("/");
+        let verb = axum::http::Method::from_bytes(method.as_bytes()).expect("a method");
+        assert!(hosts::needed(&verb, path.trim_start_matches('/')) >= *least, "{method} {path} of another host");
+        // Each from another address, since so many are more than one may ask.
+        let address = std::net::SocketAddr::from(([127, 0, 1, number as u8], 50_000));
+        let router = router(api.service.clone()).layer(MockConnectInfo(Peer::Tcp { address, secure: false }));
+        for (role, key) in keys.iter().filter(|(role, _)| *role <= *least) {
+            let request = Request::builder()
+                .method(method.as_str())
+                .uri(format!("{PREFIX}{path}"))
+                .header("host", "127.0.0.1:7420")
+                .header("authorization", key)
+                .header("content-type", "application/json")
+                .body(HttpBody::from("{}"))
+                .expect("a request");
+            let status = router.clone().oneshot(request).await.expect("an answer").status().as_u16();
+            assert_eq!(status == 403, role < least, "{method} {path} as {}: {status}", role.name());
+            assert!(!matches!(status, 401 | 429), "{method} {path} as {}: {status}", role.name());
+        }
+    }
+    api.service.jobs.end_all(std::time::Duration::from_secs(60));
 }
 
 #[tokio::test]
