@@ -59,11 +59,16 @@ impl Monitor {
     /// With the history in a file. One that is damaged is put aside.
     ///
     /// # Errors
-    /// There can be none.
+    /// It can be neither opened nor made.
     pub fn open(history_file: &Path) -> Result<Monitor, Failure> {
-        let failed = |error: telemetry::Error| Failure::failed(format!("the history: {error}"));
+        let failed = |error: telemetry::Error| {
+            Failure::failed(format!("the history: {error}"))
+                .help("see that it is the service's own file and that its disk has room")
+        };
         let history = match History::open(history_file) {
             Ok(history) => history,
+            // What cannot be opened for another reason is whole, and stays where it is.
+            Err(error) if !error.damaged => return Err(failed(error)),
             Err(error) => {
                 let aside = history_file.with_extension("damaged.db");
                 tracing::error!("the history: {error}; it goes to {} and a new one begins", aside.display());
@@ -188,5 +193,24 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.monitor.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_damaged_history_is_put_aside() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("history.db");
+        std::fs::create_dir(&path).expect("made");
+        let failure = Monitor::open(&path).err().expect("a directory is no history");
+        assert!(failure.error.contains("history.db"), "{failure}");
+        assert!(path.is_dir() && !directory.path().join("history.damaged.db").exists(), "it was put aside");
+        std::fs::remove_dir(&path).expect("removed");
+        std::fs::write(&path, "no database at all, only a text that is long enough".repeat(40)).expect("written");
+        assert!(Monitor::open(&path).is_ok());
+        assert!(directory.path().join("history.damaged.db").exists(), "what was there is gone");
     }
 }

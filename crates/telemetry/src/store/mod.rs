@@ -101,6 +101,8 @@ pub struct Error {
     pub path: PathBuf,
     /// What SQLite says.
     pub what: String,
+    /// The file itself is at fault: it is damaged, or none of ours.
+    pub damaged: bool,
 }
 
 /// The history, and the spans in the making.
@@ -149,5 +151,9 @@ impl History {
 }
 
 fn failed(path: &Path, error: &rusqlite::Error) -> Error {
-    Error { path: path.into(), what: error.to_string() }
+    let damaged = matches!(
+        error.sqlite_error_code(),
+        Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase)
+    );
+    Error { path: path.into(), what: error.to_string(), damaged }
 }

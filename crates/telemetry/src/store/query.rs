@@ -91,7 +91,7 @@ impl History {
         let resolution = query.choose(now);
         let metrics: Vec<&'static str> = match query.metrics.as_slice() {
             [] => catalogue::of(query.key.of).map(|metric| metric.name).collect(),
-            chosen => chosen.iter().copied().filter(|name| schema::columns().contains(name)).collect(),
+            chosen => chosen.iter().copied().filter(|name| schema::COLUMNS.contains(name)).collect(),
         };
         let columns: String = metrics.iter().map(|name| format!(", {name}")).collect();
         let statement = format!(

@@ -1,6 +1,7 @@
 //! The tables. Columns of metrics follow from the catalogue: a new one is added to an old file, and one that is gone stays unused.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use rusqlite::Connection;
 
@@ -10,12 +11,12 @@ use crate::catalogue::METRICS;
 const APPLICATION: i32 = 0x5653_4C48;
 
 /// Columns of metrics, each once: a device and the service may share one.
-pub fn columns() -> Vec<&'static str> {
+pub static COLUMNS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let mut names: Vec<&'static str> = METRICS.iter().map(|metric| metric.name).collect();
     names.sort_unstable();
     names.dedup();
     names
-}
+});
 
 /// Opens the file with its tables.
 pub fn open(path: &Path) -> rusqlite::Result<Connection> {
@@ -29,19 +30,22 @@ pub fn open(path: &Path) -> rusqlite::Result<Connection> {
             Some(what),
         ));
     }
-    connection.execute_batch(&format!(
+    connection.execute_batch(
         "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = NORMAL;
          PRAGMA busy_timeout = 2000;
          PRAGMA cache_size = -1024;
          PRAGMA journal_size_limit = 4194304;
-         PRAGMA application_id = {APPLICATION};
          CREATE TABLE IF NOT EXISTS series (
              id INTEGER PRIMARY KEY, of INTEGER NOT NULL, uuid TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (of, uuid));
          CREATE TABLE IF NOT EXISTS point (
              resolution INTEGER NOT NULL, series INTEGER NOT NULL, at INTEGER NOT NULL, seconds INTEGER NOT NULL,
-             PRIMARY KEY (series, resolution, at)) WITHOUT ROWID;"
-    ))?;
+             PRIMARY KEY (series, resolution, at)) WITHOUT ROWID;",
+    )?;
+    if application != APPLICATION {
+        // Only once: a history that is there already is opened without writing, also where the disk is full.
+        connection.pragma_update(None, "application_id", APPLICATION)?;
+    }
     let mut known = Vec::new();
     {
         let mut statement = connection.prepare("SELECT name FROM pragma_table_info('point')")?;
@@ -50,7 +54,7 @@ pub fn open(path: &Path) -> rusqlite::Result<Connection> {
             known.push(row.get::<_, String>(0)?);
         }
     }
-    for column in columns() {
+    for column in COLUMNS.iter() {
         if !known.iter().any(|name| name == column) {
             // Names come from the catalogue, which holds plain ones only.
             connection.execute_batch(&format!("ALTER TABLE point ADD COLUMN {column} REAL"))?;

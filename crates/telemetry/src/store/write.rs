@@ -1,11 +1,13 @@
 //! Seconds come in; minutes and hours follow.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::{Error, History, Open, Resolution, SeriesKey, schema};
+use super::schema::COLUMNS;
+use super::{Error, History, Open, Resolution, SeriesKey};
 use crate::catalogue::Of;
 use crate::second::{Second, Values};
 use crate::span::{Span, Sum, together};
@@ -30,15 +32,16 @@ impl History {
     }
 
     fn try_add(&mut self, at: u64, seconds: &[(SeriesKey, String, Second)]) -> rusqlite::Result<()> {
+        // Outside the transaction: a number that it took back would be given to another series next.
+        for (key, name, _) in seconds {
+            if !self.series.contains_key(key) {
+                let id = series(&self.connection, key, name)?;
+                self.series.insert(key.clone(), Open { id, name: String::new(), minute: None, hour: None });
+            }
+        }
         let transaction = self.connection.unchecked_transaction()?;
         for (key, name, second) in seconds {
-            let open = match self.series.get_mut(key) {
-                Some(open) => open,
-                None => {
-                    let id = series(&transaction, key, name)?;
-                    self.series.entry(key.clone()).or_insert(Open { id, name: String::new(), minute: None, hour: None })
-                }
-            };
+            let Some(open) = self.series.get_mut(key) else { continue };
             if open.name != *name {
                 transaction.execute("UPDATE series SET name = ?1 WHERE id = ?2", (name, open.id))?;
                 open.name.clone_from(name);
@@ -117,12 +120,10 @@ fn series(connection: &Connection, key: &SeriesKey, name: &str) -> rusqlite::Res
 }
 
 fn put(connection: &Connection, resolution: Resolution, series: i64, at: u64, sum: &Sum) -> rusqlite::Result<()> {
-    let columns = schema::columns();
-    let marks = ", ?".repeat(columns.len());
-    let statement = format!(
-        "INSERT OR REPLACE INTO point (resolution, series, at, seconds, {}) VALUES (?, ?, ?, ?{marks})",
-        columns.join(", ")
-    );
+    static STATEMENT: LazyLock<String> = LazyLock::new(|| {
+        let (columns, marks) = (COLUMNS.join(", "), ", ?".repeat(COLUMNS.len()));
+        format!("INSERT OR REPLACE INTO point (resolution, series, at, seconds, {columns}) VALUES (?, ?, ?, ?{marks})")
+    });
     let fixed = [
         Value::Integer(resolution as i64),
         Value::Integer(series),
@@ -130,8 +131,8 @@ fn put(connection: &Connection, resolution: Resolution, series: i64, at: u64, su
         Value::Integer(i64::from(sum.seconds)),
     ];
     let value = |name: &&str| sum.values.get(*name).map_or(Value::Null, |value| Value::Real(*value));
-    let values = fixed.into_iter().chain(columns.iter().map(value));
-    connection.prepare_cached(&statement)?.execute(params_from_iter(values))?;
+    let values = fixed.into_iter().chain(COLUMNS.iter().map(value));
+    connection.prepare_cached(&STATEMENT)?.execute(params_from_iter(values))?;
     Ok(())
 }
 
@@ -158,16 +159,17 @@ fn sums(
     at: Range<u64>,
     skip: u32,
 ) -> rusqlite::Result<Vec<Sum>> {
-    let columns = schema::columns();
-    let statement = format!(
-        "SELECT seconds, {} FROM point WHERE resolution = ? AND series = ? AND at >= ? AND at < ? ORDER BY at LIMIT -1 OFFSET ?",
-        columns.join(", ")
-    );
+    static STATEMENT: LazyLock<String> = LazyLock::new(|| {
+        let columns = COLUMNS.join(", ");
+        format!(
+            "SELECT seconds, {columns} FROM point WHERE resolution = ? AND series = ? AND at >= ? AND at < ? ORDER BY at LIMIT -1 OFFSET ?"
+        )
+    });
     connection
-        .prepare_cached(&statement)?
+        .prepare_cached(&STATEMENT)?
         .query_map((resolution as i64, series, at.start as i64, at.end as i64, skip), |row| {
             let mut values = Values::new();
-            for (index, name) in columns.iter().enumerate() {
+            for (index, name) in COLUMNS.iter().enumerate() {
                 if let Some(value) = row.get::<_, Option<f64>>(index + 1)? {
                     values.insert(name, value);
                 }
@@ -175,4 +177,41 @@ fn sums(
             Ok(Sum { seconds: row.get(0)?, values })
         })?
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Query;
+
+    #[test]
+    fn a_full_disk_mixes_no_series() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut history = History::open(&directory.path().join("h.db")).expect("made");
+        let row = |number: u64| {
+            let second = Second { values: [("read_iops", number as f64)].into(), ..Second::default() };
+            (SeriesKey::device(format!("{number}")), format!("{number}"), second)
+        };
+        let at = 1_700_000_000;
+        history.add(at, &[row(0)]).expect("added");
+        let limit = |history: &History, pages: i64| {
+            let set = history.connection.pragma_update_and_check(None, "max_page_count", pages, |row| row.get(0));
+            let _: i64 = set.expect("set");
+        };
+        // From here on the file does not grow.
+        limit(&history, 1);
+        let refused = (1..1000).find(|number| history.add(at, &[row(*number)]).is_err()).expect("it is full");
+        limit(&history, 1 << 30);
+        history.add(at + 1, &[row(refused + 1)]).expect("added");
+        history.add(at + 1, &[row(refused)]).expect("added");
+        for number in 0..=refused + 1 {
+            let query = Query {
+                resolution: Some(Resolution::Second),
+                metrics: vec!["read_iops"],
+                ..Query::of(row(number).0, at, at + 2)
+            };
+            let found: Vec<_> = history.query(&query).expect("read").rows.into_iter().map(|row| row.values).collect();
+            assert_eq!(found, [[Some(number as f64)]], "of {number}");
+        }
+    }
 }
