@@ -15,7 +15,7 @@ use crate::access::Peer;
 use crate::api::{AuditEntry, Session};
 use crate::clock::now_ms;
 
-/// The file is put aside when it has become so large, bytes; the one that was put aside before goes.
+/// How large the file may become, bytes, before it is put aside; the one that was put aside before goes.
 const LARGEST: u64 = 16 << 20;
 /// Entries that are remembered for `GET /audit`.
 const REMEMBERED: usize = 2000;
@@ -29,6 +29,8 @@ pub struct Audit(Mutex<Contents>);
 
 struct Contents {
     path: PathBuf,
+    /// The file is put aside when it has become so large, bytes.
+    largest: u64,
     file: Option<File>,
     size: u64,
     next: u64,
@@ -41,6 +43,10 @@ impl Audit {
     /// # Errors
     /// It cannot be opened.
     pub fn open(path: PathBuf) -> Result<Audit, Failure> {
+        Audit::with_limit(path, LARGEST)
+    }
+
+    fn with_limit(path: PathBuf, largest: u64) -> Result<Audit, Failure> {
         let mut last = VecDeque::new();
         for path in [aside(&path), path.clone()] {
             if let Ok(file) = File::open(&path) {
@@ -53,7 +59,7 @@ impl Audit {
         }
         let next = last.back().map_or(0, |entry| entry.number + 1);
         let (file, size) = append_to(&path).map_err(|error| Failure::io(&path, &error))?;
-        Ok(Audit(Mutex::new(Contents { path, file: Some(file), size, next, last })))
+        Ok(Audit(Mutex::new(Contents { path, largest, file: Some(file), size, next, last })))
     }
 
     /// Something was asked for; its number and time are filled in.
@@ -63,6 +69,8 @@ impl Audit {
         contents.next += 1;
         entry.at_ms = now_ms();
         if let Err(error) = contents.write(&entry) {
+            // A line that was cut is ended when the file is opened again.
+            contents.file = None;
             tracing::error!("{}: the audit log cannot be written: {error}", contents.path.display());
         }
         remember(&mut contents.last, entry);
@@ -79,9 +87,12 @@ impl Contents {
     fn write(&mut self, entry: &AuditEntry) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
-        if self.size + line.len() as u64 > LARGEST {
+        if self.file.is_some() && self.size + line.len() as u64 > self.largest {
+            // Also where it cannot be put aside, it is better too large than without its newest entries.
             self.file = None;
-            std::fs::rename(&self.path, aside(&self.path))?;
+            if let Err(error) = std::fs::rename(&self.path, aside(&self.path)) {
+                tracing::warn!("{}: the audit log cannot be put aside: {error}", self.path.display());
+            }
         }
         let file = match &mut self.file {
             Some(file) => file,
@@ -197,5 +208,31 @@ mod tests {
         let paths: Vec<String> = audit.before(u64::MAX, 3).into_iter().map(|entry| entry.path).collect();
         assert_eq!(paths, ["/new", "/2", "/1"]);
         assert_eq!(audit.before(1, 9).len(), 1);
+    }
+
+    #[test]
+    fn a_large_file_is_put_aside_and_nothing_is_lost() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("audit.jsonl");
+        let note = |audit: &Audit, number: u64| {
+            audit.note(AuditEntry { path: format!("/{number}"), ..AuditEntry::default() });
+        };
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |data| data.len());
+        note(&Audit::open(path.clone()).expect("made"), 0);
+        // Room for some ten entries.
+        let largest = 10 * size(&path) + 50;
+        let audit = Audit::with_limit(path.clone(), largest).expect("opened");
+        (1..15).for_each(|number| note(&audit, number));
+        let (now, before) = (size(&path), size(&aside(&path)));
+        assert!((1..largest).contains(&now) && (1..largest).contains(&before), "{now} bytes, and {before} aside");
+        drop(audit);
+        let audit = Audit::with_limit(path.clone(), largest).expect("opened");
+        let numbers: Vec<u64> = audit.before(u64::MAX, 99).iter().map(|entry| entry.number).collect();
+        assert_eq!(numbers, (0..15).rev().collect::<Vec<_>>());
+        // Somebody else moved it away.
+        std::fs::remove_file(&path).expect("removed");
+        (15..30).for_each(|number| note(&audit, number));
+        let audit = Audit::with_limit(path, largest).expect("opened");
+        assert_eq!(audit.before(u64::MAX, 1)[0].path, "/29");
     }
 }
