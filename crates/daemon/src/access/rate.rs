@@ -1,7 +1,7 @@
 //! How often somebody may ask, and how often somebody may be wrong.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 /// Requests a second from one address, on average.
@@ -15,6 +15,14 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// Addresses that are remembered. Beyond, those that are back at nothing are forgotten.
 const REMEMBERED: usize = 1024;
 
+/// What counts as one address: of IPv6 the network of 64 bits, since one machine may have every address of it.
+fn source(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+        address => address,
+    }
+}
+
 /// What each address may still ask. The Unix socket's users have no address, and no limit: they own the service.
 #[derive(Default)]
 pub struct Buckets(HashMap<IpAddr, (f64, Instant)>);
@@ -22,7 +30,7 @@ pub struct Buckets(HashMap<IpAddr, (f64, Instant)>);
 impl Buckets {
     /// Whether one more request is within bounds.
     pub fn admit(&mut self, address: Option<IpAddr>, now: Instant) -> bool {
-        let Some(address) = address else { return true };
+        let Some(address) = address.map(source) else { return true };
         let filled =
             |(left, at): (f64, Instant)| BURST.min(left + RATE * now.saturating_duration_since(at).as_secs_f64());
         if self.0.len() >= REMEMBERED {
@@ -45,20 +53,24 @@ pub struct Tries(HashMap<IpAddr, Vec<Instant>>);
 impl Tries {
     /// Whether nobody from there is listened to for now.
     pub fn is_barred(&self, address: Option<IpAddr>, now: Instant) -> bool {
-        let Some(tries) = address.and_then(|address| self.0.get(&address)) else { return false };
+        let Some(tries) = address.and_then(|address| self.0.get(&source(address))) else { return false };
         tries.iter().filter(|at| now.saturating_duration_since(**at) < WINDOW).count() >= WRONG
     }
 
     /// One more was wrong.
     pub fn note(&mut self, address: Option<IpAddr>, now: Instant) {
-        let Some(address) = address else { return };
+        let Some(address) = address.map(source) else { return };
         for tries in self.0.values_mut() {
             tries.retain(|at| now.saturating_duration_since(*at) < WINDOW);
         }
         self.0.retain(|_, tries| !tries.is_empty());
-        if self.0.len() < REMEMBERED {
-            self.0.entry(address).or_default().push(now);
+        if self.0.len() >= REMEMBERED
+            && !self.0.contains_key(&address)
+            && let Some(oldest) = self.0.iter().min_by_key(|(_, tries)| tries.last()).map(|(address, _)| *address)
+        {
+            self.0.remove(&oldest);
         }
+        self.0.entry(address).or_default().push(now);
     }
 }
 
@@ -76,6 +88,20 @@ mod tests {
         assert!(buckets.admit(Some(other), now) && buckets.admit(None, now));
         let later = now + Duration::from_secs(1);
         assert_eq!((0..1000).filter(|_| buckets.admit(Some(one), later)).count(), 50);
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_address() {
+        let mut tries = Tries::default();
+        let now = Instant::now();
+        let address = |text: &str| Some(text.parse::<IpAddr>().expect("an address"));
+        for host in 0..WRONG {
+            tries.note(address(&format!("2001:db8:0:1::{host}")), now);
+        }
+        assert!(tries.is_barred(address("2001:db8:0:1:ffff::1"), now));
+        assert!(!tries.is_barred(address("2001:db8:0:2::1"), now));
+        (0..WRONG).for_each(|_| tries.note(address("::ffff:192.0.2.1"), now));
+        assert!(tries.is_barred(address("192.0.2.1"), now) && !tries.is_barred(address("192.0.2.2"), now));
     }
 
     #[test]
@@ -98,5 +124,11 @@ mod tests {
         assert!(tries.is_barred(address, now));
         assert!(!tries.is_barred(address, now + WINDOW));
         assert!(!tries.is_barred(None, now));
+        // Many others that were wrong make room for nobody to guess on.
+        for number in 0..2 * REMEMBERED as u32 {
+            tries.note(Some(IpAddr::from((10 << 24 | number).to_be_bytes())), now);
+        }
+        (0..WRONG).for_each(|_| tries.note(address, now));
+        assert!(tries.is_barred(address, now) && tries.0.len() <= REMEMBERED);
     }
 }
