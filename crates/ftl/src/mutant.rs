@@ -18,127 +18,91 @@ macro_rules! mutant {
     }};
 }
 
-/// The defects, and the switch.
-#[cfg(feature = "mutants")]
-pub mod mutants {
-    use std::sync::OnceLock;
-
-    /// Names the planted defect of a process, if there is one.
-    pub const VARIABLE: &str = "OPENVSL_MUTANT";
-
-    macro_rules! list {
-        ($($name:ident $what:literal)*) => {
-            /// A planted defect.
-            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-            pub enum Mutant {
-                $(#[doc = $what] $name,)*
-            }
-
-            impl Mutant {
-                /// All of them, with their names and what is wrong with them.
-                pub const ALL: &[(Mutant, &str, &str)] = &[$((Mutant::$name, stringify!($name), $what),)*];
-            }
-        };
-    }
-
-    list! {
-        // Durability.
-        DroppedFua "a FUA write is answered before it is durable"
-        EarlyFlush "a flush is answered at once"
-        SyncBeforePrograms "the media is synced before the programs it must cover are done"
-        DurableAtAnswer "what is taken while a sync is under way counts as covered by it"
-        WaitersTogether "a sync answers those who came after it began"
-        GroomUnsealed "a flush leaves the open page of the groomer in memory"
-        LostRetry "a program that failed is not tried again"
-        SyncForgiven "a sync that failed counts as one that succeeded"
-        BufferReused "a page buffer is used again while it is being programmed"
-        // Space and grooming.
-        EraseBeforeDurable "an emptied LEB is erased before what emptied it is durable"
-        ErasePinned "an emptied LEB is used again while it is being read"
-        GroomTheWindow "LEBs newer than the checkpoint are groomed"
-        ClosedEarly "a LEB counts as older than what stands in it"
-        GroomBeforeStart "the groomer works before the checkpoint that ends a recovery counts"
-        GroomOverwrites "the groomer maps its copy over newer data"
-        GroomUnmapped "the groomer forgets to point the map at every eighth copy"
-        DamagedFreed "a LEB with sectors that cannot be read is freed like any other"
-        StaleLiveCount "overwritten sectors stay live"
-        TrimKeepsLive "trimmed sectors stay live"
-        NoReserve "host writes take the last LEBs, which the groomer needs"
-        StreamsLeft "a policy that is changed leaves the LEBs of streams open that nobody writes any more"
-        MovedAge "what the groomer moved counts as written by the host when it was moved"
-        TalliedTwice "a sector that is written anew stays in the count of living ones"
-        // Trims.
-        LostTrim "replay ignores trim records"
-        TrimUnstaged "a flush leaves open trim records in memory"
-        FullTrimsDropped "a slot full of trim records is never written"
-        ShortTrim "replay trims all but the last sector"
-        TrimUnnumbered "a trim shares its sequence number with what comes after it"
-        // Checkpoints and recovery.
-        AnchorBeforeDurable "the anchor is written before what the checkpoint points to is durable"
-        CheckpointBeginsLate "replay begins where the checkpoint ended instead of where it began"
-        CheckpointSkips "a checkpoint leaves out the sector at which a slot of it is full"
-        CheckpointFreedEarly "the old checkpoint is freed before the new anchor is on media"
-        AlwaysClean "a checkpoint beside traffic is taken for that of a clean detach"
-        TornBatch "replay takes incomplete batches"
-        UnorderedReplay "replay applies entries in the order of their place instead of their sequence"
-        EarlierLife "what a LEB held in an earlier life is replayed"
-        GapSinceCheckpoint "pages older than the checkpoint count as a gap at the end of a LEB"
-        ForgottenOpenLeb "replay leaves out the LEBs that were open at the checkpoint"
-        FreedLog "LEBs without live sectors are free before the checkpoint that ends a recovery counts"
-        StartsTooSoon "requests are taken before the checkpoint that ends a recovery counts"
-        LateEpoch "an attach epoch is used before it is on media"
-        LateOpened "a LEB opened within a write says that it is newer than that write's beginning"
-        HolesUnseen "recovery does not look for flushed entries that are missing"
-        // Labels.
-        SameCopy "both copies of the superblock are written to the same place"
-        OlderLabel "of two valid copies of the superblock the older one counts"
-        LabelUnchecked "a superblock's checksum is not compared"
-        // Requests.
-        ReadOnlyIgnored "a device attached read-only takes writes"
-        ZeroesForgotten "write zeroes leaves what stood there"
-        ReadShort "the third sector of a read from media is left out"
-        // Checks of what is read.
-        RotPasses "a sector's checksum is not compared"
-        PlacePasses "a sector's place is not compared"
-        StalePasses "a sector older than its LEB passes"
-        // Parity.
-        JournalInPlace "the parity journal is written in place"
-        JournalNextDoor "a row of the journal is written in a unit where its neighbour counts"
-        NoJournal "a sync does not write the parity of what is open"
-        SeatReused "a place in the journal is used again before the parity that takes over is durable"
-        ParityUnawaited "a sync does not wait for the parity of stripes that are complete"
-        OpenStripeLeft "a stripe that ends early gets no parity"
-        LossForgotten "a die's loss is not on record before what depends on it is answered"
-        ParitySkew "finished parity leaves out the last lane"
-        StaleDie "a die that is on record as lost is believed when it comes back"
-        NoSettle "stripes that a crash left open stay without parity"
-        JournalUnread "what a crash left open is settled without a look into the journal"
-        LinearChecksum "parity solves for slots whose checksum is linear"
-        StaleSolved "what parity gives may be older than its LEB"
-        // Healing, rebuilds and scrubs.
-        HealedInPlace "a sector that was healed is not written elsewhere"
-        HealedShifted "parity solves for a page's first slot whichever was asked for"
-        RebuildSkipsStripe "a rebuild leaves out the first stripe of each LEB"
-        RebuildUnchecked "a rebuild takes the sectors that it works with for right"
-        ScrubBlind "a scrub takes every sector for right"
-        ScrubParityBlind "a scrub takes every parity for right"
-        // Encryption and erase.
-        NonceWithoutSequence "a nonce is made of the attach's part alone"
-        UnboundAddress "the trailer is not authenticated with its sector"
-        ErasedOnce "an erase overwrites one copy of the superblock only"
-        ResumedTooFar "an erase that goes on leaves out what follows its mark"
-        EraseUnmarked "a device that is being erased can be attached"
-    }
-
-    /// Whether it is on.
-    pub fn is_on(mutant: Mutant) -> bool {
-        static ON: OnceLock<Option<Mutant>> = OnceLock::new();
-        *ON.get_or_init(chosen) == Some(mutant)
-    }
-
-    fn chosen() -> Option<Mutant> {
-        let name = std::env::var(VARIABLE).ok()?;
-        let found = Mutant::ALL.iter().find(|(_, other, _)| *other == name).map(|(mutant, ..)| *mutant);
-        Some(found.unwrap_or_else(|| panic!("{VARIABLE} is \"{name}\", which is the name of no planted defect")))
-    }
+planted::defects! {
+    // Durability.
+    DroppedFua "a FUA write is answered before it is durable"
+    EarlyFlush "a flush is answered at once"
+    SyncBeforePrograms "the media is synced before the programs it must cover are done"
+    DurableAtAnswer "what is taken while a sync is under way counts as covered by it"
+    WaitersTogether "a sync answers those who came after it began"
+    GroomUnsealed "a flush leaves the open page of the groomer in memory"
+    LostRetry "a program that failed is not tried again"
+    SyncForgiven "a sync that failed counts as one that succeeded"
+    BufferReused "a page buffer is used again while it is being programmed"
+    // Space and grooming.
+    EraseBeforeDurable "an emptied LEB is erased before what emptied it is durable"
+    ErasePinned "an emptied LEB is used again while it is being read"
+    GroomTheWindow "LEBs newer than the checkpoint are groomed"
+    ClosedEarly "a LEB counts as older than what stands in it"
+    GroomBeforeStart "the groomer works before the checkpoint that ends a recovery counts"
+    GroomOverwrites "the groomer maps its copy over newer data"
+    GroomUnmapped "the groomer forgets to point the map at every eighth copy"
+    DamagedFreed "a LEB with sectors that cannot be read is freed like any other"
+    StaleLiveCount "overwritten sectors stay live"
+    TrimKeepsLive "trimmed sectors stay live"
+    NoReserve "host writes take the last LEBs, which the groomer needs"
+    StreamsLeft "a policy that is changed leaves the LEBs of streams open that nobody writes any more"
+    MovedAge "what the groomer moved counts as written by the host when it was moved"
+    TalliedTwice "a sector that is written anew stays in the count of living ones"
+    // Trims.
+    LostTrim "replay ignores trim records"
+    TrimUnstaged "a flush leaves open trim records in memory"
+    FullTrimsDropped "a slot full of trim records is never written"
+    ShortTrim "replay trims all but the last sector"
+    TrimUnnumbered "a trim shares its sequence number with what comes after it"
+    // Checkpoints and recovery.
+    AnchorBeforeDurable "the anchor is written before what the checkpoint points to is durable"
+    CheckpointBeginsLate "replay begins where the checkpoint ended instead of where it began"
+    CheckpointSkips "a checkpoint leaves out the sector at which a slot of it is full"
+    CheckpointFreedEarly "the old checkpoint is freed before the new anchor is on media"
+    AlwaysClean "a checkpoint beside traffic is taken for that of a clean detach"
+    TornBatch "replay takes incomplete batches"
+    UnorderedReplay "replay applies entries in the order of their place instead of their sequence"
+    EarlierLife "what a LEB held in an earlier life is replayed"
+    GapSinceCheckpoint "pages older than the checkpoint count as a gap at the end of a LEB"
+    ForgottenOpenLeb "replay leaves out the LEBs that were open at the checkpoint"
+    FreedLog "LEBs without live sectors are free before the checkpoint that ends a recovery counts"
+    StartsTooSoon "requests are taken before the checkpoint that ends a recovery counts"
+    LateEpoch "an attach epoch is used before it is on media"
+    LateOpened "a LEB opened within a write says that it is newer than that write's beginning"
+    HolesUnseen "recovery does not look for flushed entries that are missing"
+    // Labels.
+    SameCopy "both copies of the superblock are written to the same place"
+    OlderLabel "of two valid copies of the superblock the older one counts"
+    LabelUnchecked "a superblock's checksum is not compared"
+    // Requests.
+    ReadOnlyIgnored "a device attached read-only takes writes"
+    ZeroesForgotten "write zeroes leaves what stood there"
+    ReadShort "the third sector of a read from media is left out"
+    // Checks of what is read.
+    RotPasses "a sector's checksum is not compared"
+    PlacePasses "a sector's place is not compared"
+    StalePasses "a sector older than its LEB passes"
+    // Parity.
+    JournalInPlace "the parity journal is written in place"
+    JournalNextDoor "a row of the journal is written in a unit where its neighbour counts"
+    NoJournal "a sync does not write the parity of what is open"
+    SeatReused "a place in the journal is used again before the parity that takes over is durable"
+    ParityUnawaited "a sync does not wait for the parity of stripes that are complete"
+    OpenStripeLeft "a stripe that ends early gets no parity"
+    LossForgotten "a die's loss is not on record before what depends on it is answered"
+    ParitySkew "finished parity leaves out the last lane"
+    StaleDie "a die that is on record as lost is believed when it comes back"
+    NoSettle "stripes that a crash left open stay without parity"
+    JournalUnread "what a crash left open is settled without a look into the journal"
+    LinearChecksum "parity solves for slots whose checksum is linear"
+    StaleSolved "what parity gives may be older than its LEB"
+    // Healing, rebuilds and scrubs.
+    HealedInPlace "a sector that was healed is not written elsewhere"
+    HealedShifted "parity solves for a page's first slot whichever was asked for"
+    RebuildSkipsStripe "a rebuild leaves out the first stripe of each LEB"
+    RebuildUnchecked "a rebuild takes the sectors that it works with for right"
+    ScrubBlind "a scrub takes every sector for right"
+    ScrubParityBlind "a scrub takes every parity for right"
+    // Encryption and erase.
+    NonceWithoutSequence "a nonce is made of the attach's part alone"
+    UnboundAddress "the trailer is not authenticated with its sector"
+    ErasedOnce "an erase overwrites one copy of the superblock only"
+    ResumedTooFar "an erase that goes on leaves out what follows its mark"
+    EraseUnmarked "a device that is being erased can be attached"
 }

@@ -19,55 +19,19 @@ macro_rules! mutant {
     }};
 }
 
-/// The defects, and the switch.
-#[cfg(feature = "mutants")]
-pub mod mutants {
-    use std::sync::OnceLock;
-
-    /// Names the planted defect of a process, if there is one.
-    pub const VARIABLE: &str = "OPENVSL_MUTANT";
-
-    macro_rules! list {
-        ($($name:ident $what:literal)*) => {
-            /// A planted defect.
-            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-            pub enum Mutant {
-                $(#[doc = $what] $name,)*
-            }
-
-            impl Mutant {
-                /// All of them, with their names and what is wrong with them.
-                pub const ALL: &[(Mutant, &str, &str)] = &[$((Mutant::$name, stringify!($name), $what),)*];
-            }
-        };
-    }
-
-    list! {
-        // Traces.
-        BeyondTheEnd "a request that would reach over the end of the device is left there"
-        TraceTwice "each of several devices plays all of a trace"
-        SteadyArrivals "a made-up mail server knows no rush"
-        // Measuring.
-        LateStart "latency in an open loop counts from when a request was made"
-        ManyNines "percentiles are shown that the samples cannot carry"
-        StumpCounts "an interval counts alike however short it was"
-        FallingIsSteady "only a rising line makes a window unsteady"
-        NoiseDiffers "every difference counts as more than noise"
-        // Runs.
-        BegunIsDone "a part that was begun counts as done when a run goes on"
-        // Reports.
-        PublishedAnywhere "a published figure stands beside every load"
-    }
-
-    /// Whether it is on.
-    pub fn is_on(mutant: Mutant) -> bool {
-        static ON: OnceLock<Option<Mutant>> = OnceLock::new();
-        *ON.get_or_init(chosen) == Some(mutant)
-    }
-
-    fn chosen() -> Option<Mutant> {
-        let name = std::env::var(VARIABLE).ok()?;
-        let found = Mutant::ALL.iter().find(|(_, other, _)| *other == name).map(|(mutant, ..)| *mutant);
-        Some(found.unwrap_or_else(|| panic!("{VARIABLE} is \"{name}\", which is the name of no planted defect")))
-    }
+planted::defects! {
+    // Traces.
+    BeyondTheEnd "a request that would reach over the end of the device is left there"
+    TraceTwice "each of several devices plays all of a trace"
+    SteadyArrivals "a made-up mail server knows no rush"
+    // Measuring.
+    LateStart "latency in an open loop counts from when a request was made"
+    ManyNines "percentiles are shown that the samples cannot carry"
+    StumpCounts "an interval counts alike however short it was"
+    FallingIsSteady "only a rising line makes a window unsteady"
+    NoiseDiffers "every difference counts as more than noise"
+    // Runs.
+    BegunIsDone "a part that was begun counts as done when a run goes on"
+    // Reports.
+    PublishedAnywhere "a published figure stands beside every load"
 }
