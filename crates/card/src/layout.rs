@@ -1,6 +1,6 @@
 //! From a data sheet and a format to the geometry that the layer works on.
 
-use ftl::{Geometry, TRAILER_BYTES, max_sectors};
+use ftl::{Geometry, Policy, TRAILER_BYTES, max_sectors};
 use media::nand::Shape;
 use profile::Module;
 
@@ -44,6 +44,12 @@ pub enum LayoutError {
         /// Flash, bytes.
         raw: u64,
     },
+    /// Its groomer is none that the layer has.
+    #[error("controller.groomer: '{name}': the layer has {}", Policy::ALL.iter().map(|policy| policy.name()).collect::<Vec<_>>().join(", "))]
+    Groomer {
+        /// What the data sheet says.
+        name: String,
+    },
 }
 
 /// How a module is laid out, perhaps scaled down.
@@ -57,6 +63,8 @@ pub struct Layout {
     pub sectors: u64,
     /// How much smaller than the data sheet, as a factor of at least 1.
     pub scaled_by: f64,
+    /// How its controller grooms.
+    pub policy: Policy,
 }
 
 /// Blocks of a die by the data sheet, and how many of them are its reserve.
@@ -135,7 +143,9 @@ fn at_scale(module: &Module, capacity: u64, sector: u32, scale: u32) -> Result<L
         let max = (most as f64 * f64::from(sector) * scaled_by) as u64;
         return Err(LayoutError::Capacity { bytes: capacity, min: u64::from(sector), max });
     }
-    Ok(Layout { geometry, shape, sectors, scaled_by })
+    let groomer = &module.controller.groomer;
+    let policy = Policy::from_name(groomer).ok_or_else(|| LayoutError::Groomer { name: groomer.clone() })?;
+    Ok(Layout { geometry, shape, sectors, scaled_by, policy })
 }
 
 /// Page buffers that a module's memory has room for.
@@ -183,6 +193,14 @@ mod tests {
         }
         let error = layout(&module, data, 4096, 1).expect_err("no room to groom in");
         assert!(matches!(error, LayoutError::Capacity { max, .. } if max < data && max > data / 100 * 95), "{error}");
+    }
+
+    #[test]
+    fn a_groomer_that_there_is_not_is_refused() {
+        let mut module = module();
+        module.controller.groomer = "lazy".into();
+        let words = layout(&module, 1 << 30, 4096, 1).expect_err("no groomer").to_string();
+        assert!(words.contains("'lazy'") && words.contains("greedy"), "{words}");
     }
 
     #[test]

@@ -10,9 +10,7 @@
 
 use std::collections::VecDeque;
 
-use ftl::{
-    Admission, Command, Commands, Config, Ftl, Geometry, Header, Kind, Policy, ReadFor, Recovery, Source, Tag, Words,
-};
+use ftl::{Admission, Command, Commands, Config, Ftl, Geometry, Header, Kind, ReadFor, Recovery, Source, Tag, Words};
 use media::PageAddr;
 use media::nand::{Class, FrontEnd, Nand};
 use profile::{Card, Module as Sheet};
@@ -147,7 +145,7 @@ impl Module {
             checkpoint_interval: CHECKPOINT_INTERVAL * 4096 / u64::from(config.sector_bytes),
             erase_before_program: true,
             power_protected: true,
-            policy: Policy::from_name(&sheet.controller.groomer).unwrap_or_default(),
+            policy: layout.policy,
         };
         layer.buffers = layer.buffers.max(layer.min_buffers());
         let mut ftl = Recovery::new(layer, ftl::Anchor::default())

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::attach::{Refusal, choose_superblock};
 use crate::checksum::Checker;
-use crate::format::{refused, superblock_of};
+use crate::format::{decode, refused};
 use crate::superblock::{DIES_MAX, NotSuperblock, Superblock};
 use crate::{AttachError, AttachOptions};
 
@@ -29,7 +29,7 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
     let mut missing: Vec<(PathBuf, AttachError)> = Vec::new();
     for path in paths.iter().map(AsRef::as_ref) {
         let opened = Backing::open(path, options.read_only).map_err(AttachError::from);
-        match opened.and_then(|backing| Ok((superblock_of(&backing, path)?, backing))) {
+        match opened.and_then(|backing| Ok((decode(&backing, path)?, backing))) {
             Ok((superblock, backing)) => found.push((backing, superblock)),
             Err(error) if is_loss(&error, options.degraded) => missing.push((path.into(), error)),
             Err(error) => return Err(error),

@@ -5,7 +5,6 @@
 //! stands a raw scan, and only then a superblock of an empty device.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use ftl::{Anchor, TRAILER_BYTES};
 use media::{DieState, LABEL_BYTES};
@@ -14,7 +13,7 @@ use uuid::Uuid;
 
 use crate::attach::Refusal;
 use crate::crypt::Secret;
-use crate::format::{check_size, encrypt, store_bytes};
+use crate::format::{check_size, encrypt, now_s, store_bytes};
 use crate::store::Store;
 use crate::superblock::{Erasing, Superblock};
 use crate::{AttachError, FormatError, Info};
@@ -96,10 +95,6 @@ pub struct Certificate {
     pub ended: u64,
 }
 
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
 /// Erases a detached device, and leaves an empty one with a new UUID: same capacity, sectors, label and settings; encrypted
 /// under a new key when there is a `secret` for it, and otherwise not. `watch` is told how far it is, and ends it early with `false`.
 ///
@@ -169,7 +164,7 @@ fn erase(
         verified_bytes: verified,
         runs: erasing.runs,
         began: erasing.began,
-        ended: now(),
+        ended: now_s(),
     };
     Ok((Info::of(&empty, &store.paths()), certificate))
 }
@@ -196,14 +191,14 @@ fn begun(store: &Store, level: EraseLevel) -> Result<Superblock, FormatError> {
     let mut new = old.clone();
     new.uuid = Uuid::new_v4();
     new.epoch = 0;
-    new.formatted = now();
+    new.formatted = now_s();
     // What the medium went through stays on record.
     new.anchor = Anchor { clean: true, stats: old.anchor.stats, ..Anchor::default() };
     new.dies.iter_mut().for_each(|state| *state = DieState::Good);
     new.scrub_position = 0;
     new.encryption = None;
     new.geometry.trailer_bytes = TRAILER_BYTES;
-    new.erase = Some(Erasing { level, position: 0, keys, runs: 1, old: old.uuid, began: now() });
+    new.erase = Some(Erasing { level, position: 0, keys, runs: 1, old: old.uuid, began: now_s() });
     Ok(new)
 }
 

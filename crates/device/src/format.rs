@@ -3,16 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ftl::{Anchor, Stats};
+use ftl::Stats;
 use media::file::backing_bytes;
 use media::nand::inner_geometry;
-use media::{Backing, DieState, LABEL_BYTES, OpenError};
+use media::{Backing, LABEL_BYTES, OpenError};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::assemble::medium_geometry;
 use crate::attach::{Refusal, choose_superblock};
 use crate::crypt::{CIPHER_NAME, Encryption, NoKey, SEALED_TRAILER_BYTES, Secret};
+use crate::store::{Store, heir};
 use crate::superblock::{FORMAT_VERSION, LABEL_MAX, NotSuperblock, Superblock};
 use crate::{AttachError, CreateError, Emulation, EraseLevel, FormatError, emulated, geometry};
 
@@ -176,28 +177,10 @@ pub(crate) fn media_superblock(layout: ftl::Geometry, format: &MediaFormat) -> R
         });
     }
     Ok(Superblock {
-        generation: 1,
-        uuid: format.uuid,
-        die: 0,
-        geometry: layout,
-        sectors: format.sectors,
         max_request_bytes: format.max_request_bytes,
-        advertised_bytes: format.sectors * u64::from(layout.sector_bytes),
-        epoch: 0,
-        formatted: 0,
-        trim: true,
-        beacon: false,
-        drills: false,
         policy: format.policy.code(),
         checkpoint_interval: format.checkpoint_interval,
-        label: String::new(),
-        profile: String::new(),
-        anchor: Anchor { clean: true, ..Anchor::default() },
-        emulation: None,
-        dies: die_states(&layout),
-        scrub_position: 0,
-        encryption: None,
-        erase: None,
+        ..Superblock::empty(format.uuid, layout, format.sectors)
     })
 }
 
@@ -217,11 +200,6 @@ pub(crate) fn encrypt(superblock: &mut Superblock, secret: &Secret) -> Result<()
     Ok(())
 }
 
-/// All dies serve; none need a state where there is no parity.
-fn die_states(layout: &ftl::Geometry) -> Vec<DieState> {
-    vec![DieState::Good; if layout.parity > 0 { layout.dies as usize } else { 0 }]
-}
-
 /// Checks the options and lays the device out.
 pub(crate) fn superblock(
     advertised_bytes: u64,
@@ -232,35 +210,20 @@ pub(crate) fn superblock(
 ) -> Result<Superblock, FormatError> {
     check_label("label", &options.label)?;
     let layout = geometry::layout(raw_bytes, options.sector_bytes, dies, parity)?;
-    let formatted = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let sectors = geometry::sectors(options.capacity, advertised_bytes, &layout)?;
     Ok(Superblock {
-        generation: 1,
-        uuid: Uuid::new_v4(),
-        die: 0,
-        geometry: layout,
-        sectors: geometry::sectors(options.capacity, advertised_bytes, &layout)?,
-        max_request_bytes: geometry::MAX_REQUEST_BYTES,
         advertised_bytes,
-        epoch: 0,
-        formatted,
-        trim: true,
-        beacon: false,
-        drills: false,
-        policy: ftl::Policy::default().code(),
-        checkpoint_interval: CHECKPOINT_INTERVAL_BYTES / u64::from(options.sector_bytes),
+        formatted: now_s(),
         label: options.label.clone(),
         profile: profile.into(),
-        anchor: Anchor { clean: true, ..Anchor::default() },
-        emulation: None,
-        dies: die_states(&layout),
-        scrub_position: 0,
-        encryption: None,
-        erase: None,
+        ..Superblock::empty(Uuid::new_v4(), layout, sectors)
     })
 }
 
-/// Bytes appended between two checkpoints, by default: about half a second of reading at attach after a crash.
-const CHECKPOINT_INTERVAL_BYTES: u64 = 512 << 20;
+/// Now, seconds since 1970.
+pub(crate) fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
 
 pub(crate) fn check_label(name: &'static str, label: &str) -> Result<(), FormatError> {
     if label.len() <= LABEL_MAX && !label.chars().any(char::is_control) {
@@ -299,40 +262,55 @@ pub fn create_encrypted<P: AsRef<Path>>(
 /// Makes new device files of this format.
 pub(crate) fn create_with<P: AsRef<Path>>(paths: &[P], superblock: Superblock) -> Result<Info, CreateError> {
     let paths: Vec<PathBuf> = paths.iter().map(|path| path.as_ref().to_path_buf()).collect();
-    let mut made: Vec<&Path> = Vec::new();
+    let mut made: Vec<Made> = Vec::new();
     for (die, path) in (0..).zip(&paths) {
-        match create_die(path, &Superblock { die, ..superblock.clone() }) {
-            Ok(true) => made.push(path),
-            Ok(false) => {}
-            Err(error) => {
-                // All or none; those made just now hold nothing. The first failure is the one worth telling.
-                made.into_iter().for_each(|path| drop(std::fs::remove_file(path)));
-                return Err(error);
-            }
+        let one = make_die(path, &superblock).and_then(|one| {
+            made.push(one);
+            let backing = &made[made.len() - 1].backing;
+            write_both(backing, &Superblock { die, ..superblock.clone() }).map_err(CreateError::from)
+        });
+        if let Err(error) = one {
+            // All or none; those made just now hold nothing. The first failure is the one worth telling.
+            made.into_iter().for_each(Made::undo);
+            return Err(error);
         }
     }
     Ok(Info::of(&superblock, &paths))
 }
 
-/// Makes one file of a device. Returns whether it is new.
-fn create_die(path: &Path, superblock: &Superblock) -> Result<bool, CreateError> {
+/// What a device is about to be made on.
+struct Made {
+    backing: Backing,
+    /// It is a file that was not there before; otherwise a block device that was blank.
+    is_new: bool,
+}
+
+impl Made {
+    /// Leaves it as it was found.
+    fn undo(self) {
+        let path = self.backing.path();
+        let undone = match self.is_new {
+            true => std::fs::remove_file(path).map_err(|error| error.to_string()),
+            false => (0..2).try_for_each(|copy| self.backing.write_label(copy, &[])).map_err(|error| error.to_string()),
+        };
+        if let Err(error) = undone {
+            tracing::error!("{}: not left as it was found: {error}", path.display());
+        }
+    }
+}
+
+/// A new file for a device, or a blank block device.
+fn make_die(path: &Path, superblock: &Superblock) -> Result<Made, CreateError> {
     let bytes = store_bytes(superblock);
     match Backing::create(path, bytes) {
-        Ok(backing) => {
-            if let Err(error) = write_both(&backing, superblock) {
-                let _ = std::fs::remove_file(path);
-                return Err(error.into());
-            }
-            Ok(true)
-        }
+        Ok(backing) => Ok(Made { backing, is_new: true }),
         Err(OpenError::Io { error, .. }) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let backing = Backing::open(path, false).map_err(FormatError::from)?;
             let what = match decode(&backing, path) {
                 Ok(found) => format!("an OpenVSL device, label \"{}\", {}", found.label, found.uuid),
                 Err(AttachError::Foreign { found, .. }) if backing.is_block_device() && found == BLANK => {
                     check_size(&backing, bytes)?;
-                    write_both(&backing, superblock)?;
-                    return Ok(false);
+                    return Ok(Made { backing, is_new: false });
                 }
                 Err(AttachError::Foreign { found, .. }) => found,
                 Err(_) => "a damaged or newer OpenVSL device".into(),
@@ -408,7 +386,7 @@ pub(crate) fn check_size(backing: &Backing, expected: u64) -> Result<(), FormatE
 }
 
 /// Formats a detached device anew, of which these are all the files: everything on it is lost. Its sectors are encrypted when there
-/// is a `secret` to open the new format with, and only then.
+/// is a `secret` to open the new format with, and only then. A format of several files that was cut in between is run again.
 ///
 /// # Errors
 /// See [`FormatError`].
@@ -417,85 +395,33 @@ pub fn format<P: AsRef<Path>>(
     options: &FormatOptions,
     secret: Option<&Secret>,
 ) -> Result<Info, FormatError> {
-    let dies = open_all(paths)?;
-    let newest = dies.iter().map(|die| &die.superblock).max_by_key(|superblock| superblock.generation);
-    let old = newest.expect("a device has a file").clone();
-    if let Some(die) = dies.iter().find(|die| die.superblock.erase.is_some())
-        && let Some(erasing) = die.superblock.erase
-    {
-        return Err(FormatError::Attach(refused(Refusal::BeingErased(erasing.level), die.backing.path())));
+    let paths: Vec<PathBuf> = paths.iter().map(|path| path.as_ref().to_path_buf()).collect();
+    let mut store = Store::open_to_format(&paths)?;
+    let old = &store.superblock;
+    if let Some(erasing) = old.erase {
+        return Err(FormatError::Attach(store.refused(Refusal::BeingErased(erasing.level))));
     }
-    let mut new = renewed(&old, options)?;
+    let mut new = renewed(old, options)?;
+    if store.dies.len() > 1 {
+        new.uuid = heir(&old.uuid, new.formatted);
+    }
     if let Some(secret) = secret {
         encrypt(&mut new, secret)?;
     }
+    // What the medium went through stays on record; the host's counters begin anew with the format.
+    new.anchor.stats = Stats { erased_lebs: old.anchor.stats.erased_lebs, ..Stats::default() };
+    new.generation = old.generation;
     let bytes = store_bytes(&new);
-    for die in &dies {
+    for die in &store.dies {
         match die.backing.is_block_device() {
             true => check_size(&die.backing, bytes)?,
             false => die.backing.resize(bytes)?,
         }
     }
-    // What the medium went through stays on record; the host's counters begin anew with the format.
-    let stats = Stats { erased_lebs: old.anchor.stats.erased_lebs, ..Stats::default() };
-    for die in &dies {
-        let new = Superblock { die: die.superblock.die, ..new.clone() };
-        replace(&die.backing, die.backing.path(), &old, new, stats)?;
-    }
-    dies.iter().try_for_each(|die| die.backing.discard_blocks())?;
-    let paths: Vec<PathBuf> = dies.iter().map(|die| die.backing.path().to_path_buf()).collect();
-    Ok(Info::of(&new, &paths))
-}
-
-/// A backing file with its superblock.
-struct OpenDie {
-    backing: Backing,
-    superblock: Superblock,
-}
-
-/// Opens all files of a detached device, in the order of its dies.
-fn open_all<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<OpenDie>, FormatError> {
-    let mut dies: Vec<OpenDie> = Vec::new();
-    for path in paths {
-        let backing = Backing::open(path.as_ref(), false)?;
-        let superblock = decode(&backing, path.as_ref())?;
-        dies.push(OpenDie { backing, superblock });
-    }
-    dies.sort_by_key(|die| die.superblock.die);
-    let whole = dies.first().is_some_and(|first| {
-        (0..first.superblock.files()).eq(dies.iter().map(|die| die.superblock.die))
-            && dies.iter().all(|die| die.superblock.uuid == first.superblock.uuid)
-    });
-    if whole {
-        return Ok(dies);
-    }
-    let found: Vec<String> = dies
-        .iter()
-        .map(|die| {
-            let (of, path) = (die.superblock.files(), die.backing.path().display());
-            format!("{path}: die {} of {of}, {}", die.superblock.die, die.superblock.uuid)
-        })
-        .collect();
-    Err(FormatError::Invalid {
-        name: "files",
-        value: found.join("; "),
-        expected: "all files of one device, each once".into(),
-    })
-}
-
-/// Writes the superblock of a new format, with these counters, over an old one. It comes before anything is done to the
-/// blocks: a format that is cut leaves a device that is empty, never half of an old one.
-fn replace(
-    backing: &Backing,
-    path: &Path,
-    old: &Superblock,
-    mut new: Superblock,
-    stats: Stats,
-) -> Result<Info, FormatError> {
-    new.generation = old.generation + 2;
-    new.anchor.stats = stats;
-    write_both(backing, &new)?;
-    Ok(Info::of(&new, &[path.into()]))
+    // Before anything is done to the blocks: a format that is cut leaves a device that is empty, never half of an old one.
+    store.write(&mut new, &mut || true)?;
+    store.dies.iter().try_for_each(|die| die.backing.discard_blocks())?;
+    Ok(Info::of(&new, &store.paths()))
 }
 
 /// Writes both copies, so that nothing of an older superblock can come back.
@@ -511,7 +437,7 @@ fn write_both(backing: &Backing, superblock: &Superblock) -> Result<(), FormatEr
 /// What stands in both label copies when nothing was ever written.
 const BLANK: &str = "it is blank";
 
-fn decode(backing: &Backing, path: &Path) -> Result<Superblock, AttachError> {
+pub(crate) fn decode(backing: &Backing, path: &Path) -> Result<Superblock, AttachError> {
     let read = |copy| {
         backing
             .read_label(copy)
@@ -558,9 +484,4 @@ pub(crate) fn refused(refusal: Refusal, path: &Path) -> AttachError {
 pub fn inspect(path: &Path) -> Result<Info, AttachError> {
     let backing = Backing::peek(path)?;
     Ok(Info::of(&decode(&backing, path)?, &[path.into()]))
-}
-
-/// Reads the superblock of an opened device.
-pub(crate) fn superblock_of(backing: &Backing, path: &Path) -> Result<Superblock, AttachError> {
-    decode(backing, path)
 }

@@ -3,12 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use media::Backing;
-use media::OpenError;
+use ring::digest::{SHA256, digest};
+use uuid::Uuid;
 
-use crate::attach::{Refusal, choose_superblock};
-use crate::format::refused;
+use crate::attach::Refusal;
+use crate::format::{decode, refused};
 use crate::superblock::Superblock;
 use crate::{AttachError, FormatError};
+
+/// The UUID of the format that takes the place of another one on several files: it follows from the old one, so that the files of
+/// a format that was cut are known to belong together.
+pub(crate) fn heir(old: &Uuid, formatted: u64) -> Uuid {
+    let digest = digest(&SHA256, &[old.as_bytes().as_slice(), &formatted.to_le_bytes()].concat());
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest.as_ref()[..16]);
+    uuid::Builder::from_random_bytes(bytes).into_uuid()
+}
 
 /// One backing file.
 pub(crate) struct Die {
@@ -28,26 +38,37 @@ pub(crate) struct Store {
 impl Store {
     /// Opens and locks the files of a device. Each must belong to it, and none may be missing.
     pub fn open(paths: &[PathBuf]) -> Result<Store, AttachError> {
+        Store::open_with(paths, |_, _| false)
+    }
+
+    /// As [`Store::open`], to be formatted: also where that was begun and cut, so that some files hold the new format already.
+    pub fn open_to_format(paths: &[PathBuf]) -> Result<Store, AttachError> {
+        Store::open_with(paths, |old, new| new.epoch == 0 && new.uuid == heir(&old.uuid, new.formatted))
+    }
+
+    /// Files that are `ahead` of the oldest one do not count.
+    fn open_with(paths: &[PathBuf], ahead: impl Fn(&Superblock, &Superblock) -> bool) -> Result<Store, AttachError> {
         let mut dies = Vec::new();
         let mut labels: Vec<Superblock> = Vec::new();
         for path in paths {
             let backing = Backing::open(path, false)?;
-            let read = |copy| {
-                let copy: Result<Vec<u8>, _> = backing.read_label(copy);
-                copy.map_err(|error| AttachError::Open(OpenError::Io { path: path.clone(), error: error.into() }))
-            };
-            let label = choose_superblock([read(0)?, read(1)?]).map_err(|refusal| refused(refusal, path))?;
+            let label = decode(&backing, path)?;
             dies.push(Die { path: path.clone(), backing, number: label.die });
             labels.push(label);
         }
         // Where an erase was cut between two files, those that it came to know more than the others.
-        let newest = labels.iter().max_by_key(|label| (label.erase.is_some(), label.generation));
-        let Some(superblock) = newest.cloned() else {
+        let oldest = labels.iter().min_by_key(|label| label.generation);
+        let counts = |label: &Superblock| oldest.is_none_or(|oldest| !ahead(oldest, label));
+        let newest =
+            labels.iter().filter(|label| counts(label)).max_by_key(|label| (label.erase.is_some(), label.generation));
+        let Some(mut superblock) = newest.cloned() else {
             return Err(AttachError::Foreign { path: PathBuf::new(), found: "no file was named".into() });
         };
+        // What is written next is newer than all of them.
+        superblock.generation = labels.iter().map(|label| label.generation).max().unwrap_or(superblock.generation);
         let was = superblock.erase.map(|erasing| erasing.old);
         for (die, label) in dies.iter().zip(&labels) {
-            if label.uuid != superblock.uuid && Some(label.uuid) != was {
+            if counts(label) && label.uuid != superblock.uuid && Some(label.uuid) != was {
                 let found = format!("a part of the device {}, not of {}", label.uuid, superblock.uuid);
                 return Err(AttachError::Foreign { path: die.path.clone(), found });
             }

@@ -2,13 +2,17 @@
 //!
 //! All numbers are little-endian. The byte layout stands in `docs/format.md`.
 
+mod check;
+mod wire;
+
 use ftl::{Anchor, Geometry, Stats, TRAILER_BYTES};
 use media::DieState;
-use media::flashback::parity::LANES_MAX;
 use uuid::Uuid;
 
-use crate::crypt::{Encryption, KEY_SLOTS, KeySlot, SEALED_TRAILER_BYTES, SLOT_BYTES, Unlocked};
+use crate::crypt::{Encryption, KEY_SLOTS, KeySlot, SEALED_TRAILER_BYTES, SLOT_BYTES};
+use crate::geometry::MAX_REQUEST_BYTES;
 use crate::{Emulation, EraseLevel};
+use wire::{AES_256_GCM, Reader, Writer};
 
 /// First bytes of every copy.
 pub(crate) const MAGIC: [u8; 8] = *b"OPENVSL\0";
@@ -35,9 +39,6 @@ mod section {
     pub const ALL: u32 = 15;
 }
 
-/// The only cipher.
-const AES_256_GCM: u32 = 1;
-
 /// Longest label, bytes.
 pub(crate) const LABEL_MAX: usize = 63;
 
@@ -47,14 +48,8 @@ pub(crate) const DIES_MAX: u32 = 1024;
 /// Most LEBs of one checkpoint that a superblock can name.
 const CHECKPOINT_MAX: usize = 4096;
 
-/// Attaches of one format: the epoch has 24 bits in a sequence number, and the next one must exist.
-const EPOCHS_MAX: u32 = (1 << 24) - 2;
-
-/// Four times as many LEBs as the largest format has: their table must fit into memory whatever a medium says.
-const BLOCKS_MAX: u32 = 1 << 18;
-
-/// More sectors than any device writes in its life: as bytes they still fit 64 bits.
-const COUNT_MAX: u64 = 1 << 50;
+/// Bytes appended between two checkpoints, by default: about half a second of reading at attach after a crash.
+const CHECKPOINT_INTERVAL_BYTES: u64 = 512 << 20;
 
 /// One copy of the superblock.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,83 +118,36 @@ pub(crate) enum NotSuperblock {
     Damaged(&'static str),
 }
 
-struct Writer(Vec<u8>);
-
-impl Writer {
-    fn u8(&mut self, value: u8) {
-        self.0.push(value);
-    }
-    fn u32(&mut self, value: u32) {
-        self.0.extend(value.to_le_bytes());
-    }
-    fn u64(&mut self, value: u64) {
-        self.0.extend(value.to_le_bytes());
-    }
-    /// Length in one byte, then 63 bytes padded with zeros.
-    fn text(&mut self, text: &str) {
-        let bytes = &text.as_bytes()[..text.len().min(LABEL_MAX)];
-        self.u8(bytes.len() as u8);
-        self.0.extend(bytes);
-        self.0.extend(std::iter::repeat_n(0, LABEL_MAX - bytes.len()));
-    }
-    fn list(&mut self, list: &[u32]) {
-        self.u32(list.len() as u32);
-        list.iter().for_each(|item| self.u32(*item));
-    }
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], NotSuperblock> {
-        let (head, tail) = self.0.split_first_chunk().ok_or(NotSuperblock::Damaged("it ends early"))?;
-        self.0 = tail;
-        Ok(*head)
-    }
-    fn u8(&mut self) -> Result<u8, NotSuperblock> {
-        Ok(self.take::<1>()?[0])
-    }
-    fn u32(&mut self) -> Result<u32, NotSuperblock> {
-        Ok(u32::from_le_bytes(self.take()?))
-    }
-    fn u64(&mut self) -> Result<u64, NotSuperblock> {
-        Ok(u64::from_le_bytes(self.take()?))
-    }
-    fn text(&mut self) -> Result<String, NotSuperblock> {
-        let len = usize::from(self.u8()?);
-        let bytes = self.take::<LABEL_MAX>()?;
-        let bytes = bytes.get(..len).ok_or(NotSuperblock::Damaged("a text is too long"))?;
-        String::from_utf8(bytes.to_vec()).map_err(|_| NotSuperblock::Damaged("a text is not UTF-8"))
-    }
-    fn encryption(&mut self) -> Result<Encryption, NotSuperblock> {
-        if self.u32()? != AES_256_GCM {
-            return Err(NotSuperblock::Damaged("its cipher"));
-        }
-        if self.u32()? as usize != KEY_SLOTS {
-            return Err(NotSuperblock::Damaged("its key slots"));
-        }
-        let mut slots = [None, None, None, None];
-        for slot in &mut slots {
-            *slot = KeySlot::decode(&self.take()?).map_err(NotSuperblock::Damaged)?;
-        }
-        Ok(Encryption { slots, unlocked: Unlocked::default() })
-    }
-    fn erasing(&mut self) -> Result<Erasing, NotSuperblock> {
-        let level = EraseLevel::from_code(self.u32()?).ok_or(NotSuperblock::Damaged("the level of its erase"))?;
-        let (keys, runs) = (self.u32()?, self.u32()?);
-        let position = self.u64()?;
-        Ok(Erasing { level, position, keys, runs, old: Uuid::from_bytes(self.take()?), began: self.u64()? })
-    }
-    fn list(&mut self) -> Result<Vec<u32>, NotSuperblock> {
-        let len = self.u32()? as usize;
-        if len > CHECKPOINT_MAX {
-            return Err(NotSuperblock::Damaged("a list is too long"));
-        }
-        (0..len).map(|_| self.u32()).collect()
-    }
-}
-
 impl Superblock {
+    /// A format that holds nothing yet, of no name and no card.
+    pub fn empty(uuid: Uuid, geometry: Geometry, sectors: u64) -> Superblock {
+        Superblock {
+            generation: 1,
+            uuid,
+            die: 0,
+            geometry,
+            sectors,
+            max_request_bytes: MAX_REQUEST_BYTES,
+            advertised_bytes: sectors * u64::from(geometry.sector_bytes),
+            epoch: 0,
+            formatted: 0,
+            trim: true,
+            beacon: false,
+            drills: false,
+            policy: ftl::Policy::default().code(),
+            checkpoint_interval: CHECKPOINT_INTERVAL_BYTES / u64::from(geometry.sector_bytes),
+            label: String::new(),
+            profile: String::new(),
+            anchor: Anchor { clean: true, ..Anchor::default() },
+            emulation: None,
+            // All dies serve; none need a state where there is no parity.
+            dies: vec![DieState::Good; if geometry.parity > 0 { geometry.dies as usize } else { 0 }],
+            scrub_position: 0,
+            encryption: None,
+            erase: None,
+        }
+    }
+
     /// The format version that it is written in.
     pub fn version(&self) -> u32 {
         if self.encryption.is_some() || self.erase.is_some() {
@@ -410,56 +358,6 @@ impl Superblock {
         superblock.check_numbers()?;
         Ok(superblock)
     }
-
-    /// Numbers that only grow, from 0: one that is about to overflow was written by nobody of ours.
-    fn check_numbers(&self) -> Result<(), NotSuperblock> {
-        let anchor = &self.anchor;
-        let numbers = [anchor.begin, anchor.next, anchor.checkpoint_begin];
-        if self.epoch >= EPOCHS_MAX || numbers.iter().any(|seq| seq >> ftl::EPOCH_SHIFT > u64::from(self.epoch)) {
-            return Err(NotSuperblock::Damaged("its sequence numbers"));
-        }
-        let Stats { programmed_bytes, .. } = anchor.stats;
-        let counters = Stats { programmed_bytes: 0, ..anchor.stats }.to_array();
-        if self.generation >> 62 != 0
-            || self.checkpoint_interval > COUNT_MAX
-            || programmed_bytes >> 62 != 0
-            || counters.iter().any(|count| *count > COUNT_MAX)
-        {
-            return Err(NotSuperblock::Damaged("its counters"));
-        }
-        Ok(())
-    }
-
-    /// A checksum proves that the bytes are as they were written, not that whoever wrote them made sense.
-    fn validate(&self) -> Result<(), NotSuperblock> {
-        let g = &self.geometry;
-        let counts = [g.dies, g.blocks, g.pages_per_block, g.slots_per_page, g.unit_bytes];
-        let sane = counts.iter().all(|count| *count > 0)
-            && match (&self.emulation, self.dies.is_empty()) {
-                (None, true) => g.parity == 0,
-                (Some(_), _) => g.parity < g.dies,
-                (None, false) => (1..=2).contains(&g.parity) && g.parity < g.dies && g.data_dies() <= LANES_MAX,
-            }
-            && (self.dies.is_empty() || self.dies.len() == g.dies as usize)
-            && g.dies <= DIES_MAX
-            && [512, 1024, 2048, 4096].contains(&g.sector_bytes)
-            && g.slots_per_page.is_power_of_two()
-            && g.slots_per_page <= 1 << 16
-            && g.pages_per_block <= 1 << 20
-            && g.blocks <= BLOCKS_MAX
-            && (self.emulation.is_some() || g.unit_bytes.is_multiple_of(512))
-            && g.unit_bytes <= 1 << 20
-            && u128::from(g.blocks) * u128::from(g.pages_per_block) * u128::from(g.dies) * u128::from(g.slots_per_page)
-                < u128::from(u32::MAX)
-            && g.slots_per_leb() > 1
-            && self.sectors > 0
-            && self.sectors <= crate::max_sectors(g)
-            && self.max_request_bytes.is_multiple_of(g.sector_bytes)
-            && self.max_request_bytes >= g.sector_bytes
-            && self.max_request_bytes / g.sector_bytes <= 1 << 16
-            && self.max_request_bytes / g.sector_bytes + 1 < g.slots_per_leb();
-        if sane { Ok(()) } else { Err(NotSuperblock::Damaged("its geometry")) }
-    }
 }
 
 #[cfg(test)]
@@ -467,45 +365,28 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn sample() -> Superblock {
+        let geometry = Geometry {
+            dies: 1,
+            parity: 0,
+            blocks: 100,
+            pages_per_block: 8,
+            slots_per_page: 64,
+            sector_bytes: 4096,
+            trailer_bytes: TRAILER_BYTES,
+            unit_bytes: 4096,
+        };
+        let anchor =
+            Anchor { begin: 7, next: 9, clean: true, checkpoint: vec![3, 4], checkpoint_slots: 5, ..Anchor::default() };
         Superblock {
             generation: 3,
-            uuid: Uuid::from_u128(0x1234),
-            die: 0,
-            geometry: Geometry {
-                dies: 1,
-                parity: 0,
-                blocks: 100,
-                pages_per_block: 8,
-                slots_per_page: 64,
-                sector_bytes: 4096,
-                trailer_bytes: TRAILER_BYTES,
-                unit_bytes: 4096,
-            },
-            sectors: 40_000,
-            max_request_bytes: 1 << 20,
-            advertised_bytes: 40_000 * 4096,
             epoch: 9,
             formatted: 1_700_000_000,
-            trim: true,
-            beacon: false,
             drills: true,
             policy: 1,
             checkpoint_interval: 65536,
             label: "fct0".into(),
-            profile: String::new(),
-            anchor: Anchor {
-                begin: 7,
-                next: 9,
-                clean: true,
-                checkpoint: vec![3, 4],
-                checkpoint_slots: 5,
-                ..Anchor::default()
-            },
-            emulation: None,
-            dies: Vec::new(),
-            scrub_position: 0,
-            encryption: None,
-            erase: None,
+            anchor,
+            ..Superblock::empty(Uuid::from_u128(0x1234), geometry, 40_000)
         }
     }
 

@@ -266,6 +266,44 @@ fn what_can_be_put_right_is_not_taken_for_lost() {
     assert_eq!(device.status().lost_dies.len(), 1);
 }
 
+/// A format of several files is cut between two of them.
+#[test]
+fn a_format_that_was_cut_is_run_again() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let paths = ["a", "b", "c"].map(|name| dir.path().join(name));
+    let others = ["d", "e", "f"].map(|name| dir.path().join(name));
+    create(&paths, &options(256 << 20)).expect("created");
+    create(&others, &options(256 << 20)).expect("created");
+    let ring = Ring::new(64).expect("io_uring");
+    let open = |paths: &[PathBuf]| Device::attach(paths, &AttachOptions::default(), &ring);
+    for paths in [&paths, &others] {
+        let mut device = open(paths).expect("attached");
+        write(&mut device, 7, 7);
+        device.detach().expect("detached");
+    }
+    let labels = |path: &Path| {
+        let mut bytes = vec![0; 128 << 10];
+        File::open(path).and_then(|file| file.read_exact_at(&mut bytes, 0)).expect("read");
+        bytes
+    };
+    let new = |label: &str| FormatOptions { sector_bytes: 512, capacity: Capacity::Advertised, label: label.into() };
+    let old = labels(&paths[2]);
+    format(&paths, &new("first"), None).expect("formatted");
+    let file = File::options().write(true).open(&paths[2]).expect("opened");
+    file.write_all_at(&old, 0).expect("written");
+    assert!(matches!(open(&paths).err(), Some(AttachError::Stranger { .. })));
+    let [a, b, c] = &paths;
+    for mixed in [[a, b, &others[2]], [&others[0], &others[1], c]] {
+        let mixed = format(&mixed, &new("mixed"), None).expect_err("of two devices").to_string();
+        assert!(mixed.contains("a part of the device"), "{mixed}");
+    }
+    let info = format(&paths, &new("second"), None).expect("run again");
+    assert_eq!((info.label.as_str(), info.sector_bytes), ("second", 512));
+    let mut device = open(&paths).expect("attached");
+    let buf = call(&mut device, Io::Read { lba: 7 * 8, buf: vec![0xee; 512] }).expect("read");
+    assert_eq!(buf, Some(vec![0; 512]));
+}
+
 #[test]
 fn create_format_and_erase() {
     let (_dir, path) = made();

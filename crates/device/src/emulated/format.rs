@@ -1,15 +1,13 @@
 //! What an emulated device is made with.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use card::{Format, layout};
-use ftl::{Anchor, Policy};
 use profile::{Flash, Profile};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::format::{check_label, create_with};
+use crate::format::{check_label, create_with, now_s};
 use crate::geometry::MAX_REQUEST_BYTES;
 use crate::superblock::Superblock;
 use crate::{Capacity, CreateError, FormatError, FormatOptions, Info};
@@ -73,30 +71,18 @@ pub(crate) fn superblock(name: &str, emulation: Emulation, options: &FormatOptio
     let leb_bytes = u64::from(geometry.slots_per_leb()) * sector;
     let largest = u64::from(flash.module.format.max_request_bytes.min(MAX_REQUEST_BYTES)).min(leb_bytes / 2);
     let advertised = flash.module.advertised_bytes as f64 / layout.scaled_by;
-    let policy = Policy::from_name(&flash.module.controller.groomer).unwrap_or_default();
     Ok(Superblock {
-        generation: 1,
-        uuid: Uuid::new_v4(),
-        die: 0,
-        geometry,
-        sectors: layout.sectors,
         max_request_bytes: (largest / sector * sector) as u32,
         advertised_bytes: advertised as u64,
-        epoch: 0,
-        formatted: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
-        trim: true,
-        beacon: false,
-        drills: false,
-        policy: policy.code(),
+        formatted: now_s(),
+        policy: layout.policy.code(),
         // The card's capacitors spare it checkpoints. Here they are needed after a crash of the process, and kept rare.
         checkpoint_interval: ((geometry.slots() - layout.sectors) / 4).max(1),
         label: options.label.clone(),
         profile: profile.name,
-        anchor: Anchor { clean: true, ..Anchor::default() },
         emulation: Some(emulation),
+        // The card keeps its dies' states itself.
         dies: Vec::new(),
-        scrub_position: 0,
-        encryption: None,
-        erase: None,
+        ..Superblock::empty(Uuid::new_v4(), geometry, layout.sectors)
     })
 }

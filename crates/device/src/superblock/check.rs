@@ -1,0 +1,67 @@
+//! Whether what a superblock says can be.
+
+use ftl::Stats;
+use media::flashback::parity::LANES_MAX;
+
+use super::{DIES_MAX, NotSuperblock, Superblock};
+
+/// Attaches of one format: the epoch has 24 bits in a sequence number, and the next one must exist.
+const EPOCHS_MAX: u32 = (1 << 24) - 2;
+
+/// Four times as many LEBs as the largest format has: their table must fit into memory whatever a medium says.
+const BLOCKS_MAX: u32 = 1 << 18;
+
+/// More sectors than any device writes in its life: as bytes they still fit 64 bits.
+const COUNT_MAX: u64 = 1 << 50;
+
+impl Superblock {
+    /// Numbers that only grow, from 0: one that is about to overflow was written by nobody of ours.
+    pub(super) fn check_numbers(&self) -> Result<(), NotSuperblock> {
+        let anchor = &self.anchor;
+        let numbers = [anchor.begin, anchor.next, anchor.checkpoint_begin];
+        if self.epoch >= EPOCHS_MAX || numbers.iter().any(|seq| seq >> ftl::EPOCH_SHIFT > u64::from(self.epoch)) {
+            return Err(NotSuperblock::Damaged("its sequence numbers"));
+        }
+        let Stats { programmed_bytes, .. } = anchor.stats;
+        let counters = Stats { programmed_bytes: 0, ..anchor.stats }.to_array();
+        if self.generation >> 62 != 0
+            || self.checkpoint_interval > COUNT_MAX
+            || programmed_bytes >> 62 != 0
+            || counters.iter().any(|count| *count > COUNT_MAX)
+        {
+            return Err(NotSuperblock::Damaged("its counters"));
+        }
+        Ok(())
+    }
+
+    /// A checksum proves that the bytes are as they were written, not that whoever wrote them made sense.
+    pub(super) fn validate(&self) -> Result<(), NotSuperblock> {
+        let g = &self.geometry;
+        let counts = [g.dies, g.blocks, g.pages_per_block, g.slots_per_page, g.unit_bytes];
+        let sane = counts.iter().all(|count| *count > 0)
+            && match (&self.emulation, self.dies.is_empty()) {
+                (None, true) => g.parity == 0,
+                (Some(_), _) => g.parity < g.dies,
+                (None, false) => (1..=2).contains(&g.parity) && g.parity < g.dies && g.data_dies() <= LANES_MAX,
+            }
+            && (self.dies.is_empty() || self.dies.len() == g.dies as usize)
+            && g.dies <= DIES_MAX
+            && [512, 1024, 2048, 4096].contains(&g.sector_bytes)
+            && g.slots_per_page.is_power_of_two()
+            && g.slots_per_page <= 1 << 16
+            && g.pages_per_block <= 1 << 20
+            && g.blocks <= BLOCKS_MAX
+            && (self.emulation.is_some() || g.unit_bytes.is_multiple_of(512))
+            && g.unit_bytes <= 1 << 20
+            && u128::from(g.blocks) * u128::from(g.pages_per_block) * u128::from(g.dies) * u128::from(g.slots_per_page)
+                < u128::from(u32::MAX)
+            && g.slots_per_leb() > 1
+            && self.sectors > 0
+            && self.sectors <= crate::max_sectors(g)
+            && self.max_request_bytes.is_multiple_of(g.sector_bytes)
+            && self.max_request_bytes >= g.sector_bytes
+            && self.max_request_bytes / g.sector_bytes <= 1 << 16
+            && self.max_request_bytes / g.sector_bytes + 1 < g.slots_per_leb();
+        if sane { Ok(()) } else { Err(NotSuperblock::Damaged("its geometry")) }
+    }
+}
