@@ -8,11 +8,13 @@
 //! **A read's way.** The layer says where its sectors are; each page's part goes to its die, channel and the data path; when all are there, over the
 //! link and out. What is not mapped, or still in the buffer, needs no flash.
 
+mod carry_out;
+mod health;
+
 use std::collections::VecDeque;
 
-use ftl::{Admission, Command, Commands, Config, Ftl, Geometry, Header, Kind, ReadFor, Recovery, Source, Tag, Words};
-use media::PageAddr;
-use media::nand::{Class, FrontEnd, Nand};
+use ftl::{Admission, Commands, Config, Ftl, Header, Recovery, Tag, Words};
+use media::nand::{FrontEnd, Nand};
 use profile::{Card, Module as Sheet};
 
 use crate::device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
@@ -21,26 +23,19 @@ use crate::layout::{Layout, LayoutError, buffer_pages, layout};
 use crate::leds::{Activity, Leds};
 use crate::report::{Busy, EraseCounts, Health, Report};
 
+use carry_out::GroomRead;
+pub use health::{hold, reduced_hold};
+
 /// Larger writes are taken in pieces of this size, as an operating system's block layer would.
 const PIECE_BYTES: u32 = 128 * 1024;
 /// Reads that the layer works on at once; more wait in order.
 const READS: u32 = 4096;
 /// Slots appended between checkpoints: 2 GiB of 4 KiB sectors. With capacitors a checkpoint only shortens the next attach.
 const CHECKPOINT_INTERVAL: u64 = 1 << 19;
-/// In reduced-write mode, so much of the rate at which the flash can be programmed is left for host writes. The original's figure is
-/// not published.
-const REDUCED_SHARE: f64 = 0.1;
-/// Slots whose places in the map are fetched into the cache together: where pages of the host's memory are small, each takes a walk
-/// through page tables, and these go on side by side.
-const SLOTS_TOGETHER: u32 = 32;
-/// So far ahead of a groom read they are; the groomer goes through a LEB from end to end.
-const SLOTS_AHEAD: u32 = 64;
 /// Waiting writes for which something is fetched together.
 const WRITES_TOGETHER: usize = 8;
 /// Where so many wait, what they need is fetched from the line and not when they are announced, which would be too early to last.
 const LONG_LINE: usize = 4 * WRITES_TOGETHER;
-/// At this much reserve the one-time warning is due, per cent.
-const WARNING_PERCENT: f64 = 10.0;
 
 /// What a module is made with.
 #[derive(Clone, Debug)]
@@ -80,13 +75,6 @@ struct Reading {
     bytes: u32,
     /// No part of it went to the flash yet.
     fresh: bool,
-}
-
-/// A groom read under way, by its number.
-#[derive(Clone, Copy, Default)]
-struct GroomRead {
-    slot: u32,
-    count: u32,
 }
 
 /// A flash module in virtual time.
@@ -290,11 +278,6 @@ impl Module {
         self.arriving.push_back((at, Waiting { tag, op: request.op, lba, sectors: request.bytes / sector }));
     }
 
-    /// Nanoseconds by which each written byte is held back.
-    fn hold(&self) -> f64 {
-        hold(self.governor.as_ref(), self.health, self.reduced_hold)
-    }
-
     /// The layer takes as much of a write as it can. Returns whether it took all.
     fn take(&mut self, write: &mut Waiting) -> bool {
         if self.health == Health::ReadOnly {
@@ -362,153 +345,6 @@ impl Module {
         }
     }
 
-    /// Carries out what the layer wants done.
-    fn carry_out(&mut self) {
-        let mut commands = self.commands.take().unwrap_or_default();
-        while self.ftl.take_commands(&mut commands) {
-            for command in commands.iter() {
-                self.execute(command);
-            }
-        }
-        self.commands = Some(commands);
-        while let Some(completion) = self.ftl.completion() {
-            self.read_done(completion.tag, completion.result);
-            self.next_reads();
-        }
-    }
-
-    /// A read has ended: one that waited takes its place. Those that are done at once leave theirs to the next.
-    fn next_reads(&mut self) {
-        while !self.free_tags.is_empty()
-            && let Some((tag, request)) = self.reads_waiting.pop_front()
-        {
-            self.read(tag, request);
-        }
-    }
-
-    #[inline]
-    fn execute(&mut self, command: &Command) {
-        let sector = self.layout.geometry.sector_bytes;
-        match *command {
-            Command::Stage { count, ref header, ref source, .. } => {
-                let slots = header.slot as usize..(header.slot + count) as usize;
-                match source {
-                    Source::Meta(_) => self.owners[slots].fill(0),
-                    Source::Request { .. } | Source::Groom { .. } => {
-                        for (owner, lba) in self.owners[slots].iter_mut().zip(header.lba + 1..) {
-                            *owner = lba as u32;
-                        }
-                    }
-                }
-            }
-            Command::Program { id, page, .. } => {
-                let bytes = self.layout.geometry.slots_per_page * sector;
-                self.nand.program(self.now, id, PageAddr { die: page.die, block: page.leb, page: page.page }, bytes);
-            }
-            Command::Read { id, page, count, slot, purpose, .. } => {
-                let class = match purpose {
-                    ReadFor::Request { tag, .. } => {
-                        Class::Host { first: std::mem::take(&mut self.reading[tag as usize].fresh) }
-                    }
-                    ReadFor::Groom | ReadFor::Relocate => {
-                        self.expect_groomed(id, slot, count);
-                        Class::Groom
-                    }
-                };
-                let at = PageAddr { die: page.die, block: page.leb, page: page.page };
-                self.nand.read(self.now, id, at, count * sector, class);
-            }
-            Command::Erase { id, leb } => self.nand.erase(self.now, id, leb),
-            Command::Allocate { id, .. } | Command::Sync { id } | Command::Anchor { id, .. } => {
-                self.ftl.complete(id, Ok(()));
-            }
-            Command::Take { .. }
-            | Command::Finish { .. }
-            | Command::Forget { .. }
-            | Command::Zero { .. }
-            | Command::Copy { .. } => {}
-        }
-    }
-
-    /// Remembers a groom read, and fetches the books of sectors that come soon into the cache.
-    fn expect_groomed(&mut self, id: u64, slot: u32, count: u32) {
-        let number = (id & 0xffff_ffff) as usize;
-        if self.groom_reads.len() <= number {
-            self.groom_reads.resize(number + 1, GroomRead::default());
-        }
-        self.groom_reads[number] = GroomRead { slot, count };
-        let ahead = slot + SLOTS_AHEAD;
-        let begin = ahead - ahead % SLOTS_TOGETHER;
-        if begin == self.fetched {
-            return;
-        }
-        self.fetched = begin;
-        let slots = begin..(begin + SLOTS_TOGETHER).min(self.owners.len() as u32);
-        for slot in slots {
-            let owner = self.owners[slot as usize];
-            if owner != 0 && self.ftl.lebs().is_live(slot) {
-                self.ftl.hint(u64::from(owner) - 1);
-            }
-        }
-        // Owners lie in the order of slots.
-        self.owners.prefetch((ahead + 8 * SLOTS_TOGETHER) as usize);
-    }
-
-    /// Tells the layer what the flash finished.
-    fn flash_done(&mut self, id: u64, ok: bool) {
-        let number = (id & 0xffff_ffff) as usize;
-        if id & PASS == PASS {
-            self.read_done(number as Tag, Ok(()));
-            self.next_reads();
-            return self.carry_out();
-        }
-        let groomed = self.groom_reads.get_mut(number).filter(|_| id >> 56 == 1).map(std::mem::take);
-        if let Some(GroomRead { slot, count: count @ 1.. }) = groomed {
-            let mut headers = std::mem::take(&mut self.headers);
-            headers.clear();
-            let owners = &self.owners[slot as usize..(slot + count) as usize];
-            headers.extend((slot..).zip(owners).map(|(slot, owner)| {
-                let lba = u64::from(*owner).checked_sub(1)?;
-                Some(Header { slot, seq: 0, kind: Kind::Data, lba, index: 0, remaining: 0, lag: 0 })
-            }));
-            self.ftl.groomed(id, &headers);
-            self.headers = headers;
-        } else {
-            let result = if ok { Ok(()) } else { Err(ftl::Error::Media) };
-            self.ftl.complete(id, result);
-            let bad_blocks = self.nand.wear().bad_blocks();
-            if bad_blocks != self.bad_blocks {
-                self.bad_blocks = bad_blocks;
-                self.update_health();
-            }
-        }
-        self.carry_out();
-    }
-
-    fn update_health(&mut self) {
-        let wear = self.nand.wear();
-        let geometry = &self.layout.geometry;
-        let left = geometry.blocks - wear.retired_lebs();
-        let needed = self.layout.sectors.div_ceil(u64::from(geometry.slots_per_leb() - 1)) as u32;
-        let spare = ftl::min_spare_lebs(geometry);
-        let reserve = wear.reserve_percent();
-        let health = match reserve {
-            _ if left < needed + spare => Health::ReadOnly,
-            reserve if reserve <= 0.0 => Health::ReducedWrite,
-            reserve if reserve <= WARNING_PERCENT => Health::Warning,
-            _ => Health::Healthy,
-        };
-        // It never gets better.
-        self.health = self.health.max(health);
-    }
-
-    #[inline]
-    fn govern(&mut self, now: Nanos) {
-        let Some(governor) = self.governor.as_mut().filter(|governor| governor.is_due(now)) else { return };
-        let written = self.ftl.stats().host_written_sectors * u64::from(self.layout.geometry.sector_bytes);
-        governor.update(now, self.nand.joules(), written);
-    }
-
     /// The next thing that the layer hears of happens, if it does by `limit`.
     #[inline]
     fn step(&mut self, limit: Nanos) -> bool {
@@ -547,26 +383,6 @@ impl Module {
         self.now = self.now.max(now);
         self.govern(self.now);
     }
-}
-
-/// Nanoseconds by which each written byte is held back: by power and heat, and once the reserve is used up by at least `reduced_hold`.
-pub fn hold(governor: Option<&Governor>, health: Health, reduced_hold: f64) -> f64 {
-    let governed = governor.map_or(0.0, Governor::hold);
-    if health == Health::ReducedWrite { governed.max(reduced_hold) } else { governed }
-}
-
-/// Nanoseconds by which each written byte is held back in reduced-write mode.
-pub fn reduced_hold(sheet: &Sheet, geometry: &Geometry) -> f64 {
-    1e9 / (program_rate(sheet, geometry) * REDUCED_SHARE)
-}
-
-/// Bytes a second that can be programmed: by the dies all at once, or over the data path, whichever is less.
-fn program_rate(sheet: &Sheet, geometry: &Geometry) -> f64 {
-    let times = &sheet.nand.program_us;
-    let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
-    let page = f64::from(geometry.slots_per_page * geometry.sector_bytes);
-    let dies = f64::from(geometry.data_dies()) * page / (mean.max(0.001) * 1e-6);
-    dies.min(sheet.controller.write_bytes_per_s as f64)
 }
 
 impl VirtualDevice for Module {

@@ -3,17 +3,21 @@
 //! The layer says where bytes go; here they are copied, once, sealed and checked. A request goes down through
 //! [`Core::submit`] and, unless it was answered there, comes up through [`Core::poll`].
 
+mod labels;
+
 use std::collections::VecDeque;
 
 use ftl::{Admission, BufId, Command, Ftl, Header, ReadFor, Request, Slot, Source, Tag};
-use media::{DieState, Done, Flashback, Media, MediaError, Page, PageAddr, Slice};
+use media::{DieState, Done, Media, MediaError, Page, PageAddr, Slice};
 
 use crate::checksum::Checker;
 use crate::emulated::Hooks;
 use crate::heal::{Healed, Healing};
 use crate::jobs::{Jobs, is_job};
 use crate::superblock::Superblock;
-use crate::{Completion, FormatError, Io, IoError, Submitted};
+use crate::{Completion, Io, IoError, Submitted};
+
+pub(crate) use labels::label_command;
 
 /// A request that is not answered yet.
 #[derive(Default)]
@@ -81,13 +85,6 @@ pub(crate) struct Core {
 
 /// In a read of many slots, how many slots ahead of the check their bytes are fetched into the cache.
 const AHEAD: usize = 2;
-
-/// The id of a superblock write that the layer did not ask for.
-const SETTINGS_ID: u64 = u64::MAX;
-/// The id of a superblock write that records which dies are lost.
-const LOSSES_ID: u64 = u64::MAX - 1;
-/// The id of a superblock write that records that a sync failed.
-const DOUBT_ID: u64 = u64::MAX - 2;
 
 /// Low bits of a command's id.
 pub(crate) fn index(id: u64) -> usize {
@@ -329,84 +326,6 @@ impl Core {
         }
     }
 
-    /// Writes the next copy of the superblock, after those that wait already.
-    fn write_superblock(&mut self, id: u64) {
-        self.labels.push_back(id);
-        if self.labels.len() == 1 {
-            self.write_next_label();
-        }
-    }
-
-    fn write_next_label(&mut self) {
-        let Some(id) = self.labels.front().copied() else { return };
-        self.superblock.generation += 1;
-        let command = label_command(&self.superblock);
-        self.media_submit(id, command);
-    }
-
-    /// Writes the superblock with changed settings. Nothing waits for it: its id is one that the layer never gives.
-    pub fn save_settings(&mut self) {
-        self.write_superblock(SETTINGS_ID);
-    }
-
-    /// Whether a die holds what it should.
-    pub fn serves(&self, die: u32) -> bool {
-        self.superblock.dies.get(die as usize).is_none_or(|state| *state == DieState::Good)
-    }
-
-    /// Dies that are not in service, or are not on record as being so.
-    pub fn lost_dies(&self) -> Vec<u32> {
-        let states = self.superblock.dies.iter().zip(&self.recorded);
-        let serves = |(a, b): (&DieState, &DieState)| *a == DieState::Good && *b == DieState::Good;
-        (0..).zip(states).filter(|(_, states)| !serves(*states)).map(|(die, _)| die).collect()
-    }
-
-    /// The redundancy of a device that has lost this die.
-    pub fn lost_die(&mut self, die: u32) -> Result<&mut Flashback, FormatError> {
-        let states = &self.superblock.dies;
-        let lost: Vec<u32> =
-            (0..).zip(states).filter(|(_, state)| **state == DieState::Lost).map(|(die, _)| die).collect();
-        if !lost.contains(&die) {
-            return Err(FormatError::Invalid {
-                name: "die",
-                value: die.to_string(),
-                expected: match lost.as_slice() {
-                    [] => "a die that is out of service, and none is".into(),
-                    lost => format!("one that is out of service: {}", crate::error::numbers(lost)),
-                },
-            });
-        }
-        self.media.flashback().ok_or(FormatError::Invalid {
-            name: "device",
-            value: "without parity".into(),
-            expected: "a device with parity".into(),
-        })
-    }
-
-    /// Puts on record which dies are lost, where that is news: what succeeded without them waits for it.
-    pub fn note_losses(&mut self) {
-        let Some(flashback) = self.media.flashback() else { return };
-        if !flashback.wants_record() || self.labels.contains(&LOSSES_ID) {
-            return;
-        }
-        self.superblock.dies = flashback.dies().to_vec();
-        self.write_superblock(LOSSES_ID);
-    }
-
-    fn losses_recorded(&mut self, result: Result<(), MediaError>) {
-        match (result, self.media.flashback()) {
-            (Ok(()), Some(flashback)) => {
-                flashback.recorded(&self.superblock.dies);
-                self.recorded.clone_from(&self.superblock.dies);
-            }
-            (Err(error), Some(flashback)) => {
-                tracing::error!(%error, "the loss of a die could not be recorded");
-                flashback.record_failed();
-            }
-            (_, None) => {}
-        }
-    }
-
     /// Memory of the page buffers in use, bytes.
     pub fn buffer_memory(&self) -> u64 {
         self.buffers.iter().flatten().map(|page| page.len() as u64).sum()
@@ -469,32 +388,11 @@ impl Core {
     /// Tells the layer what the medium finished.
     pub fn finish_media(&mut self, done: Done) {
         self.in_flight -= 1;
-        if self.labels.front() == Some(&done.id) {
-            self.labels.pop_front();
-            if done.result.is_err() {
-                // The other copy is the one that is sure to be good: the next one goes where this one should be.
-                self.superblock.generation += 1;
-            }
-            self.write_next_label();
-        }
-        if done.id == SETTINGS_ID {
-            if let Err(error) = done.result {
-                tracing::error!(%error, "the settings could not be saved");
-            }
-            return;
-        }
-        if done.id == DOUBT_ID {
-            if let Err(error) = done.result {
-                tracing::error!(%error, "that a sync failed could not be put on record");
-            }
+        if self.label_done(&done) {
             return;
         }
         if is_job(done.id) {
             return self.job_done(done);
-        }
-        if done.id == LOSSES_ID {
-            self.losses_recorded(done.result.map(|_| ()));
-            return;
         }
         let result = match done.result {
             Ok(None) => Ok(()),
@@ -510,16 +408,6 @@ impl Core {
         };
         self.ftl.complete(done.id, result);
         self.note_doubt();
-    }
-
-    /// Puts on record that a sync failed, where that is news: the operating system may count as clean what it could not write, so that reads find
-    /// it after the next attach and no later sync makes it durable.
-    fn note_doubt(&mut self) {
-        let doubted = self.ftl.doubted_from();
-        if doubted.is_some() && self.superblock.anchor.doubted_from.is_none() {
-            self.superblock.anchor.doubted_from = doubted;
-            self.write_superblock(DOUBT_ID);
-        }
     }
 
     /// Checks what a read gave. `None` when the layer was told already, or will be.
@@ -583,20 +471,6 @@ impl Core {
             }
         }
     }
-}
-
-/// The command that writes a superblock's copy on every die.
-pub(crate) fn label_command(superblock: &Superblock) -> media::Command {
-    let whole = |mut bytes: Vec<u8>| {
-        if superblock.encryption.is_some() {
-            // So that no key slot of an older copy is left behind the end of a newer one.
-            bytes.resize(media::LABEL_BYTES as usize, 0);
-        }
-        bytes
-    };
-    let bytes = (0..superblock.geometry.dies).map(|die| whole(superblock.encode(die))).collect();
-    let copy = if ftl::mutant!(SameCopy) { 0 } else { (superblock.generation % 2) as u8 };
-    media::Command::WriteLabel { copy, bytes }
 }
 
 /// The medium's name for a page.

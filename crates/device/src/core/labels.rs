@@ -1,0 +1,139 @@
+//! Superblocks on their way to the media: the layer's anchors, and what goes on record besides.
+
+use media::{DieState, Done, Flashback, MediaError};
+
+use super::Core;
+use crate::FormatError;
+use crate::superblock::Superblock;
+
+/// The id of a superblock write that the layer did not ask for.
+const SETTINGS_ID: u64 = u64::MAX;
+/// The id of a superblock write that records which dies are lost.
+const LOSSES_ID: u64 = u64::MAX - 1;
+/// The id of a superblock write that records that a sync failed.
+const DOUBT_ID: u64 = u64::MAX - 2;
+
+impl Core {
+    /// Writes the next copy of the superblock, after those that wait already.
+    pub(super) fn write_superblock(&mut self, id: u64) {
+        self.labels.push_back(id);
+        if self.labels.len() == 1 {
+            self.write_next_label();
+        }
+    }
+
+    fn write_next_label(&mut self) {
+        let Some(id) = self.labels.front().copied() else { return };
+        self.superblock.generation += 1;
+        let command = label_command(&self.superblock);
+        self.media_submit(id, command);
+    }
+
+    /// Writes the superblock with changed settings. Nothing waits for it: its id is one that the layer never gives.
+    pub fn save_settings(&mut self) {
+        self.write_superblock(SETTINGS_ID);
+    }
+
+    /// Whether a die holds what it should.
+    pub fn serves(&self, die: u32) -> bool {
+        self.superblock.dies.get(die as usize).is_none_or(|state| *state == DieState::Good)
+    }
+
+    /// Dies that are not in service, or are not on record as being so.
+    pub fn lost_dies(&self) -> Vec<u32> {
+        let states = self.superblock.dies.iter().zip(&self.recorded);
+        let serves = |(a, b): (&DieState, &DieState)| *a == DieState::Good && *b == DieState::Good;
+        (0..).zip(states).filter(|(_, states)| !serves(*states)).map(|(die, _)| die).collect()
+    }
+
+    /// The redundancy of a device that has lost this die.
+    pub fn lost_die(&mut self, die: u32) -> Result<&mut Flashback, FormatError> {
+        let states = &self.superblock.dies;
+        let lost: Vec<u32> =
+            (0..).zip(states).filter(|(_, state)| **state == DieState::Lost).map(|(die, _)| die).collect();
+        if !lost.contains(&die) {
+            return Err(FormatError::Invalid {
+                name: "die",
+                value: die.to_string(),
+                expected: match lost.as_slice() {
+                    [] => "a die that is out of service, and none is".into(),
+                    lost => format!("one that is out of service: {}", crate::error::numbers(lost)),
+                },
+            });
+        }
+        self.media.flashback().ok_or(FormatError::Invalid {
+            name: "device",
+            value: "without parity".into(),
+            expected: "a device with parity".into(),
+        })
+    }
+
+    /// Puts on record which dies are lost, where that is news: what succeeded without them waits for it.
+    pub fn note_losses(&mut self) {
+        let Some(flashback) = self.media.flashback() else { return };
+        if !flashback.wants_record() || self.labels.contains(&LOSSES_ID) {
+            return;
+        }
+        self.superblock.dies = flashback.dies().to_vec();
+        self.write_superblock(LOSSES_ID);
+    }
+
+    fn losses_recorded(&mut self, result: Result<(), &MediaError>) {
+        match (result, self.media.flashback()) {
+            (Ok(()), Some(flashback)) => {
+                flashback.recorded(&self.superblock.dies);
+                self.recorded.clone_from(&self.superblock.dies);
+            }
+            (Err(error), Some(flashback)) => {
+                tracing::error!(%error, "the loss of a die could not be recorded");
+                flashback.record_failed();
+            }
+            (_, None) => {}
+        }
+    }
+
+    /// Puts on record that a sync failed, where that is news: the operating system may count as clean what it could not write, so that reads find
+    /// it after the next attach and no later sync makes it durable.
+    pub(super) fn note_doubt(&mut self) {
+        let doubted = self.ftl.doubted_from();
+        if doubted.is_some() && self.superblock.anchor.doubted_from.is_none() {
+            self.superblock.anchor.doubted_from = doubted;
+            self.write_superblock(DOUBT_ID);
+        }
+    }
+
+    /// A superblock may have been written. Returns whether that was all that this told of: the layer waits for its anchors itself.
+    pub(super) fn label_done(&mut self, done: &Done) -> bool {
+        if self.labels.front() == Some(&done.id) {
+            self.labels.pop_front();
+            if done.result.is_err() {
+                // The other copy is the one that is sure to be good: the next one goes where this one should be.
+                self.superblock.generation += 1;
+            }
+            self.write_next_label();
+        }
+        let result = done.result.as_ref().map(|_| ());
+        match (done.id, result) {
+            (SETTINGS_ID, Err(error)) => tracing::error!(%error, "the settings could not be saved"),
+            (DOUBT_ID, Err(error)) => tracing::error!(%error, "that a sync failed could not be put on record"),
+            (SETTINGS_ID | DOUBT_ID, Ok(())) => {}
+            (LOSSES_ID, result) => self.losses_recorded(result),
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// The command that writes a superblock's copy on every die.
+pub(crate) fn label_command(superblock: &Superblock) -> media::Command {
+    let whole = |mut bytes: Vec<u8>| {
+        if superblock.encryption.is_some() {
+            // So that no key slot of an older copy is left behind the end of a newer one.
+            bytes.resize(media::LABEL_BYTES as usize, 0);
+        }
+        bytes
+    };
+    let bytes = (0..superblock.geometry.dies).map(|die| whole(superblock.encode(die))).collect();
+    let copy = if ftl::mutant!(SameCopy) { 0 } else { (superblock.generation % 2) as u8 };
+    media::Command::WriteLabel { copy, bytes }
+}
