@@ -1,5 +1,7 @@
 //! One simulation.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use device::{Device, Io, IoError, Secret, Submitted};
 use ftl::SplitMix64;
 use media::sim::{Cut, SimMedia, SimStore};
@@ -18,6 +20,26 @@ pub enum Failure {
     Stuck(String),
     /// Something panicked.
     Crash(String),
+}
+
+impl Failure {
+    /// Does something in which a panic is a failure like others.
+    pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+            let what = panic.downcast_ref::<String>().cloned();
+            let what = what.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Err(Failure::Crash(what.unwrap_or_default()))
+        })
+    }
+
+    /// With something said about it.
+    pub(crate) fn map(self, say: impl FnOnce(String) -> String) -> Failure {
+        match self {
+            Failure::Wrong(what) => Failure::Wrong(say(what)),
+            Failure::Stuck(what) => Failure::Stuck(say(what)),
+            Failure::Crash(what) => Failure::Crash(say(what)),
+        }
+    }
 }
 
 /// What a simulation did.

@@ -1,6 +1,5 @@
 //! Many seeds, on all processors.
 
-use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -83,22 +82,13 @@ impl Series {
     }
 
     fn once(&self, seed: u64) -> Result<Report, Failure> {
-        let first = caught(seed, &self.wish)?;
+        let first = Failure::caught(|| run(seed, &self.wish))?;
         if self.twice {
-            let second = caught(seed, &self.wish)?;
+            let second = Failure::caught(|| run(seed, &self.wish))?;
             if first != second {
                 return Err(Failure::Wrong(format!("run twice it gave {first:?} and then {second:?}")));
             }
         }
         Ok(first)
     }
-}
-
-/// Runs a seed; a panic is a failure like others.
-fn caught(seed: u64, wish: &Wish) -> Result<Report, Failure> {
-    catch_unwind(|| run(seed, wish)).unwrap_or_else(|panic| {
-        let what = panic.downcast_ref::<String>().cloned();
-        let what = what.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Err(Failure::Crash(what.unwrap_or_default()))
-    })
 }

@@ -1,9 +1,8 @@
 //! One sequence: carried out, and cut at every moment of its last operation.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use device::{Device, Io, IoError, MediaFormat, Submitted};
+use device::{Device, Io, MediaFormat, Submitted};
 use ftl::{Geometry, Policy, TRAILER_BYTES};
 use media::flashback::media_geometry;
 use media::sim::{Knobs, SimMedia, SimStore};
@@ -15,6 +14,7 @@ use super::{Scope, Seen};
 use crate::Failure;
 use crate::model::Model;
 use crate::payload;
+use crate::requests::Answer;
 
 const SECTOR: usize = 512;
 
@@ -67,11 +67,7 @@ pub(super) struct Run<'a> {
 
 /// Runs it; a panic is a failure like others.
 pub(super) fn caught(run: Run<'_>, scope: &mut Scope) -> Result<(), Failure> {
-    catch_unwind(AssertUnwindSafe(|| run.all(scope))).unwrap_or_else(|panic| {
-        let what = panic.downcast_ref::<String>().cloned();
-        let what = what.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Err(Failure::Crash(what.unwrap_or_default()))
-    })
+    Failure::caught(|| run.all(scope))
 }
 
 fn knobs() -> Knobs {
@@ -218,12 +214,7 @@ impl Run<'_> {
                 let store = state.fork();
                 lost.iter().for_each(|die| store.fail_die(*die));
                 self.recover(&store, model, recovered && lost.is_none(), scope).map_err(|failure| {
-                    let say = |what: String| format!("state {number} of {total}, without die {lost:?}: {what}");
-                    match failure {
-                        Failure::Wrong(what) => Failure::Wrong(say(what)),
-                        Failure::Stuck(what) => Failure::Stuck(say(what)),
-                        Failure::Crash(what) => Failure::Crash(say(what)),
-                    }
+                    failure.map(|what| format!("state {number} of {total}, without die {lost:?}: {what}"))
                 })?;
             }
         }
@@ -268,9 +259,6 @@ fn attach(store: &SimStore, moments: Option<&Moments>) -> Result<Device, String>
     };
     attached.map_err(|error| format!("attach: {error}"))
 }
-
-/// How a request ended: a read's buffer, nothing, or why not.
-type Answer = Result<Option<Vec<u8>>, IoError>;
 
 /// One request, waited for; `None` when it is not taken. `note` is called after each step.
 fn request(device: &mut Device, io: Io<'_>, mut note: impl FnMut()) -> Result<Option<Answer>, Failure> {
