@@ -83,7 +83,13 @@ pub(crate) fn layer_config(superblock: &Superblock, erase_before_program: bool) 
         checkpoint_interval: superblock.checkpoint_interval,
         erase_before_program,
         power_protected: false,
-        policy: Policy::from_code(superblock.policy).unwrap_or_default(),
+        policy: Policy::from_code(superblock.policy).unwrap_or_else(|| {
+            tracing::warn!(
+                code = superblock.policy,
+                "this version does not know its groomer's policy, and takes the default"
+            );
+            Policy::default()
+        }),
     };
     config.buffers = config.min_buffers() + EXTRA_BUFFERS;
     config

@@ -15,25 +15,7 @@ use crate::attach::{Refusal, choose_superblock};
 use crate::crypt::{CIPHER_NAME, Encryption, NoKey, SEALED_TRAILER_BYTES, Secret};
 use crate::store::{Store, heir};
 use crate::superblock::{FORMAT_VERSION, LABEL_MAX, NotSuperblock, Superblock};
-use crate::{AttachError, CreateError, Emulation, EraseLevel, FormatError, emulated, geometry};
-
-/// How much of the raw size the host sees.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Capacity {
-    /// What the data sheet says.
-    Advertised,
-    /// 110 % of it, or as much as the raw size allows.
-    Maximum,
-    /// 70 % of it: improved write performance.
-    ImprovedWrite,
-    /// 50 % of it: maximum write performance.
-    MaximumWrite,
-    /// Bytes.
-    Bytes(u64),
-    /// Per cent of the advertised capacity.
-    Percent(f64),
-}
+use crate::{AttachError, Capacity, CreateError, Emulation, EraseLevel, FormatError, emulated, geometry};
 
 /// What a format sets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ const LEB_MAX: u64 = 256 << 20;
 /// LEBs that a module has at most, where the largest LEB allows it.
 const LEBS: u64 = 4096;
 /// Backing files that a module has at most: what parity can tell apart.
-const DIES_MAX: u32 = 64;
+const FILES_MAX: u32 = 64;
 /// The largest request, bytes; the original's limit too.
 pub(crate) const MAX_REQUEST_BYTES: u32 = 1 << 20;
 
@@ -29,11 +29,11 @@ pub(crate) fn layout(raw_bytes: u64, sector_bytes: u32, dies: u32, parity: u32) 
             expected: "512, 1024, 2048 or 4096 bytes".into(),
         });
     }
-    if dies == 0 || parity >= dies || parity > 2 || dies > DIES_MAX {
+    if dies == 0 || parity >= dies || parity > 2 || dies > FILES_MAX {
         return Err(FormatError::Invalid {
             name: "parity",
             value: format!("{parity} of {dies} files"),
-            expected: format!("0, 1 or 2, and less than the number of files, of which there can be {DIES_MAX}"),
+            expected: format!("0, 1 or 2, and less than the number of files, of which there can be {FILES_MAX}"),
         });
     }
     let data = u64::from(dies - parity);

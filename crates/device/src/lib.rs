@@ -13,6 +13,7 @@
 
 mod assemble;
 mod attach;
+mod capacity;
 mod checksum;
 mod core;
 mod crypt;
@@ -32,6 +33,7 @@ mod status;
 mod store;
 mod superblock;
 
+pub use capacity::Capacity;
 pub use crypt::SEALED_TRAILER_BYTES;
 pub use crypt::{Secret, SecretError, SecretKind};
 #[cfg(feature = "simulation")]
@@ -41,9 +43,7 @@ pub use drill::{CarriedDrills, Drill, DrillError, PowerCut, Unsynced, mark_for_d
 pub use emulated::{Clock, EmulateOptions, Emulation, Pacing, WallClock, create_emulated};
 pub use erase::{Certificate, EraseLevel, Erased, sure_erase};
 pub use error::{AttachError, CreateError, FormatError, IoError};
-pub use format::{
-    Capacity, CreateOptions, FormatOptions, Info, MediaFormat, create, create_encrypted, format, inspect,
-};
+pub use format::{CreateOptions, FormatOptions, Info, MediaFormat, create, create_encrypted, format, inspect};
 #[cfg(feature = "simulation")]
 pub use geometry::allow_tiny_modules;
 pub use geometry::max_sectors;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use card::{Arrangement, Format};
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
+use device::Capacity;
 use lab::workload::Time;
 
 /// `vsl sim`.
@@ -206,14 +207,8 @@ pub enum Precondition {
 
 fn parse_format(text: &str) -> Result<Format, String> {
     match text {
-        "advertised" => Ok(Format::Stock),
-        "maximum" => Ok(Format::Maximum),
-        "improved-write" => Ok(Format::ImprovedWrite),
-        "maximum-write" => Ok(Format::MaximumWrite),
         "high-performance" => Ok(Format::HighPerformance),
-        text if text.ends_with('%') => super::values::percent(text).map(Format::Percent),
-        text if text.starts_with(|c: char| c.is_ascii_digit()) => super::values::size(text).map(Format::Bytes),
-        _ => Err("expected advertised, maximum, improved-write, maximum-write, high-performance, a percentage such as 80%, or a size such as 100GB".into()),
+        text => text.parse::<Capacity>().map(Format::from).map_err(|what| format!("{what}; or high-performance")),
     }
 }
 

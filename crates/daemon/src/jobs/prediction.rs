@@ -41,19 +41,8 @@ pub const CAPACITIES: [&str; 4] = ["maximum", "advertised", "improved-write", "m
 /// # Errors
 /// There is none of this name.
 pub fn format_of(capacity: &str) -> Result<Format, Failure> {
-    match capacity {
-        "advertised" => Ok(Format::Stock),
-        "maximum" => Ok(Format::Maximum),
-        "improved-write" => Ok(Format::ImprovedWrite),
-        "maximum-write" => Ok(Format::MaximumWrite),
-        other => {
-            let percent = other.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
-            percent.filter(|percent| (1.0..=200.0).contains(percent)).map(Format::Percent).ok_or_else(|| {
-                Failure::invalid(format!("capacities: '{}' is none", other.escape_debug()))
-                    .help("choose advertised, maximum, improved-write, maximum-write, or a percentage such as 80%")
-            })
-        }
-    }
+    let wrong = |what| Failure::invalid(format!("capacities: '{}': {what}", capacity.escape_debug()));
+    capacity.parse::<device::Capacity>().map(Format::from).map_err(wrong)
 }
 
 /// The workload that is asked for.

@@ -7,30 +7,6 @@ use crate::Failure;
 use crate::api::{DeviceView, FormatRequest};
 use crate::exports::Refused;
 
-/// A capacity as people write it.
-///
-/// # Errors
-/// It is none.
-pub fn capacity(text: &str) -> Result<Capacity, Failure> {
-    match text {
-        "advertised" => Ok(Capacity::Advertised),
-        "maximum" => Ok(Capacity::Maximum),
-        "improved-write" => Ok(Capacity::ImprovedWrite),
-        "maximum-write" => Ok(Capacity::MaximumWrite),
-        text => {
-            let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-            match percent.filter(|percent| percent.is_finite() && *percent > 0.0) {
-                Some(percent) => Ok(Capacity::Percent(percent)),
-                None => size::parse(text).map(Capacity::Bytes).map_err(|_| {
-                    Failure::invalid(format!("capacity: '{}' is none", text.escape_debug())).help(
-                        "choose advertised, maximum, improved-write, maximum-write, a percentage such as 80%, or a size such as 10GiB",
-                    )
-                }),
-            }
-        }
-    }
-}
-
 impl Registry {
     /// Formats an attached device that has no clients: everything on it is lost.
     ///
@@ -41,7 +17,10 @@ impl Registry {
             return Err(Failure::invalid(format!("this would destroy everything on {name}, and is not confirmed"))
                 .help("send the device's name as confirm if that is meant"));
         }
-        let capacity = capacity(request.capacity.as_deref().unwrap_or("advertised"))?;
+        let capacity = request.capacity.as_deref().map_or(Ok(Capacity::Advertised), |text| {
+            let wrong = |what| Failure::invalid(format!("capacity: '{}': {what}", text.escape_debug()));
+            text.parse().map_err(wrong)
+        })?;
         let handle = self.handle(name)?;
         let info = handle.info()?;
         let (target, key) = {
@@ -82,20 +61,5 @@ impl Registry {
         let view = self.view(name)?;
         self.table().entry(name)?.log.note("formatted", size::show(view.derived.bytes.unwrap_or(0)));
         Ok(view)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn capacities_parse() {
-        assert_eq!(capacity("80%"), Ok(Capacity::Percent(80.0)));
-        assert_eq!(capacity("10GiB"), Ok(Capacity::Bytes(10 << 30)));
-        assert_eq!(capacity("maximum"), Ok(Capacity::Maximum));
-        for text in ["", "all", "-5%", "NaN%", "0%"] {
-            assert!(capacity(text).is_err(), "{text}");
-        }
     }
 }

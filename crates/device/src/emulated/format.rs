@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::format::{check_label, create_with, now_s};
 use crate::geometry::MAX_REQUEST_BYTES;
 use crate::superblock::Superblock;
-use crate::{Capacity, CreateError, FormatError, FormatOptions, Info};
+use crate::{CreateError, FormatError, FormatOptions, Info};
 
 /// How a device emulates the card of its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,14 +54,7 @@ pub(crate) fn superblock(name: &str, emulation: Emulation, options: &FormatOptio
     check_label("label", &options.label)?;
     let invalid = |name, value: String, expected| FormatError::Invalid { name, value, expected };
     let (profile, flash) = flash_card(name).map_err(|why| invalid("profile", name.into(), why))?;
-    let format = match options.capacity {
-        Capacity::Advertised => Format::Stock,
-        Capacity::Maximum => Format::Maximum,
-        Capacity::ImprovedWrite => Format::ImprovedWrite,
-        Capacity::MaximumWrite => Format::MaximumWrite,
-        Capacity::Bytes(bytes) => Format::Bytes(bytes),
-        Capacity::Percent(percent) => Format::Percent(percent),
-    };
+    let format = Format::from(options.capacity);
     let bytes = format.bytes(&flash.module).unwrap_or(flash.module.advertised_bytes);
     let layout = layout(&flash.module, bytes, options.sector_bytes, emulation.scale)
         .map_err(|error| invalid("format", profile.name.clone(), format!("one that the card takes: {error}")))?;

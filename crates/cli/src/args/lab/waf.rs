@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use lab::waf::{Policy, Workload};
 
+use crate::args::values;
+
 /// `vsl lab waf`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -65,6 +67,6 @@ fn parse_workload(text: &str) -> Result<Workload, String> {
 }
 
 fn parse_percent(text: &str) -> Result<f64, String> {
-    let percent = text.strip_suffix('%').unwrap_or(text).parse().ok().filter(|percent| (3.0..=400.0).contains(percent));
+    let percent = values::percent(text).ok().filter(|percent| (3.0..=400.0).contains(percent));
     percent.ok_or_else(|| "expected per cent of the sectors, 3 to 400".into())
 }

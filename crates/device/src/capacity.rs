@@ -1,0 +1,83 @@
+//! Capacities of formats, as people write them.
+
+use std::str::FromStr;
+
+use card::Format;
+use serde::{Deserialize, Serialize};
+
+/// How much of the raw size the host sees.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Capacity {
+    /// What the data sheet says.
+    Advertised,
+    /// 110 % of it, or as much as the raw size allows.
+    Maximum,
+    /// 70 % of it: improved write performance.
+    ImprovedWrite,
+    /// 50 % of it: maximum write performance.
+    MaximumWrite,
+    /// Bytes.
+    Bytes(u64),
+    /// Per cent of the advertised capacity.
+    Percent(f64),
+}
+
+impl FromStr for Capacity {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Capacity, String> {
+        match text {
+            "advertised" => Ok(Capacity::Advertised),
+            "maximum" => Ok(Capacity::Maximum),
+            "improved-write" => Ok(Capacity::ImprovedWrite),
+            "maximum-write" => Ok(Capacity::MaximumWrite),
+            text if text.ends_with('%') => {
+                let percent = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
+                let percent = percent.filter(|percent| *percent > 0.0 && *percent <= 10_000.0);
+                percent.map(Capacity::Percent).ok_or_else(|| "expected a percentage above 0, such as 80%".into())
+            }
+            text if text.starts_with(|c: char| c.is_ascii_digit()) => {
+                size::parse(text).map(Capacity::Bytes).map_err(|error| error.to_string())
+            }
+            _ => Err("expected advertised, maximum, improved-write, maximum-write, a percentage such as 80%, or a size such as 10GiB".into()),
+        }
+    }
+}
+
+/// On a card, whose modules know these by other names.
+impl From<Capacity> for Format {
+    fn from(capacity: Capacity) -> Format {
+        match capacity {
+            Capacity::Advertised => Format::Stock,
+            Capacity::Maximum => Format::Maximum,
+            Capacity::ImprovedWrite => Format::ImprovedWrite,
+            Capacity::MaximumWrite => Format::MaximumWrite,
+            Capacity::Bytes(bytes) => Format::Bytes(bytes),
+            Capacity::Percent(percent) => Format::Percent(percent),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capacities_parse() {
+        for (text, expected) in [
+            ("advertised", Capacity::Advertised),
+            ("maximum", Capacity::Maximum),
+            ("improved-write", Capacity::ImprovedWrite),
+            ("maximum-write", Capacity::MaximumWrite),
+            ("80%", Capacity::Percent(80.0)),
+            ("62.5 %", Capacity::Percent(62.5)),
+            ("10GiB", Capacity::Bytes(10 << 30)),
+        ] {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+        for text in ["", "%", "-5%", "0%", "nan%", "inf%", "80%%", "huge", "all", "10 parsecs"] {
+            assert!(text.parse::<Capacity>().is_err(), "{text}");
+        }
+    }
+}
