@@ -74,7 +74,7 @@ impl Alerting {
 
     /// One second of a device.
     pub fn look(&self, device: &str, values: &BTreeMap<String, f64>, now_ms: u64, monitor: &Monitor) {
-        let rules = lock(&self.rules).applying(device);
+        let rules: Vec<Rule> = lock(&self.rules).applying(device).cloned().collect();
         for rule in rules {
             // What is not known now says nothing: an alert stays as it is.
             let Some(value) = values.get(&rule.metric).copied() else { continue };
@@ -122,7 +122,7 @@ impl Alerting {
             let rules = lock(&self.rules);
             let mut gone = Vec::new();
             lock(&self.watches).retain(|(rule, device), watch| {
-                let stays = is_there(device) && rules.applying(device).iter().any(|one| one.name == *rule);
+                let stays = is_there(device) && rules.applying(device).any(|one| one.name == *rule);
                 if !stays {
                     gone.push(watch.alert());
                 }

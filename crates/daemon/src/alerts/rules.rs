@@ -42,9 +42,8 @@ impl Rules {
     }
 
     /// Those that are looked at for a device.
-    pub fn applying(&self, device: &str) -> Vec<Rule> {
-        let applies = |rule: &&Rule| rule.enabled && rule.device.as_ref().is_none_or(|only| only == device);
-        self.rules.iter().filter(applies).cloned().collect()
+    pub fn applying<'a>(&'a self, device: &'a str) -> impl Iterator<Item = &'a Rule> {
+        self.rules.iter().filter(move |rule| rule.enabled && rule.device.as_ref().is_none_or(|only| only == device))
     }
 
     fn save(&mut self, rules: Vec<Rule>) -> Result<(), Failure> {
@@ -310,8 +309,8 @@ mod tests {
         rules.remove("reserve").expect_err("came with the service");
         let mut rules = Rules::open(path).expect("read");
         assert!(rules.all().iter().any(|rule| rule.name == "reserve" && !rule.enabled && rule.built_in));
-        assert!(rules.applying("a").iter().any(|rule| rule.name == "busy"));
-        assert!(!rules.applying("b").iter().any(|rule| rule.name == "busy" || rule.name == "reserve"));
+        assert!(rules.applying("a").any(|rule| rule.name == "busy"));
+        assert!(!rules.applying("b").any(|rule| rule.name == "busy" || rule.name == "reserve"));
         rules.remove("busy").expect("removed");
         rules.remove("busy").expect_err("gone");
     }
