@@ -1,9 +1,9 @@
 """vsl lab on a block device: what is mounted is refused, what is on it is asked for by name, and then it is purged and measured."""
 
-import json
 import re
 
 from harness import MIB, World, check, equal
+from harness.lab import journal
 
 ROOT = True
 OURS = True
@@ -49,7 +49,7 @@ def run(world: World) -> None:
         world.run("e2fsck", "-f", "-n", loop)
 
         lab(world, loop, "run", "--yes")
-        lines = [json.loads(line) for line in (world.dir / "run" / "journal.jsonl").read_text().splitlines()]
+        lines = journal(world.dir / "run")
         begin = next(line for line in lines if line["kind"] == "begin")
         equal((begin["machine"]["target"], begin["machine"]["bytes"]), ("block-device", 64 * MIB), "machine")
         check(re.search("trimmed", begin["purge"]) is not None, f"how it was purged: {begin['purge']}")

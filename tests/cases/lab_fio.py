@@ -1,11 +1,11 @@
 """vsl lab runs a protocol through fio on a file and on an attached device; a fio that fails or prints rubbish is named in its own words."""
 
 import base64
-import json
 import os
 import zlib
 
 from harness import MIB, World, check, equal
+from harness.lab import journal
 
 OURS = True
 
@@ -45,10 +45,6 @@ depth = 8
 duration = "600ms"
 pause = "100ms"
 """
-
-
-def journal(run) -> list[dict]:
-    return [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
 
 
 def checked(run, target: str) -> None:

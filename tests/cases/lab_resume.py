@@ -1,9 +1,9 @@
 """vsl lab killed with SIGKILL again and again resumes to the very results of a run that was never killed."""
 
-import json
 import signal
 
 from harness import World, check, equal
+from harness.lab import journal
 
 OURS = True
 LIMIT = 300
@@ -34,7 +34,7 @@ vary = {{ depth = [1, 4, 16] }}
 
 def results(run) -> dict:
     """What a run came to: the steps of each part's finished attempt, without the attempt's number."""
-    lines = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+    lines = journal(run)
     equal(lines[-1]["kind"], "finished", f"last line of {run.name}")
     finished = {line["part"]: line["attempt"] for line in lines if line["kind"] == "end"}
     steps: dict = {}

@@ -3,6 +3,7 @@
 import json
 
 from harness import MIB, World, check, equal
+from harness.lab import steps
 
 OURS = True
 
@@ -35,10 +36,9 @@ def run(world: World) -> None:
         equal(len(made), 1, "traces that were made")
         check("-of-128MiB-" in made[0].name, f"its volume is not that of the device: {made[0].name}")
         trace = json.loads(world.vsl("trace", "info", made[0], "--json").out)["requests"]
-        lines = [json.loads(line) for line in (world.dir / out / "journal.jsonl").read_text().splitlines()]
-        steps = [line for line in lines if line["kind"] == "step"]
-        equal([step["step"] for step in steps], ["measure/q1", "measure/q8"], "steps")
-        for step in steps:
+        measured = steps(world.dir / out)
+        equal([step["step"] for step in measured], ["measure/q1", "measure/q8"], "steps")
+        for step in measured:
             # What is under way when the log ends is made, and not counted by fio.
             missing = sum(trace[op]["requests"] - step["total"][op]["requests"] for op in ["read", "write"])
             check(0 <= missing < step["point"]["depth"], f"{out}, {step['step']}: {missing} requests of the trace are missing")
@@ -47,6 +47,5 @@ def run(world: World) -> None:
     own = world.dir / "own.csv"
     own.write_text("".join(f"7,{'RW'[at % 2]},{at * 8192},4096,{at}\n" for at in range(400)))
     world.vsl("lab", "run", protocol, "--device", f"fio:{image}", "--trace", own, "--out", world.dir / "own", "--yes", "--full", "--buffered")
-    lines = [json.loads(line) for line in (world.dir / "own" / "journal.jsonl").read_text().splitlines()]
-    counts = [step["total"][op]["requests"] for step in lines if step["kind"] == "step" for op in ["read", "write"]]
+    counts = [step["total"][op]["requests"] for step in steps(world.dir / "own") for op in ["read", "write"]]
     check(counts[:2] == [200] * 2 and 393 <= sum(counts[2:]) <= 400, f"requests of a recorded trace: {counts}")
