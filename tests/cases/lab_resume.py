@@ -56,9 +56,9 @@ def run(world: World) -> None:
     process = world.start(world.vsl_path, *command, "--out", killed, log="killed.log")
     kills = 0
     for lines in (2, 5, 9, 14):
-        journal = killed / "journal.jsonl"
+        written = killed / "journal.jsonl"
         world.wait(
-            lambda: process.poll() is not None or (journal.exists() and journal.read_bytes().count(b"\n") >= lines),
+            lambda: process.poll() is not None or (written.exists() and written.read_bytes().count(b"\n") >= lines),
             f"{lines} lines", seconds=100,
         )
         if process.poll() is None:
