@@ -75,6 +75,22 @@ mod tests {
     }
 
     #[test]
+    fn a_series_that_was_let_go_begins_anew() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut history = History::open(&directory.path().join("h.db")).expect("made");
+        let row = |name: &str| (SeriesKey::device(name), name.to_string(), second(1.0));
+        let begin = 1_700_000_000;
+        history.add(begin, &[row("a")]).expect("added");
+        // So much later that nothing of the first is kept; it was never said that it would get no more seconds.
+        let late = begin + KEEP[2] + 7200;
+        history.add(late, &[row("b")]).expect("added");
+        assert_eq!(history.find("a").expect("read"), None);
+        history.add(late + 1, &[row("a")]).expect("added");
+        let query = Query { resolution: Some(Resolution::Second), ..Query::of(SeriesKey::device("a"), late, late + 9) };
+        assert_eq!(history.query(&query).expect("read").rows.len(), 1);
+    }
+
+    #[test]
     fn the_file_stays_within_its_bounds_and_the_newest_stays() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("h.db");
