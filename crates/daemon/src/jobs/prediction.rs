@@ -29,8 +29,6 @@ pub struct Question {
     pub trace: Option<PathBuf>,
     /// The capacities to try, as `vsl format` names them.
     pub capacities: Vec<String>,
-    /// Sector size.
-    pub sector_bytes: Option<u32>,
 }
 
 /// The four that the original's tools offer.
@@ -116,7 +114,6 @@ fn one(
     let driver = profile.drivers.get("linux").or_else(|| profile.drivers.values().next()).copied().unwrap_or_default();
     let options = card::Options {
         format: format_of(capacity)?,
-        sector_bytes: question.sector_bytes,
         scale,
         interrupts: driver.interrupts,
         ..card::Options::default()

@@ -74,9 +74,7 @@ async fn predict(
             return Err(Failure::invalid(format!("capacities: {} of them", capacities.len())).help("try 1 to 16"));
         }
         capacities.iter().try_for_each(|capacity| prediction::format_of(capacity).map(drop))?;
-        let sector_bytes = None;
-        let question =
-            prediction::Question { profile, named: request.workload.clone(), trace, capacities, sector_bytes };
+        let question = prediction::Question { profile, named: request.workload.clone(), trace, capacities };
         prediction::workload_of(&question)?;
         jobs.start("prediction", request.device.clone(), "begins", move |task| prediction::predict(&question, task))
     })
