@@ -9,7 +9,7 @@ mod recording;
 mod table;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use device::{AttachOptions, Secret, Setting, State};
