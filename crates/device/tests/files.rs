@@ -272,8 +272,9 @@ fn a_format_that_was_cut_is_run_again() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let paths = ["a", "b", "c"].map(|name| dir.path().join(name));
     let others = ["d", "e", "f"].map(|name| dir.path().join(name));
-    create(&paths, &options(256 << 20)).expect("created");
-    create(&others, &options(256 << 20)).expect("created");
+    let roomy = CreateOptions { raw_bytes: 512 << 20, ..options(256 << 20) };
+    create(&paths, &roomy).expect("created");
+    create(&others, &roomy).expect("created");
     let ring = Ring::new(64).expect("io_uring");
     let open = |paths: &[PathBuf]| Device::attach(paths, &AttachOptions::default(), &ring);
     for paths in [&paths, &others] {
