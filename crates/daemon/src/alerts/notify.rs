@@ -34,9 +34,7 @@ pub async fn run(mut waiting: mpsc::Receiver<Outgoing>) {
             let mut left = to;
             for pause in PAUSES.into_iter().map(Some).chain([None]) {
                 let sent = send_all(&alert, &left).await;
-                let failed = |to: &str| sent.iter().any(|sent| sent.to == to && sent.error.is_some());
-                left.smtp = left.smtp.filter(|smtp| failed(&mail::name(smtp)));
-                left.webhooks.retain(|hook| failed(&hook.url));
+                left = still_to_tell(left, &sent);
                 for sent in &sent {
                     if let Some(error) = &sent.error {
                         tracing::warn!(alert = alert.id, to = sent.to, "an alert was not sent: {error}");
@@ -49,6 +47,14 @@ pub async fn run(mut waiting: mpsc::Receiver<Outgoing>) {
             }
         });
     }
+}
+
+/// Those who were not reached.
+fn still_to_tell(mut to: Notifications, sent: &[Sent]) -> Notifications {
+    let failed = |to: &str| sent.iter().any(|sent| sent.to == to && sent.error.is_some());
+    to.smtp = to.smtp.filter(|smtp| failed(&mail::name(smtp)));
+    to.webhooks.retain(|hook| failed(&hook.url));
+    to
 }
 
 /// Sends an alert to everybody, and says what came of each.
@@ -87,5 +93,39 @@ pub fn trial(now_ms: u64) -> Alert {
         acknowledged_ms: None,
         acknowledged_by: None,
         note: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{Security, Smtp, Webhook};
+
+    #[test]
+    fn only_who_was_not_reached_is_told_again() {
+        let smtp = Smtp {
+            host: "mail".into(),
+            port: 25,
+            security: Security::None,
+            user: None,
+            password: None,
+            from: "a@example.org".into(),
+            to: vec!["b@example.org".into()],
+        };
+        let hook = |url: &str| Webhook { url: url.into(), secret: None };
+        let to = Notifications {
+            smtp: Some(smtp),
+            webhooks: vec![hook("http://a/"), hook("http://b/")],
+            ..Notifications::default()
+        };
+        let came = |to: &str, error: Option<&str>| Sent { to: to.into(), error: error.map(Into::into) };
+        let left = |mail: Option<&str>, a: Option<&str>, b: Option<&str>| {
+            let sent = [came("mail:25", mail), came("http://a/", a), came("http://b/", b)];
+            let left = still_to_tell(to.clone(), &sent);
+            (left.smtp.is_some(), left.webhooks.into_iter().map(|hook| hook.url).collect::<Vec<_>>())
+        };
+        assert_eq!(left(None, None, Some("it answered 500")), (false, vec!["http://b/".to_string()]));
+        assert_eq!(left(Some("no route"), None, None), (true, vec![]));
+        assert_eq!(left(None, None, None), (false, vec![]));
     }
 }

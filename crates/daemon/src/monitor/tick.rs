@@ -140,9 +140,7 @@ impl Ticker {
     }
 
     fn keep(&mut self, now: u64, rows: &[(SeriesKey, String, Second)]) {
-        // The second that is over; none twice, even where the clock was set back a little.
-        let at = now.saturating_sub(1);
-        let at = if at <= self.at && at + 5 > self.at { self.at + 1 } else { at };
+        let at = second_that_is_over(now, self.at);
         self.at = at;
         match (self.history.add(at, rows), &self.trouble) {
             (Ok(()), None) => {}
@@ -180,10 +178,33 @@ impl Ticker {
     }
 }
 
+/// Which second is over, after `last` was; none twice, even where the clock was set back a little.
+fn second_that_is_over(now: u64, last: u64) -> u64 {
+    let at = now.saturating_sub(1);
+    if at <= last && at + 5 > last { last + 1 } else { at }
+}
+
 fn state_name(state: State) -> String {
     match serde_json::to_value(state) {
         Ok(serde_json::Value::String(name)) => name,
         // A state is a word.
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_second_comes_twice() {
+        assert_eq!(second_that_is_over(100, 0), 99);
+        assert_eq!(second_that_is_over(101, 99), 100);
+        // The clock was set back a little, or two ticks fell into one second.
+        assert_eq!(second_that_is_over(101, 100), 101);
+        assert_eq!(second_that_is_over(98, 100), 101);
+        // An hour back: that hour comes again, and what is kept of it is replaced.
+        assert_eq!(second_that_is_over(1_000, 4_600), 999);
+        assert_eq!(second_that_is_over(0, 0), 1);
     }
 }

@@ -1,7 +1,6 @@
 //! The live stream: server-sent events.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -74,21 +73,40 @@ impl Reader {
         let event = Event::default().event(message.event);
         match &message.data {
             Data::Json(text) => event.data(text),
-            Data::Sample(sample) => event.data(self.choose(sample)),
+            Data::Sample(sample) => event.data(choose(sample, self.only.as_deref())),
         }
     }
+}
 
-    /// A sample of the devices that are wanted, as JSON.
-    fn choose(&self, sample: &Arc<Sample>) -> String {
-        let text = match &self.only {
-            None => serde_json::to_string(sample.as_ref()),
-            Some(only) => {
-                let mut chosen = sample.as_ref().clone();
-                chosen.devices.retain(|name, _| only.contains(name));
-                serde_json::to_string(&chosen)
-            }
+/// A sample of the devices that are wanted, as JSON.
+fn choose(sample: &Sample, only: Option<&[String]>) -> String {
+    let text = match only {
+        None => serde_json::to_string(sample),
+        Some(only) => {
+            let mut chosen = sample.clone();
+            chosen.devices.retain(|name, _| only.contains(name));
+            serde_json::to_string(&chosen)
+        }
+    };
+    // Samples are names and finite numbers, of which there is always JSON.
+    text.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_devices_that_are_wanted_are_told() {
+        let mut sample = Sample::default();
+        for name in ["a", "b"] {
+            sample.devices.insert(name.into(), crate::api::DeviceSample::default());
+        }
+        let told = |only: Option<&[String]>| {
+            let sample: Sample = serde_json::from_str(&choose(&sample, only)).expect("JSON");
+            sample.devices.into_keys().collect::<Vec<_>>()
         };
-        // Samples are names and finite numbers, of which there is always JSON.
-        text.unwrap_or_default()
+        assert_eq!(told(None), ["a", "b"]);
+        assert_eq!(told(Some(&["b".into(), "c".into()])), ["b"]);
     }
 }

@@ -404,22 +404,31 @@ async fn every_path_asks_for_the_role_that_is_documented() {
             .collect::<Vec<_>>()
             .join("/");
         let verb = axum::http::Method::from_bytes(method.as_bytes()).expect("a method");
-        assert!(hosts::needed(&verb, path.trim_start_matches('/')) >= *least, "{method} {path} of another host");
+        let there = hosts::needed(&verb, path.trim_start_matches('/'));
+        assert!(there >= *least, "{method} {path} of another host");
         // Each from another address, since so many are more than one may ask.
         let address = std::net::SocketAddr::from(([127, 0, 1, number as u8], 50_000));
         let router = router(api.service.clone()).layer(MockConnectInfo(Peer::Tcp { address, secure: false }));
-        for (role, key) in keys.iter().filter(|(role, _)| *role <= *least) {
+        let ask = async |path: String, key: &str| {
             let request = Request::builder()
                 .method(method.as_str())
-                .uri(format!("{PREFIX}{path}"))
+                .uri(path)
                 .header("host", "127.0.0.1:7420")
                 .header("authorization", key)
                 .header("content-type", "application/json")
                 .body(HttpBody::from("{}"))
                 .expect("a request");
-            let status = router.clone().oneshot(request).await.expect("an answer").status().as_u16();
+            router.clone().oneshot(request).await.expect("an answer").status().as_u16()
+        };
+        for (role, key) in keys.iter().filter(|(role, _)| *role <= *least) {
+            let status = ask(format!("{PREFIX}{path}"), key).await;
             assert_eq!(status == 403, role < least, "{method} {path} as {}: {status}", role.name());
             assert!(!matches!(status, 401 | 429), "{method} {path} as {}: {status}", role.name());
+        }
+        for (role, key) in &keys {
+            let status = ask(format!("{PREFIX}/hosts/nobody{path}"), key).await;
+            let expected = if *role < there { 403 } else { 404 };
+            assert_eq!(status, expected, "{method} {path} of another host as {}", role.name());
         }
     }
     api.service.jobs.end_all(std::time::Duration::from_secs(60));

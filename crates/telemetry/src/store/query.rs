@@ -200,6 +200,20 @@ mod tests {
     }
 
     #[test]
+    fn the_minute_in_which_a_time_begins_belongs_to_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut history = History::open(&directory.path().join("h.db")).expect("made");
+        let key = SeriesKey::device("u");
+        let begin = now() / 3600 * 3600 - 3600;
+        for at in 0..120 {
+            history.add(begin + at, &[(key.clone(), "a".into(), second(1.0))]).expect("added");
+        }
+        let query = Query { resolution: Some(Resolution::Minute), ..Query::of(key, begin + 30, begin + 61) };
+        let begins: Vec<u64> = history.query(&query).expect("read").rows.iter().map(|row| row.at).collect();
+        assert_eq!(begins, [begin, begin + 60]);
+    }
+
+    #[test]
     fn a_restart_in_the_middle_of_a_minute_keeps_its_first_half() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("h.db");
