@@ -11,6 +11,19 @@ export interface Setting {
   control: Control;
 }
 
+/** The groomer's policies, the default one first. */
+export const POLICIES = [
+  "lifetime",
+  "greedy",
+  "greedy-one-stream",
+  "cost-benefit",
+  "fifo",
+  "d-choices",
+  "dac",
+  "sepbit",
+  "midas",
+];
+
 const SWITCH: Control = { kind: "switch" };
 
 const SETTINGS: Record<string, Setting> = {
@@ -25,7 +38,7 @@ const SETTINGS: Record<string, Setting> = {
   groomer: {
     title: "Groomer",
     what: "which block is groomed next",
-    control: { kind: "choice", of: ["greedy", "cost-benefit", "fifo"] },
+    control: { kind: "choice", of: POLICIES },
   },
   "checkpoint-interval": {
     title: "Checkpoint interval",
