@@ -65,6 +65,9 @@ fn main() {
         sector_bytes: 4096,
         scale: number(2, 1.0) as u32,
         surroundings: Surroundings::default(),
+        policy: None,
+        pacing: None,
+        grooms_ahead: true,
         seed: 1,
     };
     let mut module = Module::new(&config).expect("a module");

@@ -1,5 +1,6 @@
 //! From a data sheet to devices.
 
+use ftl::{Pacing, Policy};
 use profile::{Bridged, Device, Flash, Interrupts, Level, Profile};
 
 use crate::array::{Array, Raid5, WriteBack};
@@ -59,6 +60,12 @@ pub struct Options {
     pub write_cache: Option<bool>,
     /// What surrounds a card.
     pub surroundings: Surroundings,
+    /// The groomer's policy of flash modules; as the data sheet says where `None`.
+    pub policy: Option<Policy>,
+    /// How the groomer and host writes share a flash module; as its data sheet says where `None`.
+    pub pacing: Option<Pacing>,
+    /// Whether flash modules groom ahead of need in quiet times.
+    pub grooms_ahead: bool,
     /// How the driver has flash modules hold their interrupts back.
     pub interrupts: Option<Interrupts>,
     /// Seed of everything that varies.
@@ -76,6 +83,9 @@ impl Default for Options {
             stripe_offset: 0,
             write_cache: None,
             surroundings: Surroundings::default(),
+            policy: None,
+            pacing: None,
+            grooms_ahead: true,
             interrupts: None,
             seed: 1,
         }
@@ -297,6 +307,9 @@ fn module(
         sector_bytes: options.sector_bytes.unwrap_or(largest),
         scale: options.scale,
         surroundings: options.surroundings.clone(),
+        policy: options.policy,
+        pacing: options.pacing,
+        grooms_ahead: options.grooms_ahead,
         seed,
     })
     .map_err(|error| BuildError::Layout { device: profile.name.clone(), error })?;

@@ -30,6 +30,7 @@ pub use build::{Arrangement, BuildError, Built, Options, Scaling, build};
 pub use device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
 pub use disk::Disk;
 pub use format::Format;
+pub use ftl::{Pacing, Policy};
 pub use governor::{Governor, Level, PERIOD, Surroundings};
 pub use layout::{Layout, LayoutError, buffer_pages, layout, shape};
 pub use leds::Leds;

@@ -13,7 +13,7 @@ mod health;
 
 use std::collections::VecDeque;
 
-use ftl::{Admission, Commands, Config, Ftl, Header, Recovery, Tag, Words};
+use ftl::{Admission, Commands, Config, Ftl, Header, Pacing, Policy, Recovery, Tag, Words};
 use media::nand::{FrontEnd, Nand};
 use profile::{Card, Module as Sheet};
 
@@ -36,6 +36,10 @@ const CHECKPOINT_INTERVAL: u64 = 1 << 19;
 const WRITES_TOGETHER: usize = 8;
 /// Where so many wait, what they need is fetched from the line and not when they are announced, which would be too early to last.
 const LONG_LINE: usize = 4 * WRITES_TOGETHER;
+/// So long nobody asks anything of it before it is quiet and grooms ahead.
+const QUIET: Nanos = 100_000_000;
+/// Then it is looked so often whether there is more to groom.
+const TIDY: Nanos = 1_000_000;
 
 /// What a module is made with.
 #[derive(Clone, Debug)]
@@ -52,6 +56,12 @@ pub struct ModuleConfig<'a> {
     pub scale: u32,
     /// What surrounds the card.
     pub surroundings: Surroundings,
+    /// The groomer's policy; as the data sheet says where `None`.
+    pub policy: Option<Policy>,
+    /// How the groomer and host writes share the module; as the data sheet says where `None`.
+    pub pacing: Option<Pacing>,
+    /// Whether it grooms ahead of need in quiet times.
+    pub grooms_ahead: bool,
     /// Seed of everything that varies.
     pub seed: u64,
 }
@@ -112,6 +122,10 @@ pub struct Module {
     rated_cycles: u32,
     map_in_drive: bool,
     activity: Activity,
+    /// When the host asked something last.
+    asked: Nanos,
+    /// When it is looked next whether these are quiet times; never while there is nothing to be done in them.
+    tidied: Nanos,
 }
 
 impl Module {
@@ -133,13 +147,14 @@ impl Module {
             checkpoint_interval: CHECKPOINT_INTERVAL * 4096 / u64::from(config.sector_bytes),
             erase_before_program: true,
             power_protected: true,
-            policy: layout.policy,
+            policy: config.policy.unwrap_or(layout.policy),
         };
         layer.buffers = layer.buffers.max(layer.min_buffers());
         let mut ftl = Recovery::new(layer, ftl::Anchor::default())
             .and_then(|recovery| recovery.finish(1))
             .expect("nothing stands on new flash that could be damaged");
-        ftl.groom_in_rounds(sheet.controller.groom_round_bytes);
+        ftl.set_pacing(config.pacing.unwrap_or(Pacing::Rounds(sheet.controller.groom_round_bytes)));
+        ftl.groom_ahead(config.grooms_ahead);
         ftl.start();
         let nand = Nand::new(&layout.shape, &sheet.nand, &sheet.controller, &sheet.energy, config.seed);
         let governor = config
@@ -171,6 +186,8 @@ impl Module {
             rated_cycles: sheet.nand.endurance_cycles,
             map_in_drive: sheet.controller.map_in_drive,
             activity: Activity::default(),
+            asked: 0,
+            tidied: Nanos::MAX,
         };
         module.carry_out();
         Ok(module)
@@ -349,7 +366,7 @@ impl Module {
     #[inline]
     fn step(&mut self, limit: Nanos) -> bool {
         let arrival = self.arriving.front().map_or(Nanos::MAX, |(at, _)| *at);
-        if let Some(at) = self.nand.run(limit.min(arrival)) {
+        if let Some(at) = self.nand.run(limit.min(arrival).min(self.tidied)) {
             self.now = at;
             while let Some(done) = self.nand.done() {
                 self.flash_done(done.id, done.ok);
@@ -357,6 +374,11 @@ impl Module {
             if !self.waiting.is_empty() {
                 self.take_waiting();
             }
+            return true;
+        }
+        if self.tidied <= limit && self.tidied < arrival {
+            self.now = self.now.max(self.tidied);
+            self.tidy();
             return true;
         }
         if arrival > limit {
@@ -368,6 +390,19 @@ impl Module {
             self.waiting.push_back(write);
         }
         true
+    }
+
+    /// In quiet times the layer grooms ahead.
+    fn tidy(&mut self) {
+        let busy = !self.arriving.is_empty() || !self.waiting.is_empty() || self.free_tags.len() < READS as usize;
+        let quiet_from = if busy { self.now } else { self.asked } + QUIET;
+        if quiet_from > self.now {
+            self.tidied = quiet_from;
+            return;
+        }
+        let more = self.ftl.idle();
+        self.tidied = if more { self.now + TIDY } else { Nanos::MAX };
+        self.carry_out();
     }
 
     /// When the next answer that is known of is due.
@@ -396,6 +431,10 @@ impl VirtualDevice for Module {
 
     fn submit(&mut self, now: Nanos, tag: u32, request: Request) {
         self.advance(now);
+        self.asked = now;
+        if self.tidied == Nanos::MAX {
+            self.tidied = now + QUIET;
+        }
         if let Some(failure) = self.refusal(&request) {
             return self.refuse(tag, request.op, failure);
         }

@@ -118,6 +118,9 @@ fn main() {
         sector_bytes: SECTOR as u32,
         scale,
         surroundings: Surroundings::default(),
+        policy: None,
+        pacing: None,
+        grooms_ahead: true,
         seed: 1,
     })
     .expect("a module");

@@ -315,8 +315,8 @@ impl Device {
             return false;
         }
         if let Some(engine) = &mut self.engine {
-            engine.idle(&mut self.core);
-            return std::mem::take(&mut self.dirty);
+            let more = engine.idle(&mut self.core);
+            return std::mem::take(&mut self.dirty) || more;
         }
         let more = self.core.ftl.idle();
         self.core.carry_out(0, &[]);

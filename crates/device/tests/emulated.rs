@@ -179,6 +179,9 @@ fn it_takes_the_time_that_the_card_in_virtual_time_takes() {
         sector_bytes: SECTOR as u32,
         scale: EMULATION.scale,
         surroundings: Surroundings::default(),
+        policy: None,
+        pacing: None,
+        grooms_ahead: true,
         seed: EMULATION.seed,
     })
     .expect("a module");

@@ -231,7 +231,7 @@ impl Ftl {
     }
 
     fn open_leb(&mut self, stream: Stream) {
-        let leb = self.ready.pop_front().expect("room was asked for first");
+        let leb = self.take_ready(stream).expect("room was asked for first");
         let opened = self.batch.filter(|_| !crate::mutant!(LateOpened)).unwrap_or(self.seq);
         let entry = &mut self.lebs[leb];
         entry.state = LebState::Open;

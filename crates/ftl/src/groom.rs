@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use crate::ahead::Ahead;
 use crate::layer::{Config, Ftl, MediaRead};
 use crate::leb::{DATA_STREAMS, LebState, Stream};
-use crate::pace::Pace;
-use crate::policy::{Eligible, GroomPolicy, Moved as MovedSector, Old, Policy, Shape, Write};
+use crate::pace::{Pace, Pacing};
+use crate::policy::{GroomPolicy, Moved as MovedSector, Old, Policy, Shape, Write};
 use crate::types::{Command, Header, Kind, LebId, NO_SLOT, ReadFor, Slot, Source};
 
 /// Groom reads under way at once, for each die.
@@ -16,13 +17,15 @@ const READS_PER_DIE: usize = 2;
 /// The fewest groom reads under way at once.
 const READS_MIN: usize = 4;
 
-struct Victim {
-    leb: LebId,
+pub(crate) struct Victim {
+    pub leb: LebId,
     /// Live slots when it was taken.
     live: u32,
     /// Next data page to read.
     page: u32,
     reads: usize,
+    /// It was taken ahead of need, and waits while requests come.
+    pub ahead: bool,
 }
 
 /// A page that was read and waits to be moved.
@@ -45,18 +48,18 @@ struct Moved {
 /// State of the groomer.
 pub(crate) struct Groomer {
     pub pace: Pace,
-    policy: Box<dyn GroomPolicy>,
+    pub policy: Box<dyn GroomPolicy>,
     /// Streams that host writes go to, from the first on.
     pub host_streams: u8,
     /// Streams of host sectors in use.
     pub streams: u8,
     /// The policy wants to hear of everything.
-    learns: bool,
+    pub learns: bool,
     /// When the host wrote the sector at hand, as far as the policy knows.
     written: u64,
     /// What is known of the sectors of the write at hand.
     olds: Vec<Option<Old>>,
-    victim: Option<Victim>,
+    pub victim: Option<Victim>,
     moved: VecDeque<Moved>,
     /// Slots whose sectors are to be written elsewhere.
     relocations: BTreeSet<Slot>,
@@ -64,11 +67,12 @@ pub(crate) struct Groomer {
     relocations_wait: Option<u64>,
     relocating: u32,
     /// LEBs to be groomed for the sake of their redundancy.
-    evacuations: Vec<LebId>,
+    pub evacuations: Vec<LebId>,
     /// Lists of moved pages, to be used again.
     lists: Vec<Vec<(u32, u64)>>,
     /// Grooming in quiet times, to give space back: LEBs still to be taken.
-    idle_lebs: u32,
+    pub idle_lebs: u32,
+    pub ahead: Ahead,
 }
 
 impl Groomer {
@@ -90,11 +94,13 @@ impl Groomer {
             evacuations: Vec::new(),
             lists: Vec::new(),
             idle_lebs: 0,
+            ahead: Ahead::default(),
         }
     }
 
     pub fn is_busy(&self) -> bool {
-        self.victim.is_some() || self.relocating > 0 || !self.moved.is_empty()
+        let works = self.victim.as_ref().is_some_and(|victim| victim.reads > 0 || !self.ahead.resting);
+        works || self.relocating > 0 || !self.moved.is_empty()
     }
 
     pub fn set_policy(&mut self, config: &Config) {
@@ -242,7 +248,10 @@ impl Ftl {
         if self.checkpointer.is_closing() || (!self.is_started() && !crate::mutant!(GroomBeforeStart)) {
             return false;
         }
-        self.groomer.pace.is_short() || self.groomer.idle_lebs > 0 || !self.groomer.evacuations.is_empty()
+        self.groomer.pace.is_short()
+            || self.groomer.idle_lebs > 0
+            || self.groomer.ahead.leb.is_some()
+            || !self.groomer.evacuations.is_empty()
     }
 
     /// Has a sector that could be read only with help written elsewhere, if it still lies in that slot.
@@ -282,89 +291,10 @@ impl Ftl {
         }
     }
 
-    /// Grooms a LEB for the sake of its redundancy, as soon as it may be groomed.
-    pub fn evacuate(&mut self, leb: LebId) {
-        let entry = &mut self.lebs[leb];
-        if entry.state != LebState::Closed || entry.unsound {
-            return;
-        }
-        entry.unsound = true;
-        if entry.stream == Stream::Checkpoint {
-            // The next one takes its place.
-            self.checkpointer.want();
-        } else {
-            self.groomer.evacuations.push(leb);
-        }
-        self.work();
-    }
-
-    /// The next LEB to be groomed for the sake of its redundancy; asks for a checkpoint where one must come first.
-    fn next_evacuation(&mut self) -> Option<LebId> {
-        let lebs = &self.lebs;
-        self.groomer.evacuations.retain(|leb| {
-            let leb = &lebs[*leb];
-            leb.unsound && leb.state == LebState::Closed && !leb.damaged
-        });
-        let begin = self.groomable_before();
-        if !self.has_spare_lebs() {
-            return None;
-        }
-        let ready = self.groomer.evacuations.iter().position(|leb| lebs[*leb].closed <= begin);
-        if ready.is_none() && !self.groomer.evacuations.is_empty() {
-            self.checkpointer.want();
-        }
-        ready.map(|at| self.groomer.evacuations.swap_remove(at))
-    }
-
-    /// One round in quiet times: when the log takes much more room than its data needs, groom a LEB to give
-    /// the space back to whoever lent it.
-    pub(crate) fn idle_round(&mut self) -> bool {
-        let geometry = &self.config.geometry;
-        let used = self.lebs.len() - self.free_lebs();
-        let share = geometry.slots() as f64 / self.map.sectors() as f64;
-        let fair = (self.map.mapped() as f64 * share / f64::from(geometry.slots_per_leb())).ceil() as u32 + 8;
-        if used <= fair {
-            return false;
-        }
-        if self.eligible().iter().next().is_some() {
-            self.groomer.idle_lebs = 1;
-            return true;
-        }
-        self.want_eligible()
-    }
-
-    /// The LEBs that may be groomed.
-    fn eligible(&self) -> Eligible<'_> {
-        Eligible {
-            lebs: &self.lebs,
-            slots: self.config.geometry.slots_per_leb(),
-            seq: self.seq,
-            now: self.stats.host_written_sectors,
-            closed_before: self.groomable_before(),
-        }
-    }
-
-    /// The LEB that the policy wants most; none when nothing can be gained.
-    fn best_victim(&mut self) -> Option<LebId> {
-        let closed_before = self.groomable_before();
-        let eligible = Eligible {
-            lebs: &self.lebs,
-            slots: self.config.geometry.slots_per_leb(),
-            seq: self.seq,
-            now: self.stats.host_written_sectors,
-            closed_before,
-        };
-        let best = self.groomer.policy.choose(&eligible)?;
-        if let Some(view) = eligible.get(best) {
-            self.groomer.policy.took(&view);
-        }
-        Some(best)
-    }
-
     fn take_victim(&mut self) {
         while self.wants_victim() {
-            let for_space = self.groomer.pace.is_short() || self.groomer.idle_lebs > 0;
-            let next = self.next_evacuation().or_else(|| for_space.then(|| self.best_victim())?);
+            let next = self.next_victim();
+            let ahead = self.groomer.ahead.leb.take().is_some_and(|leb| Some(leb) == next);
             let Some(leb) = next else {
                 self.groomer.idle_lebs = 0;
                 self.groomer.pace.end_round();
@@ -377,7 +307,7 @@ impl Ftl {
             let live = self.lebs[leb].live;
             if live > 0 {
                 self.lebs[leb].state = LebState::Grooming;
-                self.groomer.victim = Some(Victim { leb, live, page: 0, reads: 0 });
+                self.groomer.victim = Some(Victim { leb, live, page: 0, reads: 0, ahead });
                 return;
             }
             let slots = self.config.geometry.slots_per_leb();
@@ -389,23 +319,12 @@ impl Ftl {
         }
     }
 
-    /// What could be groomed is newer than the last checkpoint: asks for one. Returns whether that helps.
-    fn want_eligible(&mut self) -> bool {
-        let begin = self.groomable_before();
-        let slots = self.config.geometry.slots_per_leb();
-        let newer = |leb: &crate::leb::Leb| {
-            leb.state == LebState::Closed && leb.closed > begin && leb.live < slots - slots / 128 - 2
-        };
-        let any = self.lebs.iter().any(|(_, leb)| newer(leb));
-        if any {
-            self.checkpointer.want();
-        }
-        any
-    }
-
     fn read_victim(&mut self) {
         let geometry = self.config.geometry;
         let window = READS_MIN.max(READS_PER_DIE * geometry.dies as usize);
+        if self.rests() {
+            return;
+        }
         while let Some(victim) = &mut self.groomer.victim {
             if victim.reads + self.groomer.moved.len() >= window {
                 return;
@@ -558,11 +477,13 @@ impl Ftl {
         self.groomer.policy_name()
     }
 
-    /// Makes the groomer work in rounds of so many bytes, as some cards do: host writes wait until it has made room for them, then run
-    /// unhindered until that is used up. 0: they are slowed down evenly.
-    pub fn groom_in_rounds(&mut self, bytes: u64) {
-        let sectors = bytes / u64::from(self.config.geometry.sector_bytes);
-        self.groomer.pace.set_round(sectors);
+    /// Changes how the groomer and host writes share the device when free space is short.
+    pub fn set_pacing(&mut self, pacing: Pacing) {
+        let sector = u64::from(self.config.geometry.sector_bytes);
+        self.groomer.pace.set_pacing(match pacing {
+            Pacing::Rounds(bytes) => Pacing::Rounds(bytes / sector),
+            other => other,
+        });
     }
 
     /// Whether free space is short, so that the groomer works and host writes are paced.

@@ -21,6 +21,7 @@ use crate::trims::OpenTrims;
 use crate::types::{
     Admission, Command, Completion, Error, Header, Kind, LebId, NO_SLOT, ReadFor, Request, Source, Tag,
 };
+use crate::wear::Wear;
 
 /// What a layer is made with.
 #[derive(Clone, Debug)]
@@ -120,6 +121,7 @@ pub struct Ftl {
     pub(crate) groomer: Groomer,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) stats: Stats,
+    pub(crate) wear: Wear,
     /// In a box of its own, so that handing all of them over moves one word.
     pub(crate) commands: Box<Commands>,
     completions: VecDeque<Completion>,
@@ -141,6 +143,7 @@ impl Ftl {
         let mut lebs = lebs;
         lebs.guess_times(anchor.stats.host_written_sectors);
         let groomer = Groomer::new(&config);
+        let wear = Wear::new(config.erase_before_program, &lebs);
         let pending_reads = vec![PendingRead::default(); config.requests as usize];
         let stats = anchor.stats;
         Ftl {
@@ -165,6 +168,7 @@ impl Ftl {
             groomer,
             checkpointer: Checkpointer::new(anchor, &config),
             stats,
+            wear,
             commands: Box::new(Commands::with_capacity(256)),
             completions: VecDeque::with_capacity(64),
             pending_reads,
@@ -179,6 +183,7 @@ impl Ftl {
     /// # Panics
     /// When the range or the size breaks that contract: the device checks what comes from outside.
     pub fn submit(&mut self, tag: Tag, request: Request) -> Admission {
+        self.groomer.ahead.quiet = false;
         match request {
             Request::Read { lba, count } => self.read(tag, lba, count),
             Request::Write { lba, count, fua } => self.write(tag, lba, count, fua),
@@ -463,6 +468,7 @@ impl Ftl {
     /// than its data needs. Returns whether there is more to do.
     pub fn idle(&mut self) -> bool {
         self.background_flush();
+        self.groomer.ahead.quiet = true;
         let more = self.idle_round();
         self.work();
         self.give_space_back() || more

@@ -12,6 +12,7 @@
 //! [`Ftl::complete`] takes what the medium finished. Then `append.rs` (where bytes go), `durability.rs`
 //! (flushes), `groom.rs` and `pace.rs`, `checkpoint.rs`, and [`Recovery`], which makes an `Ftl` from what stands on media.
 
+mod ahead;
 mod append;
 mod checkpoint;
 mod commands;
@@ -33,6 +34,8 @@ mod stats;
 mod trims;
 mod types;
 mod verify;
+mod victim;
+mod wear;
 mod words;
 
 pub use append::LebHeader;
@@ -44,6 +47,7 @@ pub use leb::{DATA_STREAMS, Leb, LebState, Lebs, STREAMS, Stream, Times};
 pub use map::{LEAF_SECTORS, Map};
 #[cfg(feature = "mutants")]
 pub use mutant::mutants;
+pub use pace::Pacing;
 pub use policy::{
     CostBenefit, DChoices, Dac, Eligible, Fifo, Greedy, GroomPolicy, LebView, Lifetime, Midas, Moved, Old, Policy,
     SepBit, Shape, Write,

@@ -44,6 +44,10 @@ planted::defects! {
     StreamsLeft "a policy that is changed leaves the LEBs of streams open that nobody writes any more"
     MovedAge "what the groomer moved counts as written by the host when it was moved"
     TalliedTwice "a sector that is written anew stays in the count of living ones"
+    PricedApart "every victim is priced by itself, however little it has to do with the others"
+    AheadAtAnyPrice "in quiet times the groomer takes what it would not take under load"
+    ColdStays "what is never overwritten keeps its LEB for ever"
+    WornForHot "what is overwritten soon goes to the most worn LEBs"
     // Trims.
     LostTrim "replay ignores trim records"
     TrimUnstaged "a flush leaves open trim records in memory"

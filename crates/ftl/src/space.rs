@@ -42,7 +42,7 @@ impl Ftl {
             // those are, so each is tried once.
             let at = match self.no_space {
                 Some(_) if self.untried == 0 => self.free.iter().position(|leb| self.lebs[*leb].allocated),
-                _ => (!self.free.is_empty()).then_some(0),
+                _ => self.next_free(),
             };
             let Some(leb) = at.and_then(|at| self.free.remove(at)) else { return };
             if self.lebs[leb].dirty && self.config.erase_before_program {
@@ -113,7 +113,9 @@ impl Ftl {
     /// A LEB lost its last live slot: it is freed when everything appended so far is durable.
     pub(crate) fn empty_leb(&mut self, leb: LebId) {
         debug_assert_eq!(self.lebs[leb].live, 0);
-        self.lebs[leb].state = LebState::Emptied;
+        let entry = &mut self.lebs[leb];
+        entry.state = LebState::Emptied;
+        self.wear.emptied(entry.stream, self.stats.host_written_sectors.saturating_sub(entry.times.opened));
         let seq = if crate::mutant!(EraseBeforeDurable) { 0 } else { self.seq };
         self.emptied.push_back((leb, seq));
         self.want_durable(seq);
@@ -137,6 +139,7 @@ impl Ftl {
             let entry = &mut self.lebs[leb];
             entry.erases = entry.erases.saturating_add(1);
             entry.dirty = true;
+            self.wear.erased();
             if self.config.erase_before_program {
                 entry.state = LebState::Erasing;
                 self.commands.push_back(Command::Erase { id: id::ERASE | u64::from(leb), leb });
@@ -155,7 +158,7 @@ impl Ftl {
         if self.config.erase_before_program || self.giving_back {
             return self.giving_back;
         }
-        let keep = self.groomer.pace.start_lebs() as usize;
+        let keep = self.lebs_ahead() as usize;
         let mut holding = (0..self.free.len()).filter(|at| {
             let leb = &self.lebs[self.free[*at]];
             leb.dirty && leb.opened > 0

@@ -5,109 +5,22 @@
 //! use over the sectors of the host. Greedy with b slots a block (Desnoyers, section 4): the victim holds v live slots with
 //! α = (b / (b − v)) Σ 1/i for i = v+1..b, and A = b / (b − v).
 
-use ftl::SplitMix64;
-use ftl::{
-    Admission, Anchor, Command, Config, Ftl, Geometry, Header, Kind, LebState, Policy, ReadFor, Recovery, Request,
-    Source,
-};
+mod common;
+
+use common::Instant;
+use ftl::{LebState, Policy, SplitMix64};
 
 /// Slots of a LEB that hold host sectors: one more holds the LEB's header.
 const BLOCK: u32 = 256;
 const LEBS: u32 = 2000;
 
-/// The layer over a medium that does everything at once and remembers whose sector each slot holds.
-struct Instant {
-    ftl: Ftl,
-    owners: Vec<u64>,
-}
-
-const NOBODY: u64 = u64::MAX;
-
-impl Instant {
-    fn new(sectors: u64, policy: Policy) -> Instant {
-        let geometry = Geometry {
-            dies: 1,
-            parity: 0,
-            blocks: LEBS,
-            pages_per_block: BLOCK + 1,
-            slots_per_page: 1,
-            sector_bytes: 4096,
-            trailer_bytes: ftl::TRAILER_BYTES,
-            unit_bytes: 4128,
-        };
-        let mut config = Config {
-            geometry,
-            sectors,
-            max_request: 1,
-            buffers: 0,
-            requests: 1,
-            checkpoint_interval: 1 << 30,
-            erase_before_program: true,
-            power_protected: true,
-            policy,
-        };
-        config.buffers = config.min_buffers();
-        let mut ftl =
-            Recovery::new(config, Anchor::default()).and_then(|recovery| recovery.finish(1)).expect("an empty layer");
-        ftl.start();
-        let mut this = Instant { ftl, owners: vec![NOBODY; geometry.slots() as usize] };
-        this.carry_out();
-        this
-    }
-
-    fn carry_out(&mut self) {
-        while let Some(command) = self.ftl.poll() {
-            match command {
-                Command::Stage { header, source, .. } => {
-                    let host = !matches!(source, Source::Meta(_));
-                    self.owners[header.slot as usize] = if host { header.lba } else { NOBODY };
-                }
-                Command::Read { id, slot, count, purpose: ReadFor::Groom, .. } => {
-                    let headers: Vec<Option<Header>> = (slot..slot + count)
-                        .map(|slot| {
-                            let lba = self.owners[slot as usize];
-                            let header = Header { slot, seq: 0, kind: Kind::Data, lba, index: 0, remaining: 0, lag: 0 };
-                            (lba != NOBODY).then_some(header)
-                        })
-                        .collect();
-                    self.ftl.groomed(id, &headers);
-                }
-                Command::Program { id, .. }
-                | Command::Read { id, .. }
-                | Command::Allocate { id, .. }
-                | Command::Erase { id, .. }
-                | Command::Sync { id }
-                | Command::Anchor { id, .. } => self.ftl.complete(id, Ok(())),
-                Command::Take { .. }
-                | Command::Finish { .. }
-                | Command::Forget { .. }
-                | Command::Zero { .. }
-                | Command::Copy { .. } => {}
-            }
-        }
-    }
-
-    fn write(&mut self, lba: u64) {
-        for _ in 0..1000 {
-            let admission = self.ftl.submit(0, Request::Write { lba, count: 1, fua: false });
-            self.carry_out();
-            match admission {
-                Admission::Done => return,
-                Admission::Busy => {}
-                other => panic!("{other:?}"),
-            }
-        }
-        panic!("a write was put off a thousand times");
-    }
-
-    /// Slots that hold a host sector, live or not.
-    fn slots_in_use(&self) -> f64 {
-        let lebs = self.ftl.lebs();
-        let full = lebs.iter().filter(|(_, leb)| matches!(leb.state, LebState::Closed | LebState::Grooming)).count();
-        let open = lebs.iter().filter(|(_, leb)| leb.state == LebState::Open).count();
-        // An open one is half full in the mean.
-        (full as f64 + open as f64 / 2.0) * f64::from(BLOCK)
-    }
+/// Slots that hold a host sector, live or not.
+fn slots_in_use(device: &Instant) -> f64 {
+    let lebs = device.ftl.lebs();
+    let full = lebs.iter().filter(|(_, leb)| matches!(leb.state, LebState::Closed | LebState::Grooming)).count();
+    let open = lebs.iter().filter(|(_, leb)| leb.state == LebState::Open).count();
+    // An open one is half full in the mean.
+    (full as f64 + open as f64 / 2.0) * f64::from(BLOCK)
 }
 
 /// Writes all sectors in order, then at random; gives slots in use over sectors, and the write amplification.
@@ -115,7 +28,7 @@ fn measure(over_provisioning: f64, policy: Policy, drive_writes: u64) -> (f64, f
     // What the layer keeps free on 2,000 LEBs, so that the slots in use come out near what was asked for.
     let kept_free = 24.0;
     let sectors = (f64::from(BLOCK) * (f64::from(LEBS) - kept_free) / (1.0 + over_provisioning)) as u64;
-    let mut device = Instant::new(sectors, policy);
+    let mut device = Instant::new(LEBS, BLOCK, sectors, policy);
     let mut random = SplitMix64::new(sectors);
     for lba in 0..sectors {
         device.write(lba);
@@ -128,7 +41,7 @@ fn measure(over_provisioning: f64, policy: Policy, drive_writes: u64) -> (f64, f
     for n in 0..sectors {
         device.write(random.below(sectors));
         if n % 1024 == 0 {
-            in_use += device.slots_in_use();
+            in_use += slots_in_use(&device);
             looks += 1.0;
         }
     }
@@ -209,7 +122,7 @@ fn open_beyond_two(device: &Instant) -> usize {
 #[test]
 fn a_policy_that_is_changed_leaves_no_stream_open() {
     let sectors = 300_000;
-    let mut device = Instant::new(sectors, Policy::Dac);
+    let mut device = Instant::new(LEBS, BLOCK, sectors, Policy::Dac);
     let mut random = SplitMix64::new(5);
     for lba in (0..sectors).chain((0..sectors).map(|_| random.below(1 << 14))) {
         device.write(lba);

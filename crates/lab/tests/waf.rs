@@ -2,7 +2,7 @@
 
 use lab::waf::{Cell, Measured, Policy, Setup, Traffic, Workload, cells, measure};
 
-const SETUP: Setup = Setup { sectors: 131_072, drive_writes: 8, loops: 1, as_published: false, seed: 7 };
+const SETUP: Setup = Setup { sectors: 131_072, drive_writes: 8, loops: 1, as_published: false, wear: None, seed: 7 };
 
 fn measured(workload: Workload, policy: Policy, over_provisioning: f64) -> Measured {
     let cell = Cell { traffic: Traffic::Made(workload), over_provisioning, policy };
@@ -44,6 +44,22 @@ fn every_policy_takes_every_workload() {
     // The order is that of the cells, and a second time gives the same.
     let again = measure(&setup, &cells[..9], 1, &|| false, &|_| {}).expect("taken");
     assert!(again.iter().zip(&all).all(|(a, b)| a.over_time == b.over_time && a.policy == b.policy));
+}
+
+#[test]
+fn wear_is_told_where_there_is_any() {
+    let cell = Cell { traffic: Traffic::Made(Workload::HotCold), over_provisioning: 0.15, policy: Policy::Lifetime };
+    let with = |wear: Option<bool>| {
+        let setup = Setup { sectors: 16_384, drive_writes: 30, wear, ..SETUP };
+        cell.measure(&setup, &|| false).expect("taken").expect("nobody stopped it")
+    };
+    assert!(with(None).erases.is_none());
+    let (levelled, left) = (with(Some(true)), with(Some(false)));
+    let (erases, left_alone) = (levelled.erases.expect("it wears"), left.erases.expect("it wears"));
+    assert!(left_alone.moved_a_write == 0.0 && erases.moved_a_write < 0.02, "{erases:?} {left_alone:?}");
+    let width = |erases: &lab::waf::Erases| erases.most - erases.least;
+    assert!(width(&erases) < width(&left_alone), "{erases:?} {left_alone:?}");
+    assert!(levelled.write_amplification < left.write_amplification * 1.03);
 }
 
 #[test]

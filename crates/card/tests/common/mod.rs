@@ -29,6 +29,9 @@ pub fn config(profile: &Profile, percent: u64) -> ModuleConfig<'_> {
         sector_bytes: 4096,
         scale: 1,
         surroundings: Surroundings::default(),
+        policy: None,
+        pacing: None,
+        grooms_ahead: true,
         seed: 7,
     }
 }

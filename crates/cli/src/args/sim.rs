@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use card::{Arrangement, Format};
+use card::{Arrangement, Format, Pacing, Policy};
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use device::Capacity;
 use lab::workload::Time;
@@ -91,6 +91,17 @@ pub struct Machine {
     /// Airflow, linear feet a minute. [default: what the data sheet asks for]
     #[arg(long, value_name = "LFM", value_parser = parse_airflow)]
     pub airflow: Option<f64>,
+    /// How the groomer and host writes share a flash module when free space is short: steady (every write waits for its share of the work),
+    /// on-demand (the groomer begins when nothing is left, and writes wait for it), or rounds:SIZE (writes wait until so much is free, then
+    /// run unhindered until it is used up). [default: as the data sheet says]
+    #[arg(long, value_name = "HOW", value_parser = parse_pacing)]
+    pub pacing: Option<Pacing>,
+    /// The groomer's policy, such as lifetime, greedy or fifo; docs/groomer.md explains them. [default: as the data sheet says]
+    #[arg(long, value_name = "POLICY", value_parser = super::lab::waf::parse_policy)]
+    pub groomer: Option<Policy>,
+    /// Whether flash grooms ahead of need when no requests come for a tenth of a second.
+    #[arg(long, value_name = "on|off", default_value = "on")]
+    pub idle_grooming: super::Switch,
     /// Whether a disk answers writes from its cache. [default: as the data sheet says]
     #[arg(long, value_name = "on|off")]
     pub write_cache: Option<super::Switch>,
@@ -212,6 +223,15 @@ fn parse_format(text: &str) -> Result<Format, String> {
     }
 }
 
+fn parse_pacing(text: &str) -> Result<Pacing, String> {
+    match (text, text.strip_prefix("rounds:")) {
+        ("steady", _) => Ok(Pacing::Steady),
+        ("on-demand", _) => Ok(Pacing::OnDemand),
+        (_, Some(size)) => super::values::size(size).map(Pacing::Rounds),
+        _ => Err("expected steady, on-demand, or rounds:SIZE such as rounds:8MiB".into()),
+    }
+}
+
 pub fn parse_scale(text: &str) -> Result<u32, String> {
     match text {
         "full" => Ok(1),
@@ -249,6 +269,16 @@ fn parse_airflow(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pacings_parse() {
+        assert_eq!(parse_pacing("steady"), Ok(Pacing::Steady));
+        assert_eq!(parse_pacing("on-demand"), Ok(Pacing::OnDemand));
+        assert_eq!(parse_pacing("rounds:8MiB"), Ok(Pacing::Rounds(8 << 20)));
+        for text in ["", "rounds", "rounds:", "rounds:much", "even"] {
+            assert!(parse_pacing(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn formats_and_scales_parse() {

@@ -340,11 +340,15 @@ impl Engine {
         }
     }
 
-    /// In quiet times: hands what was written to the disk. The flash itself is left in peace, as the card leaves it.
-    pub fn idle(&mut self, core: &mut Core) {
+    /// In quiet times: hands what was written to the disk, and lets the groomer work ahead. Returns whether there is more to do.
+    pub fn idle(&mut self, core: &mut Core) -> bool {
         let now = self.time();
         self.run(core, now);
+        let more = core.ftl.idle();
+        core.carry_out(0, &[]);
+        self.collect(core, 0);
         self.sync(core);
+        more
     }
 
     /// How well answers keep to their moments.

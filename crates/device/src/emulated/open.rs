@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use card::{Governor, LayoutError, Surroundings, buffer_pages, shape};
+use ftl::Pacing;
 use media::nand::{FrontEnd, Nand, Nanos, Paced, Shape, inner_geometry, micros};
 use media::ring::SharedRing;
 use media::{Backing, CachedFile, FileMedia, FileOptions, Geometry, Media};
@@ -67,7 +68,7 @@ pub(crate) fn open_media(
     };
     let mut core = core.map_err(|refusal| refused(refusal, path))?;
     core.hooks = Some(Box::new(hooks));
-    core.ftl.groom_in_rounds(sheet.controller.groom_round_bytes);
+    core.ftl.set_pacing(Pacing::Rounds(sheet.controller.groom_round_bytes));
     let idle_watts = sheet.energy.idle_watts;
     let governor =
         flash.card.as_ref().map(|card| Governor::new(card, flash.modules, idle_watts, &Surroundings::default()));

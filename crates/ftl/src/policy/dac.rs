@@ -39,7 +39,7 @@ impl GroomPolicy for Dac {
         true
     }
 
-    fn place(&self, write: &Write) -> u8 {
+    fn place(&mut self, write: &Write) -> u8 {
         self.after_write(write, 0)
     }
 

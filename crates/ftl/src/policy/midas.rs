@@ -47,7 +47,7 @@ impl GroomPolicy for Midas {
         true
     }
 
-    fn place(&self, write: &Write) -> u8 {
+    fn place(&mut self, write: &Write) -> u8 {
         let soon = write.olds[0].is_some_and(|old| ((write.now - old.written.min(write.now)) as f64) < self.short);
         u8::from(self.has_hot() && !soon)
     }

@@ -91,12 +91,12 @@ pub trait GroomPolicy: Send {
     }
 
     /// Where a write goes, if it can be taken.
-    fn place(&self, write: &Write) -> u8 {
+    fn place(&mut self, write: &Write) -> u8 {
         let _ = write;
         0
     }
 
-    /// A write was taken.
+    /// A write was taken: the one that [`GroomPolicy::place`] was asked about last.
     fn wrote(&mut self, write: &Write) {
         let _ = write;
     }

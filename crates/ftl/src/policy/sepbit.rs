@@ -57,7 +57,7 @@ impl GroomPolicy for SepBit {
         true
     }
 
-    fn place(&self, write: &Write) -> u8 {
+    fn place(&mut self, write: &Write) -> u8 {
         let lifespan = write.olds[0].and_then(|_| self.age(write.lba, write.now));
         let class = u8::from(lifespan.is_none_or(|lifespan| lifespan >= self.short));
         class.min(self.host_streams() - 1)

@@ -57,15 +57,19 @@ impl LebView<'_> {
 
 /// The LEBs that may be groomed now.
 pub struct Eligible<'a> {
-    pub(crate) lebs: &'a Lebs,
-    pub(crate) slots: u32,
-    pub(crate) seq: u64,
-    pub(crate) now: u64,
+    lebs: &'a Lebs,
+    slots: u32,
+    seq: u64,
+    now: u64,
     /// What was closed later may not be groomed.
-    pub(crate) closed_before: u64,
+    closed_before: u64,
 }
 
 impl<'a> Eligible<'a> {
+    pub(crate) fn new(lebs: &'a Lebs, slots: u32, seq: u64, now: u64, closed_before: u64) -> Eligible<'a> {
+        Eligible { lebs, slots, seq, now, closed_before }
+    }
+
     /// The LEB, if it may be groomed.
     #[inline]
     pub fn get(&self, id: LebId) -> Option<LebView<'a>> {
@@ -81,6 +85,18 @@ impl<'a> Eligible<'a> {
     /// How many LEBs there are, whether they may be groomed or not.
     pub fn lebs(&self) -> u32 {
         self.lebs.len()
+    }
+
+    /// All that could be groomed for another reason than the space in them: also full ones.
+    pub(crate) fn movable(&self) -> impl Iterator<Item = LebView<'a>> + '_ {
+        let may = |leb: &Leb| {
+            leb.state == LebState::Closed
+                && leb.closed <= self.closed_before
+                && leb.stream != Stream::Checkpoint
+                && !leb.damaged
+        };
+        let lebs = self.lebs.iter().filter(move |(_, leb)| may(leb));
+        lebs.map(|(id, leb)| LebView { id, leb, slots: self.slots, seq: self.seq, now: self.now })
     }
 
     #[inline]

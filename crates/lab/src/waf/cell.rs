@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant as Clock;
 
-use ftl::{DATA_STREAMS, Policy, Request, Stats};
+use ftl::{DATA_STREAMS, Ftl, Policy, Request, Stats};
 use serde::Serialize;
 
 use super::Setup;
@@ -66,8 +66,43 @@ pub struct Measured {
     pub streams: Vec<[f64; DATA_STREAMS as usize]>,
     /// Bytes that the policy holds for each sector.
     pub policy_bytes_a_sector: f64,
+    /// How the LEBs wore, where they wear.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erases: Option<Erases>,
     /// Host sectors simulated a second, on one thread.
     pub sectors_a_second: f64,
+}
+
+/// How often LEBs were erased.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Erases {
+    /// Fewest.
+    pub least: u32,
+    /// Most.
+    pub most: u32,
+    /// Mean.
+    pub mean: f64,
+    /// Sectors moved for the sake of wear, for each that the host wrote.
+    pub moved_a_write: f64,
+}
+
+impl Erases {
+    fn of(layer: &Ftl) -> Erases {
+        let counts = || layer.lebs().iter().map(|(_, leb)| leb.erases);
+        let sum: u64 = counts().map(u64::from).sum();
+        Erases {
+            least: counts().min().unwrap_or(0),
+            most: counts().max().unwrap_or(0),
+            mean: sum as f64 / f64::from(layer.lebs().len()),
+            moved_a_write: layer.moved_for_wear() as f64 / layer.stats().host_written_sectors.max(1) as f64,
+        }
+    }
+
+    /// How far the fewest and the most are from the mean, per cent of it.
+    pub fn spread_percent(&self) -> (f64, f64) {
+        let from_mean = |erases: u32| (f64::from(erases) / self.mean.max(1e-9) - 1.0) * 100.0;
+        (from_mean(self.least), from_mean(self.most))
+    }
 }
 
 /// A run under way.
@@ -118,7 +153,7 @@ impl Cell {
             Traffic::Recorded(_, recorded) => recorded.sectors,
         };
         let shape = Shape { sectors, over_provisioning: self.over_provisioning, as_published: setup.as_published };
-        let device = Instant::new(&shape, self.policy)?;
+        let device = Instant::new(&shape, self.policy, setup.wear)?;
         let last = *device.ftl().stats();
         let begun = Clock::now();
         let mut run =
@@ -170,6 +205,7 @@ impl Cell {
             over_time: run.over_time,
             streams: run.streams,
             policy_bytes_a_sector: layer.policy_memory() as f64 / sectors as f64,
+            erases: setup.wear.map(|_| Erases::of(layer)),
             sectors_a_second: run.last.host_written_sectors as f64 / seconds.max(1e-9),
         }))
     }

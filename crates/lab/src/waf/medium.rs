@@ -63,11 +63,11 @@ pub struct Instant {
 }
 
 impl Instant {
-    /// An empty module.
+    /// An empty module; where it must be erased, wear is levelled or not.
     ///
     /// # Errors
     /// The layer does not take the shape.
-    pub fn new(shape: &Shape, policy: Policy) -> Result<Instant, Stuck> {
+    pub fn new(shape: &Shape, policy: Policy, wear: Option<bool>) -> Result<Instant, Stuck> {
         let geometry = shape.geometry(policy);
         let mut config = Config {
             geometry,
@@ -76,7 +76,7 @@ impl Instant {
             buffers: 0,
             requests: 1,
             checkpoint_interval: 1 << 40,
-            erase_before_program: false,
+            erase_before_program: wear.is_some(),
             power_protected: true,
             policy,
         };
@@ -84,6 +84,7 @@ impl Instant {
         let recovered = Recovery::new(config, Anchor::default()).and_then(|recovery| recovery.finish(1));
         let mut ftl =
             recovered.map_err(|damage| Stuck { request: "an empty module".into(), answer: damage.to_string() })?;
+        ftl.level_wear(wear == Some(true));
         ftl.start();
         let mut this = Instant { ftl, owners: vec![NOBODY; geometry.slots() as usize], headers: Vec::new() };
         this.carry_out();

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde::Serialize;
 
-pub use cell::{Cell, Measured, Traffic};
+pub use cell::{Cell, Erases, Measured, Traffic};
 pub use ftl::Policy;
 pub use medium::Stuck;
 pub use recorded::Recorded;
@@ -31,13 +31,15 @@ pub struct Setup {
     pub loops: u32,
     /// Policies of several streams have less space, as in the peers' simulators: a segment is kept free for each stream.
     pub as_published: bool,
+    /// Where the medium must be erased: whether wear is levelled. `None`: it need not be erased, and nothing wears.
+    pub wear: Option<bool>,
     /// Seed of the traffic.
     pub seed: u64,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { sectors: 262_144, drive_writes: 24, loops: 20, as_published: false, seed: 1 }
+        Setup { sectors: 262_144, drive_writes: 24, loops: 20, as_published: false, wear: None, seed: 1 }
     }
 }
 

@@ -19,6 +19,7 @@ Examples:
   vsl lab waf
   vsl lab waf --policy lifetime --policy sepbit --workload zipf-1.0 --over-provisioning 7
   vsl lab waf --as-published --out waf
+  vsl lab waf --wear --policy lifetime --workload hot-cold-80-20 --sectors 65536
   vsl lab waf --trace vm.vscsi --json")]
 pub struct Waf {
     /// Only this policy. May be given more than once. [default: all]
@@ -36,15 +37,18 @@ pub struct Waf {
     /// Sectors of the device.
     #[arg(long, value_name = "N", default_value_t = 262_144, value_parser = clap::value_parser!(u64).range(16_384..=1 << 28))]
     pub sectors: u64,
-    /// Drive writes after the device was filled.
-    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub drive_writes: u32,
+    /// Drive writes after the device was filled. [default: 24, with --wear 500]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub drive_writes: Option<u32>,
     /// So often the trace is repeated.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub loops: u32,
     /// Give policies of several streams less space, as the simulators behind the published figures do: a free segment for each stream.
     #[arg(long)]
     pub as_published: bool,
+    /// Measure wear: every cell on a medium that must be erased, with wear levelling and without.
+    #[arg(long)]
+    pub wear: bool,
     /// Seed of the traffic.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -56,7 +60,7 @@ pub struct Waf {
     pub jobs: Option<u32>,
 }
 
-fn parse_policy(text: &str) -> Result<Policy, String> {
+pub fn parse_policy(text: &str) -> Result<Policy, String> {
     let names: Vec<&str> = Policy::ALL.iter().map(|policy| policy.name()).collect();
     Policy::from_name(text).ok_or_else(|| format!("expected one of {}", names.join(", ")))
 }

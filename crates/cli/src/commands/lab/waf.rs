@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chart::Size;
 use daemon::Failure;
-use lab::waf::{Measured, Policy, Recorded, Setup, Traffic, Workload, cells, measure};
+use lab::waf::{Erases, Measured, Policy, Recorded, Setup, Traffic, Workload, cells, measure};
 use serde_json::json;
 
 use super::page::save;
@@ -15,15 +15,19 @@ use crate::args::lab::waf::Waf;
 use crate::output::Output;
 use crate::progress::{INTERRUPTED, Interrupt, bar};
 
+/// As in published tables, and for wear.
+const DRIVE_WRITES: u32 = 24;
+const WORN: u32 = 500;
 /// Per cent, as in published tables.
 const OVER_PROVISIONING: [f64; 3] = [7.0, 15.0, 28.0];
 
 pub fn waf(args: &Waf, output: Output) -> Result<ExitCode, Failure> {
     let setup = Setup {
         sectors: args.sectors,
-        drive_writes: args.drive_writes,
+        drive_writes: args.drive_writes.unwrap_or(if args.wear { WORN } else { DRIVE_WRITES }),
         loops: args.loops,
         as_published: args.as_published,
+        wear: args.wear.then_some(true),
         seed: args.seed,
     };
     let traffic = traffic(args)?;
@@ -33,21 +37,27 @@ pub fn waf(args: &Waf, output: Output) -> Result<ExitCode, Failure> {
     let cells = cells(&traffic, &shares, &policies);
     let interrupt = Interrupt::listen()?;
     let bar = bar(output, "{bar:30} {pos}/{len} cells, {elapsed}, about {eta} left  {msg}")?;
-    bar.set_length(cells.len() as u64);
+    bar.set_length(cells.len() as u64 * if args.wear { 2 } else { 1 });
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = args.jobs.map_or(processors, |jobs| jobs as usize);
     let done = |cell: &Measured| {
         bar.set_message(format!("{} {}: {:.2}", cell.workload, cell.policy, cell.write_amplification));
         bar.inc(1);
     };
-    let measured = measure(&setup, &cells, threads, &|| interrupt.came(), &done);
+    let run = |setup: &Setup| measure(setup, &cells, threads, &|| interrupt.came(), &done);
+    let levelled = run(&setup);
+    let left_alone = if args.wear { run(&Setup { wear: Some(false), ..setup.clone() }) } else { Ok(Vec::new()) };
     bar.finish_and_clear();
-    let measured = measured.map_err(|stuck| Failure::failed(stuck.to_string()))?;
-    let value = json!({ "setup": setup, "cells": measured });
+    let stuck = |stuck: lab::waf::Stuck| Failure::failed(stuck.to_string());
+    let (measured, left_alone) = (levelled.map_err(stuck)?, left_alone.map_err(stuck)?);
+    let mut value = json!({ "setup": setup, "cells": measured });
+    if args.wear {
+        value["without_levelling"] = json!(left_alone);
+    }
     if let Some(directory) = &args.out {
         write(directory, &value, &setup, &measured)?;
     }
-    output.result(&value, || table(&measured))?;
+    output.result(&value, || if args.wear { wear(&measured, &left_alone) } else { table(&measured) })?;
     Ok(if interrupt.came() { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
@@ -101,6 +111,39 @@ fn table(measured: &[Measured]) -> String {
             }
         }
         text.push('\n');
+    }
+    text
+}
+
+/// A line for each cell: how often blocks were erased, and what levelling costs.
+fn wear(levelled: &[Measured], left_alone: &[Measured]) -> String {
+    let mut text = format!(
+        "{:<24} {:<18} {:>6} {:>8} {:>18} {:>18} {:>8} {:>8}\n",
+        "wear", "", "spare", "erases", "with levelling", "without", "moved", "cost"
+    );
+    for cell in levelled {
+        let other = left_alone.iter().find(|other| {
+            other.workload == cell.workload
+                && other.policy == cell.policy
+                && other.over_provisioning_percent == cell.over_provisioning_percent
+        });
+        let (Some(other), Some(erases)) = (other, &cell.erases) else { continue };
+        let spread = |erases: &Erases| {
+            let (least, most) = erases.spread_percent();
+            format!("{least:+.1} to {most:+.1} %")
+        };
+        let _ = writeln!(
+            text,
+            "{:<24} {:<18} {:>6} {:>8.0} {:>18} {:>18} {:>8} {:>8}",
+            cell.workload,
+            cell.policy,
+            format!("{} %", cell.over_provisioning_percent),
+            erases.mean,
+            spread(erases),
+            other.erases.as_ref().map(spread).unwrap_or_default(),
+            format!("{:.2} %", erases.moved_a_write / cell.write_amplification * 100.0),
+            format!("{:+.2} %", (cell.write_amplification / other.write_amplification - 1.0) * 100.0),
+        );
     }
     text
 }

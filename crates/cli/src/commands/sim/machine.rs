@@ -71,6 +71,9 @@ pub fn build_for(name: &str, args: &Sim, how: Precondition, workload: &Workload)
             airflow_lfm: machine.airflow,
             power_unlimited: machine.external_power,
         },
+        policy: machine.groomer,
+        pacing: machine.pacing,
+        grooms_ahead: machine.idle_grooming == Switch::On,
         interrupts: costs.interrupts,
         seed: args.seed.unwrap_or(1),
         ..Options::default()
