@@ -47,7 +47,7 @@ KILLED_BY = {
     "TalliedTwice": "ftl lib policy::lifetime::tests::every_living_sector_is_counted_once",
     "StreamsLeft": "ftl write_amplification a_policy_that_is_changed_leaves_no_stream_open",
     "PricedApart": "ftl lib pace::tests::a_full_victim_slows_writes_down_no_more_than_an_empty_one",
-    "AheadAtAnyPrice": "card pacing what_would_be_dear_is_left_for_later",
+    "AheadAtAnyPrice": "card pacing grooming_ahead_costs_little_lifetime",
     "ColdStays": "ftl wear what_is_never_overwritten_moves_to_worn_blocks_for_little",
     "WornForHot": "ftl wear after_500_drive_writes_of_80_20_all_blocks_are_worn_alike",
     "LostTrim": "seed 1",

@@ -1,18 +1,18 @@
 //! Grooming ahead of need, in quiet times, so that the next burst finds room.
 //!
-//! What is groomed before it must be has had less time to empty, and whatever dies later was moved for nothing. So only LEBs are taken that cost hardly
-//! more than those that were groomed under load, and only until a share of the spare space is free. A LEB that is not finished when
-//! requests come waits until they are over.
+//! What is groomed before it must be has had less time to empty, and whatever dies later was moved for nothing. So LEBs are taken only as long as they cost
+//! no more moves in the mean than those that were groomed over the last drive write, give or take a little for each sector that the host writes, and
+//! only until a share of the spare space is free. A LEB that is not finished when requests come waits until they are over.
 
 use crate::layer::Ftl;
 use crate::types::LebId;
 
 /// Share of the spare space that is made free.
-const SHARE: f64 = 0.5;
+const SHARE: f64 = 0.25;
 /// For each sector that the host writes, so many moves may be made beyond that,
-const EXTRA: f64 = 0.01;
-/// of which so many LEBs' worth can be saved up.
-const SAVED_LEBS: f64 = 1.0;
+const EXTRA: f64 = 0.02;
+/// of which as many can be saved up as this share of the host's sectors.
+const SAVED: f64 = 0.02;
 
 /// State of grooming ahead.
 pub(crate) struct Ahead {
@@ -61,12 +61,12 @@ impl Ftl {
         if !self.groomer.ahead.on || self.free_lebs() + coming >= self.lebs_ahead() {
             return false;
         }
-        let saved = f64::from(self.config.geometry.slots_per_leb()) * SAVED_LEBS;
+        let saved = self.map.sectors() as f64 * SAVED;
         let written = self.stats.host_written_sectors;
         let ahead = &mut self.groomer.ahead;
         ahead.balance = (ahead.balance + written.saturating_sub(ahead.looked) as f64 * EXTRA).min(saved);
         ahead.looked = written;
-        let worth = self.groomer.pace.price();
+        let worth = self.groomer.pace.usual_price();
         let most = if crate::mutant!(AheadAtAnyPrice) { f64::INFINITY } else { self.groomer.ahead.balance };
         let Some((leb, cost)) = self.cheap_victim(worth, most) else { return false };
         self.groomer.ahead.balance = (self.groomer.ahead.balance - cost).min(saved);

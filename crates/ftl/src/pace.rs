@@ -76,7 +76,10 @@ pub(crate) struct Pace {
     short: bool,
     /// Writes wait: in rounds for the end of this one, on demand for a LEB.
     stopped: bool,
+    /// Over the last victims.
     price: Price,
+    /// Over about a drive write, those of quiet times included.
+    usual: Price,
 }
 
 impl Pace {
@@ -102,6 +105,7 @@ impl Pace {
             short: false,
             stopped: false,
             price: Price::new(config, start_lebs, (start - low) / leb * PRICE_ROOMS),
+            usual: Price::new(config, start_lebs, f64::from(config.geometry.blocks)),
         }
     }
 
@@ -176,12 +180,15 @@ impl Pace {
 
     /// The groomer takes a LEB for the space in it, `live` of its slots live.
     pub fn took(&mut self, live: u32, slots: u32) {
-        self.price.add(live, slots - live);
+        if self.short {
+            self.price.add(live, slots - live);
+        }
+        self.usual.add(live, slots - live);
     }
 
-    /// Moves for each slot that was freed lately.
-    pub fn price(&self) -> f64 {
-        self.price.moves()
+    /// Moves for each slot that is freed, as is usual.
+    pub fn usual_price(&self) -> f64 {
+        self.usual.moves()
     }
 
     /// The groomer moved `moved` slots out of a LEB with `live` live ones of `slots` (with none live, it freed it).

@@ -97,6 +97,7 @@ impl Ftl {
         }
         let found = found?;
         self.groomer.policy.took(&found);
+        self.groomer.pace.took(found.live, slots);
         Some((found.id, cost(&found)))
     }
 
@@ -110,9 +111,7 @@ impl Ftl {
                 return Some(leb);
             }
             let leb = self.best_victim()?;
-            if self.groomer.pace.is_short() {
-                self.groomer.pace.took(self.lebs[leb].live, self.config.geometry.slots_per_leb());
-            }
+            self.groomer.pace.took(self.lebs[leb].live, self.config.geometry.slots_per_leb());
             return Some(leb);
         }
         // It was chosen just now, and nothing happened since.

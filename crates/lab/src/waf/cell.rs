@@ -197,7 +197,7 @@ impl Cell {
         let layer = run.device.ftl();
         Ok(Some(Measured {
             workload: self.traffic.name().to_string(),
-            over_provisioning_percent: self.over_provisioning * 100.0,
+            over_provisioning_percent: (self.over_provisioning * 1e6).round() / 1e4,
             policy: self.policy.name(),
             write_amplification: amplification(&from, &run.last),
             theory: uniform.then(|| uniform_greedy(slots_a_sector, SEGMENT - 1)),
