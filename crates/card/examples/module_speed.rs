@@ -1,8 +1,8 @@
 //! How fast a module is simulated: 4 KiB random writes in steady grooming, then reads, per CPU second.
 //!
-//! `module_speed [PROFILE] [OVER-PROVISIONING %] [SCALE] [SECONDS] [DRIVE WRITES BEFORE] [DEPTH]`
+//! `module_speed [PROFILE] [OVER-PROVISIONING %] [SCALE] [SECONDS] [DRIVE WRITES BEFORE] [DEPTH] [POLICY]`
 
-use card::{Module, ModuleConfig, Op, Request, Surroundings, VirtualDevice};
+use card::{Module, ModuleConfig, Op, Policy, Request, Surroundings, VirtualDevice};
 use ftl::SplitMix64;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -65,7 +65,7 @@ fn main() {
         sector_bytes: 4096,
         scale: number(2, 1.0) as u32,
         surroundings: Surroundings::default(),
-        policy: None,
+        policy: arguments.get(6).and_then(|name| Policy::from_name(name)),
         pacing: None,
         grooms_ahead: true,
         seed: 1,

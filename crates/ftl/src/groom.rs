@@ -120,6 +120,14 @@ impl Groomer {
         self.policy.closed(leb, stream);
     }
 
+    /// A sector is asked for soon.
+    #[inline]
+    pub fn hint(&self, lba: u64) {
+        if self.learns {
+            self.policy.hint(lba);
+        }
+    }
+
     /// Sectors were trimmed.
     pub fn trimmed(&mut self, lba: u64, count: u64) {
         if self.learns {

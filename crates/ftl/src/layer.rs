@@ -506,6 +506,7 @@ impl Ftl {
     #[inline]
     pub fn hint(&self, lba: u64) {
         self.map.prefetch(lba);
+        self.groomer.hint(lba);
     }
 
     /// Keeps a LEB as it is until [`Ftl::unpin`]: it is not erased or used again. False when it holds nothing that is needed.

@@ -90,6 +90,11 @@ pub trait GroomPolicy: Send {
         false
     }
 
+    /// A sector is asked for soon: what is known of it may be fetched into the cache.
+    fn hint(&self, lba: u64) {
+        let _ = lba;
+    }
+
     /// Where a write goes, if it can be taken.
     fn place(&mut self, write: &Write) -> u8 {
         let _ = write;

@@ -1,6 +1,7 @@
 //! The labels of all sectors. Memory is taken for those that were written, a page at a time.
 
 use super::label::Label;
+use crate::prefetch::prefetch_line;
 
 /// Labels in a page of the host's memory.
 const PAGE: usize = 4096;
@@ -21,6 +22,14 @@ impl Labels {
 
     pub fn get(&self, lba: u64) -> Label {
         Label(self.bytes[lba as usize])
+    }
+
+    /// Fetches it into the cache.
+    #[inline]
+    pub fn prefetch(&self, lba: u64) {
+        if let Some(label) = self.bytes.get(lba as usize) {
+            prefetch_line(label);
+        }
     }
 
     /// Gives the label that it was.

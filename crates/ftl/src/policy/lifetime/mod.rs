@@ -120,6 +120,11 @@ impl GroomPolicy for Lifetime {
         true
     }
 
+    #[inline]
+    fn hint(&self, lba: u64) {
+        self.labels.prefetch(lba);
+    }
+
     fn place(&mut self, write: &Write) -> u8 {
         self.asked = self.after_write(write.lba, write.now, write.olds[0]);
         self.stream(self.asked)
