@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
-use lab::run::Line;
+use lab::run::{JOURNAL, Journal, JournalError, Line};
 
 use super::Task;
 use crate::Failure;
@@ -125,7 +125,7 @@ fn finish(mut command: Command, directory: &Path, task: &Task) -> Result<bool, F
 /// How much of a run its journal shows as done.
 fn progress(directory: &Path) -> (f64, String) {
     // There is none yet, or its last line is being written just now.
-    let text = std::fs::read(directory.join("journal.jsonl")).unwrap_or_default();
+    let text = std::fs::read(directory.join(JOURNAL)).unwrap_or_default();
     let lines = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Line>(line).ok());
     let (mut parts, mut done) = (0, 0);
     for line in lines {
@@ -208,6 +208,11 @@ pub fn remove(directory: &Path, name: &str) -> Result<(), Failure> {
             Failure::not_found(format!("there is no run '{name}'")).help("`GET /api/v1/lab/runs` lists the runs")
         );
     }
+    // A directory without a journal, or with one that cannot be read, can go too.
+    let held = Journal::hold(&path.join(JOURNAL));
+    if let Err(JournalError::InUse { .. }) = held {
+        return Err(Failure::conflict(format!("the run '{name}' is under way")).help("stop its job first"));
+    }
     std::fs::remove_dir_all(&path).map_err(|error| Failure::io(&path, &error))
 }
 
@@ -224,5 +229,18 @@ mod tests {
             assert!(check_name(name).is_err(), "{name}");
             assert!(report(Path::new("/"), name).is_err() && remove(Path::new("/"), name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_run_that_is_under_way_stays() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let run = directory.path().join("first");
+        std::fs::create_dir(&run).and_then(|()| std::fs::write(run.join("run.toml"), "")).expect("a run");
+        let journal = Journal::create(&run.join(JOURNAL)).expect("a journal");
+        let refused = remove(directory.path(), "first").expect_err("somebody writes to it");
+        assert!(refused.to_string().contains("under way") && run.exists(), "{refused}");
+        drop(journal);
+        remove(directory.path(), "first").expect("nobody does any more");
+        assert!(!run.exists());
     }
 }

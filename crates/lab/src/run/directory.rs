@@ -112,7 +112,8 @@ pub struct Directory {
 
 const HEADER: &str = "run.toml";
 const PROTOCOL: &str = "protocol.toml";
-const JOURNAL: &str = "journal.jsonl";
+/// The journal of a run, in its directory.
+pub const JOURNAL: &str = "journal.jsonl";
 
 impl Directory {
     /// A new one with what is needed to do the run again, and its empty journal.

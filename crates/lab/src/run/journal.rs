@@ -73,6 +73,17 @@ impl Journal {
         Ok((journal, lines(path, &bytes[..whole])?))
     }
 
+    /// One that nobody writes to, and nobody can begin to as long as this is held.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is being written.
+    pub fn hold(path: &Path) -> Result<Journal, JournalError> {
+        let file = File::open(path).map_err(|error| JournalError::File { path: path.into(), error })?;
+        let journal = Journal { file, path: path.into() };
+        journal.lock()?;
+        Ok(journal)
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path

@@ -28,7 +28,7 @@ pub(crate) use coarsen::coarsen;
 pub use combine::{is_tracked, loads};
 pub use compare::{Figure, Row, Verdict as Compared, compare, compare_text};
 pub use conduct::{Ended, Watch, conduct};
-pub use directory::{Directory, DirectoryError, Header, Options};
+pub use directory::{Directory, DirectoryError, Header, JOURNAL, Options};
 pub use environment::Environment;
 pub(crate) use environment::version_of;
 pub use journal::{Journal, JournalError};
