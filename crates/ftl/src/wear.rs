@@ -98,10 +98,10 @@ fn suited(lebs: &Lebs, among: &VecDeque<LebId>, worn: bool) -> Option<usize> {
     let erases = |leb: &LebId| lebs[*leb].erases;
     if worn {
         let most = among.iter().map(erases).max()?;
-        return among.iter().position(|leb| erases(leb) + ALIKE >= most);
+        return among.iter().position(|leb| most - erases(leb) <= ALIKE);
     }
     let least = among.iter().map(erases).min()?;
-    among.iter().position(|leb| erases(leb) <= least + ALIKE)
+    among.iter().position(|leb| erases(leb) - least <= ALIKE)
 }
 
 impl Ftl {
@@ -195,6 +195,9 @@ mod tests {
         let (lebs, among) = worn(&[14, 17, 20, 10, 11, 19]);
         assert_eq!((suited(&lebs, &among, false), suited(&lebs, &among, true)), (Some(3), Some(2)));
         assert_eq!(suited(&lebs, &VecDeque::new(), true), None);
+        // Media may say anything.
+        let (lebs, among) = worn(&[u32::MAX, 0, u32::MAX]);
+        assert_eq!((suited(&lebs, &among, false), suited(&lebs, &among, true)), (Some(1), Some(0)));
     }
 
     #[test]
