@@ -28,7 +28,7 @@ def run(world: World) -> None:
     protocol = world.dir / "small.toml"
     protocol.write_text(PROTOCOL)
     device = world.device(64 * MIB, sector=512)
-    out = world.dir / "run"
+    out = world.dir / "lab"
     journal = out / "journal.jsonl"
 
     def lines() -> list[dict]:

@@ -158,7 +158,7 @@ impl Ftl {
         if self.config.erase_before_program || self.giving_back {
             return self.giving_back;
         }
-        let keep = self.lebs_ahead() as usize;
+        let keep = self.groomer.pace.start_lebs() as usize;
         let mut holding = (0..self.free.len()).filter(|at| {
             let leb = &self.lebs[self.free[*at]];
             leb.dirty && leb.opened > 0
