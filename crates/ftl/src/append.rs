@@ -138,15 +138,18 @@ impl Ftl {
         if self.has_slots(wanted, Writer::Host, count, spare) {
             return self.has_buffers(wanted, Writer::Host, count).then_some(wanted);
         }
-        let streams = (0..self.groomer.host_streams).map(Stream::Data);
-        streams.into_iter().find(|stream| self.room(*stream, Writer::Host, count, spare))
+        self.host_stream_with_room(count, spare)
+    }
+
+    /// The first stream of the host with room for `count` slots, besides `spare` that are left alone.
+    pub(crate) fn host_stream_with_room(&self, count: u32, spare: u32) -> Option<Stream> {
+        let mut streams = (0..self.groomer.host_streams).map(Stream::Data);
+        streams.find(|stream| self.room(*stream, Writer::Host, count, spare))
     }
 
     /// Whether any stream has room for a host write.
     pub(crate) fn host_room(&self, count: u32) -> bool {
-        let spare = self.host_spare();
-        let mut streams = (0..self.groomer.host_streams).map(Stream::Data);
-        streams.any(|stream| self.room(stream, Writer::Host, count, spare))
+        self.host_stream_with_room(count, self.host_spare()).is_some()
     }
 
     /// Slots of an open LEB that host writes leave alone when no further LEB is to be had: a page for trims, and where the groomer writes
@@ -237,7 +240,7 @@ impl Ftl {
         entry.state = LebState::Open;
         entry.stream = stream;
         entry.opened = opened;
-        entry.times = Times { opened: self.stats.host_written_sectors, ..Times::default() };
+        entry.times = Times::opened(self.stats.host_written_sectors);
         entry.damaged = false;
         entry.unsound = false;
         entry.dirty = true;
@@ -291,7 +294,7 @@ impl Ftl {
         }
         let entry = &mut self.lebs[leb];
         entry.state = LebState::Closed;
-        entry.times.closed = self.stats.host_written_sectors;
+        entry.times.close(self.stats.host_written_sectors, self.config.geometry.slots_per_leb());
         entry.closed = if crate::mutant!(ClosedEarly) { entry.opened } else { self.seq };
     }
 
@@ -308,6 +311,9 @@ impl Ftl {
         let filled = end.div_ceil(geometry.slot_bytes()).min(geometry.slots_per_page);
         let padding = filled - append.filled;
         self.stats.padding_slots += u64::from(padding);
+        if padding > 0 && !crate::mutant!(PaddingLeft) {
+            self.commands.push_back(Command::Blank { buf, at: append.filled, count: padding });
+        }
         let append = &mut self.appends[stream.code() as usize];
         (append.filled, append.sealed) = (filled, filled);
         if filled == geometry.slots_per_page {

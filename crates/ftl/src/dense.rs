@@ -85,6 +85,31 @@ impl Dense {
         }
     }
 
+    /// Keeps memory for all leaves at hand.
+    ///
+    /// # Errors
+    /// There is not so much, or it may not be kept.
+    pub fn lock(&mut self) -> std::io::Result<()> {
+        self.slots.lock()
+    }
+
+    /// Memory follows what is mapped again.
+    pub fn unlock(&mut self) {
+        self.slots.unlock();
+    }
+
+    /// Makes a leaf dense, none of its sectors mapped, in memory that is there already.
+    pub fn keep(&mut self, leaf: usize) -> &mut [Slot] {
+        self.dense[leaf / 64] |= 1 << (leaf % 64);
+        self.counts[leaf / GATHERED] += 1;
+        &mut self.slots[leaf * LEAF_SECTORS..(leaf + 1) * LEAF_SECTORS]
+    }
+
+    /// Unmaps all sectors of a leaf, which stays dense.
+    pub fn empty(&mut self, leaf: usize) {
+        self.slots[leaf * LEAF_SECTORS..(leaf + 1) * LEAF_SECTORS].fill(NO_SLOT);
+    }
+
     /// A leaf is dense no longer; its memory is given back, unless it is a small part of a huge page.
     pub fn remove(&mut self, leaf: usize) {
         self.dense[leaf / 64] &= !(1 << (leaf % 64));

@@ -105,6 +105,26 @@ impl Ftl {
         if self.config.power_protected { self.seq } else { self.durability.durable }
     }
 
+    pub(crate) fn flush(&mut self, tag: Tag) -> Admission {
+        if self.durability.broken.is_some() {
+            return Admission::Refused(Error::Media);
+        }
+        self.retry_programs();
+        self.wait_durable(tag)
+    }
+
+    /// Why no write can be taken now, if so.
+    pub(crate) fn refusal(&mut self) -> Option<Error> {
+        if let Some(error) = self.durability.broken {
+            return Some(error);
+        }
+        let stalled = self.durability.stalled();
+        if stalled.is_some() {
+            self.retry_programs();
+        }
+        stalled
+    }
+
     /// Answers `tag` when everything appended so far is durable.
     pub(crate) fn wait_durable(&mut self, tag: Tag) -> Admission {
         if self.durable() >= self.seq || crate::mutant!(EarlyFlush) {
@@ -123,6 +143,12 @@ impl Ftl {
     /// Asks for everything appended so far to become durable, without a request.
     pub(crate) fn background_flush(&mut self) {
         self.want_durable(self.seq);
+    }
+
+    /// Makes everything durable that was taken so far; nobody is told when that is done.
+    pub fn make_durable(&mut self) {
+        self.background_flush();
+        self.advance_sync();
     }
 
     /// Takes the sync one step further when it can.

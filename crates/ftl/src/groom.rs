@@ -6,10 +6,11 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::ahead::Ahead;
-use crate::layer::{Config, Ftl, MediaRead};
-use crate::leb::{DATA_STREAMS, LebState, Stream};
+use crate::layer::{Config, Ftl};
+use crate::leb::{DATA_STREAMS, Leb, LebState, Stream};
 use crate::pace::{Pace, Pacing};
 use crate::policy::{GroomPolicy, Moved as MovedSector, Old, Policy, Shape, Write};
+use crate::read::MediaRead;
 use crate::types::{Command, Header, Kind, LebId, NO_SLOT, ReadFor, Slot, Source};
 
 /// Groom reads under way at once, for each die.
@@ -140,6 +141,10 @@ impl Groomer {
         self.victim.as_ref().map_or(0, |victim| victim.live)
     }
 
+    pub fn preallocate(&mut self) {
+        self.policy.preallocate();
+    }
+
     pub fn memory(&self) -> usize {
         self.policy.memory()
     }
@@ -196,21 +201,24 @@ impl Ftl {
         (0..self.groomer.host_streams).map(|stream| u64::from(self.left_in_open(Stream::Data(stream)))).sum()
     }
 
-    /// When the host wrote what stands in a slot, by its clock, if it stands where the host wrote it.
-    fn written_at(&self, slot: Slot) -> u64 {
-        let slots = self.config.geometry.slots_per_leb();
-        let leb = &self.lebs[slot / slots];
-        let (end, used) = match (leb.state, leb.stream) {
-            (LebState::Open, stream) => (self.stats.host_written_sectors, slots - self.left_in_open(stream)),
-            _ => (leb.times.closed, slots),
-        };
-        let (span, used) = (end.saturating_sub(leb.times.opened), u64::from(used.max(1)));
-        leb.times.opened + span * u64::from(slot % slots).min(used) / used
+    /// What is known of the sector in a slot of a LEB.
+    #[inline]
+    fn old(&self, leb: LebId, at: u32) -> Old {
+        let entry = &self.lebs[leb];
+        if entry.state == LebState::Open {
+            return self.old_in_open(entry, at);
+        }
+        Old { written: entry.times.filled(at), moved: entry.times.mean_moved() }
     }
 
-    fn old(&self, slot: Slot) -> Old {
-        let leb = slot / self.config.geometry.slots_per_leb();
-        Old { written: self.written_at(slot), moved: self.lebs[leb].times.mean_moved(), leb }
+    /// The same of one in a LEB that is being filled.
+    #[cold]
+    fn old_in_open(&self, entry: &Leb, at: u32) -> Old {
+        let used = self.config.geometry.slots_per_leb() - self.left_in_open(entry.stream);
+        // As if it were closed now.
+        let mut times = entry.times;
+        times.close(self.stats.host_written_sectors, used);
+        Old { written: times.filled(at.min(used)), moved: times.mean_moved() }
     }
 
     /// The stream that the policy wants for a write.
@@ -218,13 +226,13 @@ impl Ftl {
         if !self.groomer.learns {
             return 0;
         }
-        let mut olds = std::mem::take(&mut self.groomer.olds);
-        olds.clear();
-        olds.extend((lba..lba + u64::from(count)).map(|lba| {
+        let slots = self.config.geometry.slots_per_leb();
+        self.groomer.olds.clear();
+        for lba in lba..lba + u64::from(count) {
             let slot = self.map.get(lba);
-            (slot != NO_SLOT).then(|| self.old(slot))
-        }));
-        self.groomer.olds = olds;
+            let old = (slot != NO_SLOT).then(|| self.old(slot / slots, slot % slots));
+            self.groomer.olds.push(old);
+        }
         let now = self.stats.host_written_sectors;
         self.groomer.policy.place(&Write { lba, now, olds: &self.groomer.olds })
     }
@@ -237,11 +245,11 @@ impl Ftl {
         }
     }
 
-    /// The stream that the policy wants for a sector that is moved out of a slot.
-    fn place_moved(&mut self, lba: u64, slot: Slot) -> u8 {
+    /// The stream that the policy wants for a sector that is moved out of a slot of a LEB.
+    fn place_moved(&mut self, lba: u64, leb: LebId, at: u32) -> u8 {
         let now = self.stats.host_written_sectors;
-        let old = if self.groomer.learns { self.old(slot) } else { Old { written: 0, moved: None, leb: 0 } };
-        let stream = match self.lebs[slot / self.config.geometry.slots_per_leb()].stream {
+        let old = if self.groomer.learns { self.old(leb, at) } else { Old { written: 0, moved: None } };
+        let stream = match self.lebs[leb].stream {
             Stream::Data(stream) => stream,
             Stream::Checkpoint => 0,
         };
@@ -408,6 +416,8 @@ impl Ftl {
     /// Moves what is live of a page; false when there is no room for all of it.
     fn move_page(&mut self, page: &mut Moved) -> bool {
         let victim = self.groomer.victim.as_ref().map_or(0, |victim| victim.live);
+        let slots = self.config.geometry.slots_per_leb();
+        let (leb, first) = (page.slot / slots, page.slot % slots);
         let mut moved = 0;
         while let Some((at, lba)) = page.live.get(page.done).copied() {
             let slot = page.slot + at;
@@ -415,7 +425,7 @@ impl Ftl {
             if self.map.get(lba) == slot || crate::mutant!(GroomOverwrites) {
                 let wanted = match page.stream {
                     Some(stream) => stream,
-                    None => self.place_moved(lba, slot),
+                    None => self.place_moved(lba, leb, first + at),
                 };
                 page.stream = Some(wanted);
                 let Some(stream) = self.groom_stream(wanted) else { break };
@@ -442,9 +452,7 @@ impl Ftl {
         if seq % 8 == 7 && crate::mutant!(GroomUnmapped) {
             return self.commit(stream, run);
         }
-        let times = &mut self.lebs[run.slot / self.config.geometry.slots_per_leb()].times;
-        times.moved += 1;
-        times.written += self.groomer.written;
+        self.lebs[run.slot / self.config.geometry.slots_per_leb()].times.count_moved(self.groomer.written);
         let old = self.map.set(lba, run.slot);
         if old != NO_SLOT {
             self.lebs.set_dead(old);
@@ -467,6 +475,9 @@ impl Ftl {
     pub fn set_policy(&mut self, policy: Policy) {
         self.config.policy = policy;
         self.groomer.set_policy(&self.config);
+        if self.map.is_preallocated() {
+            self.groomer.preallocate();
+        }
         // Streams that it does not use would keep their LEBs open for ever.
         for stream in self.groomer.streams..DATA_STREAMS {
             if !crate::mutant!(StreamsLeft) {

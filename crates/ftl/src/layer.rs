@@ -2,7 +2,7 @@
 //!
 //! [`Ftl::submit`] answers or queues a request and leaves [`Command`]s behind, which the device fetches with
 //! [`Ftl::poll`] and carries out in order. What a medium finished comes back through [`Ftl::complete`].
-//! The parts of the layer are `impl Ftl` blocks of their own: `append` (where bytes go), `durability`
+//! The parts of the layer are `impl Ftl` blocks of their own: `read`, `write` and `trims` (requests), `append` (where bytes go), `durability`
 //! (flushes), `groom`, `checkpoint`, `space` (free LEBs).
 
 use std::collections::VecDeque;
@@ -16,11 +16,10 @@ use crate::groom::Groomer;
 use crate::leb::{LebState, Lebs, STREAMS, Stream};
 use crate::map::Map;
 use crate::policy::Policy;
+use crate::read::{MediaRead, PendingRead};
 use crate::stats::Stats;
 use crate::trims::OpenTrims;
-use crate::types::{
-    Admission, Command, Completion, Error, Header, Kind, LebId, NO_SLOT, ReadFor, Request, Source, Tag,
-};
+use crate::types::{Admission, Command, Completion, Error, LebId, NO_SLOT, Request, Tag};
 use crate::wear::Wear;
 
 /// What a layer is made with.
@@ -74,23 +73,6 @@ pub const fn is_read(command: u64) -> bool {
     id::split(command).0 == id::READ
 }
 
-/// A read request that waits for media.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct PendingRead {
-    pub parts: u32,
-    pub error: Option<Error>,
-}
-
-/// A media read under way.
-#[derive(Clone, Copy)]
-pub(crate) struct MediaRead {
-    pub leb: LebId,
-    pub purpose: ReadFor,
-    pub page: u32,
-    pub at: u32,
-    pub count: u32,
-}
-
 /// The translation layer of one module.
 pub struct Ftl {
     pub(crate) config: Config,
@@ -108,6 +90,8 @@ pub struct Ftl {
     pub(crate) tried_all: bool,
     /// The backing store was asked for room once more on behalf of the request that finds none.
     pub(crate) asked_again: bool,
+    /// The power was cut, and there was not enough free space for the host since.
+    pub(crate) recovers_space: bool,
     /// A free LEB's space is being given back.
     pub(crate) giving_back: bool,
     pub(crate) emptied: VecDeque<(LebId, u64)>,
@@ -125,9 +109,9 @@ pub struct Ftl {
     /// In a box of its own, so that handing all of them over moves one word.
     pub(crate) commands: Box<Commands>,
     completions: VecDeque<Completion>,
-    pending_reads: Vec<PendingRead>,
-    media_reads: Vec<Option<MediaRead>>,
-    free_reads: Vec<u32>,
+    pub(crate) pending_reads: Vec<PendingRead>,
+    pub(crate) media_reads: Vec<Option<MediaRead>>,
+    pub(crate) free_reads: Vec<u32>,
 }
 
 impl Ftl {
@@ -157,6 +141,7 @@ impl Ftl {
             untried: 0,
             tried_all: false,
             asked_again: false,
+            recovers_space: false,
             giving_back: false,
             emptied: VecDeque::new(),
             appends: Default::default(),
@@ -259,209 +244,6 @@ impl Ftl {
             || self.preparing > 0
             || self.groomer.is_busy()
             || self.checkpointer.is_running()
-    }
-
-    fn read(&mut self, tag: Tag, lba: u64, count: u32) -> Admission {
-        assert!(lba + u64::from(count) <= self.map.sectors() && count > 0);
-        self.stats.host_read_sectors += u64::from(count);
-        let geometry = self.config.geometry;
-        let mut parts = 0;
-        let mut first = 0;
-        while first < count {
-            let slot = self.map.get(lba + u64::from(first));
-            let mut run = 1;
-            if slot == NO_SLOT {
-                while first + run < count && self.map.get(lba + u64::from(first + run)) == NO_SLOT {
-                    run += 1;
-                }
-                self.commands.push_back(Command::Zero { tag, first, count: run });
-                first += run;
-                continue;
-            }
-            let at = slot % geometry.slots_per_page;
-            while first + run < count
-                && at + run < geometry.slots_per_page
-                && self.map.get(lba + u64::from(first + run)) == slot + run
-            {
-                run += 1;
-            }
-            let leb = slot / geometry.slots_per_leb();
-            let buffered = match self.lebs[leb].buffered {
-                0 => None,
-                _ => self.buffers.find(slot / geometry.slots_per_page),
-            };
-            match buffered {
-                Some(buf) => self.commands.push_back(Command::Copy { tag, first, count: run, buf, at }),
-                None => {
-                    let lba = lba + u64::from(first);
-                    self.read_media(slot, run, ReadFor::Request { tag, first, lba });
-                    parts += 1;
-                }
-            }
-            first += run;
-        }
-        if parts == 0 {
-            return Admission::Done;
-        }
-        self.pending_reads[tag as usize] = PendingRead { parts, error: None };
-        Admission::Pending
-    }
-
-    pub(crate) fn read_media(&mut self, slot: u32, count: u32, purpose: ReadFor) {
-        let geometry = &self.config.geometry;
-        let (page, at) = geometry.locate(slot);
-        let min_seq = if crate::mutant!(StalePasses) { 0 } else { self.lebs[page.leb].opened };
-        self.lebs[page.leb].readers += 1;
-        let n = slot % geometry.slots_per_leb() / geometry.slots_per_page;
-        let read = Some(MediaRead { leb: page.leb, purpose, page: n, at, count });
-        let which = match self.free_reads.pop() {
-            Some(which) => {
-                self.media_reads[which as usize] = read;
-                which
-            }
-            None => {
-                self.media_reads.push(read);
-                self.media_reads.len() as u32 - 1
-            }
-        };
-        let id = id::READ | u64::from(which);
-        self.commands.push_back(Command::Read { id, page, at, count, slot, min_seq, purpose });
-    }
-
-    /// Ends a media read's book-keeping.
-    pub(crate) fn take_read(&mut self, which: u32) -> MediaRead {
-        let read = self.media_reads[which as usize].take().expect("a read that is under way");
-        self.free_reads.push(which);
-        self.lebs[read.leb].readers -= 1;
-        read
-    }
-
-    fn read_done(&mut self, which: u32, result: Result<(), Error>) {
-        let read = self.take_read(which);
-        let ReadFor::Request { tag, .. } = read.purpose else {
-            // The medium failed it as a whole: none of its sectors can be moved.
-            let unreadable = vec![None; read.count as usize];
-            self.groom_read_done(id::READ | u64::from(which), &read, &unreadable);
-            return;
-        };
-        let pending = &mut self.pending_reads[tag as usize];
-        pending.parts -= 1;
-        pending.error = pending.error.or(result.err());
-        if pending.parts == 0 {
-            let result = pending.error.map_or(Ok(()), Err);
-            self.stats.read_errors += u64::from(result.is_err());
-            self.answer(tag, result);
-        }
-    }
-
-    /// A groom read is done: for each of its slots the header that stands there, `None` where the check failed.
-    pub fn groomed(&mut self, command: u64, headers: &[Option<Header>]) {
-        let (_, which) = id::split(command);
-        let read = self.take_read(which as u32);
-        assert_eq!(headers.len(), read.count as usize);
-        self.groom_read_done(command, &read, headers);
-        self.work();
-    }
-
-    fn write(&mut self, tag: Tag, lba: u64, count: u32, fua: bool) -> Admission {
-        assert!(lba + u64::from(count) <= self.map.sectors() && (1..=self.config.max_request).contains(&count));
-        if let Some(error) = self.refusal() {
-            return Admission::Refused(error);
-        }
-        let wanted = self.place_write(lba, count);
-        let Some(stream) = self.host_stream(wanted, count) else { return self.no_room() };
-        if !self.groomer.pace.admits() {
-            self.work();
-            return Admission::Busy;
-        }
-        self.groomer.pace.charge(count);
-        self.note_write(lba);
-        self.append_batch(tag, lba, count, stream);
-        self.stats.host_written_sectors += u64::from(count);
-        self.after_append(tag, fua)
-    }
-
-    /// Appends a batch to a stream and maps it.
-    fn append_batch(&mut self, tag: Tag, lba: u64, count: u32, stream: Stream) {
-        // The batch's numbers follow each other, also where a LEB is opened in the middle of it.
-        let seq = self.seq;
-        self.batch = Some(seq);
-        self.seq += u64::from(count);
-        let mut first = 0;
-        while first < count {
-            let run = self.reserve(stream, count - first);
-            let header = Header {
-                slot: run.slot,
-                seq: seq + u64::from(first),
-                kind: Kind::Data,
-                lba: lba + u64::from(first),
-                index: first as u16,
-                remaining: (count - first - 1) as u16,
-                lag: self.lag_of(seq + u64::from(first)),
-            };
-            let source = Source::Request { tag, first };
-            self.commands.push_back(Command::Stage { buf: run.buf, at: run.at, count: run.count, header, source });
-            for i in 0..run.count {
-                let old = self.map.set(header.lba + u64::from(i), run.slot + i);
-                if old != NO_SLOT && !crate::mutant!(StaleLiveCount) {
-                    self.lebs.set_dead(old);
-                }
-                self.lebs.set_live(run.slot + i);
-            }
-            first += run.count;
-            self.commit(stream, run);
-        }
-        self.batch = None;
-    }
-
-    /// Answers what was just appended: at once, or when it is durable.
-    fn after_append(&mut self, tag: Tag, fua: bool) -> Admission {
-        self.work();
-        if !fua || crate::mutant!(DroppedFua) {
-            return Admission::Done;
-        }
-        self.wait_durable(tag)
-    }
-
-    fn trim(&mut self, tag: Tag, lba: u64, count: u64, fua: bool) -> Admission {
-        assert!(lba + count <= self.map.sectors() && count > 0);
-        if let Some(error) = self.refusal() {
-            return Admission::Refused(error);
-        }
-        // Nothing mapped there: nothing to remember. What is durable of it follows from older records.
-        if self.map.run(lba, count) != (count, false) {
-            if !self.record_trim(lba, count) {
-                return self.no_room();
-            }
-            let lebs = &mut self.lebs;
-            self.map.clear(lba, count, |slot| match crate::mutant!(TrimKeepsLive) {
-                true => {}
-                false => lebs.set_dead(slot),
-            });
-            self.groomer.trimmed(lba, count);
-        }
-        self.stats.host_trimmed_sectors += count;
-        self.after_append(tag, fua)
-    }
-
-    fn flush(&mut self, tag: Tag) -> Admission {
-        if self.durability.broken.is_some() {
-            return Admission::Refused(Error::Media);
-        }
-        self.retry_programs();
-        self.wait_durable(tag)
-    }
-
-    /// Why no write can be taken now, if so.
-    fn refusal(&mut self) -> Option<Error> {
-        if let Some(error) = self.durability.broken {
-            return Some(error);
-        }
-        let stalled = self.durability.stalled();
-        if stalled.is_some() {
-            self.retry_programs();
-        }
-        stalled
     }
 
     /// For quiet times: makes everything taken so far durable, and grooms a LEB where the log takes much more room

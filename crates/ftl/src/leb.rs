@@ -1,5 +1,6 @@
 //! Logical erase blocks: their life, and which of their slots are live.
 
+use crate::prefetch::prefetch_line;
 use crate::types::LebId;
 use crate::words::Words;
 
@@ -82,16 +83,47 @@ pub struct Times {
     pub opened: u64,
     /// When it was closed.
     pub closed: u64,
+    /// Sectors that the host wrote while one slot was filled, in the mean, in parts of [`PARTS`]: of a LEB that is closed.
+    pace: u64,
     /// Sectors that the groomer moved here.
-    pub moved: u32,
-    /// Sum of the moments when the host had written those.
-    pub written: u64,
+    moved: u32,
+    /// Sum of the moments when the host had written those; their mean once the LEB is closed.
+    written: u64,
 }
 
+/// Parts of a sector in which the pace of a LEB is kept.
+const PARTS: u64 = 1 << 16;
+
 impl Times {
-    /// The mean of the moments when the host had written what the groomer moved here.
-    pub fn mean_moved(&self) -> Option<u64> {
-        self.written.checked_div(self.moved.into())
+    /// Of a LEB that is opened.
+    pub(crate) fn opened(now: u64) -> Times {
+        Times { opened: now, ..Times::default() }
+    }
+
+    /// A sector that the host wrote at this moment was moved here.
+    #[inline]
+    pub(crate) fn count_moved(&mut self, written: u64) {
+        self.moved += 1;
+        self.written += written;
+    }
+
+    /// The LEB, of so many slots, is closed. What is asked for every sector that dies or is moved is worked out here, once.
+    pub(crate) fn close(&mut self, now: u64, slots: u32) {
+        self.closed = now;
+        self.pace = (now.saturating_sub(self.opened) * PARTS).div_ceil(u64::from(slots.max(1)));
+        self.written = self.written.checked_div(self.moved.into()).unwrap_or(0);
+    }
+
+    /// When the slot of this number was filled, about: the host filled the LEB, which is closed, evenly.
+    #[inline]
+    pub(crate) fn filled(&self, slot: u32) -> u64 {
+        self.opened + self.pace * u64::from(slot) / PARTS
+    }
+
+    /// The mean of the moments when the host had written what the groomer moved to the LEB, which is closed.
+    #[inline]
+    pub(crate) fn mean_moved(&self) -> Option<u64> {
+        (self.moved > 0).then_some(self.written)
     }
 }
 
@@ -171,7 +203,8 @@ impl Lebs {
         let slots = u64::from(self.slots_per_leb);
         for (rank, (_, id)) in (0u64..).zip(order) {
             let closed = now.saturating_sub(rank * slots);
-            self.lebs[id].times = Times { opened: closed.saturating_sub(slots), closed, ..Times::default() };
+            self.lebs[id].times = Times::opened(closed.saturating_sub(slots));
+            self.lebs[id].times.close(closed, self.slots_per_leb);
         }
     }
 
@@ -193,6 +226,22 @@ impl Lebs {
     /// Heap memory, bytes.
     pub fn memory(&self) -> usize {
         self.lebs.capacity() * size_of::<Leb>() + self.used * self.stride * size_of::<u32>()
+    }
+
+    /// Takes the memory for the bits of all LEBs now, and locks it.
+    ///
+    /// # Errors
+    /// There is not so much memory, or the process may not lock it.
+    pub(crate) fn preallocate(&mut self) -> std::io::Result<()> {
+        self.bits.lock()?;
+        self.used = self.lebs.len();
+        self.lebs.iter_mut().for_each(|leb| leb.used = true);
+        Ok(())
+    }
+
+    /// Memory is taken as LEBs are used again; what was taken stays.
+    pub(crate) fn release(&mut self) {
+        self.bits.unlock();
     }
 
     /// Where a slot's bit stands: word and bit.
@@ -235,8 +284,12 @@ impl Lebs {
     /// Starts to fetch a slot's bit into the cache.
     #[inline]
     pub fn prefetch(&self, slot: u32) {
-        let (word, _) = self.place(slot / self.slots_per_leb, slot);
+        let leb = slot / self.slots_per_leb;
+        let (word, _) = self.place(leb, slot);
         self.bits.prefetch(word);
+        if let Some(leb) = self.lebs.get(leb as usize) {
+            prefetch_line(leb);
+        }
     }
 }
 

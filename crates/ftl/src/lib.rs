@@ -9,7 +9,7 @@
 //! a flush covers all that was answered before it, one write is never torn, and what was trimmed and flushed stays trimmed.
 //!
 //! **Where to start.** [`Ftl`] in `layer.rs`: [`Ftl::submit`] takes a request, [`Ftl::poll`] gives [`Command`]s,
-//! [`Ftl::complete`] takes what the medium finished. Then `append.rs` (where bytes go), `durability.rs`
+//! [`Ftl::complete`] takes what the medium finished. Then `read.rs` and `write.rs`, `append.rs` (where bytes go), `durability.rs`
 //! (flushes), `groom.rs` and `pace.rs`, `checkpoint.rs`, and [`Recovery`], which makes an `Ftl` from what stands on media.
 
 mod ahead;
@@ -26,8 +26,10 @@ mod map;
 mod mutant;
 mod pace;
 mod policy;
+mod preallocate;
 mod prefetch;
 mod random;
+mod read;
 mod recovery;
 mod space;
 mod stats;
@@ -37,6 +39,7 @@ mod verify;
 mod victim;
 mod wear;
 mod words;
+mod write;
 
 pub use append::LebHeader;
 pub use checkpoint::Anchor;

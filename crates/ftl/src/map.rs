@@ -12,6 +12,8 @@
 //! From one sector in five on that is at most 5 bytes each, and nothing for leaves never written. Leaves of the last form, the usual one of
 //! a device in use, stand beside the tree in one table (`dense.rs`), where a sector's slot is found without asking the tree.
 
+mod preallocated;
+
 use crate::dense::Dense;
 use crate::types::{NO_SLOT, Slot};
 
@@ -220,6 +222,8 @@ pub struct Map {
     sectors: u64,
     mapped: u64,
     memory: usize,
+    /// Every leaf is dense and stays so.
+    preallocated: bool,
 }
 
 impl Map {
@@ -230,7 +234,7 @@ impl Map {
         top.resize_with(pages, || None);
         let dense = Dense::new(sectors);
         let memory = pages * size_of::<Option<Box<Dir>>>() + dense.memory();
-        Map { top, dense, sectors, mapped: 0, memory }
+        Map { top, dense, sectors, mapped: 0, memory, preallocated: false }
     }
 
     /// Host sectors.
@@ -318,12 +322,12 @@ impl Map {
     }
 
     /// Unmaps a sector; gives what it was mapped to.
-    fn clear_one(dense: &mut Dense, leaf: &mut Leaf, lba: u64) -> Slot {
+    fn clear_one(dense: &mut Dense, leaf: &mut Leaf, lba: u64, kept: bool) -> Slot {
         let Leaf::Dense(count) = leaf else { return leaf.clear(lba as usize % LEAF_SECTORS) };
         let old = dense.set(lba, NO_SLOT);
         *count -= u32::from(old != NO_SLOT);
         // A little below the way up, so that a sector that comes and goes does not convert each time.
-        if (*count as usize) < DENSE_MIN - 32 {
+        if (*count as usize) < DENSE_MIN - 32 && !kept {
             let number = lba as usize / LEAF_SECTORS;
             let mut packed = Packed::new();
             mapped(dense.leaf(number)).for_each(|(index, slot)| packed.push(index, slot));
@@ -352,14 +356,17 @@ impl Map {
                 if let Leaf::Dense(_) = leaf {
                     let number = at as usize / LEAF_SECTORS;
                     mapped(self.dense.leaf(number)).for_each(|(_, slot)| freed(slot));
-                    self.dense.remove(number);
+                    match self.preallocated {
+                        true => self.dense.empty(number),
+                        false => self.dense.remove(number),
+                    }
                 } else {
                     leaf.for_each(|_, slot| freed(slot));
                 }
-                *leaf = Leaf::Empty;
+                *leaf = if self.preallocated { Leaf::Dense(0) } else { Leaf::Empty };
             } else if !matches!(leaf, Leaf::Empty) {
                 for lba in at..at + (stop - index) as u64 {
-                    let old = Self::clear_one(&mut self.dense, leaf, lba);
+                    let old = Self::clear_one(&mut self.dense, leaf, lba, self.preallocated);
                     if old != NO_SLOT {
                         self.mapped -= 1;
                         freed(old);
@@ -388,7 +395,7 @@ impl Map {
                 Some(dir) => (at + (LEAF_SECTORS - index) as u64, Some(&dir[leaf])),
             };
             match leaf {
-                None | Some(Leaf::Empty) if !mapped => at = empty_until,
+                None | Some(Leaf::Empty | Leaf::Dense(0)) if !mapped => at = empty_until,
                 None | Some(Leaf::Empty) => break,
                 Some(_) if (self.get(at) != NO_SLOT) == mapped => at += 1,
                 Some(_) => break,

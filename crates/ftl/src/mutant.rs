@@ -21,6 +21,7 @@ macro_rules! mutant {
 planted::defects! {
     // Durability.
     DroppedFua "a FUA write is answered before it is durable"
+    WriteThroughForgotten "writes through are answered before they are durable"
     EarlyFlush "a flush is answered at once"
     SyncBeforePrograms "the media is synced before the programs it must cover are done"
     DurableAtAnswer "what is taken while a sync is under way counts as covered by it"
@@ -40,10 +41,12 @@ planted::defects! {
     DamagedFreed "a LEB with sectors that cannot be read is freed like any other"
     StaleLiveCount "overwritten sectors stay live"
     TrimKeepsLive "trimmed sectors stay live"
+    PolicyAfterCut "after a power cut that leaves hardly any free space the policy chooses victims as ever"
     NoReserve "host writes take the last LEBs, which the groomer needs"
     StreamsLeft "a policy that is changed leaves the LEBs of streams open that nobody writes any more"
     MovedAge "what the groomer moved counts as written by the host when it was moved"
     TalliedTwice "a sector that is written anew stays in the count of living ones"
+    AgeForgotten "whatever age sectors die at, the life table counts them as young"
     PricedApart "every victim is priced by itself, however little it has to do with the others"
     AheadAtAnyPrice "in quiet times the groomer takes what it would not take under load"
     ColdStays "what is never overwritten keeps its LEB for ever"
@@ -53,6 +56,7 @@ planted::defects! {
     TrimUnstaged "a flush leaves open trim records in memory"
     FullTrimsDropped "a slot full of trim records is never written"
     ShortTrim "replay trims all but the last sector"
+    TrimsFirstOnly "trims wait for a LEB of the first stream although others have room"
     TrimUnnumbered "a trim shares its sequence number with what comes after it"
     // Checkpoints and recovery.
     AnchorBeforeDurable "the anchor is written before what the checkpoint points to is durable"
@@ -101,6 +105,9 @@ planted::defects! {
     HealedShifted "parity solves for a page's first slot whichever was asked for"
     RebuildSkipsStripe "a rebuild leaves out the first stripe of each LEB"
     RebuildUnchecked "a rebuild takes the sectors that it works with for right"
+    PaddingLeft "what fills a page up is whatever stood in its buffer"
+    RebuildLiveOnly "a rebuild takes sectors that are not live for right"
+    RebuildTrustsBlank "a rebuild takes what is blank for what was never written"
     ScrubBlind "a scrub takes every sector for right"
     ScrubParityBlind "a scrub takes every parity for right"
     // Encryption and erase.

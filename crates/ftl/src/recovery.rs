@@ -411,6 +411,7 @@ impl Ftl {
     pub fn start(&mut self) {
         if !self.is_started() {
             self.checkpointer.want();
+            self.recovers_space = true;
         }
         self.work();
     }

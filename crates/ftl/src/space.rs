@@ -178,15 +178,14 @@ impl Ftl {
         }
         let entry = &mut self.lebs[leb];
         match result {
-            Ok(()) => {
-                entry.dirty = false;
-                entry.allocated = false;
-            }
-            // Where old content does no harm, the LEB merely keeps its space; asking again would not help.
-            Err(_) if !self.config.erase_before_program => entry.dirty = false,
-            Err(_) => {
+            // Where old content does no harm, one that failed is not asked again: some of its space may be given back all the same.
+            Err(_) if self.config.erase_before_program => {
                 entry.state = LebState::Retired;
                 return;
+            }
+            _ => {
+                entry.dirty = false;
+                entry.allocated = false;
             }
         }
         entry.state = LebState::Free;

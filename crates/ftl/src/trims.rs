@@ -1,9 +1,8 @@
-//! Trim records: several share a slot as long as its page is not programmed.
+//! Trims, and their records: several share a slot as long as its page is not programmed.
 
-use crate::append::Writer;
 use crate::layer::Ftl;
 use crate::leb::Stream;
-use crate::types::{BufId, Header, Kind};
+use crate::types::{Admission, BufId, Header, Kind, Tag};
 
 /// Bytes of one record: seq u64, lba u64, count u64, little-endian.
 const RECORD_BYTES: u32 = 24;
@@ -28,6 +27,27 @@ pub(crate) struct OpenTrims {
 }
 
 impl Ftl {
+    pub(crate) fn trim(&mut self, tag: Tag, lba: u64, count: u64, fua: bool) -> Admission {
+        assert!(lba + count <= self.map.sectors() && count > 0);
+        if let Some(error) = self.refusal() {
+            return Admission::Refused(error);
+        }
+        // Nothing mapped there: nothing to remember. What is durable of it follows from older records.
+        if self.map.run(lba, count) != (count, false) {
+            if !self.record_trim(lba, count) {
+                return self.no_room();
+            }
+            let lebs = &mut self.lebs;
+            self.map.clear(lba, count, |slot| match crate::mutant!(TrimKeepsLive) {
+                true => {}
+                false => lebs.set_dead(slot),
+            });
+            self.groomer.trimmed(lba, count);
+        }
+        self.stats.host_trimmed_sectors += count;
+        self.after_append(tag, fua)
+    }
+
     /// Appends a trim record; `false` when there is no room.
     pub(crate) fn record_trim(&mut self, lba: u64, count: u64) -> bool {
         // The first record's place is the count of records.
@@ -39,9 +59,12 @@ impl Ftl {
             self.seq += u64::from(!crate::mutant!(TrimUnnumbered));
             return true;
         }
-        if !self.room(Stream::FIRST, Writer::Host, 1, 0) {
+        // The first stream's, or where that has no LEB open and may open none, another one's: as long as the others have room the groomer may see
+        // no need to free any.
+        let stream = self.host_stream_with_room(1, 0);
+        let Some(stream) = stream.filter(|stream| *stream == Stream::FIRST || !crate::mutant!(TrimsFirstOnly)) else {
             return false;
-        }
+        };
         // A full slot can be staged only when its page is programmed or another takes its place.
         if let Some(full) = self.trims.take().filter(|_| !crate::mutant!(FullTrimsDropped)) {
             let source = crate::types::Source::Meta(encode(&full.records));
@@ -49,12 +72,12 @@ impl Ftl {
                 crate::types::Command::Stage { buf: full.buf, at: full.at, count: 1, header: full.header, source };
             self.commands.push_back(command);
         }
-        let run = self.reserve(Stream::FIRST, 1);
+        let run = self.reserve(stream, 1);
         let header = self.meta_header(Kind::Trims, run.slot);
         let records = vec![TrimRecord { seq: self.seq, lba, count }];
         self.seq += 1;
         self.trims = Some(OpenTrims { buf: run.buf, at: run.at, header, records });
-        self.commit(Stream::FIRST, run);
+        self.commit(stream, run);
         true
     }
 }

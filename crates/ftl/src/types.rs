@@ -205,6 +205,15 @@ pub enum Command {
         /// Which buffer.
         buf: BufId,
     },
+    /// Fill slots of a buffer with zeros: nothing will stand in them, and what redundancy is made of must be known to those who solve for it.
+    Blank {
+        /// Which buffer.
+        buf: BufId,
+        /// First slot of the page.
+        at: u32,
+        /// How many.
+        count: u32,
+    },
     /// Put `count` sectors with their headers into a buffer.
     Stage {
         /// Which buffer.

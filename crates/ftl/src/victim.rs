@@ -1,8 +1,10 @@
 //! Which LEB is groomed next: for the sake of its redundancy, of even wear, or of the space in it; and when none may be, what is done about it.
 
+use crate::groom::Groomer;
 use crate::layer::Ftl;
-use crate::leb::{LebState, Stream};
-use crate::policy::{Eligible, LebView};
+use crate::leb::{Leb, LebState, Stream};
+use crate::policy::{Eligible, LebView, gains};
+use crate::space::HOST_RESERVE;
 use crate::types::LebId;
 
 /// Where a policy knows nothing of lifetimes, a LEB with no more than this share of its slots live is groomed ahead before its turn.
@@ -72,33 +74,55 @@ impl Ftl {
         Eligible::new(&self.lebs, slots, self.seq, self.stats.host_written_sectors, before)
     }
 
+    /// Takes the one that is chosen of the LEBs that may be groomed, which policy and pace learn of. Gives its live slots, too.
+    fn pick(
+        &mut self,
+        choose: impl for<'a> FnOnce(&mut Groomer, &'a Eligible<'a>) -> Option<LebView<'a>>,
+    ) -> Option<(LebId, u32)> {
+        let (slots, before) = (self.config.geometry.slots_per_leb(), self.groomable_before());
+        // The fields by themselves: the groomer is borrowed, too.
+        let eligible = Eligible::new(&self.lebs, slots, self.seq, self.stats.host_written_sectors, before);
+        let found = choose(&mut self.groomer, &eligible)?;
+        self.groomer.policy.took(&found);
+        self.groomer.pace.took(found.live, slots);
+        Some((found.id, found.live))
+    }
+
     /// The LEB that the policy wants most; none when nothing can be gained.
     fn best_victim(&mut self) -> Option<LebId> {
-        let (slots, before) = (self.config.geometry.slots_per_leb(), self.groomable_before());
-        let eligible = Eligible::new(&self.lebs, slots, self.seq, self.stats.host_written_sectors, before);
-        let best = self.groomer.policy.choose(&eligible)?;
-        if let Some(view) = eligible.get(best) {
-            self.groomer.policy.took(&view);
-        }
+        let (best, _) =
+            self.pick(|groomer, eligible| groomer.policy.choose(eligible).and_then(|leb| eligible.get(leb)))?;
         Some(best)
+    }
+
+    /// The LEB with the fewest live sectors, whatever the policy wants.
+    fn emptiest(&mut self) -> Option<LebId> {
+        let (emptiest, _) = self.pick(|_, eligible| eligible.iter().min_by_key(|leb| leb.live))?;
+        Some(emptiest)
+    }
+
+    /// Whether free space is so short after a power cut that every LEB counts: a cut closes the LEB that the groomer had opened, however little
+    /// stands in it. If the emptiest goes first, each further cut leaves the emptiest with half as much at the most, and
+    /// the first that is moved whole frees a LEB.
+    fn recovers_space(&mut self) -> bool {
+        self.recovers_space &= self.free_lebs() as usize <= HOST_RESERVE + self.checkpointer.reserve();
+        self.recovers_space && !crate::mutant!(PolicyAfterCut)
     }
 
     /// The LEB that the policy wants most if that costs so many moves at the most, where a freed slot is worth so many; where the policy
     /// knows nothing of lifetimes the emptiest may go before it.
     pub(crate) fn cheap_victim(&mut self, worth: f64, most: f64) -> Option<(LebId, f64)> {
-        let (slots, before) = (self.config.geometry.slots_per_leb(), self.groomable_before());
-        let eligible = Eligible::new(&self.lebs, slots, self.seq, self.stats.host_written_sectors, before);
-        let cost = |leb: &LebView| f64::from(leb.live) - worth * f64::from(leb.slots - leb.live);
-        let wanted = self.groomer.policy.choose(&eligible).and_then(|leb| eligible.get(leb));
-        let mut found = wanted.filter(|leb| cost(leb) <= most);
-        if found.is_none() && !self.groomer.learns {
-            let bargain = |leb: &LebView| leb.utilisation() <= BARGAIN;
-            found = eligible.iter().min_by_key(|leb| leb.live).filter(bargain);
-        }
-        let found = found?;
-        self.groomer.policy.took(&found);
-        self.groomer.pace.took(found.live, slots);
-        Some((found.id, cost(&found)))
+        let slots = self.config.geometry.slots_per_leb();
+        let cost = |live: u32| f64::from(live) - worth * f64::from(slots - live);
+        let (found, live) = self.pick(|groomer, eligible| {
+            let wanted = groomer.policy.choose(eligible).and_then(|leb| eligible.get(leb));
+            let cheap = wanted.filter(|leb| cost(leb.live) <= most);
+            if cheap.is_some() || groomer.learns {
+                return cheap;
+            }
+            eligible.iter().min_by_key(|leb| leb.live).filter(|leb| leb.utilisation() <= BARGAIN)
+        })?;
+        Some((found, cost(live)))
     }
 
     /// The LEB that is groomed next: for the sake of its redundancy, of wear, or of the space in it.
@@ -106,13 +130,14 @@ impl Ftl {
         if let Some(leb) = self.next_evacuation() {
             return Some(leb);
         }
+        if self.recovers_space() && self.groomer.pace.is_short() {
+            return self.emptiest();
+        }
         if self.groomer.pace.is_short() || self.groomer.idle_lebs > 0 {
             if let Some(leb) = self.laggard() {
                 return Some(leb);
             }
-            let leb = self.best_victim()?;
-            self.groomer.pace.took(self.lebs[leb].live, self.config.geometry.slots_per_leb());
-            return Some(leb);
+            return self.best_victim();
         }
         // It was chosen just now, and nothing happened since.
         self.groomer.ahead.leb
@@ -122,9 +147,7 @@ impl Ftl {
     pub(crate) fn want_eligible(&mut self) -> bool {
         let begin = self.groomable_before();
         let slots = self.config.geometry.slots_per_leb();
-        let newer = |leb: &crate::leb::Leb| {
-            leb.state == LebState::Closed && leb.closed > begin && leb.live < slots - slots / 128 - 2
-        };
+        let newer = |leb: &Leb| leb.state == LebState::Closed && leb.closed > begin && gains(leb, slots);
         let any = self.lebs.iter().any(|(_, leb)| newer(leb));
         if any {
             self.checkpointer.want();

@@ -7,7 +7,7 @@ use std::alloc::{Layout, handle_alloc_error};
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap_anonymous, munlock, munmap};
 
 use crate::prefetch::prefetch_line;
 
@@ -79,6 +79,24 @@ impl Words {
         }
     }
 
+    /// Takes the memory of all of the table now and keeps it in memory, whatever else the machine needs.
+    ///
+    /// # Errors
+    /// There is not so much memory, or the process may not lock it.
+    pub fn lock(&mut self) -> std::io::Result<()> {
+        // Where it is filled from end to end anyway, huge pages cost nothing more.
+        self.advise(0..self.len.next_multiple_of(PAGE_WORDS), Advice::LinuxHugepage);
+        // SAFETY: the range lies in the mapping, and locking changes no content.
+        unsafe { mlock(self.start.as_ptr().cast(), self.len * size_of::<u32>()) }?;
+        Ok(())
+    }
+
+    /// Its memory is like any other's again.
+    pub fn unlock(&mut self) {
+        // SAFETY: as above. What was never locked stays as it is.
+        let _ = unsafe { munlock(self.start.as_ptr().cast(), self.len * size_of::<u32>()) };
+    }
+
     /// Starts to fetch a word into the cache.
     #[inline]
     pub fn prefetch(&self, at: usize) {
@@ -121,6 +139,18 @@ impl DerefMut for Words {
     }
 }
 
+/// Has every page of a table written once, so that it takes its memory now: the system gives pages of zeros none until then.
+pub fn touch<T: Copy>(table: &mut [T]) {
+    let step = (4096 / size_of::<T>().max(1)).max(1);
+    for word in table.iter_mut().step_by(step) {
+        // What is written is what stood there, which the compiler may not know.
+        *word = std::hint::black_box(*word);
+    }
+    if let Some(last) = table.last_mut() {
+        *last = std::hint::black_box(*last);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +172,19 @@ mod tests {
         }
         words.release(0..words.len().next_multiple_of(PAGE_WORDS));
         assert!(words.iter().all(|word| *word == 0));
+    }
+
+    #[test]
+    fn what_is_locked_stays_and_may_be_released_and_gathered() {
+        let mut words = Words::new(2 * HUGE_WORDS);
+        words[7] = 1;
+        words.lock().expect("memory that may be locked");
+        assert_eq!(words[7], 1);
+        words.gather(0);
+        assert_eq!(words[7], 1);
+        words.release(0..PAGE_WORDS);
+        assert_eq!(words[7], 0);
+        words.unlock();
     }
 
     #[test]

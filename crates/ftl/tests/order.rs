@@ -2,11 +2,11 @@
 //!
 //! The simulator meets most of these orders by chance; here stand those that it meets too rarely to rely on.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ftl::{
-    Admission, Anchor, Command, Config, Ftl, Geometry, Header, Kind, LebHeader, LebId, Policy, ReadFor, Recovery,
-    Request, Slot, Source,
+    Admission, Anchor, Command, Config, Error, Ftl, Geometry, Header, Kind, LebHeader, LebId, Policy, ReadFor,
+    Recovery, Request, Slot, Source,
 };
 
 const SLOTS_PER_PAGE: u32 = 4;
@@ -68,6 +68,11 @@ struct Device {
     /// What the last read of the medium for a request found.
     found: Option<u64>,
     groom_reads: u32,
+    /// LEBs that have all of their space.
+    allocated: BTreeSet<LebId>,
+    /// What an erase comes to, which gives space back all the same.
+    erase: Result<(), Error>,
+    erases: u32,
 }
 
 fn nothing(_: &Command) -> bool {
@@ -103,6 +108,9 @@ impl Device {
             writes: 0,
             found: None,
             groom_reads: 0,
+            allocated: BTreeSet::new(),
+            erase: Ok(()),
+            erases: 0,
         };
         device.ftl.start();
         device.carry_out();
@@ -174,6 +182,7 @@ impl Device {
         match command {
             Command::Stage { count, header, source, .. } => self.stage(count, header, source),
             Command::Program { id, page, start, end, .. } => {
+                assert!(self.allocated.contains(&page.leb), "LEB {} has not all of its space", page.leb);
                 let first = page.leb * config().geometry.slots_per_leb() + page.page * SLOTS_PER_PAGE;
                 for slot in first + start / SLOT_BYTES..first + end / SLOT_BYTES {
                     if let Some(content) = self.staged.get(&slot) {
@@ -200,13 +209,23 @@ impl Device {
                 self.anchor = *anchor;
                 self.ftl.complete(id, Ok(()));
             }
-            Command::Allocate { id, .. } | Command::Sync { id } => self.ftl.complete(id, Ok(())),
+            Command::Allocate { id, leb } => {
+                self.allocated.insert(leb);
+                self.ftl.complete(id, Ok(()));
+            }
+            Command::Sync { id } => self.ftl.complete(id, Ok(())),
             Command::Erase { id, leb } => {
                 let slots = config().geometry.slots_per_leb();
                 self.media.retain(|slot, _| slot / slots != leb);
-                self.ftl.complete(id, Ok(()));
+                self.allocated.remove(&leb);
+                self.erases += 1;
+                self.ftl.complete(id, self.erase);
             }
-            Command::Take { .. } | Command::Finish { .. } | Command::Zero { .. } | Command::Copy { .. } => {}
+            Command::Take { .. }
+            | Command::Blank { .. }
+            | Command::Finish { .. }
+            | Command::Zero { .. }
+            | Command::Copy { .. } => {}
         }
     }
 
@@ -403,4 +422,23 @@ fn nothing_is_groomed_before_the_recovery_has_ended() {
     device.carry_out();
     assert!(device.groom_reads > before, "the groomer had nothing to do: the test is worth nothing");
     device.check();
+}
+
+/// One of several dies may have given its space back before another failed.
+#[test]
+fn an_erase_that_failed_leaves_no_space_to_rely_on() {
+    let mut device = Device::new();
+    device.erase = Err(Error::Media);
+    for round in 0..3 {
+        (0..SECTORS).for_each(|lba| assert!(device.write(lba), "sector {lba} in round {round}"));
+        (0..SECTORS).for_each(|lba| device.trim(lba));
+        device.flush();
+        let mut rounds = 0..10_000;
+        while device.ftl.idle() {
+            device.carry_out();
+            assert!(rounds.next().is_some(), "quiet times do not end");
+        }
+        device.carry_out();
+    }
+    assert!(device.erases > LEBS / 2, "{} erases", device.erases);
 }

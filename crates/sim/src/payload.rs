@@ -2,6 +2,9 @@
 
 use ftl::SplitMix64;
 
+/// What is compared with at once, rather than byte by byte.
+const ZEROS: [u8; 512] = [0; 512];
+
 /// Fills `sector` with what write `op` puts at `lba`; zeros for a trim or a sector never written.
 pub fn fill(sector: &mut [u8], lba: u64, op: u64, zero: bool) {
     if zero {
@@ -17,7 +20,7 @@ pub fn fill(sector: &mut [u8], lba: u64, op: u64, zero: bool) {
 /// Whether `sector` holds exactly that.
 pub fn holds(sector: &[u8], lba: u64, op: u64, zero: bool) -> bool {
     if zero {
-        return sector.iter().all(|byte| *byte == 0);
+        return sector.chunks(ZEROS.len()).all(|bytes| *bytes == ZEROS[..bytes.len()]);
     }
     let mut random = SplitMix64::new(lba.rotate_left(32) ^ op);
     sector.chunks_exact(8).all(|word| word == random.bits().to_le_bytes())

@@ -3,6 +3,7 @@
 //! groomer moves to the next colder one. Victims by cost and benefit. It takes a byte a sector.
 
 use super::{GroomPolicy, LebView, Moved, Shape, Write, cost_benefit};
+use crate::words::touch;
 
 /// The policy of dynamic data clustering.
 pub struct Dac {
@@ -61,6 +62,10 @@ impl GroomPolicy for Dac {
 
     fn score(&self, leb: &LebView) -> f64 {
         cost_benefit::worth(leb)
+    }
+
+    fn preallocate(&mut self) {
+        touch(&mut self.regions);
     }
 
     fn memory(&self) -> usize {

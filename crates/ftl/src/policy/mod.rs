@@ -18,6 +18,7 @@ pub use greedy::Greedy;
 pub use lifetime::Lifetime;
 pub use midas::Midas;
 pub use sepbit::SepBit;
+pub(crate) use view::gains;
 pub use view::{Eligible, LebView};
 
 use crate::types::LebId;
@@ -42,8 +43,6 @@ pub struct Old {
     pub written: u64,
     /// The mean of these moments for what the groomer moved to the same LEB.
     pub moved: Option<u64>,
-    /// Where it lies.
-    pub leb: LebId,
 }
 
 /// A host write. The clock counts sectors that the host wrote.
@@ -137,24 +136,32 @@ pub trait GroomPolicy: Send {
 
     /// The LEB to groom next, of those that may be: one without live sectors, or else the one of the highest score.
     fn choose(&mut self, eligible: &Eligible) -> Option<LebId> {
-        let mut best = None;
-        let mut best_score = f64::NEG_INFINITY;
-        for leb in eligible.iter() {
-            if leb.live == 0 {
-                return Some(leb.id);
-            }
-            let score = self.score(&leb);
-            if score > best_score {
-                (best, best_score) = (Some(leb.id), score);
-            }
-        }
-        best
+        highest(self, eligible)
     }
+
+    /// Takes all the memory that it can ever need now.
+    fn preallocate(&mut self) {}
 
     /// What it holds in memory, bytes.
     fn memory(&self) -> usize {
         0
     }
+}
+
+/// One without live sectors, or else the one of the highest score.
+fn highest<P: GroomPolicy + ?Sized>(policy: &P, eligible: &Eligible) -> Option<LebId> {
+    let mut best = None;
+    let mut best_score = f64::NEG_INFINITY;
+    for leb in eligible.iter() {
+        if leb.live == 0 {
+            return Some(leb.id);
+        }
+        let score = policy.score(&leb);
+        if score > best_score {
+            (best, best_score) = (Some(leb.id), score);
+        }
+    }
+    best
 }
 
 /// The policies that can be configured.

@@ -4,6 +4,7 @@
 //! benefit. As published it keeps the time of each sector's last write: here four bytes a sector, in units of sixteen sectors written.
 
 use super::{GroomPolicy, LebView, Moved, Shape, Write, cost_benefit};
+use crate::words::touch;
 
 /// LEBs of class 1 whose lifespans are averaged.
 const LIFESPANS: u32 = 16;
@@ -100,6 +101,10 @@ impl GroomPolicy for SepBit {
 
     fn score(&self, leb: &LebView) -> f64 {
         cost_benefit::worth(leb)
+    }
+
+    fn preallocate(&mut self) {
+        touch(&mut self.written);
     }
 
     fn memory(&self) -> usize {

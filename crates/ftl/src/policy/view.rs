@@ -82,6 +82,11 @@ impl<'a> Eligible<'a> {
         self.lebs.iter().filter_map(|(id, leb)| self.check(id, leb))
     }
 
+    /// The host's clock: sectors that the host wrote.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
     /// How many LEBs there are, whether they may be groomed or not.
     pub fn lebs(&self) -> u32 {
         self.lebs.len()
@@ -101,13 +106,17 @@ impl<'a> Eligible<'a> {
 
     #[inline]
     fn check(&self, id: LebId, leb: &'a Leb) -> Option<LebView<'a>> {
-        // Moving nearly a whole LEB to gain a handful of slots would go on for ever.
-        let gain_min = self.slots / 128 + 2;
         let may = leb.state == LebState::Closed
             && (leb.closed <= self.closed_before || crate::mutant!(GroomTheWindow))
             && leb.stream != Stream::Checkpoint
-            && leb.live + gain_min <= self.slots
+            && gains(leb, self.slots)
             && (!leb.damaged || leb.live == 0);
         may.then_some(LebView { id, leb, slots: self.slots, seq: self.seq, now: self.now })
     }
+}
+
+/// Whether a LEB of so many slots is worth grooming for space: moving nearly all of one to gain a handful of slots would go on for ever.
+#[inline]
+pub(crate) fn gains(leb: &Leb, slots: u32) -> bool {
+    leb.live + slots / 128 + 2 <= slots
 }

@@ -11,13 +11,11 @@
 
 use std::ops::Range;
 
-use super::label::{BINS, Label};
+use super::label::BINS;
 use super::tally::Tally;
 use crate::leb::DATA_STREAMS;
 use crate::policy::Shape;
 
-/// A stream more must save at least this share of what grooming costs.
-const GAIN_MIN: f64 = 0.005;
 /// Nothing is separated before this share of the sectors is known.
 const KNOWN_MIN: f64 = 1.0 / 64.0;
 /// LEBs that the layer keeps free, about: no room for anybody.
@@ -36,8 +34,9 @@ impl Default for Groups {
 }
 
 impl Groups {
-    pub fn of(&self, label: Label) -> u8 {
-        self.of[label.bin()]
+    /// The group of a bin of labels.
+    pub fn of(&self, bin: usize) -> u8 {
+        self.of[bin]
     }
 
     /// How many there are.
@@ -65,7 +64,7 @@ impl Groups {
         let room = (f64::from(shape.lebs) - KEPT_FREE) * leb - all;
         let costs = (0..table.rows.len()).map(|more| {
             let room = (room - more as f64 * leb).max(leb);
-            table.cost(more).powi(2) / room * (1.0 + GAIN_MIN).powi(more as i32)
+            table.cost(more).powi(2) / room
         });
         let (mut more, mut least) = (0, f64::INFINITY);
         for (at, cost) in costs.enumerate() {
@@ -126,6 +125,7 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    use super::super::label::Label;
     use super::*;
 
     const SHAPE: Shape = Shape { sectors: 100_000, lebs: 480, slots_per_leb: 256, streams: 6 };
@@ -160,7 +160,7 @@ mod tests {
     fn what_dies_sooner_goes_apart() {
         let groups = grouped(&[(20, 20_000, 25_000), (22, 40_000, 400_000), (50, 40_000, 400_000)]);
         assert_eq!(groups.count(), 2);
-        assert_eq!([groups.of(Label(20)), groups.of(Label(22)), groups.of(Label(50))], [0, 1, 1]);
+        assert_eq!([20, 22, 50].map(|level| groups.of(Label(level).bin())), [0, 1, 1]);
     }
 
     #[test]

@@ -1,10 +1,9 @@
-//! What is remembered of a sector: one byte.
+//! What is remembered of a sector: seven bits.
 //!
 //! | bits | meaning |
 //! |---|---|
-//! | 0-5 | level: the logarithm of its lifetime, in quarter octaves; 63 stands for 16 drive writes, 1 for 2^-11.5 |
-//! | 6 | the level comes from the time between two writes, not from age alone |
-//! | 7 | the groomer moved it since the host wrote it |
+//! | 0-5 | level: the logarithm of its lifetime, in quarter octaves; 63 stands for 16 drive writes, 2 for 2^-11.25, 1 for what was written only once |
+//! | 6 | the groomer moved it since the host wrote it |
 //!
 //! 0: nothing is known. The lifetime is the time from one write to the next, in sectors that the host writes meanwhile, half of it from the last
 //! interval, a quarter from the one before and so on (in logarithms). What is moved at a greater age than that gets its age for a lifetime: then nobody
@@ -12,10 +11,16 @@
 
 /// Labels are counted in bins of half an octave, those that were moved apart.
 pub(super) const BINS: usize = 64;
+/// From this one on.
+pub(super) const MOVED_BINS: usize = BINS / 2;
 
+/// The level of what was written once: how long it lives is not known.
+const ONCE: u8 = 1;
+/// The least level that stands for a lifetime.
+const LEAST: u64 = 2;
 const LEVELS: u64 = 63;
-const KNOWN: u8 = 0x40;
-const MOVED: u8 = 0x80;
+const LEVEL: u8 = 63;
+const MOVED: u8 = 0x40;
 /// Levels are worked out in so many parts of one.
 const PARTS: u64 = 64;
 
@@ -24,9 +29,12 @@ const PARTS: u64 = 64;
 pub(super) struct Label(pub u8);
 
 impl Label {
+    /// Of what is written for the first time.
+    pub const FIRST: Label = Label(ONCE);
+
     /// Which bin it is counted in; 0, that of the unknown, is counted nowhere.
     pub fn bin(self) -> usize {
-        usize::from(self.0 & 63) / 2 + if self.is_moved() { BINS / 2 } else { 0 }
+        usize::from(self.0 & (MOVED | LEVEL)) / 2
     }
 
     /// Nothing is known.
@@ -41,7 +49,7 @@ impl Label {
 
     /// In parts of a level.
     fn level(self) -> u64 {
-        u64::from(self.0 & 63) * PARTS
+        u64::from(self.0 & LEVEL) * PARTS
     }
 }
 
@@ -50,52 +58,45 @@ impl Label {
 pub(super) struct Scale {
     /// The logarithm of the lifetime of level 0, in parts of a level.
     floor: u64,
-    /// What is written for the first time lives for a drive write, as far as is known.
-    first: u64,
 }
 
 /// The base-2 logarithm in quarter octaves, in parts of one: straight lines between powers of two.
 fn log(x: u64) -> u64 {
     let x = x.max(1);
-    let octave = u64::from(x.ilog2());
-    let fraction = ((u128::from(x) << 8 >> octave) & 255) as u64;
-    octave * 4 * PARTS + fraction
+    let zeros = x.leading_zeros();
+    // The eight bits behind the highest one.
+    let fraction = (x << zeros << 1) >> 56;
+    u64::from(63 - zeros) * 4 * PARTS + fraction
 }
 
 impl Scale {
     pub fn new(sectors: u64) -> Scale {
-        let drive = log(sectors);
-        Scale { floor: (drive + 4 * 4 * PARTS).saturating_sub(LEVELS * PARTS), first: drive }
+        Scale { floor: (log(sectors) + 4 * 4 * PARTS).saturating_sub(LEVELS * PARTS) }
     }
 
     fn level(&self, lifetime: u64) -> u64 {
-        log(lifetime).saturating_sub(self.floor).clamp(PARTS, LEVELS * PARTS)
-    }
-
-    /// Of what is written for the first time.
-    pub fn first(&self) -> Label {
-        Label(((self.first - self.floor.min(self.first)).clamp(PARTS, LEVELS * PARTS) / PARTS) as u8)
+        log(lifetime).saturating_sub(self.floor).clamp(LEAST * PARTS, LEVELS * PARTS)
     }
 
     /// Of what was overwritten after a lifetime.
     pub fn overwritten(&self, label: Label, lifetime: u64, salt: u64) -> Label {
         let last = self.level(lifetime);
-        let mean = if label.0 & KNOWN == 0 { last } else { (label.level() + last) / 2 };
-        Label(rounded(mean, salt) | KNOWN)
+        let mean = if label.0 & LEVEL <= ONCE { last } else { (label.level() + last) / 2 };
+        Label(rounded(mean, salt))
     }
 
     /// Of what the groomer moves at an age.
     pub fn moved(&self, label: Label, age: u64, salt: u64) -> Label {
         let age = self.level(age);
-        let level = if age > label.level() { rounded(age, salt) } else { label.0 & 63 };
-        Label(level | label.0 & KNOWN | MOVED)
+        let level = if age > label.level() { rounded(age, salt) } else { label.0 & LEVEL };
+        Label(level | MOVED)
     }
 }
 
 /// A whole level, up as often as the parts say: means of many levels then stay right however often they are rounded.
 fn rounded(parts: u64, salt: u64) -> u8 {
     let chance = salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58;
-    ((parts + chance) / PARTS).clamp(1, LEVELS) as u8
+    ((parts + chance) / PARTS).clamp(LEAST, LEVELS) as u8
 }
 
 #[cfg(test)]
@@ -114,8 +115,8 @@ mod tests {
     #[test]
     fn a_lifetime_is_learnt_in_two_writes_and_forgotten_in_as_many() {
         let scale = Scale::new(1 << 18);
-        let hot = scale.overwritten(scale.first(), 1 << 10, 1);
-        let cold = scale.overwritten(scale.first(), 1 << 20, 1);
+        let hot = scale.overwritten(Label::FIRST, 1 << 10, 1);
+        let cold = scale.overwritten(Label::FIRST, 1 << 20, 1);
         assert_eq!(i32::from(cold.0) - i32::from(hot.0), 40, "ten octaves");
         let mut label = cold;
         for salt in 0..3 {
@@ -127,7 +128,7 @@ mod tests {
     #[test]
     fn what_survives_is_older_than_it_was_taken_for() {
         let scale = Scale::new(1 << 18);
-        let hot = scale.overwritten(scale.first(), 1 << 10, 1);
+        let hot = scale.overwritten(Label::FIRST, 1 << 10, 1);
         assert!(!hot.is_moved());
         let young = scale.moved(hot, 1 << 8, 7);
         assert!(young.is_moved() && young.0 & 63 == hot.0 & 63);
@@ -148,7 +149,7 @@ mod tests {
         for sectors in [1u64, 8, 100] {
             let scale = Scale::new(sectors);
             for lifetime in [0, 1, sectors, u64::MAX] {
-                let label = scale.moved(scale.overwritten(scale.first(), lifetime, 3), lifetime, 5);
+                let label = scale.moved(scale.overwritten(Label::FIRST, lifetime, 3), lifetime, 5);
                 assert!(!label.is_unknown() && label.bin() < BINS);
             }
         }

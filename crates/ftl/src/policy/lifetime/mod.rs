@@ -1,13 +1,14 @@
 //! Lifetime groups: the layer's own policy, and the default. `docs/groomer.md` explains it with its figures.
 //!
-//! Four steps, each with a file of its own. A *label* of one byte keeps for every sector how long it lives between writes, and whether
+//! Five steps, each with a file of its own. A *label* of seven bits keeps for every sector how long it lives between writes, and whether
 //! the groomer has moved it since (`label.rs`). The *tally* counts how fast the sectors of each label really die (`tally.rs`). From that follows which labels
 //! share a stream, and how many streams pay for themselves (`groups.rs`). Which LEB to groom is decided by how fast it empties by itself
-//! (`victims.rs`).
+//! (`victims.rs`), as LEBs of its class and age did (`life_table.rs`).
 
 mod groups;
 mod label;
 mod labels;
+mod life_table;
 mod tally;
 mod victims;
 
@@ -17,7 +18,7 @@ use labels::Labels;
 use tally::Tally;
 use victims::Victims;
 
-use super::{GroomPolicy, LebView, Moved, Old, Shape, Write};
+use super::{Eligible, GroomPolicy, LebView, Moved, Old, Shape, Write, highest};
 use crate::leb::DATA_STREAMS;
 use crate::types::LebId;
 
@@ -41,13 +42,15 @@ pub struct Lifetime {
     open: [bool; DATA_STREAMS as usize],
     /// When the labels are grouped next.
     due: u64,
-    /// The label of the first sector of the write that was asked about last.
-    asked: Label,
+    /// The stream for each bin of labels, as groups and open LEBs are now.
+    streams: [u8; label::BINS],
+    /// The label of the first sector of the write that was asked about last, and where that goes.
+    asked: (Label, u8),
 }
 
 impl Lifetime {
     pub(super) fn new(shape: &Shape) -> Lifetime {
-        Lifetime {
+        let mut policy = Lifetime {
             shape: *shape,
             scale: Scale::new(shape.sectors),
             labels: Labels::new(shape.sectors),
@@ -57,8 +60,11 @@ impl Lifetime {
             victims: Victims::new(shape),
             open: [false; DATA_STREAMS as usize],
             due: 0,
-            asked: Label(0),
-        }
+            streams: [0; label::BINS],
+            asked: (Label(0), 0),
+        };
+        policy.assign();
+        policy
     }
 
     fn label(&self, lba: u64) -> Label {
@@ -69,28 +75,48 @@ impl Lifetime {
     fn after_write(&self, lba: u64, now: u64, old: Option<Old>) -> Label {
         let label = self.label(lba);
         match old {
-            None => self.scale.first(),
+            None => Label::FIRST,
             Some(old) => self.scale.overwritten(label, now.saturating_sub(written(label, &old)), lba ^ now),
         }
     }
 
     /// The stream of what has this label.
+    #[inline]
     fn stream(&self, label: Label) -> u8 {
+        self.streams[label.bin()]
+    }
+
+    /// Gives every bin its stream: whenever groups or open LEBs changed.
+    #[cold]
+    fn assign(&mut self) {
         let half = self.shape.streams / 2;
-        let (groups, first, end) = match label.is_moved() {
-            false => (&self.groups, 0, half),
-            true => (&self.moved, half, self.shape.streams),
-        };
-        let (group, count) = (first + groups.of(label), first + groups.count());
-        if group + 1 < count {
-            return group;
+        for (groups, bins, first, end) in [
+            (&self.groups, 0..label::MOVED_BINS, 0, half),
+            (&self.moved, label::MOVED_BINS..label::BINS, half, self.shape.streams),
+        ] {
+            let count = first + groups.count();
+            // A LEB that was left open by a group that is no more is filled with the coldest.
+            let left = (count..end).find(|stream| self.open[usize::from(*stream)]);
+            for bin in bins {
+                let group = first + groups.of(bin);
+                self.streams[bin] = if group + 1 < count { group } else { left.unwrap_or(group) };
+            }
         }
-        // A LEB that was left open by a group that is no more is filled with the coldest.
-        let left = (count..end).find(|stream| self.open[usize::from(*stream)]);
-        left.unwrap_or(group)
+    }
+
+    /// Now and then the labels are grouped anew.
+    #[cold]
+    fn regroup(&mut self, now: u64) {
+        self.due = now + (self.shape.sectors / REGROUPED).max(REGROUPED_AFTER);
+        self.tally.advance(now);
+        let half = self.shape.streams / 2;
+        self.groups.choose(&self.tally, &self.shape, 0..label::MOVED_BINS, half);
+        self.moved.choose(&self.tally, &self.shape, label::MOVED_BINS..label::BINS, self.shape.streams - half);
+        self.assign();
     }
 
     /// Something with this label goes to a stream.
+    #[inline]
     fn placed(&mut self, stream: u8, label: Label) {
         if self.open[usize::from(stream)] {
             self.victims.placed(stream, self.tally.log_hazard(label));
@@ -126,13 +152,14 @@ impl GroomPolicy for Lifetime {
     }
 
     fn place(&mut self, write: &Write) -> u8 {
-        self.asked = self.after_write(write.lba, write.now, write.olds[0]);
-        self.stream(self.asked)
+        let label = self.after_write(write.lba, write.now, write.olds[0]);
+        self.asked = (label, self.stream(label));
+        self.asked.1
     }
 
     fn wrote(&mut self, write: &Write) {
         // A request is written in one piece: where its first sector goes.
-        let (mut label, stream) = (self.asked, self.stream(self.asked));
+        let (mut label, stream) = self.asked;
         for (lba, old) in (write.lba..).zip(write.olds) {
             if lba > write.lba {
                 label = self.after_write(lba, write.now, *old);
@@ -143,23 +170,21 @@ impl GroomPolicy for Lifetime {
             self.placed(stream, label);
         }
         if write.now >= self.due {
-            self.due = write.now + (self.shape.sectors / REGROUPED).max(REGROUPED_AFTER);
-            self.tally.advance(write.now);
-            let (half, middle) = (self.shape.streams / 2, label::BINS / 2);
-            self.groups.choose(&self.tally, &self.shape, 0..middle, half);
-            self.moved.choose(&self.tally, &self.shape, middle..label::BINS, self.shape.streams - half);
+            self.regroup(write.now);
         }
     }
 
     fn place_moved(&mut self, moved: &Moved) -> (u8, u64) {
-        let before = self.label(moved.lba);
-        let written = written(before, &moved.old);
-        let label = self.scale.moved(before, moved.now.saturating_sub(written), moved.lba ^ moved.now);
-        self.labels.set(moved.lba, label);
+        let mut when = 0;
+        let scale = self.scale;
+        let (before, label) = self.labels.change(moved.lba, |label| {
+            when = written(label, &moved.old);
+            scale.moved(label, moved.now.saturating_sub(when), moved.lba ^ moved.now)
+        });
         self.tally.relabelled(before, label);
         let stream = self.stream(label);
         self.placed(stream, label);
-        (stream, written)
+        (stream, when)
     }
 
     fn trimmed(&mut self, lba: u64, count: u64) {
@@ -170,15 +195,31 @@ impl GroomPolicy for Lifetime {
     fn opened(&mut self, leb: LebId, stream: u8) {
         self.victims.opened(leb, stream);
         self.open[usize::from(stream)] = true;
+        self.assign();
     }
 
     fn closed(&mut self, leb: LebId, stream: u8) {
         self.victims.closed(leb, stream);
         self.open[usize::from(stream)] = false;
+        self.assign();
     }
 
+    fn took(&mut self, victim: &LebView) {
+        self.victims.took(victim);
+    }
+
+    fn choose(&mut self, eligible: &Eligible) -> Option<LebId> {
+        self.victims.survey(eligible);
+        highest(self, eligible)
+    }
+
+    #[inline]
     fn score(&self, leb: &LebView) -> f64 {
         self.victims.score(leb)
+    }
+
+    fn preallocate(&mut self) {
+        self.labels.preallocate();
     }
 
     fn memory(&self) -> usize {
@@ -204,12 +245,12 @@ mod tests {
     #[test]
     fn what_was_moved_is_as_old_as_before() {
         let mut policy = Lifetime::new(&SHAPE);
-        overwrite(&mut policy, 3, 1000, Old { written: 0, moved: None, leb: 0 });
-        let old = Old { written: 1000, moved: None, leb: 0 };
+        overwrite(&mut policy, 3, 1000, Old { written: 0, moved: None });
+        let old = Old { written: 1000, moved: None };
         let (_, written) = policy.place_moved(&Moved { lba: 3, now: 9000, old, stream: 0 });
         assert_eq!(written, 1000, "it stood where the host wrote it");
         // Where it lies now was filled at 9000, with what is from 1200 in the mean.
-        let old = Old { written: 9000, moved: Some(1200), leb: 1 };
+        let old = Old { written: 9000, moved: Some(1200) };
         let (_, written) = policy.place_moved(&Moved { lba: 3, now: 20_000, old, stream: 0 });
         assert_eq!(written, 1200);
     }
@@ -220,22 +261,27 @@ mod tests {
         let living = |policy: &Lifetime| (0..label::BINS).map(|bin| policy.tally.live(bin)).sum::<f64>();
         write(&mut policy, &Write { lba: 0, now: 0, olds: &[None; 100] });
         for now in 1..50 {
-            overwrite(&mut policy, now, 100 + now * 3, Old { written: 2 * now, moved: None, leb: 0 });
-            let old = Old { written: 0, moved: Some(0), leb: 0 };
+            overwrite(&mut policy, now, 100 + now * 3, Old { written: 2 * now, moved: None });
+            let old = Old { written: 0, moved: Some(0) };
             policy.place_moved(&Moved { lba: now + 1, now: 300, old, stream: 0 });
         }
         assert_eq!(living(&policy), 100.0);
         policy.trimmed(10, 200);
         assert_eq!(living(&policy), 10.0);
         // After an attach nothing is known of what is there.
-        overwrite(&mut policy, 500, 400, Old { written: 0, moved: None, leb: 0 });
-        policy.place_moved(&Moved { lba: 501, now: 400, old: Old { written: 0, moved: None, leb: 0 }, stream: 0 });
+        overwrite(&mut policy, 500, 400, Old { written: 0, moved: None });
+        policy.place_moved(&Moved { lba: 501, now: 400, old: Old { written: 0, moved: None }, stream: 0 });
         assert_eq!(living(&policy), 12.0);
     }
 
     #[test]
     fn a_byte_a_sector_is_enough() {
-        let policy = Lifetime::new(&Shape { sectors: 1 << 20, lebs: 4500, slots_per_leb: 256, streams: 6 });
-        assert!(policy.memory() < (1 << 20) + (1 << 20) / 32, "{}", policy.memory());
+        let shape = Shape { sectors: 1 << 18, lebs: 1200, slots_per_leb: 256, streams: 6 };
+        let mut policy = Lifetime::new(&shape);
+        assert!(policy.memory() < 1 << 15, "what was not written takes nothing: {}", policy.memory());
+        for lba in 0..shape.sectors {
+            write(&mut policy, &Write { lba, now: lba, olds: &[None] });
+        }
+        assert!(policy.memory() <= 1 << 18, "{}", policy.memory());
     }
 }

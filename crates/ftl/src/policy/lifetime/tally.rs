@@ -50,6 +50,9 @@ impl Tally {
     }
 
     pub fn relabelled(&mut self, from: Label, to: Label) {
+        if from.bin() == to.bin() {
+            return;
+        }
         if !from.is_unknown() {
             self.bins[from.bin()].live -= 1;
         }
