@@ -51,6 +51,8 @@ pub enum Level {
 #[derive(Debug)]
 pub struct Governor {
     limit_watts: f64,
+    /// The slot's budget, also while it is overridden.
+    budget_watts: f64,
     throttle_celsius: f64,
     shutdown_celsius: f64,
     resistance: f64,
@@ -80,8 +82,10 @@ impl Governor {
         // Each module heats the shared sink: for one of them it is as if its own watts counted as many times.
         let resistance = card.thermal.thermal_resistance_c_per_w * share * (card.thermal.airflow_lfm / airflow).sqrt();
         let celsius = surroundings.ambient_celsius + resistance * idle_watts;
+        let budget_watts = card.power.throttle_watts / share;
         Governor {
-            limit_watts: if surroundings.power_unlimited { f64::INFINITY } else { card.power.throttle_watts / share },
+            limit_watts: if surroundings.power_unlimited { f64::INFINITY } else { budget_watts },
+            budget_watts,
             throttle_celsius: card.thermal.throttle_celsius,
             shutdown_celsius: card.thermal.shutdown_celsius,
             resistance,
@@ -169,6 +173,11 @@ impl Governor {
         self.limit_watts
     }
 
+    /// The slot's budget holds writes back no more, or does again.
+    pub fn override_limit(&mut self, on: bool) {
+        self.limit_watts = if on { f64::INFINITY } else { self.budget_watts };
+    }
+
     /// Temperature inside, degrees Celsius.
     pub fn celsius(&self) -> f64 {
         self.celsius
@@ -247,6 +256,20 @@ mod tests {
         assert!(governor.is_shut_down());
         governor.heat(None);
         assert!(!governor.is_shut_down());
+    }
+
+    #[test]
+    fn an_overridden_budget_holds_nothing_back_until_it_counts_again() {
+        let mut governor = governor(1, &Surroundings::default());
+        let watts = card().power.throttle_watts * 1.2 - IDLE;
+        work(&mut governor, watts, 5);
+        assert!(governor.hold() > 0.0);
+        governor.override_limit(true);
+        work(&mut governor, watts, 30);
+        assert_eq!((governor.hold(), governor.limit_watts()), (0.0, f64::INFINITY));
+        governor.override_limit(false);
+        work(&mut governor, watts, 5);
+        assert!(governor.hold() > 0.0 && governor.limit_watts() == card().power.throttle_watts);
     }
 
     #[test]

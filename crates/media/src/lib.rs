@@ -240,8 +240,8 @@ pub trait Media {
         None
     }
 
-    /// The wear of its blocks, where a model keeps it.
-    fn wear(&self) -> Option<&nand::Wear> {
+    /// The same, to be looked at.
+    fn nand(&self) -> Option<&nand::Nand> {
         None
     }
 }

@@ -164,6 +164,28 @@ fn a_label_under_way_is_old_new_or_torn_and_the_other_copy_stays() {
 }
 
 #[test]
+fn what_is_under_way_to_a_die_that_is_replaced_goes_to_the_old_one() {
+    for keep in [false, true] {
+        let (store, mut medium) = allocated(7);
+        let bytes = vec![vec![5; LABEL_BYTES as usize]; 2];
+        assert!(medium.submit(1, Command::WriteLabel { copy: 0, bytes: bytes.clone() }).is_none());
+        start(&mut medium, 2, at(0, 1, 1), 4);
+        start(&mut medium, 3, at(1, 1, 1), 4);
+        store.replace_die(1);
+        match keep {
+            true => store.power_cut_as(&mut SplitMix64::from_state(1), &Cut::KEEP_ALL),
+            false => (0..3).for_each(|_| while medium.poll().is_none() {}),
+        }
+        let mut medium = again(&store);
+        assert_eq!(medium.read_label(0, 0), Ok(bytes[0].clone()));
+        assert_eq!(medium.read_label(1, 0), Ok(vec![0; LABEL_BYTES as usize]));
+        expect(&mut medium, at(0, 1, 1), 0..PAGE, 4);
+        let read = run(&mut medium, Command::Read { at: at(1, 1, 1), bytes: 0..PAGE }).expect("read").expect("bytes");
+        assert!(read.bytes().iter().all(|byte| *byte == 0));
+    }
+}
+
+#[test]
 fn the_power_fails_with_the_chosen_command() {
     let (store, mut medium) = allocated(3);
     store.cut_at(store.commands() + 2);

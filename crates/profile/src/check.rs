@@ -1,6 +1,6 @@
 //! What must hold in every data sheet beyond its shape.
 
-use crate::{Array, Bridge, Card, Device, Disk, Level, Module, Profile};
+use crate::{Array, Bridge, Card, Device, Disk, Level, Module, Profile, Published};
 
 /// Refuses a sheet that contradicts itself or physics.
 pub fn check(profile: &Profile) -> Result<(), String> {
@@ -14,7 +14,9 @@ pub fn check(profile: &Profile) -> Result<(), String> {
         Device::Disk(it) => disk(it),
         Device::Array(it) => array(it),
     };
-    problem.and_then(|()| drivers(profile)).map_err(|problem| format!("'{}': {problem}", profile.name))
+    let problem =
+        problem.and_then(|()| drivers(profile)).and_then(|()| profile.published.as_ref().map_or(Ok(()), published));
+    problem.map_err(|problem| format!("'{}': {problem}", profile.name))
 }
 
 fn ensure(holds: bool, otherwise: &str) -> Result<(), String> {
@@ -34,6 +36,16 @@ fn not_negative(figures: &[(&str, f64)]) -> Result<(), String> {
         ensure(value.is_finite() && *value >= 0.0, &format!("{name} is {value}, but must not be negative"))?;
     }
     Ok(())
+}
+
+fn published(figures: &Published) -> Result<(), String> {
+    positive(&[
+        ("published.read_bandwidth_bytes_per_s", figures.read_bandwidth_bytes_per_s as f64),
+        ("published.write_bandwidth_bytes_per_s", figures.write_bandwidth_bytes_per_s as f64),
+        ("published.read_512_per_s", figures.read_512_per_s as f64),
+        ("published.write_512_per_s", figures.write_512_per_s as f64),
+        ("published.latency_seconds", figures.latency_seconds),
+    ])
 }
 
 fn modules(count: u32) -> Result<(), String> {

@@ -142,6 +142,15 @@ mod tests {
     }
 
     #[test]
+    fn a_published_figure_that_is_no_number_is_refused() {
+        let mut sheets = SHEETS.iter().filter(|sheet| sheet.contains("latency_seconds = "));
+        let sheet = sheets.next().expect("one has published figures");
+        let text = sheet.replacen("latency_seconds = ", "latency_seconds = nan # ", 1);
+        let message = toml::from_str::<Profile>(&text).expect_err("not a number").to_string();
+        assert!(message.contains("published.latency_seconds is NaN"), "{message}");
+    }
+
+    #[test]
     fn names_are_unique_and_those_of_the_files() {
         let mut names: Vec<String> = all().expect("every sheet parses").into_iter().map(|p| p.name).collect();
         names.sort();

@@ -81,6 +81,7 @@ impl Module {
                 self.ftl.complete(id, Ok(()));
             }
             Command::Take { .. }
+            | Command::Blank { .. }
             | Command::Finish { .. }
             | Command::Forget { .. }
             | Command::Zero { .. }

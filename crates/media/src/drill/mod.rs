@@ -45,6 +45,8 @@ struct UnderWay {
 pub struct DrillMedia {
     inner: Box<dyn Media>,
     geometry: Geometry,
+    /// The medium has chips of its own, with parity of its own: it is told which of them are dead.
+    has_chips: bool,
     faults: Faults,
     left_out: BTreeSet<u32>,
     /// `None` where capacitors stand behind every program.
@@ -63,6 +65,7 @@ impl DrillMedia {
     pub fn new(inner: Box<dyn Media>, volatile: bool) -> DrillMedia {
         DrillMedia {
             geometry: *inner.geometry(),
+            has_chips: inner.nand().is_some(),
             inner,
             faults: Faults::default(),
             left_out: BTreeSet::new(),
@@ -83,7 +86,13 @@ impl DrillMedia {
 
     /// Takes over faults from before a power cut.
     pub fn set_faults(&mut self, faults: Faults) {
-        self.faults = faults;
+        let before = std::mem::replace(&mut self.faults, faults);
+        for die in 0..self.geometry.dies {
+            let dead = self.faults.dead.contains(&die);
+            if dead != before.dead.contains(&die) {
+                self.tell_chips(die, dead);
+            }
+        }
     }
 
     /// A die answers nothing any more, or does again.
@@ -92,6 +101,13 @@ impl DrillMedia {
             true => self.faults.dead.insert(die),
             false => self.faults.dead.remove(&die),
         };
+        self.tell_chips(die, dead);
+    }
+
+    fn tell_chips(&mut self, die: u32, dead: bool) {
+        if let Some(paced) = self.inner.paced() {
+            paced.nand_mut().set_lost(die, dead);
+        }
     }
 
     /// What a die answers comes so much later; or at its own time again.
@@ -170,7 +186,12 @@ impl DrillMedia {
 
     /// Dies that fail what goes to all of them.
     fn dead(&self) -> Vec<u32> {
-        self.faults.dead.difference(&self.left_out).copied().collect()
+        self.faults.dead.iter().copied().filter(|die| self.fails(*die)).collect()
+    }
+
+    /// Whether what goes to a die fails.
+    fn fails(&self, die: u32) -> bool {
+        self.faults.dead.contains(&die) && !self.left_out.contains(&die) && !self.has_chips
     }
 
     fn submit_inner(&mut self, id: u64, command: Command) {
@@ -221,8 +242,7 @@ impl DrillMedia {
     }
 
     fn finished_own(&mut self, id: u64, result: Result<Option<Slice>, MediaError>) {
-        let (dead, Some(cache)) = (self.faults.dead.difference(&self.left_out).copied().collect(), &mut self.cache)
-        else {
+        let (dead, Some(cache)) = (self.dead(), &mut self.cache) else {
             return;
         };
         match id {
@@ -285,9 +305,8 @@ impl DrillMedia {
 
     fn read(&mut self, id: u64, at: PageAddr, bytes: Range<u32>) -> Option<Done> {
         let failing = |(place, range): &(PageAddr, Range<u32>)| *place == at && overlap(range, &bytes);
-        let dead = self.faults.dead.contains(&at.die) && !self.left_out.contains(&at.die);
         let delay = self.stall(std::iter::once(at.die));
-        if dead || self.faults.unreadable.iter().any(failing) {
+        if self.fails(at.die) || self.faults.unreadable.iter().any(failing) {
             return self.answer_now(Done { id, result: Err(MediaError::Os(Errno::IO)) }, delay);
         }
         let newer = self.cache.as_ref().map(|cache| cache.newer(at, &bytes)).unwrap_or_default();
@@ -301,7 +320,7 @@ impl DrillMedia {
 
     fn program(&mut self, id: u64, at: PageAddr, bytes: Range<u32>, page: Page) -> Option<Done> {
         let delay = self.stall(std::iter::once(at.die));
-        if self.faults.dead.contains(&at.die) && !self.left_out.contains(&at.die) {
+        if self.fails(at.die) {
             return self.answer_now(Done { id, result: Err(MediaError::Os(Errno::IO)) }, delay);
         }
         // A place that could not be read is mended by writing it, as on a disk that has another one for it.
@@ -436,7 +455,7 @@ impl Media for DrillMedia {
     }
 
     fn read_label(&mut self, die: u32, copy: u8) -> Result<Vec<u8>, MediaError> {
-        match self.faults.dead.contains(&die) || self.cut.is_some() {
+        match self.faults.dead.contains(&die) && !self.has_chips || self.cut.is_some() {
             true => Err(MediaError::Os(Errno::IO)),
             false => self.inner.read_label(die, copy),
         }
@@ -480,7 +499,7 @@ impl Media for DrillMedia {
         self.inner.paced()
     }
 
-    fn wear(&self) -> Option<&nand::Wear> {
-        self.inner.wear()
+    fn nand(&self) -> Option<&nand::Nand> {
+        self.inner.nand()
     }
 }

@@ -103,6 +103,21 @@ impl Rows<'_> {
         Some(self.solve(lane, way, 0..len))
     }
 
+    /// Whether the other pages and the parities hold nothing but zeros where slots have their numbers: no number but 0 comes of them.
+    /// Most of what a crash leaves open was never written.
+    fn is_blank(&self, lane: usize, at: usize) -> bool {
+        let others = self.lanes.iter().enumerate().filter(|(other, _)| *other != lane).map(|(_, row)| row);
+        others.chain(self.parities.iter().flatten()).flatten().all(|row| row[at..].first_chunk() == Some(&[0; 4]))
+    }
+
+    /// Zeros, where a way gives nothing else: what was never written, or filled up, passes no check.
+    pub fn blank(&self, lane: usize, slot: &Range<usize>) -> Option<Vec<u8>> {
+        let mut ways = self.ways(lane).filter(|way| way.set == 0);
+        ways.find_map(|way| {
+            Some(self.solve(lane, way, slot.clone())).filter(|bytes| bytes.iter().all(|byte| *byte == 0))
+        })
+    }
+
     /// The newest content of a slot that passes its check and is not older than `min_seq`; what stands there itself counts too.
     /// `slot` says which bytes of the rows it takes. With `newest` every way is tried, otherwise the first that serves is taken.
     pub fn slot(
@@ -114,8 +129,11 @@ impl Rows<'_> {
     ) -> Option<Vec<u8>> {
         let serves = |bytes: &[u8]| check.seq(bytes, number).filter(|seq| *seq >= min_seq || ftl::mutant!(StaleSolved));
         let mut best = self.lanes[lane].and_then(|row| Some((serves(&row[slot.clone()])?, row[slot.clone()].to_vec())));
-        let at = check.number_at();
-        let numbers = Numbers::new(self, lane, number, slot.start + at.start);
+        let at = slot.start + check.number_at().start;
+        if (best.is_some() && !newest) || (number != 0 && self.is_blank(lane, at)) {
+            return best.map(|(_, bytes)| bytes);
+        }
+        let numbers = Numbers::new(self, lane, number, at);
         for way in self.ways(lane) {
             if best.is_some() && !newest {
                 break;

@@ -279,6 +279,8 @@ impl Flashback {
             let lane = &mut self.stripes[index].lanes[lane];
             let rest = std::mem::replace(&mut lane.submitted, bytes)..bytes;
             let buffer = lane.page.clone();
+            // SAFETY: nothing more is appended, so nobody writes behind what was submitted.
+            unsafe { buffer.bytes_mut(rest.start as usize..rest.end as usize) }.fill(0);
             if !rest.is_empty() && self.dies.writes(at.die) {
                 self.stripes[index].finals += 1;
                 let own = Own::Final { block, page, die: at.die };

@@ -47,8 +47,8 @@ impl Flashback {
     }
 
     /// What one page of a complete stripe must be, from the others: data lanes first, then parity; `None` where one is missing.
-    /// Slots that `live` names are checked, none of them may be older than `min_seq`, and solved for in every other way if need be; one
-    /// that cannot be had is as finished parity has it, which its own check refuses.
+    /// All slots are checked, none of them may be older than `min_seq`, and solved for in every other way if need be; one
+    /// that cannot be had is as finished parity has it, which its own check refuses. It is an error for those that `live` names.
     pub fn solve_page(
         &mut self,
         at: PageAddr,
@@ -88,7 +88,9 @@ impl Flashback {
         Some(page)
     }
 
-    /// Checks the live slots of a data lane's page, and solves for those that are wrong.
+    /// Checks the slots of a data lane's page, and solves for those that are wrong. Also for those that nobody reads any more: parity
+    /// was made of what stood there, and is needed for the same slots of other pages. A blank slot passes no check either, and is not taken
+    /// for one that was never written: the program that should have filled it may have been lost.
     fn put_right(
         &self,
         at: PageAddr,
@@ -105,15 +107,21 @@ impl Flashback {
         let first = self.geometry.lane_slot(at.block, at.page, lane as u32);
         for (i, number) in (0..self.geometry.slots_per_page as usize).zip(first..) {
             let range = i * slot_bytes..(i + 1) * slot_bytes;
-            let right = || self.check.seq(&page[range.clone()], number).is_some_and(|seq| seq >= min_seq);
-            if !live(number) || right() {
+            let right = |bytes: &[u8]| self.check.seq(bytes, number).is_some_and(|seq| seq >= min_seq);
+            let blank = page[range.clone()].iter().all(|byte| *byte == 0);
+            if right(&page[range.clone()])
+                || !live(number) && ftl::mutant!(RebuildLiveOnly)
+                || !live(number) && blank && ftl::mutant!(RebuildTrustsBlank)
+            {
                 continue;
             }
-            match rows.slot(&*self.check, (lane, range.clone(), number), min_seq, false) {
+            let slot = (lane, range.clone(), number);
+            match rows.slot(&*self.check, slot, min_seq, false).or_else(|| rows.blank(lane, &range)) {
                 Some(right) => page[range].copy_from_slice(&right),
-                None => {
+                None if live(number) => {
                     tracing::error!(slot = number, "a sector cannot be rebuilt: too much of its stripe is wrong");
                 }
+                None => {}
             }
         }
     }

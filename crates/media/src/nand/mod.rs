@@ -9,6 +9,7 @@
 //! never starved. A register is handed to the channel as soon as its cells are read, and the die goes on meanwhile (cache read).
 
 mod front;
+mod lost;
 mod paced;
 mod path;
 mod server;
@@ -22,6 +23,7 @@ use ftl::SplitMix64;
 use profile::{Controller, Energy, Nand as Sheet};
 
 use crate::{Geometry, PageAddr};
+use lost::Gather;
 use path::{Line, Path};
 use wheel::Wheel;
 
@@ -54,9 +56,17 @@ enum Kind {
     HostRead {
         first: bool,
     },
-    /// A host read that needs no cells.
-    Pass,
+    /// A host read that needs no cells, or none any more.
+    Pass {
+        first: bool,
+    },
     GroomRead,
+    /// A read of another page of a stripe, for one whose die is lost; its id is the number of the gather.
+    Part {
+        host: bool,
+    },
+    /// A program whose die is lost.
+    Absorb,
     Program,
     Parity,
     Erase,
@@ -120,6 +130,8 @@ pub struct Counts {
     pub programmed_bytes: u64,
     /// Bytes of parity programmed.
     pub parity_bytes: u64,
+    /// Bytes read whose die is lost.
+    pub made_up_bytes: u64,
     /// Time that dies were busy, added up.
     pub die_busy: Nanos,
 }
@@ -152,6 +164,10 @@ pub struct Nand {
     done: VecDeque<Done>,
     /// Erases under way by LEB: dies that are not done.
     erasing: Vec<(u32, u64, u32)>,
+    /// Dies that answer nothing, in the order in which they were lost.
+    lost: Vec<u32>,
+    /// Reads of what stood on them.
+    gathers: Vec<Gather>,
     counts: Counts,
     energy: Energy,
     wear: Wear,
@@ -190,6 +206,8 @@ impl Nand {
             random: SplitMix64::new(seed),
             done: VecDeque::new(),
             erasing: Vec::new(),
+            lost: Vec::new(),
+            gathers: Vec::new(),
             counts: Counts::default(),
             energy: energy.clone(),
             wear: Wear::new(seed, sheet.endurance_cycles, dies, blocks, shape.spares),
@@ -201,9 +219,12 @@ impl Nand {
         &self.geometry
     }
 
-    /// Reads `bytes` of a page.
+    /// Reads `bytes` of a page, whose die is not out of reach.
     #[inline]
     pub fn read(&mut self, now: Nanos, id: u64, at: PageAddr, bytes: u32, class: Class) {
+        if self.lost.contains(&at.die) {
+            return self.gather(now, id, at, bytes, class);
+        }
         let kind = match class {
             Class::Host { first } => Kind::HostRead { first },
             Class::Groom => Kind::GroomRead,
@@ -213,30 +234,38 @@ impl Nand {
 
     /// A host read of `bytes` that needs no cells: it takes the data path as others do, and nothing else.
     pub fn pass(&mut self, now: Nanos, id: u64, bytes: u32) {
-        let which =
-            self.put(Operation { id, kind: Kind::Pass, die: 0, page: 0, bytes, next: NONE, stage: Stage::Waiting });
-        self.ask_for_path(now, Line::Reads, which);
+        self.over_the_path(now, Line::Reads, Kind::Pass { first: true }, id, bytes);
     }
 
     /// Programs `bytes` of a page. The last data page of a stripe takes the stripe's parity with it: the controller makes it of what
-    /// passed through, so it takes its channels and dies, and nothing of the data path.
+    /// passed through, so it takes its channels and dies, and nothing of the data path. The page's die is not out of reach.
     #[inline]
     pub fn program(&mut self, now: Nanos, id: u64, at: PageAddr, bytes: u32) {
-        self.begin(now, id, Kind::Program, at.die, at.page, bytes);
+        match self.lost.contains(&at.die) {
+            false => self.begin(now, id, Kind::Program, at.die, at.page, bytes),
+            true => self.absorb(now, id, bytes),
+        }
         let (dies, data) = (self.geometry.dies, self.geometry.data_dies());
         if data == dies || at.die != self.geometry.die_of(at.page, data - 1) {
             return;
         }
         for lane in data..dies {
-            self.begin(now, 0, Kind::Parity, self.geometry.die_of(at.page, lane), at.page, bytes);
+            let die = self.geometry.die_of(at.page, lane);
+            if self.lost.contains(&die) {
+                continue;
+            }
+            self.begin(now, 0, Kind::Parity, die, at.page, bytes);
             self.counts.parity_bytes += u64::from(bytes);
         }
     }
 
-    /// Erases a block on every die.
+    /// Erases a block on every die that answers: at least one.
     pub fn erase(&mut self, now: Nanos, id: u64, block: u32) {
-        self.erasing.push((block, id, self.dies.len() as u32));
+        self.erasing.push((block, id, (self.dies.len() - self.lost.len()) as u32));
         for die in 0..self.dies.len() as u32 {
+            if self.lost.contains(&die) {
+                continue;
+            }
             self.begin(now, u64::from(block), Kind::Erase, die, 0, 0);
         }
     }
@@ -260,6 +289,15 @@ impl Nand {
         let (now, which) = self.events.take()?;
         let operation = self.operations[which as usize];
         match (operation.stage, operation.kind) {
+            (Stage::Cells, Kind::Part { .. }) => {
+                let time = self.timing.channel_read.of(operation.bytes);
+                let end = self.take_channel(now, operation.die, time);
+                self.counts.bytes += u64::from(operation.bytes);
+                self.operations[which as usize].stage = Stage::Transfer;
+                self.events.set(end, which);
+                self.die_is_free(now, operation.die);
+            }
+            (Stage::Transfer, Kind::Part { .. }) => self.gathered(now, which),
             (Stage::Cells, Kind::HostRead { .. } | Kind::GroomRead) => {
                 let line = if operation.kind == Kind::GroomRead { Line::Rest } else { Line::Reads };
                 self.ask_for_path(now, line, which);
@@ -301,7 +339,8 @@ impl Nand {
             self.start(now, which);
             return;
         }
-        let line = &mut self.dies[die as usize].lines[usize::from(!matches!(kind, Kind::HostRead { .. }))];
+        let line = &mut self.dies[die as usize].lines
+            [usize::from(!matches!(kind, Kind::HostRead { .. } | Kind::Part { host: true }))];
         match line.last {
             NONE => line.first = which,
             last => self.operations[last as usize].next = which,
@@ -337,7 +376,7 @@ impl Nand {
         let Operation { kind, die, .. } = self.operations[which as usize];
         self.dies[die as usize].busy = true;
         match kind {
-            Kind::HostRead { .. } | Kind::GroomRead => {
+            Kind::HostRead { .. } | Kind::GroomRead | Kind::Part { .. } => {
                 self.counts.reads += 1;
                 let time = self.varied(self.timing.read);
                 self.cells(now, which, time);
@@ -350,7 +389,7 @@ impl Nand {
             Kind::Parity => self.load(now, which, now),
             // Its data comes first; the die is kept for it.
             Kind::Program => self.ask_for_path(now, Line::Rest, which),
-            Kind::Pass => unreachable!("it needs no die"),
+            Kind::Pass { .. } | Kind::Absorb => unreachable!("it needs no die"),
         }
     }
 
@@ -375,16 +414,18 @@ impl Nand {
         let Operation { kind, die, bytes, .. } = self.operations[which as usize];
         let timing = &self.timing;
         let path_time = match kind {
-            Kind::HostRead { first: true } | Kind::Pass => timing.read_request + timing.path_read.of(bytes),
-            Kind::HostRead { first: false } | Kind::GroomRead => timing.path_read.of(bytes),
-            Kind::Program => timing.path_write.of(bytes),
-            Kind::Parity | Kind::Erase => unreachable!("neither uses the data path"),
+            Kind::HostRead { first: true } | Kind::Pass { first: true } => {
+                timing.read_request + timing.path_read.of(bytes)
+            }
+            Kind::HostRead { .. } | Kind::Pass { .. } | Kind::GroomRead => timing.path_read.of(bytes),
+            Kind::Program | Kind::Absorb => timing.path_write.of(bytes),
+            Kind::Parity | Kind::Part { .. } | Kind::Erase => unreachable!("none of them uses the data path"),
         };
         let path_end = self.path.take(now, path_time);
         if kind == Kind::Program {
             return self.load(now, which, path_end);
         }
-        if kind == Kind::Pass {
+        if matches!(kind, Kind::Pass { .. } | Kind::Absorb) {
             self.operations[which as usize].stage = Stage::Transfer;
             return self.events.set(path_end, which);
         }

@@ -215,6 +215,10 @@ impl Paced {
     fn begin(&mut self, key: u32, command: Command) -> Command {
         let id = u64::from(key);
         match command {
+            Command::Read { at, .. } | Command::Program { at, .. } if self.nand.is_out_of_reach(at.die) => {
+                self.fails_at_once(key);
+                Command::Read { at: self.inner_address(at), bytes: 0..self.geometry.unit_bytes }
+            }
             Command::Read { at, bytes } => {
                 self.nand.read(self.now, id, at, self.sector_bytes(&bytes), self.class);
                 Command::Read { at: self.inner_address(at), bytes }
@@ -238,6 +242,13 @@ impl Paced {
                 self.ended_at_once(key);
                 command
             }
+        }
+    }
+
+    fn fails_at_once(&mut self, key: u32) {
+        self.ended_at_once(key);
+        if let Some(entry) = self.under_way.get_mut(key) {
+            entry.failed = true;
         }
     }
 
@@ -310,7 +321,7 @@ impl Media for Paced {
         Some(self)
     }
 
-    fn wear(&self) -> Option<&super::Wear> {
-        Some(self.nand.wear())
+    fn nand(&self) -> Option<&Nand> {
+        Some(&self.nand)
     }
 }

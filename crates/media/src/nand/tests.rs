@@ -242,6 +242,62 @@ fn every_parity_page_is_loaded_and_programmed() {
     assert_eq!(nand.path_busy(), 2 * 16_384, "parity takes nothing of the path");
 }
 
+/// Three data pages a stripe and one of parity; in stripe 0 die 3 holds it.
+fn with_parity() -> Nand {
+    let mut nand = nand(4, 4);
+    nand.geometry.parity = 1;
+    nand
+}
+
+#[test]
+fn what_stood_on_a_lost_die_is_read_from_all_others() {
+    let mut nand = with_parity();
+    nand.set_lost(0, true);
+    nand.read(0, 1, page(0, 0), 4096, HOST);
+    // 50 us for the cells of three dies and 40.96 us for the channel of each, at the same time; then 10 + 4.096 us for the path.
+    assert_eq!(run(&mut nand), [(1, 50_000 + 40_960 + 14_096)]);
+    assert_eq!((nand.counts().reads, nand.counts().bytes, nand.counts().made_up_bytes), (3, 3 * 4096, 4096));
+    nand.read(1_000_000, 2, page(0, 0), 4096, Class::Groom);
+    assert_eq!(run(&mut nand), [(2, 1_000_000 + 50_000 + 40_960 + 4_096)], "the groomer makes no request");
+    // Two at a time.
+    nand.read(2_000_000, 3, page(0, 0), 4096, HOST);
+    nand.read(2_000_000, 4, page(0, 0), 4096, HOST);
+    let order: Vec<u64> = run(&mut nand).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(order, [3, 4]);
+    nand.set_lost(0, false);
+    nand.read(3_000_000, 5, page(0, 0), 4096, HOST);
+    assert_eq!(run(&mut nand), [(5, 3_000_000 + 50_000 + 40_960)]);
+    assert_eq!(nand.counts().made_up_bytes, 4 * 4096);
+}
+
+#[test]
+fn nothing_is_programmed_or_erased_on_a_lost_die() {
+    let mut nand = with_parity();
+    nand.set_lost(0, true);
+    nand.program(0, 1, page(0, 0), 8192);
+    assert_eq!(run(&mut nand), [(1, 16_384)], "it takes the data path");
+    nand.erase(1_000_000, 2, 0);
+    assert_eq!(run(&mut nand), [(2, 4_000_000)]);
+    assert_eq!((nand.counts().programs, nand.counts().erases), (0, 3));
+    nand.set_lost(0, false);
+    nand.set_lost(3, true);
+    nand.program(5_000_000, 3, page(2, 0), 8192);
+    run(&mut nand);
+    assert_eq!((nand.counts().programs, nand.counts().parity_bytes), (1, 0), "its parity has nowhere to go");
+}
+
+#[test]
+fn dies_are_out_of_reach_when_more_are_lost_than_parity_makes_up_for() {
+    let mut nand = with_parity();
+    nand.set_lost(2, true);
+    assert!(!nand.is_out_of_reach(2));
+    nand.set_lost(0, true);
+    assert_eq!([0, 1, 2].map(|die| nand.is_out_of_reach(die)), [true, false, true]);
+    nand.set_lost(2, false);
+    assert_eq!(nand.lost(), [0]);
+    assert!(!nand.is_out_of_reach(0));
+}
+
 #[test]
 fn times_vary_to_both_sides_of_the_sheets() {
     let mut nand = changed(1, 1, |_, sheet| sheet.variation_percent = 10.0);

@@ -226,9 +226,16 @@ impl SimStore {
         self.0.borrow_mut().dead.remove(&die);
     }
 
-    /// Puts a blank die in the place of one.
+    /// Puts a blank die in the place of one. What is under way goes to the old one.
     pub fn replace_die(&self, die: u32) {
         let state = &mut *self.0.borrow_mut();
+        for flight in &mut state.under_way {
+            match &mut flight.work {
+                Work::Program { at, to, .. } if at.die == die => *to = None,
+                Work::WriteLabel { bytes, .. } => bytes.get_mut(die as usize).into_iter().for_each(Vec::clear),
+                _ => {}
+            }
+        }
         state.dead.remove(&die);
         state.unreadable.retain(|(bad, ..)| *bad != die);
         state.volatile.retain(|effect| !matches!(effect.change, Change::Program { at, .. } if at.die == die));
