@@ -1,5 +1,6 @@
 //! Capacities of formats, as people write them.
 
+use std::fmt;
 use std::str::FromStr;
 
 use card::Format;
@@ -45,6 +46,20 @@ impl FromStr for Capacity {
     }
 }
 
+/// As it is parsed.
+impl fmt::Display for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Capacity::Advertised => "advertised",
+            Capacity::Maximum => "maximum",
+            Capacity::ImprovedWrite => "improved-write",
+            Capacity::MaximumWrite => "maximum-write",
+            Capacity::Bytes(bytes) => return write!(f, "{bytes}"),
+            Capacity::Percent(percent) => return write!(f, "{percent}%"),
+        })
+    }
+}
+
 /// On a card, whose modules know these by other names.
 impl From<Capacity> for Format {
     fn from(capacity: Capacity) -> Format {
@@ -75,6 +90,7 @@ mod tests {
             ("10GiB", Capacity::Bytes(10 << 30)),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
+            assert_eq!(expected.to_string().parse(), Ok(expected), "{text}");
         }
         for text in ["", "%", "-5%", "0%", "nan%", "inf%", "80%%", "huge", "all", "10 parsecs"] {
             assert!(text.parse::<Capacity>().is_err(), "{text}");

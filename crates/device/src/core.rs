@@ -69,6 +69,8 @@ pub(crate) struct Core {
     /// Superblock writes that wait, by the id they answer to; the first is under way. One at a time, so that an older
     /// copy can never overtake a newer one.
     labels: VecDeque<u64>,
+    /// One of the superblocks with settings that were to be written lately could not be.
+    settings_lost: bool,
     /// Media commands under way.
     pub in_flight: usize,
     /// Sectors that failed their check, and what became of them.
@@ -135,6 +137,7 @@ impl Core {
             completions: VecDeque::new(),
             zeros: Vec::new(),
             labels: VecDeque::new(),
+            settings_lost: false,
             in_flight: 0,
             healing: Healing::default(),
             recorded: superblock.dies.clone(),
@@ -176,6 +179,11 @@ impl Core {
             Admission::Refused(error) => Err(io_error(error)),
             Admission::Done | Admission::Pending => Ok(()),
         };
+        match request {
+            Request::Write { lba, count, .. } if result.is_ok() => self.healing.forget(lba..lba + u64::from(count)),
+            Request::Trim { lba, count, .. } if result.is_ok() => self.healing.forget(lba..lba + count),
+            _ => {}
+        }
         match io {
             Io::Read { buf, .. } => {
                 self.pending[tag as usize] = Pending { tag: user_tag, buf: Some(buf), failed: false };
@@ -295,6 +303,12 @@ impl Core {
                 self.reads[index(id)] = Some(read);
                 let bytes = self.bytes_of(&read);
                 self.media_submit(id, media::Command::Read { at: read.page, bytes });
+            }
+            Command::Blank { buf, at, count } => {
+                let slot_bytes = self.checker.slot_bytes();
+                let page = self.buffer(buf);
+                // SAFETY: as in `stage`.
+                unsafe { page.bytes_mut(at as usize * slot_bytes..(at + count) as usize * slot_bytes) }.fill(0);
             }
             Command::Take { buf } => {
                 // Dropped first, so that the medium can hand the same memory out again.
@@ -432,11 +446,16 @@ impl Core {
                         wrong.push(number);
                     }
                 }
+                let sectors = lba..lba + u64::from(read.count);
                 if wrong.is_empty() && !read.rebuilding {
+                    self.healing.forget(sectors);
                     return Some(Ok(()));
                 }
                 match self.heal(id, read, wrong) {
-                    Healed::All => Some(Ok(())),
+                    Healed::All => {
+                        self.healing.forget(sectors);
+                        Some(Ok(()))
+                    }
                     Healed::Part => Some(Err(ftl::Error::Media)),
                     Healed::UnderWay => None,
                 }

@@ -15,10 +15,11 @@ use crate::crypt::NoKey;
 use crate::drill::{Drills, with_drills};
 use crate::emulated::{self, Clock, Engine, WallClock};
 use crate::format::{MediaFormat, encrypt, media_superblock, open_replacement, refused, superblock};
+use crate::page_file::PageFile;
 use crate::status::{Counts, HEALTHY};
 use crate::{
-    AttachError, Background, Capacity, CarriedDrills, Completion, CreateError, EmulateOptions, Extent, FormatError,
-    FormatOptions, Info, Io, IoError, Secret, State, Status, Submitted,
+    AttachError, Background, Capacity, CarriedDrills, Completion, CreateError, Durability, EmulateOptions, Extent,
+    FormatError, FormatOptions, Info, Io, IoError, Secret, State, Status, Submitted,
 };
 
 /// How a device is attached.
@@ -45,6 +46,8 @@ pub struct Device {
     dirty: bool,
     /// What stands before the layer of an emulated device.
     pub(crate) engine: Option<Box<Engine>>,
+    /// Memory that is locked for page-file support.
+    pub(crate) page_file: PageFile,
     /// Faults on command, where the device was marked for them when it was attached.
     pub(crate) drills: Option<Box<Drills>>,
 }
@@ -76,6 +79,7 @@ impl Device {
             };
             let (core, engine) = emulated::open(backing, superblock, path, read_only, ring, clock)?;
             let mut device = Device::with_engine(core, files.paths, read_only, engine);
+            device.take_memory();
             device.go_on_with_drills(&options.drills);
             return Ok(device);
         }
@@ -89,6 +93,7 @@ impl Device {
         };
         let core = core.map_err(|refusal| refused(refusal, &files.paths[0]))?;
         let mut device = Device::new(core, files.paths, read_only);
+        device.take_memory();
         device.go_on_with_drills(&options.drills);
         Ok(device)
     }
@@ -189,7 +194,17 @@ impl Device {
         let info = Info::of(&core.superblock, &paths);
         let mut core = core;
         let drills = core.media.drill().map(|_| Box::default());
-        Device { core, info, paths, read_only, counts: Counts::default(), dirty: false, engine: None, drills }
+        Device {
+            core,
+            info,
+            paths,
+            read_only,
+            counts: Counts::default(),
+            dirty: false,
+            engine: None,
+            page_file: PageFile::default(),
+            drills,
+        }
     }
 
     fn with_engine(core: Core, paths: Vec<PathBuf>, read_only: bool, engine: Engine) -> Device {
@@ -221,6 +236,10 @@ impl Device {
             }
             Err(error) => return Submitted::Done(Err(error)),
         }
+        let Some(io) = self.core.superblock.durability.admit(io) else {
+            self.counts.flushes += 1;
+            return Submitted::Done(Ok(None));
+        };
         let io = match &self.drills {
             None => io,
             Some(drills) => match drills.admit(io) {
@@ -421,15 +440,22 @@ impl Device {
             worn_out: engine.map(|engine| engine.health() == Health::ReadOnly),
             watts: engine.and_then(Engine::watts),
             power_limit_watts: engine.and_then(Engine::power_limit_watts),
-            reserve_percent: self.core.media.wear().map(media::nand::Wear::reserve_percent),
-            health: card.map_or(status.health, Into::into),
+            reserve_percent: self.core.media.nand().map(|nand| nand.wear().reserve_percent()),
+            power_override: engine.and_then(|_| self.power_override()),
+            durability: self.durability().map(Durability::name).map(Into::into),
+            page_file: self.page_file.is_locked(),
+            health: match (card, self.page_file.trouble().filter(|_| status.health == HEALTHY)) {
+                (Some(card), _) => card.into(),
+                (None, Some(trouble)) => trouble.into(),
+                (None, None) => status.health,
+            },
             ..status
         }
     }
 
     /// Erases of each logical erase block as the model of an emulated card counts them; and how many it is rated for.
     pub fn wear(&self) -> Option<(Vec<u32>, u32)> {
-        self.core.media.wear().map(|wear| (wear.erases().to_vec(), wear.rated()))
+        self.core.media.nand().map(|nand| (nand.wear().erases().to_vec(), nand.wear().rated()))
     }
 
     /// Checks the layer's books against each other: for tests, since it looks at every sector.

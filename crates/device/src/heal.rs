@@ -28,7 +28,7 @@ pub(crate) struct Healing {
     pub healed: u64,
     /// Sectors that were read with the help of parity because their die is lost.
     pub degraded_reads: u64,
-    /// The first sectors that could not be read at all.
+    /// The first sectors that could not be read at all, and were neither read nor written since.
     pub unreadable: BTreeSet<u64>,
     /// Slots that are being rebuilt because they failed, by the read's id.
     under_way: Vec<(u64, Vec<Slot>)>,
@@ -45,6 +45,14 @@ impl Healing {
                 self.remember(lba);
             }
         });
+    }
+
+    /// Sectors were read, or written anew.
+    #[inline]
+    pub fn forget(&mut self, sectors: Range<u64>) {
+        if !self.unreadable.is_empty() {
+            self.unreadable.retain(|lba| !sectors.contains(lba));
+        }
     }
 
     fn remember(&mut self, lba: u64) {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::format::check_label;
-use crate::{Device, FormatError};
+use crate::{Device, Durability, FormatError, IoError};
 
 /// The settings of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,6 +16,12 @@ pub struct Settings {
     pub beacon: bool,
     /// Whether faults may be put on it by command.
     pub drills: bool,
+    /// When writes are durable; nothing on an emulated card, whose capacitors keep what it took.
+    pub durability: Option<Durability>,
+    /// Whether an emulated card's power budget is overridden; nothing on a device that has none.
+    pub power_override: Option<bool>,
+    /// Whether memory for the worst case is taken and locked.
+    pub page_file: bool,
     /// The groomer's policy, by the name that `ftl::Policy` has for it.
     pub groomer: String,
     /// Bytes appended between two checkpoints: bounds what an attach after a crash must read.
@@ -34,6 +40,12 @@ pub enum Setting {
     Beacon(bool),
     /// See [`Settings::drills`]. Holds with the next attach.
     Drills(bool),
+    /// See [`Settings::durability`].
+    Durability(Durability),
+    /// See [`Settings::power_override`].
+    PowerOverride(bool),
+    /// See [`Settings::page_file`].
+    PageFile(bool),
     /// See [`Settings::groomer`].
     Groomer(String),
     /// See [`Settings::checkpoint_interval_bytes`].
@@ -49,6 +61,9 @@ impl Device {
             trim: superblock.trim,
             beacon: superblock.beacon,
             drills: superblock.drills,
+            durability: self.durability(),
+            power_override: self.power_override(),
+            page_file: superblock.page_file,
             groomer: self.core.ftl.policy_name().into(),
             checkpoint_interval_bytes: superblock.checkpoint_interval * u64::from(self.info().sector_bytes),
         }
@@ -61,10 +76,33 @@ impl Device {
     pub fn set(&mut self, settings: &[Setting]) -> Result<(), FormatError> {
         self.check_writable()?;
         settings.iter().try_for_each(|setting| self.check_setting(setting))?;
+        // The one that may fail comes first.
+        if let Some(Setting::PageFile(on)) = settings.iter().rfind(|setting| matches!(setting, Setting::PageFile(_))) {
+            self.set_page_file(*on)?;
+        }
         settings.iter().for_each(|setting| self.apply(setting));
         self.core.save_settings();
         self.renew_info();
         Ok(())
+    }
+
+    /// When writes are durable; nothing on an emulated card.
+    pub(crate) fn durability(&self) -> Option<Durability> {
+        self.engine.is_none().then_some(self.core.superblock.durability)
+    }
+
+    /// Whether the power budget is overridden; nothing where there is none.
+    pub(crate) fn power_override(&self) -> Option<bool> {
+        let budgeted = self.engine.as_ref().is_some_and(|engine| engine.has_governor());
+        budgeted.then_some(self.core.superblock.power_override)
+    }
+
+    /// Whether what was set is on the medium.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn is_saved(&self) -> Result<bool, IoError> {
+        self.core.settings_saved()
     }
 
     fn check_setting(&self, setting: &Setting) -> Result<(), FormatError> {
@@ -77,6 +115,19 @@ impl Device {
             }
             Setting::CheckpointInterval(bytes) if !(1 << 20..=1 << 40).contains(bytes) => {
                 invalid("checkpoint interval", format!("{bytes} bytes"), "1 MiB to 1 TiB".into())
+            }
+            Setting::Durability(mode) if self.durability().is_none() => invalid(
+                "durability",
+                mode.name().into(),
+                "a device that is not emulated: a card's capacitors keep what it took".into(),
+            ),
+            Setting::PowerOverride(on) if self.power_override().is_none() => {
+                let value = if *on { "on" } else { "off" };
+                invalid(
+                    "power override",
+                    value.into(),
+                    "an emulated card, whose data sheet knows its slot's power budget".into(),
+                )
             }
             Setting::Drills(false) => match self.drills().first() {
                 Some(first) => {
@@ -98,6 +149,19 @@ impl Device {
             Setting::Trim(on) => superblock.trim = *on,
             Setting::Beacon(on) => superblock.beacon = *on,
             Setting::Drills(on) => superblock.drills = *on,
+            Setting::Durability(mode) => {
+                superblock.durability = *mode;
+                // What was answered before is made durable too, as soon as may be.
+                self.core.ftl.make_durable();
+                self.core.carry_out(0, &[]);
+            }
+            Setting::PowerOverride(on) => {
+                superblock.power_override = *on;
+                if let Some(governor) = self.engine.as_mut().and_then(|engine| engine.governor()) {
+                    governor.override_limit(*on);
+                }
+            }
+            Setting::PageFile(on) => superblock.page_file = *on,
             Setting::Groomer(name) => {
                 if let Some(policy) = ftl::Policy::from_name(name) {
                     superblock.policy = policy.code();

@@ -87,13 +87,16 @@ pub struct Status {
     pub read_errors: u64,
     /// Sectors that the groomer found unreadable, over the format's life.
     pub damaged_sectors: u64,
+    /// Dies: its files, or those of the card that it emulates.
+    #[serde(default)]
+    pub dies: u32,
     /// Dies out of service or being rebuilt, by number.
     pub lost_dies: Vec<u32>,
     /// Sectors that failed their check and were rebuilt from parity, since attach.
     pub healed_sectors: u64,
     /// Sectors that were read with the help of parity because their die is out of service, since attach.
     pub degraded_reads: u64,
-    /// Sectors that were asked for and could not be read at all, since attach; the first thousand or so.
+    /// Sectors that were asked for since the attach and could not be read at all, nor read or written since; the first thousand or so.
     pub unreadable: Vec<u64>,
     /// The die that is being rebuilt.
     pub rebuilding_die: Option<u32>,
@@ -115,6 +118,12 @@ pub struct Status {
     pub watts: Option<f64>,
     /// Above it an emulated card holds writes back, watts; nothing where the limit is overridden.
     pub power_limit_watts: Option<f64>,
+    /// An emulated card's power limit is overridden.
+    pub power_override: Option<bool>,
+    /// When what was answered survives a power cut, by the setting's name; nothing on an emulated card, which has capacitors.
+    pub durability: Option<String>,
+    /// Memory for the worst case is taken and locked, so that a swap file may lie on the device.
+    pub page_file: bool,
     /// Spare blocks that an emulated card has left, per cent of those when it was new.
     pub reserve_percent: Option<f64>,
     /// An emulated card's reserve is used up, and it holds writes back.
@@ -162,6 +171,7 @@ impl Status {
         let mapped = ftl.map().mapped();
         let map_memory = ftl.map().memory() as u64;
         let lost = core.lost_dies();
+        let made_up = core.media.nand().map_or(0, |nand| nand.counts().made_up_bytes);
         let health = match ftl.failure() {
             Some(error) => format!("writes fail: {error}"),
             None if !lost.is_empty() => format!("degraded: {} of {} dies out of service", lost.len(), geometry.dies),
@@ -187,9 +197,10 @@ impl Status {
             write_amplification: stats.write_amplification(),
             read_errors: stats.read_errors,
             damaged_sectors: stats.damaged_sectors,
+            dies: geometry.dies,
             lost_dies: lost,
             healed_sectors: core.healing.healed,
-            degraded_reads: core.healing.degraded_reads,
+            degraded_reads: core.healing.degraded_reads + made_up / sector,
             rebuilding_die: core.jobs.rebuilding(ftl.lebs().len()).map(|(die, _)| die),
             rebuild_percent: core.jobs.rebuilding(ftl.lebs().len()).map(|(_, percent)| percent),
             scrub_percent: core.jobs.scrubbing(ftl.lebs().len()),
@@ -201,6 +212,9 @@ impl Status {
             hold_ns_per_byte: None,
             watts: None,
             power_limit_watts: None,
+            power_override: None,
+            durability: None,
+            page_file: false,
             reserve_percent: None,
             write_reduced: None,
             worn_out: None,

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::crypt::{Encryption, KEY_SLOTS, KeySlot, SEALED_TRAILER_BYTES, SLOT_BYTES};
 use crate::geometry::MAX_REQUEST_BYTES;
-use crate::{Emulation, EraseLevel};
+use crate::{Durability, Emulation, EraseLevel};
 use wire::{AES_256_GCM, Reader, Writer};
 
 /// First bytes of every copy.
@@ -71,6 +71,11 @@ pub(crate) struct Superblock {
     pub beacon: bool,
     /// Faults may be put on it by command.
     pub drills: bool,
+    pub durability: Durability,
+    /// An emulated card's power budget does not hold it back.
+    pub power_override: bool,
+    /// Memory for the worst case is taken with the attach.
+    pub page_file: bool,
     pub policy: u8,
     /// Slots between checkpoints.
     pub checkpoint_interval: u64,
@@ -134,6 +139,9 @@ impl Superblock {
             trim: true,
             beacon: false,
             drills: false,
+            durability: Durability::default(),
+            power_override: false,
+            page_file: false,
             policy: ftl::Policy::default().code(),
             checkpoint_interval: CHECKPOINT_INTERVAL_BYTES / u64::from(geometry.sector_bytes),
             label: String::new(),
@@ -195,7 +203,8 @@ impl Superblock {
         out.u64(self.formatted);
         out.u64(self.checkpoint_interval);
         let doubted = self.anchor.doubted_from.is_some();
-        let flags = [self.trim, self.beacon, doubted, self.drills];
+        let [low, high] = [1, 2].map(|bit| self.durability as u8 & bit != 0);
+        let flags = [self.trim, self.beacon, doubted, self.drills, low, high, self.power_override, self.page_file];
         out.u8((0..).zip(flags).map(|(bit, on)| u8::from(on) << bit).sum());
         out.u8(self.policy);
         out.u32(self.scrub_position);
@@ -343,6 +352,9 @@ impl Superblock {
             trim: flags & 1 != 0,
             beacon: flags & 2 != 0,
             drills: flags & 8 != 0,
+            durability: Durability::from_code(flags >> 4 & 3).ok_or(NotSuperblock::Damaged("its durability"))?,
+            power_override: flags & 64 != 0,
+            page_file: flags & 128 != 0,
             policy,
             checkpoint_interval,
             label,
@@ -382,6 +394,8 @@ pub(crate) mod tests {
             epoch: 9,
             formatted: 1_700_000_000,
             drills: true,
+            durability: Durability::WriteThrough,
+            page_file: true,
             policy: 1,
             checkpoint_interval: 65536,
             label: "fct0".into(),
@@ -423,6 +437,8 @@ pub(crate) mod tests {
         superblock.geometry.unit_bytes = 8256;
         superblock.profile = "iodrive-320-mlc".into();
         superblock.emulation = Some(Emulation { scale: 64, seed: u64::MAX });
+        superblock.durability = Durability::Unsafe;
+        superblock.power_override = true;
         superblock
     }
 

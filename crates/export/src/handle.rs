@@ -169,11 +169,12 @@ impl WorkerHandle {
         self.ask(move |worker| call(worker.device()))
     }
 
-    /// Has `call` run on the device's thread when a drill cuts the power, once every connection is closed and the medium is let go.
+    /// Has `call` run on the device's thread when a drill cuts the power, once every connection is closed and the medium is let go. It is given what was
+    /// being recorded, to be stopped.
     ///
     /// # Errors
     /// The thread is gone.
-    pub fn on_power_cut(&self, call: impl FnOnce(PowerCut) + Send + 'static) -> Result<(), Gone> {
+    pub fn on_power_cut(&self, call: impl FnOnce(PowerCut, Option<Recording>) + Send + 'static) -> Result<(), Gone> {
         self.ask(move |worker| worker.on_power_cut(Box::new(call)))
     }
 

@@ -57,7 +57,7 @@ const ALARM: u64 = 3;
 const KIND_BITS: u32 = 2;
 
 /// What is called when a drill cuts the device's power.
-pub(crate) type OnPowerCut = Box<dyn FnOnce(PowerCut) + Send>;
+pub(crate) type OnPowerCut = Box<dyn FnOnce(PowerCut, Option<Recording>) + Send>;
 
 /// A device thread's state. Outside of the thread there is only its [`WorkerHandle`].
 pub struct Worker {

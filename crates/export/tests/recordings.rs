@@ -60,7 +60,12 @@ fn a_power_cut_writes_all_of_it() {
     read_all(&mut server.go(""));
     let (told, wait) = channel();
     let trace = path.clone();
-    server.device.on_power_cut(move |_| told.send(recorded(&trace)).expect("the test waits")).expect("attached");
+    let ended = move |_, recording: Option<export::Recording>| {
+        let status = recording.expect("it was being recorded").stop().expect("written");
+        assert_eq!((status.written, status.path.as_path()), (REQUESTS, trace.as_path()));
+        told.send(recorded(&trace)).expect("the test waits");
+    };
+    server.device.on_power_cut(ended).expect("attached");
     let cut = Drill::PowerCut { at_write: None, at_program: None, unsynced: Unsynced::default(), seed: None };
     server.device.with_device(move |device| device.drill(cut)).expect("attached").expect("a drill device");
     assert_eq!(wait.recv_timeout(Duration::from_secs(30)), Ok(REQUESTS));

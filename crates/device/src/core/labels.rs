@@ -3,8 +3,8 @@
 use media::{DieState, Done, Flashback, MediaError};
 
 use super::Core;
-use crate::FormatError;
 use crate::superblock::Superblock;
+use crate::{FormatError, IoError};
 
 /// The id of a superblock write that the layer did not ask for.
 const SETTINGS_ID: u64 = u64::MAX;
@@ -31,7 +31,19 @@ impl Core {
 
     /// Writes the superblock with changed settings. Nothing waits for it: its id is one that the layer never gives.
     pub fn save_settings(&mut self) {
+        if !self.labels.contains(&SETTINGS_ID) {
+            self.settings_lost = false;
+        }
         self.write_superblock(SETTINGS_ID);
+    }
+
+    /// Whether every superblock with settings that was to be written is on media.
+    pub fn settings_saved(&self) -> Result<bool, IoError> {
+        match self.labels.contains(&SETTINGS_ID) {
+            true => Ok(false),
+            false if self.settings_lost => Err(IoError::Media),
+            false => Ok(true),
+        }
     }
 
     /// Whether a die holds what it should.
@@ -39,8 +51,13 @@ impl Core {
         self.superblock.dies.get(die as usize).is_none_or(|state| *state == DieState::Good)
     }
 
-    /// Dies that are not in service, or are not on record as being so.
+    /// Dies that are not in service, or are not on record as being so; on an emulated card those that answer nothing.
     pub fn lost_dies(&self) -> Vec<u32> {
+        if let Some(nand) = self.media.nand() {
+            let mut lost = nand.lost().to_vec();
+            lost.sort_unstable();
+            return lost;
+        }
         let states = self.superblock.dies.iter().zip(&self.recorded);
         let serves = |(a, b): (&DieState, &DieState)| *a == DieState::Good && *b == DieState::Good;
         (0..).zip(states).filter(|(_, states)| !serves(*states)).map(|(die, _)| die).collect()
@@ -114,7 +131,10 @@ impl Core {
         }
         let result = done.result.as_ref().map(|_| ());
         match (done.id, result) {
-            (SETTINGS_ID, Err(error)) => tracing::error!(%error, "the settings could not be saved"),
+            (SETTINGS_ID, Err(error)) => {
+                tracing::error!(%error, "the settings could not be saved");
+                self.settings_lost = true;
+            }
             (DOUBT_ID, Err(error)) => tracing::error!(%error, "that a sync failed could not be put on record"),
             (SETTINGS_ID | DOUBT_ID, Ok(())) => {}
             (LOSSES_ID, result) => self.losses_recorded(result),

@@ -111,9 +111,10 @@ impl Device {
             }
             Drill::KillDie { die } => {
                 self.check_die(*die)?;
-                if self.engine.is_some() {
-                    let why = "the parity of an emulated card is modelled in time only and holds no data";
-                    return Err(DrillError::Unfit { drill: name, why: why.into() });
+                let lost = self.core.lost_dies();
+                let dies = self.core.ftl.config().geometry.dies;
+                if self.engine.is_some() && lost.len() as u32 + 1 >= dies && !lost.contains(die) {
+                    return Err(invalid("die", *die, "one of several that still answer"));
                 }
                 self.media_drill(name)?.set_dead(*die, true);
                 Ok(format!("die {die} answers nothing any more"))

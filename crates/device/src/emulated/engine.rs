@@ -163,6 +163,11 @@ impl Engine {
         self.governor.as_mut()
     }
 
+    /// Whether the data sheet knows of heat and power.
+    pub fn has_governor(&self) -> bool {
+        self.governor.is_some()
+    }
+
     /// Takes all spare blocks away: writes are held back from now on, or refused if `read_only`.
     pub fn use_up_reserve(&mut self, core: &mut Core, read_only: bool) {
         if let (Some(paced), None) = (core.media.paced(), &self.taken_spares) {

@@ -70,8 +70,8 @@ pub(crate) fn open_media(
     core.hooks = Some(Box::new(hooks));
     core.ftl.set_pacing(Pacing::Rounds(sheet.controller.groom_round_bytes));
     let idle_watts = sheet.energy.idle_watts;
-    let governor =
-        flash.card.as_ref().map(|card| Governor::new(card, flash.modules, idle_watts, &Surroundings::default()));
+    let around = Surroundings { power_unlimited: core.superblock.power_override, ..Surroundings::default() };
+    let governor = flash.card.as_ref().map(|card| Governor::new(card, flash.modules, idle_watts, &around));
     let mut now = 0;
     if let Some(paced) = core.media.paced() {
         paced.be_lazy(true);

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use device::{
-    AttachOptions, Capacity, Device, Drill, EmulateOptions, Emulation, FormatOptions, Io, IoError, Unsynced,
-    create_emulated, mark_for_drills,
+    AttachOptions, Capacity, CarriedDrills, Device, Drill, EmulateOptions, Emulation, FormatOptions, Io, IoError,
+    Unsynced, create_emulated, mark_for_drills,
 };
 use media::ring::Ring;
 use tempfile::TempDir;
@@ -23,8 +23,13 @@ fn made() -> (TempDir, PathBuf) {
 }
 
 fn attach(path: &PathBuf) -> Device {
+    attach_with(path, CarriedDrills::default())
+}
+
+fn attach_with(path: &PathBuf, drills: CarriedDrills) -> Device {
     let ring = Ring::new(64).expect("io_uring");
-    Device::attach(std::slice::from_ref(path), &AttachOptions::default(), &ring).expect("attached")
+    let options = AttachOptions { drills, ..AttachOptions::default() };
+    Device::attach(std::slice::from_ref(path), &options, &ring).expect("attached")
 }
 
 /// Writes for a tenth of a second, which is as often as the card looks at its heat. Gives bytes a second.
@@ -130,7 +135,64 @@ fn the_end_of_its_life_comes_and_goes() {
     assert_eq!((read(&mut device, 0), device.status().health.as_str()), (Ok(9), "worn out: it takes no more writes"));
     device.undo_drill("fill-reserve").expect("undone");
     write(&mut device, 0, 1).expect("written");
-    let error = device.drill(Drill::KillDie { die: 0 }).expect_err("no such thing").to_string();
-    assert!(error.starts_with("kill-die: the parity of an emulated card is modelled in time only"), "{error}");
+    device.detach().expect("detached");
+}
+
+/// How many of the sectors read right; the others must be errors.
+fn readable(device: &mut Device, sectors: u64) -> u64 {
+    let right = |lba: u64, result| match result {
+        Ok(value) => {
+            assert_eq!(value, lba as u8, "sector {lba}");
+            true
+        }
+        Err(error) => {
+            assert_eq!(error, IoError::Media, "sector {lba}");
+            false
+        }
+    };
+    (0..sectors).map(|lba| u64::from(right(lba, read(device, lba)))).sum()
+}
+
+#[test]
+fn a_card_does_without_a_die_and_not_without_more_than_its_parity() {
+    const SECTORS: u64 = 3000;
+    let (_dir, path) = made();
+    let mut device = attach(&path);
+    (0..SECTORS).for_each(|lba| write(&mut device, lba, lba as u8).expect("written"));
+    call(&mut device, Io::Flush).expect("flushed");
+    let said = device.drill(Drill::KillDie { die: 5 }).expect("killed");
+    assert_eq!(said, "die 5 answers nothing any more");
+    let status = device.status();
+    assert_eq!((status.lost_dies, status.degraded_reads), (vec![5], 0));
+    assert!(status.health.starts_with("degraded: 1 of "), "{}", status.health);
+    assert_eq!(readable(&mut device, SECTORS), SECTORS);
+    let made_up = device.status().degraded_reads;
+    assert!((1..SECTORS).contains(&made_up), "{made_up} sectors stood on the die");
+    // What is written now is there, too, and a power cut changes nothing.
+    (0..SECTORS / 2).for_each(|lba| write(&mut device, lba, lba as u8).expect("written"));
+    device
+        .drill(Drill::PowerCut { at_write: None, at_program: None, unsynced: Unsynced::Drop, seed: None })
+        .expect("cut");
+    let drills = device.power_cut().expect("the power is cut").drills.clone();
+    drop(device);
+    let mut device = attach_with(&path, drills);
+    assert_eq!(device.status().lost_dies, [5]);
+    assert_eq!(readable(&mut device, SECTORS), SECTORS);
+
+    let mut lost = 1;
+    let left = loop {
+        device.drill(Drill::KillDie { die: 5 + lost }).expect("killed");
+        lost += 1;
+        let left = readable(&mut device, SECTORS);
+        if left < SECTORS {
+            break left;
+        }
+        assert!(lost < 20, "no end of parity");
+    };
+    assert!(left > SECTORS / 2, "{left} of {SECTORS} sectors can be read with {lost} dies lost");
+    assert_eq!(device.status().lost_dies, (5..5 + lost).collect::<Vec<u32>>());
+    device.undo_drill("all").expect("undone");
+    assert_eq!(readable(&mut device, SECTORS), SECTORS);
+    assert_eq!((device.status().lost_dies, device.status().health.as_str()), (vec![], "healthy"));
     device.detach().expect("detached");
 }

@@ -2,6 +2,7 @@
 
 mod common;
 mod dies;
+mod durability;
 mod emulated;
 mod places;
 mod power;

@@ -40,7 +40,9 @@ fn rot_is_never_silent_and_can_be_undone() {
     flush(&mut device).expect("flushed");
     device.drill(rot(300, 2)).expect("more of it");
     device.undo_drill("rot").expect("undone");
+    assert_eq!(device.status().unreadable, [100, 101, 102, 103, 105, 106, 107, 108, 109], "all but what was written");
     assert_eq!(wrong(&mut device), Vec::<u64>::new(), "also what was written anew is as it was written");
+    assert_eq!(device.status().health, "healthy", "what was read is not unreadable any more");
     device.drill(rot(200, 1)).expect("rotten");
     device.detach().expect("detached");
     let mut device = files.attach();

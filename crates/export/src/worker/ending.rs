@@ -106,12 +106,12 @@ impl Worker {
         // Not detached: the next attach finds what lies on the medium.
         drop(core);
         let_go(&name, &ring, owner, connections);
-        end_recording(&name, recording);
-        if let Some(cut) = cut {
+        if let Some(cut) = &cut {
             tracing::warn!(device = %name, "the power is cut; {cut}");
-            if let Some(call) = on_power_cut {
-                call(cut);
-            }
+        }
+        match on_power_cut.zip(cut) {
+            Some((call, cut)) => call(cut, recording),
+            None => end_recording(&name, recording),
         }
         if let Some(answer) = detaching.and_then(|detaching| detaching.answer) {
             // An asker that went away needs no answer.
