@@ -46,6 +46,17 @@ fn every_policy_takes_every_workload() {
     assert!(again.iter().zip(&all).all(|(a, b)| a.over_time == b.over_time && a.policy == b.policy));
 }
 
+/// The stream that trims go to has no LEB open at times, while others have so much room that nothing is groomed.
+#[test]
+fn trims_are_taken_wherever_there_is_room() {
+    let setup = Setup { sectors: 65_536, drive_writes: 24, seed: 2, ..SETUP };
+    let traffic = Traffic::Made(Workload::FilesTrimmed);
+    let cell = Cell { traffic, over_provisioning: 0.15, policy: Policy::Dac };
+    let measured =
+        cell.measure(&setup, &|| false).unwrap_or_else(|stuck| panic!("{stuck}")).expect("nobody stopped it");
+    assert!((1.0..3.0).contains(&measured.write_amplification), "{measured:?}");
+}
+
 #[test]
 fn wear_is_told_where_there_is_any() {
     let cell = Cell { traffic: Traffic::Made(Workload::HotCold), over_provisioning: 0.15, policy: Policy::Lifetime };

@@ -157,6 +157,8 @@ fn figures(values: &mut Values, status: &Status, sector_bytes: u32) {
     insert(values, "throttle_ns_per_byte", status.hold_ns_per_byte);
     let held_back = status.hold_ns_per_byte.is_some_and(|hold| hold > 0.0);
     let at_limit = status.watts.zip(status.power_limit_watts).map(|(watts, limit)| held_back && watts >= 0.9 * limit);
+    // With the limit overridden nothing is limited by it any more: an alert of it is over.
+    let at_limit = at_limit.or(status.power_override.filter(|on| *on).map(|_| false));
     insert(values, "power_limited", at_limit.map(flag));
     insert(values, "write_reduced", status.write_reduced.map(flag));
     insert(values, "worn_out", status.worn_out.map(flag));

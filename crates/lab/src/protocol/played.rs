@@ -1,5 +1,6 @@
 //! A trace that a stage plays in place of a load.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -145,8 +146,16 @@ impl Made {
             writer.write(&record)?;
         }
         writer.finish()?;
-        std::fs::rename(&part, &self.path).map_err(fail)
+        put_in_place(&part, &self.path).map_err(fail)
     }
+}
+
+/// Gives a file that is whole its name, so that a power cut leaves all of it or nothing under that name.
+fn put_in_place(part: &Path, path: &Path) -> std::io::Result<()> {
+    File::open(part)?.sync_all()?;
+    std::fs::rename(part, path)?;
+    // The name is in the directory, which has to be written down as well.
+    path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
 }
 
 #[cfg(test)]

@@ -123,6 +123,7 @@ impl Instant {
                 | Command::Sync { id }
                 | Command::Anchor { id, .. } => self.ftl.complete(id, Ok(())),
                 Command::Take { .. }
+                | Command::Blank { .. }
                 | Command::Finish { .. }
                 | Command::Forget { .. }
                 | Command::Zero { .. }

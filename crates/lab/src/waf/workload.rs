@@ -18,8 +18,14 @@ pub enum Workload {
     Zipf,
     /// 90 % of the writes go to 10 % of the sectors.
     HotCold90,
+    /// 95 % of the writes go to 5 % of the sectors.
+    HotCold95,
+    /// Zipf with theta 0.6.
+    Zipf06,
     /// Zipf with theta 0.8.
     Zipf08,
+    /// Zipf with theta 0.9.
+    Zipf09,
     /// Zipf with theta 1.2.
     Zipf12,
     /// 80/20; the hot fifth is another one after every two drive writes.
@@ -40,12 +46,15 @@ pub enum Workload {
 
 impl Workload {
     /// Every workload, those with published figures first.
-    pub const ALL: [Workload; 13] = [
+    pub const ALL: [Workload; 16] = [
         Workload::HotCold,
         Workload::Zipf,
         Workload::Uniform,
         Workload::HotCold90,
+        Workload::HotCold95,
+        Workload::Zipf06,
         Workload::Zipf08,
+        Workload::Zipf09,
         Workload::Zipf12,
         Workload::Jumping,
         Workload::Sliding,
@@ -63,7 +72,10 @@ impl Workload {
             Workload::HotCold => "hot-cold-80-20",
             Workload::Zipf => "zipf-1.0",
             Workload::HotCold90 => "hot-cold-90-10",
+            Workload::HotCold95 => "hot-cold-95-5",
+            Workload::Zipf06 => "zipf-0.6",
             Workload::Zipf08 => "zipf-0.8",
+            Workload::Zipf09 => "zipf-0.9",
             Workload::Zipf12 => "zipf-1.2",
             Workload::Jumping => "jumping-hot-spot",
             Workload::Sliding => "sliding-hot-spot",
@@ -84,7 +96,9 @@ impl Workload {
     pub fn source(self, sectors: u64, seed: u64) -> Source {
         let ranks = match self {
             Workload::Zipf => Ranks::new(sectors, 1.0),
+            Workload::Zipf06 => Ranks::new(sectors, 0.6),
             Workload::Zipf08 => Ranks::new(sectors, 0.8),
+            Workload::Zipf09 => Ranks::new(sectors, 0.9),
             Workload::Zipf12 => Ranks::new(sectors, 1.2),
             Workload::Tenants => Ranks::new(sectors / 4, 1.0),
             Workload::Database => Ranks::new(sectors * 15 / 16 / 2, 0.9),
@@ -154,9 +168,12 @@ impl Source {
             Workload::Uniform => write(below(random, n), 1),
             Workload::HotCold => write(hot_cold(random, n, 80, n / 5, 0), 1),
             Workload::HotCold90 => write(hot_cold(random, n, 90, n / 10, 0), 1),
+            Workload::HotCold95 => write(hot_cold(random, n, 95, n / 20, 0), 1),
             Workload::Jumping => write(hot_cold(random, n, 80, n / 5, self.written / (2 * n) * (n * 2 / 5)), 1),
             Workload::Sliding => write(hot_cold(random, n, 80, n / 5, self.written / 8), 1),
-            Workload::Zipf | Workload::Zipf08 | Workload::Zipf12 => write(self.ranks.draw(random), 1),
+            Workload::Zipf | Workload::Zipf06 | Workload::Zipf08 | Workload::Zipf09 | Workload::Zipf12 => {
+                write(self.ranks.draw(random), 1)
+            }
             Workload::Holes => {
                 while below(random, 10) == 0 {
                     self.at += 1;
