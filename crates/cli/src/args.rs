@@ -195,9 +195,9 @@ pub struct NewOpener {
 /// `vsl key`.
 #[derive(Debug, Subcommand)]
 pub enum Key {
-    /// Add a passphrase or key file that opens a detached device. There may be four in all.
+    /// Add a passphrase or key file that opens a device. There may be four in all.
     Add {
-        /// The file of a detached device.
+        /// An attached device, or the file of a detached one.
         #[arg(value_hint = ValueHint::FilePath)]
         device: String,
         #[command(flatten)]
@@ -207,7 +207,7 @@ pub enum Key {
     },
     /// Remove one; the last one stays.
     Remove {
-        /// The file of a detached device.
+        /// An attached device, or the file of a detached one.
         #[arg(value_hint = ValueHint::FilePath)]
         device: String,
         #[command(flatten)]
@@ -218,7 +218,7 @@ pub enum Key {
     },
     /// Put another passphrase or key file in the place of one.
     Change {
-        /// The file of a detached device.
+        /// An attached device, or the file of a detached one.
         #[arg(value_hint = ValueHint::FilePath)]
         device: String,
         #[command(flatten)]

@@ -74,7 +74,9 @@ fn create_destroys_nothing() {
     place.create("a.vsl");
     place.vsl(&["create", "a.vsl", "--size", "16MiB"]).fails(1, &["a.vsl: exists already", "vsl format"]);
     place.vsl(&["create", "nowhere/a.vsl", "--size", "16MiB"]).fails(1, &["nowhere/a.vsl: No such file"]);
-    place.vsl(&["create", "b.vsl", "--size", "1GiB", "--raw", "1MiB"]).fails(2, &["--raw", "is less than --size"]);
+    place
+        .vsl(&["create", "b.vsl", "--size", "1GiB", "--raw", "1MiB"])
+        .fails(2, &["the raw capacity, 1.05 MB (1.00 MiB), is less than the size, 1.07 GB"]);
     place.vsl(&["create", "b.vsl", "--size", "16383PiB"]).fails(2, &[]);
     place.vsl(&["create", "b.vsl", "--size", "16MiB", "--label", &"x".repeat(64)]).fails(2, &["label", "63"]);
     assert!(!place.path("b.vsl").exists());

@@ -145,10 +145,15 @@ fn settings_are_shown_set_and_kept_on_the_device() {
     place.vsl(&["config", "a", "checkpoint-interval", "1"]).fails(2, &["checkpoint interval: 1 bytes: expected"]);
     place.vsl(&["config", "a", "colour", "red"]).fails(2, &["no setting is called 'colour'", "checkpoint-interval"]);
     place.vsl(&["config", "a", "colour"]).fails(2, &["no setting is called 'colour'"]);
+    assert_eq!(place.vsl(&["config", "a", "durability", "write-through"]).ok(), "write-through\n");
+    assert_eq!(place.vsl(&["status", "a", "--field", "durability"]).ok(), "write-through\n");
+    place.vsl(&["config", "a", "durability", "none"]).fails(2, &["durability: 'none' is not a value", "write-through"]);
+    place.vsl(&["config", "a", "power-override", "on"]).fails(2, &["power override: on: expected an emulated card"]);
+    place.vsl(&["config", "a", "power-override"]).fails(1, &["the device has no setting power-override"]);
     place.vsl(&["config", "a", "trim", "maybe"]).fails(2, &["trim: 'maybe' is not a value", "on or off"]);
     let kept = json!({
-        "attach-at-start": "on", "beacon": "on", "checkpoint-interval": "512MiB", "drills": "off", "groomer": "greedy",
-        "label": "a", "trim": "off"
+        "attach-at-start": "on", "beacon": "on", "checkpoint-interval": "512MiB", "drills": "off",
+        "durability": "write-through", "groomer": "greedy", "label": "a", "page-file": "off", "trim": "off"
     });
     assert_eq!(place.vsl(&["config", "a", "--json"]).json(), kept);
     place.vsl(&["detach", "a"]).ok();
@@ -300,4 +305,33 @@ fn serve_needs_no_service() {
     client.wait_until_closed();
     assert!(!socket.exists(), "the socket is left behind");
     assert_eq!(place.vsl(&["status", "a.vsl", "--field", "clean"]).ok(), "true\n");
+}
+
+#[test]
+fn keys_of_an_attached_device_are_changed_while_it_serves() {
+    let place = Place::new();
+    std::fs::write(place.path("pass"), "correct horse\n").expect("written");
+    std::fs::write(place.path("other"), "battery staple\n").expect("written");
+    std::fs::write(place.path("safe.key"), [7; 32]).expect("written");
+    place.vsl(&["create", "safe.vsl", "--size", "16MiB", "--encrypt", "--passphrase-file", "pass"]).ok();
+    place.vsl(&["up"]).ok();
+    place.vsl(&["attach", "safe.vsl", "--passphrase-file", "pass"]).ok();
+    let mut client = place.client("safe");
+    client.write(0, &[7; 4096]);
+    let added = place.vsl(&["key", "add", "safe", "--passphrase-file", "pass", "--new-key-file", "safe.key"]).ok();
+    assert_eq!(added, "added key slot 1; in use now: 0: passphrase, 1: key file\n");
+    place.vsl(&["key", "change", "safe", "--passphrase-file", "pass", "--new-passphrase-file", "other"]).ok();
+    place.vsl(&["key", "remove", "safe", "--passphrase-file", "pass"]).fails(1, &["passphrase"]);
+    assert_eq!(client.read(0, 4096), [7; 4096], "it goes on serving");
+    let removed = place.vsl(&["key", "remove", "safe.vsl", "--key-file", "safe.key", "--slot", "0", "--json"]).json();
+    assert_eq!(removed, json!({ "slot": 0, "key_slots": ["1: key file"] }));
+    place.vsl(&["detach", "safe", "--force"]).ok();
+    place.vsl(&["attach", "safe.vsl", "--passphrase-file", "other"]).fails(1, &["passphrase"]);
+    place.vsl(&["attach", "safe.vsl", "--key-file", "safe.key"]).ok();
+    assert_eq!(place.client("safe").read(0, 4096), [7; 4096]);
+
+    place.vsl(&["trace", "record", "safe", "--to", "t.csv"]).ok();
+    place.vsl(&["trace", "record", "safe", "--stop"]).ok();
+    let ended = place.vsl(&["trace", "record", "safe", "--ended"]).ok();
+    assert!(ended.contains("t.csv  0 requests, 0 left out") && ended.lines().count() == 1, "{ended}");
 }

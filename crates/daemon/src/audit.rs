@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::Failure;
 use crate::access::Peer;
+use crate::alerts::webhook::without_path;
 use crate::api::{AuditEntry, Session};
 use crate::clock::now_ms;
 
@@ -163,6 +164,11 @@ fn hide(value: &mut Value) {
             for (key, value) in map.iter_mut() {
                 if SECRET.contains(&key.to_ascii_lowercase().as_str()) && !value.is_null() {
                     *value = Value::String("(hidden)".into());
+                } else if key == "url"
+                    && let Value::String(url) = value
+                {
+                    // A webhook's path is often the only secret that it has.
+                    *url = without_path(url);
                 } else {
                     hide(value);
                 }
@@ -180,12 +186,13 @@ mod tests {
     #[test]
     fn secrets_are_hidden_wherever_they_are() {
         let body =
-            br#"{"path":"/x","passphrase":"p","smtp":{"password":"q","user":"u"},"hooks":[{"secret":"s","key":null}]}"#;
+            br#"{"path":"/x","passphrase":"p","smtp":{"password":"q","user":"u"},"hooks":[{"url":"https://a.example.org/t?k","secret":"s","key":null}]}"#;
         let text = without_secrets(body);
         assert!(text.contains("/x") && text.contains("\"u\"") && text.contains("null"), "{text}");
         for secret in ["\"p\"", "\"q\"", "\"s\""] {
             assert!(!text.contains(secret), "{text}");
         }
+        assert!(text.contains("\"https://a.example.org\""), "{text}");
         assert_eq!(without_secrets(b"passphrase=p"), "");
         assert_eq!(without_secrets(b"\"p\""), "");
     }

@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use device::{AttachOptions, Drill, FormatError, Info, PowerCut, Setting, Settings, Status};
+use device::{AttachOptions, Drill, FormatError, Info, KeyRing, PowerCut, Setting, Settings, Status};
 use export::nbd::{Address, Export, Listener, Server, Tls};
 use export::{ClientInfo, DetachError, Gone, Observed, Recording, View, Worker, WorkerHandle};
 
@@ -16,6 +16,13 @@ use rustix::fs::Mode;
 
 use crate::api::Client;
 use crate::{Failure, Target};
+
+/// What to do where a device cannot be detached because of its clients.
+pub const CLIENTS_HINDER: &str =
+    "disconnect them first, or add --force to close their connections once what they asked for is done";
+
+/// So long a superblock may take on its way to the backing store.
+const SAVED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where and how devices are exported, besides the Unix socket.
 #[derive(Clone, Debug, Default)]
@@ -199,17 +206,63 @@ impl Handle {
     /// The device does not take one of them, or the thread has ended.
     pub fn change(&self, changes: Vec<Setting>) -> Result<(), Failure> {
         let result = self.worker.with_device(move |device| device.set(&changes));
-        result.map_err(gone)?.map_err(refused)
+        result.map_err(gone)?.map_err(refused)?;
+        self.wait_saved()
     }
 
-    /// Has `call` run when a drill cuts the power.
+    /// The key slots; nothing where it is not encrypted.
     ///
     /// # Errors
     /// The thread has ended.
-    pub fn on_power_cut(&self, call: impl FnOnce(&PowerCut) + Send + 'static) -> Result<(), Failure> {
+    pub fn key_ring(&self) -> Result<Option<KeyRing>, Failure> {
+        self.worker.with_device(|device| device.key_ring()).map_err(gone)
+    }
+
+    /// Puts changed key slots in place of those that they were made from, and waits until nothing is left of the old ones.
+    ///
+    /// # Errors
+    /// They were changed meanwhile, cannot be written, or the thread has ended.
+    pub fn set_keys(&self, old: KeyRing, new: KeyRing) -> Result<Info, Failure> {
+        let result = self.worker.with_device(move |device| {
+            device.set_keys(&old, &new)?;
+            Ok::<_, FormatError>(device.info().clone())
+        });
+        let info = result.map_err(gone)?.map_err(refused)?;
+        self.wait_saved()?;
+        Ok(info)
+    }
+
+    /// Waits until what was set lies on the device, so that no power cut takes it back.
+    ///
+    /// # Errors
+    /// It cannot be written, or does not come to it.
+    pub fn wait_saved(&self) -> Result<(), Failure> {
+        let end = Instant::now() + SAVED_WITHIN;
+        let unsaved = |why: &str| {
+            Failure::failed(format!("{}: it holds now, and is not on the device: {why}", self.worker.name()))
+                .help("look at `vsl status`: its backing store may have failed")
+        };
+        loop {
+            match self.worker.with_device(|device| device.is_saved()).map_err(gone)? {
+                Ok(true) => return Ok(()),
+                Err(error) => return Err(unsaved(&error.to_string())),
+                Ok(false) if Instant::now() >= end => return Err(unsaved("its backing store does not answer")),
+                Ok(false) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+
+    /// Has `call` run when a drill cuts the power, with what was being recorded.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn on_power_cut(
+        &self,
+        call: impl FnOnce(&PowerCut, Option<Recording>) + Send + 'static,
+    ) -> Result<(), Failure> {
         let power_cut = Arc::clone(&self.power_cut);
-        let call = move |cut| {
-            call(&cut);
+        let call = move |cut, recording| {
+            call(&cut, recording);
             // The power goes once: its thread ends with it.
             let _ = power_cut.set(cut);
         };
@@ -316,9 +369,7 @@ impl Handle {
     pub fn detach(&self, force: bool) -> Result<(), Refused> {
         self.worker.detach(force).map_err(|error| match error {
             DetachError::Clients { .. } => Refused::StillAttached(
-                Failure::conflict(error.to_string().split("; ").next().unwrap_or_default()).help(
-                    "disconnect them first, or add --force to close their connections once what they asked for is done",
-                ),
+                Failure::conflict(error.to_string().split("; ").next().unwrap_or_default()).help(CLIENTS_HINDER),
             ),
             DetachError::Underway { .. } => {
                 Refused::StillAttached(Failure::conflict(error.to_string()).help("wait until it is done"))

@@ -23,6 +23,8 @@ pub enum Kind {
     Forbidden,
     /// It was tried and did not work.
     Failed,
+    /// The path does not take this method.
+    Method,
     /// Nobody has signed in.
     Unauthenticated,
     /// Too often.
@@ -39,6 +41,7 @@ impl Kind {
             Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
             Kind::Forbidden => StatusCode::FORBIDDEN,
             Kind::NotFound => StatusCode::NOT_FOUND,
+            Kind::Method => StatusCode::METHOD_NOT_ALLOWED,
             Kind::Conflict => StatusCode::CONFLICT,
             Kind::TooMany => StatusCode::TOO_MANY_REQUESTS,
             Kind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
@@ -72,6 +75,12 @@ impl Failure {
     /// There is no such thing.
     pub fn not_found(error: impl Into<String>) -> Failure {
         Failure::new(Kind::NotFound, error)
+    }
+
+    /// The path does not take the method.
+    pub fn method() -> Failure {
+        Failure::new(Kind::Method, "the path does not take this method")
+            .help("`GET /api/v1/openapi.json` says which it takes")
     }
 
     /// The state of things forbids it.
@@ -172,6 +181,14 @@ impl From<AttachError> for Failure {
             AttachError::Open(OpenError::Locked { .. } | OpenError::Mounted { .. }) => {
                 Failure::split(Kind::Conflict, &error.to_string())
             }
+            AttachError::WrongKey { .. } | AttachError::NeedsKey { .. } => {
+                Failure::split(Kind::Forbidden, &error.to_string())
+            }
+            AttachError::Foreign { .. }
+            | AttachError::NotEncrypted { .. }
+            | AttachError::BeingErased { .. }
+            | AttachError::Degraded { .. }
+            | AttachError::MayBeBehind { .. } => Failure::split(Kind::Conflict, &error.to_string()),
             AttachError::Media { .. } => Failure::failed(error.to_string()).help("the system's log may say more"),
             _ => Failure::split(Kind::Failed, &error.to_string()),
         }
@@ -187,6 +204,12 @@ impl From<FormatError> for Failure {
                 Failure::invalid(error.to_string()).help("see `vsl format --help` for what can be chosen")
             }
         }
+    }
+}
+
+impl From<telemetry::Error> for Failure {
+    fn from(error: telemetry::Error) -> Failure {
+        Failure::failed(format!("the history: {error}")).help("the service's log says more; devices are not affected")
     }
 }
 

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
@@ -15,6 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::PREFIX;
+use crate::bounds;
 use crate::fields::{FIELDS, Unit};
 use crate::routes::{self, Service};
 
@@ -86,7 +87,14 @@ async fn openapi(State(service): State<Service>) -> impl IntoResponse {
 /// The description as it is served, with what the session's cookie is called there.
 pub fn text(cookie: &str) -> String {
     // It is a tree of plain values.
-    serde_json::to_string_pretty(&routes::description(cookie)).unwrap_or_else(|_| json!({}).to_string())
+    serde_json::to_string_pretty(&document(cookie)).unwrap_or_else(|_| json!({}).to_string())
+}
+
+/// The description as plain values, with the bounds of every number that is asked for.
+pub fn document(cookie: &str) -> Value {
+    let mut document = serde_json::to_value(routes::description(cookie)).unwrap_or_default();
+    bounds::complete(&mut document);
+    document
 }
 
 /// What the routes do not say of themselves.
@@ -108,8 +116,6 @@ pub fn complete(mut api: OpenApi, cookie: &str) -> OpenApi {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     #[test]

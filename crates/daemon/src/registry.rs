@@ -1,7 +1,10 @@
 //! The devices that the service owns. Every call may wait for a device; none holds the table's lock meanwhile.
 
+mod create;
 mod drills;
+mod erase;
 mod format;
+mod keys;
 mod lifetime;
 mod log;
 pub mod observe;
@@ -12,13 +15,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use device::{AttachOptions, Secret, Setting, State};
+use device::{AttachOptions, Durability, Secret, Setting, State};
 
 use crate::api::{AttachRequest, Condition, Config, Derived, DeviceView, Health, Passphrase, RebuildRequest};
 use crate::exports::{self, Exports, Handle, Refused};
 use crate::settings::{self, Change};
 use crate::state::{Remembered, StateFile};
-use crate::{Failure, Target};
+use crate::{Failure, Target, names};
 
 use log::Log;
 use table::{Entry, Key, Phase, Standing, Table};
@@ -29,15 +32,22 @@ pub struct Registry {
     /// Where the console is.
     web: OnceLock<Vec<String>>,
     table: Mutex<Table>,
+    /// Recordings that came to their end.
+    recordings: Arc<recording::List>,
     /// Told when a device has come or gone.
     settled: Condvar,
 }
 
 impl Registry {
     /// An empty table.
-    pub fn new(exports: Exports, state: StateFile) -> Registry {
+    ///
+    /// # Errors
+    /// What was remembered of recordings is damaged.
+    pub fn new(exports: Exports, state: StateFile) -> Result<Registry, Failure> {
+        let recordings = Arc::new(recording::List::open(state.directory())?);
         let table = Table { devices: BTreeMap::new(), state, ready: false, closing: false };
-        Registry { exports: Arc::new(exports), web: OnceLock::new(), table: Mutex::new(table), settled: Condvar::new() }
+        let (web, settled) = (OnceLock::new(), Condvar::new());
+        Ok(Registry { exports: Arc::new(exports), web, table: Mutex::new(table), recordings, settled })
     }
 
     /// Where the console is served; said once.
@@ -66,6 +76,10 @@ impl Registry {
                         let options = AttachOptions { read_only: device.read_only, secret, ..AttachOptions::default() };
                         self.attach_target(&device.name, target.clone(), options, key.clone())
                     });
+                    if attached.is_ok() {
+                        // Of an erase that was begun nothing had been destroyed, or it was finished by hand.
+                        self.forget_erase(&device.name);
+                    }
                     if let Err(failure) = attached {
                         tracing::error!(device = device.name, "not attached: {failure}");
                         self.table().devices.entry(device.name.clone()).or_insert(Entry {
@@ -74,7 +88,6 @@ impl Registry {
                             key,
                             phase: Phase::Failed(failure),
                             log: Arc::default(),
-                            recorded: None,
                         });
                     }
                 });
@@ -90,7 +103,7 @@ impl Registry {
     pub fn attach(&self, request: &AttachRequest) -> Result<DeviceView, Failure> {
         let target = Target::parse(&request.path)?.absolute()?;
         let name = request.name.clone().unwrap_or_else(|| target.default_name());
-        check_name(&name)?;
+        names::check("device", &name)?;
         let key = Key { file: request.key_file.clone(), typed: request.passphrase.is_some() };
         let secret = secret(request.passphrase.as_ref(), key.file.as_deref())?;
         let (read_only, degraded) = (request.read_only, request.degraded);
@@ -98,7 +111,7 @@ impl Registry {
         self.attach_target(&name, target.clone(), options, key.clone())?;
         if request.remember && !key.typed && target.paths().is_some() {
             let (path, read_only) = (target.to_string(), request.read_only);
-            self.table().state.remember(Remembered { name: name.clone(), path, read_only, key_file: key.file })?;
+            self.table().state.remember(Remembered::at_start(&name, path, read_only, key.file))?;
         }
         self.view(&name)
     }
@@ -110,7 +123,7 @@ impl Registry {
             let mut table = self.table();
             table.admit(name, &target)?;
             let (phase, log) = (Phase::Attaching, Arc::clone(&log));
-            let entry = Entry { target: target.clone(), read_only, key, phase, log, recorded: None };
+            let entry = Entry { target: target.clone(), read_only, key, phase, log };
             table.devices.insert(name.into(), entry)
         };
         let result = self.start(name, &target, options, &log);
@@ -140,9 +153,15 @@ impl Registry {
         let read_only = options.read_only;
         let handle = Handle::start(name, target.clone(), options)?;
         let (exports, device, log) = (Arc::clone(&self.exports), name.to_string(), Arc::clone(log));
-        handle.on_power_cut(move |cut| {
+        let (recordings, uuid) = (Arc::clone(&self.recordings), handle.facts().uuid.clone());
+        handle.on_power_cut(move |cut, recording| {
             exports.remove(&device);
             log.note("power-cut", cut.to_string());
+            if let Some(recording) = recording
+                && let Err(failure) = recordings.end(&device, &uuid, recording)
+            {
+                tracing::error!(device, "what was recorded: {failure}");
+            }
         })?;
         if let Err(failure) = self.exports.add(name, &handle, read_only) {
             // Nobody can reach it, so it has no clients to wait for.
@@ -183,6 +202,10 @@ impl Registry {
                     let failure = Failure::conflict(format!("{name} is being detached"));
                     return Err(Refused::StillAttached(failure.help("wait until it is done")));
                 }
+                Standing::Erasing => {
+                    let failure = Failure::conflict(format!("{name} is being erased"));
+                    return Err(Refused::StillAttached(failure.help("wait for its job, or cancel it")));
+                }
                 Standing::Failed(_) | Standing::PoweredOff(_) => None,
                 Standing::Attached(handle) => {
                     let handle = handle.clone();
@@ -207,6 +230,12 @@ impl Registry {
     }
 
     fn stop(&self, name: &str, handle: &Handle, force: bool) -> Result<(), Refused> {
+        // A detach that would be refused ends no recording.
+        if (force || handle.clients() == 0)
+            && let Err(failure) = self.end_recording(name, handle)
+        {
+            tracing::error!(device = name, "what was recorded: {failure}");
+        }
         let result = handle.detach(force);
         if !matches!(result, Err(Refused::StillAttached(_))) {
             self.exports.remove(name);
@@ -317,12 +346,17 @@ impl Registry {
                 .help("make a device in a file for drills, in /dev/shm if need be"));
         }
         if !on_device.is_empty() {
+            let through = on_device.contains(&Setting::Durability(Durability::WriteThrough));
             handle.change(on_device)?;
+            if through {
+                // The promise holds from this answer on, also for what was answered before.
+                handle.flush()?;
+            }
         }
         match remember {
             Some(true) => {
                 let path = target.to_string();
-                self.table().state.remember(Remembered { name: name.into(), path, read_only, key_file: key.file })?;
+                self.table().state.remember(Remembered::at_start(name, path, read_only, key.file))?;
             }
             Some(false) => self.table().state.forget(name)?,
             None => {}
@@ -362,7 +396,7 @@ impl Registry {
         entry.target = target;
         let (read_only, key_file) = (entry.read_only, entry.key.file.clone());
         if table.state.remembers(name) {
-            table.state.remember(Remembered { name: name.into(), path, read_only, key_file })?;
+            table.state.remember(Remembered::at_start(name, path, read_only, key_file))?;
         }
         drop(table);
         self.view(name)
@@ -401,9 +435,8 @@ impl Registry {
             .map(|(name, clients)| format!("{name} ({clients})"))
             .collect();
         if !force && !busy.is_empty() {
-            return Err(Failure::conflict(format!("clients are connected: {}", busy.join(", "))).help(
-                "disconnect them first, or add --force to close their connections once what they asked for is done",
-            ));
+            let words = format!("clients are connected: {}", busy.join(", "));
+            return Err(Failure::conflict(words).help(exports::CLIENTS_HINDER));
         }
         self.table().closing = true;
         Ok(())
@@ -452,7 +485,7 @@ impl Registry {
 }
 
 /// What opens an encrypted device.
-fn secret(passphrase: Option<&Passphrase>, key_file: Option<&Path>) -> Result<Option<Secret>, Failure> {
+pub(crate) fn secret(passphrase: Option<&Passphrase>, key_file: Option<&Path>) -> Result<Option<Secret>, Failure> {
     match (passphrase, key_file) {
         (None, None) => Ok(None),
         (Some(passphrase), None) => Ok(Some(passphrase.secret()?)),
@@ -463,31 +496,6 @@ fn secret(passphrase: Option<&Passphrase>, key_file: Option<&Path>) -> Result<Op
         }
         (Some(_), Some(_)) => {
             Err(Failure::invalid("a passphrase and a key file were given").help("one of them opens the device"))
-        }
-    }
-}
-
-/// Names go into addresses and shell commands, so they are plain.
-fn check_name(name: &str) -> Result<(), Failure> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if !name.is_empty() && name.len() <= 63 && name.chars().all(plain) && !name.starts_with(['-', '.']) {
-        return Ok(());
-    }
-    Err(Failure::invalid(format!("'{name}' cannot be the name of a device"))
-        .help("choose one with --name: up to 63 letters, digits, '-', '_' and '.', beginning with a letter or digit"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_plain() {
-        for name in ["fct0", "A", "a.b-c_d", &"x".repeat(63)] {
-            assert_eq!(check_name(name), Ok(()), "{name}");
-        }
-        for name in ["", "-a", ".a", "a/b", "a b", "ä", "a\n", &"x".repeat(64)] {
-            assert!(check_name(name).is_err(), "{name}");
         }
     }
 }

@@ -1,39 +1,36 @@
 //! Requests to others: webhooks, and other hosts' services. HTTP/1.1, one connection a request.
 
-use std::sync::{Arc, OnceLock};
+mod trust;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{Method, Request, Response, Uri, header};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::Failure;
+
+pub use trust::Trust;
+use trust::client_config;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long the first byte of an answer may take.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// Whose certificates count.
-#[derive(Clone, Debug)]
-pub enum Trust {
-    /// Those that the system trusts.
-    System,
-    /// These, in PEM form, and what they signed.
-    These(String),
-}
-
 /// Somewhere that is asked.
 pub struct Remote {
     host: String,
     port: u16,
     tls: Option<Arc<ClientConfig>>,
+    /// Its certificate was given.
+    given: bool,
 }
 
 /// An address's host, port, and whether it uses TLS.
@@ -61,6 +58,11 @@ pub fn parse(uri: &Uri) -> Result<(String, u16, bool), Failure> {
     Ok((host, authority.port_u16().unwrap_or(if secure { 443 } else { 80 }), secure))
 }
 
+/// Whether a host is this machine, so that nobody can listen in on the way.
+pub fn is_near(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+}
+
 impl Remote {
     /// Somewhere.
     ///
@@ -69,7 +71,7 @@ impl Remote {
     pub fn new(uri: &Uri, trust: &Trust) -> Result<Remote, Failure> {
         let (host, port, secure) = parse(uri)?;
         let tls = secure.then(|| client_config(trust)).transpose()?;
-        Ok(Remote { host, port, tls })
+        Ok(Remote { host, port, tls, given: matches!(trust, Trust::These(_)) })
     }
 
     fn unreachable(&self, what: impl std::fmt::Display) -> Failure {
@@ -109,10 +111,20 @@ impl Remote {
                 let stream = tokio::time::timeout(CONNECT, connecting)
                     .await
                     .map_err(|_| self.unreachable(format!("no TLS handshake in {} s", CONNECT.as_secs())))?
-                    .map_err(|error| self.unreachable(error))?;
+                    .map_err(|error| self.no_handshake(&error))?;
                 self.exchange(stream, request).await
             }
         }
+    }
+
+    fn no_handshake(&self, error: &std::io::Error) -> Failure {
+        let cause = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+        if self.given && matches!(cause, Some(rustls::Error::InvalidCertificate(_))) {
+            return self.unreachable(format!("the certificate that was given does not vouch for the one that it shows: {error}")).help(
+                "where it was changed on purpose, remove the host and add it with the new one; otherwise somebody stands in between",
+            );
+        }
+        self.unreachable(error)
     }
 
     fn authority(&self) -> String {
@@ -137,40 +149,6 @@ impl Remote {
             .map_err(|_| self.unreachable(format!("no answer in {} s", ANSWER.as_secs())))?
             .map_err(|error| self.unreachable(error))
     }
-}
-
-fn client_config(trust: &Trust) -> Result<Arc<ClientConfig>, Failure> {
-    let mut roots = RootCertStore::empty();
-    match trust {
-        Trust::System => {
-            // Read once: hosts are asked every few seconds. Those that cannot be read are left out; without any, nobody is trusted.
-            static FOUND: OnceLock<RootCertStore> = OnceLock::new();
-            let found = FOUND.get_or_init(|| {
-                let mut found = RootCertStore::empty();
-                found.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-                found
-            });
-            roots.clone_from(found);
-        }
-        Trust::These(pem) => {
-            let wrong = |what: String| {
-                Failure::invalid(format!("certificate: {what}"))
-                    .help("paste the PEM text, beginning with -----BEGIN CERTIFICATE-----")
-            };
-            for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-                let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
-                roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
-            }
-            if roots.is_empty() {
-                return Err(wrong("there is none".into()));
-            }
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Failure::failed(format!("TLS: {error}")))?;
-    Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
 }
 
 #[cfg(test)]

@@ -170,7 +170,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let state = StateFile::open(paths.devices_file())?;
     let api = bind(&paths.api_socket())?;
     let exports = Exports::start(&paths.nbd_socket(), inherited, &options.listen)?;
-    let registry = Arc::new(Registry::new(exports, state));
+    let registry = Arc::new(Registry::new(exports, state)?);
     let origins = Origins { names: options.web.names.clone() };
     let (service, outgoing) = Service::open(Arc::clone(&registry), &paths.state, origins, options.web.assets)?;
     let bound = options.web.bind(&service)?;
@@ -210,7 +210,8 @@ async fn control(
     let (stop, registry) = (service.stop.clone(), Arc::clone(&service.registry));
     let mut stopped = stop.subscribe();
     let told = until_told()?;
-    tokio::spawn(alerts::run(outgoing));
+    let (alerting, monitor) = (Arc::clone(&service.alerting), Arc::clone(&service.monitor));
+    tokio::spawn(alerts::run(outgoing, move |alert, sent| alerting.note_sent(alert, sent, &monitor)));
     tokio::spawn(hosts::watch(Arc::clone(&service.hosts), stop.subscribe()));
     let app = router(service);
     for bound in bound {

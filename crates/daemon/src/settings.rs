@@ -1,6 +1,6 @@
 //! What `vsl config` can set: the names and values of settings as users write them.
 
-use device::{Setting, Settings};
+use device::{Durability, Setting, Settings};
 
 use crate::Failure;
 use crate::api::Config;
@@ -24,6 +24,18 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ("beacon", "the location beacon: on or off"),
     ("drills", "whether faults may be put on the device by command: on or off; holds with the next attach"),
     (
+        "durability",
+        "when writes are durable: write-back (when flushed, or FUA), write-through (when answered) or unsafe (flushes do not wait)",
+    ),
+    (
+        "power-override",
+        "of an emulated card: whether its slot may give any power, so that nothing is held back for it: on or off",
+    ),
+    (
+        "page-file",
+        "whether memory for the worst case is taken and locked, so that a swap file may lie on the device: on or off",
+    ),
+    (
         "groomer",
         "its policy: lifetime, or a published one such as greedy or cost-benefit; docs/groomer.md has them all",
     ),
@@ -31,21 +43,37 @@ pub const MEANINGS: &[(&str, &str)] = &[
     (ATTACH_AT_START, "whether the service attaches the device when it starts: on or off"),
 ];
 
-/// Every setting and its value.
+/// Every setting that the device has, and its value.
 pub fn show(settings: &Settings, attach_at_start: bool) -> Config {
     let switch = |on: bool| String::from(if on { "on" } else { "off" });
     // Taken apart whole, so that a new setting cannot be forgotten here.
-    let Settings { label, trim, beacon, drills, groomer, checkpoint_interval_bytes } = settings;
+    let Settings {
+        label,
+        trim,
+        beacon,
+        drills,
+        durability,
+        power_override,
+        page_file,
+        groomer,
+        checkpoint_interval_bytes,
+    } = settings;
+    let of_some = [
+        ("durability", durability.map(|mode| mode.name().to_string())),
+        ("power-override", power_override.map(switch)),
+    ];
     [
         ("label", label.clone()),
         ("trim", switch(*trim)),
         ("beacon", switch(*beacon)),
         ("drills", switch(*drills)),
+        ("page-file", switch(*page_file)),
         ("groomer", groomer.clone()),
         ("checkpoint-interval", size::exact(*checkpoint_interval_bytes)),
         (ATTACH_AT_START, switch(attach_at_start)),
     ]
     .into_iter()
+    .chain(of_some.into_iter().filter_map(|(name, value)| Some((name, value?))))
     .map(|(name, value)| (name.to_string(), value))
     .collect()
 }
@@ -65,6 +93,12 @@ pub fn parse(name: &str, value: &str) -> Result<Change, Failure> {
         "trim" => Change::Device(Setting::Trim(switch()?)),
         "beacon" => Change::Device(Setting::Beacon(switch()?)),
         "drills" => Change::Device(Setting::Drills(switch()?)),
+        "durability" => Change::Device(Setting::Durability(Durability::from_name(value).ok_or_else(|| {
+            let names = Durability::ALL.map(Durability::name).join(", ");
+            Failure::invalid(format!("{name}: '{value}' is not a value")).help(format!("choose one of {names}"))
+        })?)),
+        "power-override" => Change::Device(Setting::PowerOverride(switch()?)),
+        "page-file" => Change::Device(Setting::PageFile(switch()?)),
         "groomer" => Change::Device(Setting::Groomer(value.into())),
         "checkpoint-interval" => {
             let bytes = size::parse(value).map_err(|error| Failure::invalid(format!("{name}: {error}")))?;
@@ -91,6 +125,9 @@ mod tests {
             trim: true,
             beacon: false,
             drills: false,
+            durability: Some(Durability::WriteThrough),
+            power_override: Some(true),
+            page_file: true,
             groomer: "greedy".into(),
             checkpoint_interval_bytes: 512 << 20,
         }
@@ -106,6 +143,11 @@ mod tests {
             parse(name, value).expect(name);
         }
         assert_eq!(shown["checkpoint-interval"], "512MiB");
+        let other = show(&Settings { durability: None, power_override: None, ..settings() }, true);
+        assert!(
+            !other.contains_key("durability") && !other.contains_key("power-override"),
+            "what it has not is not shown"
+        );
         let change = parse("checkpoint-interval", "512MiB").expect("a size");
         assert_eq!(change, Change::Device(Setting::CheckpointInterval(512 << 20)));
     }

@@ -1,6 +1,6 @@
 //! What the service remembers across restarts: the devices to attach. Settings are kept on the devices themselves.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,16 @@ pub struct Remembered {
     /// Where the key of an encrypted device is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
+    /// Only until its erase is done: who stops the service meanwhile finds it named afterwards.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub erasing: bool,
+}
+
+impl Remembered {
+    /// A device that is attached at start.
+    pub fn at_start(name: &str, path: String, read_only: bool, key_file: Option<PathBuf>) -> Remembered {
+        Remembered { name: name.into(), path, read_only, key_file, erasing: false }
+    }
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -57,6 +67,11 @@ impl StateFile {
         Ok(StateFile { path, contents })
     }
 
+    /// Where else something is kept that outlives the service.
+    pub fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
+    }
+
     /// The devices to attach at start.
     pub fn devices(&self) -> &[Remembered] {
         &self.contents.devices
@@ -64,7 +79,29 @@ impl StateFile {
 
     /// Whether a device of this name is attached at start.
     pub fn remembers(&self, name: &str) -> bool {
-        self.contents.devices.iter().any(|device| device.name == name)
+        self.contents.devices.iter().any(|device| device.name == name && !device.erasing)
+    }
+
+    /// Remembers a device that is being erased, unless it is remembered anyway.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn erase_begins(&mut self, name: &str, path: String) -> Result<(), Failure> {
+        if self.contents.devices.iter().any(|device| device.name == name) {
+            return Ok(());
+        }
+        self.remember(Remembered { erasing: true, ..Remembered::at_start(name, path, false, None) })
+    }
+
+    /// Forgets a device that was remembered because it was being erased.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn erase_ends(&mut self, name: &str) -> Result<(), Failure> {
+        if self.contents.devices.iter().any(|device| device.name == name && device.erasing) {
+            return self.forget(name);
+        }
+        Ok(())
     }
 
     /// Remembers a device, in place of one of the same name.
@@ -114,7 +151,7 @@ mod tests {
     use super::*;
 
     fn device(name: &str, path: &str) -> Remembered {
-        Remembered { name: name.into(), path: path.into(), read_only: name == "b", key_file: None }
+        Remembered::at_start(name, path.into(), name == "b", None)
     }
 
     #[test]
@@ -132,6 +169,24 @@ mod tests {
         state.forget("b").expect("saved");
         let state = StateFile::open(path).expect("parsed");
         assert_eq!(state.devices(), [device("a", "/c.vsl")]);
+    }
+
+    #[test]
+    fn an_erase_is_remembered_until_it_is_done() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("devices.toml");
+        let mut state = StateFile::open(path.clone()).expect("missing is empty");
+        state.remember(device("a", "/a.vsl")).expect("saved");
+        for name in ["a", "e"] {
+            state.erase_begins(name, format!("/{name}.vsl")).expect("saved");
+        }
+        let mut state = StateFile::open(path).expect("parsed");
+        assert_eq!(state.devices().iter().map(|device| device.erasing).collect::<Vec<_>>(), [false, true]);
+        assert!(state.remembers("a") && !state.remembers("e"), "it is not for every start");
+        for name in ["a", "e"] {
+            state.erase_ends(name).expect("saved");
+        }
+        assert_eq!(state.devices(), [device("a", "/a.vsl")]);
     }
 
     #[test]

@@ -240,9 +240,9 @@ pub enum SeverityName {
 /// `vsl audit`.
 #[derive(Debug, Args)]
 pub struct Audit {
-    /// At most so many, up to 1000.
-    #[arg(short = 'n', long, default_value_t = 50)]
-    pub limit: usize,
+    /// At most so many, 1 to 1000.
+    #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub limit: u16,
 }
 
 /// `vsl history`.

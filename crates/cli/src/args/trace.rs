@@ -88,12 +88,13 @@ pub struct Convert {
 /// `vsl trace record`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Recording never holds the device up: requests that the file is too slow for are left out and counted. Without --to and
---stop it says how the recording stands. Detaching the device ends its recording too.
+Recording never holds the device up: requests that the file is too slow for are left out and counted. Without --to,
+--stop and --ended it says how the recording stands. Detaching the device ends its recording too.
 
 Examples:
   vsl trace record fct0 --to fct0.vscsi.zst
-  vsl trace record fct0 --stop")]
+  vsl trace record fct0 --stop
+  vsl trace record fct0 --ended")]
 pub struct Record {
     /// An attached device.
     pub device: String,
@@ -106,6 +107,9 @@ pub struct Record {
     /// End it: everything is in the file then.
     #[arg(long, conflicts_with = "to")]
     pub stop: bool,
+    /// List those that have ended, the newest first.
+    #[arg(long, conflicts_with_all = ["to", "stop"])]
+    pub ended: bool,
 }
 
 /// `vsl trace generate`.

@@ -59,6 +59,11 @@ fn line(alert: &Alert) -> String {
     if let Some(note) = &alert.note {
         line.push_str(&format!(" ({note})"));
     }
+    for Sent { to, error } in &alert.sent {
+        if let Some(error) = error {
+            line.push_str(&format!("\n      not sent to {to}: {error}"));
+        }
+    }
     line
 }
 

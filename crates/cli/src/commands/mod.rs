@@ -29,6 +29,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use daemon::api::DeviceView;
 use daemon::{Failure, Paths, Target, fields};
 use device::{Info, State};
 use serde_json::{Map, Value};
@@ -119,5 +120,5 @@ fn describe(info: &Info) -> String {
 
 /// A detached device as JSON.
 fn info_json(info: &Info) -> Map<String, Value> {
-    fields::values(&status::detached_view(&info.paths[..], Ok(info.clone())))
+    fields::values(&DeviceView::detached(&info.paths[..], Ok(info.clone())))
 }

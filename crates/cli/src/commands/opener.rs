@@ -60,6 +60,16 @@ pub fn new(opener: &NewOpener) -> Result<Secret, Failure> {
     self::named(&named)?.map_or_else(ask_twice, Ok)
 }
 
+/// The same for a service.
+pub fn new_for_service(opener: &NewOpener) -> Result<daemon::api::Opener, Failure> {
+    let named = Opener { passphrase_file: opener.new_passphrase_file.clone(), key_file: opener.new_key_file.clone() };
+    let (passphrase, key_file) = match (&named.passphrase_file, &named.key_file) {
+        (None, None) => (Some(Passphrase::new(ask_twice_text()?)), None),
+        _ => for_service("", false, &named)?,
+    };
+    Ok(daemon::api::Opener { passphrase, key_file })
+}
+
 fn named(opener: &Opener) -> Result<Option<Secret>, Failure> {
     Ok(match (&opener.passphrase_file, &opener.key_file) {
         (Some(file), _) => Some(Secret::passphrase_file(file)?),
@@ -95,9 +105,13 @@ fn ask(question: &str) -> Result<String, Failure> {
 }
 
 fn ask_twice() -> Result<Secret, Failure> {
+    Ok(Secret::passphrase(ask_twice_text()?)?)
+}
+
+fn ask_twice_text() -> Result<String, Failure> {
     let first = ask("New passphrase: ")?;
     if ask("The same again: ")? != first {
         return Err(Failure::invalid("the two passphrases differ").help("try again"));
     }
-    Ok(Secret::passphrase(first)?)
+    Ok(first)
 }

@@ -60,8 +60,8 @@ fn exchange(device: &str, setting: Option<&str>, value: Option<&str>) -> Result<
 
 fn one(values: &Values, setting: &str, output: Output) -> Result<(), Failure> {
     let value = values.get(setting).ok_or_else(|| {
-        Failure::failed(format!("the service does not know the setting {setting}"))
-            .help("service and vsl are of different versions: restart the service with `vsl down` and `vsl up`")
+        Failure::failed(format!("the device has no setting {setting}"))
+            .help("`vsl config DEVICE` shows those that it has: durability is of devices that are not emulated, power-override of emulated cards")
     })?;
     let object = Value::Object([(setting.to_string(), json!(value))].into_iter().collect());
     output.result(&object, || format!("{value}\n"))

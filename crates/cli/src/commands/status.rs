@@ -1,12 +1,11 @@
 //! `vsl status`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use daemon::api::{Condition, Derived, DeviceView};
+use daemon::api::{Condition, DeviceView};
 use daemon::fields::{self, FIELDS, Field, Source};
 use daemon::{Failure, Kind, Target};
-use device::{Info, State};
+use device::State;
 use serde_json::{Map, Value, json};
 
 use crate::args::Status;
@@ -51,8 +50,8 @@ fn views(devices: &[String]) -> Result<Vec<DeviceView>, Failure> {
         // Not attached, as far as anybody can tell: then it is a file.
         found => match (Target::parse(device)?, found) {
             (Target::Files(paths), found) => match device::inspect(&paths[0]) {
-                Ok(info) => Ok(detached_view(&paths, Ok(info))),
-                Err(error) if paths[0].exists() => Ok(detached_view(&paths, Err(error.into()))),
+                Ok(info) => Ok(DeviceView::detached(&paths, Ok(info))),
+                Err(error) if paths[0].exists() => Ok(DeviceView::detached(&paths, Err(error.into()))),
                 // No file either. A service that answers knows its devices; one that does not is the reason.
                 Err(_) => Err(found.map_or_else(
                     |failure| failure,
@@ -67,40 +66,6 @@ fn views(devices: &[String]) -> Result<Vec<DeviceView>, Failure> {
         },
     };
     devices.iter().map(one).collect()
-}
-
-/// A device that is not attached, as far as we know.
-pub fn detached_view(paths: &[PathBuf], info: Result<Info, Failure>) -> DeviceView {
-    let target = Target::Files(paths.to_vec());
-    let (condition, info) = match info {
-        Ok(info) => {
-            if let Some(level) = info.erasing {
-                let health = format!("an erase of it was cut: `vsl sure-erase --{}` finishes it", level.name());
-                let condition = Condition::Other { state: State::Error, health };
-                return detached_as(&target, condition, Some(info));
-            }
-            let health = if info.clean { "healthy" } else { "not detached cleanly: the next attach recovers it" };
-            (Condition::Other { state: State::Detached, health: health.into() }, Some(info))
-        }
-        Err(failure) => (Condition::Other { state: State::Error, health: failure.to_string() }, None),
-    };
-    detached_as(&target, condition, info)
-}
-
-fn detached_as(target: &Target, condition: Condition, info: Option<Info>) -> DeviceView {
-    DeviceView {
-        name: target.default_name(),
-        path: target.to_string(),
-        uri: None,
-        tcp_uri: None,
-        derived: Derived::new(info.as_ref(), &condition),
-        condition,
-        read_only: None,
-        beacon: None,
-        clients: None,
-        config: None,
-        info,
-    }
 }
 
 fn is_wrong(view: &DeviceView) -> bool {

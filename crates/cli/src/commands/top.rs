@@ -39,17 +39,40 @@ pub fn top(args: &Top, output: Output) -> Result<(), Failure> {
             .map_err(|error| Failure::failed(format!("signals: {error}")))?;
     }
     let mut shown = 0;
+    let mut last = String::new();
     while !ended.load(Ordering::Relaxed) {
-        let sample: Sample = client.get("/telemetry")?;
-        if sample.at_ms != shown {
-            shown = sample.at_ms;
-            // To the upper left; each line clears what is behind it, and the rest is cleared at the end.
-            let body = text(&sample).replace('\n', "\x1b[K\n");
-            raw(format!("\x1b[H{body}\x1b[J").as_bytes())?;
+        match client.get::<Sample>("/telemetry") {
+            Ok(sample) if sample.at_ms != shown => {
+                shown = sample.at_ms;
+                last = text(&sample);
+                draw(&last)?;
+            }
+            Ok(_) => {}
+            // The first time there is nothing that could be shown meanwhile.
+            Err(failure) if last.is_empty() => return Err(failure),
+            // What was known last stays; it is looked for until it is there again.
+            Err(failure) => draw(&format!("{failure}\n{last}"))?,
         }
         std::thread::sleep(POLL);
     }
     raw(b"\n")
+}
+
+/// Draws it over what was there, as much as fits on the terminal.
+fn draw(text: &str) -> Result<(), Failure> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    let (columns, rows) = size.map_or((0, 0), |size| (usize::from(size.ws_col), usize::from(size.ws_row)));
+    // To the upper left; each line clears what is behind it, and the rest is cleared at the end.
+    let body = cut(text, columns, rows).replace('\n', "\x1b[K\n");
+    raw(format!("\x1b[H{body}\x1b[J").as_bytes())
+}
+
+/// What fits: a longer line would go on in the next, and more lines would roll the first away. Of a size that is not known, 0, all.
+fn cut(text: &str, columns: usize, rows: usize) -> String {
+    let most = |size: usize| if size == 0 { usize::MAX } else { size };
+    // The last row stays empty: there the cursor stands.
+    let lines = text.lines().take((most(rows) - 1).max(1));
+    lines.map(|line| line.chars().take(most(columns)).chain(['\n']).collect::<String>()).collect()
 }
 
 /// One second as a table.
@@ -131,6 +154,14 @@ fn micros(value: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_more_than_fits_is_drawn() {
+        let text = "first line\nsecond\nthird\n";
+        assert_eq!(cut(text, 5, 3), "first\nsecon\n");
+        assert_eq!(cut(text, 80, 24), text);
+        assert_eq!(cut(text, 0, 0), text);
+    }
 
     #[test]
     fn a_device_is_a_line() {

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use daemon::Failure;
-use daemon::api::{RecordRequest, RecordStatus};
+use daemon::api::{EndedRecording, RecordRequest, RecordStatus};
+use daemon::{Failure, fields};
 use hyper::Method;
 use serde_json::json;
 use trace::generate::MailServer;
@@ -72,6 +72,9 @@ fn record(args: &Record, output: Output) -> Result<(), Failure> {
     let client = super::client()?;
     let name = client.attached(&args.device)?.name;
     let path = format!("/devices/{name}/record");
+    if args.ended {
+        return list_ended(&client.get::<Vec<EndedRecording>>(&format!("{path}ings"))?, output);
+    }
     let status: RecordStatus = match &args.to {
         Some(to) => {
             let format = format_of(to, args.to_format)?;
@@ -93,6 +96,18 @@ fn record(args: &Record, output: Output) -> Result<(), Failure> {
             (false, true) => format!("recorded {name} to {file}: {} requests{dropped}\n", status.written),
             (false, false) => format!("{name} is not being recorded\n"),
         }
+    })
+}
+
+fn list_ended(ended: &[EndedRecording], output: Output) -> Result<(), Failure> {
+    output.result(&json!({ "recordings": ended }), || {
+        let lines = ended.iter().map(|one| {
+            let time = fields::show(fields::Unit::Time, &json!(one.ended_ms / 1000));
+            let gone = if one.exists { "" } else { ", the file is gone" };
+            let error = one.error.as_ref().map(|error| format!(", {error}")).unwrap_or_default();
+            format!("{time}  {}  {} requests, {} left out{gone}{error}\n", one.path.display(), one.written, one.dropped)
+        });
+        lines.collect()
     })
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use telemetry::{Of, catalogue};
 
 use crate::Failure;
-use crate::api::{Alert, Comparison, Rule};
+use crate::api::{Alert, Comparison, Rule, Sent};
 use crate::stored::Kept;
 
 /// Alerts that are remembered once they are over.
@@ -54,6 +54,7 @@ impl Book {
             acknowledged_ms: None,
             acknowledged_by: None,
             note: None,
+            sent: Vec::new(),
         };
         self.0.note(|contents| {
             contents.next += 1;
@@ -66,7 +67,7 @@ impl Book {
     pub fn clear(&mut self, id: u64, now_ms: u64) -> Option<Alert> {
         let at = self.0.active.iter().position(|alert| alert.id == id)?;
         Some(self.0.note(|contents| {
-            let alert = Alert { cleared_ms: Some(now_ms), ..contents.active.remove(at) };
+            let alert = Alert { cleared_ms: Some(now_ms), sent: Vec::new(), ..contents.active.remove(at) };
             if contents.past.len() >= REMEMBERED {
                 contents.past.pop_front();
             }
@@ -93,6 +94,18 @@ impl Book {
             alert.acknowledged_by = Some(who.into());
             alert.note = note.map(|note| note.chars().take(NOTE).collect());
             Ok(alert.clone())
+        })
+    }
+
+    /// What came of telling people that it was raised, or that it is over. Nothing where it says nothing new: news of the raised one
+    /// may be late.
+    pub fn note_sent(&mut self, id: u64, cleared: bool, sent: &[Sent]) -> Option<Alert> {
+        let is_it = |alert: &Alert| alert.id == id && alert.cleared_ms.is_some() == cleared && alert.sent != sent;
+        self.0.active.iter().chain(&self.0.past).find(|alert| is_it(alert))?;
+        self.0.note(|Contents { active, past, .. }| {
+            let alert = active.iter_mut().chain(past).find(|alert| is_it(alert))?;
+            alert.sent = sent.to_vec();
+            Some(alert.clone())
         })
     }
 }

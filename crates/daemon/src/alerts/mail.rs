@@ -6,7 +6,7 @@ use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 
 use crate::api::{Alert, Security, Smtp};
-use crate::{Failure, clock};
+use crate::{Failure, clock, remote};
 
 /// How it is called in lists.
 pub fn name(smtp: &Smtp) -> String {
@@ -31,7 +31,7 @@ pub fn check(smtp: &Smtp) -> Result<(), Failure> {
         ))
         .help("give its host name or address, and a port such as 587"));
     }
-    if smtp.password.is_some() && smtp.security == Security::None && !is_loopback(&smtp.host) {
+    if smtp.password.is_some() && smtp.security == Security::None && !remote::is_near(&smtp.host) {
         return Err(Failure::invalid("smtp: a password would go over the network in the clear")
             .help("choose the security starttls or tls"));
     }
@@ -40,10 +40,6 @@ pub fn check(smtp: &Smtp) -> Result<(), Failure> {
     }
     mailbox("from", &smtp.from)?;
     smtp.to.iter().try_for_each(|address| mailbox("to", address).map(drop))
-}
-
-fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
 /// The mail.

@@ -7,7 +7,7 @@ mod notify;
 mod rules;
 #[cfg(test)]
 mod tests;
-mod webhook;
+pub mod webhook;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -112,7 +112,7 @@ impl Alerting {
         let to = Notifications::clone(&lock(&self.notifications));
         if alert.severity >= to.least_severity
             && (to.smtp.is_some() || !to.webhooks.is_empty())
-            && self.outgoing.try_send(Outgoing { alert, to }).is_err()
+            && self.outgoing.try_send(Outgoing { alert: Alert { sent: Vec::new(), ..alert }, to }).is_err()
         {
             tracing::error!("too many alerts wait to be sent: one is not");
         }
@@ -166,6 +166,13 @@ impl Alerting {
         let alert = lock(&self.book).acknowledge(id, who, note, now_ms)?;
         monitor.tell("alert", &alert);
         Ok(alert)
+    }
+
+    /// Notes what came of telling people of an alert.
+    pub fn note_sent(&self, alert: &Alert, sent: &[Sent], monitor: &Monitor) {
+        if let Some(alert) = lock(&self.book).note_sent(alert.id, alert.cleared_ms.is_some(), sent) {
+            monitor.tell("alert", &alert);
+        }
     }
 
     /// Every rule.

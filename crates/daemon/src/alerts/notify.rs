@@ -26,22 +26,27 @@ pub fn check(to: &Notifications) -> Result<(), Failure> {
     to.webhooks.iter().try_for_each(webhook::check)
 }
 
-/// Sends what comes, until the service stops.
-pub async fn run(mut waiting: mpsc::Receiver<Outgoing>) {
+/// Sends what comes, until the service stops, and notes after each try what came of it.
+pub async fn run(mut waiting: mpsc::Receiver<Outgoing>, note: impl Fn(&Alert, &[Sent]) + Clone + Send + 'static) {
     while let Some(Outgoing { alert, to }) = waiting.recv().await {
+        let note = note.clone();
         // One that cannot be reached keeps no other alert waiting.
         tokio::spawn(async move {
-            let mut left = to;
+            let mut sent: Vec<Sent> = Vec::new();
             for pause in PAUSES.into_iter().map(Some).chain([None]) {
-                let sent = send_all(&alert, &left).await;
-                left = still_to_tell(left, &sent);
-                for sent in &sent {
-                    if let Some(error) = &sent.error {
-                        tracing::warn!(alert = alert.id, to = sent.to, "an alert was not sent: {error}");
+                sent = send_where(&alert, &to, &sent).await;
+                let (note, about, came) = (note.clone(), alert.clone(), sent.clone());
+                // It goes to the disk, which the others that wait for this thread need not wait for.
+                if let Err(error) = tokio::task::spawn_blocking(move || note(&about, &came)).await {
+                    tracing::error!(alert = alert.id, "what came of sending an alert is not kept: {error}");
+                }
+                for Sent { to, error } in &sent {
+                    if let Some(error) = error {
+                        tracing::warn!(alert = alert.id, to, "an alert was not sent: {error}");
                     }
                 }
                 match pause {
-                    Some(pause) if left.smtp.is_some() || !left.webhooks.is_empty() => tokio::time::sleep(pause).await,
+                    Some(pause) if sent.iter().any(|sent| sent.error.is_some()) => tokio::time::sleep(pause).await,
                     _ => return,
                 }
             }
@@ -49,30 +54,29 @@ pub async fn run(mut waiting: mpsc::Receiver<Outgoing>) {
     }
 }
 
-/// Those who were not reached.
-fn still_to_tell(mut to: Notifications, sent: &[Sent]) -> Notifications {
-    let failed = |to: &str| sent.iter().any(|sent| sent.to == to && sent.error.is_some());
-    to.smtp = to.smtp.filter(|smtp| failed(&mail::name(smtp)));
-    to.webhooks.retain(|hook| failed(&hook.url));
-    to
-}
-
 /// Sends an alert to everybody, and says what came of each.
 pub async fn send_all(alert: &Alert, to: &Notifications) -> Vec<Sent> {
+    send_where(alert, to, &[]).await
+}
+
+/// Sends an alert to everybody who did not get it before, and says what came of each now or then.
+async fn send_where(alert: &Alert, to: &Notifications, before: &[Sent]) -> Vec<Sent> {
     let mut sent = Vec::new();
+    let reached = |at: usize| before.get(at).is_some_and(|sent| sent.error.is_none());
     if let Some(smtp) = &to.smtp {
-        let result = tokio::time::timeout(TIMEOUT, mail::send(smtp, alert)).await;
-        sent.push(Sent { to: mail::name(smtp), error: flat(result) });
+        let error = if reached(0) { None } else { in_time(mail::send(smtp, alert)).await };
+        sent.push(Sent { to: mail::name(smtp), error });
     }
     for hook in &to.webhooks {
-        let result = tokio::time::timeout(TIMEOUT, webhook::send(hook, alert)).await;
-        sent.push(Sent { to: hook.url.clone(), error: flat(result) });
+        let error = if reached(sent.len()) { None } else { in_time(webhook::send(hook, alert)).await };
+        sent.push(Sent { to: webhook::name(hook), error });
     }
     sent
 }
 
-fn flat(result: Result<Result<(), String>, tokio::time::error::Elapsed>) -> Option<String> {
-    match result {
+/// What went wrong, if anything.
+async fn in_time(sending: impl Future<Output = Result<(), String>>) -> Option<String> {
+    match tokio::time::timeout(TIMEOUT, sending).await {
         Ok(result) => result.err(),
         Err(_) => Some(format!("no answer in {} s", TIMEOUT.as_secs())),
     }
@@ -93,39 +97,52 @@ pub fn trial(now_ms: u64) -> Alert {
         acknowledged_ms: None,
         acknowledged_by: None,
         note: None,
+        sent: Vec::new(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::api::{Security, Smtp, Webhook};
+    use std::io::{Read, Write};
 
-    #[test]
-    fn only_who_was_not_reached_is_told_again() {
-        let smtp = Smtp {
-            host: "mail".into(),
-            port: 25,
-            security: Security::None,
-            user: None,
-            password: None,
-            from: "a@example.org".into(),
-            to: vec!["b@example.org".into()],
+    use super::*;
+    use crate::api::Webhook;
+
+    /// A webhook that answers each request in turn with the status given, then no more.
+    fn hook(statuses: &'static [u16]) -> (Webhook, std::thread::JoinHandle<()>) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/secret-path", listener.local_addr().expect("bound"));
+        let asked = std::thread::spawn(move || {
+            for status in statuses {
+                let (mut stream, _) = listener.accept().expect("asked");
+                let mut request = [0; 4096];
+                let mut got = 0;
+                while !request[..got].ends_with(b"}") {
+                    let more = stream.read(&mut request[got..]).expect("a request");
+                    assert_ne!(more, 0);
+                    got += more;
+                }
+                write!(stream, "HTTP/1.1 {status} so\r\ncontent-length: 0\r\n\r\n").expect("answered");
+            }
+        });
+        (Webhook { url, secret: None }, asked)
+    }
+
+    #[tokio::test]
+    async fn only_who_was_not_reached_is_told_again() {
+        let (good, told_good) = hook(&[204]);
+        let (bad, told_bad) = hook(&[500, 200]);
+        let names = [webhook::name(&good), webhook::name(&bad)];
+        assert!(names.iter().all(|name| !name.contains("secret-path")), "{names:?}");
+        let to = Notifications { webhooks: vec![good, bad], ..Notifications::default() };
+        let came = |error: Option<&str>| -> Vec<Sent> {
+            let errors = [None, error.map(String::from)];
+            names.iter().zip(errors).map(|(to, error)| Sent { to: to.clone(), error }).collect()
         };
-        let hook = |url: &str| Webhook { url: url.into(), secret: None };
-        let to = Notifications {
-            smtp: Some(smtp),
-            webhooks: vec![hook("http://a/"), hook("http://b/")],
-            ..Notifications::default()
-        };
-        let came = |to: &str, error: Option<&str>| Sent { to: to.into(), error: error.map(Into::into) };
-        let left = |mail: Option<&str>, a: Option<&str>, b: Option<&str>| {
-            let sent = [came("mail:25", mail), came("http://a/", a), came("http://b/", b)];
-            let left = still_to_tell(to.clone(), &sent);
-            (left.smtp.is_some(), left.webhooks.into_iter().map(|hook| hook.url).collect::<Vec<_>>())
-        };
-        assert_eq!(left(None, None, Some("it answered 500")), (false, vec!["http://b/".to_string()]));
-        assert_eq!(left(Some("no route"), None, None), (true, vec![]));
-        assert_eq!(left(None, None, None), (false, vec![]));
+        let first = send_all(&trial(0), &to).await;
+        assert_eq!(first, came(Some("it answered 500 Internal Server Error")));
+        assert_eq!(send_where(&trial(0), &to, &first).await, came(None));
+        told_good.join().expect("told once");
+        told_bad.join().expect("told twice");
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use telemetry::{Of, catalogue};
 
 use crate::api::{Comparison, Rule, Severity};
-use crate::{Failure, stored};
+use crate::{Failure, names, stored};
 
 /// Rules at most.
 const MOST: usize = 256;
@@ -102,11 +102,7 @@ fn put(rules: &mut Vec<Rule>, rule: Rule) {
 }
 
 fn check(rule: &Rule) -> Result<(), Failure> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if rule.name.is_empty() || rule.name.len() > 63 || !rule.name.chars().all(plain) {
-        return Err(Failure::invalid(format!("'{}' cannot be the name of a rule", rule.name.escape_debug()))
-            .help("choose up to 63 letters, digits, '-', '_' and '.'"));
-    }
+    names::check("rule", &rule.name)?;
     if catalogue::find(Of::Device, &rule.metric).is_none() {
         return Err(Failure::invalid(format!("metric: there is no '{}' of devices", rule.metric.escape_debug()))
             .help("`GET /api/v1/telemetry/metrics` lists them"));

@@ -8,6 +8,18 @@ use crate::api::{Alert, Webhook};
 use crate::remote::{Remote, Trust};
 use crate::{Failure, remote};
 
+/// How it is called in lists: without its path, which often is a secret.
+pub fn name(hook: &Webhook) -> String {
+    without_path(&hook.url)
+}
+
+/// An address as far as its host and port.
+pub fn without_path(url: &str) -> String {
+    let end = url.find("://").map_or(0, |at| at + 3);
+    let host = url.get(end..).and_then(|rest| rest.find(['/', '?', '#']));
+    host.map_or(url, |at| &url[..end + at]).to_string()
+}
+
 /// Whether it could be posted there at all.
 pub fn check(hook: &Webhook) -> Result<(), Failure> {
     let uri: Uri = hook.url.parse().map_err(|error| {

@@ -106,6 +106,9 @@ pub struct Alert {
     /// What they said.
     #[serde(default)]
     pub note: Option<String>,
+    /// What came of telling people when it was raised or, once it is over, cleared: the last try of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sent: Vec<Sent>,
 }
 
 /// Answer of `GET /alerts` and `GET /alerts/history`.
@@ -143,6 +146,7 @@ pub struct Smtp {
     /// Its host name or address.
     pub host: String,
     /// Its port.
+    #[schema(minimum = 1, maximum = 65535)]
     pub port: u16,
     /// How the connection is secured.
     pub security: Security,
@@ -197,7 +201,7 @@ impl Default for Notifications {
 /// What came of one way of sending.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Sent {
-    /// Where to.
+    /// The mail server, or the webhook's host: the rest of its address is often a secret.
     pub to: String,
     /// What went wrong; nothing where it was taken.
     pub error: Option<String>,

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use zeroize::Zeroize;
 
+use crate::{Failure, Target};
+
 /// Answer of `GET /version`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Version {
@@ -157,6 +159,32 @@ pub struct RecordStatus {
     pub dropped: u64,
 }
 
+/// A recording that came to its end, as `GET /devices/{name}/recordings` lists them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EndedRecording {
+    /// UUID of the format that was recorded.
+    pub uuid: String,
+    /// What the device was called.
+    pub device: String,
+    /// The file.
+    #[schema(value_type = String)]
+    pub path: PathBuf,
+    /// Its format.
+    pub format: String,
+    /// Requests written.
+    pub written: u64,
+    /// Requests left out.
+    pub dropped: u64,
+    /// When it ended, milliseconds since 1970.
+    pub ended_ms: u64,
+    /// Why it ended early, with what was written before in the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Whether the file is there; as it was when this was asked.
+    #[serde(default)]
+    pub exists: bool,
+}
+
 /// A passphrase on its way: never shown, and overwritten in memory at the end.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
@@ -288,6 +316,42 @@ pub struct DeviceView {
     /// What follows from the rest.
     #[serde(flatten)]
     pub derived: Derived,
+}
+
+impl DeviceView {
+    /// A device that is not attached, as far as we know.
+    pub fn detached(paths: &[PathBuf], info: Result<Info, Failure>) -> DeviceView {
+        let target = Target::Files(paths.to_vec());
+        let (condition, info) = match info {
+            Ok(info) => {
+                if let Some(level) = info.erasing {
+                    let health = format!("an erase of it was cut: `vsl sure-erase --{}` finishes it", level.name());
+                    let condition = Condition::Other { state: State::Error, health };
+                    return DeviceView::detached_as(&target, condition, Some(info));
+                }
+                let health = if info.clean { "healthy" } else { "not detached cleanly: the next attach recovers it" };
+                (Condition::Other { state: State::Detached, health: health.into() }, Some(info))
+            }
+            Err(failure) => (Condition::Other { state: State::Error, health: failure.to_string() }, None),
+        };
+        DeviceView::detached_as(&target, condition, info)
+    }
+
+    fn detached_as(target: &Target, condition: Condition, info: Option<Info>) -> DeviceView {
+        DeviceView {
+            name: target.default_name(),
+            path: target.to_string(),
+            uri: None,
+            tcp_uri: None,
+            derived: Derived::new(info.as_ref(), &condition),
+            condition,
+            read_only: None,
+            beacon: None,
+            clients: None,
+            config: None,
+            info,
+        }
+    }
 }
 
 /// Figures that follow from others.

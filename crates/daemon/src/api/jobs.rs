@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::Certificate;
+
 /// How far a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -22,7 +24,7 @@ pub enum JobState {
 pub struct Job {
     /// Its number.
     pub id: u64,
-    /// `prediction`, `lab` or `demo`.
+    /// `prediction`, `lab`, `demo` or `erase`.
     pub kind: String,
     /// Of which device.
     pub device: Option<String>,
@@ -48,6 +50,8 @@ pub struct Job {
 pub enum JobResult {
     /// Of the kind `prediction`.
     Prediction(Prediction),
+    /// Of the kind `erase`.
+    Erased(Certificate),
     /// Of the kind `lab`: the name of the run.
     Run(String),
 }
@@ -145,9 +149,11 @@ pub struct LabRunRequest {
     pub full: bool,
     /// About how many times smaller virtual devices are built.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 65536)]
     pub scale: Option<u32>,
     /// How many times everything is done.
     #[serde(default = "one")]
+    #[schema(minimum = 1, maximum = 1000)]
     pub repeat: u32,
     /// Seed of every random choice.
     #[serde(default = "first")]
@@ -191,21 +197,4 @@ pub struct Demo {
     pub running: bool,
     /// Its job.
     pub job: Option<Job>,
-}
-
-/// Body of `POST /devices/{name}/format`: everything on the device is lost.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FormatRequest {
-    /// The device's name once more.
-    pub confirm: String,
-    /// `advertised`, `maximum`, `improved-write`, `maximum-write`, a percentage such as `80%`, or bytes.
-    #[serde(default)]
-    pub capacity: Option<String>,
-    /// 512, 1024, 2048 or 4096; as it is by default.
-    #[serde(default)]
-    pub sector_bytes: Option<u32>,
-    /// A name for people; as it is by default.
-    #[serde(default)]
-    pub label: Option<String>,
 }

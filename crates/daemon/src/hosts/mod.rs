@@ -3,14 +3,14 @@
 mod watch;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::Uri;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{HostView, NewHost};
 use crate::remote::{self, Remote, Trust};
-use crate::{Failure, stored};
+use crate::{Failure, names, stored};
 
 pub use watch::watch;
 
@@ -18,7 +18,7 @@ pub use watch::watch;
 const MOST: usize = 64;
 
 /// A host as it is kept.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
     name: String,
@@ -30,6 +30,8 @@ struct Kept {
 
 struct Host {
     kept: Kept,
+    /// Made once: what is trusted need not be put together for each request, and handshakes go on where the last one ended.
+    way: Result<Arc<Way>, Failure>,
     view: HostView,
 }
 
@@ -56,7 +58,7 @@ impl Kept {
 
     fn host(self) -> Host {
         let view = HostView { name: self.name.clone(), address: self.address.clone(), ..HostView::default() };
-        Host { kept: self, view }
+        Host { way: self.way().map(Arc::new), kept: self, view }
     }
 }
 
@@ -67,8 +69,7 @@ fn address(text: &str) -> Result<Uri, Failure> {
     };
     let uri: Uri = text.parse().map_err(|error| wrong(format!("{error}")))?;
     let (host, _, secure) = remote::parse(&uri)?;
-    let near = host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
-    if !secure && !near {
+    if !secure && !remote::is_near(&host) {
         return Err(wrong("its key would go over the network in the clear; use https".into()));
     }
     if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
@@ -101,10 +102,10 @@ impl Hosts {
     /// How a host is asked.
     ///
     /// # Errors
-    /// There is none of this name.
-    pub fn way(&self, name: &str) -> Result<Way, Failure> {
-        let kept = self.hosts().iter().find(|host| host.kept.name == name).map(|host| host.kept.clone());
-        kept.ok_or_else(|| unknown(name))?.way()
+    /// There is none of this name, or somebody edited its address or certificate into something else.
+    pub fn way(&self, name: &str) -> Result<Arc<Way>, Failure> {
+        let way = self.hosts().iter().find(|host| host.kept.name == name).map(|host| host.way.clone());
+        way.unwrap_or_else(|| Err(unknown(name)))
     }
 
     /// A new host.
@@ -112,17 +113,15 @@ impl Hosts {
     /// # Errors
     /// Its name is taken, its address or certificate make no sense, or it cannot be kept.
     pub fn add(&self, new: NewHost) -> Result<HostView, Failure> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if new.name.is_empty() || new.name.len() > 63 || !new.name.chars().all(plain) || new.name.starts_with('.') {
-            return Err(Failure::invalid(format!("'{}' cannot be the name of a host", new.name.escape_debug()))
-                .help("choose up to 63 letters, digits, '-', '_' and '.'"));
-        }
+        names::check("host", &new.name)?;
         if new.key.is_empty() || new.key.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(Failure::invalid("key: it is empty or has spaces in it")
                 .help("on that host `vsl account key NAME` makes one"));
         }
         let kept = Kept { name: new.name, address: new.address, key: new.key, certificate: new.certificate };
-        kept.way()?;
+        let host = kept.host();
+        host.way.clone()?;
+        let kept = &host.kept;
         let mut hosts = self.hosts();
         if hosts.iter().any(|host| host.kept.name == kept.name) {
             return Err(Failure::conflict(format!("there is a host '{}' already", kept.name)).help("remove it first"));
@@ -130,9 +129,8 @@ impl Hosts {
         if hosts.len() >= MOST {
             return Err(Failure::conflict(format!("there are {MOST} hosts already")).help("remove one first"));
         }
-        let all: Vec<&Kept> = hosts.iter().map(|host| &host.kept).chain([&kept]).collect();
+        let all: Vec<&Kept> = hosts.iter().map(|host| &host.kept).chain([kept]).collect();
         stored::write(&self.path, &all)?;
-        let host = kept.host();
         let view = host.view.clone();
         hosts.push(host);
         Ok(view)

@@ -6,16 +6,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
-use lab::run::{JOURNAL, Journal, JournalError, Line};
+use lab::run::{JOURNAL, Journal, JournalError};
 
 use super::Task;
-use crate::Failure;
+use super::progress::Progress;
 use crate::api::{JobResult, LabRun};
+use crate::{Failure, names};
 
 /// How often a run is looked at.
 const LOOK: Duration = Duration::from_millis(300);
 /// What is kept of what a run says when it fails, bytes.
 const SAID: u64 = 4096;
+/// What a run is called where its name is refused.
+pub const RUN: &str = "run";
 /// The page of a run.
 const REPORT: &str = "report.html";
 
@@ -35,19 +38,6 @@ pub struct Asked {
     pub repeat: u32,
     /// Seed of every random choice.
     pub seed: u64,
-}
-
-/// Whether a run may be called so.
-///
-/// # Errors
-/// It may not.
-pub fn check_name(name: &str) -> Result<(), Failure> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if !name.is_empty() && name.len() <= 63 && name.chars().all(plain) && !name.starts_with(['.', '-']) {
-        return Ok(());
-    }
-    Err(Failure::invalid(format!("'{}' cannot be the name of a run", name.escape_debug()))
-        .help("choose up to 63 letters, digits, '-', '_' and '.'"))
 }
 
 fn vsl() -> Result<Command, Failure> {
@@ -98,6 +88,7 @@ fn finish(mut command: Command, directory: &Path, task: &Task) -> Result<bool, F
             String::from_utf8_lossy(&last).into_owned()
         })
     });
+    let mut progress = Progress::of(directory.join(JOURNAL));
     let status = loop {
         match child.try_wait().map_err(failed)? {
             Some(status) => break status,
@@ -109,8 +100,8 @@ fn finish(mut command: Command, directory: &Path, task: &Task) -> Result<bool, F
             }
             None => {}
         }
-        let (done, what) = progress(directory);
-        task.at(done, &what);
+        progress.look();
+        task.at(progress.share() * 0.98, &progress.in_words());
         std::thread::sleep(LOOK);
     };
     let said = said.and_then(|thread| thread.join().ok()).unwrap_or_default();
@@ -120,23 +111,6 @@ fn finish(mut command: Command, directory: &Path, task: &Task) -> Result<bool, F
     let last: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
     let from = last.len().saturating_sub(3);
     Err(Failure::failed(format!("vsl lab ended with {status}: {}", last[from..].join("; "))))
-}
-
-/// How much of a run its journal shows as done.
-fn progress(directory: &Path) -> (f64, String) {
-    // There is none yet, or its last line is being written just now.
-    let text = std::fs::read(directory.join(JOURNAL)).unwrap_or_default();
-    let lines = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Line>(line).ok());
-    let (mut parts, mut done) = (0, 0);
-    for line in lines {
-        match line {
-            Line::Plan(plan) => parts = plan.parts.len(),
-            Line::End(_) => done += 1,
-            _ => {}
-        }
-    }
-    let share = if parts == 0 { 0.0 } else { done as f64 / parts as f64 };
-    (share * 0.98, format!("{done} of {parts} parts"))
 }
 
 /// Every run below a directory, the newest first.
@@ -166,7 +140,7 @@ pub fn runs(directory: &Path) -> Vec<LabRun> {
 /// # Errors
 /// There is no such run, or it has none yet.
 pub fn report(directory: &Path, name: &str) -> Result<Vec<u8>, Failure> {
-    check_name(name)?;
+    names::check(RUN, name)?;
     std::fs::read(directory.join(name).join(REPORT)).map_err(|_| {
         Failure::not_found(format!("there is no report of a run '{name}'"))
             .help("`GET /api/v1/lab/runs` lists the runs")
@@ -181,19 +155,40 @@ pub fn compare(directory: &Path, names: &[String]) -> Result<Vec<u8>, Failure> {
     if names.len() < 2 {
         return Err(Failure::invalid("runs: fewer than two").help("say runs=a,b"));
     }
-    let mut command = vsl()?;
-    command.args(["lab", "compare"]);
     for name in names {
-        check_name(name)?;
-        command.arg(directory.join(name));
+        find(directory, name)?;
     }
-    let page: PathBuf = directory.join(format!(".compare-{}.html", crate::access::secret::random(8)));
+    let mut command = vsl()?;
+    // The page calls the runs by their names alone.
+    command.current_dir(directory).args(["lab", "compare"]).args(names);
+    let page = format!(".compare-{}.html", crate::access::secret::random(8));
     let output = command.arg("--out").arg(&page).output();
     let output = output.map_err(|error| Failure::failed(format!("the comparison cannot be started: {error}")))?;
+    let page = directory.join(page);
     let read = std::fs::read(&page);
     // It may not have been written.
     let _ = std::fs::remove_file(&page);
-    read.map_err(|_| Failure::invalid(String::from_utf8_lossy(&output.stderr).trim().to_string()))
+    read.map_err(|_| refusal(&String::from_utf8_lossy(&output.stderr)))
+}
+
+/// What `vsl` said is wrong, as a failure of ours.
+fn refusal(said: &str) -> Failure {
+    let part = |begin: &str| said.lines().find_map(|line| line.strip_prefix(begin)).map(str::trim);
+    let failure = Failure::invalid(part("error:").unwrap_or(said.trim()));
+    match part("help:") {
+        Some(help) => failure.help(help),
+        None => failure,
+    }
+}
+
+/// The directory of a run.
+fn find(directory: &Path, name: &str) -> Result<PathBuf, Failure> {
+    names::check(RUN, name)?;
+    let path = directory.join(name);
+    if path.join("run.toml").exists() {
+        return Ok(path);
+    }
+    Err(Failure::not_found(format!("there is no run '{name}'")).help("`GET /api/v1/lab/runs` lists the runs"))
 }
 
 /// A run goes, with everything in it.
@@ -201,13 +196,7 @@ pub fn compare(directory: &Path, names: &[String]) -> Result<Vec<u8>, Failure> {
 /// # Errors
 /// There is none, or it cannot be removed.
 pub fn remove(directory: &Path, name: &str) -> Result<(), Failure> {
-    check_name(name)?;
-    let path = directory.join(name);
-    if !path.join("run.toml").exists() {
-        return Err(
-            Failure::not_found(format!("there is no run '{name}'")).help("`GET /api/v1/lab/runs` lists the runs")
-        );
-    }
+    let path = find(directory, name)?;
     // A directory without a journal, or with one that cannot be read, can go too.
     let held = Journal::hold(&path.join(JOURNAL));
     if let Err(JournalError::InUse { .. }) = held {
@@ -222,13 +211,16 @@ mod tests {
 
     #[test]
     fn names_stay_within_the_directory() {
-        for name in ["a", "first-run_2.x"] {
-            assert_eq!(check_name(name), Ok(()), "{name}");
-        }
         for name in ["", "..", ".a", "-a", "a/b", "a\0", "a b"] {
-            assert!(check_name(name).is_err(), "{name}");
             assert!(report(Path::new("/"), name).is_err() && remove(Path::new("/"), name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn what_a_command_said_is_passed_on() {
+        let failure = refusal("error: these differ: a and b\nhelp: compare others\n");
+        assert_eq!((failure.error.as_str(), failure.help.as_str()), ("these differ: a and b", "compare others"));
+        assert_eq!(refusal("killed\n").error, "killed");
     }
 
     #[test]

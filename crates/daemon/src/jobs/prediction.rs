@@ -138,7 +138,8 @@ fn one(
         all.latency.percentiles.iter().find(|one| one.percent == quantile).map(|one| one.ns as f64 / 1000.0)
     };
     let per_second = used.host_written_bytes as f64 / phase.seconds.max(1e-9);
-    let years = used.years_to_wear_out;
+    // What the groomer still does after the card was filled says nothing of a load that writes nothing.
+    let years = used.years_to_wear_out.filter(|_| used.host_written_bytes > 0);
     Ok(Some(PredictionChoice {
         capacity: capacity.into(),
         bytes: (bytes as f64 * by) as u64,

@@ -104,8 +104,7 @@ impl Monitor {
         stop: Arc<std::sync::atomic::AtomicBool>,
     ) -> Result<std::thread::JoinHandle<()>, Failure> {
         let monitor = Arc::clone(self);
-        let history =
-            History::open(&self.history_file).map_err(|error| Failure::failed(format!("the history: {error}")))?;
+        let history = History::open(&self.history_file)?;
         std::thread::Builder::new()
             .name("monitor".into())
             .spawn(move || {

@@ -12,7 +12,7 @@ use telemetry::{History, Previous, Second, SeriesKey, Values};
 use super::process::Process;
 use super::{Data, Monitor};
 use crate::alerts::Alerting;
-use crate::api::{DeviceEvent, DeviceSample, Sample};
+use crate::api::{DeviceEvent, DeviceSample, Sample, word};
 use crate::clock::now_ms;
 use crate::registry::Registry;
 use crate::registry::observe::Seen;
@@ -91,10 +91,10 @@ impl Ticker {
     /// What a device did in this second.
     fn look(&mut self, device: &Seen, deadline: Instant) -> (DeviceSample, Option<Second>) {
         let mut shown =
-            DeviceSample { state: state_name(device.state), health: device.health.clone(), values: BTreeMap::new() };
-        let failed = |on: bool| f64::from(u8::from(on));
+            DeviceSample { state: word(device.state), health: device.health.clone(), values: BTreeMap::new() };
+        let flag = |on: bool| f64::from(u8::from(on));
         let Some(handle) = &device.handle else {
-            shown.values.insert("failed".into(), failed(device.state == State::Error));
+            shown.values.insert("failed".into(), flag(device.state == State::Error));
             return (shown, None);
         };
         let Some(known) = self.known.get_mut(&device.name) else { return (shown, None) };
@@ -112,9 +112,9 @@ impl Ticker {
         known.asked = None;
         let facts = handle.facts();
         let mut second = Second::of_device(observed, &status, facts.sector_bytes, &mut known.previous);
-        second.values.insert("failed", failed(status.state == State::Error));
-        second.values.insert("unclean_attach", failed(facts.unclean));
-        shown.state = state_name(status.state);
+        second.values.insert("failed", flag(status.state == State::Error));
+        second.values.insert("unclean_attach", flag(facts.unclean));
+        shown.state = word(status.state);
         shown.health = status.health;
         shown.values = second.values.iter().map(|(name, value)| ((*name).to_string(), *value)).collect();
         (shown, Some(second))
@@ -182,14 +182,6 @@ impl Ticker {
 fn second_that_is_over(now: u64, last: u64) -> u64 {
     let at = now.saturating_sub(1);
     if at <= last && at + 5 > last { last + 1 } else { at }
-}
-
-fn state_name(state: State) -> String {
-    match serde_json::to_value(state) {
-        Ok(serde_json::Value::String(name)) => name,
-        // A state is a word.
-        _ => String::new(),
-    }
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ impl Registry {
                 ..Erases::default()
             },
             reserve_percent: status.reserve_percent,
-            active_media_percent: 100.0 * (1.0 - status.lost_dies.len() as f64 / f64::from(info.files.max(1))),
+            active_media_percent: 100.0 * (1.0 - status.lost_dies.len() as f64 / f64::from(status.dies.max(1))),
             written_per_day_bytes: per_day.0,
             rate_over_s: per_day.1,
             source: "none".into(),

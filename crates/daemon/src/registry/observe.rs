@@ -1,4 +1,4 @@
-//! What the monitor asks of every device, once a second.
+//! What the monitor asks of every device, once a second; and how jobs reach one.
 
 use device::State;
 

@@ -1,6 +1,7 @@
 //! Recording what clients ask of a device.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use export::Recording;
 use trace::OutputFormat;
@@ -8,7 +9,65 @@ use trace::recorder::{Recorder, Status};
 
 use super::Registry;
 use crate::Failure;
-use crate::api::{RecordRequest, RecordStatus};
+use crate::api::{EndedRecording, RecordRequest, RecordStatus};
+use crate::clock::now_ms;
+use crate::exports::Handle;
+use crate::stored::Kept;
+
+/// Recordings that are remembered, of all devices.
+const REMEMBERED: usize = 500;
+
+/// Recordings that came to their end, the newest last; kept across restarts.
+pub(super) struct List(Mutex<Kept<Vec<EndedRecording>>>);
+
+impl List {
+    /// Those that are remembered in a directory.
+    pub fn open(directory: &Path) -> Result<List, Failure> {
+        Kept::open(directory.join("recordings.json")).map(|kept| List(Mutex::new(kept)))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept<Vec<EndedRecording>>> {
+        // Whole between any two statements.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends a recording of a device, and notes it.
+    ///
+    /// # Errors
+    /// The file took no more.
+    pub fn end(&self, device: &str, uuid: &str, recording: Recording) -> Result<Status, Failure> {
+        let before = recording.status();
+        let (status, error) = match recording.stop() {
+            Ok(status) => (status, None),
+            Err(error) => (before, Some(error.to_string())),
+        };
+        tracing::info!(device, written = status.written, dropped = status.dropped, "recorded");
+        let one = EndedRecording {
+            uuid: uuid.into(),
+            device: device.into(),
+            path: status.path.clone(),
+            format: status.format.clone(),
+            written: status.written,
+            dropped: status.dropped,
+            ended_ms: now_ms(),
+            error: error.clone(),
+            exists: false,
+        };
+        self.kept().note(|ended| {
+            ended.retain(|other| other.path != one.path);
+            ended.push(one);
+            let over = ended.len().saturating_sub(REMEMBERED);
+            ended.drain(..over);
+        });
+        error.map_or(Ok(status), |error| Err(Failure::failed(error)))
+    }
+
+    /// Those of a format, the newest first.
+    fn of(&self, uuid: &str) -> Vec<EndedRecording> {
+        let ended: Vec<EndedRecording> = self.kept().iter().rev().filter(|one| one.uuid == uuid).cloned().collect();
+        ended.into_iter().map(|one| EndedRecording { exists: one.path.exists(), ..one }).collect()
+    }
+}
 
 impl Registry {
     /// Begins to record what clients ask of a device into a new file.
@@ -41,21 +100,33 @@ impl Registry {
     /// There is no such device, it is not being recorded, or the file took no more.
     pub fn stop_recording(&self, name: &str) -> Result<RecordStatus, Failure> {
         let handle = self.table().attached(name)?;
-        let recording =
-            handle.end_recording()?.ok_or_else(|| Failure::conflict(format!("{name} is not being recorded")))?;
-        let status = recording.stop().map_err(|error| Failure::failed(error.to_string()))?;
-        tracing::info!(device = name, written = status.written, dropped = status.dropped, "recorded");
-        self.table().entry(name)?.recorded = Some(status.path.clone());
-        Ok(record_status(false, Some(status)))
+        self.end_recording(name, &handle)?.ok_or_else(|| Failure::conflict(format!("{name} is not being recorded")))
     }
 
-    /// The file of the last recording of a device that came to its end since it was attached.
+    /// Ends what is being recorded of a device, if anything is, and notes it.
+    pub(super) fn end_recording(&self, name: &str, handle: &Handle) -> Result<Option<RecordStatus>, Failure> {
+        let Some(recording) = handle.end_recording()? else { return Ok(None) };
+        let status = self.recordings.end(name, &handle.facts().uuid, recording)?;
+        Ok(Some(record_status(false, Some(status))))
+    }
+
+    /// Recordings of a device that came to their end, the newest first.
+    ///
+    /// # Errors
+    /// There is no such device, or it is not attached.
+    pub fn ended_recordings(&self, name: &str) -> Result<Vec<EndedRecording>, Failure> {
+        let uuid = self.table().attached(name)?.facts().uuid.clone();
+        Ok(self.recordings.of(&uuid))
+    }
+
+    /// The file of the last recording of a device that came to its end.
     ///
     /// # Errors
     /// There is no such device, or none was recorded.
     pub fn last_recording(&self, name: &str) -> Result<PathBuf, Failure> {
-        self.table().entry(name)?.recorded.clone().ok_or_else(|| {
-            Failure::conflict(format!("nothing was recorded of {name} since it was attached"))
+        let whole = self.ended_recordings(name)?.into_iter().find(|one| one.exists && one.error.is_none());
+        whole.map(|one| one.path).ok_or_else(|| {
+            Failure::conflict(format!("nothing was recorded of {name} since its format"))
                 .help("record a while of its use first, or choose a workload by name")
         })
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use device::{PowerCut, State};
 
 use super::log::Log;
+use crate::api::Opener;
 use crate::exports::Handle;
 use crate::state::StateFile;
 use crate::{Failure, Target};
@@ -27,8 +28,6 @@ pub(super) struct Entry {
     pub key: Key,
     pub phase: Phase,
     pub log: Arc<Log>,
-    /// The file of the last recording that came to its end.
-    pub recorded: Option<PathBuf>,
 }
 
 /// How a device stands.
@@ -38,6 +37,7 @@ pub(super) enum Standing<'a> {
     /// A drill cut its power.
     PoweredOff(&'a PowerCut),
     Detaching,
+    Erasing,
     Failed(&'a Failure),
 }
 
@@ -47,6 +47,7 @@ impl Entry {
             Phase::Attaching => Standing::Attaching,
             Phase::Attached(handle) => handle.power_cut().map_or(Standing::Attached(handle), Standing::PoweredOff),
             Phase::Detaching => Standing::Detaching,
+            Phase::Erasing => Standing::Erasing,
             Phase::Failed(failure) => Standing::Failed(failure),
         }
     }
@@ -58,6 +59,7 @@ impl Entry {
             Standing::Attached(_) => (State::Attached, String::new()),
             Standing::PoweredOff(cut) => (State::PoweredOff, format!("a drill has cut its power; {cut}")),
             Standing::Detaching => (State::Detaching, "waiting for outstanding requests".into()),
+            Standing::Erasing => (State::Formatting, "being erased".into()),
             Standing::Failed(failure) => (State::Error, failure.to_string()),
         }
     }
@@ -72,10 +74,22 @@ pub(super) struct Key {
     pub typed: bool,
 }
 
+impl Key {
+    /// Of what a request gave.
+    pub fn of(opener: Option<&Opener>) -> Key {
+        opener.map_or_else(Key::default, |opener| Key {
+            file: opener.key_file.clone(),
+            typed: opener.passphrase.is_some(),
+        })
+    }
+}
+
 pub(super) enum Phase {
     Attaching,
     Attached(Handle),
     Detaching,
+    /// A job erases it.
+    Erasing,
     /// It could not be attached at start, for this reason.
     Failed(Failure),
 }

@@ -40,7 +40,7 @@ pub async fn serve(State(service): State<Service>, request: Request) -> Response
         return Failure::not_found("no such path in the API").help("the paths begin with /api/v1").into_response();
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return Failure::invalid("the path does not take this method").into_response();
+        return Failure::method().into_response();
     }
     let page = !path.rsplit('/').next().unwrap_or_default().contains('.');
     let found = (service.assets)(path).or_else(|| page.then(|| (service.assets)("/")).flatten());

@@ -8,7 +8,7 @@ use utoipa_axum::routes;
 
 use super::{At, Body, Service, administrators, done, operators, viewers, wait};
 use crate::api::{
-    AttachRequest, Beacon, Config, DetachRequest, DeviceView, Drills, Events, FormatRequest, Health, PowerOnRequest,
+    AttachRequest, Beacon, Config, DetachRequest, DeviceView, Drills, EndedRecording, Events, Health, PowerOnRequest,
     RebuildRequest, RecordRequest, RecordStatus, ScrubRequest, Version,
 };
 use crate::openapi::{DeviceFields, DrillBody};
@@ -24,7 +24,8 @@ pub fn routes() -> OpenApiRouter<Service> {
         .routes(routes!(config))
         .routes(routes!(drills))
         .routes(routes!(events))
-        .routes(routes!(recording));
+        .routes(routes!(recording))
+        .routes(routes!(recordings));
     let use_them = OpenApiRouter::new()
         .routes(routes!(attach))
         .routes(routes!(detach))
@@ -37,14 +38,13 @@ pub fn routes() -> OpenApiRouter<Service> {
         .routes(routes!(power_on))
         .routes(routes!(record))
         .routes(routes!(stop_recording));
-    let rule = OpenApiRouter::new().routes(routes!(format)).routes(routes!(shutdown));
-    viewers(read).merge(operators(use_them)).merge(administrators(rule))
+    viewers(read).merge(operators(use_them)).merge(administrators(OpenApiRouter::new().routes(routes!(shutdown))))
 }
 
 /// A device as the API shows it: see [`crate::fields`].
-type Fields = serde_json::Map<String, serde_json::Value>;
+pub(super) type Fields = serde_json::Map<String, serde_json::Value>;
 
-fn shown(view: DeviceView) -> Json<Fields> {
+pub(super) fn shown(view: DeviceView) -> Json<Fields> {
     Json(fields::values(&view))
 }
 
@@ -186,6 +186,15 @@ async fn recording(State(service): State<Service>, At(name): At<String>) -> Resu
     wait(&service, move |registry| registry.recording(&name)).await.map(Json)
 }
 
+/// Recordings that came to their end, the newest first.
+#[utoipa::path(get, path = "/devices/{name}/recordings", tag = "devices", params(("name" = String, Path, description = "a device")), responses((status = OK, body = Vec<EndedRecording>), (status = "default", body = Failure)))]
+async fn recordings(
+    State(service): State<Service>,
+    At(name): At<String>,
+) -> Result<Json<Vec<EndedRecording>>, Failure> {
+    wait(&service, move |registry| registry.ended_recordings(&name)).await.map(Json)
+}
+
 /// Begins to record what clients ask.
 #[utoipa::path(post, path = "/devices/{name}/record", tag = "devices", params(("name" = String, Path, description = "a device")), request_body = RecordRequest, responses((status = OK, body = RecordStatus), (status = "default", body = Failure)))]
 async fn record(
@@ -200,17 +209,6 @@ async fn record(
 #[utoipa::path(post, path = "/devices/{name}/record/stop", tag = "devices", params(("name" = String, Path, description = "a device")), responses((status = OK, body = RecordStatus), (status = "default", body = Failure)))]
 async fn stop_recording(State(service): State<Service>, At(name): At<String>) -> Result<Json<RecordStatus>, Failure> {
     wait(&service, move |registry| registry.stop_recording(&name)).await.map(Json)
-}
-
-/// Formats a device: everything on it is lost.
-#[utoipa::path(post, path = "/devices/{name}/format", tag = "devices", params(("name" = String, Path, description = "a device")),
-    request_body = FormatRequest, responses((status = OK, body = DeviceFields), (status = "default", body = Failure)))]
-async fn format(
-    State(service): State<Service>,
-    At(name): At<String>,
-    Body(request): Body<FormatRequest>,
-) -> Result<Json<Fields>, Failure> {
-    wait(&service, move |registry| registry.format(&name, &request)).await.map(shown)
 }
 
 /// Detaches every device and stops the service.

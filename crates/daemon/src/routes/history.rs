@@ -17,9 +17,8 @@ use crate::Failure;
 use crate::api::{Histories, HistoryView, SeriesView};
 use crate::clock::now_s;
 
-/// Points that are given at most where nobody says how many, and where somebody does.
+/// Points that are given at most where nobody says how many.
 const POINTS: u64 = 1000;
-const MOST_POINTS: u64 = 20_000;
 
 /// They.
 pub fn routes() -> OpenApiRouter<Service> {
@@ -40,6 +39,7 @@ struct Part {
     /// `1s`, `1m`, `1h`, or `auto`: the finest that reaches back far enough and gives no more points than are wanted.
     resolution: Option<String>,
     /// How many points are wanted at most with `auto`; 1000 by default.
+    #[param(minimum = 1, maximum = 20_000)]
     points: Option<u64>,
     /// `json` or `csv`.
     format: Option<String>,
@@ -71,8 +71,8 @@ impl Part {
             })?;
             metrics.push(metric.name);
         }
-        let points = self.points.unwrap_or(POINTS).clamp(1, MOST_POINTS);
-        Ok(Query { from, to, resolution, points, metrics, ..Query::of(key, from, to) })
+        let points = self.points.unwrap_or(POINTS);
+        Ok(Query { key, from, to, resolution, points, metrics })
     }
 }
 
@@ -89,7 +89,7 @@ async fn of_device(
         let attached = service.registry.handle(&name).ok().map(|handle| SeriesKey::device(&handle.facts().uuid));
         let found = match attached {
             Some(key) => Some(key),
-            None => service.monitor.history().find(&name).map_err(broken)?,
+            None => service.monitor.history().find(&name)?,
         };
         let key = found.ok_or_else(|| {
             Failure::not_found(format!("there is no history of a device '{}'", name.escape_debug()))
@@ -109,7 +109,7 @@ async fn of_service(State(service): State<Service>, Ask(part): Ask<Part>) -> Res
 
 fn answer(service: &Service, name: String, key: SeriesKey, part: &Part) -> Result<Response, Failure> {
     let query = part.query(key.clone(), now_s())?;
-    let table = service.monitor.history().query(&query).map_err(broken)?;
+    let table = service.monitor.history().query(&query)?;
     match part.format.as_deref() {
         None | Some("json") => Ok(Json(columns(name, &key, &query, &table)).into_response()),
         Some("csv") => Ok(([(header::CONTENT_TYPE, "text/csv; charset=utf-8")], write_csv(&table)).into_response()),
@@ -148,12 +148,8 @@ async fn histories(State(service): State<Service>) -> Result<Json<Histories>, Fa
             last: series.last,
             rows: series.rows,
         };
-        let series = history.series().map_err(broken)?.into_iter().map(view).collect();
+        let series = history.series()?.into_iter().map(view).collect();
         Ok(Json(Histories { file_bytes: history.file_bytes(), series }))
     })
     .await
-}
-
-fn broken(error: telemetry::Error) -> Failure {
-    Failure::failed(format!("the history: {error}")).help("the service's log says more; devices are not affected")
 }

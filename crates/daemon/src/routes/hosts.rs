@@ -51,7 +51,8 @@ async fn remove_host(State(service): State<Service>, At(name): At<String>) -> Re
 /// Which role a request needs that is passed on: it is what it would be here, or more.
 pub(super) fn needed(method: &Method, path: &str) -> Role {
     let first = path.split('/').next().unwrap_or_default();
-    let destroys = path.ends_with("/format") || path.starts_with("notifications") || first == "alert-rules";
+    // Wherever it stands: rather too much is asked for than too little.
+    let destroys = path.split('/').any(|part| matches!(part, "create" | "erase" | "format" | "keys"));
     // What that host would pass on again it does with its own key, of which nobody here knows what it may.
     let further = first == "hosts" && path.contains('/');
     match *method {
@@ -61,7 +62,10 @@ pub(super) fn needed(method: &Method, path: &str) -> Role {
         }
         Method::GET | Method::HEAD if first == "audit" => Role::Operator,
         Method::GET | Method::HEAD => Role::Viewer,
-        _ if destroys || matches!(first, "accounts" | "hosts" | "shutdown" | "session") => Role::Administrator,
+        _ if destroys => Role::Administrator,
+        _ if matches!(first, "accounts" | "alert-rules" | "hosts" | "notifications" | "session" | "shutdown") => {
+            Role::Administrator
+        }
         _ => Role::Operator,
     }
 }
@@ -117,6 +121,8 @@ mod tests {
             (Method::GET, "notifications", Role::Administrator),
             (Method::POST, "devices/a/detach", Role::Operator),
             (Method::POST, "devices/a/format", Role::Administrator),
+            (Method::POST, "devices/a/keys/remove", Role::Administrator),
+            (Method::POST, "create", Role::Administrator),
             (Method::PUT, "notifications", Role::Administrator),
             (Method::DELETE, "alert-rules/x", Role::Administrator),
             (Method::POST, "shutdown", Role::Administrator),

@@ -13,9 +13,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{Ask, At, Body, Service, accepted, blocking, done, operators, viewers, wait};
-use crate::Failure;
 use crate::api::{Job, LabRun, LabRunRequest, Named};
 use crate::jobs::lab;
+use crate::{Failure, names};
 
 /// They.
 pub fn routes() -> OpenApiRouter<Service> {
@@ -84,7 +84,7 @@ async fn run(
 ) -> Result<(StatusCode, Json<Job>), Failure> {
     let (jobs, directory) = (Arc::clone(&service.jobs), service.lab.clone());
     wait(&service, move |registry| {
-        lab::check_name(&request.name)?;
+        names::check(lab::RUN, &request.name)?;
         if ::lab::protocol::find(&request.protocol).is_none() {
             return Err(Failure::invalid(format!("protocol: there is no '{}'", request.protocol.escape_debug()))
                 .help("`GET /api/v1/lab/protocols` lists them"));
@@ -109,8 +109,8 @@ async fn run(
             device: request.device.clone(),
             name: request.name.clone(),
             full: request.full,
-            scale: request.scale.map(|scale| scale.clamp(1, 65_536)),
-            repeat: request.repeat.clamp(1, 1000),
+            scale: request.scale,
+            repeat: request.repeat,
             seed: request.seed,
         };
         let device = (!virtual_device).then(|| request.device.clone());

@@ -31,8 +31,7 @@ async fn lifetime(State(service): State<Service>, At(name): At<String>) -> Resul
             metrics: vec!["media_written_bytes_per_s"],
             ..Query::of(key, now.saturating_sub(LATELY), now)
         };
-        let table = service.monitor.history().query(&query);
-        let table = table.map_err(|error| Failure::failed(format!("the history: {error}")))?;
+        let table = service.monitor.history().query(&query)?;
         let seconds: u64 = table.rows.iter().map(|row| u64::from(row.seconds)).sum();
         let written: f64 = table
             .rows

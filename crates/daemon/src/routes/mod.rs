@@ -6,11 +6,13 @@ mod assets;
 mod bugreport;
 mod demo;
 mod devices;
+mod extract;
 mod history;
 mod hosts;
 mod jobs;
 mod lab;
 mod lifetime;
+mod media;
 mod prometheus;
 mod session;
 mod stream;
@@ -21,13 +23,11 @@ mod tests;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::extract::DefaultBodyLimit;
 use axum::extract::connect_info::MockConnectInfo;
-use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
-use axum::http::request::Parts;
 use axum::{Json, Router};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -46,6 +46,7 @@ use crate::state::StateFile;
 use crate::{Failure, openapi};
 
 pub use assets::{Asset, Assets};
+use extract::{Ask, At, Body};
 
 /// What every route may use.
 #[derive(Clone)]
@@ -108,6 +109,7 @@ impl Service {
 /// Every route, without what stands in front of them.
 fn api() -> OpenApiRouter<Service> {
     devices::routes()
+        .merge(media::routes())
         .merge(session::routes())
         .merge(accounts::routes())
         .merge(telemetry::routes())
@@ -130,7 +132,7 @@ pub fn router(service: Service) -> Router {
         .nest(PREFIX, api)
         .merge(prometheus::routes())
         .fallback(assets::serve)
-        .method_not_allowed_fallback(async || Failure::invalid("the path does not take this method"))
+        .method_not_allowed_fallback(async || Failure::method())
         .layer(axum::middleware::from_fn_with_state(service.clone(), guard::check))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .with_state(service)
@@ -149,7 +151,7 @@ pub fn description(cookie: &str) -> utoipa::openapi::OpenApi {
 pub fn in_process(directory: &std::path::Path) -> Result<Router, Failure> {
     let exports = Exports::start(&directory.join("nbd.sock"), Vec::new(), &Listen::default())?;
     let state = StateFile::open(directory.join("devices.toml"))?;
-    let registry = Arc::new(Registry::new(exports, state));
+    let registry = Arc::new(Registry::new(exports, state)?);
     let (service, _) = Service::open(registry, directory, Origins::default(), assets::none)?;
     let owner = Peer::Unix { uid: Some(rustix::process::geteuid().as_raw()) };
     Ok(router(service).layer(MockConnectInfo(owner)))
@@ -170,56 +172,13 @@ fn administrators(routes: OpenApiRouter<Service>) -> OpenApiRouter<Service> {
     routes.route_layer(axum::middleware::from_fn_with_state(Role::Administrator, guard::require))
 }
 
-/// A JSON body whose refusal is a [`Failure`] like any other.
-struct Body<T>(T);
-
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
-    type Rejection = Failure;
-
-    async fn from_request(request: Request, state: &S) -> Result<Body<T>, Failure> {
-        match Json::from_request(request, state).await {
-            Ok(Json(value)) => Ok(Body(value)),
-            Err(rejection) => Err(Failure::invalid(format!("the request's body: {}", rejection.body_text()))
-                .help("send a JSON object with the Content-Type application/json")),
-        }
-    }
-}
-
-/// What stands behind the question mark, with refusals alike.
-struct Ask<T>(T);
-
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Ask<T> {
-    type Rejection = Failure;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Ask<T>, Failure> {
-        match Query::from_request_parts(parts, state).await {
-            Ok(Query(value)) => Ok(Ask(value)),
-            Err(rejection) => Err(Failure::invalid(format!("the question: {}", rejection.body_text()))
-                .help("`GET /api/v1/openapi.json` says what may be asked")),
-        }
-    }
-}
-
-/// What stands in the path, with refusals alike.
-struct At<T>(T);
-
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
-    type Rejection = Failure;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<At<T>, Failure> {
-        match Path::from_request_parts(parts, state).await {
-            Ok(Path(value)) => Ok(At(value)),
-            Err(rejection) => Err(Failure::invalid(format!("the path: {}", rejection.body_text()))),
-        }
-    }
-}
-
 /// Which part of a list that is shown with the newest first.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct Page {
-    /// At most so many, up to 1000; 100 by default.
+    /// At most so many; 100 by default.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// Only those with a smaller number.
     before: Option<u64>,
@@ -227,7 +186,7 @@ struct Page {
 
 impl Page {
     fn limit(&self) -> usize {
-        self.limit.unwrap_or(100).min(1000)
+        self.limit.unwrap_or(100)
     }
 
     fn before(&self) -> u64 {

@@ -2,24 +2,18 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde::Serialize;
 use telemetry::catalogue::METRICS;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{Service, viewers};
 use crate::Failure;
-use crate::api::{FieldView, MetricView, Sample};
+use crate::api::{FieldView, MetricView, Sample, word};
 use crate::fields::FIELDS;
 
 /// They.
 pub fn routes() -> OpenApiRouter<Service> {
     viewers(OpenApiRouter::new().routes(routes!(metrics)).routes(routes!(latest)).routes(routes!(fields)))
-}
-
-/// A plain value of an enumeration as the word that JSON has for it.
-fn word(value: impl Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_string)).unwrap_or_default()
 }
 
 /// Every metric.

@@ -1,6 +1,10 @@
 //! The API as its clients see it.
 
+mod bounds;
+mod media;
+
 use axum::body::Body as HttpBody;
+use axum::extract::Request;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -12,18 +16,18 @@ struct Api {
     router: Router,
     service: Service,
     stop: watch::Receiver<bool>,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 fn at(peer: Peer) -> Api {
     let directory = tempfile::tempdir().expect("tempdir");
     let exports = Exports::start(&directory.path().join("nbd.sock"), Vec::new(), &Listen::default()).expect("listens");
     let state = StateFile::open(directory.path().join("devices.toml")).expect("empty");
-    let registry = Arc::new(Registry::new(exports, state));
+    let registry = Arc::new(Registry::new(exports, state).expect("opened"));
     let (service, _) = Service::open(registry, directory.path(), Origins::default(), assets::none).expect("opened");
     let stop = service.stop.subscribe();
     let router = router(service.clone()).layer(MockConnectInfo(peer));
-    Api { router, service, stop, _directory: directory }
+    Api { router, service, stop, directory }
 }
 
 fn api(uid: Option<u32>) -> Api {
@@ -80,7 +84,7 @@ async fn malformed_requests_are_told_what_is_wrong() {
     let api = owner();
     api.fails("GET", "/elsewhere", "", 404, "no such path").await;
     api.fails("GET", "/api/v1/elsewhere", "", 404, "no such path in the API").await;
-    api.fails("DELETE", "/api/v1/version", "", 400, "does not take this method").await;
+    api.fails("DELETE", "/api/v1/version", "", 405, "does not take this method").await;
     api.fails("POST", "/api/v1/devices", "no json", 400, "the request's body").await;
     api.fails("POST", "/api/v1/devices", "{}", 400, "missing field `path`").await;
     api.fails("POST", "/api/v1/devices", r#"{"path":"/x","colour":1}"#, 400, "unknown field `colour`").await;
@@ -163,8 +167,10 @@ async fn drill_device(api: &Api) -> tempfile::TempDir {
 #[tokio::test]
 async fn power_goes_and_comes_through_the_api() {
     let api = owner();
-    let _files = drill_device(&api).await;
+    let files = drill_device(&api).await;
     let drills = "/api/v1/devices/d/drills";
+    let trace = json!({ "path": files.path().join("t.csv") }).to_string();
+    assert_eq!(api.ask("POST", "/api/v1/devices/d/record", &trace).await.0, 200);
     assert_eq!(api.ask("GET", drills, "").await.1["drills"], json!([]));
     let armed = api.ask("POST", drills, r#"{"drill":"power-cut","at_write":7,"unsynced":"torn","seed":5}"#).await;
     assert_eq!(armed.1["said"], json!("the power goes with write 7 from now; seed 5"));
@@ -186,6 +192,14 @@ async fn power_goes_and_comes_through_the_api() {
     let (status, device) = api.ask("POST", "/api/v1/devices/d/power-on", "{}").await;
     assert_eq!((status, &device["state"]), (200, &json!("attached")), "{device}");
     api.fails("POST", "/api/v1/devices/d/power-on", "{}", 409, "the power of d is not cut").await;
+    // What was recorded until then is a whole trace, and listed as one.
+    let (_, recordings) = api.ask("GET", "/api/v1/devices/d/recordings", "").await;
+    let one = &recordings[0];
+    assert_eq!(
+        (&one["exists"], &one["error"], &one["written"]),
+        (&json!(true), &Value::Null, &json!(0)),
+        "{recordings}"
+    );
     let (_, events) = api.ask("GET", "/api/v1/devices/d/events", "").await;
     let events = events["events"].as_array().expect("a list").iter().map(|event| event["event"].clone());
     let expected = ["attached", "drill-begins", "drill-ends", "power-cut", "power-on"];

@@ -1,4 +1,4 @@
-//! `vsl lab show` and `vsl lab report`.
+//! `vsl lab show`, `vsl lab report` and `vsl lab compare`.
 
 use std::path::Path;
 
