@@ -1,8 +1,10 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { AxeResults } from "axe-core";
+import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 import { setUp } from "./browser";
+import { DIALOGS, prepare, withDialog } from "./dialogs";
 
 const { service, open } = setUp();
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -15,12 +17,27 @@ declare global {
   }
 }
 
-it.each([
+/** No rule of accessibility is broken, and nothing is wider than the window. */
+async function passes(page: Page, name: string): Promise<void> {
+  const broken = await page.evaluate(async () => {
+    const { violations } = await window.axe.run({ resultTypes: ["violations"] });
+    return violations.map(
+      ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 120)).join("; ")}`,
+    );
+  });
+  expect(broken, name).toEqual([]);
+  const wider = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  expect(wider, `${name} is wider than the window`).toBeLessThanOrEqual(0);
+}
+
+const VARIANTS = [
   [1440, "light"],
   [1440, "dark"],
   [390, "light"],
   [390, "dark"],
-] as const)(
+] as const;
+
+it.each(VARIANTS)(
   "breaks no rule of accessibility on any page, and fits: %i wide, %s",
   async (width, colorScheme) => {
     const vsl = await service();
@@ -34,18 +51,52 @@ it.each([
         window.location.hash = `#/${name}`;
       }, name);
       await page.waitForTimeout(1500);
-      const broken = await page.evaluate(async () => {
-        const { violations } = await window.axe.run({ resultTypes: ["violations"] });
-        return violations.map(
-          ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 120)).join("; ")}`,
-        );
-      });
-      expect(broken, name).toEqual([]);
-      const wider = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-      expect(wider, `${name} is wider than the window`).toBeLessThanOrEqual(0);
+      await passes(page, name);
     }
   },
 );
+
+it.each(VARIANTS)("breaks none in any dialog: %i wide, %s", async (width, colorScheme) => {
+  const vsl = await service();
+  const page = await open(vsl);
+  await prepare(vsl, page);
+  await page.setViewportSize({ width, height: 900 });
+  await page.emulateMedia({ colorScheme });
+  await page.evaluate(AXE);
+  for (const shown of DIALOGS) {
+    await withDialog(page, shown, async () => {
+      await passes(page, shown.name);
+      const inside = page.getByRole("dialog");
+      expect(await inside.evaluate((dialog) => dialog.scrollWidth - dialog.clientWidth), shown.name).toBe(0);
+    });
+  }
+});
+
+it("asks and answers by the keyboard alone, and gives the focus back", async () => {
+  const vsl = await service();
+  const page = await open(vsl);
+  const button = page.getByRole("button", { name: "Create a device" });
+  const focused = () => page.evaluate(() => document.activeElement?.textContent);
+  for (const end of ["Escape", "Enter"]) {
+    await button.focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Create a device" });
+    await dialog.waitFor();
+    await page.keyboard.type(vsl.file("typed.vsl"));
+    // In the order in which it is read: the kind, the capacity.
+    for (const label of ["A device", "Capacity"]) {
+      await page.keyboard.press("Tab");
+      expect(
+        await dialog.getByLabel(label, { exact: true }).evaluate((one) => one === document.activeElement),
+      ).toBe(true);
+    }
+    await page.keyboard.type("64MiB");
+    await page.keyboard.press(end);
+    await dialog.waitFor({ state: "detached" });
+    expect(await focused()).toBe("Create a device");
+  }
+  await page.getByRole("link", { name: "typed", exact: true }).waitFor();
+});
 
 it("is used with the keyboard alone", async () => {
   const vsl = await service();

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { it } from "vitest";
 import { setUp } from "./browser";
+import { DIALOGS, prepare, withDialog } from "./dialogs";
 import { fio } from "./service";
 
 const { service, open } = setUp();
@@ -14,7 +15,6 @@ const DOCS = "../docs/pictures";
 /** Seconds of load before the first is taken. */
 const LOAD = 60;
 
-// The format's page first: it forgets a prediction when it is left.
 const PAGES = [
   "format/fct0",
   "overview",
@@ -98,6 +98,27 @@ it("takes the pictures", async () => {
         writeFileSync(join(OUT, `${name.replace("/", "-")}-${width}-${colorScheme}.png`), png);
         const shown = SHOWN[`${name} ${width} ${colorScheme}`];
         if (shown) writeFileSync(join(DOCS, `${shown}.webp`), await compressed(blank, png));
+      }
+    }
+  }
+});
+
+it("takes pictures of the dialogs", async () => {
+  mkdirSync(OUT, { recursive: true });
+  const vsl = await service();
+  const page = await open(vsl);
+  await prepare(vsl, page);
+  for (const width of WIDTHS) {
+    for (const colorScheme of SCHEMES) {
+      await page.emulateMedia({ colorScheme });
+      for (const shown of DIALOGS) {
+        await page.setViewportSize({ width, height: 900 });
+        await withDialog(page, shown, async () => {
+          const box = await page.getByRole("dialog").boundingBox();
+          if (box && box.height > 860) await page.setViewportSize({ width, height: 1300 });
+          await page.waitForTimeout(300);
+          await page.screenshot({ path: join(OUT, `dialog-${shown.name}-${width}-${colorScheme}.png`) });
+        });
       }
     }
   }

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 import { eventually, go, setUp } from "./browser";
 import { MailSink } from "./mail";
@@ -63,7 +64,17 @@ it("raises an alert, sends it by mail, and clears it", async () => {
 it("runs a protocol to its report", async () => {
   const vsl = await service();
   const page = await open(vsl);
+  const asked: number[] = [];
+  page.on("request", (request) => {
+    if (request.url().endsWith("/lab/runs")) asked.push(Date.now());
+  });
   await go(page, "Lab");
+  await eventually(
+    async () => asked.length,
+    (times) => times >= 2,
+  );
+  // Not once more because it was opened, only when it is time again.
+  expect((asked[1] ?? 0) - (asked[0] ?? 0)).toBeGreaterThan(4000);
   await page.getByLabel("Protocol", { exact: true }).selectOption("snia-pts-latency");
   await page
     .getByRole("form", { name: "Start a protocol" })
@@ -77,6 +88,29 @@ it("runs a protocol to its report", async () => {
   await report.waitForLoadState();
   expect(await report.getByRole("heading").count()).toBeGreaterThan(2);
   expect(await report.title()).not.toBe("");
+});
+
+it("compares two runs", async () => {
+  const vsl = await service();
+  for (const [name, card] of [
+    ["small", "iodrive-320-mlc"],
+    ["large", "iodrive-640-mlc"],
+  ] as const) {
+    const out = join(vsl.directory, "state", "lab", name);
+    vsl.vsl("lab", "run", "snia-pts-latency", "--device", card, "--scale", "4096", "--yes", "--out", out);
+    vsl.vsl("lab", "report", out);
+  }
+  const page = await open(vsl);
+  await go(page, "Lab");
+  await page.getByLabel("Compare small").check();
+  await page.getByLabel("Compare large").check();
+  const link = page.getByRole("link", { name: "Compare 2 runs" });
+  const [compared] = await Promise.all([page.context().waitForEvent("page"), link.click()]);
+  await compared.waitForLoadState();
+  const text = await compared.locator("body").textContent();
+  expect(text).toContain("small");
+  expect(text).toContain("large");
+  expect(text).not.toContain(vsl.directory);
 });
 
 it("stays signed in while another service of the host is signed in to", async () => {

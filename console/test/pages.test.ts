@@ -3,6 +3,7 @@ import type { Alert, Device, History } from "../src/api/types";
 import { body, detailOf, KINDS, nameOf } from "../src/pages/drills/kinds";
 import { bounds, capacityAt, presentShare } from "../src/pages/format/capacity";
 import { adapters, concerns, tone } from "../src/state/attention";
+import { matches } from "../src/text/search";
 
 vi.stubGlobal("window", { location: { hash: "" }, addEventListener: () => undefined });
 
@@ -37,6 +38,15 @@ describe("routes", async () => {
       expect(parse(hash)).toEqual({ page: "overview", subject: null });
     }
     expect(parse("#/live/%ff")).toEqual({ page: "live", subject: "%ff" });
+  });
+});
+
+describe("search", () => {
+  const entry = { who: "ada", peer: "127.0.0.1:9", path: "/devices/db/detach", status: 204, what: "{}" };
+  it("looks at every value, in any case and order", () => {
+    for (const words of ["", " ", "ada", "DETACH ada", "127.0.0.1", "204"])
+      expect(matches(words, Object.values(entry))).toBe(true);
+    for (const words of ["bob", "ada bob", "path"]) expect(matches(words, Object.values(entry))).toBe(false);
   });
 });
 

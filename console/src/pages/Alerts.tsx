@@ -102,12 +102,20 @@ const COLUMNS: readonly Column<Alert>[] = [
   {
     title: "What",
     class: "wrap",
-    cell: ({ what, rule, note }) => (
+    cell: ({ what, rule, note, sent = [] }) => (
       <>
         {what}
         <br />
         <span class="muted small">{rule}</span>
         {note && <span class="muted small"> · {note}</span>}
+        {sent.map(
+          ({ to, error }, position) =>
+            error && (
+              <div key={position} class="small">
+                Not sent to {to}: {error}
+              </div>
+            ),
+        )}
       </>
     ),
   },

@@ -4,7 +4,6 @@ import type { Client, Device } from "../api/types";
 import { Button } from "../parts/Button";
 import { Copy } from "../parts/Copy";
 import { Input } from "../parts/Field";
-import { Figures } from "../parts/Figures";
 import { Form } from "../parts/Form";
 import { Empty } from "../parts/Notice";
 import { Panel } from "../parts/Panel";
@@ -15,6 +14,7 @@ import { device as find } from "../state/fleet";
 import { ago } from "../text/moment";
 import { bytes, count, percent } from "../text/quantity";
 import { Detach, Load } from "./configure/Danger";
+import { Keys } from "./configure/Keys";
 import { Recording } from "./configure/Recording";
 import { SettingsForm } from "./configure/SettingsForm";
 
@@ -58,7 +58,7 @@ export function ConfigurePage({ subject }: { subject: string }) {
       </Panel>
 
       <Panel title="Encryption">
-        <Encryption device={device} />
+        <Keys device={device} />
       </Panel>
 
       <Panel title="Recording" aside={<span class="muted small">what clients ask, as a trace</span>}>
@@ -109,15 +109,23 @@ function Exports({ device }: { device: Device }) {
   );
 }
 
+const CAPACITORS =
+  "An emulated card has capacitors: what it has answered survives a cut of the drill's power, flushed or not.";
+/** What each mode of durability comes to. */
+const SURVIVES: Record<string, string> = {
+  "write-back":
+    "What was flushed, or written with FUA, survives a power cut; what was not may be lost, and no write is ever torn.",
+  "write-through":
+    "Everything that was answered survives a power cut, flushed or not. Each write waits for it.",
+  unsafe:
+    "Flushes do not wait: a power cut may lose anything that was written lately. No write is torn, and a detach keeps everything.",
+};
+
 function Durability({ device }: { device: Device }) {
   const parity = device.parity_files ?? 0;
   return (
     <>
-      <p>
-        {device.emulation
-          ? "An emulated card has capacitors: what it has answered survives a cut of the drill's power, flushed or not."
-          : "What was flushed, or written with FUA, survives a power cut; what was not may be lost, and no write is ever torn."}
-      </p>
+      <p>{device.emulation ? CAPACITORS : SURVIVES[device.durability ?? "write-back"]}</p>
       <p>
         {parity > 0
           ? `${device.files} files, of which any ${parity === 1 ? "one" : parity} may be lost.`
@@ -176,24 +184,5 @@ function Upkeep({ device }: { device: Device }) {
         </Form>
       ))}
     </div>
-  );
-}
-
-function Encryption({ device }: { device: Device }) {
-  if (!device.encryption) {
-    return (
-      <p class="muted">
-        Not encrypted. <code>vsl create --encrypt</code> makes a device that is; it cannot be turned on later.
-      </p>
-    );
-  }
-  return (
-    <Figures
-      of={[
-        { label: "Cipher", value: device.encryption, plain: true },
-        { label: "Key slots in use", value: (device.key_slots ?? []).join(", ") || "–", plain: true },
-        { label: "Change them with", value: <code>vsl key</code>, plain: true },
-      ]}
-    />
   );
 }

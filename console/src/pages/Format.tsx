@@ -9,6 +9,7 @@ import { device as find, jobs } from "../state/fleet";
 import { may } from "../state/link";
 import { bytes, percent } from "../text/quantity";
 import { bounds, capacityAt, OPTIONS, presentShare } from "./format/capacity";
+import { Erase } from "./format/Erase";
 import { FormatDialog } from "./format/FormatDialog";
 import { Prediction, predictionOf } from "./format/Prediction";
 
@@ -16,11 +17,11 @@ export function FormatPage({ subject }: { subject: string }) {
   const device = find(subject);
   const [capacity, setCapacity] = useState("advertised");
   const [share, setShare] = useState(100);
-  const [jobId, setJobId] = useState<number | null>(null);
   const [asking, setAsking] = useState(false);
   if (device === null) return null;
 
-  const job = jobs.value.find((job) => job.id === jobId) ?? null;
+  // The newest, whoever asked for it and whichever page was shown since.
+  const job = jobs.value.find((job) => job.kind === "prediction" && job.device === device.name) ?? null;
   const prediction = predictionOf(job);
   const predicted = prediction?.choices.find((choice) => choice.capacity === capacity) ?? null;
   const choose = (capacity: string, share: number) => {
@@ -33,12 +34,12 @@ export function FormatPage({ subject }: { subject: string }) {
       <Panel label="Capacity" title="1. Choose a capacity">
         <Capacity device={device} capacity={capacity} share={share} onChoose={choose} />
       </Panel>
-      <Prediction device={device} capacity={capacity} job={job} onJob={setJobId} />
+      <Prediction device={device} capacity={capacity} job={job} />
       <Panel label="Format" title="3. Format">
         <p>
-          Everything on <strong>{device.name}</strong> is destroyed, its clients are disconnected, and it is
-          attached again with <strong>{bytes(((device.advertised_bytes ?? 0) * share) / 100)}</strong> (
-          {capacity}).
+          Everything on <strong>{device.name}</strong> is destroyed, and it is attached again with{" "}
+          <strong>{bytes(((device.advertised_bytes ?? 0) * share) / 100)}</strong> ({capacity}). While clients
+          are connected that is refused.
         </p>
         <Told predicted={predicted} />
         <div class="row">
@@ -48,6 +49,7 @@ export function FormatPage({ subject }: { subject: string }) {
           {!may("administrator") && <span class="muted small">This takes the role of an administrator.</span>}
         </div>
       </Panel>
+      <Erase device={device} />
       {asking && (
         <FormatDialog
           device={device}
@@ -86,7 +88,7 @@ function Present({ device }: { device: Device }) {
           },
           { label: "Over-provisioning", value: percent(device.over_provisioning_percent) },
           { label: "Data held", value: bytes(device.mapped_bytes), note: "would be lost" },
-          { label: "Clients", value: device.clients?.length ?? 0, note: "would be disconnected" },
+          { label: "Clients", value: device.clients?.length ?? 0, note: "must have gone first" },
         ]}
       />
     </Panel>

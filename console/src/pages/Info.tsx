@@ -9,6 +9,7 @@ import { type Column, Table } from "../parts/Table";
 import { fields } from "../state/fleet";
 import { useResource } from "../state/resource";
 import { plain, show } from "../text/field";
+import { matches } from "../text/search";
 
 /** Every figure of `vsl status -a`. */
 export function InfoPage({ subject }: { subject: string }) {
@@ -24,11 +25,9 @@ export function InfoPage({ subject }: { subject: string }) {
     .filter((name) => !named.has(name))
     .map((name): Field => ({ name, label: name, unit: "text", brief: false, meaning: "", source: "" }));
   const all = [...known, ...rest];
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = all.filter((field) => {
-    const text = `${field.name} ${field.label} ${field.meaning} ${plain(figures[field.name])}`.toLowerCase();
-    return wanted.every((word) => text.includes(word));
-  });
+  const found = all.filter(({ name, label, meaning }) =>
+    matches(words, [name, label, meaning, figures[name]]),
+  );
   const asText = () =>
     found.map((field) => `${field.label}\t${show(field.unit, figures[field.name])}`).join("\n");
   const asJson = () =>

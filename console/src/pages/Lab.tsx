@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { address, post, remove, seg } from "../api/client";
 import type { Job, LabRun, Named } from "../api/types";
 import { Button } from "../parts/Button";
@@ -17,10 +17,13 @@ export function LabPage() {
   const runs = useResource<LabRun[]>("/lab/runs", 5000);
   const under = jobs.value.filter((job) => job.kind === "lab");
   const shown = under.filter(({ state }) => state === "running" || state === "failed");
-  const ended = under.filter(({ state }) => state !== "running").length;
+  const running = under.filter(({ state }) => state === "running").length;
+  const before = useRef(running);
   // A run that ends is one more to show.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the number of ended runs is what asks again.
-  useEffect(() => runs.again(), [ended]);
+  useEffect(() => {
+    if (running < before.current) runs.again();
+    before.current = running;
+  }, [running, runs.again]);
   return (
     <>
       <Start runs={runs.value ?? []} onBegun={runs.again} />

@@ -114,7 +114,8 @@ function Planned({ plan, device, view, onZoom }: ChartsProps & { plan: Plan }) {
 /** Whether all that a chart shows is worked out by the model of a card rather than measured. */
 function modelled(plan: Plan): boolean {
   const sources = plan.lines.map(
-    ({ metric }) => metrics.value.find((known) => known.name === metric)?.source,
+    ({ metric }) =>
+      metrics.value.find(({ of, name }) => of === (plan.of ?? "device") && name === metric)?.source,
   );
   return (
     sources.some((source) => source === "modelled") &&

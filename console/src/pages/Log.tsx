@@ -11,8 +11,8 @@ import { type Column, Table } from "../parts/Table";
 import { devices, events } from "../state/fleet";
 import { may } from "../state/link";
 import { usePaged } from "../state/paged";
-import { plain } from "../text/field";
 import { moment } from "../text/moment";
+import { matches } from "../text/search";
 
 type Tab = "events" | "audit";
 
@@ -46,14 +46,6 @@ export function LogPage() {
   );
 }
 
-function matches(of: unknown, words: string): boolean {
-  const text = plain(of).toLowerCase();
-  return words
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => text.includes(word));
-}
-
 /** What happened to every device: what the service remembers, and what came since by the stream. */
 function Events({ words }: { words: string }) {
   const [past, setPast] = useState<Event[]>([]);
@@ -85,7 +77,9 @@ function Events({ words }: { words: string }) {
   const seen = new Map<string, Event>();
   for (const event of [...past, ...events.value])
     seen.set(`${event.device} ${event.number} ${event.at_ms}`, event);
-  const all = [...seen.values()].filter((event) => matches(event, words)).sort((a, b) => b.at_ms - a.at_ms);
+  const all = [...seen.values()]
+    .filter((event) => matches(words, Object.values(event)))
+    .sort((a, b) => b.at_ms - a.at_ms);
   return (
     <Panel label="Events">
       <EventList events={all.slice(0, 500)} />
@@ -137,10 +131,12 @@ function AuditLog({ words }: { words: string }) {
       <Table
         class="cards"
         label="Table of changes"
-        rows={items?.filter((entry) => matches(entry, words))}
+        rows={items?.filter((entry) => matches(words, Object.values(entry)))}
         keyOf={({ number }) => number}
         columns={COLUMNS}
-        empty={<Empty title="Nothing was changed yet" />}
+        empty={
+          <Empty title={words.trim() ? "Nothing that is shown has these words" : "Nothing was changed yet"} />
+        }
       />
       {older && <Button onClick={older}>Older ones</Button>}
     </Panel>

@@ -17,9 +17,11 @@ import { may } from "../state/link";
 import { SERVICE, value } from "../state/telemetry";
 import { moment } from "../text/moment";
 import { bytes, count, percent, short } from "../text/quantity";
+import { CreateDialog } from "./overview/CreateDialog";
 
 export function OverviewPage() {
   const [attaching, setAttaching] = useState(false);
+  const [creating, setCreating] = useState(false);
   return (
     <>
       <Attention />
@@ -32,12 +34,16 @@ export function OverviewPage() {
             <Button needs="operator" onClick={() => setAttaching(true)}>
               Attach a device
             </Button>
+            <Button needs="administrator" onClick={() => setCreating(true)}>
+              Create a device
+            </Button>
           </>
         }
       >
         {devices.value.length > 0 ? <DeviceTree /> : loaded.value && <FirstVisit />}
       </Panel>
       {attaching && <AttachDialog onClose={() => setAttaching(false)} />}
+      {creating && <CreateDialog onClose={() => setCreating(false)} />}
     </>
   );
 }

@@ -275,7 +275,7 @@ function timeTick(seconds: number, step: number): string {
 const tens = (_: uPlot, ticks: number[]) => ticks.map((tick) => (Math.log10(tick) % 1 === 0 ? tick : null));
 
 /** A round number at or above a value, so that the axis stands still while the line moves. */
-export function ceiling(value: number): number {
+function ceiling(value: number): number {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
   const step = [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((step) => step * power >= value * 1.02) ?? 15;

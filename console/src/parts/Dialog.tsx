@@ -28,8 +28,11 @@ export function Dialog({ title, onClose, submit, children }: Props) {
   const element = useRef<HTMLDialogElement>(null);
   const [busy, setBusy] = useState(false);
   useEffect(() => {
+    const before = document.activeElement;
     const dialog = element.current;
     if (dialog && !dialog.open) dialog.showModal();
+    // The browser gives the focus back when a dialog is closed, and not when it goes.
+    return () => before instanceof HTMLElement && before.focus();
   }, []);
   const run = async () => {
     setBusy(true);

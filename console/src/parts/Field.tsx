@@ -19,7 +19,11 @@ export function Field(props: FieldProps & { children: (id: string) => ComponentC
         {props.label}
       </label>
       {props.children(id)}
-      {props.hint && <span class="hint">{props.hint}</span>}
+      {props.hint && (
+        <span class="hint" id={`${id}-hint`}>
+          {props.hint}
+        </span>
+      )}
     </div>
   );
 }
@@ -28,6 +32,7 @@ type Passed =
   | "aria-invalid"
   | "autocomplete"
   | "disabled"
+  | "max"
   | "min"
   | "placeholder"
   | "required"
@@ -50,6 +55,7 @@ export function Input(props: InputProps) {
           id={id}
           // One element for all sorts: its type is not the literal that the element's attributes are told apart by.
           type={type as "text"}
+          aria-describedby={hint ? `${id}-hint` : undefined}
           {...rest}
           onInput={(event) => onSet(event.currentTarget.value)}
         />

@@ -14,7 +14,7 @@ export const said = signal<readonly Said[]>([]);
 
 let next = 1;
 
-export function say(tone: Said["tone"], what: string, help = ""): void {
+function say(tone: Said["tone"], what: string, help = ""): void {
   const id = next;
   next += 1;
   said.value = [...said.value.slice(-3), { id, tone, what, help }];
@@ -26,6 +26,12 @@ export function putAway(id: number): void {
   said.value = said.value.filter((one) => one.id !== id);
 }
 
+/** Says what went wrong, until somebody puts it away. */
+export function sayFailure(error: unknown): void {
+  const { message, help } = failure(error);
+  say("critical", message, help);
+}
+
 /** Does something at the service, says what came of it, and looks at the devices anew. Answers whether it was done. */
 export async function act(what: string, work: () => Promise<unknown>): Promise<boolean> {
   try {
@@ -34,8 +40,7 @@ export async function act(what: string, work: () => Promise<unknown>): Promise<b
     void refresh();
     return true;
   } catch (error) {
-    const { message, help } = failure(error);
-    say("critical", message, help);
+    sayFailure(error);
     return false;
   }
 }

@@ -1,5 +1,5 @@
 import type { Alert, Device } from "../api/types";
-import type { Tone } from "../parts/State";
+import { severityTone, type Tone } from "../parts/State";
 
 /** Something that somebody should look at. */
 export interface Concern {
@@ -26,7 +26,7 @@ export function concerns(devices: readonly Device[], alerts: readonly Alert[]): 
     .filter((alert) => !alert.acknowledged_ms)
     .map((alert) => ({
       key: `alert ${alert.id}`,
-      tone: alert.severity === "critical" ? "critical" : alert.severity === "warning" ? "warning" : "off",
+      tone: severityTone(alert.severity),
       what: alert.what,
       device: alert.device ?? null,
       alert,

@@ -88,8 +88,10 @@ async function load(): Promise<void> {
 }
 
 function noteAlert(alert: Alert): void {
-  const others = alerts.value.filter((other) => other.id !== alert.id);
-  alerts.value = alert.cleared_ms ? others : [alert, ...others];
+  const known = alerts.value.some(({ id }) => id === alert.id);
+  if (alert.cleared_ms) alerts.value = alerts.value.filter(({ id }) => id !== alert.id);
+  else if (known) alerts.value = alerts.value.map((other) => (other.id === alert.id ? alert : other));
+  else alerts.value = [alert, ...alerts.value];
 }
 
 export function noteJob(job: Job): void {

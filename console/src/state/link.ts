@@ -13,12 +13,13 @@ export const trouble = signal<Failure | null>(null);
 /** When the connection was lost, milliseconds since 1970. */
 export const lostAt = signal<number | null>(null);
 
-const ORDER: Role[] = ["viewer", "operator", "administrator"];
+/** The roles: each may what those before it may. */
+export const ROLES: readonly Role[] = ["viewer", "operator", "administrator"];
 
 /** Whether the one who is signed in may do what takes this role. */
 export function may(role: Role): boolean {
   const mine = session.value?.role;
-  return mine !== undefined && ORDER.indexOf(mine) >= ORDER.indexOf(role);
+  return mine !== undefined && ROLES.indexOf(mine) >= ROLES.indexOf(role);
 }
 
 export const online = computed(() => phase.value === "online");

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { get } from "../api/client";
+import { sayFailure } from "./action";
 import { type Resource, useResource } from "./resource";
 
 const PAGE = 100;
@@ -29,7 +30,13 @@ export function usePaged<Answer, Item>(
   const last = items[items.length - 1];
   const older = async () => {
     if (!last) return;
-    const found = itemsOf(await get<Answer>(`${path}?limit=${PAGE}&before=${numberOf(last)}`));
+    let found: Item[];
+    try {
+      found = itemsOf(await get<Answer>(`${path}?limit=${PAGE}&before=${numberOf(last)}`));
+    } catch (error) {
+      sayFailure(error);
+      return;
+    }
     // What is shown is kept with them: the newest page moves on, and would leave a gap.
     setFetched([...items, ...found]);
     setEnded(found.length < PAGE);

@@ -70,25 +70,18 @@ export class Ring {
 
   /** The rows from one moment to another, as columns. Where rows are more than `gap` apart, an empty one parts them. */
   slice(names: readonly string[], from: number, to: number, gap = Number.POSITIVE_INFINITY): Columns {
-    const at: number[] = [];
+    const found = noRows(names.length);
     const kept = names.map((name) => this.columns.get(name));
-    const values = names.map((): (number | null)[] => []);
     for (let row = this.firstFrom(from); row < this.held; row += 1) {
       const index = this.index(row);
       const time = this.at[index] ?? 0;
       if (time > to) break;
-      const before = at[at.length - 1];
-      if (before !== undefined && time - before > gap) {
-        at.push((before + time) / 2);
-        for (const column of values) column.push(null);
-      }
-      at.push(time);
-      for (const [position, column] of values.entries()) {
+      addRow(found, time, gap, (position) => {
         const value = kept[position]?.[index];
-        column.push(value === undefined || Number.isNaN(value) ? null : value);
-      }
+        return value === undefined || Number.isNaN(value) ? null : value;
+      });
     }
-    return { at, values };
+    return found;
   }
 
   /** The first row at or after a moment. */
@@ -107,4 +100,25 @@ export class Ring {
 export interface Columns {
   at: number[];
   values: (number | null)[][];
+}
+
+export const noRows = (columns: number): Columns => ({
+  at: [],
+  values: Array.from({ length: columns }, () => []),
+});
+
+/** Adds a row behind the others. Where it is more than `gap` behind the last, an empty one parts them. */
+export function addRow(
+  { at, values }: Columns,
+  time: number,
+  gap: number,
+  valueAt: (column: number) => number | null,
+): void {
+  const before = at[at.length - 1];
+  if (before !== undefined && time - before > gap) {
+    at.push((before + time) / 2);
+    for (const column of values) column.push(null);
+  }
+  at.push(time);
+  for (const [position, column] of values.entries()) column.push(valueAt(position));
 }

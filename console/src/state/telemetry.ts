@@ -4,7 +4,7 @@ import type { History, Metric, Sample, Values } from "../api/types";
 import { Ring } from "./ring";
 
 /** Seconds that are kept of each device in the page. What is older comes from the service's history. */
-export const KEPT_SECONDS = 3600;
+const KEPT_SECONDS = 3600;
 /** Seconds that are fetched of a device's history when it is looked at first. */
 const PREFILL_SECONDS = 900;
 

@@ -93,8 +93,8 @@ function Sending({ sent }: { sent: Kept }) {
       {tested?.length === 0 && (
         <Notice>There is nowhere to send it: add a mail server or a webhook, and save.</Notice>
       )}
-      {tested?.map(({ to, error }) => (
-        <Notice key={to} tone={error ? "critical" : "ok"}>
+      {tested?.map(({ to, error }, position) => (
+        <Notice key={position} tone={error ? "critical" : "ok"}>
           {to}: {error ?? "sent"}
         </Notice>
       ))}

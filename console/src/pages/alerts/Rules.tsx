@@ -13,7 +13,7 @@ import { quantity, span } from "../../text/quantity";
 import { RuleDialog } from "./RuleDialog";
 
 /** What a rule says, in one line. */
-export function sentence(rule: Rule): string {
+function sentence(rule: Rule): string {
   const metric = metrics.value.find((known) => known.of === "device" && known.name === rule.metric);
   const amount = (value: number) => quantity(metric?.unit ?? "count", value);
   const lasting = rule.for_s > 0 ? ` for ${span(rule.for_s)}` : "";

@@ -35,6 +35,21 @@ const SETTINGS: Record<string, Setting> = {
     what: "faults may be put on it by command; holds with the next attach",
     control: SWITCH,
   },
+  durability: {
+    title: "Durability",
+    what: "when writes survive a power cut: once flushed (write-back), once answered (write-through), or some time later (unsafe)",
+    control: { kind: "choice", of: ["write-back", "write-through", "unsafe"] },
+  },
+  "power-override": {
+    title: "Power override",
+    what: "the card's slot may give any power: writes are not held back for it",
+    control: SWITCH,
+  },
+  "page-file": {
+    title: "Page-file support",
+    what: "memory for the worst case is taken and locked at once, so that a swap file may lie on the device",
+    control: SWITCH,
+  },
   groomer: {
     title: "Groomer",
     what: "which block is groomed next",

@@ -17,19 +17,20 @@ import { OPTIONS } from "./capacity";
 interface Props {
   device: Device;
   capacity: string;
+  /** The last prediction for this device. */
   job: Job | null;
-  onJob: (id: number) => void;
 }
 
 const RECORDED = "recorded";
 
 /** What came of a prediction that has come to its end. */
 export function predictionOf(job: Job | null): Predicted | null {
-  return job?.state === "done" && typeof job.result === "object" ? (job.result ?? null) : null;
+  const result = job?.kind === "prediction" && job.state === "done" ? job.result : null;
+  return typeof result === "object" && result !== null && "choices" in result ? result : null;
 }
 
 /** Runs the choices in virtual time, on what this device was asked lately or on a named workload. Nothing on the device changes. */
-export function Prediction({ device, capacity, job, onJob }: Props) {
+export function Prediction({ device, capacity, job }: Props) {
   const workloads = useResource<Named[]>("/lab/workloads");
   const profiles = useResource<Named[]>(device.profile ? null : "/lab/profiles");
   const [asked, setAsked] = useState<string | null>(null);
@@ -42,11 +43,7 @@ export function Prediction({ device, capacity, job, onJob }: Props) {
     const capacities = known.includes(capacity) ? known : [...known, capacity];
     const body: Record<string, unknown> = { device: device.name, workload, capacities };
     if (!device.profile) body.profile = profile;
-    await act("The prediction has begun", async () => {
-      const begun = await post<Job>("/predictions", body);
-      noteJob(begun);
-      onJob(begun.id);
-    });
+    await act("The prediction has begun", async () => noteJob(await post<Job>("/predictions", body)));
   };
   const result = predictionOf(job);
   return (

@@ -9,10 +9,9 @@ import { Empty, Notice, Trouble } from "../../parts/Notice";
 import { Panel } from "../../parts/Panel";
 import { type Column, Table } from "../../parts/Table";
 import { act } from "../../state/action";
+import { ROLES } from "../../state/link";
 import { useResource } from "../../state/resource";
 import { moment } from "../../text/moment";
-
-const ROLES: readonly Role[] = ["viewer", "operator", "administrator"];
 
 export function Accounts() {
   const { value, error, again, change } = useResource<Account[]>("/accounts");
