@@ -41,7 +41,7 @@ test: ## Check everything: format, lints, unit tests, whole-system tests with fo
 	$(CARGO) test --locked --workspace
 	$(CARGO) build --locked --workspace --all-targets
 	$(PYTHON) tests/planted.py
-	$(PYTHON) tests/run.py --vsl $(TARGET)/debug/vsl
+	$(PYTHON) tests/run.py --vsl $(TARGET)/debug/vsl --tools $(TARGET)/tools/bin
 	scripts/test-console.sh $(TARGET)/debug/vsl
 
 .PHONY: soak

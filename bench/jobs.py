@@ -18,6 +18,7 @@ class Job:
     block_bytes: int
     depth: int  # requests in flight on each connection
     connections: int
+    where: str = "random"  # fio's random_distribution=
 
     @property
     def reads(self) -> bool:
@@ -33,6 +34,12 @@ class Job:
 def random_jobs(pattern: str, depths: list[int], connections: list[int]) -> list[Job]:
     """Random 4 KiB, for each depth and number of connections."""
     return [Job(f"{pattern} 4 KiB QD{depth} x{count}", pattern, 4096, depth, count) for depth in depths for count in connections]
+
+
+def skewed_jobs(depth: int) -> list[Job]:
+    """Random 4 KiB writes: to all sectors alike, four fifths of them to one fifth, and by Zipf's law."""
+    where = {"uniform": "random", "80/20": "zoned:80/20:20/80", "Zipf 0.99": "zipf:0.99"}
+    return [Job(f"randwrite 4 KiB QD{depth} {name}", "randwrite", 4096, depth, 1, fio) for name, fio in where.items()]
 
 
 def sequential_jobs(pattern: str, connections: list[int]) -> list[Job]:
@@ -66,6 +73,7 @@ def run_job(job: Job, server: Server, size: int, seconds: float) -> Figure:
             f"--offset_increment={share}",
             "--time_based",
             f"--runtime={seconds}",
+            *([f"--random_distribution={job.where}"] if not job.sequential else []),
         ]
     )
     cpu = server.cpu_seconds() - before
@@ -85,9 +93,10 @@ def fill(server: Server, size: int) -> None:
     fio([f"--uri={server.uri}", "--rw=write", "--bs=1M", "--iodepth=8", f"--size={size}", "--end_fsync=1"])
 
 
-def overwrite(server: Server, size: int, times: float) -> None:
+def overwrite(server: Server, size: int, times: float, where: str = "random") -> None:
     """Writes as much as the device holds, `times` over, at random in 4 KiB."""
-    fio([f"--uri={server.uri}", "--rw=randwrite", "--bs=4096", "--iodepth=32", f"--size={size}", f"--io_size={int(size * times)}"])
+    what = ["--rw=randwrite", "--bs=4096", "--iodepth=32", f"--random_distribution={where}"]
+    fio([f"--uri={server.uri}", *what, f"--size={size}", f"--io_size={int(size * times)}"])
 
 
 def empty(server: Server, size: int) -> None:

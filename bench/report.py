@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from console import Cost, cost_table
 from recovery import Recovery
 from series import Cell
 
@@ -22,11 +23,12 @@ TARGETS = [
     ("fresh", "randread 4 KiB QD1 ", "vsl file", "qemu-nbd raw", 1.0),
     ("fresh", "", "vsl memory", "nbdkit memory", 1.0),
     ("sustained", "randwrite 4 KiB QD32", "vsl file", "qemu-nbd raw", 2.0),
+    ("groomers", "randwrite 4 KiB QD32", "vsl file", "vsl file greedy", 1.0),
 ]
 
 
 def write_report(
-    path: Path, machine: dict[str, str], plan: Plan, name: str, caches_dropped: bool, cells: list[Cell], recovery: Recovery
+    path: Path, machine: dict[str, str], plan: Plan, name: str, caches_dropped: bool, cells: list[Cell], recovery: Recovery, cost: Cost
 ) -> None:
     """Writes it whole."""
     gib = 2**30
@@ -55,11 +57,15 @@ def write_report(
         "random: every write makes the groomer work.",
         table("sustained", ["qemu-nbd raw", "vsl file"], "vsl file", "qemu-nbd raw", cells),
         table("sustained", ["nbdkit memory", "vsl memory"], "vsl memory", "nbdkit memory", cells),
+        "The default groomer beside the simplest one, each after two drive writes of the same kind:",
+        groomer_table(cells),
         "## Coming back",
         f"A device of {recovery.size / gib:g} GiB, every sector written once in random order "
         f"({recovery.fill_seconds:.0f} s, then {recovery.resident_mib:.0f} MiB of memory in the server). Seconds from the start "
         f"of `vsl serve` to its greeting, after a clean end: {_seconds(recovery.clean_seconds)}; after SIGKILL with random "
         f"writes in flight: {_seconds(recovery.crash_seconds)}.",
+        "## The console and the service at rest",
+        cost_table(cost),
         "## Targets",
         targets(cells),
     ]
@@ -81,6 +87,11 @@ def table(series: str, names: list[str], us: str, peer: str, cells: list[Cell]) 
         speed, cpu = row[us].speed / row[peer].speed, row[us].cpu / max(row[peer].cpu, 1e-9)
         lines.append(f"| {job} | {' | '.join(figures)} | **{speed:.2f}** | {cpu:.2f} |")
     return "\n".join(lines)
+
+
+def groomer_table(cells: list[Cell]) -> str:
+    """What the default groomer costs or brings."""
+    return table("groomers", ["vsl file greedy", "vsl file"], "vsl file", "vsl file, greedy", cells)
 
 
 def jobs_of(series: str, cells: list[Cell]) -> list[str]:

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from contenders import Contender, Server, ours, peers
-from jobs import drop_caches, empty, fill, overwrite, random_jobs, sequential_jobs
+from console import measure_console
+from contenders import Contender, Server, greedy, ours, peers
+from jobs import drop_caches, empty, fill, overwrite, random_jobs, sequential_jobs, skewed_jobs
 from machine import describe
 from recovery import measure_recovery
-from report import write_report
+from report import groomer_table, write_report
 from series import Cell, measure
 
 HERE = Path(__file__).resolve().parent
@@ -31,12 +32,13 @@ class Plan:
     size: int  # bytes of every device
     full_size: int  # bytes of those that are filled and overwritten first
     recovery_size: int  # bytes of the one that is brought back after crashes
+    idle_seconds: float  # over which the service at rest is looked at
 
 
 PLANS = {
-    "full": Plan(5, 3, [1, 4], 4 * GIB, 2 * GIB, 64 * GIB),
-    "quick": Plan(1, 3, [1, 4], 2 * GIB, 1 * GIB, 4 * GIB),
-    "smoke": Plan(0.5, 1, [1], GIB // 4, GIB // 4, GIB // 4),
+    "full": Plan(5, 3, [1, 4], 4 * GIB, 2 * GIB, 64 * GIB, 60),
+    "quick": Plan(1, 3, [1, 4], 2 * GIB, 1 * GIB, 4 * GIB, 20),
+    "smoke": Plan(0.5, 1, [1], GIB // 4, GIB // 4, GIB // 4, 2),
 }
 
 
@@ -87,12 +89,26 @@ def sustained(contenders: list[Contender], plan: Plan, directory: Path) -> list[
         return measure("sustained", jobs, servers, plan.full_size, plan.seconds, plan.rounds)
 
 
+def groomers(vsl: Path, plan: Plan, directory: Path) -> list[Cell]:
+    """Ours with the default groomer and with the simplest, on full devices that were overwritten twice with the same kind of writes."""
+    [default] = [contender for contender in ours(vsl) if contender.name == "vsl file"]
+    cells = []
+    for job in skewed_jobs(32):
+        with running([default, greedy(vsl)], directory, plan.full_size) as servers:
+            for server in servers.values():
+                fill(server, plan.full_size)
+                overwrite(server, plan.full_size, 2, job.where)
+            cells += measure("groomers", [job], servers, plan.full_size, plan.seconds, plan.rounds)
+    return cells
+
+
 def main() -> None:
     """Measures, and writes what came out."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--vsl", type=Path, required=True, help="the program, built with optimisation")
     parser.add_argument("--plan", choices=PLANS, default="full")
     parser.add_argument("--directory", type=Path, default=HERE / "results" / "devices", help="on the disk to measure")
+    parser.add_argument("--only-groomers", action="store_true", help="the default groomer beside greedy, and nothing else; no report is written")
     parser.add_argument("--report", type=Path, default=HERE.parent / "docs" / "bench.md")
     options = parser.parse_args()
     plan, vsl = PLANS[options.plan], options.vsl.resolve()
@@ -102,12 +118,20 @@ def main() -> None:
     shutil.rmtree(options.directory, ignore_errors=True)
     options.directory.mkdir(parents=True)
     contenders = peers() + ours(vsl)
+    if options.only_groomers:
+        try:
+            print(groomer_table(groomers(vsl, plan, options.directory)))
+        finally:
+            shutil.rmtree(options.directory, ignore_errors=True)
+        return
     caches_dropped = drop_caches()
     try:
         cells = fresh(contenders, plan, options.directory)
         cells += sustained(contenders, plan, options.directory)
+        cells += groomers(vsl, plan, options.directory)
         [on_file] = [contender for contender in contenders if contender.name == "vsl file"]
         recovery = measure_recovery(on_file, options.directory, plan.recovery_size)
+        cost = measure_console(vsl, plan.idle_seconds)
         machine = describe(options.directory, vsl)
     finally:
         shutil.rmtree(options.directory, ignore_errors=True)
@@ -120,9 +144,10 @@ def main() -> None:
         "caches_dropped": caches_dropped,
         "cells": [cell.as_json() for cell in cells],
         "recovery": asdict(recovery),
+        "console": asdict(cost),
     }
     results.write_text(json.dumps(raw, indent=1))
-    write_report(options.report, machine, plan, options.plan, caches_dropped, cells, recovery)
+    write_report(options.report, machine, plan, options.plan, caches_dropped, cells, recovery, cost)
     print(f"written: {options.report} and {results}")
 
 

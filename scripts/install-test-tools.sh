@@ -21,6 +21,7 @@ needs=(
   "node nodejs"
   "npm npm"
   "chromium chromium"
+  "promtool prometheus"
 )
 # The libnbd binding belongs to the distribution's own Python, whatever other Python comes first in the path.
 python=/usr/bin/python3
@@ -32,13 +33,14 @@ for need in "${needs[@]}"; do
   command -v "$tool" >/dev/null || missing+=("$package")
 done
 "$python" -c 'import nbd' 2>/dev/null || missing+=(python3 python3-libnbd)
+# The mail server that alerts are sent to.
+"$python" -c 'import aiosmtpd' 2>/dev/null || missing+=(python3-aiosmtpd)
 # What fio's own scripts need.
 "$python" -c 'import six' 2>/dev/null || missing+=(python3-six)
 
-if [ ${#missing[@]} -eq 0 ]; then
-  exit 0
-fi
-mapfile -t packages < <(printf '%s\n' "${missing[@]}" | sort -u)
-
 scripts=$(dirname "$0")
-"$scripts/install-packages.sh" install-test-tools "${packages[@]}"
+if [ ${#missing[@]} -gt 0 ]; then
+  mapfile -t packages < <(printf '%s\n' "${missing[@]}" | sort -u)
+  "$scripts/install-packages.sh" install-test-tools "${packages[@]}"
+fi
+"$scripts/install-schemathesis.sh"

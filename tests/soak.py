@@ -31,6 +31,8 @@ SIM = str(TARGET / "release" / "vsl-sim")
 FUZZ = str(TARGET / "debug" / "vsl-fuzz")
 VSL = str(TARGET / "release" / "vsl")
 TOOLS = str(TARGET / "tools" / "bin")
+# The simulator makes and drops devices all the time: what the C library gives back to the system it would only ask for again.
+KEEP_MEMORY = {"MALLOC_TOP_PAD_": str(64 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20), "MALLOC_MMAP_THRESHOLD_": str(256 << 20)}
 # What a command may take to clean up when its time is over.
 CLEAN_UP = 60  # seconds
 
@@ -153,7 +155,7 @@ class Runner:
         """One run: its output, and why it failed if it did."""
         words = {"seed": str(seed), "seconds": str(int(max(left - 5, 1))), "longest": str(self.longest)}
         command = [word.format(**words) for word in line.command]
-        environment = os.environ | {name: value.format(**words) for name, value in line.environment.items()}
+        environment = os.environ | (KEEP_MEMORY if line.command[0] == SIM else {}) | {name: value.format(**words) for name, value in line.environment.items()}
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         try:
@@ -235,6 +237,7 @@ def write_page(rows: dict[str, dict]) -> None:
     for line in lines():
         row = rows.get(line.name)
         command = " ".join(Path(word).name if word.startswith("/") else word for word in line.command)
+        command = command.replace("{longest}", str(row.get("longest", 3) if row else 3))
         for number, figure in enumerate(line.figures):
             if row is None:
                 out.append(f"| {figure.what} | {figure.goal} | not measured | | | | | `{command}` |")
@@ -251,12 +254,27 @@ def write_page(rows: dict[str, dict]) -> None:
     PAGE.write_text("\n".join(out) + "\n")
 
 
-def prepare() -> None:
+def prepare(wanted: list[Line]) -> None:
     """Builds what the lines run, so that no line's time goes into that."""
-    for words in (["build", "--release", "-p", "sim", "--bin", "vsl-sim"], ["build", "-p", "fuzz", "--bin", "vsl-fuzz"],
-                  ["build", "--release", "--bin", "vsl", "--bin", "faultfs"], ["build", "--bin", "vsl"],
-                  ["test", "--release", "-p", "device", "--no-run"]):
-        subprocess.run(["cargo", words[0], "--locked", *words[1:]], cwd=ROOT, check=True)
+    builds = {
+        SIM: [["build", "--release", "-p", "sim", "--bin", "vsl-sim"]],
+        FUZZ: [["build", "-p", "fuzz", "--bin", "vsl-fuzz"]],
+        VSL: [["build", "--release", "--bin", "vsl", "--bin", "faultfs"]],
+        "tests/mutants.py": [["build", "--bin", "vsl"]],
+        "cargo": [["test", "--release", "-p", "device", "--no-run"]],
+    }
+    words = {word for line in wanted for word in line.command}
+    for command in (command for word, commands in builds.items() if word in words for command in commands):
+        subprocess.run(["cargo", command[0], "--locked", *command[1:]], cwd=ROOT, check=True)
+
+
+def describe_commit() -> str:
+    """The commit that is measured; the page that is written here makes no other of it."""
+    def git(*words: str) -> subprocess.CompletedProcess:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+
+    changed = git("diff", "--quiet", "HEAD", "--", ".", f":!{PAGE.relative_to(ROOT)}").returncode != 0
+    return git("describe", "--always").stdout.strip() + ("-dirty" if changed else "")
 
 
 def main() -> int:
@@ -273,12 +291,12 @@ def main() -> int:
     unknown = set(arguments.names) - {line.name for line in lines()}
     if unknown:
         parser.error(f"no such line: {', '.join(sorted(unknown))}")
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    commit = describe_commit()
     kept = TARGET / "soak.json"
     rows: dict[str, dict] = json.loads(kept.read_text()) if kept.exists() else {}
-    prepare()
-    runner = Runner(60 * arguments.minutes, arguments.longest)
     wanted = [line for line in lines() if line.name in arguments.names or not arguments.names]
+    prepare(wanted)
+    runner = Runner(60 * arguments.minutes, arguments.longest)
     for line in wanted:
         known = rows.get(line.name)
         if known and known["commit"] == commit and not commit.endswith("-dirty") and not arguments.anew:
@@ -288,7 +306,7 @@ def main() -> int:
         read = [(figure, *figure.read(outcome.texts)) for figure in line.figures]
         figures = [(say(value, share), not outcome.failed and figure.is_reached(value, share)) for figure, value, share in read]
         rows[line.name] = {"figures": figures, "seconds": outcome.seconds, "failed": outcome.failed, "commit": commit,
-                           "date": datetime.date.today().isoformat()}
+                           "date": datetime.date.today().isoformat(), "longest": arguments.longest}
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(rows, indent=1))
         write_page(rows)

@@ -1,4 +1,4 @@
-"""Drills on an emulated card: heat and a used-up reserve slow its writes down, both end by command, and a power cut loses nothing answered."""
+"""Drills on an emulated card: heat and a used-up reserve slow its writes down, both end by command; a power cut and a dead die lose nothing answered."""
 
 from harness import MIB, Device, World, check, equal
 from harness.fio import fio
@@ -41,6 +41,15 @@ def run(world: World) -> None:
     handle = connect(device)
     for number in range(300):
         equal(bytes(handle.pread(BLOCK, number * BLOCK)), number.to_bytes(4, "little") * (BLOCK // 4), f"sector {number} after the cut")
+
+    # Its parity makes up for a die.
+    world.vsl("drill", "card", "kill-die", 0)
+    for number in range(300):
+        equal(bytes(handle.pread(BLOCK, number * BLOCK)), number.to_bytes(4, "little") * (BLOCK // 4), f"sector {number} without die 0")
+    equal(world.vsl("status", "card", "--field", "lost_dies").out.strip(), "0", "dies out of service")
+    check(int(world.vsl("status", "card", "--field", "degraded_reads").out) > 0, "no sector stood on die 0")
+    world.vsl("drill", "card", "undo", "kill-die")
+    equal(world.vsl("status", "card", "--field", "health").out.strip(), "healthy", "health with die 0 back")
 
 
 def held(world: World) -> float:

@@ -80,9 +80,10 @@ def without(world: World) -> None:
         equal(bytes(handle.pread(10 * BLOCK, 0)), content[: 10 * BLOCK], f"the sectors in front of {drill}")
         said = world.vsl("drill", "single", drill, "12", fails=True).text
         check(f"{drill} 10+3 is on already" in said and f"vsl drill single undo {drill}" in said, said)
+        equal(field(world, device, "unreadable"), "11", "sectors that were asked for and could not be read")
         world.vsl("drill", "single", "undo", drill)
         equal(bytes(handle.pread(len(content), 0)), content, f"what was read after {drill}")
-    equal(field(world, device, "unreadable"), "11", "sectors that were asked for and could not be read")
+        equal(field(world, device, "unreadable"), "", "sectors that could not be read, once they could")
 
     # A die that answers late makes reads of it late, and flushes.
     world.vsl("drill", "single", "stall-die", 0, "--ms", 200)

@@ -56,11 +56,7 @@ def run(world: World) -> None:
     process = world.start(world.vsl_path, *command, "--out", killed, log="killed.log")
     kills = 0
     for lines in (2, 5, 9, 14):
-        written = killed / "journal.jsonl"
-        world.wait(
-            lambda: process.poll() is not None or (written.exists() and written.read_bytes().count(b"\n") >= lines),
-            f"{lines} lines", seconds=100,
-        )
+        world.wait(lambda: process.poll() is not None or len(journal(killed)) >= lines, f"{lines} lines", seconds=100)
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
             kills += 1

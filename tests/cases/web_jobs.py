@@ -1,5 +1,7 @@
-"""What takes long: a prediction for each capacity, a demo load and its refusals, a lab run to its report, a format with its name typed, a bug report."""
+"""What takes long: a prediction for each capacity, a demo load and its refusals, lab runs to their reports and side by side, a format with its name typed, a bug report."""
 
+import json
+import re
 import tarfile
 
 from harness import GIB, MIB, World, check, equal
@@ -92,5 +94,32 @@ def lab(world: World, web: Web) -> None:
     check(page.headers["Content-Type"].startswith("text/html") and "<svg" in page.text, page.text[:300])
     web.refused(409, "POST", "/lab/runs", request)
     web.refused(404, "GET", "/lab/runs/second/report")
-    web.do("DELETE", "/lab/runs/first")
+    compared(world, web, request)
+    for run in web.get("/lab/runs"):
+        web.do("DELETE", f"/lab/runs/{run['name']}")
     equal(web.get("/lab/runs"), [], "runs after the last was removed")
+
+
+def compared(world: World, web: Web, request: dict) -> None:
+    """Two runs side by side as a page, and in words; what cannot be compared is refused."""
+    job = ended(world, web, web.do("POST", "/lab/runs", {**request, "name": "second", "device": "iodrive-640-mlc"}, 202))
+    equal(job["state"], "done", f"{job}")
+    page = web.ask("GET", "/lab/compare?runs=first,second")
+    check(page.status == 200 and page.headers["Content-Type"].startswith("text/html") and "<svg" in page.text, page.text[:300])
+    words = re.sub(r"<[^>]*>", " ", page.text)
+    check("first" in words and "second" in words and str(world.dir) not in page.text, "the page does not name the runs by their names")
+    web.refused(400, "GET", "/lab/compare?runs=first")
+    web.refused(400, "GET", "/lab/compare?runs=first,../second")
+    equal(web.refused(404, "GET", "/lab/compare?runs=first,third")["error"], "there is no run 'third'", "a run that is not there")
+    equal([path.name for path in (world.dir / "state" / "lab").glob(".*")], [], "files that a comparison left")
+
+    directory = world.dir / "state" / "lab"
+    rows = json.loads(world.vsl("lab", "compare", directory / "first", directory / "second", "--all", "--json").out)["rows"]
+    check(rows, "nothing was compared")
+    text = world.vsl("lab", "compare", directory / "first", directory / "second", "--all").out
+    check("first" in text and "second" in text and len(text.splitlines()) >= len(rows), text)
+    check("no run's directory" in world.vsl("lab", "compare", directory / "first", world.dir, fails=True).err, "a directory without a run")
+    world.vsl("lab", "run", "snia-pts-latency", "--device", "iodrive-320-mlc", "--scale", 4096, "--out", directory / "other", "--yes")
+    refused = web.refused(400, "GET", "/lab/compare?runs=first,other")
+    equal(refused["error"], "these are runs of different protocols: ioblazer and snia-pts-latency", "runs of different protocols")
+    check("the same protocol" in refused["help"], f"{refused}")

@@ -1,12 +1,13 @@
 """X.509 certificates for one test, made with openssl under the names that libnbd and nbdkit look for."""
 
+import shutil
 from pathlib import Path
 
 from harness.world import World
 
 
-def make(world: World, name: str = "pki") -> Path:
-    """A directory with an authority of its own, a server's and a client's certificate, and their keys."""
+def make(world: World, name: str = "pki", names: str = "DNS:localhost,IP:127.0.0.1", authority: Path | None = None) -> Path:
+    """A directory with a server's and a client's certificate for `names`, their keys, and the authority that signed them: its own, or that of another such directory."""
     directory = world.dir / name
     directory.mkdir()
 
@@ -14,15 +15,19 @@ def make(world: World, name: str = "pki") -> Path:
         world.run("openssl", *arguments)
 
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    openssl(
-        "req", "-x509", *key, "-days", 2, "-subj", f"/CN=authority of {name}", "-addext", "keyUsage=critical,keyCertSign,cRLSign",
-        "-keyout", directory / "ca-key.pem", "-out", directory / "ca-cert.pem",
-    )
+    if authority:
+        for part in ["ca-cert.pem", "ca-key.pem"]:
+            shutil.copy(authority / part, directory)
+    else:
+        openssl(
+            "req", "-x509", *key, "-days", 2, "-subj", f"/CN=authority of {name}", "-addext", "keyUsage=critical,keyCertSign,cRLSign",
+            "-keyout", directory / "ca-key.pem", "-out", directory / "ca-cert.pem",
+        )
     for role, use in [("server", "serverAuth"), ("client", "clientAuth")]:
         extensions = directory / f"{role}.ext"
         extensions.write_text(
             "basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n"
-            f"extendedKeyUsage={use}\nsubjectAltName=DNS:localhost,IP:127.0.0.1\n"
+            f"extendedKeyUsage={use}\nsubjectAltName={names}\n"
         )
         request = directory / f"{role}.csr"
         openssl("req", "-new", *key, "-subj", "/CN=localhost", "-keyout", directory / f"{role}-key.pem", "-out", request)
@@ -30,4 +35,15 @@ def make(world: World, name: str = "pki") -> Path:
             "x509", "-req", "-in", request, "-CA", directory / "ca-cert.pem", "-CAkey", directory / "ca-key.pem",
             "-CAcreateserial", "-days", 2, "-extfile", extensions, "-out", directory / f"{role}-cert.pem",
         )
+    return directory
+
+
+def self_signed(world: World, name: str) -> Path:
+    """A directory with a server's certificate that signed itself, as `openssl req -x509` makes them, and its key."""
+    directory = world.dir / name
+    directory.mkdir()
+    world.run(
+        "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", 2,
+        "-subj", f"/CN={name}", "-keyout", directory / "server-key.pem", "-out", directory / "server-cert.pem",
+    )
     return directory

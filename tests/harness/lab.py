@@ -5,8 +5,9 @@ from pathlib import Path
 
 
 def journal(run: Path) -> list[dict]:
-    """The lines of a run's journal."""
-    return [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+    """The lines of a run's journal that are whole; none where it has not begun."""
+    path = run / "journal.jsonl"
+    return [json.loads(line) for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")] if path.exists() else []
 
 
 def steps(run: Path) -> list[dict]:

@@ -78,9 +78,9 @@ class World:
             return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.dir)
 
     def tool(self, name: str) -> Path:
-        """A program that `make soak` built."""
+        """A program that `make test` or `make soak` installed into the build directory."""
         path = self.tools / name
-        check(os.access(path, os.X_OK), f"{path} is missing: `make soak` builds it, or give --tools")
+        check(os.access(path, os.X_OK), f"{path} is missing: scripts/install-*.sh installs it, or give --tools")
         return path
 
     def wait(self, until: Callable[[], object], what: str, seconds: float = 30) -> None:
