@@ -5,7 +5,9 @@ from harness.fio import fio
 from harness.libnbd import connect
 
 OURS = True
-BLOCK = 4096
+CHUNK = 65536
+# Several rows of pages over the card's hundred dies: in a single row a die may hold nothing but parity.
+CHUNKS = 100
 
 
 def run(world: World) -> None:
@@ -34,22 +36,27 @@ def run(world: World) -> None:
 
     # Behind capacitors what was answered is there, flushed or not.
     handle = connect(device)
-    for number in range(300):
-        handle.pwrite(number.to_bytes(4, "little") * (BLOCK // 4), number * BLOCK)
+    for number in range(CHUNKS):
+        handle.pwrite(chunk(number), number * CHUNK)
     world.vsl("drill", "card", "power-cut", "--unsynced", "drop")
     world.vsl("drill", "card", "power-on")
     handle = connect(device)
-    for number in range(300):
-        equal(bytes(handle.pread(BLOCK, number * BLOCK)), number.to_bytes(4, "little") * (BLOCK // 4), f"sector {number} after the cut")
+    for number in range(CHUNKS):
+        equal(bytes(handle.pread(CHUNK, number * CHUNK)), chunk(number), f"chunk {number} after the cut")
 
     # Its parity makes up for a die.
     world.vsl("drill", "card", "kill-die", 0)
-    for number in range(300):
-        equal(bytes(handle.pread(BLOCK, number * BLOCK)), number.to_bytes(4, "little") * (BLOCK // 4), f"sector {number} without die 0")
+    for number in range(CHUNKS):
+        equal(bytes(handle.pread(CHUNK, number * CHUNK)), chunk(number), f"chunk {number} without die 0")
     equal(world.vsl("status", "card", "--field", "lost_dies").out.strip(), "0", "dies out of service")
     check(int(world.vsl("status", "card", "--field", "degraded_reads").out) > 0, "no sector stood on die 0")
     world.vsl("drill", "card", "undo", "kill-die")
     equal(world.vsl("status", "card", "--field", "health").out.strip(), "healthy", "health with die 0 back")
+
+
+def chunk(number: int) -> bytes:
+    """What is written to a chunk."""
+    return number.to_bytes(4, "little") * (CHUNK // 4)
 
 
 def held(world: World) -> float:
