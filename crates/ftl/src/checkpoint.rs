@@ -77,6 +77,8 @@ pub(crate) struct Checkpointer {
     committed: Anchor,
     /// See [`further_lebs`].
     further: usize,
+    /// There may be a recovery.
+    recovers: bool,
     running: Option<Running>,
     /// As fast as can be: space is short, or the device is idle or closing.
     urgent: bool,
@@ -92,6 +94,7 @@ impl Checkpointer {
         Checkpointer {
             committed,
             further: further_lebs(config) as usize,
+            recovers: !config.power_protected,
             running: None,
             urgent: false,
             wanted: false,
@@ -131,10 +134,22 @@ impl Checkpointer {
         self.closed
     }
 
-    /// Free LEBs that must stay free beside the one that the groomer leaves: a recovery can begin at any moment, and writes a checkpoint
-    /// before anything can be groomed. Those that the checkpoint under way took count, since a recovery frees them.
+    /// Free LEBs that host writes leave besides the usual ones, where a checkpoint takes more than one: for the next checkpoint, or the rest
+    /// of the one under way, and for that of a recovery.
     pub fn reserve(&self) -> usize {
-        self.further.saturating_sub(self.running.as_ref().map_or(0, |running| running.lebs.len()))
+        (2 * self.further).saturating_sub(self.taken().unwrap_or(0))
+    }
+
+    /// Free LEBs that the groomer leaves. A recovery can begin at any moment, and writes a checkpoint before anything can be groomed; what
+    /// the one under way took is part of the log by then, and not free.
+    pub fn groom_reserve(&self) -> usize {
+        let recovery = self.further + 1;
+        recovery + self.taken().map_or(0, |taken| recovery.saturating_sub(taken) * usize::from(self.recovers))
+    }
+
+    /// LEBs of the checkpoint under way.
+    fn taken(&self) -> Option<usize> {
+        self.running.as_ref().map(|running| running.lebs.len())
     }
 
     /// Whether an urgent checkpoint is under way.
@@ -199,12 +214,30 @@ impl Ftl {
             // The last one waits until nothing else moves: it must be the last thing on media.
             let quiet = !self.groomer.is_busy() && self.emptied.is_empty();
             let last = self.checkpointer.closing && !self.checkpointer.closed && quiet;
-            if !(due || last) || self.checkpointer.closed {
+            if !(due || last) || self.checkpointer.closed || (self.lacks_checkpoint_room() && self.frees_more()) {
                 return;
             }
             self.begin_checkpoint();
         }
         self.write_pieces();
+    }
+
+    /// Whether a checkpoint would take LEBs that the recovery's takes, should the power fail before it counts. Its own is tried again with
+    /// the same.
+    pub(crate) fn lacks_checkpoint_room(&self) -> bool {
+        let recovery = self.checkpointer.further + 1;
+        self.checkpointer.recovers
+            && self.is_started()
+            && self.no_space.is_none()
+            && (self.free_lebs() as usize) < 2 * recovery
+            && !crate::mutant!(RecoveryStranded)
+    }
+
+    /// Whether the groomer can free LEBs before the next checkpoint.
+    fn frees_more(&self) -> bool {
+        let room = || (0..self.groomer.streams).any(|stream| self.left_in_open(Stream::Data(stream)) > 0);
+        let work = || self.groomer.is_busy() || self.eligible().iter().next().is_some();
+        !self.emptied.is_empty() || ((self.can_open(Writer::Groom) || room()) && work())
     }
 
     fn begin_checkpoint(&mut self) {
@@ -381,5 +414,67 @@ impl Ftl {
         }
         self.checkpointer.closed = running.clean;
         self.checkpointer.urgent = self.checkpointer.closing && !running.clean;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Policy;
+    use crate::{Recovery, TRAILER_BYTES, first_seq};
+
+    /// A layer that was attached in good order.
+    fn attached(power_protected: bool) -> Ftl {
+        let geometry = Geometry {
+            dies: 1,
+            parity: 0,
+            blocks: 40,
+            pages_per_block: 4,
+            slots_per_page: 4,
+            sector_bytes: 4096,
+            trailer_bytes: TRAILER_BYTES,
+            unit_bytes: 4096,
+        };
+        let config = Config {
+            geometry,
+            sectors: 100,
+            max_request: 4,
+            buffers: 64,
+            requests: 16,
+            checkpoint_interval: 1000,
+            erase_before_program: false,
+            power_protected,
+            policy: Policy::Greedy,
+        };
+        let anchor = Anchor { begin: first_seq(1), clean: true, ..Anchor::default() };
+        Recovery::new(config, anchor).and_then(|recovery| recovery.finish(2)).expect("a sound anchor")
+    }
+
+    /// Whether a checkpoint begins with so many LEBs free, and one about to be.
+    fn begins(power_protected: bool, free: usize) -> bool {
+        let mut layer = attached(power_protected);
+        layer.free.truncate(free);
+        layer.emptied.push_back((7, u64::MAX));
+        layer.checkpointer.want();
+        layer.checkpoint();
+        layer.checkpointer.running.is_some()
+    }
+
+    #[test]
+    fn a_checkpoint_leaves_room_for_that_of_a_recovery() {
+        assert!(!begins(false, 1), "the power may fail before it counts");
+        assert!(begins(false, 2));
+        assert!(begins(true, 1), "with capacitors there is no recovery");
+    }
+
+    #[test]
+    fn the_groomer_leaves_room_for_a_recovery_and_for_the_checkpoint_under_way() {
+        let mut layer = attached(false);
+        assert_eq!(layer.checkpointer.groom_reserve(), 1);
+        layer.checkpointer.want();
+        layer.begin_checkpoint();
+        assert_eq!(layer.checkpointer.groom_reserve(), 2);
+        layer.checkpointer.opened(7);
+        assert_eq!(layer.checkpointer.groom_reserve(), 1);
     }
 }

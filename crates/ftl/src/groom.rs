@@ -261,7 +261,11 @@ impl Ftl {
     fn wants_victim(&self) -> bool {
         // Until the checkpoint that ends a recovery counts, another recovery would look at the old log only, and
         // miss what was moved.
-        if self.checkpointer.is_closing() || (!self.is_started() && !crate::mutant!(GroomBeforeStart)) {
+        if !self.is_started() && !crate::mutant!(GroomBeforeStart) {
+            return false;
+        }
+        // The last checkpoint, too, leaves room for a recovery.
+        if self.checkpointer.is_closing() && !self.lacks_checkpoint_room() {
             return false;
         }
         self.groomer.pace.is_short()

@@ -85,7 +85,7 @@ pub(crate) struct Pace {
 impl Pace {
     pub fn new(config: &Config) -> Pace {
         // What a recovery may need is not there to be used.
-        let kept = further_lebs(config);
+        let kept = 2 * further_lebs(config);
         let start_lebs = kept + start_lebs(config.geometry.blocks);
         let leb = f64::from(config.geometry.slots_per_leb());
         let most = f64::from(config.max_request * 4);

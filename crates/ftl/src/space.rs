@@ -19,7 +19,7 @@ impl Ftl {
             Writer::Host if self.no_space.is_some() => READY - 1,
             Writer::Host if crate::mutant!(NoReserve) => 0,
             Writer::Host => HOST_RESERVE + self.checkpointer.reserve(),
-            Writer::Groom => 1 + self.checkpointer.reserve(),
+            Writer::Groom => self.checkpointer.groom_reserve(),
             Writer::Checkpoint => 0,
         };
         // On a full backing store only what has its space already can be had.
@@ -201,8 +201,11 @@ impl Ftl {
 /// LEBs that a module needs beyond those that its sectors fill: append points, two checkpoints, each with a LEB that flushes on the way
 /// leave half empty, the reserve, the room that the groomer works in, and a margin of garbage to groom.
 pub fn min_spare_lebs(geometry: &Geometry) -> u32 {
-    let checkpoint = checkpoint_lebs(geometry, geometry.slots()) + 1;
-    3 + 2 * checkpoint + crate::pace::start_lebs(geometry.blocks) + (geometry.blocks / 100).max(4)
+    let checkpoint = checkpoint_lebs(geometry, geometry.slots());
+    3 + 2 * (checkpoint + 1)
+        + (checkpoint - 1)
+        + crate::pace::start_lebs(geometry.blocks)
+        + (geometry.blocks / 100).max(4)
 }
 
 /// The most sectors that a host may have on this geometry. Each LEB begins with a header.

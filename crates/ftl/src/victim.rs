@@ -147,7 +147,10 @@ impl Ftl {
     pub(crate) fn want_eligible(&mut self) -> bool {
         let begin = self.groomable_before();
         let slots = self.config.geometry.slots_per_leb();
-        let newer = |leb: &Leb| leb.state == LebState::Closed && leb.closed > begin && gains(leb, slots);
+        // Those of a checkpoint are freed by the next one, which takes as many: asked for on their account, there would be no end of it.
+        let of_data = |leb: &Leb| leb.stream != Stream::Checkpoint || crate::mutant!(CheckpointForItself);
+        let newer =
+            |leb: &Leb| leb.state == LebState::Closed && leb.closed > begin && of_data(leb) && gains(leb, slots);
         let any = self.lebs.iter().any(|(_, leb)| newer(leb));
         if any {
             self.checkpointer.want();

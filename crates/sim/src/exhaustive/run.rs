@@ -139,7 +139,7 @@ impl Run<'_> {
             Operation::Idle => {
                 here.idle();
                 note(model);
-                self.settle(here);
+                self.settle(here)?;
                 note(model);
                 return Ok(true);
             }
@@ -179,19 +179,21 @@ impl Run<'_> {
             _ => compare(&buf.unwrap_or_default(), model)?,
         }
         if self.patient {
-            self.settle(here);
+            self.settle(here)?;
             note(model);
         }
         Ok(true)
     }
 
-    fn settle(&self, device: &mut Device) {
+    /// Waits for everything under way. A device that nobody asks anything comes to rest.
+    fn settle(&self, device: &mut Device) -> Result<(), Failure> {
         for _ in 0..PATIENCE {
             if device.is_idle() {
-                break;
+                return Ok(());
             }
             let _ = device.poll();
         }
+        Err(Failure::Stuck("the device never comes to rest".into()))
     }
 
     /// Lets the power fail at a moment, in every way.
@@ -297,4 +299,21 @@ fn compare(image: &[u8], model: &Model) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Garbage that cannot be groomed, in a module that is always short of space.
+    #[test]
+    fn a_device_short_of_space_comes_to_rest() {
+        device::allow_tiny_modules();
+        let write = Operation::Write { lba: 0, count: 2, fua: false };
+        let sequence = [write, write, write, Operation::Trim { lba: 0, count: 1, fua: false }];
+        let (seen, mut scope) = (Seen::new(), Scope::default());
+        let run = Run { shape: Shape::Plain, patient: true, sequence: &sequence, recovered: false, seen: &seen };
+        caught(run, &mut scope).expect("it holds");
+        assert!(scope.distinct > 20, "{scope:?}");
+    }
 }
