@@ -48,6 +48,7 @@ KILLED_BY = {
     "PolicyAfterCut": "seed 77049",
     "NoReserve": "seed 1311",
     "CheckpointForItself": "sim lib exhaustive::run::tests::a_device_short_of_space_comes_to_rest",
+    "GroomBehindLast": "seed 203319",
     "RecoveryStranded": "ftl lib checkpoint::tests::a_checkpoint_leaves_room_for_that_of_a_recovery",
     "MovedAge": "ftl lib policy::lifetime::tests::what_was_moved_is_as_old_as_before",
     "RoundedApart": "ftl lib policy::lifetime::label::tests::what_is_written_together_keeps_one_label",

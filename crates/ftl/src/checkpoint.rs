@@ -222,11 +222,13 @@ impl Ftl {
         self.write_pieces();
     }
 
-    /// Whether a checkpoint would take LEBs that the recovery's takes, should the power fail before it counts. Its own is tried again with
-    /// the same.
+    /// Whether a checkpoint that began now would take LEBs that a recovery's takes, should the power fail before it counts. That of a
+    /// recovery itself is tried again with the same.
     pub(crate) fn lacks_checkpoint_room(&self) -> bool {
         let recovery = self.checkpointer.further + 1;
+        let begun = self.checkpointer.running.is_some() || self.checkpointer.closed;
         self.checkpointer.recovers
+            && (!begun || crate::mutant!(GroomBehindLast))
             && self.is_started()
             && self.no_space.is_none()
             && (self.free_lebs() as usize) < 2 * recovery

@@ -44,6 +44,7 @@ planted::defects! {
     PolicyAfterCut "after a power cut that leaves hardly any free space the policy chooses victims as ever"
     NoReserve "host writes take the last LEBs, which the groomer needs"
     CheckpointForItself "a checkpoint is asked for so that the LEBs of the last one may be groomed"
+    GroomBehindLast "the groomer moves sectors after the checkpoint that ends a detach began"
     RecoveryStranded "a checkpoint takes the LEBs that a recovery needs for its own"
     StreamsLeft "a policy that is changed leaves the LEBs of streams open that nobody writes any more"
     MovedAge "what the groomer moved counts as written by the host when it was moved"
