@@ -45,7 +45,7 @@ KILLED_BY = {
     "DamagedFreed": "seed 2",
     "StaleLiveCount": "seed 1",
     "TrimKeepsLive": "seed 1",
-    "PolicyAfterCut": "seed 77049",
+    "PolicyAfterCut": "ftl lib victim::tests::the_emptiest_goes_first_where_a_cut_left_hardly_any_space",
     "NoReserve": "seed 1311",
     "CheckpointForItself": "sim lib exhaustive::run::tests::a_device_short_of_space_comes_to_rest",
     "GroomBehindLast": "seed 203319",

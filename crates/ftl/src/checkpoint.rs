@@ -422,39 +422,11 @@ impl Ftl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Policy;
-    use crate::{Recovery, TRAILER_BYTES, first_seq};
-
-    /// A layer that was attached in good order.
-    fn attached(power_protected: bool) -> Ftl {
-        let geometry = Geometry {
-            dies: 1,
-            parity: 0,
-            blocks: 40,
-            pages_per_block: 4,
-            slots_per_page: 4,
-            sector_bytes: 4096,
-            trailer_bytes: TRAILER_BYTES,
-            unit_bytes: 4096,
-        };
-        let config = Config {
-            geometry,
-            sectors: 100,
-            max_request: 4,
-            buffers: 64,
-            requests: 16,
-            checkpoint_interval: 1000,
-            erase_before_program: false,
-            power_protected,
-            policy: Policy::Greedy,
-        };
-        let anchor = Anchor { begin: first_seq(1), clean: true, ..Anchor::default() };
-        Recovery::new(config, anchor).and_then(|recovery| recovery.finish(2)).expect("a sound anchor")
-    }
+    use crate::layer::small;
 
     /// Whether a checkpoint begins with so many LEBs free, and one about to be.
     fn begins(power_protected: bool, free: usize) -> bool {
-        let mut layer = attached(power_protected);
+        let mut layer = small::attached(Config { power_protected, ..small::config() });
         layer.free.truncate(free);
         layer.emptied.push_back((7, u64::MAX));
         layer.checkpointer.want();
@@ -471,7 +443,7 @@ mod tests {
 
     #[test]
     fn the_groomer_leaves_room_for_a_recovery_and_for_the_checkpoint_under_way() {
-        let mut layer = attached(false);
+        let mut layer = small::attached(small::config());
         assert_eq!(layer.checkpointer.groom_reserve(), 1);
         layer.checkpointer.want();
         layer.begin_checkpoint();

@@ -385,3 +385,43 @@ impl Ftl {
             + self.commands.capacity() * size_of::<Command>()
     }
 }
+
+/// What unit tests of single files begin with.
+#[cfg(test)]
+pub(crate) mod small {
+    use super::{Config, Ftl};
+    use crate::checkpoint::Anchor;
+    use crate::policy::Policy;
+    use crate::{Geometry, Recovery, TRAILER_BYTES, first_seq};
+
+    /// Forty LEBs of sixteen slots.
+    pub fn config() -> Config {
+        let geometry = Geometry {
+            dies: 1,
+            parity: 0,
+            blocks: 40,
+            pages_per_block: 4,
+            slots_per_page: 4,
+            sector_bytes: 4096,
+            trailer_bytes: TRAILER_BYTES,
+            unit_bytes: 4096,
+        };
+        Config {
+            geometry,
+            sectors: 100,
+            max_request: 4,
+            buffers: 64,
+            requests: 16,
+            checkpoint_interval: 1000,
+            erase_before_program: false,
+            power_protected: false,
+            policy: Policy::Fifo,
+        }
+    }
+
+    /// An empty layer in its second attach; the detach before was in good order.
+    pub fn attached(config: Config) -> Ftl {
+        let anchor = Anchor { begin: first_seq(1), clean: true, ..Anchor::default() };
+        Recovery::new(config, anchor).and_then(|recovery| recovery.finish(2)).expect("a sound anchor")
+    }
+}

@@ -425,33 +425,13 @@ impl Ftl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::{Geometry, TRAILER_BYTES};
-    use crate::policy::Policy;
+    use crate::layer::small;
 
     /// A LEB that an attach which came to nothing used again still holds what it held before: that is no part of the log.
     #[test]
     fn an_earlier_life_is_not_replayed() {
-        let geometry = Geometry {
-            dies: 1,
-            parity: 0,
-            blocks: 40,
-            pages_per_block: 4,
-            slots_per_page: 4,
-            sector_bytes: 4096,
-            trailer_bytes: TRAILER_BYTES,
-            unit_bytes: 4096,
-        };
-        let config = Config {
-            geometry,
-            sectors: 100,
-            max_request: 4,
-            buffers: 64,
-            requests: 16,
-            checkpoint_interval: 1000,
-            erase_before_program: false,
-            power_protected: false,
-            policy: Policy::Greedy,
-        };
+        let config = small::config();
+        let geometry = config.geometry;
         for (opened, found) in [(first_seq(1) + 2, true), (first_seq(2), false)] {
             let anchor = Anchor { begin: first_seq(1), ..Anchor::default() };
             let mut recovery = Recovery::new(config.clone(), anchor).expect("a sound anchor");

@@ -158,3 +158,32 @@ impl Ftl {
         any
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::small;
+
+    /// The LEB that a layer with three full LEBs, filled one after another, and hardly any space grooms next.
+    fn victim(after_a_cut: bool, free: usize) -> Option<LebId> {
+        let mut layer = small::attached(small::config());
+        layer.seq += 100;
+        let begin = layer.checkpointer.begin();
+        for (leb, live) in [(3, 9), (4, 2), (5, 12)] {
+            layer.lebs[leb].state = LebState::Closed;
+            (layer.lebs[leb].opened, layer.lebs[leb].closed) = (u64::from(leb), begin - 10 + u64::from(leb));
+            (0..live).for_each(|slot| layer.lebs.set_live(leb * 16 + slot));
+        }
+        layer.free.truncate(free);
+        layer.recovers_space = after_a_cut;
+        layer.groomer.pace.set_free(16 * free as u64);
+        layer.next_victim()
+    }
+
+    #[test]
+    fn the_emptiest_goes_first_where_a_cut_left_hardly_any_space() {
+        assert_eq!(victim(true, HOST_RESERVE), Some(4));
+        assert_eq!(victim(true, HOST_RESERVE + 1), Some(3), "the policy's: there is room again");
+        assert_eq!(victim(false, HOST_RESERVE), Some(3), "the policy's: nothing was cut short");
+    }
+}
