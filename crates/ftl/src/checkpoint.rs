@@ -227,8 +227,10 @@ impl Ftl {
     pub(crate) fn lacks_checkpoint_room(&self) -> bool {
         let recovery = self.checkpointer.further + 1;
         let begun = self.checkpointer.running.is_some() || self.checkpointer.closed;
+        if begun && !crate::mutant!(GroomBehindLast) {
+            return false;
+        }
         self.checkpointer.recovers
-            && (!begun || crate::mutant!(GroomBehindLast))
             && self.is_started()
             && self.no_space.is_none()
             && (self.free_lebs() as usize) < 2 * recovery
