@@ -199,12 +199,12 @@ impl Ftl {
 }
 
 /// LEBs that a module needs beyond those that its sectors fill: append points, two checkpoints, each with a LEB that flushes on the way
-/// leave half empty, the reserve, what the checkpoint of a recovery takes beyond it, the room that the groomer works in, and a margin of
-/// garbage to groom.
+/// leave half empty, the reserve, what the checkpoint of a recovery takes beyond all these, the room that the groomer works in, and a
+/// margin of garbage to groom.
 pub fn min_spare_lebs(geometry: &Geometry) -> u32 {
     let checkpoint = checkpoint_lebs(geometry, geometry.slots());
     3 + 2 * (checkpoint + 1)
-        + (checkpoint - 1)
+        + checkpoint.saturating_sub(3)
         + crate::pace::start_lebs(geometry.blocks)
         + (geometry.blocks / 100).max(4)
 }

@@ -23,9 +23,10 @@ const LEVEL: u8 = 63;
 const MOVED: u8 = 0x40;
 /// Levels are worked out in so many parts of one.
 const PARTS: u64 = 64;
-/// Labels are rounded alike while 2^8 sectors are written: the sectors of a file that had one label before have one after, too, and stay
-/// together.
-const ALIKE_BITS: u32 = 8;
+/// Labels of 2^5 neighbours are rounded alike while 2^8 sectors are written: those of a file that were alike before stay so, and together. What is
+/// written here and there is rounded each by itself: were it not, erase blocks would differ, and writes be slow and fast in turn.
+const ALIKE_NEIGHBOURS_BITS: u32 = 5;
+const ALIKE_WRITES_BITS: u32 = 8;
 
 /// The label of a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,23 +83,23 @@ impl Scale {
     }
 
     /// Of what was overwritten after a lifetime.
-    pub fn overwritten(&self, label: Label, lifetime: u64, now: u64) -> Label {
+    pub fn overwritten(&self, label: Label, lifetime: u64, salt: u64) -> Label {
         let last = self.level(lifetime);
         let mean = if label.0 & LEVEL <= ONCE { last } else { (label.level() + last) / 2 };
-        Label(rounded(mean, salt(now)))
+        Label(rounded(mean, salt))
     }
 
     /// Of what the groomer moves at an age.
-    pub fn moved(&self, label: Label, age: u64, now: u64) -> Label {
+    pub fn moved(&self, label: Label, age: u64, salt: u64) -> Label {
         let age = self.level(age);
-        let level = if age > label.level() { rounded(age, salt(now)) } else { label.0 & LEVEL };
+        let level = if age > label.level() { rounded(age, salt) } else { label.0 & LEVEL };
         Label(level | MOVED)
     }
 }
 
-/// What decides of the rounding of everything that is written about now.
-fn salt(now: u64) -> u64 {
-    if crate::mutant!(RoundedApart) { now } else { now >> ALIKE_BITS }
+/// What decides of the rounding of all that is written about here and now.
+pub(super) fn salt(lba: u64, now: u64) -> u64 {
+    if crate::mutant!(RoundedApart) { lba ^ now } else { (lba >> ALIKE_NEIGHBOURS_BITS) ^ (now >> ALIKE_WRITES_BITS) }
 }
 
 /// A whole level, up as often as the parts say: means of many levels then stay right however often they are rounded.
@@ -127,8 +128,8 @@ mod tests {
         let cold = scale.overwritten(Label::FIRST, 1 << 20, 1);
         assert_eq!(i32::from(cold.0) - i32::from(hot.0), 40, "ten octaves");
         let mut label = cold;
-        for now in 0..3 {
-            label = scale.overwritten(label, 1 << 10, now << ALIKE_BITS);
+        for salt in 0..3 {
+            label = scale.overwritten(label, 1 << 10, salt);
         }
         assert!(label.0.abs_diff(hot.0) <= 6, "{label:?} {hot:?}");
     }
@@ -155,8 +156,9 @@ mod tests {
     #[test]
     fn what_is_written_together_keeps_one_label() {
         let scale = Scale::new(1 << 18);
-        for begin in (0..1 << 20).step_by(7 << ALIKE_BITS) {
-            let labels = [1, 5, 100].map(|at| scale.overwritten(Label(20), 10_000, begin + at));
+        for number in 0..1000 {
+            let (lba, now) = (number << ALIKE_NEIGHBOURS_BITS, 7 * number << ALIKE_WRITES_BITS);
+            let labels = [0, 5, 31].map(|at| scale.overwritten(Label(20), 10_000, salt(lba + at, now + at)));
             assert_eq!(labels, [labels[0]; 3]);
         }
     }

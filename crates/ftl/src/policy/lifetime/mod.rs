@@ -13,7 +13,7 @@ mod tally;
 mod victims;
 
 use groups::Groups;
-use label::{Label, Scale};
+use label::{Label, Scale, salt};
 use labels::Labels;
 use tally::Tally;
 use victims::Victims;
@@ -76,7 +76,7 @@ impl Lifetime {
         let label = self.label(lba);
         match old {
             None => Label::FIRST,
-            Some(old) => self.scale.overwritten(label, now.saturating_sub(written(label, &old)), now),
+            Some(old) => self.scale.overwritten(label, now.saturating_sub(written(label, &old)), salt(lba, now)),
         }
     }
 
@@ -179,7 +179,7 @@ impl GroomPolicy for Lifetime {
         let scale = self.scale;
         let (before, label) = self.labels.change(moved.lba, |label| {
             when = written(label, &moved.old);
-            scale.moved(label, moved.now.saturating_sub(when), moved.now)
+            scale.moved(label, moved.now.saturating_sub(when), salt(moved.lba, moved.now))
         });
         self.tally.relabelled(before, label);
         let stream = self.stream(label);
