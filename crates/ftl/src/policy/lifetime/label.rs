@@ -157,8 +157,9 @@ mod tests {
     fn what_is_written_together_keeps_one_label() {
         let scale = Scale::new(1 << 18);
         for number in 0..1000 {
-            let (lba, now) = (number << ALIKE_NEIGHBOURS_BITS, 7 * number << ALIKE_WRITES_BITS);
-            let labels = [0, 5, 31].map(|at| scale.overwritten(Label(20), 10_000, salt(lba + at, now + at)));
+            let (lba, now) = (number << ALIKE_NEIGHBOURS_BITS, (7 * number) << ALIKE_WRITES_BITS);
+            let labels =
+                [0, 5, 31].map(|at| scale.overwritten(Label(20), 10_000 + number, salt(lba + at, now + 8 * at)));
             assert_eq!(labels, [labels[0]; 3]);
         }
     }
