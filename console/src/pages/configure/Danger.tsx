@@ -7,6 +7,7 @@ import { Confirm } from "../../parts/Field";
 import { Notice } from "../../parts/Notice";
 import { act } from "../../state/action";
 import { setLoad } from "../../state/demo";
+import { device as find, refresh } from "../../state/fleet";
 import { useResource } from "../../state/resource";
 import { bytes } from "../../text/quantity";
 
@@ -16,9 +17,15 @@ export function Detach({ device }: { device: Device }) {
   const clients = device.clients?.length ?? 0;
   const detach = (force: boolean) =>
     act(`${device.name} is detached`, () => post(`/devices/${seg(device.name)}/detach`, { force }));
+  const pressed = async () => {
+    // Who is connected is known from some seconds ago, and it decides whether there is something to ask.
+    await refresh();
+    if ((find(device.name)?.clients?.length ?? 0) > 0) setAsking(true);
+    else await detach(false);
+  };
   return (
     <>
-      <Button needs="operator" onClick={() => (clients > 0 ? setAsking(true) : void detach(false))}>
+      <Button needs="operator" onClick={() => void pressed()}>
         Detach
       </Button>
       {asking && (
