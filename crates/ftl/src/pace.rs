@@ -12,7 +12,7 @@ use crate::space::HOST_RESERVE;
 /// The most of the space between the marks that one round of grooming frees.
 const ROUND_SHARE: f64 = 0.75;
 /// The price of grooming is averaged over so many times the space between the marks.
-const PRICE_ROOMS: f64 = 2.0;
+const PRICE_ROOMS: f64 = 4.0;
 
 /// How the groomer and host writes share the device when free space is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

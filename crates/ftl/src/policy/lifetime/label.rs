@@ -23,11 +23,6 @@ const LEVEL: u8 = 63;
 const MOVED: u8 = 0x40;
 /// Levels are worked out in so many parts of one.
 const PARTS: u64 = 64;
-/// Labels of 2^5 neighbours are rounded alike while 2^8 sectors are written: those of a file that were alike before stay so, and together. What is
-/// written here and there is rounded each by itself: were it not, erase blocks would differ, and writes be slow and fast in turn.
-const ALIKE_NEIGHBOURS_BITS: u32 = 5;
-const ALIKE_WRITES_BITS: u32 = 8;
-
 /// The label of a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(pub u8);
@@ -97,11 +92,6 @@ impl Scale {
     }
 }
 
-/// What decides of the rounding of all that is written about here and now.
-pub(super) fn salt(lba: u64, now: u64) -> u64 {
-    if crate::mutant!(RoundedApart) { lba ^ now } else { (lba >> ALIKE_NEIGHBOURS_BITS) ^ (now >> ALIKE_WRITES_BITS) }
-}
-
 /// A whole level, up as often as the parts say: means of many levels then stay right however often they are rounded.
 fn rounded(parts: u64, salt: u64) -> u8 {
     let chance = salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58;
@@ -151,17 +141,6 @@ mod tests {
     fn rounding_keeps_the_mean() {
         let sum: u64 = (0..10_000).map(|salt| u64::from(rounded(20 * PARTS + 16, salt))).sum();
         assert!((202_300..202_700).contains(&sum), "{sum}");
-    }
-
-    #[test]
-    fn what_is_written_together_keeps_one_label() {
-        let scale = Scale::new(1 << 18);
-        for number in 0..1000 {
-            let (lba, now) = (number << ALIKE_NEIGHBOURS_BITS, (7 * number) << ALIKE_WRITES_BITS);
-            let labels =
-                [0, 5, 31].map(|at| scale.overwritten(Label(20), 10_000 + number, salt(lba + at, now + 8 * at)));
-            assert_eq!(labels, [labels[0]; 3]);
-        }
     }
 
     #[test]

@@ -9,12 +9,14 @@ mod groups;
 mod label;
 mod labels;
 mod life_table;
+mod runs;
 mod tally;
 mod victims;
 
 use groups::Groups;
-use label::{Label, Scale, salt};
+use label::{Label, Scale};
 use labels::Labels;
+use runs::Runs;
 use tally::Tally;
 use victims::Victims;
 
@@ -44,8 +46,10 @@ pub struct Lifetime {
     due: u64,
     /// The stream for each bin of labels, as groups and open LEBs are now.
     streams: [u8; label::BINS],
-    /// The label of the first sector of the write that was asked about last, and where that goes.
-    asked: (Label, u8),
+    /// Of what the host writes, and of what the groomer moves.
+    runs: [Runs; 2],
+    /// The label of the first sector of the write that was asked about last, how it was rounded, and where that goes.
+    asked: (Label, u64, u8),
 }
 
 impl Lifetime {
@@ -61,7 +65,8 @@ impl Lifetime {
             open: [false; DATA_STREAMS as usize],
             due: 0,
             streams: [0; label::BINS],
-            asked: (Label(0), 0),
+            runs: Default::default(),
+            asked: (Label(0), 0, 0),
         };
         policy.assign();
         policy
@@ -72,11 +77,11 @@ impl Lifetime {
     }
 
     /// The label of a sector that the host writes.
-    fn after_write(&self, lba: u64, now: u64, old: Option<Old>) -> Label {
+    fn after_write(&self, lba: u64, now: u64, old: Option<Old>, salt: u64) -> Label {
         let label = self.label(lba);
         match old {
             None => Label::FIRST,
-            Some(old) => self.scale.overwritten(label, now.saturating_sub(written(label, &old)), salt(lba, now)),
+            Some(old) => self.scale.overwritten(label, now.saturating_sub(written(label, &old)), salt),
         }
     }
 
@@ -152,17 +157,19 @@ impl GroomPolicy for Lifetime {
     }
 
     fn place(&mut self, write: &Write) -> u8 {
-        let label = self.after_write(write.lba, write.now, write.olds[0]);
-        self.asked = (label, self.stream(label));
-        self.asked.1
+        let salt = self.runs[0].salt(write.lba, write.olds.len() as u64, write.now);
+        let label = self.after_write(write.lba, write.now, write.olds[0], salt);
+        let stream = self.stream(label);
+        self.asked = (label, salt, stream);
+        stream
     }
 
     fn wrote(&mut self, write: &Write) {
         // A request is written in one piece: where its first sector goes.
-        let (mut label, stream) = self.asked;
+        let (mut label, salt, stream) = self.asked;
         for (lba, old) in (write.lba..).zip(write.olds) {
             if lba > write.lba {
-                label = self.after_write(lba, write.now, *old);
+                label = self.after_write(lba, write.now, *old, salt);
             }
             let before = self.labels.set(lba, label);
             self.tally.died(before);
@@ -176,10 +183,10 @@ impl GroomPolicy for Lifetime {
 
     fn place_moved(&mut self, moved: &Moved) -> (u8, u64) {
         let mut when = 0;
-        let scale = self.scale;
+        let (scale, salt) = (self.scale, self.runs[1].salt(moved.lba, 1, moved.now));
         let (before, label) = self.labels.change(moved.lba, |label| {
             when = written(label, &moved.old);
-            scale.moved(label, moved.now.saturating_sub(when), salt(moved.lba, moved.now))
+            scale.moved(label, moved.now.saturating_sub(when), salt)
         });
         self.tally.relabelled(before, label);
         let stream = self.stream(label);

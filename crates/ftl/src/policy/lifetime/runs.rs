@@ -1,0 +1,71 @@
+//! What is written one after the other.
+//!
+//! Labels are rounded up or down by chance. Those of a run, sectors that follow each other in their addresses and in the order in which they come, are
+//! rounded alike: those of a file that were alike before stay so, and together. What is written here and there is rounded each by itself: were it not,
+//! erase blocks would differ, and writes be slow and fast in turn.
+
+/// So many runs that go on in turn are known, as those of several files.
+const RUNS: usize = 4;
+/// What begins less than so many sectors behind a run belongs to it.
+const GAP: u64 = 32;
+
+/// The runs that were written last.
+#[derive(Default)]
+pub(super) struct Runs {
+    runs: [Run; RUNS],
+    /// Which of them is forgotten next.
+    next: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Run {
+    end: u64,
+    salt: u64,
+}
+
+impl Runs {
+    /// Sectors are written: what decides of the rounding of all that is written in their run.
+    #[inline]
+    pub fn salt(&mut self, lba: u64, count: u64, now: u64) -> u64 {
+        let gap = if crate::mutant!(RoundedApart) { 0 } else { GAP };
+        if let Some(run) = self.runs.iter_mut().find(|run| lba.wrapping_sub(run.end) < gap) {
+            run.end = lba + count;
+            return run.salt;
+        }
+        let run = Run { end: lba + count, salt: lba ^ now };
+        self.runs[self.next] = run;
+        self.next = (self.next + 1) % RUNS;
+        run.salt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_are_written_at_once_are_a_run_each() {
+        let mut runs = Runs::default();
+        let files = [1000, 50_000, 7_000_000];
+        let first = files.map(|lba| runs.salt(lba, 16, 5));
+        for request in 1..100 {
+            // Pages of a file may be left out here and there.
+            let salts = files.map(|lba| runs.salt(lba + 20 * request, 16, 40 * request));
+            assert_eq!(salts, first);
+        }
+        assert!(first[0] != first[1] && first[1] != first[2]);
+    }
+
+    #[test]
+    fn what_is_written_here_and_there_is_rounded_by_chance() {
+        let mut runs = Runs::default();
+        let places = (1..100).map(|n: u64| n * 7919 % 100_000);
+        let mut salts: Vec<u64> = places.map(|lba| runs.salt(lba, 1, 3)).collect();
+        salts.sort_unstable();
+        salts.dedup();
+        assert!(salts.len() > 95, "{}", salts.len());
+        // Backwards, or the same place again, is no run.
+        assert_ne!(runs.salt(500, 8, 1), runs.salt(492, 8, 2));
+        assert_ne!(runs.salt(600, 8, 1), runs.salt(600, 8, 2));
+    }
+}
