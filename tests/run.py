@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,8 +50,42 @@ def read_case(path: Path) -> Case:
     return Case(path.stem, purpose, get("SLOW", False), get("ROOT", False), get("OURS", False), get("LIMIT", DEFAULT_LIMIT))
 
 
-def run_case(case: Case, options: argparse.Namespace) -> bool:
-    """Runs one case in a fresh directory and prints its line; on failure, what it said, and the directory stays."""
+class Running:
+    """The cases that run now: they end with the run itself."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.processes: set[subprocess.Popen[bytes]] = set()
+        self.ended = False
+
+    def start(self, command: list[str], **how: object) -> "subprocess.Popen[bytes]":
+        """Starts one, in a session of its own."""
+        with self.lock:
+            if self.ended:
+                raise KeyboardInterrupt
+            process = subprocess.Popen(command, start_new_session=True, **how)
+            self.processes.add(process)
+        return process
+
+    def over(self, process: "subprocess.Popen[bytes]") -> None:
+        """One is over, or is now."""
+        with self.lock:
+            self.processes.discard(process)
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def end(self) -> None:
+        """Nothing is to go on."""
+        with self.lock:
+            self.ended = True
+            for process in self.processes:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
+def run_case(case: Case, options: argparse.Namespace, running: Running) -> tuple[bool, str]:
+    """Runs one case in a fresh directory: whether it passed, and its line; on failure also what it said, and the directory stays."""
     # Unix socket paths hold 107 bytes: a deep TMPDIR would leave no room.
     parent = tempfile.gettempdir() if len(tempfile.gettempdir()) < 40 else "/tmp"
     directory = Path(tempfile.mkdtemp(prefix="vsl-test.", dir=parent))
@@ -64,43 +100,59 @@ def run_case(case: Case, options: argparse.Namespace) -> bool:
     command = [sys.executable, "-m", "harness", case.name, options.vsl, options.server, options.tools]
     began = time.monotonic()
     with open(directory / "log", "wb") as log:
-        process = subprocess.Popen(
-            command, cwd=HERE, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
+        process = running.start(command, cwd=HERE, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
             passed = process.wait(timeout=case.limit) == 0
         except subprocess.TimeoutExpired:
             log.write(f"FAILED: not done after {case.limit} s\n".encode())
             passed = False
         finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            running.over(process)
             clean(directory)
     took = time.monotonic() - began
+    said = []
     if left := leftovers(directory):
         passed = False
-        print(f"processes survive their test: {left}")
-    print(f"{'ok    ' if passed else 'FAILED'} {case.name:<24} {took:6.1f} s  {case.purpose}", flush=True)
+        said.append(f"processes survive their test: {left}")
+    said.append(f"{'ok    ' if passed else 'FAILED'} {case.name:<24} {took:6.1f} s  {case.purpose}")
     if passed:
         figures = [line for line in (directory / "log").read_text(errors="replace").splitlines() if line.startswith(FIGURE)]
-        print("".join(f"       {line.removeprefix(FIGURE)}\n" for line in figures), end="", flush=True)
+        said += [f"       {line.removeprefix(FIGURE)}" for line in figures]
     else:
-        show_logs(directory)
+        said += ends_of_logs(directory)
     if passed or options.discard_failed:
         shutil.rmtree(directory, ignore_errors=True)
     else:
-        print(f"--- all of it stays in {directory}", flush=True)
-    return passed
+        said.append(f"--- all of it stays in {directory}")
+    return passed, "\n".join(said)
 
 
-def show_logs(directory: Path) -> None:
-    """Prints the end of every log of a failed test."""
+def ends_of_logs(directory: Path) -> list[str]:
+    """The end of every log of a failed test."""
+    said = []
     for log in [directory / "log", *sorted(directory.rglob("*.log"))]:
         lines = log.read_text(errors="replace").splitlines()
-        print(f"--- {log} (last {min(len(lines), 60)} of {len(lines)} lines)")
-        for line in lines[-60:]:
-            print(f"    {line[:400]}")
+        said.append(f"--- {log} (last {min(len(lines), 60)} of {len(lines)} lines)")
+        said += [f"    {line[:400]}" for line in lines[-60:]]
+    return said
+
+
+def run_all(cases: list[Case], options: argparse.Namespace) -> list[str]:
+    """Runs cases, some at once, and prints what comes of each; gives the names of those that failed."""
+    running = Running()
+    failed = []
+    # Those that may take longest first: the last ones then end together.
+    cases = sorted(cases, key=lambda case: -case.limit)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        try:
+            for case, (passed, said) in zip(cases, pool.map(lambda case: run_case(case, options, running), cases)):
+                print(said, flush=True)
+                if not passed:
+                    failed.append(case.name)
+        except BaseException:
+            running.end()
+            raise
+    return failed
 
 
 def what_is_missing(cases: list[Case]) -> str | None:
@@ -126,6 +178,7 @@ def main() -> int:
     parser.add_argument(
         "--server", choices=["vsl", "nbdkit", "qemu", *FAULTS], default="vsl", help="a stand-in for vsl, to try the tests themselves"
     )
+    parser.add_argument("--jobs", type=int, default=min(os.cpu_count() or 1, 4), help="so many cases at once (default: %(default)s)")
     parser.add_argument("--discard-failed", action="store_true", help="keep nothing of failed cases but what is printed")
     options = parser.parse_args()
     options.vsl, options.tools = str(Path(options.vsl).resolve()), str(Path(options.tools).resolve())
@@ -147,13 +200,11 @@ def main() -> int:
 
     # A test that did not run has shown nothing, so it counts as failed; --without-root leaves it out knowingly.
     missing = what_is_missing(cases)
-    failed = []
-    for case in cases:
-        if case.root and missing:
-            print(f"FAILED {case.name:<24}    0.0 s  cannot run here ({missing}): run as root, or leave it out with --without-root")
-            failed.append(case.name)
-        elif not run_case(case, options):
-            failed.append(case.name)
+    impossible = [case for case in cases if case.root and missing]
+    for case in impossible:
+        print(f"FAILED {case.name:<24}    0.0 s  cannot run here ({missing}): run as root, or leave it out with --without-root")
+    failed = [case.name for case in impossible]
+    failed += run_all([case for case in cases if case not in impossible], options)
     if failed:
         print(f"\nfailed: {' '.join(failed)}")
     print(f"\n{len(cases) - len(failed)} passed, {len(failed)} failed", flush=True)

@@ -1,10 +1,11 @@
 import { defineConfig } from "vitest/config";
 
-// Each test has a service and a browser of its own, and drives real devices: one at a time.
+// Each file has a browser, and each test a service of its own, which drives real devices.
 export default defineConfig({
   test: {
     include: ["e2e/**/*.test.ts"],
-    fileParallelism: false,
+    maxWorkers: 2,
+    minWorkers: 1,
     testTimeout: 300_000,
     hookTimeout: 60_000,
   },
