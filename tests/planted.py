@@ -136,10 +136,16 @@ class Programs:
         self.tests: dict[tuple[str, str], str] = {}
         self.simulator = self.lister = ""
         chosen = [word for name in BUILT for word in ["-p", name]]
-        # Nothing but what is named below: the tests of other targets would take longer to build than these to run.
+        chosen += ["--features", ",".join(FEATURES)]
+        # Nothing but what is named above: the tests of other targets would take longer to build than these to run.
         targets = {words[1] for words in map(str.split, KILLED_BY.values()) if words[0] in BUILT} - {"lib"}
-        chosen += ["--lib", "--bins", "--examples", *(word for name in sorted(targets) for word in ["--test", name])]
-        command = ["cargo", "test", "--locked", "--no-run", "--message-format=json", *chosen, "--features", ",".join(FEATURES)]
+        tests = ["--lib", *(word for name in sorted(targets) for word in ["--test", name])]
+        self.build(["test", "--no-run", *chosen, *tests])
+        self.build(["build", *chosen, "--bin", "vsl-sim", "--example", "mutants"])
+
+    def build(self, words: list[str]) -> None:
+        """Builds something with cargo, and notes what came of it."""
+        command = ["cargo", *words, "--locked", "--message-format=json"]
         built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         if built.returncode != 0:
             raise SystemExit(f"{', '.join(BUILT)} could not be built with their defects")
