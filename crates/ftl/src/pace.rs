@@ -2,7 +2,8 @@
 //!
 //! Grooming LEBs whose live slots are `v` of `S` frees `S - v` for every `v` that are moved: a write may be taken for every `v / (S - v)` moves. What that
 //! costs is averaged over the last victims, since a full LEB may follow on an empty one, and corrected by a gain that falls with the free
-//! space: at gain 1 it stands still, above it shrinks, below it recovers. So writes are slowed down to what the groomer can sustain, and evenly.
+//! space: at gain 1 it stands still, above it shrinks, below it recovers. Brakes are harder than acceleration: free space that is
+//! used up stops writes, free space that is left does no harm. So writes are slowed down to what the groomer can sustain, and evenly.
 
 use crate::checkpoint::further_lebs;
 use crate::layer::Config;
@@ -12,7 +13,7 @@ use crate::space::HOST_RESERVE;
 /// The most of the space between the marks that one round of grooming frees.
 const ROUND_SHARE: f64 = 0.75;
 /// The price of grooming is averaged over so many times the space between the marks.
-const PRICE_ROOMS: f64 = 4.0;
+const PRICE_ROOMS: f64 = 8.0;
 
 /// How the groomer and host writes share the device when free space is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -201,7 +202,8 @@ impl Pace {
             _ => f64::from(moved) * f64::from(slots - live) / f64::from(live),
         };
         let middle = (self.start + self.low) / 2.0;
-        let gain = ((self.free - self.low) / (middle - self.low)).clamp(0.05, 4.0);
+        let room = ((self.free - self.low) / (middle - self.low)).clamp(0.05, 4.0);
+        let gain = if room > 1.0 { room.sqrt() } else { room };
         self.credit = (self.credit + earned * gain).min(self.most);
         if matches!(self.pacing, Pacing::Rounds(_)) {
             self.stopped &= self.credit < self.most;
