@@ -51,7 +51,7 @@ KILLED_BY = {
     "GroomBehindLast": "seed 203319",
     "RecoveryStranded": "ftl lib checkpoint::tests::a_checkpoint_leaves_room_for_that_of_a_recovery",
     "MovedAge": "ftl lib policy::lifetime::tests::what_was_moved_is_as_old_as_before",
-    "RoundedApart": "ftl lib policy::lifetime::runs::tests::files_that_are_written_at_once_are_a_run_each",
+    "RoundedApart": "ftl lib policy::lifetime::tests::a_file_keeps_one_label",
     "TalliedTwice": "ftl lib policy::lifetime::tests::every_living_sector_is_counted_once",
     "AgeForgotten": "ftl lib policy::lifetime::life_table::tests::what_dies_at_once_is_worth_waiting_for_and_what_is_left_is_not",
     "StreamsLeft": "ftl write_amplification a_policy_that_is_changed_leaves_no_stream_open",

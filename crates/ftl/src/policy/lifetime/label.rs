@@ -23,6 +23,7 @@ const LEVEL: u8 = 63;
 const MOVED: u8 = 0x40;
 /// Levels are worked out in so many parts of one.
 const PARTS: u64 = 64;
+
 /// The label of a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(pub u8);
@@ -77,14 +78,14 @@ impl Scale {
         log(lifetime).saturating_sub(self.floor).clamp(LEAST * PARTS, LEVELS * PARTS)
     }
 
-    /// Of what was overwritten after a lifetime.
+    /// Of what was overwritten after a lifetime. The salt decides of the rounding.
     pub fn overwritten(&self, label: Label, lifetime: u64, salt: u64) -> Label {
         let last = self.level(lifetime);
         let mean = if label.0 & LEVEL <= ONCE { last } else { (label.level() + last) / 2 };
         Label(rounded(mean, salt))
     }
 
-    /// Of what the groomer moves at an age.
+    /// Of what the groomer moves at an age. The salt decides of the rounding.
     pub fn moved(&self, label: Label, age: u64, salt: u64) -> Label {
         let age = self.level(age);
         let level = if age > label.level() { rounded(age, salt) } else { label.0 & LEVEL };

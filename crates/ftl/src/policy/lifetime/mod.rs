@@ -16,7 +16,7 @@ mod victims;
 use groups::Groups;
 use label::{Label, Scale};
 use labels::Labels;
-use runs::Runs;
+use runs::{Member, Runs};
 use tally::Tally;
 use victims::Victims;
 
@@ -46,10 +46,12 @@ pub struct Lifetime {
     due: u64,
     /// The stream for each bin of labels, as groups and open LEBs are now.
     streams: [u8; label::BINS],
-    /// Of what the host writes, and of what the groomer moves.
-    runs: [Runs; 2],
-    /// The label of the first sector of the write that was asked about last, how it was rounded, and where that goes.
-    asked: (Label, u64, u8),
+    /// Of what the host writes.
+    runs: Runs,
+    /// Of what the groomer moves.
+    moved_runs: Runs,
+    /// The label of the first sector of the write that was asked about last, the run that it belongs to, and where that goes.
+    asked: (Label, Member, u8),
 }
 
 impl Lifetime {
@@ -65,8 +67,9 @@ impl Lifetime {
             open: [false; DATA_STREAMS as usize],
             due: 0,
             streams: [0; label::BINS],
-            runs: Default::default(),
-            asked: (Label(0), 0, 0),
+            runs: Runs::default(),
+            moved_runs: Runs::default(),
+            asked: (Label(0), Member::default(), 0),
         };
         policy.assign();
         policy
@@ -157,19 +160,20 @@ impl GroomPolicy for Lifetime {
     }
 
     fn place(&mut self, write: &Write) -> u8 {
-        let salt = self.runs[0].salt(write.lba, write.olds.len() as u64, write.now);
-        let label = self.after_write(write.lba, write.now, write.olds[0], salt);
+        let run = self.runs.of(write.lba, write.now);
+        let label = self.after_write(write.lba, write.now, write.olds[0], run.salt);
         let stream = self.stream(label);
-        self.asked = (label, salt, stream);
+        self.asked = (label, run, stream);
         stream
     }
 
     fn wrote(&mut self, write: &Write) {
         // A request is written in one piece: where its first sector goes.
-        let (mut label, salt, stream) = self.asked;
+        let (mut label, run, stream) = self.asked;
+        self.runs.wrote(run, write.lba + write.olds.len() as u64);
         for (lba, old) in (write.lba..).zip(write.olds) {
             if lba > write.lba {
-                label = self.after_write(lba, write.now, *old, salt);
+                label = self.after_write(lba, write.now, *old, run.salt);
             }
             let before = self.labels.set(lba, label);
             self.tally.died(before);
@@ -183,10 +187,11 @@ impl GroomPolicy for Lifetime {
 
     fn place_moved(&mut self, moved: &Moved) -> (u8, u64) {
         let mut when = 0;
-        let (scale, salt) = (self.scale, self.runs[1].salt(moved.lba, 1, moved.now));
+        let (scale, run) = (self.scale, self.moved_runs.of(moved.lba, moved.now));
+        self.moved_runs.wrote(run, moved.lba + 1);
         let (before, label) = self.labels.change(moved.lba, |label| {
             when = written(label, &moved.old);
-            scale.moved(label, moved.now.saturating_sub(when), salt)
+            scale.moved(label, moved.now.saturating_sub(when), run.salt)
         });
         self.tally.relabelled(before, label);
         let stream = self.stream(label);
@@ -260,6 +265,31 @@ mod tests {
         let old = Old { written: 9000, moved: Some(1200) };
         let (_, written) = policy.place_moved(&Moved { lba: 3, now: 20_000, old, stream: 0 });
         assert_eq!(written, 1200);
+    }
+
+    /// Requests of a file one after the other, again and again, and its sectors moved in between.
+    #[test]
+    fn a_file_keeps_one_label() {
+        let mut policy = Lifetime::new(&SHAPE);
+        let labels = |policy: &Lifetime| (100..164).map(|lba| policy.label(lba)).collect::<Vec<_>>();
+        let mut before = 0;
+        for round in 1..40 {
+            let now = before + 3000 + 70 * round;
+            for lba in (100..164).step_by(16) {
+                let old = (round > 1).then_some(Old { written: before, moved: Some(before) });
+                let request = Write { lba, now, olds: &[old; 16] };
+                // As if it had to wait: it comes again.
+                policy.place(&request);
+                write(&mut policy, &request);
+            }
+            assert_eq!(labels(&policy), [policy.label(100); 64], "written in round {round}");
+            for lba in 100..164 {
+                let old = Old { written: now, moved: None };
+                policy.place_moved(&Moved { lba, now: now + 2900 + 61 * round, old, stream: 0 });
+            }
+            assert_eq!(labels(&policy), [policy.label(100); 64], "moved in round {round}");
+            before = now;
+        }
     }
 
     #[test]

@@ -23,19 +23,32 @@ struct Run {
     salt: u64,
 }
 
+/// The run of a write.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Member {
+    at: usize,
+    /// Decides of the rounding of all that is written in the run.
+    pub salt: u64,
+}
+
 impl Runs {
-    /// Sectors are written: what decides of the rounding of all that is written in their run.
+    /// Where a write would belong. It may be asked about more than once: who has no room for it now comes again.
     #[inline]
-    pub fn salt(&mut self, lba: u64, count: u64, now: u64) -> u64 {
+    pub fn of(&self, lba: u64, now: u64) -> Member {
         let gap = if crate::mutant!(RoundedApart) { 0 } else { GAP };
-        if let Some(run) = self.runs.iter_mut().find(|run| lba.wrapping_sub(run.end) < gap) {
-            run.end = lba + count;
-            return run.salt;
+        match self.runs.iter().position(|run| lba.wrapping_sub(run.end) < gap) {
+            Some(at) => Member { at, salt: self.runs[at].salt },
+            None => Member { at: self.next, salt: lba ^ now },
         }
-        let run = Run { end: lba + count, salt: lba ^ now };
-        self.runs[self.next] = run;
-        self.next = (self.next + 1) % RUNS;
-        run.salt
+    }
+
+    /// What belongs to a run is written, and ends there.
+    #[inline]
+    pub fn wrote(&mut self, Member { at, salt }: Member, end: u64) {
+        self.runs[at] = Run { end, salt };
+        if at == self.next {
+            self.next = (at + 1) % RUNS;
+        }
     }
 }
 
@@ -43,14 +56,20 @@ impl Runs {
 mod tests {
     use super::*;
 
+    fn write(runs: &mut Runs, lba: u64, count: u64, now: u64) -> u64 {
+        let member = runs.of(lba, now);
+        runs.wrote(member, lba + count);
+        member.salt
+    }
+
     #[test]
     fn files_that_are_written_at_once_are_a_run_each() {
         let mut runs = Runs::default();
         let files = [1000, 50_000, 7_000_000];
-        let first = files.map(|lba| runs.salt(lba, 16, 5));
+        let first = files.map(|lba| write(&mut runs, lba, 16, 5));
         for request in 1..100 {
             // Pages of a file may be left out here and there.
-            let salts = files.map(|lba| runs.salt(lba + 20 * request, 16, 40 * request));
+            let salts = files.map(|lba| write(&mut runs, lba + 20 * request, 16, 40 * request));
             assert_eq!(salts, first);
         }
         assert!(first[0] != first[1] && first[1] != first[2]);
@@ -60,12 +79,12 @@ mod tests {
     fn what_is_written_here_and_there_is_rounded_by_chance() {
         let mut runs = Runs::default();
         let places = (1..100).map(|n: u64| n * 7919 % 100_000);
-        let mut salts: Vec<u64> = places.map(|lba| runs.salt(lba, 1, 3)).collect();
+        let mut salts: Vec<u64> = places.map(|lba| write(&mut runs, lba, 1, 3)).collect();
         salts.sort_unstable();
         salts.dedup();
         assert!(salts.len() > 95, "{}", salts.len());
         // Backwards, or the same place again, is no run.
-        assert_ne!(runs.salt(500, 8, 1), runs.salt(492, 8, 2));
-        assert_ne!(runs.salt(600, 8, 1), runs.salt(600, 8, 2));
+        assert_ne!(write(&mut runs, 500, 8, 1), write(&mut runs, 492, 8, 2));
+        assert_ne!(write(&mut runs, 600, 8, 1), write(&mut runs, 600, 8, 2));
     }
 }
