@@ -15,8 +15,10 @@ mod requests;
 mod run;
 mod series;
 mod trouble;
+mod watch;
 
-pub use exhaustive::{KINDS, Scope, exhaust};
+pub use exhaustive::{Exhaustive, KINDS, Scope};
 pub use plan::{Plan, Wish};
 pub use run::{Failure, Report, run};
 pub use series::{Held, Series};
+pub use watch::Watch;

@@ -1,22 +1,26 @@
 //! `vsl-sim`: runs seeds, prints the first that fails, and replays one.
 
+mod watcher;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use sim::{Failure, Held, Plan, Series, Wish};
+use sim::{Exhaustive, Failure, Held, Plan, Series, Wish};
+
+use crate::watcher::Watcher;
 
 /// Runs the storage layer in a seeded simulator with power cuts.
 ///
-/// Exit codes: 0 all held, 1 wrong data, 3 no progress, 4 crash, 2 usage.
+/// Exit codes: 0 all held, 1 wrong data, 3 no progress, 4 crash, 2 usage, 130 interrupted.
 #[derive(Parser)]
 #[command(name = "vsl-sim", version)]
 struct Arguments {
     /// Run this seed only.
     #[arg(long)]
     seed: Option<u64>,
-    /// First seed of a series.
-    #[arg(long, default_value_t = 1)]
+    /// First seed of a series; with --exhaustive, the first sequence.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     from: u64,
     /// How many seeds.
     #[arg(long, default_value_t = 1000)]
@@ -33,7 +37,7 @@ struct Arguments {
     /// How many seeds at the same time; otherwise as many as there are processors.
     #[arg(long)]
     threads: Option<usize>,
-    /// Begin no further seed after so many seconds.
+    /// Begin no further seed or sequence after so many seconds.
     #[arg(long)]
     seconds: Option<u64>,
     /// Instead of seeds, try every sequence of up to so many operations on a tiny module, every moment at which the power can fail
@@ -66,9 +70,17 @@ fn main() -> ExitCode {
     }
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = arguments.threads.unwrap_or(processors);
+    let watcher = match Watcher::new(arguments.seconds.map(Duration::from_secs)) {
+        Ok(watcher) => watcher,
+        Err(error) => {
+            eprintln!("vsl-sim: signals cannot be listened to: {error}");
+            return ExitCode::from(2);
+        }
+    };
     if let Some(longest) = arguments.exhaustive {
         std::panic::set_hook(Box::new(|_| {}));
-        return exhaustive(longest, arguments.recovered, threads);
+        let scope = Exhaustive { longest, recovered: arguments.recovered, from: arguments.from, threads };
+        return exhaustive(&scope, &watcher);
     }
     let wish = Wish { encrypted: arguments.encrypted, die_loss: arguments.die_loss, digest: arguments.twice };
     if let Some(seed) = arguments.seed {
@@ -80,18 +92,12 @@ fn main() -> ExitCode {
         std::panic::set_hook(Box::new(|_| {}));
     }
     let (from, seeds) = arguments.seed.map_or((arguments.from, arguments.seeds), |seed| (seed, 1));
-    let series = Series {
-        from,
-        seeds,
-        wish,
-        twice: arguments.twice,
-        threads,
-        at_most: arguments.seconds.map(Duration::from_secs),
-    };
-    match series.run() {
+    let series = Series { from, seeds, wish, twice: arguments.twice, threads };
+    watcher.expect("seed", from, from.saturating_add(seeds) - 1);
+    match series.run(&watcher) {
         Ok(held) => {
             tell(&held, arguments.twice);
-            ExitCode::SUCCESS
+            watcher.end(from + held.seeds, held.seeds == seeds)
         }
         Err((seed, failure)) => {
             let (what, code) = words(failure);
@@ -110,21 +116,30 @@ fn words(failure: Failure) -> (String, ExitCode) {
     }
 }
 
-fn exhaustive(longest: usize, recovered: usize, threads: usize) -> ExitCode {
-    match sim::exhaust(longest, recovered, threads) {
-        Ok(scope) => {
+fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
+    let all = scope.all();
+    watcher.expect("sequence", scope.from, all);
+    match scope.run(watcher) {
+        Ok(tried) => {
+            let last = scope.from - 1 + tried.sequences;
+            let part = if scope.from == 1 && last == all {
+                "100 % of the".to_owned()
+            } else {
+                format!("{} to {last} of the {all}", scope.from)
+            };
             println!(
-                "100 % of the sequences of up to {longest} of {} operations held, on 2 dies x 4 blocks x 4 pages: {} sequences, each plain \
+                "{part} sequences of up to {} of {} operations held, on 2 dies x 4 blocks x 4 pages: {} sequences, each plain \
                  and with parity, waiting after each operation and not; {} moments of a power cut, {} states ({} of them of a power cut \
                  during a recovery), {} of them distinct",
+                scope.longest,
                 sim::KINDS,
-                scope.sequences,
-                scope.moments,
-                scope.states,
-                scope.in_recovery,
-                scope.distinct,
+                tried.sequences,
+                tried.moments,
+                tried.states,
+                tried.in_recovery,
+                tried.distinct,
             );
-            ExitCode::SUCCESS
+            watcher.end(last + 1, last >= all)
         }
         Err((sequence, failure)) => {
             let (what, code) = words(failure);

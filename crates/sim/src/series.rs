@@ -2,9 +2,8 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
-use crate::{Failure, Report, Wish, run};
+use crate::{Failure, Report, Watch, Wish, run};
 
 /// Which seeds, and how.
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +18,12 @@ pub struct Series {
     pub twice: bool,
     /// How many at the same time.
     pub threads: usize,
-    /// No further seed is begun after that time.
-    pub at_most: Option<Duration>,
 }
 
 /// What a series did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Held {
-    /// Seeds that were run.
+    /// Seeds that were run: the first ones, where a watch ended it.
     pub seeds: u64,
     /// What they did together.
     pub sum: Report,
@@ -37,8 +34,7 @@ impl Series {
     ///
     /// # Errors
     /// The lowest seed that broke a promise, and how.
-    pub fn run(&self) -> Result<Held, (u64, Failure)> {
-        let began = Instant::now();
+    pub fn run(&self, watch: &dyn Watch) -> Result<Held, (u64, Failure)> {
         let next = AtomicU64::new(self.from);
         let end = self.from.saturating_add(self.seeds);
         let broken: Mutex<Option<(u64, Failure)>> = Mutex::new(None);
@@ -48,10 +44,15 @@ impl Series {
         let work = || {
             let mut mine = Held::default();
             loop {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= stop.load(Ordering::Relaxed) || self.at_most.is_some_and(|most| began.elapsed() > most) {
+                // Asked first: what is counted off is run.
+                if watch.is_over() {
                     break;
                 }
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                watch.begins(seed);
                 match self.once(seed) {
                     Ok(report) => {
                         mine.seeds += 1;

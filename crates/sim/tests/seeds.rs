@@ -1,12 +1,33 @@
 //! A short series of seeds in every test run, and a small exhaustive scope; `make soak` runs the long ones.
 
-use sim::{Series, Wish};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sim::{Exhaustive, Series, Watch, Wish};
 
 fn series(seeds: u64, wish: Wish, twice: bool) -> sim::Held {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Series { from: 1, seeds, wish, twice, threads, at_most: None }
-        .run()
+    Series { from: 1, seeds, wish, twice, threads }
+        .run(&())
         .unwrap_or_else(|(seed, failure)| panic!("seed {seed}: {failure:?}; replay with: vsl-sim --seed {seed}"))
+}
+
+fn exhaustive(recovered: usize, from: u64, watch: &dyn Watch) -> sim::Scope {
+    Exhaustive { longest: 1, recovered, from, threads: 2 }
+        .run(watch)
+        .unwrap_or_else(|(sequence, failure)| panic!("{sequence}: {failure:?}"))
+}
+
+/// Ends a run when so many have begun.
+struct After(u64, AtomicU64);
+
+impl Watch for After {
+    fn begins(&self, _: u64) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn is_over(&self) -> bool {
+        self.1.load(Ordering::Relaxed) >= self.0
+    }
 }
 
 /// Every promise holds, and the series is worth something: it cuts, recovers, grooms, and damages beyond redundancy.
@@ -34,6 +55,18 @@ fn a_seed_replays() {
 /// Every operation on the tiny module, with every state that a power cut can leave, in the recovery behind it too.
 #[test]
 fn every_short_life_holds() {
-    let scope = sim::exhaust(1, 1, 2).unwrap_or_else(|(sequence, failure)| panic!("{sequence}: {failure:?}"));
+    let scope = exhaustive(1, 1, &());
     assert!(scope.sequences == 11 && scope.states > 5_000 && scope.in_recovery > 1_000, "{scope:?}");
+}
+
+/// What a watch ended goes on behind the last that was counted.
+#[test]
+fn a_long_run_goes_on_where_it_ended() {
+    let wish = Wish::default();
+    let held = Series { from: 7, seeds: 40, wish, twice: false, threads: 2 }.run(&After(3, AtomicU64::new(0)));
+    assert!(matches!(held, Ok(sim::Held { seeds: 3..=4, .. })), "one may have begun meanwhile: {held:?}");
+    let first = exhaustive(0, 1, &After(4, AtomicU64::new(0)));
+    let second = exhaustive(0, 1 + first.sequences, &());
+    assert!(first.sequences < 6, "{first:?}");
+    assert_eq!(first.sequences + second.sequences, 11);
 }

@@ -15,19 +15,32 @@ mod spy;
 
 use std::collections::HashSet;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::operations::OPERATIONS;
+use self::operations::{OPERATIONS, Operation};
 use self::run::{Run, Shape};
-use crate::Failure;
+use crate::{Failure, Watch};
 
 /// How many operations there are.
 pub const KINDS: usize = OPERATIONS.len();
 
+/// Which sequences, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Exhaustive {
+    /// All of up to so many operations.
+    pub longest: usize,
+    /// Recoveries are cut as well in those of up to so many.
+    pub recovered: usize,
+    /// The first that is tried; they are counted from 1.
+    pub from: u64,
+    /// How many at the same time.
+    pub threads: usize,
+}
+
 /// What was tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Sequences of operations, each on two shapes and in two rhythms.
+    /// Those that were tried, each on two shapes and in two rhythms: the first ones, where a watch ended it.
     pub sequences: u64,
     /// Moments at which the power failed.
     pub moments: u64,
@@ -63,49 +76,64 @@ impl Seen {
     }
 }
 
-/// Tries all sequences of up to `longest` operations; recoveries are cut as well in those of up to `recovered`.
-///
-/// # Errors
-/// The first sequence in which a promise was broken, and how.
-pub fn exhaust(longest: usize, recovered: usize, threads: usize) -> Result<Scope, (String, Failure)> {
-    device::allow_tiny_modules();
-    let sequences = operations::sequences(longest);
-    let next = AtomicUsize::new(0);
-    let seen = Seen::new();
-    let broken: Mutex<Option<(usize, String, Failure)>> = Mutex::new(None);
-    let scope = Mutex::new(Scope::default());
-    let work = || {
-        let mut mine = Scope::default();
-        'all: loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(sequence) = sequences.get(number) else { break };
-            mine.sequences += 1;
-            for shape in [Shape::Plain, Shape::Parity] {
-                for patient in [false, true] {
-                    let recovered = sequence.len() <= recovered;
-                    if let Err(failure) =
-                        run::caught(Run { shape, patient, sequence, recovered, seen: &seen }, &mut mine)
-                    {
-                        let how = if patient { "waiting after each" } else { "without waiting" };
-                        let mut broken = broken.lock().expect("nobody panics with it");
-                        if broken.as_ref().is_none_or(|(known, ..)| number < *known) {
-                            *broken = Some((number, format!("{sequence:?} on {shape:?}, {how}"), failure));
-                        }
-                        next.store(sequences.len(), Ordering::Relaxed);
-                        break 'all;
+impl Exhaustive {
+    /// How many sequences there are.
+    pub fn all(&self) -> u64 {
+        operations::sequences(self.longest).len() as u64
+    }
+
+    /// Tries them.
+    ///
+    /// # Errors
+    /// The first sequence in which a promise was broken, and how.
+    pub fn run(&self, watch: &dyn Watch) -> Result<Scope, (String, Failure)> {
+        device::allow_tiny_modules();
+        let sequences = operations::sequences(self.longest);
+        let next = AtomicU64::new(self.from);
+        let seen = Seen::new();
+        let broken: Mutex<Option<(u64, String, Failure)>> = Mutex::new(None);
+        let scope = Mutex::new(Scope::default());
+        let work = || {
+            let mut mine = Scope::default();
+            // Asked first: what is counted off is tried.
+            while !watch.is_over() {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(sequence) = sequences.get(number as usize - 1) else { break };
+                watch.begins(number);
+                mine.sequences += 1;
+                if let Err((how, failure)) = self.attempt(sequence, &seen, &mut mine) {
+                    let mut broken = broken.lock().expect("nobody panics with it");
+                    if broken.as_ref().is_none_or(|(known, ..)| number < *known) {
+                        *broken = Some((number, format!("{sequence:?} {how}"), failure));
                     }
+                    next.store(sequences.len() as u64 + 1, Ordering::Relaxed);
+                    break;
                 }
             }
+            scope.lock().expect("nobody panics with it").add(&mine);
+        };
+        std::thread::scope(|threads| {
+            for _ in 0..self.threads.max(1) {
+                threads.spawn(work);
+            }
+        });
+        match broken.into_inner().expect("nobody panics with it") {
+            Some((_, what, failure)) => Err((what, failure)),
+            None => Ok(scope.into_inner().expect("nobody panics with it")),
         }
-        scope.lock().expect("nobody panics with it").add(&mine);
-    };
-    std::thread::scope(|threads_of| {
-        for _ in 0..threads.max(1) {
-            threads_of.spawn(work);
+    }
+
+    /// One sequence, on both shapes and in both rhythms.
+    fn attempt(&self, sequence: &[Operation], seen: &Seen, scope: &mut Scope) -> Result<(), (String, Failure)> {
+        for shape in [Shape::Plain, Shape::Parity] {
+            for patient in [false, true] {
+                let recovered = sequence.len() <= self.recovered;
+                run::caught(Run { shape, patient, sequence, recovered, seen }, scope).map_err(|failure| {
+                    let rhythm = if patient { "waiting after each" } else { "without waiting" };
+                    (format!("on {shape:?}, {rhythm}"), failure)
+                })?;
+            }
         }
-    });
-    match broken.into_inner().expect("nobody panics with it") {
-        Some((_, what, failure)) => Err((what, failure)),
-        None => Ok(scope.into_inner().expect("nobody panics with it")),
+        Ok(())
     }
 }
