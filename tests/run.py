@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,8 +71,7 @@ class Running:
         """One is over, or is now."""
         with self.lock:
             self.processes.discard(process)
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+            kill(process)
         process.wait()
 
     def end(self) -> None:
@@ -80,8 +79,13 @@ class Running:
         with self.lock:
             self.ended = True
             for process in self.processes:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
+                kill(process)
+
+
+def kill(process: "subprocess.Popen[bytes]") -> None:
+    """Ends a process that leads a group, and the group with it, unless it has ended."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def run_case(case: Case, options: argparse.Namespace, running: Running) -> tuple[bool, str]:
@@ -144,12 +148,15 @@ def run_all(cases: list[Case], options: argparse.Namespace) -> list[str]:
     # Those that may take longest first: the last ones then end together.
     cases = sorted(cases, key=lambda case: -case.limit)
     with ThreadPoolExecutor(options.jobs) as pool:
+        under_way = {pool.submit(run_case, case, options, running): case for case in cases}
         try:
-            for case, (passed, said) in zip(cases, pool.map(lambda case: run_case(case, options, running), cases)):
+            for done in as_completed(under_way):
+                passed, said = done.result()
                 print(said, flush=True)
                 if not passed:
-                    failed.append(case.name)
+                    failed.append(under_way[done].name)
         except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
             running.end()
             raise
     return failed
@@ -214,4 +221,7 @@ def main() -> int:
 if __name__ == "__main__":
     # Imports of cases/ and harness/ must not litter the source tree.
     sys.dont_write_bytecode = True
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
