@@ -28,6 +28,29 @@ it("attaches and detaches a device", async () => {
   await page.getByText("No device is attached yet").waitFor();
 });
 
+it("asks before it detaches from a client that came a moment ago", async () => {
+  const vsl = await service();
+  const uri = vsl.device("work");
+  const page = await open(vsl);
+  await chooseDevice(page, "work");
+  await go(page, "Configure");
+  // It ends with its device.
+  fio(uri, "--rw=randread", "--bs=4k", "--rate_iops=20", "--time_based", "--runtime=1200").catch(
+    () => undefined,
+  );
+  await eventually(
+    async () => vsl.vsl("status", "work", "--json"),
+    (status) => /"peer"/.test(status),
+  );
+  await page.getByRole("button", { name: "Detach", exact: true }).click();
+  const dialog = page.getByRole("dialog", { name: "Detach work" });
+  await dialog.getByText("1 client is connected").waitFor();
+  await dialog.getByRole("button", { name: "Disconnect and detach" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await go(page, "Overview");
+  await page.getByText("No device is attached yet").waitFor();
+});
+
 it("tells every figure, finds it and copies it", async () => {
   const vsl = await service();
   vsl.device("work");

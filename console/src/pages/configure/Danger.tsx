@@ -11,16 +11,18 @@ import { device as find, refresh } from "../../state/fleet";
 import { useResource } from "../../state/resource";
 import { bytes } from "../../text/quantity";
 
+const connected = (device: Device | null) => device?.clients?.length ?? 0;
+
 /** Detaching: refused while clients are connected, unless they are to be disconnected. */
 export function Detach({ device }: { device: Device }) {
   const [asking, setAsking] = useState(false);
-  const clients = device.clients?.length ?? 0;
+  const clients = connected(device);
   const detach = (force: boolean) =>
     act(`${device.name} is detached`, () => post(`/devices/${seg(device.name)}/detach`, { force }));
   const pressed = async () => {
     // Who is connected is known from some seconds ago, and it decides whether there is something to ask.
     await refresh();
-    if ((find(device.name)?.clients?.length ?? 0) > 0) setAsking(true);
+    if (connected(find(device.name)) > 0) setAsking(true);
     else await detach(false);
   };
   return (
