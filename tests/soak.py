@@ -31,8 +31,6 @@ SIM = str(TARGET / "release" / "vsl-sim")
 FUZZ = str(TARGET / "debug" / "vsl-fuzz")
 VSL = str(TARGET / "release" / "vsl")
 TOOLS = str(TARGET / "tools" / "bin")
-# The simulator makes and drops devices all the time: what the C library gives back to the system it would only ask for again.
-KEEP_MEMORY = {"MALLOC_TOP_PAD_": str(64 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20), "MALLOC_MMAP_THRESHOLD_": str(256 << 20)}
 # What a command may take to clean up when its time is over.
 CLEAN_UP = 60  # seconds
 
@@ -89,7 +87,7 @@ def lines() -> list[Line]:
     cargo_test = ["cargo", "test", "--locked", "--release", "-p", "device"]
     cases = [sys.executable, "tests/run.py", "--vsl", VSL, "--tools", TOOLS]
     return [
-        Line("cuts", [SIM, "--seeds", "90000", "--seconds", "{seconds}"], [
+        Line("cuts", [SIM, "--seeds", "76000", "--seconds", "{seconds}"], [
             count("power cuts, 0 violations", "1,000,000, 10 % of them during recovery", r"(\d+) power cuts \(", 1e6,
                   share=(r"\((\d+) during recovery", 0.10)),
         ]),
@@ -105,7 +103,7 @@ def lines() -> list[Line]:
         Line("twice", [SIM, "--twice", "--seeds", "10000", "--seconds", "{seconds}"], [
             count("seeds run twice with identical state hashes", "10,000", r"^(\d+) seeds held twice with identical", 1e4),
         ]),
-        Line("nonces", [SIM, "--encrypted", "--from", "1000001", "--seeds", "90000", "--seconds", "{seconds}"], [
+        Line("nonces", [SIM, "--encrypted", "--from", "1000001", "--seeds", "79000", "--seconds", "{seconds}"], [
             count("power cuts on encrypted formats, 0 (key, nonce) pairs repeated", "1,000,000",
                   r"sealed over (\d+) power cuts, 0 \(key", 1e6),
         ]),
@@ -155,7 +153,7 @@ class Runner:
         """One run: its output, and why it failed if it did."""
         words = {"seed": str(seed), "seconds": str(int(max(left - 5, 1))), "longest": str(self.longest)}
         command = [word.format(**words) for word in line.command]
-        environment = os.environ | (KEEP_MEMORY if line.command[0] == SIM else {}) | {name: value.format(**words) for name, value in line.environment.items()}
+        environment = os.environ | {name: value.format(**words) for name, value in line.environment.items()}
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         try:
