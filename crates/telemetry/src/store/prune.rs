@@ -74,6 +74,35 @@ mod tests {
         assert_eq!(history.query(&minutes).expect("read").rows.len(), 2);
     }
 
+    /// Two seconds of different values, twice a day, for more than two years.
+    #[test]
+    fn a_year_ago_is_known_by_the_hour() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut history = History::open(&directory.path().join("h.db")).expect("made");
+        let key = SeriesKey::device("a");
+        let (begin, step) = (1_700_006_400, 12 * 3600);
+        let end = begin + KEEP[2] + 60 * 86_400;
+        for hour in (begin..end).step_by(step) {
+            for at in 0..2 {
+                let value = if at == 0 { 1.0 } else { 2.0 };
+                history.add(hour + at, &[(key.clone(), "a".into(), second(value))]).expect("added");
+            }
+        }
+        history.end(&key).expect("written");
+        let rows = |resolution: Resolution| {
+            let metrics = vec!["read_iops"];
+            let query = Query { resolution: Some(resolution), metrics, ..Query::of(key.clone(), begin, end) };
+            history.query(&query).expect("read").rows
+        };
+        let (minutes, hours) = (rows(Resolution::Minute), rows(Resolution::Hour));
+        // What is old goes at the latest an hour after its time; here at the next seconds that are added.
+        let most = |kept: u64| (kept / step as u64 + 1) as usize;
+        assert!((most(KEEP[1]) - 2..=most(KEEP[1])).contains(&minutes.len()), "{}", minutes.len());
+        assert!((most(KEEP[2]) - 2..=most(KEEP[2])).contains(&hours.len()), "{}", hours.len());
+        assert!(hours.iter().all(|hour| hour.seconds == 2 && hour.values == [Some(1.5)]));
+        assert_eq!(hours[0].at % 3600, 0);
+    }
+
     #[test]
     fn a_series_that_was_let_go_begins_anew() {
         let directory = tempfile::tempdir().expect("a directory");
