@@ -75,7 +75,6 @@ it("predicts before it formats, and formats only what was named", async () => {
   await chooseDevice(page, "card");
   await go(page, "Format");
   await page.getByLabel(/^Maximum writes/).check();
-  await page.getByLabel("Workload").selectOption({ index: 1 });
   await page.getByRole("button", { name: "Predict", exact: true }).click();
   const table = page.getByRole("region", { name: "Prediction" }).getByRole("table");
   await table.waitFor({ timeout: 240_000 });

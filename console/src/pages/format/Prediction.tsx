@@ -23,6 +23,9 @@ interface Props {
 
 const RECORDED = "recorded";
 
+/** What is asked for at first: the capacity decides of random writes, above all. */
+const USUAL = "random-write-4k";
+
 /** What came of a prediction that has come to its end. */
 export function predictionOf(job: Job | null): Predicted | null {
   const result = job?.kind === "prediction" && job.state === "done" ? job.result : null;
@@ -35,7 +38,8 @@ export function Prediction({ device, capacity, job }: Props) {
   const profiles = useResource<Named[]>(device.profile ? null : "/lab/profiles");
   const [asked, setAsked] = useState<string | null>(null);
   const [chosenProfile, setProfile] = useState<string | null>(null);
-  const workload = asked ?? workloads.value?.[0]?.name ?? RECORDED;
+  const known = workloads.value ?? [];
+  const workload = asked ?? (known.find((one) => one.name === USUAL) ?? known[0])?.name ?? RECORDED;
   const cards = flash(profiles.value);
   const profile = chosenProfile ?? cards[0]?.name ?? "";
   const start = async () => {

@@ -1,7 +1,12 @@
 //! What each capacity of a format would do to a workload: the virtual world, run once for each.
 
+use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::available_parallelism;
 
 use card::{Built, Format, build};
 use lab::engine::{Position, Progress, virtual_time};
@@ -92,11 +97,25 @@ pub fn predict(question: &Question, task: &Task) -> Result<Option<JobResult>, Fa
         source: "modelled".into(),
         choices: Vec::new(),
     };
-    let count = question.capacities.len() as f64;
-    for (at, capacity) in question.capacities.iter().enumerate() {
-        let Some(choice) = one(question, capacity, scale, &mut Watch { task, capacity, at: at as f64, count })? else {
-            return Ok(None);
-        };
+    let next = AtomicUsize::new(0);
+    let far = Mutex::new(vec![0.0; question.capacities.len()]);
+    let choices = Mutex::new(BTreeMap::new());
+    // As many at once as there are processors.
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(capacity) = question.capacities.get(at) else { break };
+            let choice = one(question, capacity, scale, &mut Watch { task, at, far: &far });
+            if !matches!(choice, Ok(Some(_))) {
+                next.store(question.capacities.len(), Ordering::Relaxed);
+            }
+            choices.lock().unwrap_or_else(PoisonError::into_inner).insert(at, choice);
+        }
+    };
+    let threads = available_parallelism().map_or(1, NonZero::get).min(question.capacities.len());
+    std::thread::scope(|scope| (0..threads).for_each(|_| _ = scope.spawn(work)));
+    for choice in choices.into_inner().unwrap_or_else(PoisonError::into_inner).into_values() {
+        let Some(choice) = choice? else { return Ok(None) };
         prediction.choices.push(choice);
     }
     Ok(Some(JobResult::Prediction(prediction)))
@@ -157,17 +176,18 @@ fn one(
 
 struct Watch<'a> {
     task: &'a Task,
-    capacity: &'a str,
-    at: f64,
-    count: f64,
+    /// Which of all capacities it is, and how far each is.
+    at: usize,
+    far: &'a Mutex<Vec<f64>>,
 }
 
 impl Progress for Watch<'_> {
     fn at(&mut self, position: &Position<'_>) -> ControlFlow<()> {
         let phases = position.phases.max(1) as f64;
         let done = (position.phase as f64 + position.done.clamp(0.0, 1.0)) / phases;
-        let what = format!("{}: {}", self.capacity, position.name);
-        self.task.at((self.at + done) / self.count, &what);
+        let mut far = self.far.lock().unwrap_or_else(PoisonError::into_inner);
+        far[self.at] = done;
+        self.task.at(far.iter().sum::<f64>() / far.len() as f64, &format!("{} capacities", far.len()));
         if self.task.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
