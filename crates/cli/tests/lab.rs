@@ -66,6 +66,16 @@ fn a_protocol_is_run_reported_and_compared() {
 }
 
 #[test]
+fn amplification_is_measured_and_scarce_space_is_told() {
+    let place = Place::new();
+    let small = ["lab", "waf", "--sectors", "16384", "--policy", "greedy", "--workload", "uniform", "--drive-writes"];
+    let waf = |percent: &str| place.vsl(&[&small[..], &["2", "--over-provisioning", percent]].concat()).ok();
+    let (scarce, ample) = (waf("28"), waf("100"));
+    assert!(scarce.contains("uniform") && scarce.contains("Of the 28 % beyond the sectors only"), "{scarce}");
+    assert!(ample.contains("uniform") && !ample.contains("Of the"), "{ample}");
+}
+
+#[test]
 fn protocols_are_listed_and_shown() {
     let place = Place::new();
     let list = place.vsl(&["lab", "list"]).ok();

@@ -21,6 +21,9 @@ const WORN: u32 = 500;
 /// Per cent, as in published tables.
 const OVER_PROVISIONING: [f64; 3] = [7.0, 15.0, 28.0];
 
+/// Of the space beyond the sectors, at least so much should be in use.
+const LEAST_USED: f64 = 0.9;
+
 pub fn waf(args: &Waf, output: Output) -> Result<ExitCode, Failure> {
     let setup = Setup {
         sectors: args.sectors,
@@ -57,7 +60,8 @@ pub fn waf(args: &Waf, output: Output) -> Result<ExitCode, Failure> {
     if let Some(directory) = &args.out {
         write(directory, &value, &setup, &measured)?;
     }
-    output.result(&value, || if args.wear { wear(&measured, &left_alone) } else { table(&measured) })?;
+    let text = || if args.wear { wear(&measured, &left_alone) } else { table(&measured) };
+    output.result(&value, || text() + &scarce(&traffic, &measured))?;
     Ok(if interrupt.came() { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
@@ -113,6 +117,24 @@ fn table(measured: &[Measured]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Where the layer's own reserves take much of a small device's space, figures are not those of a large one.
+fn scarce(traffic: &[Traffic], measured: &[Measured]) -> String {
+    // A recording begins on an empty device, which may never be full.
+    let made = |cell: &&Measured| {
+        traffic.iter().any(|traffic| matches!(traffic, Traffic::Made(_)) && traffic.name() == cell.workload)
+    };
+    let used = |cell: &Measured| (cell.slots_a_sector - 1.0) * 100.0;
+    let short = measured.iter().filter(made).filter(|cell| used(cell) < LEAST_USED * cell.over_provisioning_percent);
+    let Some(worst) = short.min_by(|one, other| used(one).total_cmp(&used(other))) else { return String::new() };
+    format!(
+        "\nOf the {} % beyond the sectors only {:.1} % could be written to ({}): the rest is kept free or being filled, which is so many LEBs\n\
+         whatever the size. With more --sectors it is less of all.\n",
+        worst.over_provisioning_percent,
+        used(worst).max(0.0),
+        worst.policy,
+    )
 }
 
 /// A line for each cell: how often blocks were erased, and what levelling costs.
