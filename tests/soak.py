@@ -74,8 +74,9 @@ class Line:
     name: str
     command: list[str]
     figures: list[Figure]
-    # The command is run over and over, with another {seed}, on all processors, until the first figure is reached.
-    chunks: bool = False
+    # The command is run over and over, on all processors, until the first figure is reached: each time with another {seed}, and
+    # with so many {seeds} from the {first} on that no other run had.
+    chunk: int = 0
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -85,38 +86,39 @@ def count(what: str, goal: str, pattern: str, least: float, **more: object) -> F
 
 def lines() -> list[Line]:
     cargo_test = ["cargo", "test", "--locked", "--release", "-p", "device"]
+    simulator = [SIM, "--threads", "1", "--seeds", "{seeds}", "--seconds", "{seconds}"]
     cases = [sys.executable, "tests/run.py", "--vsl", VSL, "--tools", TOOLS]
     return [
-        Line("cuts", [SIM, "--seeds", "76000", "--seconds", "{seconds}"], [
+        Line("cuts", [*simulator, "--from", "{first}"], [
             count("power cuts, 0 violations", "1,000,000, 10 % of them during recovery", r"(\d+) power cuts \(", 1e6,
                   share=(r"\((\d+) during recovery", 0.10)),
-        ]),
+        ], chunk=1000),
         Line("exhaustive", [SIM, "--exhaustive", "{longest}"], [
             count("crash states of the exhaustive scope, 100 % of them", "1,000,000", r"moments of a power cut, (\d+) states", 1e6),
         ]),
         Line("faults", [*cargo_test, "--test", "faults"], [
             count("tests of the single-fault matrix: every page x 5 faults, with parity and without", "all", r"(\d+) passed", 5),
         ]),
-        Line("die-loss", [SIM, "--die-loss", "--seeds", "100000", "--seconds", "{seconds}"], [
+        Line("die-loss", [*simulator, "--from", "{first}", "--die-loss"], [
             count("seeds of die loss at any time, 0 lost sectors", "100,000", r"^(\d+) seeds held", 1e5),
-        ]),
-        Line("twice", [SIM, "--twice", "--seeds", "10000", "--seconds", "{seconds}"], [
+        ], chunk=2000),
+        Line("twice", [*simulator, "--from", "{first}", "--twice"], [
             count("seeds run twice with identical state hashes", "10,000", r"^(\d+) seeds held twice with identical", 1e4),
-        ]),
-        Line("nonces", [SIM, "--encrypted", "--from", "1000001", "--seeds", "79000", "--seconds", "{seconds}"], [
+        ], chunk=500),
+        Line("nonces", [*simulator, "--from", "1{first:07}", "--encrypted"], [
             count("power cuts on encrypted formats, 0 (key, nonce) pairs repeated", "1,000,000",
                   r"sealed over (\d+) power cuts, 0 \(key", 1e6),
-        ]),
+        ], chunk=1000),
         Line("erases", [*cargo_test, "--test", "erase", "--", "--nocapture", "an_erase_that_is_cut"], [
             count("erases cut midway, then 0 traces", "10,000", r"(\d+) erases cut midway", 1e4),
-        ], chunks=True, environment={"OPENVSL_ERASES": "500", "OPENVSL_SEED": "{seed}", "TMPDIR": "/dev/shm"}),
+        ], chunk=1, environment={"OPENVSL_ERASES": "500", "OPENVSL_SEED": "{seed}", "TMPDIR": "/dev/shm"}),
         Line("disconnects", [*cases, "disconnects_many"], [
             count("times 10,000 clients hung up with 64 requests in flight, others in the handshake, a bystander unharmed", "1", r"(\d+) passed, 0 failed", 1),
         ]),
         Line("fuzz", [FUZZ, "all", "--executions", "200000", "--seed", "{seed}"], [
             count("hostile inputs, 0 aborts", "10,000,000", r"hostile input: (\d+) executions on \d+ targets, 0 aborts", 1e7),
             Figure("MiB by which memory grew at most", "under 64", r"memory grew by ([\d.]+) MiB", most=64, together="max"),
-        ], chunks=True),
+        ], chunk=1),
         Line("planted", [sys.executable, "tests/planted.py", "--markdown", str(TARGET / "planted.md")], [
             count("planted defects of the storage layer, each found within 60 s", "40, and all", r"planted defects: (\d+) of \1 found", 40),
         ]),
@@ -151,7 +153,7 @@ class Runner:
 
     def once(self, line: Line, seed: int, left: float) -> tuple[str, str]:
         """One run: its output, and why it failed if it did."""
-        words = {"seed": str(seed), "seconds": str(int(max(left - 5, 1))), "longest": str(self.longest)}
+        words = {"seed": seed, "first": (seed - 1) * line.chunk + 1, "seeds": line.chunk, "seconds": int(max(left - 5, 1)), "longest": self.longest}
         command = [word.format(**words) for word in line.command]
         environment = os.environ | {name: value.format(**words) for name, value in line.environment.items()}
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -178,15 +180,14 @@ class Runner:
             out, _ = process.communicate()
         return out
 
-    def run(self, line: Line) -> Outcome:
-        """A line, in one go or in chunks on all processors."""
+    def run(self, line: Line, texts: list[str]) -> Outcome:
+        """A line, in one go or in chunks on all processors; those that gave these texts are done."""
         began = time.monotonic()
-        if not line.chunks:
+        if not line.chunk:
             text, failed = self.once(line, 1, self.seconds)
             return Outcome([text], time.monotonic() - began, failed)
-        texts: list[str] = []
         failures: list[str] = []
-        lock, seeds = threading.Lock(), iter(range(1, 1 << 30))
+        lock, seeds = threading.Lock(), iter(range(len(texts) + 1, 1 << 30))
 
         def work() -> None:
             while True:
@@ -297,20 +298,23 @@ def main() -> int:
     runner = Runner(60 * arguments.minutes, arguments.longest)
     for line in wanted:
         known = rows.get(line.name)
-        if known and known["commit"] == commit and not commit.endswith("-dirty") and not arguments.anew:
+        same = known if known and known["commit"] == commit and not commit.endswith("-dirty") and not arguments.anew else {}
+        # Chunks that were too few for the goal count, and more follow.
+        if same and (all(held for _, held in same["figures"]) or not same.get("texts") or same["failed"]):
             print(f"{line.name}: measured at {commit} already", flush=True)
             continue
-        outcome = runner.run(line)
+        outcome = runner.run(line, same.get("texts", []))
         read = [(figure, *figure.read(outcome.texts)) for figure in line.figures]
         figures = [(say(value, share), not outcome.failed and figure.is_reached(value, share)) for figure, value, share in read]
-        rows[line.name] = {"figures": figures, "seconds": outcome.seconds, "failed": outcome.failed, "commit": commit,
+        seconds = outcome.seconds + same.get("seconds", 0)
+        rows[line.name] = {"figures": figures, "seconds": seconds, "texts": outcome.texts if line.chunk else [], "failed": outcome.failed, "commit": commit,
                            "date": datetime.date.today().isoformat(), "longest": arguments.longest}
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(rows, indent=1))
         write_page(rows)
         for figure, (reached, held) in zip(line.figures, figures):
             print(f"{'ok   ' if held else 'SHORT'} {line.name}: {reached} {figure.what} (goal: {figure.goal}; "
-                  f"{outcome.seconds / 60:.1f} min) {outcome.failed}", flush=True)
+                  f"{seconds / 60:.1f} min) {outcome.failed}", flush=True)
     write_page(rows)
     print("\n" + "\n".join(text for text in PAGE.read_text().splitlines() if text.startswith("|")))
     missing = [line.name for line in wanted if not all(held for _, held in rows[line.name]["figures"])]
