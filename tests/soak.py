@@ -268,12 +268,12 @@ def prepare(wanted: list[Line]) -> None:
 
 
 def describe_commit() -> str:
-    """The commit that is measured; the page that is written here makes no other of it."""
+    """The last commit of what is measured: not of texts, of which one is written here."""
     def git(*words: str) -> subprocess.CompletedProcess:
-        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+        return subprocess.run(["git", *words, "--", ".", ":!docs", ":!*.md"], cwd=ROOT, capture_output=True, text=True)
 
-    changed = git("diff", "--quiet", "HEAD", "--", ".", f":!{PAGE.relative_to(ROOT)}").returncode != 0
-    return git("describe", "--always").stdout.strip() + ("-dirty" if changed else "")
+    changed = git("diff", "--quiet", "HEAD").returncode != 0
+    return git("log", "-1", "--format=%h").stdout.strip() + ("-dirty" if changed else "")
 
 
 def main() -> int:
