@@ -230,7 +230,7 @@ def write_page(rows: dict[str, dict]) -> None:
         "# Soak", "",
         "Every figure that the project promises to reach, as `make soak` last measured it. This page is written by `tests/soak.py`.",
         "What the figures stand for is in [Guarantees](guarantees.md), how to run a part of it in [Testing](testing.md).", "",
-        f"Measured on {machine()}.", "",
+        f"Measured on {' and on '.join(dict.fromkeys(row['machine'] for row in rows.values()))}.", "",
         "| figure | goal | reached | | minutes | date | commit | command |", "|---|---|---:|---|---:|---|---|---|",
     ]
     for line in lines():
@@ -308,7 +308,7 @@ def main() -> int:
         figures = [(say(value, share), not outcome.failed and figure.is_reached(value, share)) for figure, value, share in read]
         seconds = outcome.seconds + same.get("seconds", 0)
         rows[line.name] = {"figures": figures, "seconds": seconds, "texts": outcome.texts if line.chunk else [], "failed": outcome.failed, "commit": commit,
-                           "date": datetime.date.today().isoformat(), "longest": arguments.longest}
+                           "date": datetime.date.today().isoformat(), "machine": machine(), "longest": arguments.longest}
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(rows, indent=1))
         write_page(rows)

@@ -83,6 +83,11 @@ describe("quantities", () => {
 describe("fields", () => {
   it("are shown by their units", () => {
     expect(show("bytes", 8_589_934_592)).toBe("8.59 GB (8 GiB)");
+    expect([show("celsius", 32.5), show("watts", 5), show("us", 12.34)]).toEqual([
+      "32.5 °C",
+      "5 W",
+      "12.3 µs",
+    ]);
     expect(show("flag", false)).toBe("no");
     expect(show("list", [])).toBe("none");
     expect(show("list", [{ peer: "process 7", requests: 1 }])).toBe("process 7");

@@ -1,6 +1,6 @@
 import type { FieldValue } from "../api/types";
 import { clock, day } from "./moment";
-import { bytes, count, percent } from "./quantity";
+import { bytes, count, percent, quantity } from "./quantity";
 
 // A field of a device as the pages show it: what `vsl status -a` prints, with the same units.
 
@@ -28,6 +28,11 @@ export function show(unit: string, value: FieldValue | undefined): string {
         return percent(value);
       case "ratio":
         return value.toLocaleString("en", { maximumFractionDigits: 2 });
+      case "celsius":
+      case "watts":
+      case "us":
+      case "ns/byte":
+        return quantity(unit, value);
       case "time":
         return `${day(value * 1000)} ${clock(value * 1000)}`;
       default:

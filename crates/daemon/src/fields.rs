@@ -21,6 +21,14 @@ pub enum Unit {
     Percent,
     /// One quantity over another.
     Ratio,
+    /// Degrees Celsius.
+    Celsius,
+    /// Power.
+    Watts,
+    /// Microseconds.
+    Microseconds,
+    /// Nanoseconds for each byte.
+    NanosecondsPerByte,
     /// A moment.
     Time,
     /// Several of something.
@@ -37,6 +45,10 @@ impl Unit {
             Unit::Bytes => "bytes",
             Unit::Percent => "%",
             Unit::Ratio => "ratio",
+            Unit::Celsius => "celsius",
+            Unit::Watts => "watts",
+            Unit::Microseconds => "us",
+            Unit::NanosecondsPerByte => "ns/byte",
             Unit::Time => "time",
             Unit::List => "list",
         }
@@ -91,9 +103,9 @@ pub const FIELDS: &[Field] = &[
     brief("encryption", "Encryption", Unit::Text, "the cipher that sectors on the store are sealed with"),
     full("key_slots", "Key slots", Unit::List, "those in use, and what each takes"),
     full("erasing", "Being erased", Unit::Text, "an erase of this level was begun and must be finished"),
-    full("celsius", "Temperature", Unit::Ratio, "inside an emulated card, degrees Celsius"),
-    full("watts", "Power", Unit::Ratio, "what an emulated card takes, watts"),
-    full("power_limit_watts", "Power limit", Unit::Ratio, "above it an emulated card holds writes back, watts"),
+    full("celsius", "Temperature", Unit::Celsius, "inside an emulated card"),
+    full("watts", "Power", Unit::Watts, "what an emulated card takes"),
+    full("power_limit_watts", "Power limit", Unit::Watts, "above it an emulated card holds writes back"),
     full(
         "power_override",
         "Power override",
@@ -123,18 +135,13 @@ pub const FIELDS: &[Field] = &[
     full(
         "hold_ns_per_byte",
         "Writes held back",
-        Unit::Ratio,
-        "nanoseconds for each byte that an emulated card holds writes back, for heat, power or the end of its life",
+        Unit::NanosecondsPerByte,
+        "by how much an emulated card holds writes back, for heat, power or the end of its life",
     ),
     brief("pacing", "Pacing", Unit::Text, "whether an emulated device answers when the card would have"),
-    full(
-        "pacing_p50_us",
-        "Pacing error, median",
-        Unit::Ratio,
-        "by how much answers are later than the card's, microseconds",
-    ),
-    full("pacing_p99_us", "Pacing error, p99", Unit::Ratio, "microseconds"),
-    full("pacing_max_us", "Pacing error, most", Unit::Ratio, "microseconds"),
+    full("pacing_p50_us", "Pacing error, median", Unit::Microseconds, "by how much answers are later than the card's"),
+    full("pacing_p99_us", "Pacing error, p99", Unit::Microseconds, "all but one in a hundred are less late"),
+    full("pacing_max_us", "Pacing error, most", Unit::Microseconds, "the latest answer"),
     full(
         "pacing_p99_percent",
         "Pacing error, share",
@@ -142,12 +149,7 @@ pub const FIELDS: &[Field] = &[
         "99th percentile of the error over the request's time",
     ),
     full("pacing_late_percent", "Late answers", Unit::Percent, "more than 20 us late, since the attach"),
-    full(
-        "pacing_late_minute_percent",
-        "Late in the last minute",
-        Unit::Percent,
-        "more than 20 us late, in the last minute",
-    ),
+    full("pacing_late_minute_percent", "Late in a minute", Unit::Percent, "more than 20 us late, in the last minute"),
     full("format_version", "Format version", Unit::Count, "version of the layout on media"),
     full("paths", "Backing files", Unit::List, "one a die"),
     full("files", "Files", Unit::Count, "backing files, each of them a die"),
@@ -318,6 +320,10 @@ pub fn show(unit: Unit, value: &Value) -> String {
         (Unit::Bytes, Value::Number(number)) => number.as_u64().map_or_else(|| number.to_string(), size::show),
         (Unit::Percent, Value::Number(number)) => format!("{:.1} %", number.as_f64().unwrap_or_default()),
         (Unit::Ratio, Value::Number(number)) => format!("{:.2}", number.as_f64().unwrap_or_default()),
+        (Unit::Celsius, Value::Number(number)) => format!("{:.1} °C", number.as_f64().unwrap_or_default()),
+        (Unit::Watts, Value::Number(number)) => format!("{:.2} W", number.as_f64().unwrap_or_default()),
+        (Unit::Microseconds, Value::Number(number)) => format!("{:.1} µs", number.as_f64().unwrap_or_default()),
+        (Unit::NanosecondsPerByte, Value::Number(number)) => format!("{:.2} ns/B", number.as_f64().unwrap_or_default()),
         (Unit::Time, Value::Number(number)) => {
             number.as_u64().and_then(clock::show).unwrap_or_else(|| number.to_string())
         }
@@ -511,6 +517,10 @@ mod tests {
         assert_eq!(shown("formatted"), "2001-09-09T01:46:40Z");
         assert_eq!(show(Unit::Time, &Value::from(u64::MAX)), u64::MAX.to_string(), "a forged format says so");
         assert_eq!(shown("over_provisioning_percent"), "25.0 %");
+        let modelled = |name: &str, value: f64| show(find(name).expect(name).unit, &Value::from(value));
+        assert_eq!((modelled("celsius", 32.55).as_str(), modelled("watts", 5.0).as_str()), ("32.5 °C", "5.00 W"));
+        assert_eq!(modelled("pacing_p50_us", 12.34), "12.3 µs");
+        assert_eq!(modelled("hold_ns_per_byte", 0.5), "0.50 ns/B");
         assert_eq!(plain(&map["raw_bytes"]), "5120000");
     }
 }

@@ -31,7 +31,12 @@ impl PartialSchema for DeviceFields {
                 Unit::Text => plain(Type::String).into(),
                 Unit::Flag => plain(Type::Boolean).into(),
                 Unit::Count | Unit::Bytes | Unit::Time => plain(Type::Integer).into(),
-                Unit::Percent | Unit::Ratio => plain(Type::Number).into(),
+                Unit::Percent
+                | Unit::Ratio
+                | Unit::Celsius
+                | Unit::Watts
+                | Unit::Microseconds
+                | Unit::NanosecondsPerByte => plain(Type::Number).into(),
                 Unit::List if matches!(field.name, "config" | "emulation") => {
                     let anything = AdditionalProperties::FreeForm(true);
                     ObjectBuilder::new().additional_properties(Some(anything)).description(Some(field.meaning)).into()

@@ -86,7 +86,7 @@ fn list_fields(output: Output) -> Result<(), Failure> {
             .iter()
             .map(|field| {
                 let (unit, source) = (field.unit.name(), field.source().name());
-                format!("{:width$}  {unit:6}  {source:8}  {}\n", field.name, field.meaning)
+                format!("{:width$}  {unit:7}  {source:8}  {}\n", field.name, field.meaning)
             })
             .collect()
     })
