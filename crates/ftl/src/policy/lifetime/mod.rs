@@ -278,8 +278,8 @@ mod tests {
             for lba in (100..164).step_by(16) {
                 let old = (round > 1).then_some(Old { written: before, moved: Some(before) });
                 let request = Write { lba, now, olds: &[old; 16] };
-                // As if it had to wait: it comes again.
-                policy.place(&request);
+                // As if it had to wait: it comes again and again, more often than there are runs to be forgotten.
+                (0..9).for_each(|_| _ = policy.place(&request));
                 write(&mut policy, &request);
             }
             assert_eq!(labels(&policy), [policy.label(100); 64], "written in round {round}");
