@@ -122,6 +122,10 @@ fn words(failure: Failure) -> (String, ExitCode) {
 
 fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
     let all = scope.all();
+    if scope.from > all {
+        eprintln!("vsl-sim: --from {}: there are {all} sequences of up to {} operations", scope.from, scope.longest);
+        return ExitCode::from(2);
+    }
     watcher.expect("sequence", scope.from, all);
     match scope.run(watcher) {
         Ok(tried) => {
