@@ -33,8 +33,8 @@ WHOLE_MARK = "Measured as a whole"
 def run(example: Path, arguments: list[str]) -> dict[str, float]:
     """One run: simulated writes and reads a CPU second, and bytes of memory a page."""
     output = subprocess.run([example, *arguments], check=True, capture_output=True, text=True).stdout
-    figures = {op: float(rate) for op, rate in re.findall(r"^(Write|Read): (\d+) simulated", output, re.M)}
-    [books] = re.findall(r"^([\d.]+) bytes of books", output, re.M)
+    figures = {op: float(rate) for op, rate in re.findall(r"(Write|Read): (\d+) simulated", output, re.M)}
+    [books] = re.findall(r"([\d.]+) bytes of books", output, re.M)
     return figures | {"bytes": float(books)}
 
 
