@@ -16,7 +16,9 @@ fn main() {
 }
 
 fn build() -> Result<(), String> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Asked for now: a build script that is kept in a target directory may have been compiled in another checkout.
+    let root =
+        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("cargo names no CARGO_MANIFEST_DIR")?).join("../..");
     println!("cargo::rerun-if-env-changed=OPENVSL_CONSOLE_DIST");
     let dist = match env::var_os("OPENVSL_CONSOLE_DIST") {
         Some(given) => PathBuf::from(given),
