@@ -193,7 +193,7 @@ impl Core {
         while job.leb < self.ftl.lebs().len() {
             if !job.pinned {
                 let entry = &self.ftl.lebs()[job.leb];
-                let closed = entry.state == LebState::Closed;
+                let closed = matches!(entry.state, LebState::Closed | LebState::Emptied);
                 let on_its_way =
                     entry.buffered > 0 || self.media.flashback().is_some_and(|flashback| flashback.is_open(job.leb));
                 if closed && on_its_way {
@@ -209,7 +209,7 @@ impl Core {
                 (job.pinned, job.page) = (true, u32::from(ftl::mutant!(RebuildSkipsStripe)));
             }
             while job.page < self.ftl.config().geometry.pages_per_block {
-                if self.is_needed(job.leb, job.page) {
+                if self.is_needed(job) {
                     self.read_stripe(job);
                     return true;
                 }
@@ -247,8 +247,14 @@ impl Core {
         }
     }
 
-    /// Whether anything in a stripe counts: live sectors, or a log that recovery may want.
-    fn is_needed(&self, leb: LebId, page: u32) -> bool {
+    /// Whether anything in the job's stripe counts: live sectors, or a log that recovery may want. A rebuild takes whatever was written:
+    /// what is not live any more may still be under way to a client, and is what a power cut brings back as long as its
+    /// successor is not durable.
+    fn is_needed(&self, job: &Job) -> bool {
+        let (leb, page) = (job.leb, job.page);
+        if job.purpose != Purpose::Scrub && !ftl::mutant!(RebuildDeadLeft) {
+            return true;
+        }
         let entry = &self.ftl.lebs()[leb];
         if entry.stream == Stream::Checkpoint || entry.closed > self.superblock.anchor.begin {
             return true;

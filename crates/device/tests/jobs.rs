@@ -6,7 +6,7 @@ use device::{Background, Device, Io, MediaFormat, Submitted, max_sectors};
 use ftl::{Geometry, Policy, SplitMix64};
 use media::PageAddr;
 use media::flashback::media_geometry;
-use media::sim::{Knobs, SimMedia, SimStore};
+use media::sim::{Cut, Knobs, SimMedia, SimStore};
 use uuid::Uuid;
 
 use common::call;
@@ -181,4 +181,35 @@ fn a_die_is_replaced_while_its_loss_is_being_recorded() {
     device.detach().expect("detached");
     store.fail_die(0);
     assert_eq!(unreadable(&mut attach(&store), sectors), []);
+}
+
+/// Overwritten while a die is rebuilt, and what overwrote it lost with the power: the die holds what stood there before, and makes up for another.
+#[test]
+fn a_rebuilt_die_holds_what_a_power_cut_brings_back() {
+    let (store, sectors) = written();
+    let middle = sectors / 2;
+    let stripe = u64::from(geometry().data_dies() * geometry().slots_per_page);
+    for lost in [0, 2, 3] {
+        let store = store.fork();
+        store.fail_die(1);
+        let mut device = attach(&store);
+        assert_eq!(unreadable(&mut device, sectors), []);
+        call(&mut device, Io::Write { lba: 0, data: &content(0), fua: true }).expect("written");
+        store.replace_die(1);
+        device.die_replaced(1).expect("it was lost");
+        // Nobody needs the stripe around the middle any more, as soon as this is durable; and of the last sector nothing is on the medium yet.
+        let around = (middle - stripe..=middle + stripe).filter(|lba| *lba != middle);
+        for lba in around.chain([middle]) {
+            call(&mut device, Io::Write { lba, data: &content(lba), fua: false }).expect("written");
+        }
+        while device.background() != Background::Nothing || !device.status().lost_dies.is_empty() {
+            device.poll();
+            device.wait();
+        }
+        drop(device);
+        store.fail_die(lost);
+        store.switch_off();
+        store.power_cut_as(&mut SplitMix64::new(3), &Cut::LOSE_ALL);
+        assert_eq!(unreadable(&mut attach(&store), sectors), [], "die 1 was rebuilt, and die {lost} lost");
+    }
 }

@@ -291,10 +291,11 @@ impl Ftl {
         self.groomer.hint(lba);
     }
 
-    /// Keeps a LEB as it is until [`Ftl::unpin`]: it is not erased or used again. False when it holds nothing that is needed.
+    /// Keeps a LEB as it is until [`Ftl::unpin`]: it is not erased or used again. False when it holds nothing that is needed. One
+    /// that was emptied still does: what emptied it may not be durable yet, or a read may be under way there.
     pub fn pin(&mut self, leb: LebId) -> bool {
         let entry = &mut self.lebs[leb];
-        let holds = matches!(entry.state, LebState::Closed | LebState::Grooming);
+        let holds = matches!(entry.state, LebState::Closed | LebState::Grooming | LebState::Emptied);
         entry.readers += u32::from(holds);
         holds
     }

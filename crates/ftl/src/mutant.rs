@@ -111,6 +111,7 @@ planted::defects! {
     RebuildUnchecked "a rebuild takes the sectors that it works with for right"
     PaddingLeft "what fills a page up is whatever stood in its buffer"
     RebuildLiveOnly "a rebuild takes sectors that are not live for right"
+    RebuildDeadLeft "a rebuild leaves out what was overwritten, although what overwrote it is not durable"
     RebuildTrustsBlank "a rebuild takes what is blank for what was never written"
     ScrubBlind "a scrub takes every sector for right"
     ScrubParityBlind "a scrub takes every parity for right"

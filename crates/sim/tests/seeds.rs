@@ -45,6 +45,14 @@ fn dies_fail_at_any_time() {
     assert!(sum.die_losses > 150 && sum.rebuilds > 10, "{sum:?}");
 }
 
+/// A sector was overwritten while a slow read of it was under way. Its die was replaced meanwhile and rebuilt without it, and then the other one failed.
+#[test]
+fn what_is_being_read_is_rebuilt() {
+    let wish = Wish { die_loss: true, ..Wish::default() };
+    let held = Series { from: 100_361, seeds: 1, wish, twice: false, threads: 1 }.run(&());
+    assert!(matches!(held, Ok(sim::Held { seeds: 1, .. })), "{held:?}");
+}
+
 /// The same seed gives the same run, and leaves the same bytes.
 #[test]
 fn a_seed_replays() {
