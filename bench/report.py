@@ -91,7 +91,7 @@ def table(series: str, names: list[str], us: str, peer: str, cells: list[Cell]) 
 
 def groomer_table(cells: list[Cell]) -> str:
     """What the default groomer costs or brings."""
-    return table("groomers", ["vsl file greedy", "vsl file"], "vsl file", "vsl file, greedy", cells)
+    return table("groomers", ["vsl file greedy", "vsl file"], "vsl file", "vsl file greedy", cells)
 
 
 def jobs_of(series: str, cells: list[Cell]) -> list[str]:
