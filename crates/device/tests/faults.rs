@@ -1,6 +1,7 @@
 //! Every page of a small image, damaged in every way: with parity all of it heals, without all of it is told, and nothing is silent.
 
 mod common;
+mod rebuild;
 
 use device::{Background, Device, Io, MediaFormat, max_sectors};
 use ftl::{Geometry, Policy, SplitMix64};
@@ -272,15 +273,8 @@ fn a_die_is_rebuilt_with_the_log() {
             store.put_page(at, &vec![0; geometry(5, 2).page_bytes() as usize]);
             store.replace_die(rebuilt);
             device.die_replaced(rebuilt).expect("it is lost");
-            while !device.status().lost_dies.is_empty() || device.status().rebuilding_die.is_some() {
-                device.background();
-                device.poll();
-                device.wait();
-            }
-            drop(device);
-            store.fail_die(lost);
-            store.switch_off();
-            store.power_cut_as(&mut SplitMix64::new(3), &Cut::LOSE_ALL);
+            rebuild::finish(&mut device);
+            rebuild::lose_die_and_power(device, &store, lost);
             let mut device = attach(&store).unwrap_or_else(|error| panic!("{what}: {error}"));
             assert_eq!(read_all(&mut device, sectors, &what), 0, "{what}: sectors cannot be read");
         }

@@ -1,12 +1,13 @@
 //! Rebuilds and scrubs: stopped at any moment, and with more wrong than can be made good.
 
 mod common;
+mod rebuild;
 
 use device::{Background, Device, Io, MediaFormat, Submitted, max_sectors};
 use ftl::{Geometry, Policy, SplitMix64};
 use media::PageAddr;
 use media::flashback::media_geometry;
-use media::sim::{Cut, Knobs, SimMedia, SimStore};
+use media::sim::{Knobs, SimMedia, SimStore};
 use uuid::Uuid;
 
 use common::call;
@@ -202,14 +203,8 @@ fn a_rebuilt_die_holds_what_a_power_cut_brings_back() {
         for lba in around.chain([middle]) {
             call(&mut device, Io::Write { lba, data: &content(lba), fua: false }).expect("written");
         }
-        while device.background() != Background::Nothing || !device.status().lost_dies.is_empty() {
-            device.poll();
-            device.wait();
-        }
-        drop(device);
-        store.fail_die(lost);
-        store.switch_off();
-        store.power_cut_as(&mut SplitMix64::new(3), &Cut::LOSE_ALL);
+        rebuild::finish(&mut device);
+        rebuild::lose_die_and_power(device, &store, lost);
         assert_eq!(unreadable(&mut attach(&store), sectors), [], "die 1 was rebuilt, and die {lost} lost");
     }
 }
