@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::ahead::Ahead;
 use crate::layer::{Config, Ftl};
-use crate::leb::{DATA_STREAMS, Leb, LebState, Stream};
+use crate::leb::{DATA_STREAMS, Leb, LebState, Stream, Times};
 use crate::pace::{Pace, Pacing};
 use crate::policy::{GroomPolicy, Moved as MovedSector, Old, Policy, Shape, Write};
 use crate::read::MediaRead;
@@ -167,6 +167,13 @@ fn shape(config: &Config) -> Shape {
     Shape { sectors: config.sectors, lebs: geometry.blocks, slots_per_leb: geometry.slots_per_leb(), streams }
 }
 
+/// What is known of the sector in a slot of a LEB that is closed.
+#[inline]
+fn old_at(times: &Times, at: u32) -> Old {
+    let written = times.filled(at);
+    Old { written, moved: times.mean_moved().unwrap_or(written) }
+}
+
 impl Ftl {
     /// Goes on grooming as far as it can.
     pub(crate) fn groom(&mut self) {
@@ -208,7 +215,7 @@ impl Ftl {
         if entry.state == LebState::Open {
             return self.old_in_open(entry, at);
         }
-        Old { written: entry.times.filled(at), moved: entry.times.mean_moved() }
+        old_at(&entry.times, at)
     }
 
     /// The same of one in a LEB that is being filled.
@@ -218,7 +225,7 @@ impl Ftl {
         // As if it were closed now.
         let mut times = entry.times;
         times.close(self.stats.host_written_sectors, used);
-        Old { written: times.filled(at.min(used)), moved: times.mean_moved() }
+        old_at(&times, at.min(used))
     }
 
     /// The stream that the policy wants for a write.
@@ -230,8 +237,10 @@ impl Ftl {
         self.groomer.olds.clear();
         for lba in lba..lba + u64::from(count) {
             let slot = self.map.get(lba);
-            let old = (slot != NO_SLOT).then(|| self.old(slot / slots, slot % slots));
-            self.groomer.olds.push(old);
+            self.groomer.olds.push(match slot {
+                NO_SLOT => None,
+                slot => Some(self.old(slot / slots, slot % slots)),
+            });
         }
         let now = self.stats.host_written_sectors;
         self.groomer.policy.place(&Write { lba, now, olds: &self.groomer.olds })
@@ -248,7 +257,7 @@ impl Ftl {
     /// The stream that the policy wants for a sector that is moved out of a slot of a LEB.
     fn place_moved(&mut self, lba: u64, leb: LebId, at: u32) -> u8 {
         let now = self.stats.host_written_sectors;
-        let old = if self.groomer.learns { self.old(leb, at) } else { Old { written: 0, moved: None } };
+        let old = if self.groomer.learns { self.old(leb, at) } else { Old { written: 0, moved: 0 } };
         let stream = match self.lebs[leb].stream {
             Stream::Data(stream) => stream,
             Stream::Checkpoint => 0,
@@ -387,6 +396,7 @@ impl Ftl {
                         && self.map.get(header.lba) == slot + at =>
                 {
                     live.push((at, header.lba));
+                    self.groomer.hint(header.lba);
                 }
                 // It stays where it is, mapped and unreadable, until the host writes or trims it.
                 _ => {

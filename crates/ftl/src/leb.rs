@@ -120,7 +120,7 @@ impl Times {
         self.opened + self.pace * u64::from(slot) / PARTS
     }
 
-    /// The mean of the moments when the host had written what the groomer moved to the LEB, which is closed.
+    /// The mean of the moments when the host had written what the groomer moved to the LEB, which is closed, if it moved anything there.
     #[inline]
     pub(crate) fn mean_moved(&self) -> Option<u64> {
         (self.moved > 0).then_some(self.written)
@@ -288,7 +288,10 @@ impl Lebs {
         let (word, _) = self.place(leb, slot);
         self.bits.prefetch(word);
         if let Some(leb) = self.lebs.get(leb as usize) {
+            // It lies in two lines, or ends in the one in which the count of what lives stands.
             prefetch_line(leb);
+            prefetch_line(&leb.live);
+            prefetch_line(&leb.state);
         }
     }
 }

@@ -97,6 +97,20 @@ impl Words {
         let _ = unsafe { munlock(self.start.as_ptr().cast(), self.len * size_of::<u32>()) };
     }
 
+    /// The table byte by byte.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the words are in the mapping and borrowed, and any byte of theirs is a valid one.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.len * size_of::<u32>()) }
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, the table is borrowed for this reference alone, and any bytes make a valid word.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.len * size_of::<u32>()) }
+    }
+
     /// Starts to fetch a word into the cache.
     #[inline]
     pub fn prefetch(&self, at: usize) {

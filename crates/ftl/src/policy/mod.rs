@@ -41,8 +41,8 @@ pub struct Shape {
 pub struct Old {
     /// When the host wrote it last, by the host's clock, if it did so where it lies now; right but for a few sectors.
     pub written: u64,
-    /// The mean of these moments for what the groomer moved to the same LEB.
-    pub moved: Option<u64>,
+    /// The mean of these moments for what the groomer moved to the same LEB; where it moved nothing there, the same moment.
+    pub moved: u64,
 }
 
 /// A host write. The clock counts sectors that the host wrote.

@@ -25,7 +25,7 @@ const MOVED: u8 = 0x40;
 const PARTS: u64 = 64;
 
 /// The label of a sector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Label(pub u8);
 
 impl Label {
@@ -33,23 +33,41 @@ impl Label {
     pub const FIRST: Label = Label(ONCE);
 
     /// Which bin it is counted in; 0, that of the unknown, is counted nowhere.
+    #[inline]
     pub fn bin(self) -> usize {
         usize::from(self.0 & (MOVED | LEVEL)) / 2
     }
 
     /// Nothing is known.
+    #[inline]
     pub fn is_unknown(self) -> bool {
         self.0 == 0
     }
 
     /// The groomer moved it since the host wrote it.
+    #[inline]
     pub fn is_moved(self) -> bool {
         self.0 & MOVED != 0
     }
 
     /// In parts of a level.
+    #[inline]
     fn level(self) -> u64 {
         u64::from(self.0 & LEVEL) * PARTS
+    }
+
+    /// Of what was overwritten after a lifetime of this level. The salt decides of the rounding.
+    #[inline]
+    pub fn overwritten(self, last: u64, salt: u64) -> Label {
+        let mean = if self.0 & LEVEL <= ONCE { last } else { (self.level() + last) / 2 };
+        Label(rounded(mean, salt))
+    }
+
+    /// Of what the groomer moves at an age of this level. The salt decides of the rounding.
+    #[inline]
+    pub fn moved(self, age: u64, salt: u64) -> Label {
+        let older = rounded(age, salt);
+        Label(if age > self.level() { older } else { self.0 & LEVEL } | MOVED)
     }
 }
 
@@ -61,55 +79,57 @@ pub(super) struct Scale {
 }
 
 /// The base-2 logarithm in quarter octaves, in parts of one: straight lines between powers of two.
+#[inline]
 fn log(x: u64) -> u64 {
-    let x = x.max(1);
-    let zeros = x.leading_zeros();
-    // The eight bits behind the highest one.
-    let fraction = (x << zeros << 1) >> 56;
-    u64::from(63 - zeros) * 4 * PARTS + fraction
+    // A binary fraction is stored as just that: its exponent, and what stands behind the highest bit.
+    const BELOW: u32 = f64::MANTISSA_DIGITS - 1 - (4 * PARTS).trailing_zeros();
+    const ONE: u64 = 1.0f64.to_bits() >> BELOW;
+    // Signed numbers convert faster, and no clock goes that far.
+    ((x.clamp(1, i64::MAX as u64) as i64 as f64).to_bits() >> BELOW) - ONE
 }
 
 impl Scale {
     pub fn new(sectors: u64) -> Scale {
-        Scale { floor: (log(sectors) + 4 * 4 * PARTS).saturating_sub(LEVELS * PARTS) }
+        let floor = (log(sectors) + 4 * 4 * PARTS).saturating_sub(LEVELS * PARTS);
+        Scale { floor }
     }
 
-    fn level(&self, lifetime: u64) -> u64 {
+    /// The level of a lifetime, in parts of one.
+    #[inline]
+    pub fn level(&self, lifetime: u64) -> u64 {
         log(lifetime).saturating_sub(self.floor).clamp(LEAST * PARTS, LEVELS * PARTS)
-    }
-
-    /// Of what was overwritten after a lifetime. The salt decides of the rounding.
-    pub fn overwritten(&self, label: Label, lifetime: u64, salt: u64) -> Label {
-        let last = self.level(lifetime);
-        let mean = if label.0 & LEVEL <= ONCE { last } else { (label.level() + last) / 2 };
-        Label(rounded(mean, salt))
-    }
-
-    /// Of what the groomer moves at an age. The salt decides of the rounding.
-    pub fn moved(&self, label: Label, age: u64, salt: u64) -> Label {
-        let age = self.level(age);
-        let level = if age > label.level() { rounded(age, salt) } else { label.0 & LEVEL };
-        Label(level | MOVED)
     }
 }
 
-/// A whole level, up as often as the parts say: means of many levels then stay right however often they are rounded.
+/// A whole level of those from [`LEAST`] to [`LEVELS`], up as often as the parts say: means of many levels then stay right however often they are rounded.
+#[inline]
 fn rounded(parts: u64, salt: u64) -> u8 {
     let chance = salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58;
-    ((parts + chance) / PARTS).clamp(LEAST, LEVELS) as u8
+    ((parts + chance) / PARTS) as u8
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    impl Scale {
+        fn overwritten(&self, label: Label, lifetime: u64, salt: u64) -> Label {
+            label.overwritten(self.level(lifetime), salt)
+        }
+
+        fn moved(&self, label: Label, age: u64, salt: u64) -> Label {
+            label.moved(self.level(age), salt)
+        }
+    }
+
     #[test]
     fn logarithms_are_near() {
-        for x in [1u64, 2, 3, 5, 100, 4095, 4096, 123_456_789, u64::MAX] {
+        for x in [1u64, 2, 3, 5, 100, 4095, 4096, 123_456_789, i64::MAX as u64] {
             let exact = (x as f64).log2() * 4.0;
             let here = log(x) as f64 / PARTS as f64;
             assert!((here - exact).abs() < 0.36, "{x}: {here} for {exact}");
         }
+        assert_eq!(log(u64::MAX), log(i64::MAX as u64), "no clock goes that far");
     }
 
     #[test]

@@ -3,10 +3,12 @@
 use super::label::Label;
 use crate::words::{HUGE_WORDS, PAGE_WORDS, Words, touch};
 
-/// Bits of a label, and of a word.
+/// Bits of a label, and of a byte.
 const BITS: usize = 7;
-const WORD: usize = 32;
-const MASK: u64 = (1 << BITS) - 1;
+const BYTE: usize = 8;
+const MASK: u16 = (1 << BITS) - 1;
+/// Bytes in a base page.
+const PAGE: usize = PAGE_WORDS * size_of::<u32>();
 /// Base pages in a huge one.
 const GATHERED: usize = HUGE_WORDS / PAGE_WORDS;
 
@@ -17,70 +19,54 @@ pub(super) struct Labels {
     touched: Vec<u64>,
 }
 
-/// The word that a sector's label begins in, and the bit.
+/// The byte that a sector's label begins in, and the bit. It lies in two bytes at the most.
 #[inline]
 fn place(lba: usize) -> (usize, usize) {
-    (lba * BITS / WORD, lba * BITS % WORD)
-}
-
-/// A label lies in two words at the most.
-#[inline]
-fn pair(two: &[u32]) -> u64 {
-    u64::from(two[0]) | u64::from(two[1]) << WORD
+    (lba * BITS / BYTE, lba * BITS % BYTE)
 }
 
 impl Labels {
     pub fn new(sectors: u64) -> Labels {
-        // The last label is read with the word behind it.
-        let words = place(sectors as usize).0 + 2;
+        // The last label is read with the byte behind it.
+        let words = (place(sectors as usize).0 + 2).div_ceil(size_of::<u32>());
         Labels { words: Words::new(words), touched: vec![0; words.div_ceil(PAGE_WORDS).div_ceil(64)] }
     }
 
     #[inline]
     pub fn get(&self, lba: u64) -> Label {
-        let (word, bit) = place(lba as usize);
-        let two = &self.words[word..word + 2];
-        Label((pair(two) >> bit & MASK) as u8)
+        let (byte, bit) = place(lba as usize);
+        let bytes = &self.words.bytes()[byte..byte + 2];
+        Label((u16::from_le_bytes([bytes[0], bytes[1]]) >> bit & MASK) as u8)
     }
 
     /// Fetches it into the cache.
     #[inline]
     pub fn prefetch(&self, lba: u64) {
-        self.words.prefetch(place(lba as usize).0);
+        self.words.prefetch(place(lba as usize).0 / size_of::<u32>());
     }
 
-    /// Changes one; gives what it was and what it is.
+    /// Changes one, from what it is.
     #[inline]
-    pub fn change(&mut self, lba: u64, change: impl FnOnce(Label) -> Label) -> (Label, Label) {
-        let (word, bit) = place(lba as usize);
-        let two = &mut self.words[word..word + 2];
-        let before = pair(two);
-        let label = Label((before >> bit & MASK) as u8);
-        let changed = change(label);
-        let after = before & !(MASK << bit) | u64::from(changed.0) << bit;
-        (two[0], two[1]) = (after as u32, (after >> WORD) as u32);
-        self.touch(word / PAGE_WORDS);
-        if (word + 1).is_multiple_of(PAGE_WORDS) {
-            self.touch((word + 1) / PAGE_WORDS);
-        }
-        (label, changed)
-    }
-
-    /// Gives the label that it was.
-    #[inline]
-    pub fn set(&mut self, lba: u64, label: Label) -> Label {
-        self.change(lba, |_| label).0
-    }
-
-    /// A page is written to.
-    #[inline]
-    fn touch(&mut self, page: usize) {
-        if self.touched[page / 64] >> (page % 64) & 1 == 0 {
-            self.touch_first(page);
+    pub fn set(&mut self, lba: u64, before: Label, label: Label) {
+        let (byte, bit) = place(lba as usize);
+        let bytes = &mut self.words.bytes_mut()[byte..byte + 2];
+        let changed = u16::from(before.0 ^ label.0) << bit;
+        bytes.copy_from_slice(&(u16::from_le_bytes([bytes[0], bytes[1]]) ^ changed).to_le_bytes());
+        if before.is_unknown() {
+            self.touch(byte);
         }
     }
 
+    /// A label that begins in this byte is written for the first time, or after it was forgotten.
     #[cold]
+    fn touch(&mut self, byte: usize) {
+        for page in byte / PAGE..=(byte + 1) / PAGE {
+            if self.touched[page / 64] >> (page % 64) & 1 == 0 {
+                self.touch_first(page);
+            }
+        }
+    }
+
     fn touch_first(&mut self, page: usize) {
         self.touched[page / 64] |= 1 << (page % 64);
         let stretch = page / GATHERED;
@@ -98,11 +84,11 @@ impl Labels {
         let end = (lba + count) as usize;
         let mut at = lba as usize;
         while at < end {
-            let page = place(at).0 / PAGE_WORDS;
+            let page = place(at).0 / PAGE;
             let bits = self.touched[page / 64] >> (page % 64);
             // To the first label that begins in the next page, or the one of the next word of bits.
             let next = if bits == 0 { (page / 64 + 1) * 64 } else { page + 1 };
-            let stop = (next * PAGE_WORDS * WORD).div_ceil(BITS).min(end);
+            let stop = (next * PAGE * BYTE).div_ceil(BITS).min(end);
             if bits & 1 == 1 {
                 self.forget_written(at, stop, &mut forgotten);
             }
@@ -123,16 +109,17 @@ impl Labels {
 
     fn forget_written(&mut self, mut at: usize, stop: usize, forgotten: &mut impl FnMut(Label)) {
         while at < stop {
-            // So many labels fill so many words.
-            let word = place(at).0;
-            let whole = at.is_multiple_of(WORD) && at + WORD <= stop;
-            if whole && self.words[word..word + BITS].iter().all(|word| *word == 0) {
-                at += WORD;
+            // So many labels fill so many bytes.
+            let byte = place(at).0;
+            let whole = at.is_multiple_of(BYTE) && at + BYTE <= stop;
+            if whole && self.words.bytes()[byte..byte + BITS].iter().all(|byte| *byte == 0) {
+                at += BYTE;
                 continue;
             }
             let label = self.get(at as u64);
             if !label.is_unknown() {
-                forgotten(self.set(at as u64, Label(0)));
+                forgotten(label);
+                self.set(at as u64, label, Label(0));
             }
             at += 1;
         }
@@ -141,7 +128,7 @@ impl Labels {
     /// Memory that they take, bytes.
     pub fn memory(&self) -> usize {
         let pages: u32 = self.touched.iter().map(|bits| bits.count_ones()).sum();
-        pages as usize * PAGE_WORDS * size_of::<u32>() + self.touched.len() * size_of::<u64>()
+        pages as usize * PAGE + self.touched.len() * size_of::<u64>()
     }
 }
 
@@ -149,19 +136,23 @@ impl Labels {
 mod tests {
     use super::*;
 
-    /// Bytes in a page of the host's memory.
-    const PAGE: usize = 4096;
+    /// Sets one; gives what it was.
+    fn replace(labels: &mut Labels, lba: u64, label: Label) -> Label {
+        let before = labels.get(lba);
+        labels.set(lba, before, label);
+        before
+    }
 
     #[test]
     fn what_is_preallocated_is_all_there_is() {
         for sectors in [1, 4096, 4097, 64 * 4096, 64 * 4096 + 1] {
             let mut labels = Labels::new(sectors);
-            labels.set(sectors - 1, Label(3));
+            replace(&mut labels, sectors - 1, Label(3));
             labels.preallocate();
             let full = labels.memory();
             assert_eq!(full, labels.words.len().div_ceil(PAGE_WORDS) * PAGE + labels.touched.len() * 8);
-            assert_eq!(labels.set(sectors - 1, Label(4)), Label(3));
-            labels.set(0, Label(1));
+            assert_eq!(replace(&mut labels, sectors - 1, Label(4)), Label(3));
+            replace(&mut labels, 0, Label(1));
             assert_eq!(labels.memory(), full);
         }
     }
@@ -170,10 +161,10 @@ mod tests {
     fn neighbours_are_left_alone() {
         let mut labels = Labels::new(100);
         for lba in 0..100 {
-            assert_eq!(labels.set(lba, Label(lba as u8 + 1)), Label(0));
+            assert_eq!(replace(&mut labels, lba, Label(lba as u8 + 1)), Label(0));
         }
         for lba in (0..100).rev() {
-            assert_eq!(labels.set(lba, Label(127 - lba as u8)), Label(lba as u8 + 1));
+            assert_eq!(replace(&mut labels, lba, Label(127 - lba as u8)), Label(lba as u8 + 1));
         }
         assert!((0..100).all(|lba| labels.get(lba) == Label(127 - lba as u8)));
         labels.forget(3, 90, |_| {});
@@ -190,7 +181,7 @@ mod tests {
         // The one at 4681 lies across the border of two pages.
         let written = [0, 1, 4680, 4681, 300_000, 299_593, 299_594, sectors - 1];
         for (lba, label) in written.into_iter().zip(1..) {
-            assert_eq!(labels.set(lba, Label(label)), Label(0));
+            assert_eq!(replace(&mut labels, lba, Label(label)), Label(0));
         }
         assert_eq!(labels.memory(), empty + 6 * PAGE);
         let mut gone = Vec::new();

@@ -29,69 +29,101 @@ const REGROUPED: u64 = 32;
 /// At the least so many sectors are written in between.
 const REGROUPED_AFTER: u64 = 256;
 
-/// The lifetime policy.
+/// The lifetime policy. What is needed for every sector stands first, in as few lines of cache as it fills: the simulation of a write takes many.
+#[repr(C, align(64))]
 pub struct Lifetime {
-    shape: Shape,
-    scale: Scale,
     labels: Labels,
+    scale: Scale,
+    /// Of what the groomer moves.
+    moved_runs: Runs,
+    /// When the labels are grouped next.
+    due: u64,
+    /// Of what the host writes.
+    runs: Runs,
+    asked: Asked,
+    victims: Victims,
     tally: Tally,
     /// Of what the host writes.
     groups: Groups,
     /// Of what the groomer moved.
     moved: Groups,
-    victims: Victims,
     /// Whether each stream has a LEB open.
     open: [bool; DATA_STREAMS as usize],
-    /// When the labels are grouped next.
-    due: u64,
-    /// The stream for each bin of labels, as groups and open LEBs are now.
-    streams: [u8; label::BINS],
-    /// Of what the host writes.
-    runs: Runs,
-    /// Of what the groomer moves.
-    moved_runs: Runs,
-    /// The label of the first sector of the write that was asked about last, the run that it belongs to, and where that goes.
-    asked: (Label, Member, u8),
+    shape: Shape,
+}
+
+/// The write that was asked about last.
+#[derive(Clone, Copy, Default)]
+struct Asked {
+    /// The labels that its first sector has and would have.
+    labels: (Label, Label),
+    /// The run that it belongs to.
+    run: Member,
+    stream: u8,
 }
 
 impl Lifetime {
     pub(super) fn new(shape: &Shape) -> Lifetime {
         let mut policy = Lifetime {
-            shape: *shape,
-            scale: Scale::new(shape.sectors),
             labels: Labels::new(shape.sectors),
+            scale: Scale::new(shape.sectors),
+            moved_runs: Runs::default(),
+            due: 0,
+            runs: Runs::default(),
+            asked: Asked::default(),
+            victims: Victims::new(shape),
             tally: Tally::new(shape.sectors),
             groups: Groups::default(),
             moved: Groups::default(),
-            victims: Victims::new(shape),
             open: [false; DATA_STREAMS as usize],
-            due: 0,
-            streams: [0; label::BINS],
-            runs: Runs::default(),
-            moved_runs: Runs::default(),
-            asked: (Label(0), Member::default(), 0),
+            shape: *shape,
         };
         policy.assign();
         policy
     }
 
+    #[inline]
     fn label(&self, lba: u64) -> Label {
         self.labels.get(lba)
     }
 
-    /// The label of a sector that the host writes.
-    fn after_write(&self, lba: u64, now: u64, old: Option<Old>, salt: u64) -> Label {
-        let label = self.label(lba);
+    /// The labels that a sector has and would have if the host wrote it.
+    #[inline]
+    fn after_write(&self, lba: u64, now: u64, old: Option<Old>, salt: u64) -> (Label, Label) {
         match old {
-            None => Label::FIRST,
-            Some(old) => self.scale.overwritten(label, now.saturating_sub(written(label, &old)), salt),
+            None => (self.label(lba), Label::FIRST),
+            Some(old) => {
+                let ages = self.ages(now, &old);
+                let label = self.label(lba);
+                (label, label.overwritten(of(label, ages), salt))
+            }
         }
     }
 
-    /// The stream of what has this label.
+    /// The levels of the ages that a sector has if the host wrote it where it lies, and if it was moved there. Which of them counts the label says: it may
+    /// take some time to come from memory, and these are worked out meanwhile.
     #[inline]
-    fn stream(&self, label: Label) -> u8 {
-        self.streams[label.bin()]
+    fn ages(&self, now: u64, old: &Old) -> (u64, u64) {
+        (self.scale.level(now.saturating_sub(old.written)), self.scale.level(now.saturating_sub(old.moved)))
+    }
+
+    /// A sector is written whose label was the first of these and is the second from now on.
+    #[inline]
+    fn wrote_sector(&mut self, lba: u64, (before, label): (Label, Label), stream: u8) {
+        self.labels.set(lba, before, label);
+        self.tally.died(before);
+        self.tally.born(label);
+        self.victims.placed(stream, self.tally.place(label).log_hazard);
+    }
+
+    /// All sectors of a write but the first. By itself, so that the code for small ones stays small.
+    #[inline(never)]
+    fn wrote_rest(&mut self, write: &Write) {
+        let Asked { run, stream, .. } = self.asked;
+        for (lba, old) in (write.lba..).zip(write.olds).skip(1) {
+            let labels = self.after_write(lba, write.now, *old, run.salt);
+            self.wrote_sector(lba, labels, stream);
+        }
     }
 
     /// Gives every bin its stream: whenever groups or open LEBs changed.
@@ -107,7 +139,7 @@ impl Lifetime {
             let left = (count..end).find(|stream| self.open[usize::from(*stream)]);
             for bin in bins {
                 let group = first + groups.of(bin);
-                self.streams[bin] = if group + 1 < count { group } else { left.unwrap_or(group) };
+                self.tally.assign(bin, if group + 1 < count { group } else { left.unwrap_or(group) });
             }
         }
     }
@@ -122,19 +154,12 @@ impl Lifetime {
         self.moved.choose(&self.tally, &self.shape, label::MOVED_BINS..label::BINS, self.shape.streams - half);
         self.assign();
     }
-
-    /// Something with this label goes to a stream.
-    #[inline]
-    fn placed(&mut self, stream: u8, label: Label) {
-        if self.open[usize::from(stream)] {
-            self.victims.placed(stream, self.tally.log_hazard(label));
-        }
-    }
 }
 
-/// When the host wrote a sector.
-fn written(label: Label, old: &Old) -> u64 {
-    if label.is_moved() && !crate::mutant!(MovedAge) { old.moved.unwrap_or(old.written) } else { old.written }
+/// What counts for a sector with this label: the first where the host wrote it where it lies, the second where it was moved there.
+#[inline]
+fn of<T>(label: Label, (written, moved): (T, T)) -> T {
+    if label.is_moved() && !crate::mutant!(MovedAge) { moved } else { written }
 }
 
 impl GroomPolicy for Lifetime {
@@ -161,24 +186,19 @@ impl GroomPolicy for Lifetime {
 
     fn place(&mut self, write: &Write) -> u8 {
         let run = self.runs.of(write.lba, write.now);
-        let label = self.after_write(write.lba, write.now, write.olds[0], run.salt);
-        let stream = self.stream(label);
-        self.asked = (label, run, stream);
+        let labels = self.after_write(write.lba, write.now, write.olds[0], run.salt);
+        let stream = self.tally.place(labels.1).stream;
+        self.asked = Asked { labels, run, stream };
         stream
     }
 
     fn wrote(&mut self, write: &Write) {
         // A request is written in one piece: where its first sector goes.
-        let (mut label, run, stream) = self.asked;
+        let Asked { labels, run, stream } = self.asked;
         self.runs.wrote(run, write.lba + write.olds.len() as u64);
-        for (lba, old) in (write.lba..).zip(write.olds) {
-            if lba > write.lba {
-                label = self.after_write(lba, write.now, *old, run.salt);
-            }
-            let before = self.labels.set(lba, label);
-            self.tally.died(before);
-            self.tally.born(label);
-            self.placed(stream, label);
+        self.wrote_sector(write.lba, labels, stream);
+        if write.olds.len() > 1 {
+            self.wrote_rest(write);
         }
         if write.now >= self.due {
             self.regroup(write.now);
@@ -186,17 +206,16 @@ impl GroomPolicy for Lifetime {
     }
 
     fn place_moved(&mut self, moved: &Moved) -> (u8, u64) {
-        let mut when = 0;
-        let (scale, run) = (self.scale, self.moved_runs.of(moved.lba, moved.now));
+        let run = self.moved_runs.of(moved.lba, moved.now);
         self.moved_runs.wrote(run, moved.lba + 1);
-        let (before, label) = self.labels.change(moved.lba, |label| {
-            when = written(label, &moved.old);
-            scale.moved(label, moved.now.saturating_sub(when), run.salt)
-        });
+        let ages = self.ages(moved.now, &moved.old);
+        let before = self.label(moved.lba);
+        let label = before.moved(of(before, ages), run.salt);
+        self.labels.set(moved.lba, before, label);
         self.tally.relabelled(before, label);
-        let stream = self.stream(label);
-        self.placed(stream, label);
-        (stream, when)
+        let place = self.tally.place(label);
+        self.victims.placed(place.stream, place.log_hazard);
+        (place.stream, of(before, (moved.old.written, moved.old.moved)))
     }
 
     fn trimmed(&mut self, lba: u64, count: u64) {
@@ -257,12 +276,12 @@ mod tests {
     #[test]
     fn what_was_moved_is_as_old_as_before() {
         let mut policy = Lifetime::new(&SHAPE);
-        overwrite(&mut policy, 3, 1000, Old { written: 0, moved: None });
-        let old = Old { written: 1000, moved: None };
+        overwrite(&mut policy, 3, 1000, Old { written: 0, moved: 0 });
+        let old = Old { written: 1000, moved: 1000 };
         let (_, written) = policy.place_moved(&Moved { lba: 3, now: 9000, old, stream: 0 });
         assert_eq!(written, 1000, "it stood where the host wrote it");
         // Where it lies now was filled at 9000, with what is from 1200 in the mean.
-        let old = Old { written: 9000, moved: Some(1200) };
+        let old = Old { written: 9000, moved: 1200 };
         let (_, written) = policy.place_moved(&Moved { lba: 3, now: 20_000, old, stream: 0 });
         assert_eq!(written, 1200);
     }
@@ -276,7 +295,7 @@ mod tests {
         for round in 1..40 {
             let now = before + 3000 + 70 * round;
             for lba in (100..164).step_by(16) {
-                let old = (round > 1).then_some(Old { written: before, moved: Some(before) });
+                let old = (round > 1).then_some(Old { written: before, moved: before });
                 let request = Write { lba, now, olds: &[old; 16] };
                 // As if it had to wait: it comes again and again, more often than there are runs to be forgotten.
                 (0..9).for_each(|_| _ = policy.place(&request));
@@ -284,7 +303,7 @@ mod tests {
             }
             assert_eq!(labels(&policy), [policy.label(100); 64], "written in round {round}");
             for lba in 100..164 {
-                let old = Old { written: now, moved: None };
+                let old = Old { written: now, moved: now };
                 policy.place_moved(&Moved { lba, now: now + 2900 + 61 * round, old, stream: 0 });
             }
             assert_eq!(labels(&policy), [policy.label(100); 64], "moved in round {round}");
@@ -298,16 +317,16 @@ mod tests {
         let living = |policy: &Lifetime| (0..label::BINS).map(|bin| policy.tally.live(bin)).sum::<f64>();
         write(&mut policy, &Write { lba: 0, now: 0, olds: &[None; 100] });
         for now in 1..50 {
-            overwrite(&mut policy, now, 100 + now * 3, Old { written: 2 * now, moved: None });
-            let old = Old { written: 0, moved: Some(0) };
+            overwrite(&mut policy, now, 100 + now * 3, Old { written: 2 * now, moved: 2 * now });
+            let old = Old { written: 0, moved: 0 };
             policy.place_moved(&Moved { lba: now + 1, now: 300, old, stream: 0 });
         }
         assert_eq!(living(&policy), 100.0);
         policy.trimmed(10, 200);
         assert_eq!(living(&policy), 10.0);
         // After an attach nothing is known of what is there.
-        overwrite(&mut policy, 500, 400, Old { written: 0, moved: None });
-        policy.place_moved(&Moved { lba: 501, now: 400, old: Old { written: 0, moved: None }, stream: 0 });
+        overwrite(&mut policy, 500, 400, Old { written: 0, moved: 0 });
+        policy.place_moved(&Moved { lba: 501, now: 400, old: Old { written: 0, moved: 0 }, stream: 0 });
         assert_eq!(living(&policy), 12.0);
     }
 

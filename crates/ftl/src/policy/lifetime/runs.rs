@@ -7,20 +7,16 @@
 /// So many runs that go on in turn are known, as those of several files.
 const RUNS: usize = 4;
 /// What begins less than so many sectors behind a run belongs to it.
-const GAP: u64 = 32;
+const GAP: u32 = 32;
 
 /// The runs that were written last.
 #[derive(Default)]
 pub(super) struct Runs {
-    runs: [Run; RUNS],
+    /// Where each ended. A module has fewer than 2^32 sectors.
+    ends: [u32; RUNS],
+    salts: [u64; RUNS],
     /// Which of them is forgotten next.
     next: usize,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Run {
-    end: u64,
-    salt: u64,
 }
 
 /// The run of a write.
@@ -36,16 +32,22 @@ impl Runs {
     #[inline]
     pub fn of(&self, lba: u64, now: u64) -> Member {
         let gap = if crate::mutant!(RoundedApart) { 0 } else { GAP };
-        match self.runs.iter().position(|run| lba.wrapping_sub(run.end) < gap) {
-            Some(at) => Member { at, salt: self.runs[at].salt },
-            None => Member { at: self.next, salt: lba ^ now },
+        // All at once, without a branch: most belong to none.
+        let near = self.ends.map(|end| u32::from((lba as u32).wrapping_sub(end) < gap));
+        let mask = near.iter().zip(0..).fold(0, |mask, (near, at)| mask | near << at);
+        match mask {
+            0 => Member { at: self.next, salt: lba ^ now },
+            mask => {
+                let at = mask.trailing_zeros() as usize % RUNS;
+                Member { at, salt: self.salts[at] }
+            }
         }
     }
 
     /// What belongs to a run is written, and ends there.
     #[inline]
     pub fn wrote(&mut self, Member { at, salt }: Member, end: u64) {
-        self.runs[at] = Run { end, salt };
+        (self.ends[at], self.salts[at]) = (end as u32, salt);
         if at == self.next {
             self.next = (at + 1) % RUNS;
         }

@@ -86,7 +86,7 @@ impl Victims {
         self.open[usize::from(stream)] = Placed::default();
     }
 
-    /// A sector that dies at a rate of this logarithm was placed in the LEB that the stream has open.
+    /// A sector that dies at a rate of this logarithm was placed in the LEB that the stream has open. Where it has none nothing comes of it.
     #[inline]
     pub fn placed(&mut self, stream: u8, log_hazard: f32) {
         let placed = &mut self.open[usize::from(stream)];
