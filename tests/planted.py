@@ -108,6 +108,7 @@ KILLED_BY = {
     "RebuildUnchecked": "device faults a_die_is_rebuilt_from_what_is_right",
     "PaddingLeft": "device faults a_die_is_rebuilt_with_what_nobody_reads_any_more",
     "RebuildLiveOnly": "device faults a_die_is_rebuilt_with_what_nobody_reads_any_more",
+    "PinEmptiedLeft": "ftl order a_leb_that_was_emptied_is_kept_for_who_pins_it",
     "RebuildDeadLeft": "device jobs a_rebuilt_die_holds_what_a_power_cut_brings_back",
     "RebuildTrustsBlank": "device faults a_die_is_rebuilt_with_the_log",
     "ScrubBlind": "device faults a_scrub_tells_without_parity",

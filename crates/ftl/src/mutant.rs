@@ -112,6 +112,7 @@ planted::defects! {
     PaddingLeft "what fills a page up is whatever stood in its buffer"
     RebuildLiveOnly "a rebuild takes sectors that are not live for right"
     RebuildDeadLeft "a rebuild leaves out what was overwritten, although what overwrote it is not durable"
+    PinEmptiedLeft "a rebuild leaves out a LEB that was emptied, although it is read or what emptied it is not durable"
     RebuildTrustsBlank "a rebuild takes what is blank for what was never written"
     ScrubBlind "a scrub takes every sector for right"
     ScrubParityBlind "a scrub takes every parity for right"

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ftl::{
-    Admission, Anchor, Command, Config, Error, Ftl, Geometry, Header, Kind, LebHeader, LebId, Policy, ReadFor,
-    Recovery, Request, Slot, Source,
+    Admission, Anchor, Command, Config, Error, Ftl, Geometry, Header, Kind, LebHeader, LebId, LebState, Policy,
+    ReadFor, Recovery, Request, Slot, Source,
 };
 
 const SLOTS_PER_PAGE: u32 = 4;
@@ -362,6 +362,32 @@ fn a_leb_that_is_being_read_is_not_used_again() {
     assert_ne!(device.ftl.map().get(lba), slot, "the sector was not overwritten: the test is worth nothing");
     device.release();
     assert_eq!(device.found, Some(expected), "a read that began before");
+    device.check();
+}
+
+/// A rebuild restores what somebody still reads, or what a power cut would bring back, although nothing in it is live any more.
+#[test]
+fn a_leb_that_was_emptied_is_kept_for_who_pins_it() {
+    let mut device = full();
+    device.flush();
+    device.hold = host_reads;
+    let lba = (0..SECTORS).find(|lba| !device.ftl.is_buffered(device.ftl.map().get(*lba))).expect("one on the medium");
+    assert_eq!(device.ftl.submit(7, Request::Read { lba, count: 1 }), Admission::Pending);
+    device.carry_out();
+    let Some(Command::Read { slot, .. }) = device.held.first().cloned() else { panic!("no read on the medium") };
+    let leb = slot / device.ftl.config().geometry.slots_per_leb();
+    let overwrite = |device: &mut Device| (0..4 * SECTORS).for_each(|n| assert!(device.write(n * 11 % SECTORS)));
+    overwrite(&mut device);
+    assert_eq!(device.ftl.lebs()[leb].state, LebState::Emptied);
+    assert!(device.ftl.pin(leb), "it is still read");
+    device.release();
+    device.hold = nothing;
+    overwrite(&mut device);
+    assert_eq!(device.ftl.lebs()[leb].state, LebState::Emptied, "somebody pinned it");
+    let erases = device.ftl.lebs()[leb].erases;
+    device.ftl.unpin(leb);
+    device.carry_out();
+    assert_ne!(device.ftl.lebs()[leb].erases, erases, "nobody needs it any more");
     device.check();
 }
 
