@@ -48,6 +48,7 @@ impl Labels {
     /// Changes one, from what it is.
     #[inline]
     pub fn set(&mut self, lba: u64, before: Label, label: Label) {
+        debug_assert_eq!(self.get(lba), before);
         let (byte, bit) = place(lba as usize);
         let bytes = &mut self.words.bytes_mut()[byte..byte + 2];
         let changed = u16::from(before.0 ^ label.0) << bit;

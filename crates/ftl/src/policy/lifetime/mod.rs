@@ -29,8 +29,7 @@ const REGROUPED: u64 = 32;
 /// At the least so many sectors are written in between.
 const REGROUPED_AFTER: u64 = 256;
 
-/// The lifetime policy. What is needed for every sector stands first, in as few lines of cache as it fills: the simulation of a write takes many.
-#[repr(C, align(64))]
+/// The lifetime policy.
 pub struct Lifetime {
     labels: Labels,
     scale: Scale,
