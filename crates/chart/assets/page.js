@@ -1,7 +1,7 @@
 "use strict";
 (function () {
   const charts = new Map(JSON.parse(document.getElementById("charts").textContent).map((chart) => [chart.id, chart]));
-  const dashes = [[], [7, 3], [2, 2.5], [9, 3, 2, 3], [13, 3], [5, 2, 1.5, 2], [1.5, 4], [6, 2, 2, 2, 2, 2]];
+  const dashes = [[], [7, 3], [2, 2.5], [9, 3, 2, 3], [13, 3], [5, 2, 1.5, 2], [1.5, 4], [6, 2, 2, 2, 2, 2], [18, 2, 3, 2]];
   const prefixes = {
     count: [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1, ""]],
     latency: [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]],

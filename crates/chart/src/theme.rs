@@ -1,7 +1,7 @@
 //! Colours, for light and dark, and the style sheet that uses them.
 //!
-//! The eight hues follow Okabe and Ito's set for the colour-blind, darkened or lightened until thin lines stand out from their
-//! background (3:1 at least). Every series also has a dash and a marker of its own. The nine steps of heat maps are ColorBrewer's
+//! Eight of the nine hues follow Okabe and Ito's set for the colour-blind, darkened or lightened until thin lines stand out from their
+//! background (3:1 at least); the ninth, a crimson, is for the charts of all policies of the groomer. Every series also has a dash and a marker of its own. The nine steps of heat maps are ColorBrewer's
 //! YlGnBu, turned round on dark ground so that little stays close to the ground in both.
 
 /// The ground a chart stands on.
@@ -15,12 +15,12 @@ pub enum Theme {
 }
 
 /// Hues, dashes and markers there are before they repeat.
-pub(crate) const HUES: usize = 8;
+pub(crate) const HUES: usize = 9;
 /// Steps of a heat map's colour.
 pub(crate) const STEPS: usize = 9;
 
 /// Name, light, dark.
-const COLOURS: [(&str, &str, &str); 33] = [
+const COLOURS: [(&str, &str, &str); 34] = [
     ("bg", "#ffffff", "#15181d"),
     ("page", "#f6f7f9", "#0e1014"),
     ("fg", "#1b1f24", "#e8ebef"),
@@ -36,6 +36,7 @@ const COLOURS: [(&str, &str, &str); 33] = [
     ("c5", "#3f86b5", "#9ad4f5"),
     ("c6", "#4b535c", "#c4ccd4"),
     ("c7", "#7a4fb5", "#b79bea"),
+    ("c8", "#b3203a", "#ff8095"),
     ("q0", "#ffffd9", "#1c2748"),
     ("q1", "#edf8b1", "#253494"),
     ("q2", "#c7e9b4", "#225ea8"),
@@ -56,7 +57,8 @@ const COLOURS: [(&str, &str, &str); 33] = [
     ("t8", "#ffffff", "#0e1014"),
 ];
 
-const DASHES: [&str; HUES] = ["none", "7 3", "2 2.5", "9 3 2 3", "13 3", "5 2 1.5 2", "1.5 4", "6 2 2 2 2 2"];
+const DASHES: [&str; HUES] =
+    ["none", "7 3", "2 2.5", "9 3 2 3", "13 3", "5 2 1.5 2", "1.5 4", "6 2 2 2 2 2", "18 2 3 2"];
 
 const RULES: &str = "\
 .ch{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',Inter,'DejaVu Sans',sans-serif;font-size:12px;fill:var(--fg)}
@@ -169,6 +171,16 @@ mod tests {
                 assert!(contrast(cell, text) >= 4.5, "{theme:?} q{step}: {}", contrast(cell, text));
             }
         }
+    }
+
+    #[test]
+    fn pages_draw_the_same_dashes() {
+        let dashes = DASHES.map(|dash| match dash {
+            "none" => "[]".to_string(),
+            lengths => format!("[{}]", lengths.replace(' ', ", ")),
+        });
+        let script = include_str!("../assets/page.js");
+        assert!(script.contains(&format!("dashes = [{}];", dashes.join(", "))), "{dashes:?}");
     }
 
     #[test]

@@ -73,3 +73,40 @@ fn streams(cell: &Measured) -> Chart {
         ..Chart::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use chart::Size;
+    use lab::waf::Policy;
+
+    use super::*;
+
+    #[test]
+    fn each_policy_has_a_line_and_a_marker_of_its_own() {
+        let measured = |policy: Policy, over_provisioning_percent| Measured {
+            workload: "uniform".into(),
+            over_provisioning_percent,
+            policy: policy.name(),
+            write_amplification: 2.0 + f64::from(policy.code()),
+            theory: None,
+            slots_a_sector: 1.1,
+            over_time: vec![2.0],
+            streams: vec![Default::default()],
+            policy_bytes_a_sector: 0.0,
+            erases: None,
+            sectors_a_second: 1e6,
+        };
+        let cells: Vec<Measured> =
+            Policy::ALL.into_iter().flat_map(|policy| [measured(policy, 7.0), measured(policy, 15.0)]).collect();
+        let setup = Setup { sectors: 65_536, drive_writes: 24, loops: 1, as_published: false, wear: None, seed: 1 };
+        let [chart] = &waf_charts(&setup, &cells, "none")[..] else { panic!("one workload is one chart") };
+        let svg = chart.svg(Size::Normal);
+        let looks = |before: &str| {
+            let classes = svg.split(before).skip(1).filter_map(|rest| rest.split('"').next());
+            classes.map(str::to_owned).collect::<HashSet<_>>().len()
+        };
+        assert_eq!((looks("class=\"ln "), looks("class=\"mk ")), (Policy::ALL.len(), Policy::ALL.len()), "{svg}");
+    }
+}

@@ -7,6 +7,7 @@ use super::canvas::px;
 use super::ruler::Ruler;
 use crate::axis::Axis;
 use crate::range::usable;
+use crate::theme::HUES;
 
 /// Points with a place on both axes, in pixels; a gap wherever one has none.
 pub(super) fn placed(points: &[(f64, f64)], axes: (&Axis, &Axis), rulers: (&Ruler, &Ruler)) -> Vec<Vec<(f64, f64)>> {
@@ -85,7 +86,7 @@ pub(super) fn marker(hue: usize, (x, y): (f64, f64), size: f64) -> String {
         out.push('Z');
         out
     };
-    match hue % 8 {
+    match hue % HUES {
         1 => polygon(&[(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)]),
         2 => polygon(&[(0.0, -1.15), (1.05, 0.8), (-1.05, 0.8)]),
         3 => diamond((x, y), size),
@@ -106,6 +107,7 @@ pub(super) fn marker(hue: usize, (x, y): (f64, f64), size: f64) -> String {
         ]),
         6 => polygon(&[(-1.15, 0.0), (0.8, -1.05), (0.8, 1.05)]),
         7 => polygon(&[(1.15, 0.0), (-0.8, -1.05), (-0.8, 1.05)]),
+        8 => polygon(&[(-1.05, -1.0), (1.05, -1.0), (-1.05, 1.0), (1.05, 1.0)]),
         _ => {
             let (left, radius, diameter) = (px(x - size), px(size), px(2.0 * size));
             format!("M{left} {}a{radius} {radius} 0 1 1 {diameter} 0a{radius} {radius} 0 1 1 -{diameter} 0Z", px(y))
