@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import type { AxeResults } from "axe-core";
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
-import { setUp } from "./browser";
+import { inTree, setUp } from "./browser";
 import { DIALOGS, prepare, withDialog } from "./dialogs";
 
 const { service, open } = setUp();
@@ -97,7 +97,7 @@ it("asks and answers by the keyboard alone, and gives the focus back", async () 
     await dialog.waitFor({ state: "detached" });
     expect(await focused()).toBe("Create a device");
   }
-  await page.getByRole("link", { name: "typed", exact: true }).waitFor();
+  await inTree(page, "typed").waitFor();
 });
 
 it("is used with the keyboard alone", async () => {

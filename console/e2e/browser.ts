@@ -1,4 +1,4 @@
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { Service } from "./service";
 
@@ -55,6 +55,11 @@ export function setUp() {
 export async function go(page: Page, name: string): Promise<void> {
   await page.getByRole("navigation").getByRole("link", { name, exact: false }).first().click();
   await page.getByRole("heading", { level: 1, name: new RegExp(`^${name}`) }).waitFor();
+}
+
+/** A device in the overview's tree. One that needs attention is linked to a second time. */
+export function inTree(page: Page, name: string): Locator {
+  return page.getByLabel("Tree of devices").getByRole("link", { name, exact: true });
 }
 
 /** Chooses the device that the device pages are of. */

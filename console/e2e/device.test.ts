@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { chooseDevice, eventually, go, setUp } from "./browser";
+import { chooseDevice, eventually, go, inTree, setUp } from "./browser";
 import { fio } from "./service";
 
 const { service, open } = setUp();
@@ -15,7 +15,7 @@ it("attaches and detaches a device", async () => {
   await page.getByText("No such file").waitFor();
   await dialog.getByLabel("Device file").fill(vsl.file("mine.vsl"));
   await dialog.getByRole("button", { name: "Attach", exact: true }).click();
-  await page.getByRole("link", { name: "mine", exact: true }).waitFor();
+  await inTree(page, "mine").waitFor();
   expect(vsl.vsl("status", "mine", "--field", "state")).toBe("attached");
   await go(page, "Configure");
   await page.getByLabel("TRIM").uncheck();

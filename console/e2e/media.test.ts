@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { chooseDevice, eventually, go, setUp } from "./browser";
+import { chooseDevice, eventually, go, inTree, setUp } from "./browser";
 import { fio } from "./service";
 
 const { service, open } = setUp();
@@ -23,7 +23,7 @@ it("creates an encrypted device, gives it another key, and formats it plain", as
   expect(await create.isDisabled()).toBe(true);
   await dialog.getByLabel("The same again").fill("correct horse");
   await create.click();
-  await page.getByRole("link", { name: "safe", exact: true }).waitFor();
+  await inTree(page, "safe").waitFor();
   expect(vsl.vsl("status", "safe", "--field", "key_slots")).toBe("0: passphrase");
 
   // What is there is not overwritten.

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
-import { eventually, go, setUp } from "./browser";
+import { eventually, go, inTree, setUp } from "./browser";
 import { MailSink } from "./mail";
 import { fio, Service } from "./service";
 
@@ -121,9 +121,9 @@ it("stays signed in while another service of the host is signed in to", async ()
   const page = await open(one);
   const second = await page.context().newPage();
   await second.goto(other.console());
-  await second.getByRole("link", { name: "distant", exact: true }).waitFor();
+  await inTree(second, "distant").waitFor();
   await page.reload();
-  await page.getByRole("link", { name: "close", exact: true }).waitFor();
+  await inTree(page, "close").waitFor();
 });
 
 it("looks after two services under one console", async () => {
@@ -144,13 +144,13 @@ it("looks after two services under one console", async () => {
     await dialog.getByRole("button", { name: "Add", exact: true }).click();
     await page.getByText("reachable", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Look at far" }).click();
-    await page.getByRole("link", { name: "distant", exact: true }).waitFor();
-    expect(await page.getByRole("link", { name: "close", exact: true }).count()).toBe(0);
+    await inTree(page, "distant").waitFor();
+    expect(await inTree(page, "close").count()).toBe(0);
 
     await far.kill();
     await page.getByText("Host far does not answer").waitFor();
     await page.getByRole("button", { name: "Back to this host" }).first().click();
-    await page.getByRole("link", { name: "close", exact: true }).waitFor();
+    await inTree(page, "close").waitFor();
   } finally {
     await far.end();
   }

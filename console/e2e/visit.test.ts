@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { chooseDevice, eventually, go, setUp } from "./browser";
+import { chooseDevice, eventually, go, inTree, setUp } from "./browser";
 import { fio } from "./service";
 
 const { service, open } = setUp();
@@ -83,11 +83,11 @@ it("says when the service is gone, and finds it again", async () => {
   const vsl = await service();
   vsl.device("work");
   const page = await open(vsl);
-  await page.getByLabel("Tree of devices").getByRole("link", { name: "work", exact: true }).waitFor();
+  await inTree(page, "work").waitFor();
   await vsl.kill();
   await page.getByText("The service does not answer").waitFor();
-  await page.getByLabel("Tree of devices").getByRole("link", { name: "work", exact: true }).waitFor();
+  await inTree(page, "work").waitFor();
   await vsl.up();
   await page.getByText("The service does not answer").waitFor({ state: "detached" });
-  await page.getByLabel("Tree of devices").getByRole("link", { name: "work", exact: true }).waitFor();
+  await inTree(page, "work").waitFor();
 });
