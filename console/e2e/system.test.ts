@@ -145,7 +145,7 @@ it("looks after two services under one console", async () => {
     await page.getByText("reachable", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Look at far" }).click();
     await inTree(page, "distant").waitFor();
-    expect(await inTree(page, "close").count()).toBe(0);
+    expect(await page.getByRole("link", { name: "close", exact: true }).count()).toBe(0);
 
     await far.kill();
     await page.getByText("Host far does not answer").waitFor();

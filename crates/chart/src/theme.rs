@@ -1,8 +1,9 @@
 //! Colours, for light and dark, and the style sheet that uses them.
 //!
 //! Eight of the nine hues follow Okabe and Ito's set for the colour-blind, darkened or lightened until thin lines stand out from their
-//! background (3:1 at least); the ninth, a crimson, is for the charts of all policies of the groomer. Every series also has a dash and a marker of its own. The nine steps of heat maps are ColorBrewer's
-//! YlGnBu, turned round on dark ground so that little stays close to the ground in both.
+//! background (3:1 at least); the ninth, a crimson, is for the charts of all policies of the groomer. Every series also has a dash
+//! and a marker of its own. The nine steps of heat maps are ColorBrewer's YlGnBu, turned round on dark ground so that little stays
+//! close to the ground in both.
 
 /// The ground a chart stands on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

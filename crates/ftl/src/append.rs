@@ -30,8 +30,6 @@ pub(crate) struct Append {
     filled: u32,
     /// Slots used when the page was last sealed.
     sealed: u32,
-    /// Slots left in the LEB. It follows from the others, but is asked for at every step.
-    left: u32,
 }
 
 /// A run of slots in one page, reserved by [`Ftl::reserve`].
@@ -176,16 +174,9 @@ impl Ftl {
     }
 
     /// Slots left in a stream's open LEB.
-    #[inline]
     pub(crate) fn left_in_open(&self, stream: Stream) -> u32 {
-        let append = &self.appends[stream.code() as usize];
-        debug_assert_eq!(append.left, self.not_filled(append));
-        append.left
-    }
-
-    /// The same, worked out from where the append point stands.
-    fn not_filled(&self, append: &Append) -> u32 {
         let geometry = &self.config.geometry;
+        let append = &self.appends[stream.code() as usize];
         match append.leb {
             Some(_) => geometry.slots_per_leb() - append.page * geometry.slots_per_page - append.filled,
             None => 0,
@@ -237,7 +228,6 @@ impl Ftl {
     pub(crate) fn commit(&mut self, stream: Stream, run: Run) {
         let append = &mut self.appends[stream.code() as usize];
         append.filled += run.count;
-        append.left -= run.count;
         if append.filled == self.config.geometry.slots_per_page {
             self.close_page(stream);
         }
@@ -255,8 +245,7 @@ impl Ftl {
         entry.unsound = false;
         entry.dirty = true;
         let bytes = LebHeader { leb, stream, erases: entry.erases, opened }.encode();
-        let slots = self.config.geometry.slots_per_leb();
-        self.appends[stream.code() as usize] = Append { leb: Some(leb), left: slots, ..Append::default() };
+        self.appends[stream.code() as usize] = Append { leb: Some(leb), ..Append::default() };
         match stream {
             Stream::Checkpoint => self.checkpointer.opened(leb),
             Stream::Data(stream) => self.groomer.opened(leb, stream),
@@ -327,7 +316,6 @@ impl Ftl {
         }
         let append = &mut self.appends[stream.code() as usize];
         (append.filled, append.sealed) = (filled, filled);
-        append.left -= padding;
         if filled == geometry.slots_per_page {
             self.close_page(stream);
         } else {

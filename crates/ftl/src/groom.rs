@@ -396,6 +396,7 @@ impl Ftl {
                         && self.map.get(header.lba) == slot + at =>
                 {
                     live.push((at, header.lba));
+                    // It is placed soon: what was fetched before it was read has left the nearest cache since.
                     self.groomer.hint(header.lba);
                 }
                 // It stays where it is, mapped and unreadable, until the host writes or trims it.

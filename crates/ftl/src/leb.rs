@@ -288,9 +288,8 @@ impl Lebs {
         let (word, _) = self.place(leb, slot);
         self.bits.prefetch(word);
         if let Some(leb) = self.lebs.get(leb as usize) {
-            // It lies in two lines, or ends in the one in which the count of what lives stands.
+            // It is longer than a line: where it begins, and what lies at its end.
             prefetch_line(leb);
-            prefetch_line(&leb.live);
             prefetch_line(&leb.state);
         }
     }

@@ -346,8 +346,9 @@ fn what_is_trimmed_while_the_groomer_waits_for_room_stays_trimmed() {
     device.check();
 }
 
-#[test]
-fn a_leb_that_is_being_read_is_not_used_again() {
+/// A full device on which a sector is read, and everything is overwritten several times meanwhile: the device, the sector, the slot that is read, and what it
+/// holds.
+fn overwritten_while_it_is_read() -> (Device, u64, Slot, u64) {
     let mut device = full();
     device.flush();
     device.hold = host_reads;
@@ -356,9 +357,19 @@ fn a_leb_that_is_being_read_is_not_used_again() {
     assert_eq!(device.ftl.submit(7, Request::Read { lba, count: 1 }), Admission::Pending);
     device.carry_out();
     let Some(Command::Read { slot, .. }) = device.held.first().cloned() else { panic!("no read on the medium") };
+    overwrite(&mut device);
+    (device, lba, slot, expected)
+}
+
+fn overwrite(device: &mut Device) {
     for n in 0..4 * SECTORS {
         assert!(device.write(n * 11 % SECTORS));
     }
+}
+
+#[test]
+fn a_leb_that_is_being_read_is_not_used_again() {
+    let (mut device, lba, slot, expected) = overwritten_while_it_is_read();
     assert_ne!(device.ftl.map().get(lba), slot, "the sector was not overwritten: the test is worth nothing");
     device.release();
     assert_eq!(device.found, Some(expected), "a read that began before");
@@ -368,16 +379,8 @@ fn a_leb_that_is_being_read_is_not_used_again() {
 /// A rebuild restores what somebody still reads, or what a power cut would bring back, although nothing in it is live any more.
 #[test]
 fn a_leb_that_was_emptied_is_kept_for_who_pins_it() {
-    let mut device = full();
-    device.flush();
-    device.hold = host_reads;
-    let lba = (0..SECTORS).find(|lba| !device.ftl.is_buffered(device.ftl.map().get(*lba))).expect("one on the medium");
-    assert_eq!(device.ftl.submit(7, Request::Read { lba, count: 1 }), Admission::Pending);
-    device.carry_out();
-    let Some(Command::Read { slot, .. }) = device.held.first().cloned() else { panic!("no read on the medium") };
+    let (mut device, _, slot, _) = overwritten_while_it_is_read();
     let leb = slot / device.ftl.config().geometry.slots_per_leb();
-    let overwrite = |device: &mut Device| (0..4 * SECTORS).for_each(|n| assert!(device.write(n * 11 % SECTORS)));
-    overwrite(&mut device);
     assert_eq!(device.ftl.lebs()[leb].state, LebState::Emptied);
     assert!(device.ftl.pin(leb), "it is still read");
     device.release();
