@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Form } from "./Form";
 
 interface Submit {
@@ -27,12 +27,12 @@ export function Dialog({ title, onClose, submit, children }: Props) {
   const id = useId();
   const element = useRef<HTMLDialogElement>(null);
   const [busy, setBusy] = useState(false);
-  useEffect(() => {
-    const before = document.activeElement;
+  // All at once with the dialog's coming and going: a frame later, a quick hand is already at the next key.
+  useLayoutEffect(() => {
     const dialog = element.current;
-    if (dialog && !dialog.open) dialog.showModal();
+    dialog?.showModal();
     // The browser gives the focus back when a dialog is closed, and not when it goes.
-    return () => before instanceof HTMLElement && before.focus();
+    return () => dialog?.close();
   }, []);
   const run = async () => {
     setBusy(true);
@@ -41,7 +41,16 @@ export function Dialog({ title, onClose, submit, children }: Props) {
     if (done) onClose();
   };
   return (
-    <dialog ref={element} aria-labelledby={id} onClose={onClose}>
+    <dialog
+      ref={element}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      // Where the browser asks nobody before it closes; it also says so, late, of one that is gone.
+      onClose={() => element.current && onClose()}
+    >
       <Form onSubmit={run}>
         <h2 id={id}>{title}</h2>
         {children}
