@@ -77,3 +77,11 @@ export async function eventually<T>(look: () => Promise<T>, holds: (found: T) =>
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
 }
+
+/** Waits until a device is in a state: it is shown from the beginning of an attach or a format on, and not only at its end. */
+export async function inState(service: Service, name: string, state: string): Promise<void> {
+  await eventually(
+    async () => service.vsl("status", name, "--field", "state"),
+    (found) => found === state,
+  );
+}

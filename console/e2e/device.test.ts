@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { chooseDevice, eventually, go, inTree, setUp } from "./browser";
+import { chooseDevice, eventually, go, inState, inTree, setUp } from "./browser";
 import { fio } from "./service";
 
 const { service, open } = setUp();
@@ -16,7 +16,7 @@ it("attaches and detaches a device", async () => {
   await dialog.getByLabel("Device file").fill(vsl.file("mine.vsl"));
   await dialog.getByRole("button", { name: "Attach", exact: true }).click();
   await inTree(page, "mine").waitFor();
-  expect(vsl.vsl("status", "mine", "--field", "state")).toBe("attached");
+  await inState(vsl, "mine", "attached");
   await go(page, "Configure");
   await page.getByLabel("TRIM").uncheck();
   await eventually(
@@ -99,6 +99,7 @@ it("predicts before it formats, and formats only what was named", async () => {
   await dialog.getByLabel(/^Type card/).fill("card");
   await destroy.click();
   await dialog.waitFor({ state: "detached" });
+  await inState(vsl, "card", "attached");
   const after = Number(vsl.vsl("status", "card", "--field", "bytes"));
   expect(after / before).toBeGreaterThan(0.45);
   expect(after / before).toBeLessThan(0.55);
@@ -113,9 +114,9 @@ it("plays a power cut, and switches on again", async () => {
   await go(page, "Drills");
   await page.getByRole("button", { name: "Begin Power cut" }).click();
   await page.getByText("The power is off.").waitFor();
-  expect(vsl.vsl("status", "db", "--field", "state")).toBe("powered-off");
+  await inState(vsl, "db", "powered-off");
   await page.getByRole("button", { name: "Switch it on" }).click();
   await page.getByText("The power is off.").waitFor({ state: "detached" });
-  expect(vsl.vsl("status", "db", "--field", "state")).toBe("attached");
+  await inState(vsl, "db", "attached");
   await page.getByRole("region", { name: "Events" }).getByText("power-cut").waitFor();
 });

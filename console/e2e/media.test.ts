@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { chooseDevice, eventually, go, inTree, setUp } from "./browser";
+import { chooseDevice, eventually, go, inState, inTree, setUp } from "./browser";
 import { fio } from "./service";
 
 const { service, open } = setUp();
@@ -24,6 +24,7 @@ it("creates an encrypted device, gives it another key, and formats it plain", as
   await dialog.getByLabel("The same again").fill("correct horse");
   await create.click();
   await inTree(page, "safe").waitFor();
+  await inState(vsl, "safe", "attached");
   expect(vsl.vsl("status", "safe", "--field", "key_slots")).toBe("0: passphrase");
 
   // What is there is not overwritten.
@@ -84,7 +85,7 @@ it("erases only what was named, and gives a certificate", async () => {
   const panel = page.getByRole("region", { name: "Erase" });
   await panel.getByText("level purge", { exact: false }).waitFor();
   await panel.getByText(before).waitFor();
-  expect(vsl.vsl("status", "old", "--field", "state")).toBe("attached");
+  await inState(vsl, "old", "attached");
   expect(vsl.vsl("status", "old", "--field", "uuid")).not.toBe(before);
   expect(vsl.vsl("status", "old", "--field", "mapped_sectors")).toBe("0");
 });
