@@ -178,7 +178,7 @@ impl Ftl {
         let geometry = &self.config.geometry;
         let append = &self.appends[stream.code() as usize];
         match append.leb {
-            Some(_) => geometry.slots_per_leb() - append.page * geometry.slots_per_page - append.filled,
+            Some(_) => self.lebs.slots_per_leb() - append.page * geometry.slots_per_page - append.filled,
             None => 0,
         }
     }

@@ -9,7 +9,7 @@ use crate::ahead::Ahead;
 use crate::layer::{Config, Ftl};
 use crate::leb::{DATA_STREAMS, Leb, LebState, Stream, Times};
 use crate::pace::{Pace, Pacing};
-use crate::policy::{GroomPolicy, Moved as MovedSector, Old, Policy, Shape, Write};
+use crate::policy::{Destination, GroomPolicy, Moved as MovedSector, Old, Policy, Shape, Write};
 use crate::read::MediaRead;
 use crate::types::{Command, Header, Kind, LebId, NO_SLOT, ReadFor, Slot, Source};
 
@@ -37,7 +37,7 @@ struct Moved {
     /// How many of them were dealt with.
     done: usize,
     /// Where the next one goes, once the policy said so.
-    stream: Option<u8>,
+    destination: Option<Destination>,
     /// Number of the page's first slot.
     slot: u32,
     /// In-page slot that the read's buffer begins with.
@@ -56,10 +56,10 @@ pub(crate) struct Groomer {
     pub streams: u8,
     /// The policy wants to hear of everything.
     pub learns: bool,
-    /// When the host wrote the sector at hand, as far as the policy knows.
-    written: u64,
     /// What is known of the sectors of the write at hand.
     olds: Vec<Option<Old>>,
+    /// What the policy notes of them; zeros where it never notes anything.
+    notes: Box<[u8]>,
     pub victim: Option<Victim>,
     moved: VecDeque<Moved>,
     /// Slots whose sectors are to be written elsewhere.
@@ -85,8 +85,8 @@ impl Groomer {
             streams: policy.streams(),
             learns: policy.learns(),
             policy,
-            written: 0,
-            olds: Vec::new(),
+            olds: Vec::with_capacity(config.max_request as usize),
+            notes: vec![0; config.max_request as usize].into(),
             victim: None,
             moved: VecDeque::new(),
             relocations: BTreeSet::new(),
@@ -109,6 +109,7 @@ impl Groomer {
         self.host_streams = self.policy.host_streams();
         self.streams = self.policy.streams();
         self.learns = self.policy.learns();
+        self.notes.fill(0);
     }
 
     /// A stream of host sectors opened a LEB.
@@ -121,18 +122,24 @@ impl Groomer {
         self.policy.closed(leb, stream);
     }
 
-    /// A sector is asked for soon.
+    /// What the policy notes of a sector of the write at hand.
     #[inline]
-    pub fn hint(&self, lba: u64) {
-        if self.learns {
-            self.policy.hint(lba);
-        }
+    pub fn note(&self, at: usize) -> u8 {
+        self.notes[at]
     }
 
     /// Sectors were trimmed.
     pub fn trimmed(&mut self, lba: u64, count: u64) {
         if self.learns {
             self.policy.trimmed(lba, count);
+        }
+    }
+
+    /// One of them was there.
+    #[inline]
+    pub fn discarded(&mut self, note: u8) {
+        if self.learns {
+            self.policy.discarded(note);
         }
     }
 
@@ -169,9 +176,9 @@ fn shape(config: &Config) -> Shape {
 
 /// What is known of the sector in a slot of a LEB that is closed.
 #[inline]
-fn old_at(times: &Times, at: u32) -> Old {
+fn old_at(times: &Times, at: u32, note: u8) -> Old {
     let written = times.filled(at);
-    Old { written, moved: times.mean_moved().unwrap_or(written) }
+    Old { written, moved: times.mean_moved().unwrap_or(written), note }
 }
 
 impl Ftl {
@@ -199,7 +206,7 @@ impl Ftl {
 
     /// Tells the governor of host writes how much is free.
     fn tell_pace(&mut self) {
-        let free = u64::from(self.free_lebs()) * u64::from(self.config.geometry.slots_per_leb());
+        let free = u64::from(self.free_lebs()) * u64::from(self.lebs.slots_per_leb());
         self.groomer.pace.set_free(free + self.left_for_host());
     }
 
@@ -210,22 +217,22 @@ impl Ftl {
 
     /// What is known of the sector in a slot of a LEB.
     #[inline]
-    fn old(&self, leb: LebId, at: u32) -> Old {
-        let entry = &self.lebs[leb];
+    fn old(&self, place: (LebId, u32)) -> Old {
+        let (entry, at, note) = (&self.lebs[place.0], place.1, self.lebs.note(place));
         if entry.state == LebState::Open {
-            return self.old_in_open(entry, at);
+            return self.old_in_open(entry, at, note);
         }
-        old_at(&entry.times, at)
+        old_at(&entry.times, at, note)
     }
 
     /// The same of one in a LEB that is being filled.
     #[cold]
-    fn old_in_open(&self, entry: &Leb, at: u32) -> Old {
+    fn old_in_open(&self, entry: &Leb, at: u32, note: u8) -> Old {
         let used = self.config.geometry.slots_per_leb() - self.left_in_open(entry.stream);
         // As if it were closed now.
         let mut times = entry.times;
         times.close(self.stats.host_written_sectors, used);
-        old_at(&times, at.min(used))
+        old_at(&times, at.min(used), note)
     }
 
     /// The stream that the policy wants for a write.
@@ -233,13 +240,12 @@ impl Ftl {
         if !self.groomer.learns {
             return 0;
         }
-        let slots = self.config.geometry.slots_per_leb();
         self.groomer.olds.clear();
         for lba in lba..lba + u64::from(count) {
             let slot = self.map.get(lba);
             self.groomer.olds.push(match slot {
                 NO_SLOT => None,
-                slot => Some(self.old(slot / slots, slot % slots)),
+                slot => Some(self.old(self.lebs.place(slot))),
             });
         }
         let now = self.stats.host_written_sectors;
@@ -247,24 +253,25 @@ impl Ftl {
     }
 
     /// The write that [`Ftl::place_write`] was asked about last is taken.
-    pub(crate) fn note_write(&mut self, lba: u64) {
+    pub(crate) fn note_write(&mut self, lba: u64, count: u32) {
         if self.groomer.learns {
             let now = self.stats.host_written_sectors;
-            self.groomer.policy.wrote(&Write { lba, now, olds: &self.groomer.olds });
+            let Groomer { policy, olds, notes, .. } = &mut self.groomer;
+            policy.wrote(&Write { lba, now, olds }, &mut notes[..count as usize]);
         }
     }
 
-    /// The stream that the policy wants for a sector that is moved out of a slot of a LEB.
-    fn place_moved(&mut self, lba: u64, leb: LebId, at: u32) -> u8 {
+    /// Where the policy wants a sector that is moved out of a slot.
+    fn place_moved(&mut self, lba: u64, slot: Slot) -> Destination {
         let now = self.stats.host_written_sectors;
-        let old = if self.groomer.learns { self.old(leb, at) } else { Old { written: 0, moved: 0 } };
-        let stream = match self.lebs[leb].stream {
-            Stream::Data(stream) => stream,
+        let place = self.lebs.place(slot);
+        let (leb, note) = (place.0, self.lebs.note(place));
+        let Leb { times, stream, .. } = &self.lebs[leb];
+        let stream = match stream {
+            Stream::Data(stream) => *stream,
             Stream::Checkpoint => 0,
         };
-        let (stream, written) = self.groomer.policy.place_moved(&MovedSector { lba, now, old, stream });
-        self.groomer.written = written;
-        stream
+        self.groomer.policy.place_moved(&MovedSector { lba, now, note, leb, times, stream })
     }
 
     fn wants_victim(&self) -> bool {
@@ -396,8 +403,6 @@ impl Ftl {
                         && self.map.get(header.lba) == slot + at =>
                 {
                     live.push((at, header.lba));
-                    // It is placed soon: what was fetched before it was read has left the nearest cache since.
-                    self.groomer.hint(header.lba);
                 }
                 // It stays where it is, mapped and unreadable, until the host writes or trims it.
                 _ => {
@@ -411,7 +416,7 @@ impl Ftl {
             Some(victim) if !relocated => victim.reads -= 1,
             _ => self.groomer.relocating -= 1,
         }
-        let moved = Moved { id: command, live, done: 0, stream: None, slot, at: read.at, relocated };
+        let moved = Moved { id: command, live, done: 0, destination: None, slot, at: read.at, relocated };
         self.groomer.moved.push_back(moved);
     }
 
@@ -431,23 +436,27 @@ impl Ftl {
     /// Moves what is live of a page; false when there is no room for all of it.
     fn move_page(&mut self, page: &mut Moved) -> bool {
         let victim = self.groomer.victim.as_ref().map_or(0, |victim| victim.live);
-        let slots = self.config.geometry.slots_per_leb();
-        let (leb, first) = (page.slot / slots, page.slot % slots);
         let mut moved = 0;
         while let Some((at, lba)) = page.live.get(page.done).copied() {
             let slot = page.slot + at;
             // The host may have written or trimmed it while it was read.
             if self.map.get(lba) == slot || crate::mutant!(GroomOverwrites) {
-                let wanted = match page.stream {
-                    Some(stream) => stream,
-                    None => self.place_moved(lba, leb, first + at),
+                let destination = match page.destination {
+                    Some(destination) => destination,
+                    None => self.place_moved(lba, slot),
                 };
-                page.stream = Some(wanted);
-                let Some(stream) = self.groom_stream(wanted) else { break };
-                self.move_sector(page.id, at - page.at, lba, stream);
-                page.stream = None;
+                let Some(stream) = self.groom_stream(destination.stream) else {
+                    if page.destination.is_none() {
+                        // The host may give it up while it waits, and the policy is told then what it notes of it now.
+                        self.lebs.set_note(self.lebs.place(slot), destination.note);
+                        page.destination = Some(destination);
+                    }
+                    break;
+                };
+                self.move_sector(page.id, at - page.at, lba, stream, &destination);
                 moved += 1;
             }
+            page.destination = None;
             page.done += 1;
         }
         self.stats.groomed_sectors += u64::from(moved);
@@ -457,7 +466,7 @@ impl Ftl {
         page.done == page.live.len()
     }
 
-    fn move_sector(&mut self, read: u64, first: u32, lba: u64, stream: Stream) {
+    fn move_sector(&mut self, read: u64, first: u32, lba: u64, stream: Stream, destination: &Destination) {
         let run = self.reserve(stream, 1);
         let (seq, lag) = (self.seq, self.lag_of(self.seq));
         self.seq += 1;
@@ -467,12 +476,13 @@ impl Ftl {
         if seq % 8 == 7 && crate::mutant!(GroomUnmapped) {
             return self.commit(stream, run);
         }
-        self.lebs[run.slot / self.config.geometry.slots_per_leb()].times.count_moved(self.groomer.written);
+        let (leb, _) = self.lebs.place(run.slot);
+        self.lebs[leb].times.count_moved(destination.written);
         let old = self.map.set(lba, run.slot);
         if old != NO_SLOT {
             self.lebs.set_dead(old);
         }
-        self.lebs.set_live(run.slot);
+        self.lebs.set_live(run.slot, destination.note);
         self.commit(stream, run);
     }
 
@@ -490,6 +500,7 @@ impl Ftl {
     pub fn set_policy(&mut self, policy: Policy) {
         self.config.policy = policy;
         self.groomer.set_policy(&self.config);
+        self.lebs.set_note_bits(self.groomer.policy.note_bits());
         if self.map.is_preallocated() {
             self.groomer.preallocate();
         }
@@ -503,7 +514,7 @@ impl Ftl {
 
     /// What the policy holds in memory, bytes.
     pub fn policy_memory(&self) -> usize {
-        self.groomer.memory()
+        self.groomer.memory() + self.lebs.note_memory()
     }
 
     /// The groomer's policy, by name.

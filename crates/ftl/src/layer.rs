@@ -127,6 +127,7 @@ impl Ftl {
         let mut lebs = lebs;
         lebs.guess_times(anchor.stats.host_written_sectors);
         let groomer = Groomer::new(&config);
+        lebs.set_note_bits(groomer.policy.note_bits());
         let wear = Wear::new(config.erase_before_program, &lebs);
         let pending_reads = vec![PendingRead::default(); config.requests as usize];
         let stats = anchor.stats;
@@ -288,7 +289,6 @@ impl Ftl {
     #[inline]
     pub fn hint(&self, lba: u64) {
         self.map.prefetch(lba);
-        self.groomer.hint(lba);
     }
 
     /// Keeps a LEB as it is until [`Ftl::unpin`]: it is not erased or used again. False when it holds nothing that is needed. One

@@ -1,8 +1,8 @@
 //! Logical erase blocks: their life, and which of their slots are live.
 
 use crate::prefetch::prefetch_line;
-use crate::types::LebId;
-use crate::words::Words;
+use crate::slots::Slots;
+use crate::types::{LebId, Slot};
 
 /// Where a LEB stands in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ pub struct Leb {
     pub closed: u64,
     /// When it was written, by the host's clock.
     pub times: Times,
-    /// Its part of the bitmap was used before.
+    /// Its slots were used before.
     used: bool,
 }
 
@@ -163,12 +163,13 @@ pub struct Leb {
 pub struct Lebs {
     lebs: Vec<Leb>,
     slots_per_leb: u32,
-    /// A bit for every live slot; each LEB's begin on a cache line.
-    bits: Words,
-    /// Words from one LEB's bits to the next one's.
-    stride: usize,
-    /// LEBs whose part of the bitmap was used.
+    /// 2^64 over that, rounded up.
+    reciprocal: u64,
+    slots: Slots,
+    /// LEBs whose slots were used.
     used: usize,
+    /// All memory that there can be was taken.
+    preallocated: bool,
 }
 
 impl Lebs {
@@ -191,8 +192,24 @@ impl Lebs {
             times: Times::default(),
             used: false,
         });
-        let stride = slots_per_leb.div_ceil(32).next_multiple_of(16) as usize;
-        Lebs { lebs, slots_per_leb, bits: Words::huge(count as usize * stride), stride, used: 0 }
+        assert!(slots_per_leb > 1);
+        let reciprocal = u64::MAX / u64::from(slots_per_leb) + 1;
+        let slots = Slots::new(count, slots_per_leb, 0);
+        Lebs { lebs, slots_per_leb, reciprocal, slots, used: 0, preallocated: false }
+    }
+
+    /// From now on there is room for a note of so many bits with every live slot. Nothing is noted yet.
+    pub(crate) fn set_note_bits(&mut self, bits: u32) {
+        let mut slots = Slots::new(self.len(), self.slots_per_leb, bits);
+        for (id, _) in self.iter().filter(|(_, leb)| leb.live > 0) {
+            for at in (0..self.slots_per_leb).filter(|at| self.slots.is_live(id, *at)) {
+                slots.set_live(id, at, 0);
+            }
+        }
+        self.slots = slots;
+        if self.preallocated {
+            self.slots.touch();
+        }
     }
 
     /// After an attach nobody knows by the host's clock when LEBs were written: they are taken to have been filled one after the other, in the
@@ -213,6 +230,12 @@ impl Lebs {
         self.lebs.len() as u32
     }
 
+    /// Slots of each.
+    #[inline]
+    pub fn slots_per_leb(&self) -> u32 {
+        self.slots_per_leb
+    }
+
     /// Never true: a module has LEBs.
     pub fn is_empty(&self) -> bool {
         self.lebs.is_empty()
@@ -225,15 +248,21 @@ impl Lebs {
 
     /// Heap memory, bytes.
     pub fn memory(&self) -> usize {
-        self.lebs.capacity() * size_of::<Leb>() + self.used * self.stride * size_of::<u32>()
+        self.lebs.capacity() * size_of::<Leb>() + self.used * self.slots.leb_bytes()
     }
 
-    /// Takes the memory for the bits of all LEBs now, and locks it.
+    /// What notes take of it.
+    pub fn note_memory(&self) -> usize {
+        (self.used * self.slots_per_leb as usize * self.slots.note_bits() as usize).div_ceil(8)
+    }
+
+    /// Takes the memory for the slots of all LEBs now, and locks it.
     ///
     /// # Errors
     /// There is not so much memory, or the process may not lock it.
     pub(crate) fn preallocate(&mut self) -> std::io::Result<()> {
-        self.bits.lock()?;
+        self.slots.lock()?;
+        self.preallocated = true;
         self.used = self.lebs.len();
         self.lebs.iter_mut().for_each(|leb| leb.used = true);
         Ok(())
@@ -241,23 +270,23 @@ impl Lebs {
 
     /// Memory is taken as LEBs are used again; what was taken stays.
     pub(crate) fn release(&mut self) {
-        self.bits.unlock();
+        self.preallocated = false;
+        self.slots.unlock();
     }
 
-    /// Where a slot's bit stands: word and bit.
+    /// The LEB of a slot, and its number there. Asked many times for every write: a multiplication in place of divisions, exact for every
+    /// slot (Lemire, Kaser, Kurz: "Faster remainder by direct computation", Software: Practice and Experience, 2019).
     #[inline]
-    fn place(&self, leb: u32, slot: u32) -> (usize, u32) {
-        let at = slot - leb * self.slots_per_leb;
-        (leb as usize * self.stride + at as usize / 32, at % 32)
+    pub(crate) fn place(&self, slot: Slot) -> (LebId, u32) {
+        let leb = ((u128::from(self.reciprocal) * u128::from(slot)) >> 64) as u32;
+        (leb, slot - leb * self.slots_per_leb)
     }
 
-    /// Marks a slot live.
+    /// Marks a slot live, with what the groomer's policy notes of it.
     #[inline]
-    pub fn set_live(&mut self, slot: u32) {
-        let leb = slot / self.slots_per_leb;
-        let (word, bit) = self.place(leb, slot);
-        debug_assert!(self.bits[word] >> bit & 1 == 0);
-        self.bits[word] |= 1 << bit;
+    pub fn set_live(&mut self, slot: u32, note: u8) {
+        let (leb, at) = self.place(slot);
+        self.slots.set_live(leb, at, note);
         let leb = &mut self.lebs[leb as usize];
         leb.live += 1;
         self.used += usize::from(!leb.used);
@@ -267,26 +296,35 @@ impl Lebs {
     /// Marks a live slot dead.
     #[inline]
     pub fn set_dead(&mut self, slot: u32) {
-        let leb = slot / self.slots_per_leb;
-        let (word, bit) = self.place(leb, slot);
-        debug_assert!(self.bits[word] >> bit & 1 == 1);
-        self.bits[word] &= !(1 << bit);
+        let (leb, at) = self.place(slot);
+        self.slots.set_dead(leb, at);
         self.lebs[leb as usize].live -= 1;
     }
 
     /// Whether a slot is live.
     #[inline]
     pub fn is_live(&self, slot: u32) -> bool {
-        let (word, bit) = self.place(slot / self.slots_per_leb, slot);
-        self.bits[word] >> bit & 1 == 1
+        let (leb, at) = self.place(slot);
+        self.slots.is_live(leb, at)
     }
 
-    /// Starts to fetch a slot's bit into the cache.
+    /// What is noted of a live slot of a LEB.
+    #[inline]
+    pub(crate) fn note(&self, (leb, at): (LebId, u32)) -> u8 {
+        self.slots.note(leb, at)
+    }
+
+    /// Notes something else of a live slot.
+    #[inline]
+    pub(crate) fn set_note(&mut self, (leb, at): (LebId, u32), note: u8) {
+        self.slots.set_note(leb, at, note);
+    }
+
+    /// Starts to fetch what is known of a slot into the cache.
     #[inline]
     pub fn prefetch(&self, slot: u32) {
-        let leb = slot / self.slots_per_leb;
-        let (word, _) = self.place(leb, slot);
-        self.bits.prefetch(word);
+        let (leb, at) = self.place(slot);
+        self.slots.prefetch(leb, at);
         if let Some(leb) = self.lebs.get(leb as usize) {
             // It is longer than a line: where it begins, and what lies at its end.
             prefetch_line(leb);

@@ -31,6 +31,7 @@ mod prefetch;
 mod random;
 mod read;
 mod recovery;
+mod slots;
 mod space;
 mod stats;
 mod trims;
@@ -52,12 +53,13 @@ pub use map::{LEAF_SECTORS, Map};
 pub use mutant::mutants;
 pub use pace::Pacing;
 pub use policy::{
-    CostBenefit, DChoices, Dac, Eligible, Fifo, Greedy, GroomPolicy, LebView, Lifetime, Midas, Moved, Old, Policy,
-    SepBit, Shape, Write,
+    CostBenefit, DChoices, Dac, Destination, Eligible, Fifo, Greedy, GroomPolicy, LebView, Lifetime, Midas, Moved, Old,
+    Policy, SepBit, Shape, Write,
 };
 pub use prefetch::prefetch_line;
 pub use random::SplitMix64;
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
+pub use slots::NOTE_BITS;
 pub use space::{max_sectors, min_spare_lebs};
 pub use stats::Stats;
 pub use types::{

@@ -366,7 +366,7 @@ impl Recovery {
         self.map.for_each(|_, slot| {
             shared |= lebs.is_live(slot);
             if !shared {
-                lebs.set_live(slot);
+                lebs.set_live(slot, 0);
             }
         });
         if shared {

@@ -37,10 +37,12 @@ impl Ftl {
             if !self.record_trim(lba, count) {
                 return self.no_room();
             }
-            let lebs = &mut self.lebs;
-            self.map.clear(lba, count, |slot| match crate::mutant!(TrimKeepsLive) {
-                true => {}
-                false => lebs.set_dead(slot),
+            let (lebs, groomer) = (&mut self.lebs, &mut self.groomer);
+            self.map.clear(lba, count, |slot| {
+                if !crate::mutant!(TrimKeepsLive) {
+                    groomer.discarded(lebs.note(lebs.place(slot)));
+                    lebs.set_dead(slot);
+                }
             });
             self.groomer.trimmed(lba, count);
         }

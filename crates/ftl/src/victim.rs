@@ -172,7 +172,7 @@ mod tests {
         for (leb, live) in [(3, 9), (4, 2), (5, 12)] {
             layer.lebs[leb].state = LebState::Closed;
             (layer.lebs[leb].opened, layer.lebs[leb].closed) = (u64::from(leb), begin - 10 + u64::from(leb));
-            (0..live).for_each(|slot| layer.lebs.set_live(leb * 16 + slot));
+            (0..live).for_each(|slot| layer.lebs.set_live(leb * 16 + slot, 0));
         }
         layer.free.truncate(free);
         layer.recovers_space = after_a_cut;

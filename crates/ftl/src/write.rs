@@ -17,7 +17,7 @@ impl Ftl {
             return Admission::Busy;
         }
         self.groomer.pace.charge(count);
-        self.note_write(lba);
+        self.note_write(lba, count);
         self.append_batch(tag, lba, count, stream);
         self.stats.host_written_sectors += u64::from(count);
         self.after_append(tag, fua)
@@ -48,7 +48,7 @@ impl Ftl {
                 if old != NO_SLOT && !crate::mutant!(StaleLiveCount) {
                     self.lebs.set_dead(old);
                 }
-                self.lebs.set_live(run.slot + i);
+                self.lebs.set_live(run.slot + i, self.groomer.note((first + i) as usize));
             }
             first += run.count;
             self.commit(stream, run);

@@ -2,7 +2,7 @@
 //! Software: Practice and Experience, 1999): regions from cold to hot. A sector that the host writes again goes to the next hotter region, one that the
 //! groomer moves to the next colder one. Victims by cost and benefit. It takes a byte a sector.
 
-use super::{GroomPolicy, LebView, Moved, Shape, Write, cost_benefit};
+use super::{Destination, GroomPolicy, LebView, Moved, Shape, Write, cost_benefit};
 use crate::words::touch;
 
 /// The policy of dynamic data clustering.
@@ -44,16 +44,16 @@ impl GroomPolicy for Dac {
         self.after_write(write, 0)
     }
 
-    fn wrote(&mut self, write: &Write) {
+    fn wrote(&mut self, write: &Write, _: &mut [u8]) {
         for at in 0..write.olds.len() {
             self.regions[write.lba as usize + at] = self.after_write(write, at);
         }
     }
 
-    fn place_moved(&mut self, moved: &Moved) -> (u8, u64) {
+    fn place_moved(&mut self, moved: &Moved) -> Destination {
         let region = &mut self.regions[moved.lba as usize];
         *region = region.saturating_sub(1);
-        (*region, 0)
+        Destination::of(*region)
     }
 
     fn trimmed(&mut self, lba: u64, count: u64) {

@@ -1,6 +1,6 @@
 //! Greedy: the LEB with the fewest live slots. Best when all sectors are written equally often.
 
-use super::{GroomPolicy, LebView, Moved};
+use super::{Destination, GroomPolicy, LebView, Moved};
 
 /// The greedy policy.
 pub struct Greedy {
@@ -17,8 +17,8 @@ impl GroomPolicy for Greedy {
         self.streams
     }
 
-    fn place_moved(&mut self, _: &Moved) -> (u8, u64) {
-        (self.streams - 1, 0)
+    fn place_moved(&mut self, _: &Moved) -> Destination {
+        Destination::of(self.streams - 1)
     }
 
     fn score(&self, leb: &LebView) -> f64 {

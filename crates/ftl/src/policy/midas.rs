@@ -3,7 +3,7 @@
 //! goes on to the next group. A group is a queue: its oldest LEB is groomed, and in the last group the emptiest. Groups are as long as it pays: here
 //! that is judged from how full LEBs are when they leave the group, where the original solves a Markov chain of all groups.
 
-use super::{Eligible, GroomPolicy, LebView, Moved, Shape, Write};
+use super::{Destination, Eligible, GroomPolicy, LebView, Moved, Shape, Write};
 use crate::types::LebId;
 
 /// How fast the mean utilisation of a group's victims follows: one part in so many.
@@ -52,8 +52,8 @@ impl GroomPolicy for Midas {
         u8::from(self.has_hot() && !soon)
     }
 
-    fn place_moved(&mut self, moved: &Moved) -> (u8, u64) {
-        ((moved.stream + 1).min(self.groups - 1), 0)
+    fn place_moved(&mut self, moved: &Moved) -> Destination {
+        Destination::of((moved.stream + 1).min(self.groups - 1))
     }
 
     fn took(&mut self, victim: &LebView) {

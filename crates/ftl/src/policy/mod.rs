@@ -21,6 +21,7 @@ pub use sepbit::SepBit;
 pub(crate) use view::gains;
 pub use view::{Eligible, LebView};
 
+use crate::leb::Times;
 use crate::types::LebId;
 
 /// What a policy is made for.
@@ -43,6 +44,8 @@ pub struct Old {
     pub written: u64,
     /// The mean of these moments for what the groomer moved to the same LEB; where it moved nothing there, the same moment.
     pub moved: u64,
+    /// The note of it: see [`GroomPolicy::note_bits`].
+    pub note: u8,
 }
 
 /// A host write. The clock counts sectors that the host wrote.
@@ -58,15 +61,37 @@ pub struct Write<'a> {
 
 /// A sector that the groomer moves.
 #[derive(Clone, Copy, Debug)]
-pub struct Moved {
+pub struct Moved<'a> {
     /// Which sector.
     pub lba: u64,
     /// When.
     pub now: u64,
-    /// What is known of it.
-    pub old: Old,
-    /// The stream of the LEB that it leaves.
+    /// The note of it: see [`GroomPolicy::note_bits`].
+    pub note: u8,
+    /// The LEB that it leaves.
+    pub leb: LebId,
+    /// When that was written.
+    pub times: &'a Times,
+    /// The stream that wrote it.
     pub stream: u8,
+}
+
+/// Where a sector goes that the groomer moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The stream.
+    pub stream: u8,
+    /// When the host wrote the sector last, as far as that is known.
+    pub written: u64,
+    /// The note of it from now on.
+    pub note: u8,
+}
+
+impl Destination {
+    /// This stream, for a sector of which nothing is known.
+    pub fn of(stream: u8) -> Destination {
+        Destination { stream, written: 0, note: 0 }
+    }
 }
 
 /// A policy: chooses LEBs to groom, and streams for what is written. Streams are numbered from 0.
@@ -89,9 +114,10 @@ pub trait GroomPolicy: Send {
         false
     }
 
-    /// A sector is asked for soon: what is known of it may be fetched into the cache.
-    fn hint(&self, lba: u64) {
-        let _ = lba;
+    /// Bits of the note that the layer keeps with every live sector for it, at most [`crate::NOTE_BITS`]. Notes are zero until it says
+    /// otherwise, also those of what was there when the device was attached.
+    fn note_bits(&self) -> u32 {
+        0
     }
 
     /// Where a write goes, if it can be taken.
@@ -100,20 +126,25 @@ pub trait GroomPolicy: Send {
         0
     }
 
-    /// A write was taken: the one that [`GroomPolicy::place`] was asked about last.
-    fn wrote(&mut self, write: &Write) {
-        let _ = write;
+    /// A write was taken: the one that [`GroomPolicy::place`] was asked about last. Who keeps notes fills in those of its sectors.
+    fn wrote(&mut self, write: &Write, notes: &mut [u8]) {
+        let _ = (write, notes);
     }
 
-    /// Where a sector that the groomer moves goes, and when the host wrote it last, as far as that is known. Asked once for each; of every policy.
-    fn place_moved(&mut self, moved: &Moved) -> (u8, u64) {
+    /// Where a sector that the groomer moves goes. Asked once for each; of every policy.
+    fn place_moved(&mut self, moved: &Moved) -> Destination {
         let _ = moved;
-        (1, 0)
+        Destination::of(1)
     }
 
     /// Sectors were trimmed.
     fn trimmed(&mut self, lba: u64, count: u64) {
         let _ = (lba, count);
+    }
+
+    /// One of them was there, and had this note.
+    fn discarded(&mut self, note: u8) {
+        let _ = note;
     }
 
     /// The stream opened a LEB.
@@ -136,7 +167,18 @@ pub trait GroomPolicy: Send {
 
     /// The LEB to groom next, of those that may be: one without live sectors, or else the one of the highest score.
     fn choose(&mut self, eligible: &Eligible) -> Option<LebId> {
-        highest(self, eligible)
+        let mut best = None;
+        let mut best_score = f64::NEG_INFINITY;
+        for leb in eligible.iter() {
+            if leb.live == 0 {
+                return Some(leb.id);
+            }
+            let score = self.score(&leb);
+            if score > best_score {
+                (best, best_score) = (Some(leb.id), score);
+            }
+        }
+        best
     }
 
     /// Takes all the memory that it can ever need now.
@@ -146,22 +188,6 @@ pub trait GroomPolicy: Send {
     fn memory(&self) -> usize {
         0
     }
-}
-
-/// One without live sectors, or else the one of the highest score.
-fn highest<P: GroomPolicy + ?Sized>(policy: &P, eligible: &Eligible) -> Option<LebId> {
-    let mut best = None;
-    let mut best_score = f64::NEG_INFINITY;
-    for leb in eligible.iter() {
-        if leb.live == 0 {
-            return Some(leb.id);
-        }
-        let score = policy.score(&leb);
-        if score > best_score {
-            (best, best_score) = (Some(leb.id), score);
-        }
-    }
-    best
 }
 
 /// The policies that can be configured.

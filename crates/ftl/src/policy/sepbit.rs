@@ -3,7 +3,7 @@
 //! moves goes by where it comes from and its age (classes 3 to 6). Short is what is shorter than LEBs of class 1 live in the mean. Victims by cost and
 //! benefit. As published it keeps the time of each sector's last write: here four bytes a sector, in units of sixteen sectors written.
 
-use super::{GroomPolicy, LebView, Moved, Shape, Write, cost_benefit};
+use super::{Destination, GroomPolicy, LebView, Moved, Shape, Write, cost_benefit};
 use crate::words::touch;
 
 /// LEBs of class 1 whose lifespans are averaged.
@@ -64,12 +64,12 @@ impl GroomPolicy for SepBit {
         class.min(self.host_streams() - 1)
     }
 
-    fn wrote(&mut self, write: &Write) {
+    fn wrote(&mut self, write: &Write, _: &mut [u8]) {
         let first = write.lba as usize;
         self.written[first..first + write.olds.len()].fill(((write.now / UNIT) as u32).wrapping_add(1));
     }
 
-    fn place_moved(&mut self, moved: &Moved) -> (u8, u64) {
+    fn place_moved(&mut self, moved: &Moved) -> Destination {
         let age = self.age(moved.lba, moved.now).unwrap_or(u64::MAX);
         let class = if moved.stream == 0 && self.host_streams() > 1 {
             2
@@ -80,7 +80,7 @@ impl GroomPolicy for SepBit {
         } else {
             5
         };
-        (class.min(self.streams - 1), 0)
+        Destination::of(class.min(self.streams - 1))
     }
 
     fn trimmed(&mut self, lba: u64, count: u64) {

@@ -9,9 +9,7 @@
 //! What the host writes and what the groomer moves are grouped each by itself: what is written together often dies together, and would not
 //! if sectors of other ages came in between.
 
-use std::ops::Range;
-
-use super::label::BINS;
+use super::label::{BINS, is_moved};
 use super::tally::Tally;
 use crate::leb::DATA_STREAMS;
 use crate::policy::Shape;
@@ -44,14 +42,14 @@ impl Groups {
         self.count
     }
 
-    /// Chooses them anew, for the labels of these bins and so many streams.
-    pub fn choose(&mut self, tally: &Tally, shape: &Shape, bins: Range<usize>, streams: u8) {
+    /// Chooses them anew, for the labels of what was moved or of what was not, and so many streams.
+    pub fn choose(&mut self, tally: &Tally, shape: &Shape, moved: bool, streams: u8) {
         let mut order: [usize; BINS] = std::array::from_fn(|bin| bin);
         order.sort_by(|a, b| tally.hazard(*b).total_cmp(&tally.hazard(*a)));
         // Sectors and rates up to each place.
         let mut sums = [(0.0, 0.0); BINS + 1];
         for (at, bin) in order.into_iter().enumerate() {
-            let live = if bins.contains(&bin) { tally.live(bin).max(0.0) } else { 0.0 };
+            let live = if is_moved(bin) == moved { tally.live(bin).max(0.0) } else { 0.0 };
             sums[at + 1] = (sums[at].0 + live, sums[at].1 + live * tally.hazard(bin));
         }
         let live = sums[BINS].0;
@@ -146,7 +144,7 @@ mod tests {
             tally.advance(round * SHAPE.sectors / 32);
         }
         let mut groups = Groups::default();
-        groups.choose(&tally, &SHAPE, 0..BINS, SHAPE.streams);
+        groups.choose(&tally, &SHAPE, false, SHAPE.streams);
         groups
     }
 

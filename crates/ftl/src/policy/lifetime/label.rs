@@ -1,28 +1,33 @@
-//! What is remembered of a sector: seven bits.
+//! What is noted of a sector: six bits, or fewer where there is more than a third of spare space, so that it is never more than a byte a sector.
 //!
 //! | bits | meaning |
 //! |---|---|
-//! | 0-5 | level: the logarithm of its lifetime, in quarter octaves; 63 stands for 16 drive writes, 2 for 2^-11.25, 1 for what was written only once |
-//! | 6 | the groomer moved it since the host wrote it |
+//! | 0 | the groomer moved it since the host wrote it |
+//! | 1-5 | level: the logarithm of its lifetime, in half octaves; 31 stands for 16 drive writes, 2 for 2^-10.5, 1 for what was written only once |
+//!
+//! With each bit less a level stands for twice as many octaves; the highest one still stands for 16 drive writes.
 //!
 //! 0: nothing is known. The lifetime is the time from one write to the next, in sectors that the host writes meanwhile, half of it from the last
 //! interval, a quarter from the one before and so on (in logarithms). What is moved at a greater age than that gets its age for a lifetime: then nobody
 //! knows better.
 
-/// Labels are counted in bins of half an octave, those that were moved apart.
-pub(super) const BINS: usize = 64;
-/// From this one on.
-pub(super) const MOVED_BINS: usize = BINS / 2;
+/// Labels are counted one by one.
+pub(super) const BINS: usize = 1 << BITS;
+/// Bits of a label, and the fewest with which something can be told apart.
+const BITS: u32 = 6;
+const BITS_MIN: u32 = 3;
 
 /// The level of what was written once: how long it lives is not known.
 const ONCE: u8 = 1;
 /// The least level that stands for a lifetime.
 const LEAST: u64 = 2;
-const LEVELS: u64 = 63;
-const LEVEL: u8 = 63;
-const MOVED: u8 = 0x40;
+const MOVED: u8 = 1;
 /// Levels are worked out in so many parts of one.
 const PARTS: u64 = 64;
+/// Levels in an octave.
+const OCTAVE: u64 = 2;
+/// The highest level stands for so many octaves more than a drive write.
+const HIGHEST: u64 = 4;
 
 /// The label of a sector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,12 +35,16 @@ pub(super) struct Label(pub u8);
 
 impl Label {
     /// Of what is written for the first time.
-    pub const FIRST: Label = Label(ONCE);
+    pub const FIRST: Label = Label(ONCE << 1);
 
-    /// Which bin it is counted in; 0, that of the unknown, is counted nowhere.
+    fn new(level: u8, moved: u8) -> Label {
+        Label(level << 1 | moved)
+    }
+
+    /// Which bin it is counted in; that of the unknown is counted nowhere.
     #[inline]
     pub fn bin(self) -> usize {
-        usize::from(self.0 & (MOVED | LEVEL)) / 2
+        usize::from(self.0) % BINS
     }
 
     /// Nothing is known.
@@ -50,58 +59,81 @@ impl Label {
         self.0 & MOVED != 0
     }
 
-    /// In parts of a level.
     #[inline]
-    fn level(self) -> u64 {
-        u64::from(self.0 & LEVEL) * PARTS
+    fn level(self) -> u8 {
+        self.0 >> 1
+    }
+
+    /// The same in parts of a level.
+    #[inline]
+    fn parts(self) -> u64 {
+        u64::from(self.level()) * PARTS
     }
 
     /// Of what was overwritten after a lifetime of this level. The salt decides of the rounding.
     #[inline]
     pub fn overwritten(self, last: u64, salt: u64) -> Label {
-        let mean = if self.0 & LEVEL <= ONCE { last } else { (self.level() + last) / 2 };
-        Label(rounded(mean, salt))
+        let mean = if self.level() <= ONCE { last } else { (self.parts() + last) / 2 };
+        Label::new(rounded(mean, salt), 0)
     }
 
     /// Of what the groomer moves at an age of this level. The salt decides of the rounding.
     #[inline]
     pub fn moved(self, age: u64, salt: u64) -> Label {
         let older = rounded(age, salt);
-        Label(if age > self.level() { older } else { self.0 & LEVEL } | MOVED)
+        Label::new(if age > self.parts() { older } else { self.level() }, MOVED)
     }
+}
+
+/// Whether a bin is one of what the groomer moved.
+pub(super) fn is_moved(bin: usize) -> bool {
+    bin % 2 == usize::from(MOVED)
 }
 
 /// The scale of lifetimes on a device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
-    /// The logarithm of the lifetime of level 0, in parts of a level.
+    /// Bits that a label has less than [`BITS`].
+    coarse: u32,
+    /// The logarithm of the lifetime of the least level, in parts of a level of [`BITS`] bits.
     floor: u64,
+    /// The highest level, in parts of one.
+    top: u64,
 }
 
-/// The base-2 logarithm in quarter octaves, in parts of one: straight lines between powers of two.
+/// The base-2 logarithm in parts of a level: straight lines between powers of two.
 #[inline]
 fn log(x: u64) -> u64 {
     // A binary fraction is stored as just that: its exponent, and what stands behind the highest bit.
-    const BELOW: u32 = f64::MANTISSA_DIGITS - 1 - (4 * PARTS).trailing_zeros();
+    const BELOW: u32 = f64::MANTISSA_DIGITS - 1 - (OCTAVE * PARTS).trailing_zeros();
     const ONE: u64 = 1.0f64.to_bits() >> BELOW;
     // Signed numbers convert faster, and no clock goes that far.
     ((x.clamp(1, i64::MAX as u64) as i64 as f64).to_bits() >> BELOW) - ONE
 }
 
 impl Scale {
-    pub fn new(sectors: u64) -> Scale {
-        let floor = (log(sectors) + 4 * 4 * PARTS).saturating_sub(LEVELS * PARTS);
-        Scale { floor }
+    /// For so many sectors in so many slots: as many bits as there is a byte for, for every sector.
+    pub fn new(sectors: u64, slots: u64) -> Scale {
+        let bits = (BITS_MIN..=BITS).rev().find(|bits| slots * u64::from(*bits) <= sectors * 8).unwrap_or(BITS_MIN);
+        let top = ((1 << (bits - 1)) - 1) * PARTS;
+        let span = (top - LEAST * PARTS) << (BITS - bits);
+        Scale { coarse: BITS - bits, floor: (log(sectors) + HIGHEST * OCTAVE * PARTS).saturating_sub(span), top }
+    }
+
+    /// Bits of a label.
+    pub fn bits(&self) -> u32 {
+        BITS - self.coarse
     }
 
     /// The level of a lifetime, in parts of one.
     #[inline]
     pub fn level(&self, lifetime: u64) -> u64 {
-        log(lifetime).saturating_sub(self.floor).clamp(LEAST * PARTS, LEVELS * PARTS)
+        let above = log(lifetime).saturating_sub(self.floor) >> self.coarse;
+        (LEAST * PARTS + above).min(self.top)
     }
 }
 
-/// A whole level of those from [`LEAST`] to [`LEVELS`], up as often as the parts say: means of many levels then stay right however often they are rounded.
+/// A whole level, up as often as the parts say: means of many levels then stay right however often they are rounded.
 #[inline]
 fn rounded(parts: u64, salt: u64) -> u8 {
     let chance = salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58;
@@ -125,35 +157,48 @@ mod tests {
     #[test]
     fn logarithms_are_near() {
         for x in [1u64, 2, 3, 5, 100, 4095, 4096, 123_456_789, i64::MAX as u64] {
-            let exact = (x as f64).log2() * 4.0;
-            let here = log(x) as f64 / PARTS as f64;
-            assert!((here - exact).abs() < 0.36, "{x}: {here} for {exact}");
+            let exact = (x as f64).log2();
+            let here = log(x) as f64 / (OCTAVE * PARTS) as f64;
+            assert!((here - exact).abs() < 0.09, "{x}: {here} for {exact}");
         }
         assert_eq!(log(u64::MAX), log(i64::MAX as u64), "no clock goes that far");
     }
 
     #[test]
     fn a_lifetime_is_learnt_in_two_writes_and_forgotten_in_as_many() {
-        let scale = Scale::new(1 << 18);
-        let hot = scale.overwritten(Label::FIRST, 1 << 10, 1);
-        let cold = scale.overwritten(Label::FIRST, 1 << 20, 1);
-        assert_eq!(i32::from(cold.0) - i32::from(hot.0), 40, "ten octaves");
-        let mut label = cold;
-        for salt in 0..3 {
-            label = scale.overwritten(label, 1 << 10, salt);
+        for (spare, octaves) in [(0, 2), (100_000, 1)] {
+            let scale = Scale::new(1 << 18, (1 << 18) + spare);
+            let hot = scale.overwritten(Label::FIRST, 1 << 10, 1);
+            let cold = scale.overwritten(Label::FIRST, 1 << 20, 1);
+            assert_eq!(cold.level() - hot.level(), 10 * octaves, "ten octaves");
+            let mut label = cold;
+            for salt in 0..3 {
+                label = scale.overwritten(label, 1 << 10, salt);
+            }
+            assert!(label.level().abs_diff(hot.level()) <= 2 * octaves, "{label:?} {hot:?}");
         }
-        assert!(label.0.abs_diff(hot.0) <= 6, "{label:?} {hot:?}");
+    }
+
+    #[test]
+    fn a_byte_a_sector_is_enough_for_notes() {
+        for (spare, bits) in [(0, 6), (33, 6), (34, 5), (60, 5), (61, 4), (100, 4), (101, 3), (166, 3)] {
+            let scale = Scale::new(100_000, 1000 * (100 + spare));
+            assert_eq!(scale.bits(), bits, "{spare} % spare");
+            let longest = scale.overwritten(Label::FIRST, 1_600_000, 0);
+            assert_eq!(usize::from(longest.0), (1 << bits) - 2, "the highest level is still that of 16 drive writes");
+            assert_eq!(longest, scale.overwritten(Label::FIRST, u64::MAX, u64::MAX));
+        }
     }
 
     #[test]
     fn what_survives_is_older_than_it_was_taken_for() {
-        let scale = Scale::new(1 << 18);
+        let scale = Scale::new(1 << 18, 1 << 18);
         let hot = scale.overwritten(Label::FIRST, 1 << 10, 1);
         assert!(!hot.is_moved());
         let young = scale.moved(hot, 1 << 8, 7);
-        assert!(young.is_moved() && young.0 & 63 == hot.0 & 63);
+        assert!(young.is_moved() && young.level() == hot.level());
         let old = scale.moved(hot, 1 << 16, 7);
-        assert!(u32::from(old.0 & 63).abs_diff(u32::from(hot.0 & 63) + 24) <= 1);
+        assert!(old.level().abs_diff(hot.level() + 12) <= 1);
         // The next write is the host's again.
         assert!(!scale.overwritten(old, 100, 7).is_moved());
     }
@@ -166,11 +211,11 @@ mod tests {
 
     #[test]
     fn tiny_devices_have_a_scale() {
-        for sectors in [1u64, 8, 100] {
-            let scale = Scale::new(sectors);
+        for (sectors, slots) in [(1, 1000), (8, 8), (100, 200)] {
+            let scale = Scale::new(sectors, slots);
             for lifetime in [0, 1, sectors, u64::MAX] {
                 let label = scale.moved(scale.overwritten(Label::FIRST, lifetime, 3), lifetime, 5);
-                assert!(!label.is_unknown() && label.bin() < BINS);
+                assert!(!label.is_unknown() && label.0 < 1 << scale.bits());
             }
         }
     }

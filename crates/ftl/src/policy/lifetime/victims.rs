@@ -134,10 +134,10 @@ impl Victims {
     }
 
     #[inline]
-    pub fn score(&self, leb: &LebView) -> f64 {
+    pub fn score(&self, leb: &LebView) -> f32 {
         let at = self.table.at(leb.live);
         let outlook = self.lives.ask(self.lebs[leb.id as usize].row(), leb.host_age() as f32);
-        f64::from(at.gain * outlook.wait * (PRIOR + at.lived * outlook.past))
+        at.gain * outlook.wait * (PRIOR + at.lived * outlook.past)
     }
 
     pub fn memory(&self) -> usize {

@@ -1,0 +1,156 @@
+//! What is known of every slot: whether it is live, and the *note* that the groomer's policy keeps with what is.
+//!
+//! Both stand together, one slot after the other: who marks a slot dead has its note in the cache, and who moves what is live out of a LEB goes
+//! through its notes one after the other.
+
+use crate::words::{Words, touch};
+
+/// The most bits of a note: with the bit that says that the slot is live a slot then lies in two bytes at the most.
+pub const NOTE_BITS: u32 = 8;
+
+/// The slots of all LEBs.
+pub(crate) struct Slots {
+    words: Words,
+    /// Bits of a slot: whether it is live, and its note.
+    bits: u32,
+    /// Bytes of a LEB.
+    stride: usize,
+}
+
+impl Slots {
+    /// Of so many LEBs of so many slots, all of them dead.
+    pub fn new(lebs: u32, slots_per_leb: u32, note_bits: u32) -> Slots {
+        assert!(note_bits <= NOTE_BITS);
+        let bits = note_bits + 1;
+        let stride = (slots_per_leb as usize * bits as usize).div_ceil(8);
+        // The last slot is read with the byte behind it.
+        let words = (lebs as usize * stride + 1).div_ceil(size_of::<u32>());
+        Slots { words: Words::huge(words), bits, stride }
+    }
+
+    /// The byte in which the slot of a LEB begins, and the bit.
+    #[inline]
+    fn place(&self, leb: u32, at: u32) -> (usize, u32) {
+        let bit = at as usize * self.bits as usize;
+        (leb as usize * self.stride + bit / 8, (bit % 8) as u32)
+    }
+
+    /// The bits of one, and others above them.
+    #[inline]
+    fn get(&self, leb: u32, at: u32) -> u16 {
+        let (byte, shift) = self.place(leb, at);
+        let bytes = &self.words.bytes()[byte..byte + 2];
+        u16::from_le_bytes([bytes[0], bytes[1]]) >> shift
+    }
+
+    /// Changes those bits of one that are set here, to what they are there.
+    #[inline]
+    fn set(&mut self, leb: u32, at: u32, mask: u16, bits: u16) {
+        debug_assert!(mask < 1 << self.bits && bits & !mask == 0, "a note of more bits than were asked for");
+        let (byte, shift) = self.place(leb, at);
+        let bytes = &mut self.words.bytes_mut()[byte..byte + 2];
+        let before = u16::from_le_bytes([bytes[0], bytes[1]]);
+        bytes.copy_from_slice(&(before & !(mask << shift) | bits << shift).to_le_bytes());
+    }
+
+    /// All bits of a slot.
+    #[inline]
+    fn mask(&self) -> u16 {
+        (1 << self.bits) - 1
+    }
+
+    /// Whether it is live.
+    #[inline]
+    pub fn is_live(&self, leb: u32, at: u32) -> bool {
+        self.get(leb, at) & 1 == 1
+    }
+
+    /// What is noted of it.
+    #[inline]
+    pub fn note(&self, leb: u32, at: u32) -> u8 {
+        ((self.get(leb, at) & self.mask()) >> 1) as u8
+    }
+
+    /// It is live from now on, with this note.
+    #[inline]
+    pub fn set_live(&mut self, leb: u32, at: u32, note: u8) {
+        debug_assert!(!self.is_live(leb, at));
+        self.set(leb, at, self.mask(), u16::from(note) << 1 | 1);
+    }
+
+    /// What is live has this note from now on.
+    #[inline]
+    pub fn set_note(&mut self, leb: u32, at: u32, note: u8) {
+        debug_assert!(self.is_live(leb, at));
+        self.set(leb, at, self.mask(), u16::from(note) << 1 | 1);
+    }
+
+    /// It is dead from now on.
+    #[inline]
+    pub fn set_dead(&mut self, leb: u32, at: u32) {
+        debug_assert!(self.is_live(leb, at));
+        self.set(leb, at, 1, 0);
+    }
+
+    /// Starts to fetch a slot into the cache.
+    #[inline]
+    pub fn prefetch(&self, leb: u32, at: u32) {
+        self.words.prefetch(self.place(leb, at).0 / size_of::<u32>());
+    }
+
+    /// Bits of a note.
+    pub fn note_bits(&self) -> u32 {
+        self.bits - 1
+    }
+
+    /// Bytes of a LEB.
+    pub fn leb_bytes(&self) -> usize {
+        self.stride
+    }
+
+    /// Takes all of the memory now.
+    pub fn touch(&mut self) {
+        touch(&mut self.words);
+    }
+
+    /// Takes all of the memory now and locks it.
+    ///
+    /// # Errors
+    /// There is not so much memory, or the process may not lock it.
+    pub fn lock(&mut self) -> std::io::Result<()> {
+        self.words.lock()
+    }
+
+    /// Memory is taken as it is used.
+    pub fn unlock(&mut self) {
+        self.words.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_left_alone() {
+        for note_bits in 0..=NOTE_BITS {
+            let mut slots = Slots::new(3, 101, note_bits);
+            let note = |at: u32| (at * 37 % (1 << note_bits)) as u8;
+            for at in 0..101 {
+                (0..3).for_each(|leb| slots.set_live(leb, at, note(at)));
+            }
+            for at in 0..101 {
+                match at % 3 {
+                    0 => slots.set_dead(1, at),
+                    1 => slots.set_note(1, at, note(at + 1)),
+                    _ => {}
+                }
+            }
+            for at in 0..101 {
+                assert!(slots.is_live(0, at) && slots.is_live(2, at) && slots.is_live(1, at) == (at % 3 > 0));
+                let changed = note(at + u32::from(at % 3 == 1));
+                assert_eq!([0, 1, 2].map(|leb| slots.note(leb, at)), [note(at), changed, note(at)], "{note_bits} {at}");
+            }
+        }
+    }
+}
