@@ -228,6 +228,7 @@ impl Ftl {
     pub(crate) fn commit(&mut self, stream: Stream, run: Run) {
         let append = &mut self.appends[stream.code() as usize];
         append.filled += run.count;
+        self.appended += u64::from(run.count);
         if append.filled == self.config.geometry.slots_per_page {
             self.close_page(stream);
         }
@@ -288,6 +289,8 @@ impl Ftl {
     }
 
     fn close_leb(&mut self, stream: Stream, leb: LebId) {
+        // What is left of it.
+        self.appended += u64::from(self.left_in_open(stream));
         self.appends[stream.code() as usize] = Append::default();
         if let Stream::Data(stream) = stream {
             self.groomer.closed(leb, stream);
@@ -316,6 +319,7 @@ impl Ftl {
         }
         let append = &mut self.appends[stream.code() as usize];
         (append.filled, append.sealed) = (filled, filled);
+        self.appended += u64::from(padding);
         if filled == geometry.slots_per_page {
             self.close_page(stream);
         } else {

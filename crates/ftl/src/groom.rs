@@ -15,6 +15,8 @@ use crate::types::{Command, Header, Kind, LebId, NO_SLOT, ReadFor, Slot, Source}
 
 /// Groom reads under way at once, for each die.
 const READS_PER_DIE: usize = 2;
+/// The pace was told nothing yet that holds: see [`Groomer::told`].
+const UNTOLD: (u32, u64) = (0, u64::MAX);
 /// The fewest groom reads under way at once.
 const READS_MIN: usize = 4;
 
@@ -60,6 +62,8 @@ pub(crate) struct Groomer {
     olds: Vec<Option<Old>>,
     /// What the policy notes of them; zeros where it never notes anything.
     notes: Box<[u8]>,
+    /// Free LEBs, and what had been appended, when the pace was told last.
+    told: (u32, u64),
     pub victim: Option<Victim>,
     moved: VecDeque<Moved>,
     /// Slots whose sectors are to be written elsewhere.
@@ -87,6 +91,7 @@ impl Groomer {
             policy,
             olds: Vec::with_capacity(config.max_request as usize),
             notes: vec![0; config.max_request as usize].into(),
+            told: UNTOLD,
             victim: None,
             moved: VecDeque::new(),
             relocations: BTreeSet::new(),
@@ -110,6 +115,7 @@ impl Groomer {
         self.streams = self.policy.streams();
         self.learns = self.policy.learns();
         self.notes.fill(0);
+        self.told = UNTOLD;
     }
 
     /// A stream of host sectors opened a LEB.
@@ -204,10 +210,20 @@ impl Ftl {
         }
     }
 
-    /// Tells the governor of host writes how much is free.
+    /// Tells the governor of host writes how much is free, where that has changed.
+    #[inline]
     fn tell_pace(&mut self) {
-        let free = u64::from(self.free_lebs()) * u64::from(self.lebs.slots_per_leb());
-        self.groomer.pace.set_free(free + self.left_for_host());
+        let state = (self.free_lebs(), self.appended);
+        if state != self.groomer.told {
+            self.groomer.told = state;
+            self.groomer.pace.set_free(self.free_for_host());
+        }
+        debug_assert!(self.groomer.pace.knows(self.free_for_host()));
+    }
+
+    /// Slots that are free, or left in the open LEBs that host writes go to.
+    fn free_for_host(&self) -> u64 {
+        u64::from(self.free_lebs()) * u64::from(self.lebs.slots_per_leb()) + self.left_for_host()
     }
 
     /// Slots left in the open LEBs that host writes go to.
