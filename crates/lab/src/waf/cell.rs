@@ -7,6 +7,7 @@ use ftl::{DATA_STREAMS, Ftl, Policy, Request, Stats};
 use serde::Serialize;
 
 use super::Setup;
+use super::ahead::Ahead;
 use super::medium::{Instant, SEGMENT, Shape, Stuck};
 use super::recorded::Recorded;
 use super::theory::uniform_greedy;
@@ -161,7 +162,7 @@ impl Cell {
         let mut from = last;
         match &self.traffic {
             Traffic::Made(workload) => {
-                let mut source = workload.source(sectors, setup.seed);
+                let mut ahead = Ahead::new(workload.source(sectors, setup.seed));
                 for lba in 0..sectors {
                     run.device.submit(Request::Write { lba, count: 1, fua: false })?;
                 }
@@ -173,7 +174,8 @@ impl Cell {
                     }
                     let end = run.last.host_written_sectors + sectors;
                     while run.device.ftl().stats().host_written_sectors < end {
-                        if !run.submit(source.next(), halt)? {
+                        let request = ahead.take(run.device.ftl());
+                        if !run.submit(request, halt)? {
                             return Ok(None);
                         }
                     }

@@ -2,6 +2,7 @@
 //!
 //! The parameters are those of published comparisons: 262,144 sectors, segments of 256, the mean over the last 12 of 24 drive writes.
 
+mod ahead;
 mod cell;
 mod files;
 pub mod medium;
