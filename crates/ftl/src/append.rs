@@ -228,8 +228,9 @@ impl Ftl {
     pub(crate) fn commit(&mut self, stream: Stream, run: Run) {
         let append = &mut self.appends[stream.code() as usize];
         append.filled += run.count;
-        self.appended += u64::from(run.count);
-        if append.filled == self.config.geometry.slots_per_page {
+        let full = append.filled == self.config.geometry.slots_per_page;
+        self.use_up(stream, run.count);
+        if full {
             self.close_page(stream);
         }
     }
@@ -247,6 +248,9 @@ impl Ftl {
         entry.dirty = true;
         let bytes = LebHeader { leb, stream, erases: entry.erases, opened }.encode();
         self.appends[stream.code() as usize] = Append { leb: Some(leb), ..Append::default() };
+        if self.is_of_host(stream) {
+            self.host_left += u64::from(self.lebs.slots_per_leb());
+        }
         match stream {
             Stream::Checkpoint => self.checkpointer.opened(leb),
             Stream::Data(stream) => self.groomer.opened(leb, stream),
@@ -288,9 +292,21 @@ impl Ftl {
         }
     }
 
+    /// So many slots of the LEB that a stream has open can be used no more.
+    #[inline]
+    fn use_up(&mut self, stream: Stream, slots: u32) {
+        if self.is_of_host(stream) {
+            self.host_left -= u64::from(slots);
+        }
+    }
+
+    #[inline]
+    fn is_of_host(&self, stream: Stream) -> bool {
+        matches!(stream, Stream::Data(n) if n < self.groomer.host_streams)
+    }
+
     fn close_leb(&mut self, stream: Stream, leb: LebId) {
-        // What is left of it.
-        self.appended += u64::from(self.left_in_open(stream));
+        self.use_up(stream, self.left_in_open(stream));
         self.appends[stream.code() as usize] = Append::default();
         if let Stream::Data(stream) = stream {
             self.groomer.closed(leb, stream);
@@ -319,7 +335,7 @@ impl Ftl {
         }
         let append = &mut self.appends[stream.code() as usize];
         (append.filled, append.sealed) = (filled, filled);
-        self.appended += u64::from(padding);
+        self.use_up(stream, padding);
         if filled == geometry.slots_per_page {
             self.close_page(stream);
         } else {

@@ -15,8 +15,6 @@ use crate::types::{Command, Header, Kind, LebId, NO_SLOT, ReadFor, Slot, Source}
 
 /// Groom reads under way at once, for each die.
 const READS_PER_DIE: usize = 2;
-/// The pace was told nothing yet that holds: see [`Groomer::told`].
-const UNTOLD: (u32, u64) = (0, u64::MAX);
 /// The fewest groom reads under way at once.
 const READS_MIN: usize = 4;
 
@@ -62,8 +60,6 @@ pub(crate) struct Groomer {
     olds: Vec<Option<Old>>,
     /// What the policy notes of them; zeros where it never notes anything.
     notes: Box<[u8]>,
-    /// Free LEBs, and what had been appended, when the pace was told last.
-    told: (u32, u64),
     pub victim: Option<Victim>,
     moved: VecDeque<Moved>,
     /// Slots whose sectors are to be written elsewhere.
@@ -91,7 +87,6 @@ impl Groomer {
             policy,
             olds: Vec::with_capacity(config.max_request as usize),
             notes: vec![0; config.max_request as usize].into(),
-            told: UNTOLD,
             victim: None,
             moved: VecDeque::new(),
             relocations: BTreeSet::new(),
@@ -115,7 +110,6 @@ impl Groomer {
         self.streams = self.policy.streams();
         self.learns = self.policy.learns();
         self.notes.fill(0);
-        self.told = UNTOLD;
     }
 
     /// A stream of host sectors opened a LEB.
@@ -210,20 +204,12 @@ impl Ftl {
         }
     }
 
-    /// Tells the governor of host writes how much is free, where that has changed.
+    /// Tells the governor of host writes how much is free, or left in the open LEBs that they go to.
     #[inline]
     fn tell_pace(&mut self) {
-        let state = (self.free_lebs(), self.appended);
-        if state != self.groomer.told {
-            self.groomer.told = state;
-            self.groomer.pace.set_free(self.free_for_host());
-        }
-        debug_assert!(self.groomer.pace.knows(self.free_for_host()));
-    }
-
-    /// Slots that are free, or left in the open LEBs that host writes go to.
-    fn free_for_host(&self) -> u64 {
-        u64::from(self.free_lebs()) * u64::from(self.lebs.slots_per_leb()) + self.left_for_host()
+        debug_assert_eq!(self.host_left, self.left_for_host());
+        let free = u64::from(self.free_lebs()) * u64::from(self.lebs.slots_per_leb());
+        self.groomer.pace.set_free(free + self.host_left);
     }
 
     /// Slots left in the open LEBs that host writes go to.
@@ -517,6 +503,7 @@ impl Ftl {
         self.config.policy = policy;
         self.groomer.set_policy(&self.config);
         self.lebs.set_note_bits(self.groomer.policy.note_bits());
+        self.host_left = self.left_for_host();
         if self.map.is_preallocated() {
             self.groomer.preallocate();
         }

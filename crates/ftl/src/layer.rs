@@ -99,8 +99,8 @@ pub struct Ftl {
     pub(crate) buffers: Buffers,
     pub(crate) trims: Option<OpenTrims>,
     pub(crate) seq: u64,
-    /// Grows with every slot that is used up in an open LEB.
-    pub(crate) appended: u64,
+    /// Slots left in the open LEBs that host writes go to.
+    pub(crate) host_left: u64,
     /// First sequence number of the batch that is being appended.
     pub(crate) batch: Option<u64>,
     pub(crate) durability: Durability,
@@ -151,7 +151,7 @@ impl Ftl {
             buffers,
             trims: None,
             seq,
-            appended: 0,
+            host_left: 0,
             batch: None,
             durability: Durability::new(seq),
             groomer,

@@ -143,11 +143,6 @@ impl Pace {
         self.look();
     }
 
-    /// Whether it was told of so much last.
-    pub fn knows(&self, slots: u64) -> bool {
-        self.free == slots as f64
-    }
-
     #[inline]
     fn look(&mut self) {
         if self.pacing == Pacing::OnDemand {
