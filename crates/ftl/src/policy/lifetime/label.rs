@@ -1,4 +1,4 @@
-//! What is noted of a sector: six bits, or fewer where there is more than a fifth of spare space, since a note is kept for every slot.
+//! What is noted of a sector: six bits, or fewer where there is more than a third of spare space, so that it is never more than a byte a sector.
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -16,8 +16,6 @@ pub(super) const BINS: usize = 1 << BITS;
 /// Bits of a label, and the fewest with which something can be told apart.
 const BITS: u32 = 6;
 const BITS_MIN: u32 = 3;
-/// What notes may take, tenths of a byte for each sector: with all else that the policy holds it is to stay within a byte.
-const TENTHS: u64 = 9;
 
 /// The level of what was written once: how long it lives is not known.
 const ONCE: u8 = 1;
@@ -114,12 +112,9 @@ fn log(x: u64) -> u64 {
 }
 
 impl Scale {
-    /// For so many sectors in so many slots: as many bits as there is room for.
+    /// For so many sectors in so many slots: as many bits as there is a byte for, for every sector.
     pub fn new(sectors: u64, slots: u64) -> Scale {
-        let bits = (BITS_MIN..=BITS)
-            .rev()
-            .find(|bits| slots * u64::from(*bits) * 10 <= sectors * 8 * TENTHS)
-            .unwrap_or(BITS_MIN);
+        let bits = (BITS_MIN..=BITS).rev().find(|bits| slots * u64::from(*bits) <= sectors * 8).unwrap_or(BITS_MIN);
         let top = ((1 << (bits - 1)) - 1) * PARTS;
         let span = (top - LEAST * PARTS) << (BITS - bits);
         Scale { coarse: BITS - bits, floor: (log(sectors) + HIGHEST * OCTAVE * PARTS).saturating_sub(span), top }
@@ -186,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_byte_a_sector_is_enough_for_notes() {
-        for (spare, bits) in [(0, 6), (20, 6), (21, 5), (44, 5), (45, 4), (80, 4), (81, 3), (140, 3)] {
+        for (spare, bits) in [(0, 6), (33, 6), (34, 5), (60, 5), (61, 4), (100, 4), (101, 3), (166, 3)] {
             let scale = Scale::new(100_000, 1000 * (100 + spare));
             assert_eq!(scale.bits(), bits, "{spare} % spare");
             let longest = scale.overwritten(Label::FIRST, 1_600_000, 0);
