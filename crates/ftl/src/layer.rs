@@ -118,7 +118,14 @@ pub struct Ftl {
 
 impl Ftl {
     /// A layer over the state that [`crate::Recovery`] found (or an empty one).
-    pub(crate) fn with_state(config: Config, map: Map, lebs: Lebs, seq: u64, anchor: Anchor) -> Ftl {
+    pub(crate) fn with_state(
+        config: Config,
+        map: Map,
+        mut lebs: Lebs,
+        groomer: Groomer,
+        seq: u64,
+        anchor: Anchor,
+    ) -> Ftl {
         let geometry = config.geometry;
         assert!(config.max_request <= 1 << 16 && config.max_request + 1 < geometry.slots_per_leb());
         assert!(config.buffers >= config.min_buffers());
@@ -126,10 +133,7 @@ impl Ftl {
         let mut free = VecDeque::new();
         free.extend(lebs.iter().filter(|(_, leb)| leb.state == LebState::Free).map(|(leb, _)| leb));
         let buffers = Buffers::new(config.buffers);
-        let mut lebs = lebs;
         lebs.guess_times(anchor.stats.host_written_sectors);
-        let groomer = Groomer::new(&config);
-        lebs.set_note_bits(groomer.policy.note_bits());
         let wear = Wear::new(config.erase_before_program, &lebs);
         let pending_reads = vec![PendingRead::default(); config.requests as usize];
         let stats = anchor.stats;

@@ -345,3 +345,34 @@ impl std::ops::IndexMut<LebId> for Lebs {
         &mut self.lebs[leb as usize]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_leb_of_a_slot_is_that_of_a_division() {
+        for slots_per_leb in [2, 3, 255, 256, 6400, 65_537, (1 << 25) - 1] {
+            let lebs = Lebs::new(1, slots_per_leb);
+            let borders = (0..u32::MAX / slots_per_leb).step_by(997).map(|leb| leb * slots_per_leb);
+            for slot in borders.flat_map(|slot| [slot.saturating_sub(1), slot, slot + 1]).chain([u32::MAX]) {
+                assert_eq!(lebs.place(slot), (slot / slots_per_leb, slot % slots_per_leb), "{slot} of {slots_per_leb}");
+            }
+        }
+    }
+
+    #[test]
+    fn room_for_notes_leaves_what_is_live_and_forgets_notes() {
+        let mut lebs = Lebs::new(3, 100);
+        lebs.set_note_bits(6);
+        (0..300).step_by(7).for_each(|slot| lebs.set_live(slot, 33));
+        for bits in [6, 0, 3] {
+            lebs.set_note_bits(bits);
+            for slot in 0..300 {
+                assert_eq!(lebs.is_live(slot), slot % 7 == 0, "{slot} with {bits} bits");
+                assert_eq!(lebs.note(lebs.place(slot)), 0, "{slot} with {bits} bits");
+            }
+        }
+        assert_eq!([0, 1, 2].map(|leb| lebs[leb].live), [15, 14, 14]);
+    }
+}

@@ -9,6 +9,7 @@
 
 use crate::append::LebHeader;
 use crate::checkpoint::{Anchor, LEB_BYTES, PIECE_BYTES, PIECE_LEBS, PIECE_MAP, RUN_BYTES};
+use crate::groom::Groomer;
 use crate::layer::{Config, Ftl};
 use crate::leb::{LebState, Lebs, Stream};
 use crate::map::Map;
@@ -284,9 +285,12 @@ impl Recovery {
             self.check_holes()?;
             self.replay()?;
         }
+        // Room for notes comes before live slots do: afterwards all of them would have to be gone through.
+        let groomer = Groomer::new(&self.config);
+        self.lebs.set_note_bits(groomer.policy.note_bits());
         self.rebuild_lebs(seq)?;
         let anchor = self.anchor_for(epoch);
-        Ok(Ftl::with_state(self.config, self.map, self.lebs, seq, anchor))
+        Ok(Ftl::with_state(self.config, self.map, self.lebs, groomer, seq, anchor))
     }
 
     /// Every sequence number from the checkpoint's beginning to the newest that is known durable must be there.
