@@ -54,6 +54,8 @@ KILLED_BY = {
     "RoundedApart": "ftl lib policy::lifetime::tests::a_file_keeps_one_label",
     "TalliedTwice": "ftl lib policy::lifetime::tests::every_living_sector_is_counted_once",
     "AgeForgotten": "ftl lib policy::lifetime::life_table::tests::what_dies_at_once_is_worth_waiting_for_and_what_is_left_is_not",
+    "WaitingUnnoted": "ftl order what_is_trimmed_while_the_groomer_waits_for_room_stays_trimmed",
+    "DestinationKept": "ftl order what_is_trimmed_while_the_groomer_waits_for_room_stays_trimmed",
     "ListedForEver": "ftl lib policy::lifetime::shortlist::tests::what_changes_counts_at_once_on_the_list_and_soon_elsewhere",
     "StreamsLeft": "ftl write_amplification a_policy_that_is_changed_leaves_no_stream_open",
     "PricedApart": "ftl lib pace::tests::a_full_victim_slows_writes_down_no_more_than_an_empty_one",

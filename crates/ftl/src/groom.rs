@@ -450,7 +450,9 @@ impl Ftl {
                 let Some(stream) = self.groom_stream(destination.stream) else {
                     if page.destination.is_none() {
                         // The host may give it up while it waits, and the policy is told then what it notes of it now.
-                        self.lebs.set_note(self.lebs.place(slot), destination.note);
+                        if !crate::mutant!(WaitingUnnoted) {
+                            self.lebs.set_note(self.lebs.place(slot), destination.note);
+                        }
                         page.destination = Some(destination);
                     }
                     break;
@@ -458,7 +460,9 @@ impl Ftl {
                 self.move_sector(page.id, at - page.at, lba, stream, &destination);
                 moved += 1;
             }
-            page.destination = None;
+            if !crate::mutant!(DestinationKept) {
+                page.destination = None;
+            }
             page.done += 1;
         }
         self.stats.groomed_sectors += u64::from(moved);

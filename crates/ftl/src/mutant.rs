@@ -51,6 +51,8 @@ planted::defects! {
     RoundedApart "sectors of one file that had one label get different ones when it is written anew"
     TalliedTwice "a sector that is written anew stays in the count of living ones"
     AgeForgotten "whatever age sectors die at, the life table counts them as young"
+    WaitingUnnoted "a sector that waits for room to be moved to keeps the note that it had before the policy placed it"
+    DestinationKept "what was to be moved and went meanwhile leaves its destination to the next sector of its page"
     ListedForEver "LEBs that come to be worth grooming are overlooked as long as others are left that once were"
     PricedApart "every victim is priced by itself, however little it has to do with the others"
     AheadAtAnyPrice "in quiet times the groomer takes what it would not take under load"

@@ -2,6 +2,7 @@
 
 use crate::layer::Ftl;
 use crate::leb::{LebState, Stream};
+use crate::slots::NOTE_BITS;
 
 impl Ftl {
     /// Checks what must always hold.
@@ -11,10 +12,12 @@ impl Ftl {
     pub fn verify(&self) -> Result<(), String> {
         let geometry = self.config.geometry;
         let mut live = vec![0u32; self.lebs.len() as usize];
+        let mut noted = [0; 1 << NOTE_BITS];
         let mut wrong = None;
         self.map.for_each(|lba, slot| {
             let leb = slot / geometry.slots_per_leb();
             live[leb as usize] += 1;
+            noted[usize::from(self.lebs.note(self.lebs.place(slot)))] += 1;
             if !self.lebs.is_live(slot) {
                 wrong = Some(format!("sector {lba} is mapped to slot {slot}, which is not live"));
             }
@@ -37,6 +40,7 @@ impl Ftl {
                 return Err(format!("LEB {id} is {:?} and listed as free {listed} times", leb.state));
             }
         }
+        self.groomer.policy.verify(&noted)?;
         let open = self.lebs.iter().filter(|(_, leb)| leb.state == LebState::Open).count();
         let points = Stream::all().filter(|stream| self.open_leb_of(*stream).is_some()).count();
         if open != points {

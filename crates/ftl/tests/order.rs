@@ -323,7 +323,19 @@ fn full() -> Device {
 
 #[test]
 fn what_is_trimmed_while_the_groomer_waits_for_room_stays_trimmed() {
+    for policy in [Policy::Greedy, Policy::Lifetime] {
+        trimmed_while_the_groomer_waits(policy, usize::MAX);
+        // The rest of the page is moved.
+        trimmed_while_the_groomer_waits(policy, 1);
+    }
+}
+
+/// Trims up to so many of the sectors that wait.
+fn trimmed_while_the_groomer_waits(policy: Policy, most: usize) {
     let mut device = full();
+    device.ftl.set_policy(policy);
+    // So that the policy knows them all, and what it knows differs.
+    overwrite(&mut device);
     // What the groomer moved never becomes durable, so no LEB that it emptied can be used again.
     device.hold = |command| groom_reads(command) || matches!(command, Command::Sync { .. });
     device.trim(0);
@@ -341,7 +353,7 @@ fn what_is_trimmed_while_the_groomer_waits_for_room_stays_trimmed() {
             break waiting;
         }
     };
-    being_moved.into_iter().for_each(|lba| device.trim(lba));
+    being_moved.into_iter().take(most).for_each(|lba| device.trim(lba));
     device.release();
     device.check();
 }

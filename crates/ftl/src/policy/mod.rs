@@ -22,6 +22,7 @@ pub(crate) use view::gains;
 pub use view::{Eligible, LebView};
 
 use crate::leb::Times;
+use crate::slots::NOTE_BITS;
 use crate::types::LebId;
 
 /// What a policy is made for.
@@ -114,7 +115,7 @@ pub trait GroomPolicy: Send {
         false
     }
 
-    /// Bits of the note that the layer keeps with every live sector for it, at most [`crate::NOTE_BITS`]. Notes are zero until it says
+    /// Bits of the note that the layer keeps with every live sector for it, at most [`NOTE_BITS`]. Notes are zero until it says
     /// otherwise, also those of what was there when the device was attached.
     fn note_bits(&self) -> u32 {
         0
@@ -183,6 +184,15 @@ pub trait GroomPolicy: Send {
 
     /// Takes all the memory that it can ever need now.
     fn preallocate(&mut self) {}
+
+    /// Checks what it counted against how many live sectors there are of each note. For tests.
+    ///
+    /// # Errors
+    /// What does not agree, in words.
+    fn verify(&self, noted: &[u64; 1 << NOTE_BITS]) -> Result<(), String> {
+        let _ = noted;
+        Ok(())
+    }
 
     /// What it holds in memory, bytes.
     fn memory(&self) -> usize {

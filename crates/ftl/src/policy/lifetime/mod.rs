@@ -24,6 +24,7 @@ use victims::Victims;
 
 use super::{Destination, Eligible, GroomPolicy, LebView, Moved, Old, Shape, Write};
 use crate::leb::DATA_STREAMS;
+use crate::slots::NOTE_BITS;
 use crate::types::LebId;
 
 /// So often in a drive write the labels are grouped anew.
@@ -104,7 +105,8 @@ impl Lifetime {
     fn after_write(&self, now: u64, old: Option<Old>, salt: u64) -> (Label, Label) {
         old.map_or((Label::default(), Label::FIRST), |old| {
             let label = Label(old.note);
-            (label, label.overwritten(self.scale.level(now.saturating_sub(written(label, &old))), salt))
+            let written = select_unpredictable(came_moved(label), old.moved, old.written);
+            (label, label.overwritten(self.scale.level(now.saturating_sub(written)), salt))
         })
     }
 
@@ -165,10 +167,10 @@ impl Lifetime {
     }
 }
 
-/// When the host wrote the sector with this label last, where that is known best.
+/// Whether a sector with this label is as old as what was moved to its LEB, and not as what the host wrote there.
 #[inline]
-fn written(label: Label, old: &Old) -> u64 {
-    select_unpredictable(label.is_moved() && !crate::mutant!(MovedAge), old.moved, old.written)
+fn came_moved(label: Label) -> bool {
+    label.is_moved() && !crate::mutant!(MovedAge)
 }
 
 impl GroomPolicy for Lifetime {
@@ -220,7 +222,7 @@ impl GroomPolicy for Lifetime {
             self.leave(moved);
         }
         let before = Label(moved.note);
-        let kind = usize::from(before.is_moved() && !crate::mutant!(MovedAge));
+        let kind = usize::from(came_moved(before));
         let label = before.moved(self.leaving.ages[kind], run.salt);
         self.tally.relabelled(before, label);
         let place = self.tally.place(label);
@@ -261,6 +263,17 @@ impl GroomPolicy for Lifetime {
     #[inline]
     fn score(&self, leb: &LebView) -> f64 {
         f64::from(self.victims.score(leb))
+    }
+
+    fn verify(&self, noted: &[u64; 1 << NOTE_BITS]) -> Result<(), String> {
+        // That of the unknown is counted nowhere.
+        for (label, noted) in (0..label::BINS as u8).zip(noted).skip(1) {
+            let counted = self.tally.live(Label(label).bin());
+            if counted != *noted as f64 {
+                return Err(format!("label {label} is noted of {noted} live sectors and counted {counted} times"));
+            }
+        }
+        Ok(())
     }
 
     fn memory(&self) -> usize {
