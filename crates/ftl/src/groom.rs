@@ -11,6 +11,7 @@ use crate::leb::{DATA_STREAMS, Leb, LebState, Stream, Times};
 use crate::pace::{Pace, Pacing};
 use crate::policy::{Destination, GroomPolicy, Moved as MovedSector, Old, Policy, Shape, Write};
 use crate::read::MediaRead;
+use crate::slots::UNNOTED;
 use crate::types::{Command, Header, Kind, LebId, NO_SLOT, ReadFor, Slot, Source};
 
 /// Groom reads under way at once, for each die.
@@ -58,7 +59,7 @@ pub(crate) struct Groomer {
     pub learns: bool,
     /// What is known of the sectors of the write at hand.
     olds: Vec<Option<Old>>,
-    /// What the policy notes of them; zeros where it never notes anything.
+    /// What the policy notes of them.
     notes: Box<[u8]>,
     pub victim: Option<Victim>,
     moved: VecDeque<Moved>,
@@ -86,7 +87,7 @@ impl Groomer {
             learns: policy.learns(),
             policy,
             olds: Vec::with_capacity(config.max_request as usize),
-            notes: vec![0; config.max_request as usize].into(),
+            notes: vec![UNNOTED; config.max_request as usize].into(),
             victim: None,
             moved: VecDeque::new(),
             relocations: BTreeSet::new(),
@@ -109,7 +110,7 @@ impl Groomer {
         self.host_streams = self.policy.host_streams();
         self.streams = self.policy.streams();
         self.learns = self.policy.learns();
-        self.notes.fill(0);
+        self.notes.fill(UNNOTED);
     }
 
     /// A stream of host sectors opened a LEB.

@@ -1,7 +1,7 @@
 //! Logical erase blocks: their life, and which of their slots are live.
 
 use crate::prefetch::prefetch_line;
-use crate::slots::Slots;
+use crate::slots::{Slots, UNNOTED};
 use crate::types::{LebId, Slot};
 
 /// Where a LEB stands in its life.
@@ -194,7 +194,7 @@ impl Lebs {
         });
         assert!(slots_per_leb > 1);
         let reciprocal = u64::MAX / u64::from(slots_per_leb) + 1;
-        let slots = Slots::new(count, slots_per_leb, 0);
+        let slots = Slots::new(count, slots_per_leb, 1);
         Lebs { lebs, slots_per_leb, reciprocal, slots, used: 0, preallocated: false }
     }
 
@@ -203,7 +203,7 @@ impl Lebs {
         let mut slots = Slots::new(self.len(), self.slots_per_leb, bits);
         for (id, _) in self.iter().filter(|(_, leb)| leb.live > 0) {
             for at in (0..self.slots_per_leb).filter(|at| self.slots.is_live(id, *at)) {
-                slots.set_live(id, at, 0);
+                slots.set_live(id, at, UNNOTED);
             }
         }
         self.slots = slots;
@@ -251,9 +251,9 @@ impl Lebs {
         self.lebs.capacity() * size_of::<Leb>() + self.used * self.slots.leb_bytes()
     }
 
-    /// What notes take of it.
+    /// What notes take of it, beyond the bit that says that a slot is live.
     pub fn note_memory(&self) -> usize {
-        (self.used * self.slots_per_leb as usize * self.slots.note_bits() as usize).div_ceil(8)
+        (self.used * self.slots_per_leb as usize * (self.slots.note_bits() as usize - 1)).div_ceil(8)
     }
 
     /// Takes the memory for the slots of all LEBs now, and locks it.
@@ -308,7 +308,7 @@ impl Lebs {
         self.slots.is_live(leb, at)
     }
 
-    /// What is noted of a live slot of a LEB.
+    /// What is noted of a slot of a LEB: zero where it is dead.
     #[inline]
     pub(crate) fn note(&self, (leb, at): (LebId, u32)) -> u8 {
         self.slots.note(leb, at)
@@ -366,11 +366,12 @@ mod tests {
         let mut lebs = Lebs::new(3, 100);
         lebs.set_note_bits(6);
         (0..300).step_by(7).for_each(|slot| lebs.set_live(slot, 33));
-        for bits in [6, 0, 3] {
+        for bits in [6, 1, 3] {
             lebs.set_note_bits(bits);
             for slot in 0..300 {
                 assert_eq!(lebs.is_live(slot), slot % 7 == 0, "{slot} with {bits} bits");
-                assert_eq!(lebs.note(lebs.place(slot)), 0, "{slot} with {bits} bits");
+                let noted = if slot % 7 == 0 { UNNOTED } else { 0 };
+                assert_eq!(lebs.note(lebs.place(slot)), noted, "{slot} with {bits} bits");
             }
         }
         assert_eq!([0, 1, 2].map(|leb| lebs[leb].live), [15, 14, 14]);

@@ -59,7 +59,7 @@ pub use policy::{
 pub use prefetch::prefetch_line;
 pub use random::SplitMix64;
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
-pub use slots::NOTE_BITS;
+pub use slots::{NOTE_BITS, UNNOTED};
 pub use space::{max_sectors, min_spare_lebs};
 pub use stats::Stats;
 pub use types::{

@@ -13,6 +13,7 @@ use crate::groom::Groomer;
 use crate::layer::{Config, Ftl};
 use crate::leb::{LebState, Lebs, Stream};
 use crate::map::Map;
+use crate::slots::UNNOTED;
 use crate::trims::{self, TrimRecord};
 use crate::types::{Header, Kind, LebId, NO_SLOT};
 
@@ -370,7 +371,7 @@ impl Recovery {
         self.map.for_each(|_, slot| {
             shared |= lebs.is_live(slot);
             if !shared {
-                lebs.set_live(slot, 0);
+                lebs.set_live(slot, UNNOTED);
             }
         });
         if shared {

@@ -1,17 +1,20 @@
-//! What is known of every slot: whether it is live, and the *note* that the groomer's policy keeps with what is.
+//! What is known of every slot: the *note* that the groomer's policy keeps with what is live, or that it is dead.
 //!
-//! Both stand together, one slot after the other: who marks a slot dead has its note in the cache, and who moves what is live out of a LEB goes
-//! through its notes one after the other.
+//! A note is never zero: that is what a dead slot looks like, and no bit more is needed to tell. Slots stand one after the other: who marks one dead
+//! has its note in the cache, and who moves what is live out of a LEB goes through its notes in their order.
 
 use crate::words::{Words, touch};
 
-/// The most bits of a note: with the bit that says that the slot is live a slot then lies in two bytes at the most.
+/// The most bits of a note: a slot then lies in two bytes at the most.
 pub const NOTE_BITS: u32 = 8;
+/// The note of what nothing was noted of.
+pub const UNNOTED: u8 = 1;
+const DEAD: u8 = 0;
 
 /// The slots of all LEBs.
 pub(crate) struct Slots {
     words: Words,
-    /// Bits of a slot: whether it is live, and its note.
+    /// Bits of a slot.
     bits: u32,
     /// Bytes of a LEB.
     stride: usize,
@@ -20,12 +23,11 @@ pub(crate) struct Slots {
 impl Slots {
     /// Of so many LEBs of so many slots, all of them dead.
     pub fn new(lebs: u32, slots_per_leb: u32, note_bits: u32) -> Slots {
-        assert!(note_bits <= NOTE_BITS);
-        let bits = note_bits + 1;
-        let stride = (slots_per_leb as usize * bits as usize).div_ceil(8);
+        assert!((1..=NOTE_BITS).contains(&note_bits));
+        let stride = (slots_per_leb as usize * note_bits as usize).div_ceil(8);
         // The last slot is read with the byte behind it.
         let words = (lebs as usize * stride + 1).div_ceil(size_of::<u32>());
-        Slots { words: Words::huge(words), bits, stride }
+        Slots { words: Words::huge(words), bits: note_bits, stride }
     }
 
     /// The byte in which the slot of a LEB begins, and the bit.
@@ -35,22 +37,22 @@ impl Slots {
         (leb as usize * self.stride + bit / 8, (bit % 8) as u32)
     }
 
-    /// The bits of one, and others above them.
+    /// What is noted of it; zero where it is dead.
     #[inline]
-    fn get(&self, leb: u32, at: u32) -> u16 {
+    pub fn note(&self, leb: u32, at: u32) -> u8 {
         let (byte, shift) = self.place(leb, at);
         let bytes = &self.words.bytes()[byte..byte + 2];
-        u16::from_le_bytes([bytes[0], bytes[1]]) >> shift
+        (u16::from_le_bytes([bytes[0], bytes[1]]) >> shift & self.mask()) as u8
     }
 
-    /// Changes those bits of one that are set here, to what they are there.
     #[inline]
-    fn set(&mut self, leb: u32, at: u32, mask: u16, bits: u16) {
-        debug_assert!(mask < 1 << self.bits && bits & !mask == 0, "a note of more bits than were asked for");
+    fn set(&mut self, leb: u32, at: u32, note: u8) {
+        debug_assert!(u16::from(note) <= self.mask(), "a note of more bits than were asked for");
         let (byte, shift) = self.place(leb, at);
+        let mask = self.mask() << shift;
         let bytes = &mut self.words.bytes_mut()[byte..byte + 2];
         let before = u16::from_le_bytes([bytes[0], bytes[1]]);
-        bytes.copy_from_slice(&(before & !(mask << shift) | bits << shift).to_le_bytes());
+        bytes.copy_from_slice(&(before & !mask | u16::from(note) << shift).to_le_bytes());
     }
 
     /// All bits of a slot.
@@ -62,34 +64,28 @@ impl Slots {
     /// Whether it is live.
     #[inline]
     pub fn is_live(&self, leb: u32, at: u32) -> bool {
-        self.get(leb, at) & 1 == 1
-    }
-
-    /// What is noted of it.
-    #[inline]
-    pub fn note(&self, leb: u32, at: u32) -> u8 {
-        ((self.get(leb, at) & self.mask()) >> 1) as u8
+        self.note(leb, at) != DEAD
     }
 
     /// It is live from now on, with this note.
     #[inline]
     pub fn set_live(&mut self, leb: u32, at: u32, note: u8) {
-        debug_assert!(!self.is_live(leb, at));
-        self.set(leb, at, self.mask(), u16::from(note) << 1 | 1);
+        debug_assert!(!self.is_live(leb, at) && note != DEAD);
+        self.set(leb, at, note);
     }
 
     /// What is live has this note from now on.
     #[inline]
     pub fn set_note(&mut self, leb: u32, at: u32, note: u8) {
-        debug_assert!(self.is_live(leb, at));
-        self.set(leb, at, self.mask(), u16::from(note) << 1 | 1);
+        debug_assert!(self.is_live(leb, at) && note != DEAD);
+        self.set(leb, at, note);
     }
 
     /// It is dead from now on.
     #[inline]
     pub fn set_dead(&mut self, leb: u32, at: u32) {
         debug_assert!(self.is_live(leb, at));
-        self.set(leb, at, 1, 0);
+        self.set(leb, at, DEAD);
     }
 
     /// Starts to fetch a slot into the cache.
@@ -100,7 +96,7 @@ impl Slots {
 
     /// Bits of a note.
     pub fn note_bits(&self) -> u32 {
-        self.bits - 1
+        self.bits
     }
 
     /// Bytes of a LEB.
@@ -133,9 +129,9 @@ mod tests {
 
     #[test]
     fn neighbours_are_left_alone() {
-        for note_bits in 0..=NOTE_BITS {
+        for note_bits in 1..=NOTE_BITS {
             let mut slots = Slots::new(3, 101, note_bits);
-            let note = |at: u32| (at * 37 % (1 << note_bits)) as u8;
+            let note = |at: u32| (1 + at * 37 % ((1 << note_bits) - 1)) as u8;
             for at in 0..101 {
                 (0..3).for_each(|leb| slots.set_live(leb, at, note(at)));
             }
@@ -148,7 +144,7 @@ mod tests {
             }
             for at in 0..101 {
                 assert!(slots.is_live(0, at) && slots.is_live(2, at) && slots.is_live(1, at) == (at % 3 > 0));
-                let changed = note(at + u32::from(at % 3 == 1));
+                let changed = [DEAD, note(at + 1), note(at)][at as usize % 3];
                 assert_eq!([0, 1, 2].map(|leb| slots.note(leb, at)), [note(at), changed, note(at)], "{note_bits} {at}");
             }
         }

@@ -163,6 +163,7 @@ impl Ftl {
 mod tests {
     use super::*;
     use crate::layer::small;
+    use crate::slots::UNNOTED;
 
     /// The LEB that a layer with three full LEBs, filled one after another, and hardly any space grooms next.
     fn victim(after_a_cut: bool, free: usize) -> Option<LebId> {
@@ -172,7 +173,7 @@ mod tests {
         for (leb, live) in [(3, 9), (4, 2), (5, 12)] {
             layer.lebs[leb].state = LebState::Closed;
             (layer.lebs[leb].opened, layer.lebs[leb].closed) = (u64::from(leb), begin - 10 + u64::from(leb));
-            (0..live).for_each(|slot| layer.lebs.set_live(leb * 16 + slot, 0));
+            (0..live).for_each(|slot| layer.lebs.set_live(leb * 16 + slot, UNNOTED));
         }
         layer.free.truncate(free);
         layer.recovers_space = after_a_cut;

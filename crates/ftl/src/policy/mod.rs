@@ -22,7 +22,7 @@ pub(crate) use view::gains;
 pub use view::{Eligible, LebView};
 
 use crate::leb::Times;
-use crate::slots::NOTE_BITS;
+use crate::slots::{NOTE_BITS, UNNOTED};
 use crate::types::LebId;
 
 /// What a policy is made for.
@@ -91,7 +91,7 @@ pub struct Destination {
 impl Destination {
     /// This stream, for a sector of which nothing is known.
     pub fn of(stream: u8) -> Destination {
-        Destination { stream, written: 0, note: 0 }
+        Destination { stream, written: 0, note: UNNOTED }
     }
 }
 
@@ -115,10 +115,10 @@ pub trait GroomPolicy: Send {
         false
     }
 
-    /// Bits of the note that the layer keeps with every live sector for it, at most [`NOTE_BITS`]. Notes are zero until it says
-    /// otherwise, also those of what was there when the device was attached.
+    /// Bits of the note that the layer keeps with every live sector for it, from 1 to [`NOTE_BITS`]. No note is zero. All are [`UNNOTED`] until
+    /// it says otherwise, also those of what was there when the device was attached.
     fn note_bits(&self) -> u32 {
-        0
+        1
     }
 
     /// Where a write goes, if it can be taken.

@@ -150,20 +150,20 @@ mod tests {
 
     #[test]
     fn what_dies_alike_stays_together_whatever_it_is_called() {
-        let groups = grouped(&[(20, 30_000, 100_000), (30, 30_000, 100_000), (50, 40_000, 100_000)]);
+        let groups = grouped(&[(21, 30_000, 100_000), (31, 30_000, 100_000), (51, 40_000, 100_000)]);
         assert_eq!(groups.count(), 1);
     }
 
     #[test]
     fn what_dies_sooner_goes_apart() {
-        let groups = grouped(&[(20, 20_000, 25_000), (22, 40_000, 400_000), (50, 40_000, 400_000)]);
+        let groups = grouped(&[(21, 20_000, 25_000), (23, 40_000, 400_000), (51, 40_000, 400_000)]);
         assert_eq!(groups.count(), 2);
-        assert_eq!([20, 22, 50].map(|level| groups.of(Label(level).bin())), [0, 1, 1]);
+        assert_eq!([21, 23, 51].map(|level| groups.of(Label(level).bin())), [0, 1, 1]);
     }
 
     #[test]
     fn there_are_never_more_groups_than_streams() {
-        let kinds: Vec<_> = (0..10).map(|i| (10 + 4 * i, 10_000, 1000u64 << i)).collect();
+        let kinds: Vec<_> = (0..10).map(|i| (11 + 4 * i, 10_000, 1000u64 << i)).collect();
         let groups = grouped(&kinds);
         assert!((3..=6).contains(&groups.count()), "{}", groups.count());
     }

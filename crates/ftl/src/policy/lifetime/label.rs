@@ -1,27 +1,33 @@
-//! What is noted of a sector: six bits, or fewer where there is more than a third of spare space, so that it is never more than a byte a sector.
+//! What is noted of a sector: six bits, or fewer where there is much spare space, so that the policy never takes more than a byte a sector.
 //!
 //! | bits | meaning |
 //! |---|---|
-//! | 0 | the groomer moved it since the host wrote it |
+//! | 0 | where it lies the host wrote it; otherwise the groomer moved it there |
 //! | 1-5 | level: the logarithm of its lifetime, in half octaves; 31 stands for 16 drive writes, 2 for 2^-10.5, 1 for what was written only once |
 //!
 //! With each bit less a level stands for twice as many octaves; the highest one still stands for 16 drive writes.
 //!
-//! 0: nothing is known. The lifetime is the time from one write to the next, in sectors that the host writes meanwhile, half of it from the last
+//! 1: nothing is known; 0 is no label, but how the layer notes a dead slot. The lifetime is the time from one write to the next, in sectors that the host writes meanwhile, half of it from the last
 //! interval, a quarter from the one before and so on (in logarithms). What is moved at a greater age than that gets its age for a lifetime: then nobody
 //! knows better.
+
+use crate::slots::UNNOTED;
 
 /// Labels are counted one by one.
 pub(super) const BINS: usize = 1 << BITS;
 /// Bits of a label, and the fewest with which something can be told apart.
 const BITS: u32 = 6;
 const BITS_MIN: u32 = 3;
+/// Bits a sector for labels: the policy may take eight, and one is left to its books. What tells dead slots every policy has.
+const BITS_A_SECTOR: u64 = 7;
 
 /// The level of what was written once: how long it lives is not known.
 const ONCE: u8 = 1;
 /// The least level that stands for a lifetime.
 const LEAST: u64 = 2;
-const MOVED: u8 = 1;
+/// The bit of what the host wrote where it lies.
+const WRITTEN: u8 = 1;
+const MOVED: u8 = 0;
 /// Levels are worked out in so many parts of one.
 const PARTS: u64 = 64;
 /// Levels in an octave.
@@ -30,16 +36,14 @@ const OCTAVE: u64 = 2;
 const HIGHEST: u64 = 4;
 
 /// The label of a sector.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(pub u8);
 
 impl Label {
+    /// Of what nothing is known of.
+    pub const UNKNOWN: Label = Label(UNNOTED);
     /// Of what is written for the first time.
-    pub const FIRST: Label = Label(ONCE << 1);
-
-    fn new(level: u8, moved: u8) -> Label {
-        Label(level << 1 | moved)
-    }
+    pub const FIRST: Label = Label(ONCE << 1 | WRITTEN);
 
     /// Which bin it is counted in; that of the unknown is counted nowhere.
     #[inline]
@@ -50,13 +54,13 @@ impl Label {
     /// Nothing is known.
     #[inline]
     pub fn is_unknown(self) -> bool {
-        self.0 == 0
+        self == Label::UNKNOWN
     }
 
     /// The groomer moved it since the host wrote it.
     #[inline]
     pub fn is_moved(self) -> bool {
-        self.0 & MOVED != 0
+        is_moved(self.bin())
     }
 
     #[inline]
@@ -74,18 +78,19 @@ impl Label {
     #[inline]
     pub fn overwritten(self, last: u64, salt: u64) -> Label {
         let mean = if self.level() <= ONCE { last } else { (self.parts() + last) / 2 };
-        Label::new(rounded(mean, salt), 0)
+        Label(rounded(mean, salt) << 1 | WRITTEN)
     }
 
     /// Of what the groomer moves at an age of this level. The salt decides of the rounding.
     #[inline]
     pub fn moved(self, age: u64, salt: u64) -> Label {
         let older = rounded(age, salt);
-        Label::new(if age > self.parts() { older } else { self.level() }, MOVED)
+        Label((if age > self.parts() { older } else { self.level() }) << 1 | MOVED)
     }
 }
 
 /// Whether a bin is one of what the groomer moved.
+#[inline]
 pub(super) fn is_moved(bin: usize) -> bool {
     bin % 2 == usize::from(MOVED)
 }
@@ -112,9 +117,11 @@ fn log(x: u64) -> u64 {
 }
 
 impl Scale {
-    /// For so many sectors in so many slots: as many bits as there is a byte for, for every sector.
+    /// For so many sectors in so many slots: as many bits as there is room for.
     pub fn new(sectors: u64, slots: u64) -> Scale {
-        let bits = (BITS_MIN..=BITS).rev().find(|bits| slots * u64::from(*bits) <= sectors * 8).unwrap_or(BITS_MIN);
+        let mut bits = (BITS_MIN..=BITS).rev();
+        let bits = bits.find(|bits| slots * u64::from(*bits - 1) <= sectors * BITS_A_SECTOR);
+        let bits = bits.unwrap_or(BITS_MIN);
         let top = ((1 << (bits - 1)) - 1) * PARTS;
         let span = (top - LEAST * PARTS) << (BITS - bits);
         Scale { coarse: BITS - bits, floor: (log(sectors) + HIGHEST * OCTAVE * PARTS).saturating_sub(span), top }
@@ -166,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_lifetime_is_learnt_in_two_writes_and_forgotten_in_as_many() {
-        for (spare, octaves) in [(0, 2), (100_000, 1)] {
+        for (spare, octaves) in [(0, 2), (150_000, 1)] {
             let scale = Scale::new(1 << 18, (1 << 18) + spare);
             let hot = scale.overwritten(Label::FIRST, 1 << 10, 1);
             let cold = scale.overwritten(Label::FIRST, 1 << 20, 1);
@@ -180,12 +187,12 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_a_sector_is_enough_for_notes() {
-        for (spare, bits) in [(0, 6), (33, 6), (34, 5), (60, 5), (61, 4), (100, 4), (101, 3), (166, 3)] {
+    fn labels_are_coarser_where_much_space_is_spare() {
+        for (spare, bits) in [(0, 6), (40, 6), (41, 5), (75, 5), (76, 4), (133, 4), (134, 3), (250, 3)] {
             let scale = Scale::new(100_000, 1000 * (100 + spare));
             assert_eq!(scale.bits(), bits, "{spare} % spare");
             let longest = scale.overwritten(Label::FIRST, 1_600_000, 0);
-            assert_eq!(usize::from(longest.0), (1 << bits) - 2, "the highest level is still that of 16 drive writes");
+            assert_eq!(usize::from(longest.0), (1 << bits) - 1, "the highest level is still that of 16 drive writes");
             assert_eq!(longest, scale.overwritten(Label::FIRST, u64::MAX, u64::MAX));
         }
     }

@@ -56,7 +56,7 @@ pub struct Lifetime {
 }
 
 /// The write that was asked about last.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Asked {
     /// The labels that its first sector has and would have.
     labels: (Label, Label),
@@ -86,7 +86,7 @@ impl Lifetime {
             moved_runs: Runs::default(),
             due: 0,
             runs: Runs::default(),
-            asked: Asked::default(),
+            asked: Asked { labels: (Label::UNKNOWN, Label::FIRST), run: Member::default(), stream: 0 },
             victims: Victims::new(shape),
             shortlist: Shortlist::new(shape.sectors),
             tally: Tally::new(shape.sectors),
@@ -103,7 +103,7 @@ impl Lifetime {
     /// The labels that a sector has and would have if the host wrote it.
     #[inline]
     fn after_write(&self, now: u64, old: Option<Old>, salt: u64) -> (Label, Label) {
-        old.map_or((Label::default(), Label::FIRST), |old| {
+        old.map_or((Label::UNKNOWN, Label::FIRST), |old| {
             let label = Label(old.note);
             let written = select_unpredictable(came_moved(label), old.moved, old.written);
             (label, label.overwritten(self.scale.level(now.saturating_sub(written)), salt))
@@ -266,8 +266,8 @@ impl GroomPolicy for Lifetime {
     }
 
     fn verify(&self, noted: &[u64; 1 << NOTE_BITS]) -> Result<(), String> {
-        // That of the unknown is counted nowhere.
-        for (label, noted) in (0..label::BINS as u8).zip(noted).skip(1) {
+        // That of the unknown is counted nowhere, and none is zero.
+        for (label, noted) in (0..label::BINS as u8).zip(noted).skip(2) {
             let counted = self.tally.live(Label(label).bin());
             if counted != *noted as f64 {
                 return Err(format!("label {label} is noted of {noted} live sectors and counted {counted} times"));
@@ -285,6 +285,7 @@ impl GroomPolicy for Lifetime {
 mod tests {
     use super::*;
     use crate::leb::Times;
+    use crate::slots::UNNOTED;
 
     const SECTORS: u64 = 1000;
 
@@ -311,7 +312,7 @@ mod tests {
             let write = Write { lba, now, olds: &olds };
             // As if it had to wait: it comes again and again, more often than there are runs to be forgotten.
             (0..9).for_each(|_| _ = self.policy.place(&write));
-            let mut notes = vec![0; count];
+            let mut notes = vec![UNNOTED; count];
             self.policy.wrote(&write, &mut notes);
             self.notes[range].copy_from_slice(&notes.into_iter().map(Some).collect::<Vec<_>>());
         }
@@ -405,7 +406,7 @@ mod tests {
         noted.trim(10, 200);
         assert_eq!(noted.living(), 10.0);
         // After an attach nothing is noted of what is there.
-        noted.notes[500..502].fill(Some(0));
+        noted.notes[500..502].fill(Some(UNNOTED));
         noted.write(500, 1, 400, (0, 0));
         noted.groom(501, 400, (0, 0));
         assert_eq!(noted.living(), 12.0);
@@ -413,12 +414,12 @@ mod tests {
 
     #[test]
     fn a_byte_a_sector_is_enough() {
-        for lebs in [1024, 1311, 2048, 2700] {
+        for lebs in [1100, 1311, 1433, 1434, 1792, 2048, 2700, 3500] {
             let shape = Shape { sectors: 1 << 18, lebs, slots_per_leb: 256, streams: 6 };
             let policy = Lifetime::new(&shape);
-            let notes = lebs as usize * 256 * policy.note_bits() as usize / 8;
-            let books = policy.memory() - lebs as usize * 4;
-            assert!(notes <= 1 << 18 && books < 20_000, "{lebs} LEBs: {notes} for notes, {books} for books");
+            let notes = lebs as usize * 256 * (policy.note_bits() - 1) as usize / 8;
+            let books = policy.memory();
+            assert!(notes + books <= 1 << 18, "{lebs} LEBs: {notes} for notes, {books} for books");
         }
     }
 }
