@@ -57,8 +57,8 @@ pub(crate) struct Groomer {
     pub streams: u8,
     /// The policy wants to hear of everything.
     pub learns: bool,
-    /// What is known of the sectors of the write at hand.
-    olds: Vec<Option<Old>>,
+    /// What is known of the sectors of the write at hand, the first ones of these.
+    olds: Box<[Option<Old>]>,
     /// What the policy notes of them.
     notes: Box<[u8]>,
     pub victim: Option<Victim>,
@@ -86,7 +86,7 @@ impl Groomer {
             streams: policy.streams(),
             learns: policy.learns(),
             policy,
-            olds: Vec::with_capacity(config.max_request as usize),
+            olds: vec![None; config.max_request as usize].into(),
             notes: vec![UNNOTED; config.max_request as usize].into(),
             victim: None,
             moved: VecDeque::new(),
@@ -218,17 +218,7 @@ impl Ftl {
         (0..self.groomer.host_streams).map(|stream| u64::from(self.left_in_open(Stream::Data(stream)))).sum()
     }
 
-    /// What is known of the sector in a slot of a LEB.
-    #[inline]
-    fn old(&self, place: (LebId, u32)) -> Old {
-        let (entry, at, note) = (&self.lebs[place.0], place.1, self.lebs.note(place));
-        if entry.state == LebState::Open {
-            return self.old_in_open(entry, at, note);
-        }
-        old_at(&entry.times, at, note)
-    }
-
-    /// The same of one in a LEB that is being filled.
+    /// What is known of the sector in a slot of a LEB that is being filled.
     #[cold]
     fn old_in_open(&self, entry: &Leb, at: u32, note: u8) -> Old {
         let used = self.config.geometry.slots_per_leb() - self.left_in_open(entry.stream);
@@ -238,21 +228,33 @@ impl Ftl {
         old_at(&times, at.min(used), note)
     }
 
+    /// Finds out what is known of a sector of the write at hand. What the policy asks for in a moment goes where it will look for it field by field: put
+    /// together elsewhere and copied it would have to wait for the copy.
+    #[inline]
+    fn recall(&mut self, at: usize, lba: u64) {
+        let slot = self.map.get(lba);
+        if slot == NO_SLOT {
+            self.groomer.olds[at] = None;
+            return;
+        }
+        let place = self.lebs.place(slot);
+        let (entry, note) = (&self.lebs[place.0], self.lebs.note(place));
+        if entry.state == LebState::Open {
+            self.groomer.olds[at] = Some(self.old_in_open(entry, place.1, note));
+            return;
+        }
+        self.groomer.olds[at] = Some(old_at(&entry.times, place.1, note));
+    }
+
     /// The stream that the policy wants for a write.
     pub(crate) fn place_write(&mut self, lba: u64, count: u32) -> u8 {
         if !self.groomer.learns {
             return 0;
         }
-        self.groomer.olds.clear();
-        for lba in lba..lba + u64::from(count) {
-            let slot = self.map.get(lba);
-            self.groomer.olds.push(match slot {
-                NO_SLOT => None,
-                slot => Some(self.old(self.lebs.place(slot))),
-            });
-        }
+        (0..count).for_each(|at| self.recall(at as usize, lba + u64::from(at)));
         let now = self.stats.host_written_sectors;
-        self.groomer.policy.place(&Write { lba, now, olds: &self.groomer.olds })
+        let Groomer { policy, olds, .. } = &mut self.groomer;
+        policy.place(&Write { lba, now, olds: &olds[..count as usize] })
     }
 
     /// The write that [`Ftl::place_write`] was asked about last is taken.
@@ -260,7 +262,8 @@ impl Ftl {
         if self.groomer.learns {
             let now = self.stats.host_written_sectors;
             let Groomer { policy, olds, notes, .. } = &mut self.groomer;
-            policy.wrote(&Write { lba, now, olds }, &mut notes[..count as usize]);
+            let count = count as usize;
+            policy.wrote(&Write { lba, now, olds: &olds[..count] }, &mut notes[..count]);
         }
     }
 
