@@ -22,10 +22,10 @@ struct Worn {
 
 /// Fills the device, then writes it so many times over: four writes in five go to the first fifth, the others to what
 /// follows it up to `warm`; the rest is never written again.
-fn wear(policy: Policy, drive_writes: u64, warm: u64, levelled: bool) -> Worn {
+fn wear(policy: Policy, drive_writes: u64, warm: u64, levelled: bool, seed: u64) -> Worn {
     let mut device = Instant::new(LEBS, BLOCK, SECTORS, policy);
     device.ftl.level_wear(levelled);
-    let mut random = SplitMix64::new(11);
+    let mut random = SplitMix64::new(seed);
     (0..SECTORS).for_each(|lba| device.write(lba));
     let hot = SECTORS / 5;
     for _ in 0..drive_writes * SECTORS {
@@ -45,7 +45,7 @@ fn wear(policy: Policy, drive_writes: u64, warm: u64, levelled: bool) -> Worn {
 
 #[test]
 fn after_500_drive_writes_of_80_20_all_blocks_are_worn_alike() {
-    let worn = wear(Policy::Lifetime, 500, SECTORS, true);
+    let worn = wear(Policy::Lifetime, 500, SECTORS, true, 11);
     println!("{worn:?}");
     assert!(worn.least >= 0.95 && worn.most <= 1.05, "{worn:?}");
 }
@@ -53,17 +53,23 @@ fn after_500_drive_writes_of_80_20_all_blocks_are_worn_alike() {
 #[test]
 fn what_is_never_overwritten_moves_to_worn_blocks_for_little() {
     // Half of the device is not written again after it was filled.
-    let [levelled, alone] = [true, false].map(|levelled| wear(Policy::Lifetime, 120, SECTORS / 2, levelled));
-    println!("{levelled:?} {alone:?}");
-    assert!(alone.least < 0.5, "the test is worth nothing: {alone:?}");
-    assert!(levelled.least > 0.85 && levelled.most < 1.15, "{levelled:?}");
-    assert!(levelled.amplification < alone.amplification * 1.02, "{levelled:?} {alone:?}");
+    let mut cost = 0.0;
+    // On so small a device the cost of a single draw is half chance.
+    let seeds = 11..16;
+    for seed in seeds.clone() {
+        let [levelled, alone] = [true, false].map(|levelled| wear(Policy::Lifetime, 120, SECTORS / 2, levelled, seed));
+        println!("{levelled:?} {alone:?}");
+        assert!(alone.least < 0.5, "the test is worth nothing: {alone:?}");
+        assert!(levelled.least > 0.85 && levelled.most < 1.15, "{levelled:?}");
+        cost += (levelled.amplification / alone.amplification - 1.0) / seeds.clone().count() as f64;
+    }
+    assert!(cost < 0.02, "{:.2} %", cost * 100.0);
 }
 
 #[test]
 fn levelling_costs_next_to_nothing_under_80_20() {
     for policy in [Policy::Lifetime, Policy::Greedy] {
-        let [levelled, alone] = [true, false].map(|levelled| wear(policy, 60, SECTORS, levelled));
+        let [levelled, alone] = [true, false].map(|levelled| wear(policy, 60, SECTORS, levelled, 11));
         println!("{policy:?} {levelled:?} {alone:?}");
         assert!(levelled.amplification < alone.amplification * 1.02, "{policy:?}: {levelled:?} {alone:?}");
         assert!(levelled.most - levelled.least < alone.most - alone.least, "{policy:?}: {levelled:?} {alone:?}");
