@@ -110,7 +110,8 @@ pub fn totals(text: &str, size: Option<u64>) -> Result<Totals, String> {
         ops,
         cells,
         completion,
-        cpu_us_per_io: Some(cpu / requests as f64),
+        // What is over within a tick of the kernel's accounting may seem to have needed none.
+        cpu_us_per_io: (cpu > 0.0).then_some(cpu / requests as f64),
         outstanding: held / 1e9 / seconds,
     })
 }
