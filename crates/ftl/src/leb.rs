@@ -368,6 +368,11 @@ mod tests {
         (0..300).step_by(7).for_each(|slot| lebs.set_live(slot, 33));
         for bits in [6, 1, 3] {
             lebs.set_note_bits(bits);
+            assert_eq!(
+                lebs.note_memory(),
+                (300 * (bits as usize - 1)).div_ceil(8),
+                "the bit of what is live is no note"
+            );
             for slot in 0..300 {
                 assert_eq!(lebs.is_live(slot), slot % 7 == 0, "{slot} with {bits} bits");
                 let noted = if slot % 7 == 0 { UNNOTED } else { 0 };

@@ -53,17 +53,13 @@ fn after_500_drive_writes_of_80_20_all_blocks_are_worn_alike() {
 #[test]
 fn what_is_never_overwritten_moves_to_worn_blocks_for_little() {
     // Half of the device is not written again after it was filled.
-    let mut cost = 0.0;
-    // On so small a device the cost of a single draw is half chance.
-    let seeds = 11..16;
-    for seed in seeds.clone() {
+    for seed in 11..16 {
         let [levelled, alone] = [true, false].map(|levelled| wear(Policy::Lifetime, 120, SECTORS / 2, levelled, seed));
         println!("{levelled:?} {alone:?}");
         assert!(alone.least < 0.5, "the test is worth nothing: {alone:?}");
         assert!(levelled.least > 0.85 && levelled.most < 1.15, "{levelled:?}");
-        cost += (levelled.amplification / alone.amplification - 1.0) / seeds.clone().count() as f64;
+        assert!(levelled.amplification < alone.amplification * 1.02, "{levelled:?} {alone:?}");
     }
-    assert!(cost < 0.02, "{:.2} %", cost * 100.0);
 }
 
 #[test]
