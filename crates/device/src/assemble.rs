@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use ftl::Geometry;
 use media::flashback::media_geometry;
-use media::{Backing, DieState, Flashback, Media, MediaError, OpenError};
+use media::{Backing, DieState, Flashback, Media, OpenError};
 use rustix::io::Errno;
 
-use crate::attach::{Refusal, choose_superblock};
+use crate::attach::Refusal;
 use crate::checksum::Checker;
 use crate::format::{decode, refused};
-use crate::superblock::{DIES_MAX, NotSuperblock, Superblock};
+use crate::superblock::{DIES_MAX, NotSuperblock, Superblock, choose_superblock};
 use crate::{AttachError, AttachOptions};
 
 /// One die's superblock, if it has one.
@@ -110,6 +110,14 @@ pub(crate) fn assemble(labels: Vec<Label>, degraded: bool) -> Result<Superblock,
         let refusal = labels.into_iter().find_map(Result::err);
         return Err(refusal.unwrap_or(Refusal::NoSuperblock(NotSuperblock::Blank)));
     };
+    let serves = |label: &&Superblock| superblock.dies.get(label.die as usize).is_none_or(|die| *die == DieState::Good);
+    let serving: Vec<&Superblock> = labels.iter().flatten().filter(serves).collect();
+    let in_step = serving.iter().all(|label| label.in_step && label.generation == superblock.generation);
+    // The next write goes where the newest copy is not. Where that is the only good copy of some die, the newest is written
+    // first instead: on the other dies the one before it says the same.
+    let is_next = |label: &&Superblock| !label.in_step && label.generation % 2 != superblock.generation % 2;
+    superblock.generation += u64::from(serving.iter().any(is_next));
+    superblock.in_step = in_step;
     let geometry = superblock.geometry;
     if superblock.dies.is_empty() {
         // Without parity every die must be there.
@@ -142,11 +150,7 @@ fn lost_dies(superblock: &Superblock) -> Vec<u32> {
 /// Reads the labels of all dies of a medium.
 pub(crate) fn read_labels(media: &mut dyn Media) -> Vec<Label> {
     (0..media.geometry().dies.min(DIES_MAX))
-        .map(|die| {
-            let copies: Result<_, MediaError> =
-                media.read_label(die, 0).and_then(|first| Ok([first, media.read_label(die, 1)?]));
-            choose_superblock(copies?)
-        })
+        .map(|die| choose_superblock([0, 1].map(|copy| media.read_label(die, copy))))
         .collect()
 }
 

@@ -42,26 +42,6 @@ pub(crate) enum Refusal {
     BeingErased(EraseLevel),
 }
 
-/// The newer valid one of two copies.
-pub(crate) fn choose_superblock(copies: [Vec<u8>; 2]) -> Result<Superblock, Refusal> {
-    let [first, second] = copies.map(|bytes| Superblock::decode(&bytes));
-    match (first, second) {
-        // A copy from a newer program means that older ones must keep off, whatever the other copy says.
-        (Err(NotSuperblock::Version(version)), _) | (_, Err(NotSuperblock::Version(version))) => {
-            Err(Refusal::NoSuperblock(NotSuperblock::Version(version)))
-        }
-        (Ok(first), Ok(second)) if ftl::mutant!(OlderLabel) => {
-            Ok(if first.generation < second.generation { first } else { second })
-        }
-        (Ok(first), Ok(second)) => Ok(if first.generation > second.generation { first } else { second }),
-        (Ok(only), Err(_)) | (Err(_), Ok(only)) => Ok(only),
-        (Err(NotSuperblock::Damaged(what)), _) | (_, Err(NotSuperblock::Damaged(what))) => {
-            Err(Refusal::NoSuperblock(NotSuperblock::Damaged(what)))
-        }
-        (Err(first), Err(_)) => Err(Refusal::NoSuperblock(first)),
-    }
-}
-
 /// Makes a superblock ready to attach with: refuses a device that is being erased, and unlocks one that is encrypted.
 pub(crate) fn admit(superblock: &mut Superblock, secret: Option<&Secret>) -> Result<(), Refusal> {
     match superblock.erase {
@@ -109,17 +89,16 @@ pub(crate) fn attach(
 pub(crate) fn attach_with(media: Box<dyn Media>, superblock: Superblock, config: Config) -> Result<Core, Refusal> {
     ready(&superblock)?;
     let mut opening = Opening::new(media, superblock);
-    // The new epoch is on media before anything carries it: no sequence number is ever given out twice.
-    opening.superblock.epoch += 1;
-    let epoch = opening.superblock.epoch;
     let mut recovery = Recovery::new(config, opening.superblock.anchor.clone())?;
     opening.load_checkpoint(&mut recovery)?;
+    // The new epoch is on media before anything carries it: no sequence number is ever given out twice.
+    let epoch = opening.newest_epoch(&mut recovery)? + 1;
+    opening.superblock.epoch = epoch;
     opening.superblock.anchor = recovery.anchor_for(epoch);
     if !ftl::mutant!(LateEpoch) {
         opening.write_superblock()?;
     }
     if !recovery.is_clean() {
-        opening.read_leb_headers(&mut recovery)?;
         opening.settle_parity(&recovery)?;
         opening.replay_log(&mut recovery)?;
     }
@@ -154,11 +133,11 @@ pub(crate) fn open_read_only(media: Box<dyn Media>, superblock: Superblock, conf
     let mut opening = Opening::new(media, superblock);
     let mut recovery = Recovery::new(config, opening.superblock.anchor.clone())?;
     opening.load_checkpoint(&mut recovery)?;
+    let epoch = opening.newest_epoch(&mut recovery)? + 1;
     if !recovery.is_clean() {
-        opening.read_leb_headers(&mut recovery)?;
         opening.replay_log(&mut recovery)?;
     }
-    let ftl = recovery.finish(opening.superblock.epoch + 1)?;
+    let ftl = recovery.finish(epoch)?;
     Ok(Core::new(ftl, opening.media, opening.superblock))
 }
 
@@ -189,23 +168,22 @@ impl Core {
     }
 }
 
-/// Writes a superblock's copy on a medium that does nothing else at the time, and waits for it.
-pub(crate) fn write_label(media: &mut dyn Media, superblock: &Superblock) -> Result<(), Refusal> {
-    write_label_with(media, label_command(superblock))
-}
-
-/// Carries such a command out.
-pub(crate) fn write_label_with(media: &mut dyn Media, command: media::Command) -> Result<(), Refusal> {
-    let done = match media.submit(0, command) {
-        Some(done) => done,
-        None => loop {
-            match media.poll() {
-                Some(done) => break done,
-                None => media.wait(),
-            }
-        },
-    };
-    done.result?;
+/// Writes both copies of a superblock on a medium that does nothing else at the time, the first durably before the second:
+/// whichever of them is lost later, the other says the same.
+pub(crate) fn write_superblock(media: &mut dyn Media, superblock: &mut Superblock) -> Result<(), Refusal> {
+    for _ in 0..if ftl::mutant!(OneCopy) { 1 } else { 2 } {
+        superblock.generation += 1;
+        let done = match media.submit(0, label_command(superblock)) {
+            Some(done) => done,
+            None => loop {
+                match media.poll() {
+                    Some(done) => break done,
+                    None => media.wait(),
+                }
+            },
+        };
+        done.result?;
+    }
     Ok(())
 }
 
@@ -221,7 +199,8 @@ struct Opening {
 impl Opening {
     fn new(mut media: Box<dyn Media>, superblock: Superblock) -> Opening {
         let redundant = media.flashback().is_some();
-        if let Some(flashback) = media.flashback().filter(|_| !superblock.anchor.clean) {
+        let believed = superblock.anchor.clean && superblock.in_step;
+        if let Some(flashback) = media.flashback().filter(|_| !believed) {
             flashback.find_journal();
         }
         Opening { media, superblock, next_id: 0, redundant }
@@ -267,8 +246,7 @@ impl Opening {
     }
 
     fn write_superblock(&mut self) -> Result<(), Refusal> {
-        self.superblock.generation += 1;
-        write_label(&mut *self.media, &self.superblock)
+        write_superblock(&mut *self.media, &mut self.superblock)
     }
 
     fn load_checkpoint(&mut self, recovery: &mut Recovery) -> Result<(), Refusal> {
@@ -290,25 +268,45 @@ impl Opening {
         Ok(())
     }
 
+    /// The newest attach epoch that was in use. After a clean detach the superblock knows, unless one of its copies is bad or
+    /// lags behind: the lost one may have been the newer, so the headers of all LEBs are asked then, as after a crash.
+    fn newest_epoch(&mut self, recovery: &mut Recovery) -> Result<u32, Refusal> {
+        if recovery.is_clean() && self.superblock.in_step {
+            return Ok(self.superblock.epoch);
+        }
+        self.read_leb_headers(recovery)?;
+        Ok(recovery.catch_up(self.superblock.epoch)?)
+    }
+
     fn checker(&self) -> Checker {
         Checker::of(&self.superblock)
     }
 
-    /// Reads the first slot of every LEB, many at a time.
+    /// Reads the first slot of every LEB, and without parity the one behind it, many LEBs at a time.
     fn read_leb_headers(&mut self, recovery: &mut Recovery) -> Result<(), Refusal> {
         let geometry = self.superblock.geometry;
         let checker = self.checker();
-        let reads = (0..geometry.blocks).map(|leb| (address(geometry.page_at(leb, 0)), 0..geometry.slot_bytes()));
+        let slot_bytes = geometry.slot_bytes();
+        // With parity a header is rebuilt instead.
+        let bytes = if self.redundant { slot_bytes } else { slot_bytes * geometry.slots_per_page.min(2) };
+        let reads = (0..geometry.blocks).map(|leb| (address(geometry.page_at(leb, 0)), 0..bytes));
         // A header that was never written looks like that of the LEB's life before: parity is asked about each.
         self.read_all(reads, 8 * READS, u64::MAX, |leb, result| {
-            let header = result.ok().and_then(|slice| {
-                let number = geometry.first_slot(leb as LebId, 0);
-                let header = checker.check(slice.bytes(), number)?;
-                let mut room = Vec::new();
-                let sector = checker.sector(slice.bytes(), &mut room)?;
-                (header.kind == ftl::Kind::LebHeader).then(|| LebHeader::decode(sector))?
-            });
-            recovery.leb_header(leb as LebId, header);
+            let leb = leb as LebId;
+            let Ok(slice) = result else { return Ok(true) };
+            let (mut slots, mut room) = (slice.bytes().chunks_exact(slot_bytes as usize), Vec::new());
+            let mut next = |number| {
+                let slot = slots.next()?;
+                Some((checker.check(slot, number)?, checker.sector(slot, &mut room)?.to_vec()))
+            };
+            let number = geometry.first_slot(leb, 0);
+            let header = next(number)
+                .filter(|(header, _)| header.kind == ftl::Kind::LebHeader)
+                .and_then(|(_, sector)| LebHeader::decode(&sector));
+            match (header, next(number + 1)) {
+                (None, Some((second, _))) => recovery.headless(leb, &second),
+                (header, _) => recovery.leb_header(leb, header),
+            }
             Ok(true)
         })
     }

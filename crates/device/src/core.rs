@@ -69,6 +69,8 @@ pub(crate) struct Core {
     /// Superblock writes that wait, by the id they answer to; the first is under way. One at a time, so that an older
     /// copy can never overtake a newer one.
     labels: VecDeque<u64>,
+    /// The first copy of the one under way is on media.
+    second_copy: bool,
     /// One of the superblocks with settings that were to be written lately could not be.
     settings_lost: bool,
     /// Media commands under way.
@@ -137,6 +139,7 @@ impl Core {
             completions: VecDeque::new(),
             zeros: Vec::new(),
             labels: VecDeque::new(),
+            second_copy: false,
             settings_lost: false,
             in_flight: 0,
             healing: Healing::default(),

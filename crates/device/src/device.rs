@@ -9,7 +9,7 @@ use media::ring::SharedRing;
 use media::{FileMedia, FileOptions, Media, Memory};
 
 use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_parity};
-use crate::attach::{Refusal, admit, attach, attach_read_only, write_label, write_label_with};
+use crate::attach::{Refusal, admit, attach, attach_read_only, write_superblock};
 use crate::core::Core;
 use crate::crypt::NoKey;
 use crate::drill::{Drills, with_drills};
@@ -133,7 +133,7 @@ impl Device {
         if let Some(key) = &format.key {
             encrypt(&mut superblock, &Secret::key(key))?;
         }
-        write_label(media, &superblock)
+        write_superblock(media, &mut superblock)
             .map_err(|refusal| FormatError::Attach(refused(refusal, &PathBuf::from("media"))))
     }
 
@@ -170,11 +170,9 @@ impl Device {
         options: &EmulateOptions,
         medium: impl FnOnce(media::Geometry) -> Box<dyn Media>,
     ) -> Result<Box<dyn Media>, FormatError> {
-        let superblock = emulated::superblock(&options.profile, options.emulation, &options.format)?;
+        let mut superblock = emulated::superblock(&options.profile, options.emulation, &options.format)?;
         let mut inner = medium(media::nand::inner_geometry(&superblock.geometry));
-        let copy = (superblock.generation % 2) as u8;
-        let label = media::Command::WriteLabel { copy, bytes: vec![superblock.encode(0)] };
-        write_label_with(&mut *inner, label)
+        write_superblock(&mut *inner, &mut superblock)
             .map_err(|refusal| FormatError::Attach(refused(refusal, &PathBuf::from("media"))))?;
         Ok(inner)
     }

@@ -6,15 +6,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ftl::Stats;
 use media::file::backing_bytes;
 use media::nand::inner_geometry;
-use media::{Backing, LABEL_BYTES, OpenError};
+use media::{Backing, MediaError, OpenError};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::assemble::medium_geometry;
-use crate::attach::{Refusal, choose_superblock};
+use crate::attach::Refusal;
 use crate::crypt::{CIPHER_NAME, Encryption, NoKey, SEALED_TRAILER_BYTES, Secret};
 use crate::store::{Store, heir};
-use crate::superblock::{FORMAT_VERSION, LABEL_MAX, NotSuperblock, Superblock};
+use crate::superblock::{FORMAT_VERSION, LABEL_MAX, NotSuperblock, Superblock, choose_superblock};
 use crate::{AttachError, Capacity, CreateError, Emulation, EraseLevel, FormatError, emulated, geometry};
 
 /// What a format sets.
@@ -420,13 +420,7 @@ fn write_both(backing: &Backing, superblock: &Superblock) -> Result<(), FormatEr
 const BLANK: &str = "it is blank";
 
 pub(crate) fn decode(backing: &Backing, path: &Path) -> Result<Superblock, AttachError> {
-    let read = |copy| {
-        backing
-            .read_label(copy)
-            .map_err(|error| AttachError::Open(OpenError::Io { path: path.into(), error: error.into() }))
-    };
-    let copies = [read(0)?, read(1)?];
-    debug_assert!(copies.iter().all(|copy| copy.len() == LABEL_BYTES as usize));
+    let copies = [0, 1].map(|copy| backing.read_label(copy).map_err(MediaError::from));
     choose_superblock(copies).map_err(|refusal| refused(refusal, path))
 }
 

@@ -1,8 +1,9 @@
-//! The superblock: what a device is, and where its checkpoint is. Two copies, written in turn; the newer valid one counts.
+//! The superblock: what a device is, and where its checkpoint is. Two copies, both written each time; the newer valid one counts.
 //!
 //! All numbers are little-endian. The byte layout stands in `docs/format.md`.
 
 mod check;
+mod copies;
 mod wire;
 
 use ftl::{Anchor, Geometry, Stats, TRAILER_BYTES};
@@ -12,6 +13,7 @@ use uuid::Uuid;
 use crate::crypt::{Encryption, KEY_SLOTS, KeySlot, SEALED_TRAILER_BYTES, SLOT_BYTES};
 use crate::geometry::MAX_REQUEST_BYTES;
 use crate::{Durability, Emulation, EraseLevel};
+pub(crate) use copies::choose_superblock;
 use wire::{AES_256_GCM, Reader, Writer};
 
 /// First bytes of every copy.
@@ -92,6 +94,9 @@ pub(crate) struct Superblock {
     pub encryption: Option<Encryption>,
     /// It is being erased, and is no device until that is done.
     pub erase: Option<Erasing>,
+    /// Not on media: both copies on every die were as they should be, so that nothing newer than this was ever written. Where
+    /// it is false, a clean detach is believed only after a look at the log.
+    pub in_step: bool,
 }
 
 /// An erase under way.
@@ -153,6 +158,7 @@ impl Superblock {
             scrub_position: 0,
             encryption: None,
             erase: None,
+            in_step: true,
         }
     }
 
@@ -260,14 +266,15 @@ impl Superblock {
             return Err(if blank { NotSuperblock::Blank } else { NotSuperblock::Foreign });
         }
         let version = input.u32()?;
-        if version > FORMAT_VERSION {
-            return Err(NotSuperblock::Version(version));
-        }
         let len = input.u32()? as usize;
         let body = len.checked_sub(4).and_then(|end| bytes.get(..end)).ok_or(NotSuperblock::Damaged("its length"))?;
         let sum = bytes.get(len - 4..len).ok_or(NotSuperblock::Damaged("its length"))?;
         if crc_fast::crc32_iscsi(body).to_le_bytes() != sum && !ftl::mutant!(LabelUnchecked) {
             return Err(NotSuperblock::Damaged("its checksum"));
+        }
+        // Believed only now: length and checksum stand in the same places in every version.
+        if version > FORMAT_VERSION {
+            return Err(NotSuperblock::Version(version));
         }
         let generation = input.u64()?;
         let uuid = Uuid::from_bytes(input.take()?);
@@ -365,6 +372,7 @@ impl Superblock {
             scrub_position,
             encryption,
             erase,
+            in_step: true,
         };
         superblock.validate()?;
         superblock.check_numbers()?;

@@ -97,6 +97,43 @@ fn a_second_attach_is_refused_by_name() {
     assert!(format_error.to_string().contains("in use by"), "{format_error}");
 }
 
+/// Gives both copies of a superblock another version, as whoever wrote them would have: the checksum is right. Returns the old one.
+fn set_version(file: &File, version: u32) -> u32 {
+    let mut old = 0;
+    for at in [0, 64 << 10] {
+        let mut copy = vec![0; 4096];
+        file.read_exact_at(&mut copy, at).expect("read");
+        let number = |at: usize| u32::from_le_bytes(copy[at..at + 4].try_into().expect("four bytes"));
+        let end = number(12) as usize - 4;
+        old = number(8);
+        copy[8..12].copy_from_slice(&version.to_le_bytes());
+        let sum = crc_fast::crc32_iscsi(&copy[..end]);
+        copy[end..end + 4].copy_from_slice(&sum.to_le_bytes());
+        file.write_all_at(&copy, at).expect("written");
+    }
+    old
+}
+
+/// The version field is like any other: a bit that flips in it, in either copy, costs nothing.
+#[test]
+fn a_rotten_version_is_no_newer_program() {
+    let (_dir, path) = made();
+    attach(&path).detach().expect("detached");
+    let file = File::options().read(true).write(true).open(&path).expect("opened");
+    for at in [0, 64 << 10] {
+        for bit in 0..32 {
+            let mut version = [0; 4];
+            file.read_exact_at(&mut version, at + 8).expect("read");
+            let rotten = u32::from_le_bytes(version) ^ 1 << bit;
+            file.write_all_at(&rotten.to_le_bytes(), at + 8).expect("written");
+            inspect(&path).unwrap_or_else(|error| panic!("bit {bit} of the copy at {at}: {error}"));
+            file.write_all_at(&version, at + 8).expect("written");
+        }
+        file.write_all_at(&9u32.to_le_bytes(), at + 8).expect("written");
+        attach(&path).detach().expect("attached and detached with the other copy");
+    }
+}
+
 #[test]
 fn foreign_truncated_and_newer_files_are_told_apart() {
     let (dir, path) = made();
@@ -117,9 +154,7 @@ fn foreign_truncated_and_newer_files_are_told_apart() {
     drop(attach(&path));
 
     // Both copies from a newer program, with the rest of them unknown to us.
-    for copy in [0, 64 << 10] {
-        file.write_all_at(&9u32.to_le_bytes(), copy + 8).expect("written");
-    }
+    set_version(&file, 9);
     assert!(matches!(refused(&path), AttachError::Version { found: 9, known: FORMAT_VERSION, .. }));
     assert!(matches!(inspect(&path), Err(AttachError::Version { .. })));
     assert!(format(&[&path], &options(256 << 20).format, None).is_err(), "an older program must not format it");
@@ -245,18 +280,12 @@ fn what_can_be_put_right_is_not_taken_for_lost() {
     let mistaken = refused(&[a, b, dir.path()], false);
     assert!(matches!(mistaken, Some(AttachError::Open(OpenError::Kind { .. }))), "{mistaken:?}");
     let file = File::options().read(true).write(true).open(c).expect("opened");
-    let mut version = [0; 4];
-    file.read_exact_at(&mut version, 8).expect("read");
-    for copy in [0, 64 << 10] {
-        file.write_all_at(&9u32.to_le_bytes(), copy + 8).expect("written");
-    }
+    let version = set_version(&file, 9);
     for degraded in [false, true] {
         let newer = refused(&[a, b, c], degraded);
         assert!(matches!(newer, Some(AttachError::Version { found: 9, .. })), "{newer:?}");
     }
-    for copy in [0, 64 << 10] {
-        file.write_all_at(&version, copy + 8).expect("written");
-    }
+    set_version(&file, version);
     let device = Device::attach(&paths, &AttachOptions::default(), &ring).expect("attached");
     assert_eq!(device.status().lost_dies, [] as [u32; 0]);
     device.detach().expect("detached");

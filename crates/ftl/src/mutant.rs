@@ -80,9 +80,12 @@ planted::defects! {
     StartsTooSoon "requests are taken before the checkpoint that ends a recovery counts"
     LateEpoch "an attach epoch is used before it is on media"
     LateOpened "a LEB opened within a write says that it is newer than that write's beginning"
+    HeadlessLeft "a LEB whose header is rotten is no part of the log"
     HolesUnseen "recovery does not look for flushed entries that are missing"
     // Labels.
     SameCopy "both copies of the superblock are written to the same place"
+    OneCopy "what a superblock says is written to one copy only"
+    LoneCopyBelieved "a clean superblock whose other copy is bad is believed without a look at the log"
     OlderLabel "of two valid copies of the superblock the older one counts"
     LabelUnchecked "a superblock's checksum is not compared"
     // Requests.

@@ -48,6 +48,16 @@ pub enum Damage {
         /// The first one's sequence number.
         first: u64,
     },
+    /// The log goes on behind what the anchor says, so the anchor is an old one and the newer ones are lost.
+    #[error(
+        "the log was written in attach {found}, and the superblock knows of none behind attach {known}: its newer copies are lost"
+    )]
+    Behind {
+        /// The newest attach epoch in the log.
+        found: u32,
+        /// The newest that the anchor knows.
+        known: u32,
+    },
 }
 
 /// A host sector found in the log.
@@ -73,6 +83,10 @@ pub struct Recovery {
     others: Vec<u64>,
     durable: u64,
     scanned: Vec<bool>,
+    /// The newest attach epoch that opened a LEB.
+    newest_epoch: u32,
+    /// The newest that opened one for the host or the groomer: only an attach that took requests does.
+    newest_host_epoch: u32,
 }
 
 impl Recovery {
@@ -99,6 +113,8 @@ impl Recovery {
             others: Vec::new(),
             durable: anchor.begin,
             scanned: vec![false; blocks as usize],
+            newest_epoch: 0,
+            newest_host_epoch: 0,
             config,
             anchor,
         })
@@ -135,12 +151,55 @@ impl Recovery {
     /// What the first slot of a LEB says, if it can be read.
     pub fn leb_header(&mut self, leb: LebId, header: Option<LebHeader>) {
         let Some(header) = header.filter(|header| header.leb == leb) else { return };
+        self.opened_in(header.opened, header.stream != Stream::Checkpoint);
         let entry = &mut self.lebs[leb];
         if header.opened >= entry.opened {
             entry.opened = header.opened;
             entry.erases = header.erases;
             entry.stream = header.stream;
         }
+    }
+
+    /// The first slot of a LEB cannot be believed, and the one behind it passed its check: without a header the LEB would be
+    /// left out of the log, and what it holds would be missed only if something newer said that it was durable.
+    pub fn headless(&mut self, leb: LebId, second: &Header) {
+        let entry = &mut self.lebs[leb];
+        if second.seq > entry.opened && second.seq >= self.anchor.begin && !crate::mutant!(HeadlessLeft) {
+            // Nothing of this life is older: slots are filled in the order of their numbers.
+            entry.opened = second.seq;
+            self.opened_in(second.seq, second.kind != Kind::Checkpoint);
+        }
+    }
+
+    fn opened_in(&mut self, seq: u64, by_host: bool) {
+        let epoch = (seq >> EPOCH_SHIFT) as u32;
+        self.newest_epoch = self.newest_epoch.max(epoch);
+        if by_host {
+            self.newest_host_epoch = self.newest_host_epoch.max(epoch);
+        }
+    }
+
+    /// Holds the anchor against the headers of all LEBs, which must have been given before, where the superblock knows of attach
+    /// epochs up to `epoch`. Where a clean anchor turns out to be that of one attach earlier, what that attach wrote is to be
+    /// replayed. Gives the newest epoch that was in use.
+    ///
+    /// # Errors
+    /// The log is newer than the anchor can explain. A newer attach's checkpoint alone is no such thing: its recovery was cut.
+    pub fn catch_up(&mut self, epoch: u32) -> Result<u32, Damage> {
+        let begun = (self.anchor.begin >> EPOCH_SHIFT) as u32;
+        let opened_since = self.anchor.clean && self.newest_host_epoch == begun + 1;
+        if self.newest_epoch > epoch + 1 || (self.newest_host_epoch > begun && !opened_since) {
+            return Err(Damage::Behind { found: self.newest_epoch, known: epoch });
+        }
+        if opened_since {
+            // What was read so far is the checkpoint, which is older.
+            self.anchor = self.anchor_for(self.newest_host_epoch);
+            self.durable = self.anchor.begin;
+            self.others.clear();
+            self.entries.clear();
+            self.trims.clear();
+        }
+        Ok(epoch.max(self.newest_epoch))
     }
 
     /// Sequence number when a LEB was opened, as far as it is known by now: 0 before its header or the checkpoint told.

@@ -161,7 +161,7 @@ fn tell(held: &Held, twice: bool) {
     let Held { seeds, sum } = held;
     println!(
         "{seeds} seeds held{}: {} requests, {} power cuts ({} during recovery), {} erase blocks freed; {} faults of dies and \
-         sectors ({} dies failed), {} sectors healed, {} read without their die, {} dies replaced, 0 sectors lost; beyond redundancy {} \
+         sectors ({} dies failed), {} sectors healed, {} read without their die, {} dies replaced, {} superblock copies spoilt, 0 sectors lost; beyond redundancy {} \
          reads and {} attaches refused; {} sectors sealed over {} power cuts, 0 (key, nonce) pairs repeated",
         if twice { " twice with identical hashes" } else { "" },
         sum.requests,
@@ -173,6 +173,7 @@ fn tell(held: &Held, twice: bool) {
         sum.healed,
         sum.degraded_reads,
         sum.rebuilds,
+        sum.spoilt_labels,
         sum.unreadable,
         sum.refused,
         sum.sealed,

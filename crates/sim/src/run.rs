@@ -67,6 +67,8 @@ pub struct Report {
     pub degraded_reads: u64,
     /// Dies that were replaced.
     pub rebuilds: u64,
+    /// Superblock copies that rotted, went blank or turned out never to have been written.
+    pub spoilt_labels: u64,
     /// LEBs that the groomer freed.
     pub freed_lebs: u64,
     /// Sectors sealed on encrypted formats, each with a nonce of its own.
@@ -94,6 +96,7 @@ impl std::ops::AddAssign for Report {
             scrubbed,
             degraded_reads,
             rebuilds,
+            spoilt_labels,
             freed_lebs,
             sealed,
             sealed_cuts,
@@ -111,6 +114,7 @@ impl std::ops::AddAssign for Report {
         self.scrubbed += scrubbed;
         self.degraded_reads += degraded_reads;
         self.rebuilds += rebuilds;
+        self.spoilt_labels += spoilt_labels;
         self.freed_lebs += freed_lebs;
         self.sealed += sealed;
         self.sealed_cuts += sealed_cuts;
@@ -139,6 +143,8 @@ pub(crate) struct Simulation {
     pub replaced: Vec<u32>,
     /// What scrubs found wrong.
     scrub_errors: u64,
+    /// A superblock copy may be bad, and was not written anew since: the other one must not go too.
+    pub label_is_bad: bool,
     /// The backing store may be full at times.
     pub may_lack_space: bool,
     /// More may be damaged than redundancy makes up for.
@@ -164,6 +170,7 @@ pub fn run(seed: u64, wish: &Wish) -> Result<Report, Failure> {
         asked: (0..plan.depth).map(|_| None).collect(),
         replaced: Vec::new(),
         scrub_errors: 0,
+        label_is_bad: false,
         may_lack_space: plan.knobs.no_space > 0,
         may_be_unreadable: plan.beyond > 0,
         cutter: SplitMix64::from_state(random.bits()),
@@ -201,6 +208,7 @@ impl Simulation {
             match attached {
                 Ok(device) => {
                     self.device = Some(device);
+                    self.label_is_bad = false;
                     return Ok(());
                 }
                 Err(_) if self.store.is_off() => {
@@ -237,12 +245,15 @@ impl Simulation {
         self.device = None;
         self.asked.iter_mut().for_each(|asked| *asked = None);
         self.store.switch_off();
+        // One that the power cut tears is bad as well.
+        self.label_is_bad |= self.store.writes_label();
         let cut = match self.random.below(4) {
             0 => Cut::LOSE_ALL,
             1 => Cut { whole: 500_000, torn: 300_000, flipped: 100_000 },
             _ => Cut::default(),
         };
         self.store.power_cut_as(&mut self.cutter, &cut);
+        self.spoil_label();
         // A die may come back with the power.
         for die in self.store.failed_dies() {
             if self.random.one_in(3) {
@@ -263,7 +274,7 @@ impl Simulation {
             if self.store.is_off() {
                 self.crash()?;
             }
-            if self.plan.detach_once_in > 0 && self.random.one_in(self.plan.detach_once_in) {
+            if self.device.is_some() && self.plan.detach_once_in > 0 && self.random.one_in(self.plan.detach_once_in) {
                 self.clean_detach()?;
             }
             if self.device.is_none() {

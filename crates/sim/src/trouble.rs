@@ -2,6 +2,7 @@
 
 use device::Device;
 use media::PageAddr;
+use media::sim::LabelFault;
 
 use crate::run::Simulation;
 
@@ -33,6 +34,30 @@ impl Simulation {
                 false => self.page_trouble(faulty.die),
             }
         }
+    }
+
+    /// Lets one of the two superblock copies go bad, on one die or on all.
+    pub(crate) fn spoil_label(&mut self) {
+        // A copy that could not be written is bad already.
+        if self.plan.errors || self.label_is_bad || !self.random.one_in(3) {
+            return;
+        }
+        let fault = match self.random.below(3) {
+            0 => LabelFault::Rot { byte: self.random.below(300) as u32, mask: 1 << self.random.below(8) },
+            1 => LabelFault::Blank,
+            _ => LabelFault::Stale,
+        };
+        let dies = self.plan.geometry.dies;
+        let dies = match self.random.one_in(2) {
+            true => 0..dies,
+            false => {
+                let die = self.random.below(u64::from(dies)) as u32;
+                die..die + 1
+            }
+        };
+        self.store.spoil_label(dies, self.random.below(2) as u8, fault);
+        self.label_is_bad = true;
+        self.report.spoilt_labels += 1;
     }
 
     fn die_trouble(&mut self, die: u32) {

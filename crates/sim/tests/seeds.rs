@@ -36,6 +36,7 @@ fn every_seed_holds() {
     let sum = series(400, Wish::default(), false).sum;
     assert!(sum.cuts > 2000 && sum.recovery_cuts > 300 && sum.freed_lebs > 10_000, "{sum:?}");
     assert!(sum.unreadable > 0 && sum.refused > 0 && sum.healed > 0 && sum.rebuilds > 0, "{sum:?}");
+    assert!(sum.spoilt_labels > 500, "{sum:?}");
 }
 
 /// Dies fail at any time, and nothing is lost.

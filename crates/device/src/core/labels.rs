@@ -1,4 +1,8 @@
 //! Superblocks on their way to the media: the layer's anchors, and what goes on record besides.
+//!
+//! Each is written to both copies, one after the other, and counts when both are durable. A copy that rots later, or whose
+//! write the medium lost, takes nothing with it then: not the checkpoint, since the space of the one before is freed only
+//! behind both, and not the word that there is a log to replay.
 
 use media::{DieState, Done, Flashback, MediaError};
 
@@ -14,15 +18,15 @@ const LOSSES_ID: u64 = u64::MAX - 1;
 const DOUBT_ID: u64 = u64::MAX - 2;
 
 impl Core {
-    /// Writes the next copy of the superblock, after those that wait already.
+    /// Writes the superblock, after those that wait already.
     pub(super) fn write_superblock(&mut self, id: u64) {
         self.labels.push_back(id);
         if self.labels.len() == 1 {
-            self.write_next_label();
+            self.write_next_copy();
         }
     }
 
-    fn write_next_label(&mut self) {
+    fn write_next_copy(&mut self) {
         let Some(id) = self.labels.front().copied() else { return };
         self.superblock.generation += 1;
         let command = label_command(&self.superblock);
@@ -122,12 +126,17 @@ impl Core {
     /// A superblock may have been written. Returns whether that was all that this told of: the layer waits for its anchors itself.
     pub(super) fn label_done(&mut self, done: &Done) -> bool {
         if self.labels.front() == Some(&done.id) {
-            self.labels.pop_front();
             if done.result.is_err() {
                 // The other copy is the one that is sure to be good: the next one goes where this one should be.
                 self.superblock.generation += 1;
             }
-            self.write_next_label();
+            self.second_copy = done.result.is_ok() && !self.second_copy && !ftl::mutant!(OneCopy);
+            if self.second_copy {
+                self.write_next_copy();
+                return true;
+            }
+            self.labels.pop_front();
+            self.write_next_copy();
         }
         let result = done.result.as_ref().map(|_| ());
         match (done.id, result) {
@@ -144,7 +153,7 @@ impl Core {
     }
 }
 
-/// The command that writes a superblock's copy on every die.
+/// The command that writes a superblock's copy on every backing file.
 pub(crate) fn label_command(superblock: &Superblock) -> media::Command {
     let whole = |mut bytes: Vec<u8>| {
         if superblock.encryption.is_some() {
@@ -153,7 +162,7 @@ pub(crate) fn label_command(superblock: &Superblock) -> media::Command {
         }
         bytes
     };
-    let bytes = (0..superblock.geometry.dies).map(|die| whole(superblock.encode(die))).collect();
+    let bytes = (0..superblock.files()).map(|die| whole(superblock.encode(die))).collect();
     let copy = if ftl::mutant!(SameCopy) { 0 } else { (superblock.generation % 2) as u8 };
     media::Command::WriteLabel { copy, bytes }
 }

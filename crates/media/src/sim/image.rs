@@ -30,6 +30,24 @@ pub(crate) struct Image {
     pub allocated: Vec<bool>,
     /// Index: `die * 2 + copy`. As long as what was written; the rest is zeros.
     labels: Vec<Rc<Vec<u8>>>,
+    /// What each of them held before it was written last.
+    former_labels: Vec<Rc<Vec<u8>>>,
+}
+
+/// What may become of a label copy long after it was written.
+#[derive(Clone, Copy, Debug)]
+pub enum LabelFault {
+    /// Bits of `mask` flip in a byte.
+    Rot {
+        /// Which byte.
+        byte: u32,
+        /// Which bits.
+        mask: u8,
+    },
+    /// It reads as zeros.
+    Blank,
+    /// It holds what it held before, as if it had not been written the last time.
+    Stale,
 }
 
 impl Image {
@@ -40,7 +58,8 @@ impl Image {
             geometry,
             pages: vec![None; pages],
             allocated: vec![false; blocks],
-            labels: (0..geometry.dies * 2).map(|_| Rc::default()).collect(),
+            labels: vec![Rc::default(); geometry.dies as usize * 2],
+            former_labels: vec![Rc::default(); geometry.dies as usize * 2],
         }
     }
 
@@ -75,7 +94,7 @@ impl Image {
             page.digest.set(Some(digest));
             (index, digest).hash(&mut hasher);
         }
-        (&self.allocated, &self.labels).hash(&mut hasher);
+        (&self.allocated, &self.labels, &self.former_labels).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -129,12 +148,15 @@ impl Image {
         }
         for copy in 0..2 {
             self.labels[die as usize * 2 + copy] = Rc::default();
+            self.former_labels[die as usize * 2 + copy] = Rc::default();
         }
     }
 
     /// Writes those pieces of a label copy for which `keep` says so.
     pub(crate) fn write_label(&mut self, die: usize, copy: u8, bytes: &[u8], mut keep: impl FnMut(usize) -> bool) {
-        let label = Rc::make_mut(&mut self.labels[die * 2 + usize::from(copy)]);
+        let index = die * 2 + usize::from(copy);
+        self.former_labels[index] = Rc::clone(&self.labels[index]);
+        let label = Rc::make_mut(&mut self.labels[index]);
         for (number, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
             if keep(number) {
                 let at = number * PIECE_BYTES;
@@ -152,11 +174,18 @@ impl Image {
         bytes
     }
 
-    /// Flips the bits of `mask` in a byte of a label copy.
-    pub(crate) fn rot_label(&mut self, die: u32, copy: u8, byte: u32, mask: u8) {
-        let label = Rc::make_mut(&mut self.labels[die as usize * 2 + usize::from(copy)]);
-        label.resize(label.len().max(byte as usize + 1), 0);
-        label[byte as usize] ^= mask;
+    /// Lets something become of a label copy.
+    pub(crate) fn spoil_label(&mut self, die: u32, copy: u8, fault: LabelFault) {
+        let index = die as usize * 2 + usize::from(copy);
+        match fault {
+            LabelFault::Rot { byte, mask } => {
+                let label = Rc::make_mut(&mut self.labels[index]);
+                label.resize(label.len().max(byte as usize + 1), 0);
+                label[byte as usize] ^= mask;
+            }
+            LabelFault::Blank => self.labels[index] = Rc::default(),
+            LabelFault::Stale => self.labels[index] = Rc::clone(&self.former_labels[index]),
+        }
     }
 
     /// Bytes of pages that hold something.

@@ -9,6 +9,7 @@ mod states;
 mod store;
 
 pub use cut::Cut;
+pub use image::LabelFault;
 pub use states::CrashStates;
 pub use store::SimStore;
 

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::image::Image;
+use super::image::{Image, LabelFault};
 use crate::{Geometry, Page, PageAddr};
 
 /// A simulated disk. Clones of the handle are the same disk; [`SimStore::fork`] makes another.
@@ -182,11 +182,16 @@ impl SimStore {
         }
     }
 
-    /// Flips the bits of `mask` in a byte of a label copy, durably.
-    pub fn rot_label(&self, die: u32, copy: u8, byte: u32, mask: u8) {
+    /// Whether a label copy is being written: one that the power cut may tear.
+    pub fn writes_label(&self) -> bool {
+        self.0.borrow().under_way.iter().any(|flight| matches!(flight.work, Work::WriteLabel { .. }))
+    }
+
+    /// Lets something become of a label copy of some dies, durably.
+    pub fn spoil_label(&self, dies: Range<u32>, copy: u8, fault: LabelFault) {
         let state = &mut *self.0.borrow_mut();
         for image in [&mut state.current, &mut state.durable] {
-            image.rot_label(die, copy, byte, mask);
+            dies.clone().for_each(|die| image.spoil_label(die, copy, fault));
         }
     }
 

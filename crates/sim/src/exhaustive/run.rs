@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use device::{Device, Io, MediaFormat, Submitted};
 use ftl::{Geometry, Policy, TRAILER_BYTES};
 use media::flashback::media_geometry;
-use media::sim::{Knobs, SimMedia, SimStore};
+use media::sim::{Knobs, LabelFault, SimMedia, SimStore};
 use uuid::Uuid;
 
 use super::operations::{Operation, SECTORS};
@@ -218,6 +218,33 @@ impl Run<'_> {
                 self.recover(&store, model, recovered && lost.is_none(), scope).map_err(|failure| {
                     failure.map(|what| format!("state {number} of {total}, without die {lost:?}: {what}"))
                 })?;
+            }
+            // With all and with nothing of what no sync covered: what lies between differs in the log only.
+            if (number == 1 || number == total) && !moment.writes_label() {
+                self.spoil_labels(&state, model, scope)
+                    .map_err(|failure| failure.map(|what| format!("state {number} of {total}, {what}")))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Attaches a state with either copy of the superblock bad, in each way, on one die and on both: the other copy says it all.
+    fn spoil_labels(&self, state: &SimStore, model: &Model, scope: &mut Scope) -> Result<(), Failure> {
+        let rot = LabelFault::Rot { byte: 200, mask: 4 };
+        for fault in [rot, LabelFault::Blank, LabelFault::Stale] {
+            for copy in 0..2 {
+                for dies in [0..1, 1..2, 0..2] {
+                    let store = state.fork();
+                    store.spoil_label(dies.clone(), copy, fault);
+                    scope.states += 1;
+                    if !self.seen.insert(digest(&(self.shape as u8, store.durable_digest(), model.digest()))) {
+                        continue;
+                    }
+                    scope.distinct += 1;
+                    self.recover(&store, model, false, scope).map_err(|failure| {
+                        failure.map(|what| format!("superblock copy {copy} of dies {dies:?} {fault:?}: {what}"))
+                    })?;
+                }
             }
         }
         Ok(())
