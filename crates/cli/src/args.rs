@@ -360,6 +360,10 @@ pub struct Attach {
     /// Go on without files that nothing says are lost, also where what is left may have fallen behind them.
     #[arg(long)]
     pub degraded: bool,
+    /// Keep in this file how far the device has come, and refuse it if it is older than that. The file is made where there is none;
+    /// put it on another disk. Each flush waits for it, too.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub witness: Option<PathBuf>,
     #[command(flatten)]
     pub opener: Opener,
 }

@@ -20,7 +20,7 @@ use device::{AttachOptions, Durability, Secret, Setting, State};
 use crate::api::{AttachRequest, Condition, Config, Derived, DeviceView, Health, Passphrase, RebuildRequest};
 use crate::exports::{self, Exports, Handle, Refused};
 use crate::settings::{self, Change};
-use crate::state::{Remembered, StateFile};
+use crate::state::StateFile;
 use crate::{Failure, Target, names};
 
 use log::Log;
@@ -73,7 +73,9 @@ impl Registry {
                     };
                     let key = Key { file: device.key_file.clone(), typed: false };
                     let attached = secret(None, key.file.as_deref()).and_then(|secret| {
-                        let options = AttachOptions { read_only: device.read_only, secret, ..AttachOptions::default() };
+                        let (read_only, witness) = (device.read_only, device.witness.clone());
+                        witness.as_deref().map_or(Ok(()), must_be_there)?;
+                        let options = AttachOptions { read_only, secret, witness, ..AttachOptions::default() };
                         self.attach_target(&device.name, target.clone(), options, key.clone())
                     });
                     if attached.is_ok() {
@@ -86,6 +88,7 @@ impl Registry {
                             target,
                             read_only: device.read_only,
                             key,
+                            witness: device.witness.clone(),
                             phase: Phase::Failed(failure),
                             log: Arc::default(),
                         });
@@ -107,23 +110,28 @@ impl Registry {
         let key = Key { file: request.key_file.clone(), typed: request.passphrase.is_some() };
         let secret = secret(request.passphrase.as_ref(), key.file.as_deref())?;
         let (read_only, degraded) = (request.read_only, request.degraded);
-        let options = AttachOptions { read_only, degraded, secret, ..AttachOptions::default() };
+        let witness = request.witness.clone();
+        if witness.as_deref().is_some_and(|path| !path.is_absolute() || target.paths().is_none()) {
+            return Err(Failure::invalid("a witness is an absolute path, for a device that lies on files"));
+        }
+        let options = AttachOptions { read_only, degraded, secret, witness, ..AttachOptions::default() };
         self.attach_target(&name, target.clone(), options, key.clone())?;
         if request.remember && !key.typed && target.paths().is_some() {
-            let (path, read_only) = (target.to_string(), request.read_only);
-            self.table().state.remember(Remembered::at_start(&name, path, read_only, key.file))?;
+            let mut table = self.table();
+            let remembered = table.entry(&name)?.remembered(&name);
+            table.state.remember(remembered)?;
         }
         self.view(&name)
     }
 
     fn attach_target(&self, name: &str, target: Target, options: AttachOptions, key: Key) -> Result<(), Failure> {
-        let read_only = options.read_only;
+        let (read_only, witness) = (options.read_only, options.witness.clone());
         let log: Arc<Log> = Arc::default();
         let before = {
             let mut table = self.table();
             table.admit(name, &target)?;
             let (phase, log) = (Phase::Attaching, Arc::clone(&log));
-            let entry = Entry { target: target.clone(), read_only, key, phase, log };
+            let entry = Entry { target: target.clone(), read_only, key, witness, phase, log };
             table.devices.insert(name.into(), entry)
         };
         let result = self.start(name, &target, options, &log);
@@ -327,11 +335,11 @@ impl Registry {
                 Change::AttachAtStart(on) => remember = Some(on),
             }
         }
-        let (handle, target, read_only, key) = {
+        let (handle, target, key) = {
             let mut table = self.table();
             let handle = table.attached(name)?;
             let entry = table.entry(name)?;
-            (handle, entry.target.clone(), entry.read_only, entry.key.clone())
+            (handle, entry.target.clone(), entry.key.clone())
         };
         if remember == Some(true) && key.typed {
             return Err(Failure::invalid(format!("{name} was opened with a passphrase, which is kept nowhere"))
@@ -355,8 +363,9 @@ impl Registry {
         }
         match remember {
             Some(true) => {
-                let path = target.to_string();
-                self.table().state.remember(Remembered::at_start(name, path, read_only, key.file))?;
+                let mut table = self.table();
+                let remembered = table.entry(name)?.remembered(name);
+                table.state.remember(remembered)?;
             }
             Some(false) => self.table().state.forget(name)?,
             None => {}
@@ -391,12 +400,11 @@ impl Registry {
         tracing::info!(device = name, die = request.die, "rebuilding");
         let target = Target::Files(handle.info()?.paths);
         let mut table = self.table();
-        let path = target.to_string();
         let entry = table.entry(name)?;
         entry.target = target;
-        let (read_only, key_file) = (entry.read_only, entry.key.file.clone());
+        let remembered = entry.remembered(name);
         if table.state.remembers(name) {
-            table.state.remember(Remembered::at_start(name, path, read_only, key_file))?;
+            table.state.remember(remembered)?;
         }
         drop(table);
         self.view(name)
@@ -498,4 +506,12 @@ pub(crate) fn secret(passphrase: Option<&Passphrase>, key_file: Option<&Path>) -
             Err(Failure::invalid("a passphrase and a key file were given").help("one of them opens the device"))
         }
     }
+}
+
+/// A witness that is gone says nothing, and a new one in its place would say that all is well.
+fn must_be_there(witness: &Path) -> Result<(), Failure> {
+    std::fs::metadata(witness).map(drop).map_err(|error| {
+        Failure::io(witness, &error)
+            .help("put the witness back, or attach the device with `--witness` to begin a new one")
+    })
 }

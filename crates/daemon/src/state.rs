@@ -23,16 +23,12 @@ pub struct Remembered {
     /// Where the key of an encrypted device is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
+    /// Where its witness is: from then on it is attached with it only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub witness: Option<PathBuf>,
     /// Only until its erase is done: who stops the service meanwhile finds it named afterwards.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub erasing: bool,
-}
-
-impl Remembered {
-    /// A device that is attached at start.
-    pub fn at_start(name: &str, path: String, read_only: bool, key_file: Option<PathBuf>) -> Remembered {
-        Remembered { name: name.into(), path, read_only, key_file, erasing: false }
-    }
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -90,7 +86,8 @@ impl StateFile {
         if self.contents.devices.iter().any(|device| device.name == name) {
             return Ok(());
         }
-        self.remember(Remembered { erasing: true, ..Remembered::at_start(name, path, false, None) })
+        let (read_only, key_file, witness) = (false, None, None);
+        self.remember(Remembered { name: name.into(), path, read_only, key_file, witness, erasing: true })
     }
 
     /// Forgets a device that was remembered because it was being erased.
@@ -151,7 +148,8 @@ mod tests {
     use super::*;
 
     fn device(name: &str, path: &str) -> Remembered {
-        Remembered::at_start(name, path.into(), name == "b", None)
+        let (name, path, read_only) = (name.to_string(), path.into(), name == "b");
+        Remembered { name, path, read_only, key_file: None, witness: None, erasing: false }
     }
 
     #[test]

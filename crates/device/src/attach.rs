@@ -163,7 +163,7 @@ impl Core {
             if self.in_flight == 0 {
                 return Err(Refusal::NoRoom);
             }
-            self.media.wait();
+            self.wait();
         }
     }
 }
@@ -271,11 +271,13 @@ impl Opening {
     /// The newest attach epoch that was in use. After a clean detach the superblock knows, unless one of its copies is bad or
     /// lags behind: the lost one may have been the newer, so the headers of all LEBs are asked then, as after a crash.
     fn newest_epoch(&mut self, recovery: &mut Recovery) -> Result<u32, Refusal> {
-        if recovery.is_clean() && self.superblock.in_step {
-            return Ok(self.superblock.epoch);
+        let mut epoch = self.superblock.epoch;
+        if !recovery.is_clean() || !self.superblock.in_step {
+            self.read_leb_headers(recovery)?;
+            epoch = recovery.catch_up(epoch)?;
         }
-        self.read_leb_headers(recovery)?;
-        Ok(recovery.catch_up(self.superblock.epoch)?)
+        self.superblock.witnessed.map_or(Ok(()), |seq| recovery.witnessed(seq))?;
+        Ok(epoch)
     }
 
     fn checker(&self) -> Checker {

@@ -8,7 +8,7 @@ mod labels;
 use std::collections::VecDeque;
 
 use ftl::{Admission, BufId, Command, Ftl, Header, ReadFor, Request, Slot, Source, Tag};
-use media::{DieState, Done, Media, MediaError, Page, PageAddr, Slice};
+use media::{DieState, Done, Media, MediaError, Page, PageAddr, Slice, Witness};
 
 use crate::checksum::Checker;
 use crate::emulated::Hooks;
@@ -83,6 +83,8 @@ pub(crate) struct Core {
     pub jobs: Jobs,
     /// What the medium finished on the spot for them.
     pub(crate) jobs_early: Vec<Done>,
+    /// Where it is kept elsewhere how far this device has come.
+    pub witness: Option<Witness>,
     /// What an emulated device wants to know besides.
     pub hooks: Option<Box<Hooks>>,
 }
@@ -146,6 +148,7 @@ impl Core {
             recorded: superblock.dies.clone(),
             jobs: Jobs::default(),
             jobs_early: Vec::new(),
+            witness: None,
             hooks: None,
             ftl,
             media,
@@ -236,7 +239,17 @@ impl Core {
 
     /// What the medium finished next.
     pub fn next_done(&mut self) -> Option<Done> {
+        if let Some(done) = self.witness.as_mut().and_then(Witness::poll) {
+            self.finish(done);
+        }
         self.jobs_early.pop().or_else(|| self.media.poll())
+    }
+
+    /// Waits until the medium, or the witness, has something to say; not at all when nothing is under way.
+    pub fn wait(&mut self) {
+        if !self.witness.as_mut().is_some_and(Witness::wait) {
+            self.media.wait();
+        }
     }
 
     /// The next answer, without asking the medium.
@@ -402,8 +415,18 @@ impl Core {
         }
     }
 
-    /// Tells the layer what the medium finished.
+    /// Tells the layer what the medium finished; of a sync only when its witness knows of it.
     pub fn finish_media(&mut self, done: Done) {
+        let done = match (&mut self.witness, self.ftl.syncs_below()) {
+            (Some(witness), Some(seq)) if ftl::is_sync(done.id) && done.result.is_ok() => witness.keep(seq, done),
+            _ => Some(done),
+        };
+        if let Some(done) = done {
+            self.finish(done);
+        }
+    }
+
+    fn finish(&mut self, done: Done) {
         self.in_flight -= 1;
         if self.label_done(&done) {
             return;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use card::Health;
 use media::flashback::layer_geometry;
 use media::ring::SharedRing;
-use media::{FileMedia, FileOptions, Media, Memory};
+use media::{FileMedia, FileOptions, Media, Memory, Witness, WitnessError};
 
 use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_parity};
 use crate::attach::{Refusal, admit, attach, attach_read_only, write_superblock};
@@ -33,6 +33,8 @@ pub struct AttachOptions {
     pub secret: Option<Secret>,
     /// Drills that go on after a power cut.
     pub drills: CarriedDrills,
+    /// A file elsewhere that keeps how far the device has come: it must not be older than that. Made where there is none.
+    pub witness: Option<PathBuf>,
 }
 
 /// An attached module. Lives on one thread.
@@ -71,6 +73,16 @@ impl Device {
             }
             (refusal, _) => refused(refusal, &files.paths[0]),
         })?;
+        let witness = match &options.witness {
+            None => None,
+            Some(path) => {
+                let failed = |what: WitnessError| AttachError::Witness { path: path.clone(), what: what.to_string() };
+                let (witness, seen) = Witness::open(path, *superblock.uuid.as_bytes(), ring).map_err(failed)?;
+                superblock.witnessed = seen;
+                // What is only read has nothing to tell.
+                (!read_only).then_some(witness)
+            }
+        };
         let mut backings = files.backings;
         if superblock.emulation.is_some() {
             let clock = Box::new(WallClock::new());
@@ -79,6 +91,7 @@ impl Device {
             };
             let (core, engine) = emulated::open(backing, superblock, path, read_only, ring, clock)?;
             let mut device = Device::with_engine(core, files.paths, read_only, engine);
+            device.core.witness = witness;
             device.take_memory();
             device.go_on_with_drills(&options.drills);
             return Ok(device);
@@ -93,6 +106,7 @@ impl Device {
         };
         let core = core.map_err(|refusal| refused(refusal, &files.paths[0]))?;
         let mut device = Device::new(core, files.paths, read_only);
+        device.core.witness = witness;
         device.take_memory();
         device.go_on_with_drills(&options.drills);
         Ok(device)
@@ -321,7 +335,7 @@ impl Device {
         match &self.engine {
             Some(engine) => engine.wait(&mut self.core),
             None if self.core.has_completions() => {}
-            None => self.core.media.wait(),
+            None => self.core.wait(),
         }
     }
 

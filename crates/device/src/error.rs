@@ -174,6 +174,14 @@ pub enum AttachError {
         /// How it is being erased.
         level: &'static str,
     },
+    /// Its witness cannot be used.
+    #[error("the witness {path}: {what}")]
+    Witness {
+        /// The witness's file.
+        path: PathBuf,
+        /// Why.
+        what: String,
+    },
     /// The medium failed while it was looked through.
     #[error("{path}: {what}")]
     Media {

@@ -153,7 +153,6 @@ impl Device {
         }
         encryption.slots = new.encryption.slots.clone();
         self.core.save_settings();
-        self.core.save_settings();
         self.renew_info();
         Ok(())
     }

@@ -97,6 +97,8 @@ pub(crate) struct Superblock {
     /// Not on media: both copies on every die were as they should be, so that nothing newer than this was ever written. Where
     /// it is false, a clean detach is believed only after a look at the log.
     pub in_step: bool,
+    /// Not on media: its witness saw everything below this sequence number durable.
+    pub witnessed: Option<u64>,
 }
 
 /// An erase under way.
@@ -159,6 +161,7 @@ impl Superblock {
             encryption: None,
             erase: None,
             in_step: true,
+            witnessed: None,
         }
     }
 
@@ -373,6 +376,7 @@ impl Superblock {
             encryption,
             erase,
             in_step: true,
+            witnessed: None,
         };
         superblock.validate()?;
         superblock.check_numbers()?;

@@ -151,6 +151,14 @@ impl Ftl {
         self.advance_sync();
     }
 
+    /// Everything below this number will be durable when the sync that is under way is done.
+    pub fn syncs_below(&self) -> Option<u64> {
+        match self.durability.sync {
+            Sync::Issued { seq } => Some(seq),
+            _ => None,
+        }
+    }
+
     /// Takes the sync one step further when it can.
     pub(crate) fn advance_sync(&mut self) {
         if self.durability.broken.is_some() || self.durability.stalled.is_some() {

@@ -73,6 +73,11 @@ pub const fn is_read(command: u64) -> bool {
     id::split(command).0 == id::READ
 }
 
+/// Whether an asynchronous command with this id is a [`Command::Sync`].
+pub const fn is_sync(command: u64) -> bool {
+    id::split(command).0 == id::SYNC
+}
+
 /// The translation layer of one module.
 pub struct Ftl {
     pub(crate) config: Config,

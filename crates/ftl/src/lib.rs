@@ -46,7 +46,7 @@ pub use append::LebHeader;
 pub use checkpoint::Anchor;
 pub use commands::Commands;
 pub use geometry::{Geometry, TRAILER_BYTES};
-pub use layer::{Config, Ftl, is_read};
+pub use layer::{Config, Ftl, is_read, is_sync};
 pub use leb::{DATA_STREAMS, Leb, LebState, Lebs, STREAMS, Stream, Times};
 pub use map::{LEAF_SECTORS, Map};
 #[cfg(feature = "mutants")]

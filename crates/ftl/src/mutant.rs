@@ -81,6 +81,7 @@ planted::defects! {
     LateEpoch "an attach epoch is used before it is on media"
     LateOpened "a LEB opened within a write says that it is newer than that write's beginning"
     HeadlessLeft "a LEB whose header is rotten is no part of the log"
+    WitnessUnheard "what a witness saw durable may be missing from the log"
     HolesUnseen "recovery does not look for flushed entries that are missing"
     // Labels.
     SameCopy "both copies of the superblock are written to the same place"

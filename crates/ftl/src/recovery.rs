@@ -26,6 +26,11 @@ pub const fn first_seq(epoch: u32) -> u64 {
     (epoch as u64) << EPOCH_SHIFT
 }
 
+/// A sequence number for people.
+fn number(seq: u64) -> String {
+    format!("number {} of attach {}", seq & ((1 << EPOCH_SHIFT) - 1), seq >> EPOCH_SHIFT)
+}
+
 /// Why a device cannot be recovered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
@@ -47,6 +52,16 @@ pub enum Damage {
         missing: u64,
         /// The first one's sequence number.
         first: u64,
+    },
+    /// A witness saw the device further on than it is now.
+    #[error(
+        "it is older than its witness, which saw everything durable up to {}; here the log ends at {}", number(*.witnessed), number(*.end)
+    )]
+    Older {
+        /// Everything below was durable once.
+        witnessed: u64,
+        /// What can be had ends here.
+        end: u64,
     },
     /// The log goes on behind what the anchor says, so the anchor is an old one and the newer ones are lost.
     #[error(
@@ -200,6 +215,24 @@ impl Recovery {
             self.trims.clear();
         }
         Ok(epoch.max(self.newest_epoch))
+    }
+
+    /// Everything below `seq` was durable once, as somebody says who saw it: it must be found. To be told behind
+    /// [`Recovery::catch_up`].
+    ///
+    /// # Errors
+    /// The device cannot have come that far.
+    pub fn witnessed(&mut self, seq: u64) -> Result<(), Damage> {
+        let same_attach = seq >> EPOCH_SHIFT == self.anchor.begin >> EPOCH_SHIFT;
+        let end =
+            if self.anchor.clean { self.anchor.next } else { first_seq((self.anchor.begin >> EPOCH_SHIFT) as u32 + 1) };
+        if seq > end {
+            return Err(Damage::Older { witnessed: seq, end: self.anchor.next });
+        }
+        if same_attach && !self.anchor.clean && !crate::mutant!(WitnessUnheard) {
+            self.durable = self.durable.max(seq);
+        }
+        Ok(())
     }
 
     /// Sequence number when a LEB was opened, as far as it is known by now: 0 before its header or the checkpoint told.

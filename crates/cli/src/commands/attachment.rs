@@ -22,6 +22,12 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
     if args.name.is_some() && devices.len() > 1 {
         return Err(Failure::invalid("--name is for one device, not for several").help("attach them one by one"));
     }
+    if args.witness.is_some() && devices.len() > 1 {
+        return Err(Failure::invalid("--witness is for one device, not for several").help("attach them one by one"));
+    }
+    let witness =
+        args.witness.as_deref().map(|path| std::path::absolute(path).map_err(|error| Failure::io(path, &error)));
+    let witness = witness.transpose()?;
     let client = super::client()?;
     let mut views = Vec::new();
     for path in &devices {
@@ -41,6 +47,7 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
             degraded: args.degraded,
             passphrase,
             key_file,
+            witness: witness.clone(),
         };
         let view: DeviceView =
             waiting(output, &format!("attaching {path}"), || client.send(Method::POST, "/devices", &request))?;

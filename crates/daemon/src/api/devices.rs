@@ -62,6 +62,11 @@ pub struct AttachRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub key_file: Option<PathBuf>,
+    /// A file elsewhere, an absolute path, that keeps how far the device has come: a device that is older than that is refused.
+    /// It is made where there is none. A format and an erase end it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub witness: Option<PathBuf>,
 }
 
 /// Body of `POST /devices/{name}/scrub`.

@@ -110,8 +110,9 @@ impl Registry {
                 None => request.key_file.clone().or_else(|| entry.key.file.clone()),
             };
             let secret = secret(request.passphrase.as_ref(), key_file.as_deref())?;
-            let drills = cut.drills.clone();
-            let options = AttachOptions { read_only: entry.read_only, secret, drills, ..AttachOptions::default() };
+            let (drills, witness) = (cut.drills.clone(), entry.witness.clone());
+            let options =
+                AttachOptions { read_only: entry.read_only, secret, drills, witness, ..AttachOptions::default() };
             let taken = (entry.target.clone(), options, Arc::clone(&entry.log), handle.clone());
             entry.phase = Phase::Attaching;
             taken

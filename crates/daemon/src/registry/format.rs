@@ -24,14 +24,14 @@ impl Registry {
         let new_secret = request.encrypt.as_ref().map(Opener::secret).transpose()?;
         let handle = self.handle(name)?;
         let info = handle.info()?;
-        let (target, key) = {
+        let (target, key, witness) = {
             let mut table = self.table();
             let entry = table.entry(name)?;
             if entry.read_only {
                 return Err(Failure::conflict(format!("{name} is attached to be read only"))
                     .help("attach it without that, then format it"));
             }
-            (entry.target.clone(), entry.key.clone())
+            (entry.target.clone(), entry.key.clone(), entry.witness.clone())
         };
         let Some(paths) = target.paths().map(<[_]>::to_vec) else {
             return Err(Failure::invalid(format!("{name} lives in memory and has no format"))
@@ -55,7 +55,10 @@ impl Registry {
         // Where it cannot be formatted so, it is attached as it was; what a passphrase opened can then not be.
         let before = match key.typed {
             true => None,
-            false => Some(AttachOptions { secret: secret(None, key.file.as_deref())?, ..AttachOptions::default() }),
+            false => {
+                let secret = secret(None, key.file.as_deref())?;
+                Some(AttachOptions { secret, witness, ..AttachOptions::default() })
+            }
         };
         // It also waits for what is under way, and refuses while there are clients.
         match self.let_go(name, false) {

@@ -6,7 +6,6 @@ use super::Registry;
 use super::table::Key;
 use crate::Failure;
 use crate::api::{KeySlots, Opener};
-use crate::state::Remembered;
 
 impl Registry {
     /// Changes the key slots of an attached device, for whoever shows what opens it; it goes on serving meanwhile. When it is answered, nothing of a
@@ -71,11 +70,11 @@ impl Registry {
         let remembers = table.state.remembers(name);
         let entry = table.entry(name)?;
         entry.key = key.clone();
-        let (path, read_only) = (entry.target.to_string(), entry.read_only);
+        let remembered = entry.remembered(name);
         match (remembers, key.typed) {
             (false, _) => Ok(()),
             (true, true) => table.state.forget(name),
-            (true, false) => table.state.remember(Remembered::at_start(name, path, read_only, key.file)),
+            (true, false) => table.state.remember(remembered),
         }
     }
 }

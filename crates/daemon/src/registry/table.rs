@@ -9,7 +9,7 @@ use device::{PowerCut, State};
 use super::log::Log;
 use crate::api::Opener;
 use crate::exports::Handle;
-use crate::state::StateFile;
+use crate::state::{Remembered, StateFile};
 use crate::{Failure, Target};
 
 /// The table.
@@ -26,6 +26,7 @@ pub(super) struct Entry {
     pub target: Target,
     pub read_only: bool,
     pub key: Key,
+    pub witness: Option<PathBuf>,
     pub phase: Phase,
     pub log: Arc<Log>,
 }
@@ -42,6 +43,18 @@ pub(super) enum Standing<'a> {
 }
 
 impl Entry {
+    /// How it is to be attached when the service starts again.
+    pub fn remembered(&self, name: &str) -> Remembered {
+        Remembered {
+            name: name.into(),
+            path: self.target.to_string(),
+            read_only: self.read_only,
+            key_file: self.key.file.clone(),
+            witness: self.witness.clone(),
+            erasing: false,
+        }
+    }
+
     pub fn standing(&self) -> Standing<'_> {
         match &self.phase {
             Phase::Attaching => Standing::Attaching,

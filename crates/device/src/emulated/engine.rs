@@ -341,7 +341,7 @@ impl Engine {
         let inner_only = self.next_answer().is_none() && Engine::next_event(core).is_none() && core.in_flight > 0;
         match self.time_left(core) {
             Some(left) if !inner_only => self.clock.wait(left),
-            _ => core.media.wait(),
+            _ => core.wait(),
         }
     }
 
