@@ -48,7 +48,7 @@ KILLED_BY = {
     "PolicyAfterCut": "ftl lib victim::tests::the_emptiest_goes_first_where_a_cut_left_hardly_any_space",
     "NoReserve": "seed 2373",
     "CheckpointForItself": "sim lib exhaustive::run::tests::a_device_short_of_space_comes_to_rest",
-    "GroomBehindLast": "seed 203319",
+    "GroomBehindLast": "seed 35171",
     "RecoveryStranded": "ftl lib checkpoint::tests::a_checkpoint_leaves_room_for_that_of_a_recovery",
     "MovedAge": "ftl lib policy::lifetime::tests::what_was_moved_is_as_old_as_before",
     "RoundedApart": "ftl lib policy::lifetime::tests::a_file_keeps_one_label",

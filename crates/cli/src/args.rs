@@ -149,6 +149,10 @@ pub struct Tls {
     /// a certificate that it signed.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub tls_certificates: Option<PathBuf>,
+    /// Let strangers in: serve NBD beyond loopback without client certificates. Whoever reaches the address may
+    /// then read and write every device.
+    #[arg(long)]
+    pub nbd_open: bool,
 }
 
 /// See [`Tls`].

@@ -31,6 +31,45 @@ pub struct Listen {
     pub tcp: Vec<SocketAddr>,
     /// Whether clients may or must use TLS.
     pub tls: Tls,
+    /// Clients that use TLS must show a certificate that the authority signed.
+    pub verifies_clients: bool,
+    /// Strangers may use the devices, from wherever they come.
+    pub open: bool,
+}
+
+impl Listen {
+    /// Whether every client beyond the Unix socket has shown a certificate.
+    fn knows_clients(&self) -> bool {
+        matches!(self.tls, Tls::Require(_)) && self.verifies_clients
+    }
+
+    /// What whoever asked for this may have overlooked: TLS without an authority hides what is said, not who says it.
+    pub fn warning(&self) -> Option<&'static str> {
+        (matches!(self.tls, Tls::Require(_)) && !self.verifies_clients).then_some(
+            "NBD clients are not asked for certificates: whoever can connect may read and write every device; \
+             put the authority's ca-cert.pem into the directory of --tls-certificates to know them",
+        )
+    }
+
+    /// Refuses addresses beyond loopback where nobody is known, unless that was asked for.
+    ///
+    /// # Errors
+    /// One of its own, or of the sockets that a supervisor passed, is such an address.
+    pub fn check(&self, inherited: &[Listener]) -> Result<(), Failure> {
+        let mut addresses = self.tcp.iter().copied().chain(inherited.iter().filter_map(Listener::tcp_address));
+        let far = addresses.find(|address| !address.ip().to_canonical().is_loopback());
+        let Some(address) = far.filter(|_| !self.open && !self.knows_clients()) else { return Ok(()) };
+        let what = format!("{address}: over NBD, whoever reaches this address could read and write every device");
+        Err(Failure::invalid(what).help(
+            "ask clients for certificates with --tls require and a ca-cert.pem in --tls-certificates, listen on loopback, \
+             or add --nbd-open if everybody may",
+        ))
+    }
+}
+
+/// Whether clients must show a certificate: where the directory of certificates holds the authority's.
+pub fn verifies_clients(directory: &Path) -> bool {
+    directory.join("ca-cert.pem").exists()
 }
 
 /// TLS with the certificates in a directory. If it holds an authority's too, clients must show one that this signed.
@@ -38,7 +77,7 @@ pub struct Listen {
 /// # Errors
 /// A file is missing or is not what it should be.
 pub fn certificates(directory: &Path, required: bool) -> Result<Tls, Failure> {
-    let verify_clients = directory.join("ca-cert.pem").exists();
+    let verify_clients = verifies_clients(directory);
     let config = export::nbd::tls::load(directory, verify_clients).map_err(|error| {
         Failure::invalid(error.to_string())
             .help("the directory needs server-cert.pem and server-key.pem, and ca-cert.pem only to verify clients")
@@ -72,6 +111,10 @@ pub fn serve(
             "choose another address, or find out with `ss -lp` who listens there; a socket's path is at most 107 bytes",
         )
     };
+    listen.check(&inherited)?;
+    if let Some(warning) = listen.warning() {
+        tracing::warn!("{warning}");
+    }
     let server = Server::new(export::nbd::Options { tls: listen.tls.clone(), ..Default::default() }).map_err(failed)?;
     for export in exports {
         server.add_export(export);

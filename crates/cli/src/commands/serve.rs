@@ -5,7 +5,7 @@ use daemon::{Failure, Target};
 use device::AttachOptions;
 
 use super::opener;
-use super::service::tls;
+use super::service::listen;
 use crate::args::Serve;
 
 pub fn serve(args: &Serve) -> Result<(), Failure> {
@@ -18,7 +18,7 @@ pub fn serve(args: &Serve) -> Result<(), Failure> {
             Failure::invalid("nothing says where to serve").help("add --stdio, --socket PATH or --listen ADDRESS:PORT")
         );
     }
-    let listen = Listen { tcp: args.listen.clone(), tls: tls(&args.tls)? };
+    let listen = listen(&args.listen, &args.tls)?;
     let target = Target::parse(&args.device)?.absolute()?;
     let name = target.default_name();
     let encrypted = target.paths().is_some_and(opener::is_encrypted);

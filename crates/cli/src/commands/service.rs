@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom};
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -30,7 +31,7 @@ const LOG_TAIL: u64 = 2048;
 
 pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
     let paths = Paths::from_environment();
-    let listen = Listen { tcp: args.nbd_listen.clone(), tls: nbd_tls(args)? };
+    let listen = nbd(args)?;
     if args.foreground {
         if args.new_session {
             // It fails only for a leader of a process group, which is free of the terminal's session already.
@@ -52,6 +53,10 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
             Err(_) => std::thread::sleep(POLL),
         }
     }
+    listen.check(&[])?;
+    if let Some(warning) = listen.warning() {
+        output.note(&format!("warning: {warning}"));
+    }
     paths.make()?;
     let mut child = start(args, &paths)?;
     let client = Client::new(&paths)?;
@@ -60,12 +65,13 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
     announce(&client, &format!("the service is running, process {}", version.pid), &version, output)
 }
 
-/// TLS of the NBD server. Certificates alone may also be there for the console.
-fn nbd_tls(args: &Up) -> Result<export::nbd::Tls, Failure> {
-    if args.tls.tls == TlsMode::Off && args.listen.iter().any(|address| !address.ip().is_loopback()) {
-        return Ok(export::nbd::Tls::Off);
+/// Where NBD is served. Certificates alone may also be there for the console.
+fn nbd(args: &Up) -> Result<Listen, Failure> {
+    let for_console = args.listen.iter().any(|address| !address.ip().is_loopback());
+    if args.tls.tls == TlsMode::Off && for_console {
+        return Ok(Listen { tcp: args.nbd_listen.clone(), open: args.tls.nbd_open, ..Listen::default() });
     }
-    tls(&args.tls)
+    listen(&args.nbd_listen, &args.tls)
 }
 
 /// Where the console and the API are served over TCP.
@@ -87,18 +93,22 @@ fn file(path: &str) -> Option<daemon::Asset> {
     })
 }
 
-/// The server's TLS settings.
+/// Where and how NBD is served.
 ///
 /// # Errors
 /// A certificate cannot be used, or there are none.
-pub fn tls(args: &Tls) -> Result<export::nbd::Tls, Failure> {
-    match (args.tls, &args.tls_certificates) {
-        (TlsMode::Off, None) => Ok(export::nbd::Tls::Off),
-        (TlsMode::Off, Some(_)) => Err(Failure::invalid("--tls-certificates without TLS")
-            .help("add --tls on to offer TLS, or --tls require to insist on it")),
-        (_, None) => Err(Failure::invalid("TLS needs certificates").help("add --tls-certificates DIR")),
-        (mode, Some(directory)) => daemon::exports::certificates(directory, mode == TlsMode::Require),
-    }
+pub fn listen(addresses: &[SocketAddr], args: &Tls) -> Result<Listen, Failure> {
+    let tls = match (args.tls, &args.tls_certificates) {
+        (TlsMode::Off, None) => export::nbd::Tls::Off,
+        (TlsMode::Off, Some(_)) => {
+            return Err(Failure::invalid("--tls-certificates without TLS")
+                .help("add --tls on to offer TLS, or --tls require to insist on it"));
+        }
+        (_, None) => return Err(Failure::invalid("TLS needs certificates").help("add --tls-certificates DIR")),
+        (mode, Some(directory)) => daemon::exports::certificates(directory, mode == TlsMode::Require)?,
+    };
+    let verifies_clients = args.tls_certificates.as_deref().is_some_and(daemon::exports::verifies_clients);
+    Ok(Listen { tcp: addresses.to_vec(), tls, verifies_clients, open: args.nbd_open })
 }
 
 fn announce(client: &Client, what: &str, version: &Version, output: Output) -> Result<(), Failure> {
@@ -137,6 +147,9 @@ fn start(args: &Up, paths: &Paths) -> Result<Child, Failure> {
     command.args(["up", "--foreground", "--new-session"]);
     for address in &args.nbd_listen {
         command.arg("--nbd-listen").arg(address.to_string());
+    }
+    if args.tls.nbd_open {
+        command.arg("--nbd-open");
     }
     if let Some(directory) = &args.tls.tls_certificates {
         let mode = match args.tls.tls {

@@ -63,6 +63,11 @@ impl Listener {
         Listener::made(listener.into(), Address::Tcp(address))
     }
 
+    /// Where it listens, if that is TCP; also of one that was inherited.
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
+        rustix::net::getsockname(&self.fd).ok().and_then(|address| SocketAddr::try_from(address).ok())
+    }
+
     fn made(fd: OwnedFd, address: Address) -> io::Result<Listener> {
         // The accepting thread also waits for its end, so a client that is gone again must not hold it.
         rustix::io::ioctl_fionbio(&fd, true)?;
