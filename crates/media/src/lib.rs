@@ -20,6 +20,7 @@ pub mod ring;
 pub mod sim;
 mod slab;
 mod transfer;
+mod under;
 
 pub use backing::{Backing, OpenError};
 pub use cached::CachedFile;
@@ -29,6 +30,7 @@ pub use ftl::Geometry;
 pub use memory::Memory;
 pub use page::{Page, PageBuf};
 pub use prefetch::prefetch;
+pub use under::is_same_disk;
 
 use std::ops::Range;
 
