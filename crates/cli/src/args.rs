@@ -360,6 +360,9 @@ pub struct Attach {
     /// Go on without files that nothing says are lost, also where what is left may have fallen behind them.
     #[arg(long)]
     pub degraded: bool,
+    /// Make a copy a device of its own first, with a UUID of its own, so that it can be attached beside its original.
+    #[arg(long, conflicts_with_all = ["read_only", "degraded"])]
+    pub new_identity: bool,
     #[command(flatten)]
     pub opener: Opener,
 }

@@ -184,7 +184,9 @@ impl From<AttachError> for Failure {
             AttachError::WrongKey { .. } | AttachError::NeedsKey { .. } => {
                 Failure::split(Kind::Forbidden, &error.to_string())
             }
-            AttachError::Foreign { .. }
+            AttachError::Twin { .. }
+            | AttachError::NoNewIdentity { .. }
+            | AttachError::Foreign { .. }
             | AttachError::NotEncrypted { .. }
             | AttachError::BeingErased { .. }
             | AttachError::Degraded { .. }

@@ -106,8 +106,12 @@ impl Registry {
         names::check("device", &name)?;
         let key = Key { file: request.key_file.clone(), typed: request.passphrase.is_some() };
         let secret = secret(request.passphrase.as_ref(), key.file.as_deref())?;
-        let (read_only, degraded) = (request.read_only, request.degraded);
-        let options = AttachOptions { read_only, degraded, secret, ..AttachOptions::default() };
+        if request.new_identity && target.paths().is_none() {
+            return Err(Failure::invalid(format!("{target}: it lives in memory and has no copy beside it"))
+                .help("leave the new identity out"));
+        }
+        let AttachRequest { read_only, degraded, new_identity, .. } = *request;
+        let options = AttachOptions { read_only, degraded, new_identity, secret, ..AttachOptions::default() };
         self.attach_target(&name, target.clone(), options, key.clone())?;
         if request.remember && !key.typed && target.paths().is_some() {
             let (path, read_only) = (target.to_string(), request.read_only);

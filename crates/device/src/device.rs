@@ -15,6 +15,7 @@ use crate::crypt::NoKey;
 use crate::drill::{Drills, with_drills};
 use crate::emulated::{self, Clock, Engine, WallClock};
 use crate::format::{MediaFormat, encrypt, media_superblock, open_replacement, refused, superblock};
+use crate::identity::{self, Claim};
 use crate::page_file::PageFile;
 use crate::status::{Counts, HEALTHY};
 use crate::{
@@ -29,6 +30,8 @@ pub struct AttachOptions {
     pub read_only: bool,
     /// Go on without files that nothing says are lost, also where what is left may have fallen behind them.
     pub degraded: bool,
+    /// Make a copy a device of its own, so that it can be attached beside its original.
+    pub new_identity: bool,
     /// What opens it, where it is encrypted.
     pub secret: Option<Secret>,
     /// Drills that go on after a power cut.
@@ -50,6 +53,8 @@ pub struct Device {
     pub(crate) page_file: PageFile,
     /// Faults on command, where the device was marked for them when it was attached.
     pub(crate) drills: Option<Box<Drills>>,
+    /// Keeps this process from attaching a device of the same identity; nothing where it is not on files.
+    _claim: Option<Claim>,
 }
 
 impl Device {
@@ -72,13 +77,17 @@ impl Device {
             (refusal, _) => refused(refusal, &files.paths[0]),
         })?;
         let mut backings = files.backings;
+        if options.new_identity {
+            identity::renew(&mut superblock, &backings, &files.paths)?;
+        }
+        let claim = Some(Claim::take(superblock.identity(), &files.paths)?);
         if superblock.emulation.is_some() {
             let clock = Box::new(WallClock::new());
             let (Some(Some(backing)), path) = (backings.pop(), &files.paths[0]) else {
                 unreachable!("an emulated device has one file, and it was opened");
             };
             let (core, engine) = emulated::open(backing, superblock, path, read_only, ring, clock)?;
-            let mut device = Device::with_engine(core, files.paths, read_only, engine);
+            let mut device = Device { _claim: claim, ..Device::with_engine(core, files.paths, read_only, engine) };
             device.take_memory();
             device.go_on_with_drills(&options.drills);
             return Ok(device);
@@ -92,7 +101,7 @@ impl Device {
             false => attach(media, superblock, false),
         };
         let core = core.map_err(|refusal| refused(refusal, &files.paths[0]))?;
-        let mut device = Device::new(core, files.paths, read_only);
+        let mut device = Device { _claim: claim, ..Device::new(core, files.paths, read_only) };
         device.take_memory();
         device.go_on_with_drills(&options.drills);
         Ok(device)
@@ -204,6 +213,7 @@ impl Device {
             engine: None,
             page_file: PageFile::default(),
             drills,
+            _claim: None,
         }
     }
 

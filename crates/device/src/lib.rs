@@ -26,6 +26,7 @@ mod error;
 mod format;
 mod geometry;
 mod heal;
+mod identity;
 mod io;
 mod jobs;
 mod keys;

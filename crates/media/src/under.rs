@@ -193,8 +193,10 @@ fn text(path: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A tree of devices: name, number, where it is described, and attributes.
-    fn tree(devices: &[(&str, &str, &[(&str, &str)])]) -> tempfile::TempDir {
+    /// A device: where it is described, its number, and its attributes.
+    type Described<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+    fn tree(devices: &[Described<'_>]) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a directory");
         fs::create_dir_all(root.path().join("dev/block")).expect("made");
         for (place, number, attributes) in devices {
@@ -233,8 +235,8 @@ mod tests {
         let sysfs = Sysfs(root.path());
         let (file, part) = (under("/a b.vsl", "loop0", Share::Parts), under("/c.vsl", "loop1", Share::Parts));
         assert_eq!(sysfs.under((7, 0)), [under("/a b.vsl", "loop0", Share::Alone)]);
-        assert_eq!(sysfs.under((259, 1)), [file.clone()]);
-        assert_eq!(sysfs.under((7, 1)), [part.clone()]);
+        assert_eq!(sysfs.under((259, 1)), std::slice::from_ref(&file));
+        assert_eq!(sysfs.under((7, 1)), std::slice::from_ref(&part));
         let mut mapped = sysfs.under((252, 0));
         mapped.sort_by(|one, other| one.path.cmp(&other.path));
         assert_eq!(mapped, [file.clone(), part.clone()]);

@@ -39,6 +39,7 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
             read_only: args.read_only,
             remember: !args.once && target.paths().is_some(),
             degraded: args.degraded,
+            new_identity: args.new_identity,
             passphrase,
             key_file,
         };
@@ -56,14 +57,18 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
 /// Puts the files of one device together, with commas in between. One that cannot be read goes with them if there is one device
 /// only that it can belong to.
 fn by_device(paths: &[String]) -> Vec<String> {
-    let mut devices: Vec<(Option<_>, String)> = Vec::new();
+    let mut devices: Vec<(Option<device::Info>, String)> = Vec::new();
     let mut unreadable: Vec<&String> = Vec::new();
     for path in paths {
         match device::inspect(Path::new(path)) {
-            Ok(info) if info.files > 1 => match devices.iter_mut().find(|(uuid, _)| *uuid == Some(info.uuid)) {
-                Some((_, together)) => *together = format!("{together},{path}"),
-                None => devices.push((Some(info.uuid), path.clone())),
-            },
+            Ok(info) if info.files > 1 => {
+                let known =
+                    |known: &Option<device::Info>| known.as_ref().is_some_and(|known| same_device(known, &info));
+                match devices.iter_mut().find(|(of, _)| known(of)) {
+                    Some((_, together)) => *together = format!("{together},{path}"),
+                    None => devices.push((Some(info), path.clone())),
+                }
+            }
             Ok(_) => devices.push((None, path.clone())),
             Err(_) => unreadable.push(path),
         }
@@ -73,6 +78,11 @@ fn by_device(paths: &[String]) -> Vec<String> {
         _ => devices.extend(unreadable.into_iter().map(|path| (None, path.clone()))),
     }
     devices.into_iter().map(|(_, paths)| paths).collect()
+}
+
+/// Whether two files belong to one device, also where a new identity of it was cut between them.
+fn same_device(one: &device::Info, other: &device::Info) -> bool {
+    one.uuid == other.uuid || one.next_uuid == Some(other.uuid) || other.next_uuid == Some(one.uuid)
 }
 
 fn attached(view: &DeviceView) -> String {
