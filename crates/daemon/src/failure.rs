@@ -185,6 +185,7 @@ impl From<AttachError> for Failure {
                 Failure::split(Kind::Forbidden, &error.to_string())
             }
             AttachError::Twin { .. }
+            | AttachError::NoRoom { .. }
             | AttachError::NoNewIdentity { .. }
             | AttachError::Foreign { .. }
             | AttachError::NotEncrypted { .. }

@@ -189,6 +189,13 @@ pub const FIELDS: &[Field] = &[
     brief("mapped_bytes", "Data held", Unit::Bytes, "sectors that hold data, in bytes"),
     full("mapped_sectors", "Sectors mapped", Unit::Count, "sectors that hold data"),
     full("allocated_bytes", "Space on the store", Unit::Bytes, "what the backing store uses now"),
+    full(
+        "store_free_bytes",
+        "Free on the store",
+        Unit::Bytes,
+        "left on the file system under the device, the least of its files; not known for block devices",
+    ),
+    full("store_full", "Store full", Unit::Flag, "the store gave no space when it was asked last"),
     full("lebs", "Erase blocks", Unit::Count, "logical erase blocks in all"),
     full("leb_bytes", "Erase block size", Unit::Bytes, "one logical erase block"),
     full("free_lebs", "Erase blocks free", Unit::Count, "logical erase blocks that hold nothing"),
@@ -442,6 +449,8 @@ mod tests {
             grooming: false,
             over_provisioning_percent: 25.0,
             allocated_bytes: Some(19),
+            store_free_bytes: Some(26),
+            store_full: false,
             pacing: Some(device::Pacing {
                 pacing: "keeps up with the card".into(),
                 pacing_p50_us: 0.5,

@@ -291,6 +291,8 @@ impl Registry {
                     view.beacon = Some(seen.settings.beacon);
                     view.config = Some(settings::show(&seen.settings, remembered));
                     view.info = Some(seen.info);
+                    // Without room for a recovery it is read only, whatever was asked for.
+                    view.read_only = Some(seen.status.state == State::AttachedReadOnly || view.read_only == Some(true));
                     view.condition = Condition::Attached(Box::new(seen.status));
                 }
                 Err(failure) => {

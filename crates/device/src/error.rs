@@ -112,6 +112,18 @@ pub enum AttachError {
         /// What is wrong.
         what: String,
     },
+    /// The backing store has no room for what an attach for writing must write.
+    #[error(
+        "{path}: no space left to attach it for writing: that takes {wanted}; make room there, and attach it again"
+    )]
+    NoRoom {
+        /// The device file.
+        path: PathBuf,
+        /// How many bytes, and where.
+        wanted: String,
+        /// It was not detached cleanly, so there is something to recover.
+        unclean: bool,
+    },
     /// More dies are out of service than parity can make up for.
     #[error("{path}: {} of its dies are missing or failed ({}); its parity makes up for {parity}: name the missing files", .lost.len(), numbers(.lost))]
     Degraded {

@@ -31,6 +31,7 @@ mod io;
 mod jobs;
 mod keys;
 mod page_file;
+mod room;
 mod settings;
 mod status;
 mod store;

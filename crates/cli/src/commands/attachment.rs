@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
-use daemon::api::{AttachRequest, DetachRequest, DeviceView};
+use daemon::api::{AttachRequest, Condition, DetachRequest, DeviceView};
 use daemon::{Failure, Target, fields};
 use hyper::Method;
 use indicatif::ProgressBar;
@@ -90,7 +90,11 @@ fn attached(view: &DeviceView) -> String {
     let read_only = if view.read_only == Some(true) { ", read-only" } else { "" };
     let drills = view.info.as_ref().is_some_and(|info| info.drill_device);
     let drills = if drills { ", a drill device: faults may be put on it with `vsl drill`" } else { "" };
-    format!("attached {}: {capacity}{read_only}{drills}", view.name)
+    let trouble = match &view.condition {
+        Condition::Attached(status) if status.store_full => format!("\n{}", status.health),
+        _ => String::new(),
+    };
+    format!("attached {}: {capacity}{read_only}{drills}{trouble}", view.name)
 }
 
 pub fn detach(args: &Detach, output: Output) -> Result<(), Failure> {
