@@ -20,13 +20,14 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// That of a regular file; nothing for a block device, of which nobody knows what is left under it.
+    /// That of a regular file; nothing for a block device, of which nobody knows what is left under it, or where the file system
+    /// does not say it.
     pub fn of(path: &Path) -> Option<FileSystem> {
         let stat = rustix::fs::stat(path).ok()?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return None;
         }
-        let free_bytes = free(&rustix::fs::statvfs(path).ok()?);
+        let free_bytes = free(&rustix::fs::statvfs(path).ok()?)?;
         let path = fs::canonicalize(path).ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let mount = mount_in(&mounts, stat.st_dev, &path).or_else(|| Some(path.parent()?.to_path_buf()))?;
@@ -40,12 +41,13 @@ impl Backing {
         if self.is_block_device() {
             return None;
         }
-        rustix::fs::fstatvfs(self).ok().as_ref().map(free)
+        free(&rustix::fs::fstatvfs(self).ok()?)
     }
 }
 
-fn free(stat: &StatVfs) -> u64 {
-    stat.f_bavail.saturating_mul(stat.f_frsize)
+/// Some file systems do not say how large they are; they have no blocks at all then.
+fn free(stat: &StatVfs) -> Option<u64> {
+    (stat.f_blocks > 0).then(|| stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
 /// Where a file system is mounted, of the places above a path the nearest, in the text of `/proc/self/mountinfo`.
@@ -101,5 +103,6 @@ mod tests {
         let system = FileSystem::of(file.path()).expect("a file system");
         assert!(file.path().starts_with(&system.mount), "{system:?}");
         assert_eq!(FileSystem::of(Path::new("/dev/null")), None);
+        assert_eq!(FileSystem::of(Path::new("/proc/self/mountinfo")), None, "it has no blocks");
     }
 }
