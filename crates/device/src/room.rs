@@ -51,6 +51,8 @@ impl Device {
                 self.room.left = self.core.media.free_bytes();
                 tracing::error!(path = %path.display(), "{trouble}");
             }
+            // Where something worse took its place, that has lines of its own.
+            None if self.core.ftl.failure().is_some() => {}
             None => tracing::info!(path = %path.display(), "the store has room again"),
         }
     }
@@ -59,6 +61,10 @@ impl Device {
     pub(crate) fn store_trouble(&self) -> Option<String> {
         if let Some(missing) = &self.room.missing {
             return Some(format!("read-only: {missing}"));
+        }
+        if self.core.ftl.failure() == Some(Error::Media) {
+            // That is worse, and room would not help.
+            return None;
         }
         let error = self.core.ftl.store_failure();
         if !is_full(&self.core.ftl) {
@@ -82,7 +88,10 @@ impl Device {
 }
 
 fn is_full(ftl: &Ftl) -> bool {
-    ftl.store_failure() == Some(Error::NoSpace) || ftl.failure() == Some(Error::NoSpace)
+    match ftl.failure() {
+        Some(error) => error == Error::NoSpace,
+        None => ftl.store_failure() == Some(Error::NoSpace),
+    }
 }
 
 /// The file systems under some files, and how many of the files lie on each.
