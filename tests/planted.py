@@ -125,6 +125,8 @@ KILLED_BY = {
     "ErasedOnce": "device erase an_erase_that_is_cut_leaves_no_trace",
     "ResumedTooFar": "device erase an_erase_goes_on_where_it_was",
     "EraseUnmarked": "device erase an_erase_that_is_cut_leaves_no_trace",
+    "TwinTaken": "device lib identity::tests::an_identity_is_claimed_once",
+    "IdentityUnannounced": "device lib identity::tests::a_cut_leaves_either_identity",
     "BeyondTheEnd": "lab traces places_are_on_the_device_and_on_its_sectors",
     "TraceTwice": "lab traces several_devices_share_a_trace",
     "SteadyArrivals": "trace lib generate::mail_server::tests::it_has_the_traits_that_were_published_and_those_that_are_assumed",

@@ -58,6 +58,11 @@ describe("attention", () => {
     expect(tone(device({ state: "powered-off" }))).toBe("critical");
     expect(tone(device({ state: "attaching" }))).toBe("off");
     expect(tone(device({ state: "error" }))).toBe("critical");
+    expect(tone(device({ health: "writes fail: the store is full" }))).toBe("critical");
+    expect(tone(device({ state: "attached-read-only" }))).toBe("off");
+    const noRoom = device({ state: "attached-read-only", health: "read-only: no space left" });
+    expect(tone(noRoom)).toBe("critical");
+    expect(concerns([noRoom], []).map(({ what }) => what)).toEqual(["read-only: no space left"]);
   });
   it("lists the worst first, and nothing twice", () => {
     const found = concerns(

@@ -62,6 +62,7 @@ describe("quantities", () => {
       "flag",
       "1/s",
       "ns/byte",
+      "hours",
     ]) {
       expect(quantity(unit, null)).toBe("–");
       expect(quantity(unit, undefined)).toBe("–");
@@ -74,6 +75,7 @@ describe("quantities", () => {
     expect(quantity("celsius", 55.93)).toBe("55.9 °C");
     expect(quantity("watts", 24.75)).toBe("24.8 W");
     expect(quantity("ratio", 1.8)).toBe("1.80");
+    expect(quantity("hours", 26)).toBe(span(26 * 3600));
     expect(quantity("%", 0.41)).toBe("0.4 %");
     expect(quantity("1/s", 20_345)).toBe("20.3k");
     expect(quantity("flag", true)).toBe("yes");

@@ -11,6 +11,7 @@ export function AttachDialog({ onClose }: { onClose: () => void }) {
   const [readOnly, setReadOnly] = useState(false);
   const [keep, setKeep] = useState(true);
   const [degraded, setDegraded] = useState(false);
+  const [newIdentity, setNewIdentity] = useState(false);
   const [passphrase, setPassphrase] = useState("");
   const [keyFile, setKeyFile] = useState("");
 
@@ -20,6 +21,7 @@ export function AttachDialog({ onClose }: { onClose: () => void }) {
       read_only: readOnly,
       remember: keep,
       degraded,
+      new_identity: newIdentity,
     };
     if (name.trim()) body.name = name.trim();
     if (passphrase) body.passphrase = passphrase;
@@ -57,7 +59,7 @@ export function AttachDialog({ onClose }: { onClose: () => void }) {
         </Check>
       </div>
       <details>
-        <summary>Encrypted, or with files missing</summary>
+        <summary>Encrypted, with files missing, or a copy</summary>
         <div class="stack">
           <Input
             label="Passphrase"
@@ -74,6 +76,9 @@ export function AttachDialog({ onClose }: { onClose: () => void }) {
           />
           <Check value={degraded} onSet={setDegraded}>
             Go on without files that are missing
+          </Check>
+          <Check value={newIdentity} onSet={setNewIdentity}>
+            It is a copy: make it a device of its own, beside its original
           </Check>
         </div>
       </details>

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { host } from "../api/client";
 import type { Device, Host } from "../api/types";
 import { href } from "../route";
-import { type Adapter, adapters, tone } from "../state/attention";
+import { type Adapter, adapters, standing, tone } from "../state/attention";
 import { devices, health, lookAt } from "../state/fleet";
 import { useResource } from "../state/resource";
 import { value } from "../state/telemetry";
@@ -135,7 +135,7 @@ function ModuleRows({ device, open, onToggle }: { device: Device } & Pick<RowsPr
           />
         </td>
         <td data-label="Health">
-          <State tone={tone(device)}>{attached ? device.health : device.state}</State>
+          <State tone={tone(device)}>{standing(device)}</State>
         </td>
         <td data-label="Data held">
           {share === null ? (
@@ -172,6 +172,9 @@ function ModuleRows({ device, open, onToggle }: { device: Device } & Pick<RowsPr
               {" "}
               · {device.clients?.length ?? 0} {device.clients?.length === 1 ? "client" : "clients"}
               {device.read_only && " · read-only"}
+              {device.store_free_bytes !== undefined &&
+                device.store_free_bytes !== null &&
+                ` · ${bytes(device.store_free_bytes)} free on its file system`}
               {device.encryption && ` · ${device.encryption}`}
             </span>
           </td>

@@ -10,10 +10,20 @@ export interface Concern {
   alert: Alert | null;
 }
 
+/** Whether its health says how a device does. One that is attached to be read only by command is simply that. */
+function tellsByHealth({ state, health }: Device): boolean {
+  return state === "attached" || (state === "attached-read-only" && health !== "healthy");
+}
+
+/** How a device does, in a word or in its health's. */
+export function standing(device: Device): string {
+  return tellsByHealth(device) ? device.health : device.state;
+}
+
 /** How a device does, in one tone. */
 export function tone(device: Device): Tone {
   if (device.state === "error") return "critical";
-  if (device.state !== "attached") return device.state === "powered-off" ? "critical" : "off";
+  if (!tellsByHealth(device)) return device.state === "powered-off" ? "critical" : "off";
   if (device.health === "healthy") return "ok";
   return /fail|read-only|lost|unreadable|damaged/.test(device.health) ? "critical" : "warning";
 }
@@ -35,7 +45,7 @@ export function concerns(devices: readonly Device[], alerts: readonly Alert[]): 
   for (const device of devices) {
     const own = tone(device);
     if (own === "ok" || alerted.has(device.name)) continue;
-    const what = device.state === "attached" ? device.health : `${device.state}: ${device.health}`;
+    const what = tellsByHealth(device) ? device.health : `${device.state}: ${device.health}`;
     found.push({ key: `device ${device.name}`, tone: own, what, device: device.name, alert: null });
   }
   return found.sort((a, b) => RANK[a.tone] - RANK[b.tone]);

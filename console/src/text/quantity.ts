@@ -101,6 +101,8 @@ export function quantity(unit: string, value: Maybe | boolean): string {
       return `${number(value)} W`;
     case "ns/byte":
       return `${number(value)} ns/B`;
+    case "hours":
+      return span(value * 3600);
     case "flag":
       return value ? "yes" : "no";
     case "ratio":

@@ -368,6 +368,9 @@ pub struct Attach {
     /// put it on another disk. Each flush waits for it, too.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub witness: Option<PathBuf>,
+    /// Make a copy a device of its own first, with a UUID of its own, so that it can be attached beside its original.
+    #[arg(long, conflicts_with_all = ["read_only", "degraded"])]
+    pub new_identity: bool,
     #[command(flatten)]
     pub opener: Opener,
 }

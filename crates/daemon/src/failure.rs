@@ -178,13 +178,16 @@ impl From<AttachError> for Failure {
             AttachError::Open(OpenError::Kind { .. }) => {
                 Failure::invalid(error.to_string()).help("name the device's file; `vsl create` makes one")
             }
-            AttachError::Open(OpenError::Locked { .. } | OpenError::Mounted { .. }) => {
+            AttachError::Open(OpenError::Locked { .. } | OpenError::Under { .. } | OpenError::Mounted { .. }) => {
                 Failure::split(Kind::Conflict, &error.to_string())
             }
             AttachError::WrongKey { .. } | AttachError::NeedsKey { .. } => {
                 Failure::split(Kind::Forbidden, &error.to_string())
             }
-            AttachError::Foreign { .. }
+            AttachError::Twin { .. }
+            | AttachError::NoRoom { .. }
+            | AttachError::NoNewIdentity { .. }
+            | AttachError::Foreign { .. }
             | AttachError::NotEncrypted { .. }
             | AttachError::BeingErased { .. }
             | AttachError::Degraded { .. }

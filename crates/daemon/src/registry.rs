@@ -109,12 +109,22 @@ impl Registry {
         names::check("device", &name)?;
         let key = Key { file: request.key_file.clone(), typed: request.passphrase.is_some() };
         let secret = secret(request.passphrase.as_ref(), key.file.as_deref())?;
-        let (read_only, degraded) = (request.read_only, request.degraded);
-        let witness = request.witness.clone();
+        let AttachRequest { read_only, degraded, new_identity, ref witness, .. } = *request;
+        if new_identity && target.paths().is_none() {
+            return Err(Failure::invalid(format!("{target}: it lives in memory and has no copy beside it"))
+                .help("leave the new identity out"));
+        }
         if witness.as_deref().is_some_and(|path| !path.is_absolute() || target.paths().is_none()) {
             return Err(Failure::invalid("a witness is an absolute path, for a device that lies on files"));
         }
-        let options = AttachOptions { read_only, degraded, secret, witness, ..AttachOptions::default() };
+        let options = AttachOptions {
+            read_only,
+            degraded,
+            new_identity,
+            secret,
+            witness: witness.clone(),
+            ..AttachOptions::default()
+        };
         self.attach_target(&name, target.clone(), options, key.clone())?;
         if request.remember && !key.typed && target.paths().is_some() {
             let mut table = self.table();
@@ -295,6 +305,8 @@ impl Registry {
                     view.beacon = Some(seen.settings.beacon);
                     view.config = Some(settings::show(&seen.settings, remembered));
                     view.info = Some(seen.info);
+                    // Without room for a recovery it is read only, whatever was asked for.
+                    view.read_only = Some(seen.status.state == State::AttachedReadOnly || view.read_only == Some(true));
                     view.condition = Condition::Attached(Box::new(seen.status));
                 }
                 Err(failure) => {

@@ -46,9 +46,9 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
     let mut labels: Vec<Label> = Vec::new();
     for (backing, superblock) in found {
         let die = superblock.die as usize;
-        if superblock.uuid != newest.uuid || die >= files || names[die].is_some() {
+        if !superblock.is_of(&newest) || die >= files || names[die].is_some() {
             let path = backing.path().to_path_buf();
-            return Err(AttachError::Stranger { path, uuid: superblock.uuid, expected: newest.uuid });
+            return Err(AttachError::Stranger { path, uuid: superblock.identity(), expected: newest.identity() });
         }
         names[die] = Some(backing.path().to_path_buf());
         backings[die] = Some(backing);
@@ -77,7 +77,9 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
     }
     let paths: Vec<PathBuf> = names.into_iter().map(Option::unwrap_or_default).collect();
     let first = paths.iter().find(|path| !path.as_os_str().is_empty()).cloned().unwrap_or_default();
-    let superblock = assemble(labels, options.degraded).map_err(|refusal| refused(refusal, &first))?;
+    let mut superblock = assemble(labels, options.degraded).map_err(|refusal| refused(refusal, &first))?;
+    // An identity that no file has taken comes to nothing.
+    superblock.identity.next = None;
     Ok(Files { superblock, backings, paths })
 }
 

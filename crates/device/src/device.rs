@@ -15,7 +15,9 @@ use crate::crypt::NoKey;
 use crate::drill::{Drills, with_drills};
 use crate::emulated::{self, Clock, Engine, WallClock};
 use crate::format::{MediaFormat, encrypt, media_superblock, open_replacement, refused, superblock};
+use crate::identity::{self, Claim};
 use crate::page_file::PageFile;
+use crate::room::{self, Room};
 use crate::status::{Counts, HEALTHY};
 use crate::{
     AttachError, Background, Capacity, CarriedDrills, Completion, CreateError, Durability, EmulateOptions, Extent,
@@ -29,6 +31,8 @@ pub struct AttachOptions {
     pub read_only: bool,
     /// Go on without files that nothing says are lost, also where what is left may have fallen behind them.
     pub degraded: bool,
+    /// Make a copy a device of its own, so that it can be attached beside its original.
+    pub new_identity: bool,
     /// What opens it, where it is encrypted.
     pub secret: Option<Secret>,
     /// Drills that go on after a power cut.
@@ -52,15 +56,38 @@ pub struct Device {
     pub(crate) page_file: PageFile,
     /// Faults on command, where the device was marked for them when it was attached.
     pub(crate) drills: Option<Box<Drills>>,
+    /// Keeps this process from attaching a device of the same identity; nothing where it is not on files.
+    _claim: Option<Claim>,
+    /// What was noticed of a full store.
+    pub(crate) room: Room,
 }
 
 impl Device {
     /// Attaches a device, of which these are the files in any order: locks them, recovers it if the last detach was not clean.
     /// With parity a file may be missing; it must be named all the same, so that it is not merely forgotten.
+    /// Where the store has no room for what a recovery must write, what the device holds can be read, and its health says
+    /// what is missing.
     ///
     /// # Errors
     /// See [`AttachError`].
     pub fn attach<P: AsRef<Path>>(
+        paths: &[P],
+        options: &AttachOptions,
+        ring: &SharedRing,
+    ) -> Result<Device, AttachError> {
+        let error = match Device::attach_as_asked(paths, options, ring) {
+            Err(error @ AttachError::NoRoom { unclean: true, .. }) if !options.read_only => error,
+            result => return result,
+        };
+        let options = AttachOptions { read_only: true, new_identity: false, ..options.clone() };
+        // What keeps it from being read is not what its owner asked about.
+        let Ok(mut device) = Device::attach_as_asked(paths, &options, ring) else { return Err(error) };
+        tracing::error!("{error}; until then it is attached to be read only");
+        device.room.missing = Some(error);
+        Ok(device)
+    }
+
+    fn attach_as_asked<P: AsRef<Path>>(
         paths: &[P],
         options: &AttachOptions,
         ring: &SharedRing,
@@ -73,24 +100,28 @@ impl Device {
             }
             (refusal, _) => refused(refusal, &files.paths[0]),
         })?;
+        let mut backings = files.backings;
+        if options.new_identity {
+            identity::renew(&mut superblock, &backings, &files.paths)?;
+        }
         let witness = match &options.witness {
             None => None,
             Some(path) => {
                 let failed = |what: WitnessError| AttachError::Witness { path: path.clone(), what: what.to_string() };
-                let (witness, seen) = Witness::open(path, *superblock.uuid.as_bytes(), ring).map_err(failed)?;
+                let (witness, seen) = Witness::open(path, *superblock.identity().as_bytes(), ring).map_err(failed)?;
                 superblock.witnessed = seen;
                 // What is only read has nothing to tell.
                 (!read_only).then_some(witness)
             }
         };
-        let mut backings = files.backings;
+        let claim = Some(Claim::take(superblock.identity(), &files.paths)?);
         if superblock.emulation.is_some() {
             let clock = Box::new(WallClock::new());
             let (Some(Some(backing)), path) = (backings.pop(), &files.paths[0]) else {
                 unreachable!("an emulated device has one file, and it was opened");
             };
             let (core, engine) = emulated::open(backing, superblock, path, read_only, ring, clock)?;
-            let mut device = Device::with_engine(core, files.paths, read_only, engine);
+            let mut device = Device { _claim: claim, ..Device::with_engine(core, files.paths, read_only, engine) };
             device.core.witness = witness;
             device.take_memory();
             device.go_on_with_drills(&options.drills);
@@ -100,12 +131,16 @@ impl Device {
         let media = FileMedia::new(backings, medium_geometry(&superblock), ring.clone(), file_options)?;
         let media = with_drills(Box::new(media), &superblock, &options.drills);
         let media = with_parity(media, &superblock);
+        let (needed, unclean) = (room::needed(&superblock), !superblock.anchor.clean);
         let core = match read_only {
             true => attach_read_only(media, superblock),
             false => attach(media, superblock, false),
         };
-        let core = core.map_err(|refusal| refused(refusal, &files.paths[0]))?;
-        let mut device = Device::new(core, files.paths, read_only);
+        let core = core.map_err(|refusal| {
+            let no_room = room::no_room(&refusal, needed, unclean, &files.paths);
+            no_room.unwrap_or_else(|| refused(refusal, &files.paths[0]))
+        })?;
+        let mut device = Device { _claim: claim, ..Device::new(core, files.paths, read_only) };
         device.core.witness = witness;
         device.take_memory();
         device.go_on_with_drills(&options.drills);
@@ -216,6 +251,8 @@ impl Device {
             engine: None,
             page_file: PageFile::default(),
             drills,
+            _claim: None,
+            room: Room::default(),
         }
     }
 
@@ -308,6 +345,7 @@ impl Device {
             None => self.core.poll(),
             Some(engine) => engine.poll(&mut self.core),
         };
+        self.note_store();
         // Once the power is cut nothing is answered any more; it may go with a program that nobody waits for.
         if self.drills.is_some() && self.power_goes(false) { None } else { done }
     }
@@ -442,6 +480,7 @@ impl Device {
         let state = if self.read_only { State::AttachedReadOnly } else { State::Attached };
         let engine = self.engine.as_deref();
         let status = Status::of(&self.core, &self.counts, state);
+        let status = Status { health: self.store_trouble().unwrap_or(status.health), ..status };
         let card = engine.and_then(Engine::trouble).filter(|_| status.health == HEALTHY);
         Status {
             pacing: engine.map(Engine::pacing),
@@ -456,6 +495,7 @@ impl Device {
             power_override: engine.and_then(|_| self.power_override()),
             durability: self.durability().map(Durability::name).map(Into::into),
             page_file: self.page_file.is_locked(),
+            store_full: self.is_store_full(),
             health: match (card, self.page_file.trouble().filter(|_| status.health == HEALTHY)) {
                 (Some(card), _) => card.into(),
                 (None, Some(trouble)) => trouble.into(),

@@ -15,7 +15,7 @@ use crate::attach::Refusal;
 use crate::crypt::Secret;
 use crate::format::{check_size, encrypt, now_s, store_bytes};
 use crate::store::Store;
-use crate::superblock::{Erasing, Superblock};
+use crate::superblock::{Erasing, Identity, Superblock};
 use crate::{AttachError, FormatError, Info};
 
 /// Behind the two label copies begins what is overwritten, bytes.
@@ -190,6 +190,7 @@ fn begun(store: &Store, level: EraseLevel) -> Result<Superblock, FormatError> {
     }
     let mut new = old.clone();
     new.uuid = Uuid::new_v4();
+    new.identity = Identity::default();
     new.epoch = 0;
     new.formatted = now_s();
     // What the medium went through stays on record.

@@ -72,6 +72,10 @@ impl From<OpenError> for FormatError {
     }
 }
 
+fn listed(paths: &[PathBuf], between: &str) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(between)
+}
+
 pub(crate) fn numbers(dies: &[u32]) -> String {
     dies.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -108,6 +112,18 @@ pub enum AttachError {
         /// What is wrong.
         what: String,
     },
+    /// The backing store has no room for what an attach for writing must write.
+    #[error(
+        "{path}: no space left to attach it for writing: that takes {wanted}; make room there, and attach it again"
+    )]
+    NoRoom {
+        /// The device file.
+        path: PathBuf,
+        /// How many bytes, and where.
+        wanted: String,
+        /// It was not detached cleanly, so there is something to recover.
+        unclean: bool,
+    },
     /// More dies are out of service than parity can make up for.
     #[error("{path}: {} of its dies are missing or failed ({}); its parity makes up for {parity}: name the missing files", .lost.len(), numbers(.lost))]
     Degraded {
@@ -127,6 +143,24 @@ pub enum AttachError {
         uuid: uuid::Uuid,
         /// The device of the others.
         expected: uuid::Uuid,
+    },
+    /// What it is known by is attached already: it is a copy, or the same medium by another way.
+    #[error("{}: the device {identity} is attached already, from {}; only if this is a copy, make it a device of its own: `vsl attach --new-identity {}`", .paths[0].display(), listed(.other, ", "), listed(.paths, " "))]
+    Twin {
+        /// Its files.
+        paths: Vec<PathBuf>,
+        /// What both are known by.
+        identity: uuid::Uuid,
+        /// The files of the one that is attached.
+        other: Vec<PathBuf>,
+    },
+    /// It cannot be made a device of its own.
+    #[error("{path}: it was not given a new identity: {why}")]
+    NoNewIdentity {
+        /// The device file.
+        path: PathBuf,
+        /// Why, and what to do.
+        why: String,
     },
     /// Not every file of a device was named.
     #[error("{path}: one of {files} files of a device; name all of them (missing: {}), also one that is lost", numbers(.missing))]

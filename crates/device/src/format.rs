@@ -55,8 +55,11 @@ pub struct Info {
     pub parity_files: u32,
     /// Which of them was looked at, from 0; of an attached device the first.
     pub file_number: u32,
-    /// Made by the format.
+    /// What it is known by: made by the format, or given to a copy since.
     pub uuid: Uuid,
+    /// The UUID that it is about to have: a new identity was cut while it was written to the files of the device.
+    #[serde(skip)]
+    pub next_uuid: Option<Uuid>,
     /// For people.
     pub label: String,
     /// On-media format version.
@@ -107,7 +110,8 @@ impl Info {
             files: superblock.files(),
             parity_files: if superblock.dies.is_empty() { 0 } else { superblock.geometry.parity },
             file_number: superblock.die,
-            uuid: superblock.uuid,
+            uuid: superblock.identity(),
+            next_uuid: superblock.identity.next,
             label: superblock.label.clone(),
             format_version: superblock.version(),
             profile: (!superblock.profile.is_empty()).then(|| superblock.profile.clone()),
@@ -289,7 +293,7 @@ fn make_die(path: &Path, superblock: &Superblock) -> Result<Made, CreateError> {
         Err(OpenError::Io { error, .. }) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let backing = Backing::open(path, false).map_err(FormatError::from)?;
             let what = match decode(&backing, path) {
-                Ok(found) => format!("an OpenVSL device, label \"{}\", {}", found.label, found.uuid),
+                Ok(found) => format!("an OpenVSL device, label \"{}\", {}", found.label, found.identity()),
                 Err(AttachError::Foreign { found, .. }) if backing.is_block_device() && found == BLANK => {
                     check_size(&backing, bytes)?;
                     return Ok(Made { backing, is_new: false });
@@ -313,10 +317,11 @@ pub(crate) fn open_replacement(path: &Path, superblock: &Superblock, die: u32) -
     }
     let backing = Backing::open(path, false).map_err(FormatError::from)?;
     match decode(&backing, path) {
-        Ok(found) if found.uuid == superblock.uuid && found.die == die => {}
+        Ok(found) if found.is_of(superblock) && found.die == die => {}
         Err(AttachError::Foreign { found, .. }) if found == BLANK => {}
         Ok(found) => {
-            let what = format!("die {} of an OpenVSL device, label \"{}\", {}", found.die, found.label, found.uuid);
+            let what =
+                format!("die {} of an OpenVSL device, label \"{}\", {}", found.die, found.label, found.identity());
             return Err(CreateError::Exists { path: path.into(), what });
         }
         Err(AttachError::Foreign { found, .. }) => return Err(CreateError::Exists { path: path.into(), what: found }),

@@ -158,6 +158,12 @@ pub struct Status {
     pub over_provisioning_percent: f64,
     /// Bytes the backing store uses now, where known.
     pub allocated_bytes: Option<u64>,
+    /// Bytes left on the file systems under it, the least of them, where known.
+    #[serde(default)]
+    pub store_free_bytes: Option<u64>,
+    /// The backing store gave no space when it was asked last, or had none for the attach.
+    #[serde(default)]
+    pub store_full: bool,
     /// How well an emulated device keeps to its model.
     #[serde(flatten)]
     pub pacing: Option<Pacing>,
@@ -232,6 +238,8 @@ impl Status {
             grooming: ftl.is_short(),
             over_provisioning_percent: 100.0 * (geometry.slots() as f64 / ftl.map().sectors() as f64 - 1.0),
             allocated_bytes: core.media.allocated_bytes(),
+            store_free_bytes: core.media.free_bytes(),
+            store_full: false,
             pacing: None,
         }
     }

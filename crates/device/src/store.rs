@@ -68,8 +68,8 @@ impl Store {
         superblock.generation = labels.iter().map(|label| label.generation).max().unwrap_or(superblock.generation);
         let was = superblock.erase.map(|erasing| erasing.old);
         for (die, label) in dies.iter().zip(&labels) {
-            if counts(label) && label.uuid != superblock.uuid && Some(label.uuid) != was {
-                let found = format!("a part of the device {}, not of {}", label.uuid, superblock.uuid);
+            if counts(label) && !label.is_of(&superblock) && Some(label.uuid) != was {
+                let found = format!("a part of the device {}, not of {}", label.identity(), superblock.identity());
                 return Err(AttachError::Foreign { path: die.path.clone(), found });
             }
         }

@@ -19,9 +19,13 @@ use wire::{AES_256_GCM, Reader, Writer};
 /// First bytes of every copy.
 pub(crate) const MAGIC: [u8; 8] = *b"OPENVSL\0";
 
-/// The newest format version that this program reads and writes: that of devices which are encrypted, or being erased. It says
-/// which sections it has; the older ones have one or none.
-pub const FORMAT_VERSION: u32 = 4;
+/// The newest format version that this program reads and writes: that of copies with an identity of their own. An older program
+/// would write superblocks without it, so it must keep off.
+pub const FORMAT_VERSION: u32 = 5;
+
+/// The version of devices that are encrypted, or being erased, and nothing newer. From here on a superblock says which sections
+/// it has; the older ones have one or none.
+const SECTIONS_VERSION: u32 = 4;
 
 /// The version of devices with parity, and nothing newer.
 const PARITY_VERSION: u32 = 3;
@@ -38,7 +42,8 @@ mod section {
     pub const PARITY: u32 = 2;
     pub const ENCRYPTION: u32 = 4;
     pub const ERASE: u32 = 8;
-    pub const ALL: u32 = 15;
+    pub const IDENTITY: u32 = 16;
+    pub const ALL: u32 = 31;
 }
 
 /// Longest label, bytes.
@@ -94,11 +99,22 @@ pub(crate) struct Superblock {
     pub encryption: Option<Encryption>,
     /// It is being erased, and is no device until that is done.
     pub erase: Option<Erasing>,
+    /// What a copy is known by beside its original.
+    pub identity: Identity,
     /// Not on media: both copies on every die were as they should be, so that nothing newer than this was ever written. Where
     /// it is false, a clean detach is believed only after a look at the log.
     pub in_step: bool,
     /// Not on media: its witness saw everything below this sequence number durable.
     pub witnessed: Option<u64>,
+}
+
+/// The identity of a copy. The format's UUID stays, since every slot's checksum is bound to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// Its own; nothing where it is known by the UUID of its format.
+    pub own: Option<Uuid>,
+    /// The identity that it is about to have. It is its own as soon as one file of the device says so.
+    pub next: Option<Uuid>,
 }
 
 /// An erase under way.
@@ -162,13 +178,28 @@ impl Superblock {
             erase: None,
             in_step: true,
             witnessed: None,
+            identity: Identity::default(),
         }
+    }
+
+    /// What the device is known by: no two devices have the same.
+    pub fn identity(&self) -> Uuid {
+        self.identity.own.unwrap_or(self.uuid)
+    }
+
+    /// Whether this is the superblock of a file of the device that `newest` describes.
+    pub fn is_of(&self, newest: &Superblock) -> bool {
+        let identity = newest.identity();
+        self.uuid == newest.uuid && (self.identity() == identity || self.identity.next == Some(identity))
     }
 
     /// The format version that it is written in.
     pub fn version(&self) -> u32 {
-        if self.encryption.is_some() || self.erase.is_some() {
+        if self.identity != Identity::default() {
             return FORMAT_VERSION;
+        }
+        if self.encryption.is_some() || self.erase.is_some() {
+            return SECTIONS_VERSION;
         }
         match (self.emulation, self.dies.is_empty()) {
             (None, true) => PLAIN_VERSION,
@@ -189,6 +220,7 @@ impl Superblock {
             | bit(section::PARITY, !self.dies.is_empty())
             | bit(section::ENCRYPTION, self.encryption.is_some())
             | bit(section::ERASE, self.erase.is_some())
+            | bit(section::IDENTITY, self.identity != Identity::default())
     }
 
     /// The copy for one die.
@@ -228,7 +260,7 @@ impl Superblock {
         self.anchor.stats.to_array().into_iter().for_each(|counter| out.u64(counter));
         out.list(&self.anchor.checkpoint);
         out.list(&self.anchor.open);
-        if self.version() == FORMAT_VERSION {
+        if self.version() >= SECTIONS_VERSION {
             out.u32(self.sections());
         }
         if let Some(Emulation { scale, seed }) = self.emulation {
@@ -252,6 +284,11 @@ impl Superblock {
             out.u64(*position);
             out.0.extend(old.as_bytes());
             out.u64(*began);
+        }
+        if self.identity != Identity::default() {
+            for identity in [self.identity.own, self.identity.next] {
+                out.0.extend(identity.unwrap_or_default().as_bytes());
+            }
         }
         let len = out.0.len() as u32 + 4;
         out.0[12..16].copy_from_slice(&len.to_le_bytes());
@@ -312,7 +349,7 @@ impl Superblock {
         let sections = match version {
             EMULATED_VERSION => section::EMULATION,
             PARITY_VERSION => section::PARITY,
-            FORMAT_VERSION => input.u32()?,
+            SECTIONS_VERSION..=FORMAT_VERSION => input.u32()?,
             _ => 0,
         };
         if sections & !section::ALL != 0 {
@@ -337,6 +374,10 @@ impl Superblock {
         let erase = match sections & section::ERASE {
             0 => None,
             _ => Some(input.erasing()?),
+        };
+        let identity = match sections & section::IDENTITY {
+            0 => Identity::default(),
+            _ => Identity { own: input.identity()?, next: input.identity()? },
         };
         let anchor = Anchor {
             begin,
@@ -377,6 +418,7 @@ impl Superblock {
             erase,
             in_step: true,
             witnessed: None,
+            identity,
         };
         superblock.validate()?;
         superblock.check_numbers()?;
@@ -432,6 +474,11 @@ pub(crate) mod tests {
         superblock
     }
 
+    fn copied() -> Superblock {
+        let identity = Identity { own: Some(Uuid::from_u128(5)), next: Some(Uuid::from_u128(6)) };
+        Superblock { identity, ..encrypted() }
+    }
+
     fn redundant() -> Superblock {
         let mut superblock = sample();
         superblock.geometry.dies = 4;
@@ -471,6 +518,12 @@ pub(crate) mod tests {
             assert_eq!(Superblock::decode(&bytes), Ok(superblock));
             assert_eq!(bytes[8], 4, "older programs must keep off");
         }
+        let plain = Superblock { identity: Identity { own: None, next: Some(Uuid::from_u128(6)) }, ..sample() };
+        for superblock in [copied(), plain] {
+            let bytes = superblock.encode(0);
+            assert_eq!(Superblock::decode(&bytes), Ok(superblock));
+            assert_eq!(bytes[8], 5, "older programs must keep off");
+        }
     }
 
     #[test]
@@ -482,7 +535,13 @@ pub(crate) mod tests {
     /// No byte can change, and no length can be cut, without being noticed; nothing panics.
     #[test]
     fn every_byte_counts() {
-        for bytes in [emulated().encode(0), redundant().encode(1), encrypted().encode(0), erasing().encode(0)] {
+        for bytes in [
+            emulated().encode(0),
+            redundant().encode(1),
+            encrypted().encode(0),
+            erasing().encode(0),
+            copied().encode(0),
+        ] {
             for at in 0..bytes.len() {
                 assert!(Superblock::decode(&bytes[..at]).is_err());
                 let mut changed = bytes.clone();
@@ -496,10 +555,10 @@ pub(crate) mod tests {
     #[test]
     fn nonsense_is_refused() {
         let mut random = ftl::SplitMix64::new(1);
-        let samples =
-            [sample(), emulated(), redundant(), encrypted(), erasing()].map(|superblock| superblock.encode(0));
+        let samples = [sample(), emulated(), redundant(), encrypted(), erasing(), copied()]
+            .map(|superblock| superblock.encode(0));
         for _ in 0..20_000 {
-            let mut bytes = samples[random.below(5) as usize].clone();
+            let mut bytes = samples[random.below(6) as usize].clone();
             let end = bytes.len() - 4;
             for _ in 0..1 + random.below(4) {
                 let at = 16 + random.below(end as u64 - 16) as usize;

@@ -233,7 +233,10 @@ impl WorkerHandle {
         let (answer, wait) = sync_channel(1);
         let fresh = Observed::default();
         // An asker that went away needs no answer.
-        let call: Call = Box::new(move |worker| drop(answer.send((worker.observe(fresh), worker.device().status()))));
+        let call: Call = Box::new(move |worker| {
+            worker.device().look_at_store();
+            drop(answer.send((worker.observe(fresh), worker.device().status())));
+        });
         self.sender.send(call).map_err(|_| self.gone())?;
         Ok(wait)
     }

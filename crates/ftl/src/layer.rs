@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use crate::Geometry;
 use crate::append::{Append, Buffers};
-use crate::checkpoint::{Anchor, Checkpointer};
+use crate::checkpoint::{Anchor, Checkpointer, checkpoint_lebs};
 use crate::commands::Commands;
 use crate::durability::Durability;
 use crate::groom::Groomer;
@@ -17,6 +17,7 @@ use crate::leb::{LebState, Lebs, STREAMS, Stream};
 use crate::map::Map;
 use crate::policy::Policy;
 use crate::read::{MediaRead, PendingRead};
+use crate::space::READY;
 use crate::stats::Stats;
 use crate::trims::OpenTrims;
 use crate::types::{Admission, Command, Completion, Error, LebId, NO_SLOT, Request, Tag};
@@ -89,6 +90,8 @@ pub struct Ftl {
     /// LEBs that are being erased because one must be ready; those that the groomer emptied are not among them.
     pub(crate) cleaning: Vec<LebId>,
     pub(crate) no_space: Option<Error>,
+    /// Why the LEB that was asked for last could not be had. Asking once more does not change it, the answer does.
+    pub(crate) full: Option<Error>,
     /// Free LEBs that were not tried yet since the backing store was found full.
     pub(crate) untried: u32,
     /// Every free LEB was tried once.
@@ -150,6 +153,7 @@ impl Ftl {
             preparing: 0,
             cleaning: Vec::new(),
             no_space: None,
+            full: None,
             untried: 0,
             tried_all: false,
             asked_again: false,
@@ -370,6 +374,24 @@ impl Ftl {
     /// Why no further LEB could be had, if so.
     pub fn space_failure(&self) -> Option<Error> {
         self.no_space
+    }
+
+    /// Why the backing store gave no space when it was asked last, if so.
+    pub fn store_failure(&self) -> Option<Error> {
+        self.full
+    }
+
+    /// The backing store is known to have room again.
+    pub fn has_room_again(&mut self) {
+        (self.no_space, self.full) = (None, None);
+        self.prepare_lebs();
+    }
+
+    /// Bytes that recovery asks of each die at most before a device can be written again: a checkpoint of the whole map, and the LEBs that
+    /// are kept ready.
+    pub fn recovery_bytes(config: &Config) -> u64 {
+        let lebs = checkpoint_lebs(&config.geometry, config.sectors) + 1 + READY as u32;
+        u64::from(lebs) * config.geometry.block_bytes()
     }
 
     /// Free LEBs, those made ready included.

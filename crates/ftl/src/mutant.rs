@@ -129,4 +129,7 @@ planted::defects! {
     ErasedOnce "an erase overwrites one copy of the superblock only"
     ResumedTooFar "an erase that goes on leaves out what follows its mark"
     EraseUnmarked "a device that is being erased can be attached"
+    // Identities.
+    TwinTaken "a copy is attached beside its original"
+    IdentityUnannounced "a file takes a new identity before the others know of it"
 }

@@ -8,7 +8,7 @@ use crate::leb::LebState;
 use crate::types::{Admission, Command, Error, LebId};
 
 /// LEBs kept ready, so that no append point waits for one.
-const READY: usize = 3;
+pub(crate) const READY: usize = 3;
 /// Free LEBs that host writes never take: the groomer and checkpoints need them to free others.
 pub(crate) const HOST_RESERVE: usize = 3;
 
@@ -65,7 +65,7 @@ impl Ftl {
         match result {
             Ok(()) => {
                 if self.untried == 0 {
-                    self.no_space = None;
+                    (self.no_space, self.full) = (None, None);
                 }
                 self.untried = self.untried.saturating_sub(1);
                 self.asked_again = false;
@@ -79,7 +79,7 @@ impl Ftl {
                     true => self.untried.saturating_sub(1),
                 };
                 self.tried_all = true;
-                self.no_space = Some(error);
+                (self.no_space, self.full) = (Some(error), Some(error));
                 self.lebs[leb].state = LebState::Free;
                 self.free.push_back(leb);
             }

@@ -1,6 +1,6 @@
 //! One backing file or block device: opened, locked and probed for what it can do.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,9 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, FileType, OFlags, SeekFrom, Stat, StatxFlags};
 use rustix::io::Errno;
 
+use crate::lock::{self, FileId, Share};
 use crate::page::{ALIGN, PageBuf};
-use crate::{LABEL_BYTES, lock};
+use crate::{LABEL_BYTES, under};
 
 /// Why a backing file or block device could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,16 @@ pub enum OpenError {
     Locked {
         /// The file or block device.
         path: PathBuf,
+        /// Who: process id and name where known.
+        holder: String,
+    },
+    /// Somebody uses what lies under it: the file of a loop device, say.
+    #[error("{path}: {under}, which lies under it, is in use by {holder}; detach it there first")]
+    Under {
+        /// The block device.
+        path: PathBuf,
+        /// What lies under it.
+        under: PathBuf,
         /// Who: process id and name where known.
         holder: String,
     },
@@ -73,6 +84,8 @@ pub struct Backing {
     is_block_device: bool,
     /// What direct I/O asks of offsets and lengths, bytes; `None` where it goes through the page cache.
     direct_alignment: Option<u32>,
+    /// Locks on what lies under a block device.
+    under: Vec<File>,
 }
 
 impl Backing {
@@ -85,10 +98,14 @@ impl Backing {
     pub fn open(path: &Path, read_only: bool) -> Result<Backing, OpenError> {
         let mut backing = Backing::open_unlocked(path, read_only)?;
         let stat = backing.stat().map_err(|error| failed(path, error))?;
-        lock::take_from_the_dead(&backing.file, &stat).map_err(|error| match error {
-            Errno::WOULDBLOCK => OpenError::Locked { path: path.into(), holder: lock::holder(&stat) },
+        let id = FileId::of(&stat);
+        lock::take_from_the_dead(&backing.file, id, Share::Alone).map_err(|error| match error {
+            Errno::WOULDBLOCK => OpenError::Locked { path: path.into(), holder: lock::holder(id) },
             error => failed(path, error),
         })?;
+        if backing.is_block_device {
+            backing.under = under::lock_all(path, &stat)?;
+        }
         backing.direct_alignment = probe_direct(&backing.file);
         Ok(backing)
     }
@@ -122,7 +139,14 @@ impl Backing {
         let file = File::open(path).map_err(|error| OpenError::Io { path: path.into(), error })?;
         let stat = rustix::fs::fstat(&file).map_err(|error| failed(path, error))?;
         let is_block_device = is_block_device(path, &stat)?;
-        Ok(Backing { path: path.into(), file, read_only: true, is_block_device, direct_alignment: None })
+        Ok(Backing {
+            path: path.into(),
+            file,
+            read_only: true,
+            is_block_device,
+            direct_alignment: None,
+            under: Vec::new(),
+        })
     }
 
     fn open_unlocked(path: &Path, read_only: bool) -> Result<Backing, OpenError> {
@@ -135,26 +159,8 @@ impl Backing {
             // On a block device this refuses mounted ones and other exclusive users.
             options.custom_flags(OFlags::EXCL.bits() as i32);
         }
-        let mut tries = 0;
-        let file = loop {
-            let error = match options.open(path) {
-                Ok(file) => break file,
-                Err(error) => error,
-            };
-            if Errno::from_io_error(&error) != Some(Errno::BUSY) {
-                return Err(OpenError::Io { path: path.into(), error });
-            }
-            if let Some(at) = lock::mount_point(&stat) {
-                return Err(OpenError::Mounted { path: path.into(), at });
-            }
-            // A ring lets go of a block device a moment after its user did, who has given back the lock.
-            if tries == BUSY_TRIES || lock::holder_pid(&stat).is_some() {
-                return Err(OpenError::Locked { path: path.into(), holder: lock::holder(&stat) });
-            }
-            tries += 1;
-            std::thread::sleep(BUSY_PAUSE);
-        };
-        Ok(Backing { path: path.into(), file, read_only, is_block_device, direct_alignment: None })
+        let file = open_claimed(path, &stat, &options)?;
+        Ok(Backing { path: path.into(), file, read_only, is_block_device, direct_alignment: None, under: Vec::new() })
     }
 
     /// Its name.
@@ -248,6 +254,31 @@ impl Drop for Backing {
     /// the lock would stay with it.
     fn drop(&mut self) {
         lock::release(&self.file);
+        self.under.iter().for_each(lock::release);
+    }
+}
+
+/// Opens a block device that is claimed by nobody else, or any other file.
+pub(crate) fn open_claimed(path: &Path, stat: &Stat, options: &OpenOptions) -> Result<File, OpenError> {
+    let mut tries = 0;
+    loop {
+        let error = match options.open(path) {
+            Ok(file) => return Ok(file),
+            Err(error) => error,
+        };
+        if Errno::from_io_error(&error) != Some(Errno::BUSY) {
+            return Err(OpenError::Io { path: path.into(), error });
+        }
+        if let Some(at) = lock::mount_point(stat) {
+            return Err(OpenError::Mounted { path: path.into(), at });
+        }
+        // A ring lets go of a block device a moment after its user did, who has given back the lock.
+        let id = FileId::of(stat);
+        if tries == BUSY_TRIES || lock::holder_pid(id).is_some() {
+            return Err(OpenError::Locked { path: path.into(), holder: lock::holder(id) });
+        }
+        tries += 1;
+        std::thread::sleep(BUSY_PAUSE);
     }
 }
 

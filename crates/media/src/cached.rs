@@ -142,6 +142,10 @@ impl Media for CachedFile {
         self.file.allocated_bytes()
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        self.file.free_bytes()
+    }
+
     fn tamper(
         &mut self,
         at: PageAddr,

@@ -478,6 +478,10 @@ impl Media for FileMedia {
         self.dies.iter().flatten().map(|die| die.backing.allocated_bytes()).sum()
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        self.dies.iter().flatten().filter_map(|die| die.backing.free_bytes()).min()
+    }
+
     fn tamper(&mut self, at: PageAddr, bytes: Range<u32>, change: &mut dyn FnMut(&mut [u8])) -> Result<(), MediaError> {
         if self.read_only {
             return Err(MediaError::Os(Errno::ROFS));

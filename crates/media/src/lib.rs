@@ -19,7 +19,9 @@ mod prefetch;
 pub mod ring;
 pub mod sim;
 mod slab;
+mod space;
 mod transfer;
+mod under;
 pub mod witness;
 
 pub use backing::{Backing, OpenError};
@@ -30,6 +32,8 @@ pub use ftl::Geometry;
 pub use memory::Memory;
 pub use page::{Page, PageBuf};
 pub use prefetch::prefetch;
+pub use space::FileSystem;
+pub use under::is_same_disk;
 pub use witness::{Witness, WitnessError};
 
 use std::ops::Range;
@@ -195,6 +199,11 @@ pub trait Media {
 
     /// Bytes of the backing store in use now, over all dies (a sparse file's blocks), if known.
     fn allocated_bytes(&self) -> Option<u64>;
+
+    /// Bytes left on the file systems of its backing files, the least of them; `None` where nobody knows.
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
 
     /// Does nothing with a die from now on: commands for all dies pass it by, others for it fail.
     fn leave_out(&mut self, _die: u32) {}

@@ -7,14 +7,43 @@ use rustix::fd::AsFd;
 use rustix::fs::{FlockOperation, Stat, flock, major, minor};
 use rustix::io::Errno;
 
-/// Takes the exclusive lock that goes with attaching. It is the open file description's, so a
+/// A file, whatever it is called: hard links and bind mounts of it are the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId {
+    /// The file system's device number.
+    pub dev: u64,
+    /// The inode's number there.
+    pub ino: u64,
+}
+
+impl FileId {
+    /// Of what `fstat` said.
+    pub fn of(stat: &Stat) -> FileId {
+        FileId { dev: stat.st_dev, ino: stat.st_ino }
+    }
+}
+
+/// Whom a lock keeps off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// Everybody else.
+    Alone,
+    /// Those who want it alone: others use other parts of it.
+    Parts,
+}
+
+/// Takes the lock that goes with attaching. It is the open file description's, so a
 /// second attach by the same process is refused too, and the kernel lets go of it with the process.
 ///
 /// # Errors
 /// [`Errno::WOULDBLOCK`] when somebody holds it; [`holder`] then tells who.
-pub fn take(file: impl AsFd) -> Result<(), Errno> {
+pub fn take(file: impl AsFd, share: Share) -> Result<(), Errno> {
+    let operation = match share {
+        Share::Alone => FlockOperation::NonBlockingLockExclusive,
+        Share::Parts => FlockOperation::NonBlockingLockShared,
+    };
     loop {
-        match flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive) {
+        match flock(file.as_fd(), operation) {
             Err(Errno::INTR) => {}
             result => return result,
         }
@@ -29,11 +58,11 @@ const DEAD_HOLDER_PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// As [`take`].
-pub fn take_from_the_dead(file: impl AsFd, stat: &Stat) -> Result<(), Errno> {
+pub fn take_from_the_dead(file: impl AsFd, id: FileId, share: Share) -> Result<(), Errno> {
     let start = Instant::now();
     loop {
-        match take(&file) {
-            Err(Errno::WOULDBLOCK) if start.elapsed() < DEAD_HOLDER_PATIENCE && holder_is_dead(stat) => {
+        match take(&file, share) {
+            Err(Errno::WOULDBLOCK) if start.elapsed() < DEAD_HOLDER_PATIENCE && holder_is_dead(id) => {
                 std::thread::sleep(Duration::from_millis(10));
             }
             result => return result,
@@ -42,9 +71,9 @@ pub fn take_from_the_dead(file: impl AsFd, stat: &Stat) -> Result<(), Errno> {
 }
 
 /// Whether the process that holds the lock exists no more, or only waits to be buried.
-fn holder_is_dead(stat: &Stat) -> bool {
+fn holder_is_dead(id: FileId) -> bool {
     // Without a line in /proc/locks the lock was let go of meanwhile.
-    let Some(pid) = holder_pid(stat) else { return true };
+    let Some(pid) = holder_pid(id) else { return true };
     match fs::read_to_string(format!("/proc/{pid}/stat")) {
         // The state follows the name, which stands in parentheses and may hold any character.
         Ok(text) => text.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['Z', 'X'])),
@@ -59,8 +88,8 @@ pub fn release(file: impl AsFd) {
 }
 
 /// Names the process that holds the lock on a file, as well as it can be known.
-pub fn holder(stat: &Stat) -> String {
-    let Some(pid) = holder_pid(stat) else { return "another process".into() };
+pub fn holder(id: FileId) -> String {
+    let Some(pid) = holder_pid(id) else { return "another process".into() };
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     match name.trim() {
         _ if pid == std::process::id() => format!("this process ({pid})"),
@@ -70,14 +99,14 @@ pub fn holder(stat: &Stat) -> String {
 }
 
 /// The process that holds the lock on a file, if it can be seen from here.
-pub fn holder_pid(stat: &Stat) -> Option<u32> {
-    holder_in(&fs::read_to_string("/proc/locks").ok()?, stat)
+pub fn holder_pid(id: FileId) -> Option<u32> {
+    holder_in(&fs::read_to_string("/proc/locks").ok()?, id)
 }
 
 /// Finds the holder in the text of `/proc/locks`, whose lines read
 /// `1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF`, the device in hexadecimal.
-fn holder_in(locks: &str, stat: &Stat) -> Option<u32> {
-    let file = format!("{:02x}:{:02x}:{}", major(stat.st_dev), minor(stat.st_dev), stat.st_ino);
+fn holder_in(locks: &str, id: FileId) -> Option<u32> {
+    let file = format!("{:02x}:{:02x}:{}", major(id.dev), minor(id.dev), id.ino);
     locks.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         match fields[..] {
@@ -114,16 +143,13 @@ mod tests {
 
     #[test]
     fn finds_the_holder_of_a_lock() {
-        let mut stat = stat_of("/");
-        stat.st_dev = makedev(0xfe, 0);
-        stat.st_ino = 5678;
+        let id = FileId { dev: makedev(0xfe, 0), ino: 5678 };
         let locks = "1: POSIX  ADVISORY  WRITE 11 fe:00:5678 0 EOF\n\
                      2: FLOCK  ADVISORY  WRITE 22 fe:00:56789 0 EOF\n\
                      3: FLOCK  ADVISORY  WRITE 33 fe:00:5678 0 EOF\n\
                      3: -> FLOCK  ADVISORY  WRITE 44 fe:00:5678 0 EOF\n";
-        assert_eq!(holder_in(locks, &stat), Some(33));
-        stat.st_ino = 1;
-        assert_eq!(holder_in(locks, &stat), None);
+        assert_eq!(holder_in(locks, id), Some(33));
+        assert_eq!(holder_in(locks, FileId { ino: 1, ..id }), None);
     }
 
     #[test]

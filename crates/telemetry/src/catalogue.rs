@@ -48,6 +48,9 @@ pub enum Unit {
     /// Nanoseconds for each byte.
     #[serde(rename = "ns/byte")]
     NanosecondsPerByte,
+    /// Hours.
+    #[serde(rename = "hours")]
+    Hours,
 }
 
 impl Unit {
@@ -63,6 +66,7 @@ impl Unit {
             Unit::Celsius => "celsius",
             Unit::Watts => "watts",
             Unit::NanosecondsPerByte => "ns/byte",
+            Unit::Hours => "hours",
         }
     }
 }
@@ -136,7 +140,8 @@ const fn service(
 use OverTime::{Amplification, Last, Max, Mean, Percentile};
 use Source::{Measured, Modelled};
 use Unit::{
-    Bytes, BytesPerSecond, Celsius, Count, Flag, Microseconds, NanosecondsPerByte, PerSecond, Percent, Ratio, Watts,
+    Bytes, BytesPerSecond, Celsius, Count, Flag, Hours, Microseconds, NanosecondsPerByte, PerSecond, Percent, Ratio,
+    Watts,
 };
 
 /// How far a latency reaches, for the meanings below.
@@ -248,6 +253,23 @@ pub const METRICS: &[Metric] = &[
     ),
     device("mapped_bytes", "Data held", Bytes, Measured, Last, "sectors that hold data, in bytes"),
     device("allocated_bytes", "Space on the store", Bytes, Measured, Last, "what the backing store uses"),
+    device(
+        "store_free_bytes",
+        "Free on the store",
+        Bytes,
+        Measured,
+        Last,
+        "left on the file system under the device; not known for block devices",
+    ),
+    device(
+        "store_left_hours",
+        "Store full in",
+        Hours,
+        Measured,
+        Last,
+        "at the rate at which its file system filled in the last hour; a year where it does not fill",
+    ),
+    device("store_full", "Store full", Flag, Measured, Max, "the store has no room for what is written"),
     device("memory_bytes", "Memory of the layer", Bytes, Measured, Last, "map, tables and buffers"),
     device("map_memory_bytes", "Memory of the map", Bytes, Measured, Last, "the forward map alone"),
     device(

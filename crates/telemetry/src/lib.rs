@@ -6,6 +6,7 @@
 
 pub mod catalogue;
 mod csv;
+mod filling;
 mod second;
 mod span;
 mod store;

@@ -6,6 +6,8 @@ use device::Status;
 use export::{Observed, Sort};
 use hdrhistogram::Histogram;
 
+use crate::filling::Filling;
+
 /// Values by the names of the catalogue. What is not known is not there.
 pub type Values = BTreeMap<&'static str, f64>;
 
@@ -65,6 +67,7 @@ pub struct Previous {
     groomed: u64,
     media_written: u64,
     cpu_ns: u64,
+    filling: Option<Filling>,
 }
 
 /// One second.
@@ -94,11 +97,13 @@ impl Second {
             groomed: status.groomed_bytes,
             media_written: status.media_written_bytes,
             cpu_ns: observed.cpu_ns,
+            filling: filling(status.store_free_bytes, observed.seconds.max(1e-3), before.as_ref()),
         };
         let seconds = observed.seconds.max(1e-3);
         let mut values = Values::new();
         rates(&mut values, &observed, seconds);
         figures(&mut values, status, sector_bytes);
+        insert(&mut values, "store_left_hours", now.filling.map(|filling| filling.hours()));
         values.insert("queue_depth_max", f64::from(observed.depth_max));
         values.insert("clients", f64::from(observed.clients));
         let mut second = Second { values, latencies: observed.into(), appended: 0, host_written: 0 };
@@ -165,12 +170,22 @@ fn figures(values: &mut Values, status: &Status, sector_bytes: u32) {
     insert(values, "pacing_late_percent", status.pacing.as_ref().map(|pacing| pacing.pacing_late_minute_percent));
     values.insert("mapped_bytes", status.mapped_sectors as f64 * f64::from(sector_bytes));
     insert(values, "allocated_bytes", status.allocated_bytes.map(|bytes| bytes as f64));
+    insert(values, "store_free_bytes", status.store_free_bytes.map(|bytes| bytes as f64));
+    values.insert("store_full", flag(status.store_full));
     values.insert("memory_bytes", status.memory_bytes as f64);
     values.insert("map_memory_bytes", status.map_memory_bytes as f64);
     values.insert("read_errors", status.read_errors as f64);
     values.insert("damaged_sectors", status.damaged_sectors as f64);
     values.insert("unreadable_sectors", status.unreadable.len() as f64);
     values.insert("lost_dies", status.lost_dies.len() as f64);
+}
+
+/// How the file system under the device fills, after one more look at it.
+fn filling(free: Option<u64>, seconds: f64, before: Option<&Previous>) -> Option<Filling> {
+    let free = free?;
+    let Some(mut filling) = before.and_then(|before| before.filling) else { return Some(Filling::new(free)) };
+    filling.look(free, seconds);
+    Some(filling)
 }
 
 fn flag(on: bool) -> f64 {

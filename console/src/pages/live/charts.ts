@@ -71,6 +71,10 @@ export const PLANS: readonly Plan[] = [
   plan("Power", "watts", [line("watts", "used", 0), line("power_limit_watts", "slot budget", 6, true)]),
   plan("Processor", "%", [line("cpu_percent", "the layer's thread", 0)], { atLeast: 10 }),
   plan("Memory", "bytes", [line("memory_bytes", "the layer", 0), line("map_memory_bytes", "forward map", 1)]),
+  plan("Store", "bytes", [
+    line("store_free_bytes", "free on the file system", 2),
+    line("allocated_bytes", "taken by the device", 0),
+  ]),
   plan("Data held", "bytes", [line("mapped_bytes", "mapped", 2)]),
   plan("The service's processor", "%", [line("cpu_percent", "whole service", 7)], {
     atLeast: 10,

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
-use daemon::api::{AttachRequest, DetachRequest, DeviceView};
+use daemon::api::{AttachRequest, Condition, DetachRequest, DeviceView};
 use daemon::{Failure, Target, fields};
 use hyper::Method;
 use indicatif::ProgressBar;
@@ -45,6 +45,7 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
             read_only: args.read_only,
             remember: !args.once && target.paths().is_some(),
             degraded: args.degraded,
+            new_identity: args.new_identity,
             passphrase,
             key_file,
             witness: witness.clone(),
@@ -63,14 +64,18 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
 /// Puts the files of one device together, with commas in between. One that cannot be read goes with them if there is one device
 /// only that it can belong to.
 fn by_device(paths: &[String]) -> Vec<String> {
-    let mut devices: Vec<(Option<_>, String)> = Vec::new();
+    let mut devices: Vec<(Option<device::Info>, String)> = Vec::new();
     let mut unreadable: Vec<&String> = Vec::new();
     for path in paths {
         match device::inspect(Path::new(path)) {
-            Ok(info) if info.files > 1 => match devices.iter_mut().find(|(uuid, _)| *uuid == Some(info.uuid)) {
-                Some((_, together)) => *together = format!("{together},{path}"),
-                None => devices.push((Some(info.uuid), path.clone())),
-            },
+            Ok(info) if info.files > 1 => {
+                let known =
+                    |known: &Option<device::Info>| known.as_ref().is_some_and(|known| same_device(known, &info));
+                match devices.iter_mut().find(|(of, _)| known(of)) {
+                    Some((_, together)) => *together = format!("{together},{path}"),
+                    None => devices.push((Some(info), path.clone())),
+                }
+            }
             Ok(_) => devices.push((None, path.clone())),
             Err(_) => unreadable.push(path),
         }
@@ -82,12 +87,21 @@ fn by_device(paths: &[String]) -> Vec<String> {
     devices.into_iter().map(|(_, paths)| paths).collect()
 }
 
+/// Whether two files belong to one device, also where a new identity of it was cut between them.
+fn same_device(one: &device::Info, other: &device::Info) -> bool {
+    one.uuid == other.uuid || one.next_uuid == Some(other.uuid) || other.next_uuid == Some(one.uuid)
+}
+
 fn attached(view: &DeviceView) -> String {
     let capacity = view.derived.bytes.map(size::show).unwrap_or_default();
     let read_only = if view.read_only == Some(true) { ", read-only" } else { "" };
     let drills = view.info.as_ref().is_some_and(|info| info.drill_device);
     let drills = if drills { ", a drill device: faults may be put on it with `vsl drill`" } else { "" };
-    format!("attached {}: {capacity}{read_only}{drills}", view.name)
+    let trouble = match &view.condition {
+        Condition::Attached(status) if status.store_full => format!("\n{}", status.health),
+        _ => String::new(),
+    };
+    format!("attached {}: {capacity}{read_only}{drills}{trouble}", view.name)
 }
 
 pub fn detach(args: &Detach, output: Output) -> Result<(), Failure> {

@@ -9,6 +9,8 @@ use crate::{Failure, names, stored};
 
 /// Rules at most.
 const MOST: usize = 256;
+/// Bytes.
+const GIB: f64 = (1_u64 << 30) as f64;
 /// Longest time that something may have to last, seconds: a day.
 const LONGEST: u32 = 86_400;
 
@@ -220,6 +222,33 @@ pub fn built_in() -> Vec<Rule> {
             0,
             Warning,
             "the groomer found sectors that it cannot read; look at the store underneath",
+        ),
+        rule(
+            "store-full",
+            "store_full",
+            Above,
+            on,
+            0,
+            Critical,
+            "the store under the device is full, and writes fail; the device's health says where room is needed",
+        ),
+        rule(
+            "store-low",
+            "store_free_bytes",
+            Below,
+            (GIB, 1.5 * GIB),
+            10,
+            Warning,
+            "the file system under the device is nearly full, and writes fail once it is; make room on it",
+        ),
+        rule(
+            "store-filling",
+            "store_left_hours",
+            Below,
+            (24.0, 48.0),
+            300,
+            Warning,
+            "the file system under the device is full within a day at this rate; make room on it",
         ),
         rule(
             "failed",

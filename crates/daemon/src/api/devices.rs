@@ -55,6 +55,9 @@ pub struct AttachRequest {
     /// Go on without files that nothing says are lost, also where what is left may have fallen behind them.
     #[serde(default)]
     pub degraded: bool,
+    /// Make a copy a device of its own, with a UUID of its own, so that it can be attached beside its original.
+    #[serde(default)]
+    pub new_identity: bool,
     /// The passphrase of an encrypted device. It is neither stored nor logged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passphrase: Option<Passphrase>,

@@ -71,6 +71,7 @@ fn named(metric: &telemetry::Metric) -> (String, f64) {
         Unit::Percent => (stem.trim_end_matches("_percent"), "_ratio", 0.01),
         Unit::BytesPerSecond => (stem.trim_end_matches("_bytes_per_s"), "_bytes_per_second", 1.0),
         Unit::NanosecondsPerByte => (stem.trim_end_matches("_ns_per_byte"), "_seconds_per_byte", 1e-9),
+        Unit::Hours => (stem.trim_end_matches("_hours"), "_seconds", 3600.0),
         Unit::Celsius => ("temperature", "_celsius", 1.0),
         Unit::Watts if stem == "watts" => ("power", "_watts", 1.0),
         Unit::Watts => (stem.trim_end_matches("_watts"), "_watts", 1.0),
@@ -159,6 +160,7 @@ mod tests {
     fn units_are_the_base_ones() {
         let name = |of, name| named(catalogue::find(of, name).expect(name));
         assert_eq!(name(Of::Device, "read_p99_us"), ("openvsl_device_read_p99_seconds".into(), 1e-6));
+        assert_eq!(name(Of::Device, "store_left_hours"), ("openvsl_device_store_left_seconds".into(), 3600.0));
         assert_eq!(name(Of::Device, "celsius").0, "openvsl_device_temperature_celsius");
         assert_eq!(name(Of::Device, "watts").0, "openvsl_device_power_watts");
         assert_eq!(name(Of::Device, "power_limit_watts").0, "openvsl_device_power_limit_watts");

@@ -78,6 +78,10 @@ impl Reader<'_> {
         let position = self.u64()?;
         Ok(Erasing { level, position, keys, runs, old: Uuid::from_bytes(self.take()?), began: self.u64()? })
     }
+    /// A UUID, or zeros for none.
+    pub fn identity(&mut self) -> Result<Option<Uuid>, NotSuperblock> {
+        Ok(Some(Uuid::from_bytes(self.take()?)).filter(|uuid| !uuid.is_nil()))
+    }
     pub fn list(&mut self) -> Result<Vec<u32>, NotSuperblock> {
         let len = self.u32()? as usize;
         if len > CHECKPOINT_MAX {

@@ -130,6 +130,7 @@ const FIELDS: &[&str] = &[
     "read_only",
     "remember",
     "degraded",
+    "new_identity",
     "passphrase",
     "key_file",
     "force",

@@ -465,6 +465,10 @@ impl Media for DrillMedia {
         self.inner.allocated_bytes()
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        self.inner.free_bytes()
+    }
+
     fn leave_out(&mut self, die: u32) {
         self.left_out.insert(die);
         if let Some(cache) = &mut self.cache {

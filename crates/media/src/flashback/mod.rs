@@ -527,6 +527,10 @@ impl Media for Flashback {
         self.inner.allocated_bytes()
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        self.inner.free_bytes()
+    }
+
     fn leave_out(&mut self, die: u32) {
         self.lose(die);
     }

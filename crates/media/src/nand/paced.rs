@@ -313,6 +313,10 @@ impl Media for Paced {
         self.inner.allocated_bytes()
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        self.inner.free_bytes()
+    }
+
     fn tamper(&mut self, at: PageAddr, bytes: Range<u32>, change: &mut dyn FnMut(&mut [u8])) -> Result<(), MediaError> {
         self.inner.tamper(self.inner_address(at), bytes, change)
     }

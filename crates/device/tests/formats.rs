@@ -1,0 +1,66 @@
+//! Devices made by earlier programs attach: `formats/` holds the superblocks that they wrote, both copies of each file.
+
+mod common;
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use device::{AttachOptions, Device, Io, Secret, inspect};
+use media::LABEL_BYTES;
+use media::ring::Ring;
+
+use common::call;
+
+/// The files of a device that holds nothing yet: its labels, and a hole.
+fn device(directory: &Path, files: &[(&str, u64)]) -> Vec<PathBuf> {
+    let labels = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats");
+    let made = files.iter().map(|(name, bytes)| {
+        let both = std::fs::read(labels.join(format!("{name}.labels"))).expect("a fixture");
+        let path = directory.join(name);
+        let file = File::create(&path).expect("made");
+        for (copy, label) in both.chunks(both.len() / 2).enumerate() {
+            file.write_all_at(label, copy as u64 * u64::from(LABEL_BYTES)).expect("written");
+        }
+        file.set_len(*bytes).expect("grown");
+        path
+    });
+    made.collect()
+}
+
+#[test]
+fn devices_of_every_earlier_version_attach_and_stay_of_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let parity = 111_804_416;
+    let made = [
+        (1, vec![("v1", 137_363_456)]),
+        (2, vec![("v2", 368_669_360_128)]),
+        (3, vec![("v3a", parity), ("v3b", parity), ("v3c", parity)]),
+        (4, vec![("v4", 137_363_456)]),
+    ];
+    for (version, files) in made {
+        let paths = device(directory.path(), &files);
+        let ring = Ring::new(64).expect("io_uring");
+        let key = directory.path().join("key");
+        std::fs::write(&key, [b'k'; 64]).expect("written");
+        std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("ours only");
+        let secret = (version == 4).then(|| Secret::key_file(&key).expect("a key"));
+        let options = AttachOptions { secret, ..AttachOptions::default() };
+        let mut attached = Device::attach(&paths, &options, &ring).expect("attached");
+        let data = vec![7; attached.info().sector_bytes as usize];
+        call(&mut attached, Io::Write { lba: 3, data: &data, fua: true }).expect("written");
+        attached.detach().expect("detached");
+        let info = inspect(&paths[0]).expect("inspected");
+        assert_eq!((info.format_version, info.attaches), (version, 1), "what an older program reads");
+
+        // With an identity of its own it is of the newest version.
+        let options = AttachOptions { new_identity: true, ..options };
+        let mut attached = Device::attach(&paths, &options, &ring).expect("attached");
+        let buf = vec![0; data.len()];
+        assert_eq!(call(&mut attached, Io::Read { lba: 3, buf }), Ok(Some(data)));
+        attached.detach().expect("detached");
+        let renewed = inspect(&paths[0]).expect("inspected");
+        assert_eq!(renewed.format_version, device::FORMAT_VERSION);
+        assert_ne!(renewed.uuid, info.uuid);
+    }
+}
