@@ -90,6 +90,8 @@ struct Program {
     id: u64,
     at: PageAddr,
     bytes: Range<u32>,
+    /// The medium was asked; otherwise the die was out of service.
+    tried: bool,
 }
 
 /// A medium with parity.
@@ -336,8 +338,9 @@ impl Flashback {
         let complete = lane + 1 == self.geometry.data_dies() as usize
             && entry.submitted == self.geometry.page_bytes()
             && !stripe.closing;
-        self.programs.push(Program { id, at, bytes: bytes.clone() });
-        match self.dies.writes(at.die) {
+        let tried = self.dies.writes(at.die);
+        self.programs.push(Program { id, at, bytes: bytes.clone(), tried });
+        match tried {
             true => self.submit_inner(id, Command::Program { at, bytes, page }),
             false => self.early.push_back(Done { id, result: Err(MediaError::Lost) }),
         }
@@ -409,6 +412,9 @@ impl Flashback {
         let Some(program) = program.map(|index| self.programs.swap_remove(index)) else {
             return self.finished_other(done);
         };
+        if !program.tried && self.dies.writes(program.at.die) {
+            return self.try_program(program);
+        }
         let failed = done.result.is_err();
         let result = self.without(done.result.map(|_| ()), Some(program.at.die));
         if result.is_ok() {
@@ -425,6 +431,16 @@ impl Flashback {
             true => self.answer_in_spite(done),
             false => self.done.push_back(done),
         }
+    }
+
+    /// Programs what was not tried because its die was out of service: another die has its place since, and must not be lost for it.
+    fn try_program(&mut self, program: Program) {
+        let Program { id, at, bytes, .. } = program;
+        let lane = self.geometry.lane_of(at.page, at.die) as usize;
+        let stripe = self.stripe_at(at.block, at.page).expect("a stripe stays until its programs are done");
+        let page = self.stripes[stripe].lanes[lane].page.clone();
+        self.programs.push(Program { id, at, bytes: bytes.clone(), tried: true });
+        self.submit_inner(id, Command::Program { at, bytes, page });
     }
 
     /// Something of the layer's that is no program: a read, or a command on every die.
