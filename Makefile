@@ -37,6 +37,7 @@ test: ## Check everything: format, lints, unit tests, whole-system tests with fo
 	scripts/install-test-tools.sh
 	scripts/build-console.sh
 	$(CARGO) fmt --all --check
+	scripts/check-dependencies.sh
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked --workspace
 	$(CARGO) build --locked --workspace --all-targets

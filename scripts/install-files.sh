@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the program, its man pages, shell completions and systemd unit: install-files.sh PROGRAM PREFIX [DESTDIR]
+# Installs the program, its man pages, shell completions, systemd unit and the unit's user: install-files.sh PROGRAM PREFIX [DESTDIR]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,4 +20,5 @@ install -d "$root/share/bash-completion/completions" "$root/share/zsh/site-funct
 "$program" completions fish >"$root/share/fish/vendor_completions.d/vsl.fish"
 install -d "$root/lib/systemd/system"
 sed "s|@BINDIR@|$prefix/bin|" packaging/openvsl.service >"$root/lib/systemd/system/openvsl.service"
+install -D -m 644 packaging/openvsl.sysusers "$root/lib/sysusers.d/openvsl.conf"
 echo "installed under $root"

@@ -22,6 +22,7 @@ needs=(
   "npm npm"
   "chromium chromium"
   "promtool prometheus"
+  "systemd-analyze systemd"
 )
 # The libnbd binding belongs to the distribution's own Python, whatever other Python comes first in the path.
 python=/usr/bin/python3
@@ -35,6 +36,8 @@ done
 "$python" -c 'import nbd' 2>/dev/null || missing+=(python3 python3-libnbd)
 # The mail server that alerts are sent to.
 "$python" -c 'import aiosmtpd' 2>/dev/null || missing+=(python3-aiosmtpd)
+# The systemd unit's system call filter.
+"$python" -c 'import seccomp' 2>/dev/null || missing+=(python3-seccomp)
 # What fio's own scripts need.
 "$python" -c 'import six' 2>/dev/null || missing+=(python3-six)
 
