@@ -5,6 +5,7 @@
 //! those that need a role.
 
 mod accounts;
+pub mod content;
 pub mod guard;
 mod origin;
 pub mod peer;

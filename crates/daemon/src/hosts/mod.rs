@@ -1,5 +1,6 @@
 //! Other hosts' services: where they are, whether they answer, and requests that are passed on to them.
 
+pub mod passing;
 mod watch;
 
 use std::path::{Path, PathBuf};

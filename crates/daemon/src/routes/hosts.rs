@@ -2,7 +2,7 @@
 
 use axum::body::{Body as HttpBody, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use axum::{Extension, Json};
@@ -12,10 +12,8 @@ use utoipa_axum::routes;
 use super::{At, Body, Service, administrators, blocking, created, done, viewers};
 use crate::Failure;
 use crate::access::guard::{Asker, BODY_LIMIT};
-use crate::api::{HostView, NewHost, PREFIX, Role};
-
-/// Headers of an answer that are passed back.
-const PASSED: [header::HeaderName; 3] = [header::CONTENT_TYPE, header::CACHE_CONTROL, header::RETRY_AFTER];
+use crate::api::{HostView, NewHost, PREFIX};
+use crate::hosts::passing;
 
 /// They. What is passed on is described by the host's own description.
 pub fn routes() -> OpenApiRouter<Service> {
@@ -48,43 +46,22 @@ async fn remove_host(State(service): State<Service>, At(name): At<String>) -> Re
     blocking(move || service.hosts.remove(&name)).await.map(done)
 }
 
-/// Which role a request needs that is passed on: it is what it would be here, or more.
-pub(super) fn needed(method: &Method, path: &str) -> Role {
-    let first = path.split('/').next().unwrap_or_default();
-    // Wherever it stands: rather too much is asked for than too little.
-    let destroys = path.split('/').any(|part| matches!(part, "create" | "erase" | "format" | "keys"));
-    // What that host would pass on again it does with its own key, of which nobody here knows what it may.
-    let further = first == "hosts" && path.contains('/');
-    match *method {
-        _ if further => Role::Administrator,
-        Method::GET | Method::HEAD if matches!(first, "accounts" | "bugreport" | "notifications") => {
-            Role::Administrator
-        }
-        Method::GET | Method::HEAD if first == "audit" => Role::Operator,
-        Method::GET | Method::HEAD => Role::Viewer,
-        _ if destroys => Role::Administrator,
-        _ if matches!(first, "accounts" | "alert-rules" | "hosts" | "notifications" | "session" | "shutdown") => {
-            Role::Administrator
-        }
-        _ => Role::Operator,
-    }
-}
-
 async fn pass_on(
     State(service): State<Service>,
     Extension(asker): Extension<Asker>,
-    At((host, path)): At<(String, String)>,
+    At((host, _)): At<(String, String)>,
     request: Request,
 ) -> Result<Response, Failure> {
-    let role = needed(request.method(), &path);
+    // As it came, so that what was escaped stays so: what is looked at is what is sent.
+    let uri = request.uri().clone();
+    let tail = uri.path().splitn(4, '/').nth(3).unwrap_or_default();
+    let path = passing::parts(tail)?;
+    let role = passing::needed(request.method(), &path);
     if asker.session.is_none_or(|session| session.role < role) {
         return Err(Failure::forbidden("that may not be asked of another host with this role")
             .help(format!("it needs the role {}", role.name())));
     }
     let way = service.hosts.way(&host)?;
-    // As it came, so that what was escaped stays so.
-    let uri = request.uri().clone();
-    let tail = uri.path().splitn(4, '/').nth(3).unwrap_or_default();
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, BODY_LIMIT).await.map_err(|_| Failure::invalid("the request's body is too long"))?;
@@ -99,38 +76,7 @@ async fn pass_on(
             .help("remove the host, and add it with a new key"));
     }
     let mut response = answer.status().into_response();
-    for name in PASSED {
-        if let Some(value) = answer.headers().get(&name) {
-            response.headers_mut().insert(name, value.clone());
-        }
-    }
+    *response.headers_mut() = passing::headers(answer.headers(), &path)?;
     *response.body_mut() = HttpBody::new(answer.into_body());
     Ok(response)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn roles_reach_to_other_hosts() {
-        for (method, path, role) in [
-            (Method::GET, "devices", Role::Viewer),
-            (Method::GET, "audit", Role::Operator),
-            (Method::GET, "accounts", Role::Administrator),
-            (Method::GET, "notifications", Role::Administrator),
-            (Method::POST, "devices/a/detach", Role::Operator),
-            (Method::POST, "devices/a/format", Role::Administrator),
-            (Method::POST, "devices/a/keys/remove", Role::Administrator),
-            (Method::POST, "create", Role::Administrator),
-            (Method::PUT, "notifications", Role::Administrator),
-            (Method::DELETE, "alert-rules/x", Role::Administrator),
-            (Method::POST, "shutdown", Role::Administrator),
-            (Method::POST, "hosts", Role::Administrator),
-            (Method::GET, "hosts", Role::Viewer),
-            (Method::GET, "hosts/b/accounts", Role::Administrator),
-        ] {
-            assert_eq!(needed(&method, path), role, "{method} {path}");
-        }
-    }
 }

@@ -32,6 +32,7 @@ use tokio::sync::{mpsc, watch};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::access::content;
 use crate::access::guard::{self, BODY_LIMIT};
 use crate::access::{Access, Origins, Peer};
 use crate::alerts::{Alerting, Outgoing};
@@ -134,6 +135,7 @@ pub fn router(service: Service) -> Router {
         .fallback(assets::serve)
         .method_not_allowed_fallback(async || Failure::method())
         .layer(axum::middleware::from_fn_with_state(service.clone(), guard::check))
+        .layer(axum::middleware::from_fn(content::confine))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .with_state(service)
 }
