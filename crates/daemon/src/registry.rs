@@ -398,15 +398,23 @@ impl Registry {
         self.view(name)
     }
 
-    /// Rebuilds a lost die of a device.
+    /// Rebuilds a lost die of a device, onto a file beside its others, or one that lies `anywhere`.
     ///
     /// # Errors
-    /// There is no such device, the die is not lost, or what is to take its place cannot be used.
-    pub fn rebuild(&self, name: &str, request: &RebuildRequest) -> Result<DeviceView, Failure> {
+    /// There is no such device, the die is not lost, or what is to take its place may not or cannot be used.
+    pub fn rebuild(&self, name: &str, request: &RebuildRequest, anywhere: bool) -> Result<DeviceView, Failure> {
         let handle = self.table().attached(name)?;
         if let Some(path) = request.onto.as_ref().filter(|path| path.is_relative()) {
             return Err(Failure::invalid(format!("{}: the path of a replacement must be absolute", path.display()))
                 .help("the service has another working directory than its clients"));
+        }
+        if let Some(path) = request.onto.as_ref().filter(|_| !anywhere) {
+            let beside = handle.info()?.paths.iter().any(|known| known.parent() == path.parent());
+            if !beside || path.file_name().is_none() {
+                let shown = path.display();
+                return Err(Failure::forbidden(format!("{shown}: only an administrator chooses where files are made"))
+                    .help("name a file in the directory of one of the device's others"));
+            }
         }
         handle.rebuild(request.die, request.onto.clone())?;
         tracing::info!(device = name, die = request.die, "rebuilding");

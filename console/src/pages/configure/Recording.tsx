@@ -35,9 +35,9 @@ export function Recording({ device }: { device: string }) {
     <div class="stack">
       <Form class="row" onSubmit={begin}>
         <Input
-          label="New file on the service's machine"
+          label="New file in the service’s directory, or its path"
           class="grow"
-          placeholder="/srv/traces/db.fio.zst"
+          placeholder="db.fio.zst"
           spellcheck={false}
           value={file}
           onSet={setFile}

@@ -24,6 +24,13 @@ pub struct Asker {
     pub cookie: Option<String>,
 }
 
+impl Asker {
+    /// Whether they may do everything, and so choose where on this machine files are made.
+    pub fn is_administrator(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.role == Role::Administrator)
+    }
+}
+
 /// Lets a request through that comes from where it may, and finds out whose it is.
 pub async fn check(
     State(service): State<Service>,

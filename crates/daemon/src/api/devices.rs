@@ -66,7 +66,7 @@ pub struct AttachRequest {
     #[schema(value_type = Option<String>)]
     pub key_file: Option<PathBuf>,
     /// A file elsewhere, an absolute path, that keeps how far the device has come: a device that is older than that is refused.
-    /// It is made where there is none. A format and an erase end it.
+    /// It is made where there is none, and only administrators name one. A format and an erase end it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub witness: Option<PathBuf>,
@@ -141,7 +141,8 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordRequest {
-    /// The new file, an absolute path. Ending in .gz, .zst, .xz or .bz2 it is compressed.
+    /// The new file: a name, for one in `recordings` below the service's state directory; or, for administrators, an absolute path.
+    /// Ending in .gz, .zst, .xz or .bz2 it is compressed.
     #[schema(value_type = String)]
     pub path: PathBuf,
     /// Its format: fio3, vscsi2, vscsi-csv or msr; by default what its ending says.

@@ -1,5 +1,7 @@
 //! Recording what clients ask of a device.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,6 +15,9 @@ use crate::api::{EndedRecording, RecordRequest, RecordStatus};
 use crate::clock::now_ms;
 use crate::exports::Handle;
 use crate::stored::Kept;
+
+/// Where those go that are given a name only, below the state directory.
+const RECORDINGS: &str = "recordings";
 
 /// Recordings that are remembered, of all devices.
 const REMEMBERED: usize = 500;
@@ -70,17 +75,13 @@ impl List {
 }
 
 impl Registry {
-    /// Begins to record what clients ask of a device into a new file.
+    /// Begins to record what clients ask of a device into a new file: below the service's own directory, or `anywhere`.
     ///
     /// # Errors
-    /// There is no such device, it is being recorded already, or the file cannot be made.
-    pub fn record(&self, name: &str, request: &RecordRequest) -> Result<RecordStatus, Failure> {
+    /// There is no such device, it is being recorded already, or the file may not or cannot be made.
+    pub fn record(&self, name: &str, request: &RecordRequest, anywhere: bool) -> Result<RecordStatus, Failure> {
         let handle = self.table().attached(name)?;
-        let path = &request.path;
-        if path.is_relative() {
-            return Err(Failure::invalid(format!("{}: the path of a recording must be absolute", path.display()))
-                .help("the service has another working directory than its clients"));
-        }
+        let path = &self.place_of(&request.path, anywhere)?;
         let format = match &request.format {
             Some(format) => format.parse().map_err(Failure::invalid)?,
             None => OutputFormat::of_name(path).ok_or_else(|| {
@@ -92,6 +93,33 @@ impl Registry {
         handle.begin_recording(Recording::new(recorder))?;
         tracing::info!(device = name, path = %path.display(), "recording");
         self.recording(name)
+    }
+
+    /// Where a recording goes: a name is that of a file of our own, whoever gives it.
+    fn place_of(&self, path: &Path, anywhere: bool) -> Result<PathBuf, Failure> {
+        let shown = path.display();
+        if path.is_absolute() {
+            return match anywhere {
+                true => Ok(path.to_path_buf()),
+                false => {
+                    Err(Failure::forbidden(format!("{shown}: only an administrator chooses where files are made"))
+                        .help("give a name, such as today.vscsi.zst: the file is made in the service's own directory"))
+                }
+            };
+        }
+        let plain =
+            path.to_str().filter(|name| !name.chars().any(|c| c == '/' || c.is_control()) && !name.starts_with('.'));
+        let Some(name) = plain else {
+            return Err(Failure::invalid(format!("{shown}: neither the name of a file nor an absolute path"))
+                .help("the service has another working directory than its clients"));
+        };
+        let directory = self.table().state.directory().join(RECORDINGS);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&directory)
+            .map_err(|error| Failure::io(&directory, &error))?;
+        Ok(directory.join(name))
     }
 
     /// Ends a recording; everything is in its file then.
@@ -129,6 +157,11 @@ impl Registry {
             Failure::conflict(format!("nothing was recorded of {name} since its format"))
                 .help("record a while of its use first, or choose a workload by name")
         })
+    }
+
+    /// Whether a file is a recording that came to its end.
+    pub fn has_recorded(&self, path: &Path) -> bool {
+        self.recordings.kept().iter().any(|one| one.path == path)
     }
 
     /// How a recording stands.

@@ -1,15 +1,16 @@
 //! Devices and the service: each path, what it takes and what it gives.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{At, Body, Service, administrators, done, operators, viewers, wait};
+use crate::access::guard::Asker;
 use crate::api::{
     AttachRequest, Beacon, Config, DetachRequest, DeviceView, Drills, EndedRecording, Events, Health, PowerOnRequest,
-    RebuildRequest, RecordRequest, RecordStatus, ScrubRequest, Version,
+    RebuildRequest, RecordRequest, RecordStatus, Role, ScrubRequest, Version,
 };
 use crate::openapi::{DeviceFields, DrillBody};
 use crate::{Failure, fields};
@@ -76,8 +77,13 @@ async fn device(State(service): State<Service>, At(name): At<String>) -> Result<
 #[utoipa::path(post, path = "/devices", tag = "devices", request_body = AttachRequest, responses((status = CREATED, body = DeviceFields), (status = "default", body = Failure)))]
 async fn attach(
     State(service): State<Service>,
+    Extension(asker): Extension<Asker>,
     Body(request): Body<AttachRequest>,
 ) -> Result<(StatusCode, Json<Fields>), Failure> {
+    if request.witness.is_some() && !asker.is_administrator() {
+        return Err(Failure::forbidden("a witness is a file that is made where the request says")
+            .help(format!("it needs the role {}", Role::Administrator.name())));
+    }
     wait(&service, move |registry| registry.attach(&request)).await.map(|view| (StatusCode::CREATED, shown(view)))
 }
 
@@ -133,10 +139,11 @@ async fn scrub(
 #[utoipa::path(post, path = "/devices/{name}/rebuild", tag = "devices", params(("name" = String, Path, description = "a device")), request_body = RebuildRequest, responses((status = OK, body = DeviceFields), (status = "default", body = Failure)))]
 async fn rebuild(
     State(service): State<Service>,
+    Extension(asker): Extension<Asker>,
     At(name): At<String>,
     Body(request): Body<RebuildRequest>,
 ) -> Result<Json<Fields>, Failure> {
-    wait(&service, move |registry| registry.rebuild(&name, &request)).await.map(shown)
+    wait(&service, move |registry| registry.rebuild(&name, &request, asker.is_administrator())).await.map(shown)
 }
 
 /// Fault drills that are on.
@@ -199,10 +206,11 @@ async fn recordings(
 #[utoipa::path(post, path = "/devices/{name}/record", tag = "devices", params(("name" = String, Path, description = "a device")), request_body = RecordRequest, responses((status = OK, body = RecordStatus), (status = "default", body = Failure)))]
 async fn record(
     State(service): State<Service>,
+    Extension(asker): Extension<Asker>,
     At(name): At<String>,
     Body(request): Body<RecordRequest>,
 ) -> Result<Json<RecordStatus>, Failure> {
-    wait(&service, move |registry| registry.record(&name, &request)).await.map(Json)
+    wait(&service, move |registry| registry.record(&name, &request, asker.is_administrator())).await.map(Json)
 }
 
 /// Ends a recording.

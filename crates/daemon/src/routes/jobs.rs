@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{At, Body, Service, accepted, done, operators, viewers, wait};
 use crate::Failure;
+use crate::access::guard::Asker;
 use crate::api::{Job, PredictionRequest};
 use crate::jobs::prediction;
 
@@ -45,6 +46,7 @@ async fn cancel(State(service): State<Service>, At(id): At<u64>) -> Result<Statu
     responses((status = ACCEPTED, body = Job), (status = "default", body = Failure)))]
 async fn predict(
     State(service): State<Service>,
+    Extension(asker): Extension<Asker>,
     Body(request): Body<PredictionRequest>,
 ) -> Result<(StatusCode, Json<Job>), Failure> {
     let jobs = Arc::clone(&service.jobs);
@@ -58,7 +60,13 @@ async fn predict(
         let profile = profile::find(&profile)
             .map_err(|error| Failure::invalid(error.to_string()).help("`GET /api/v1/lab/profiles` lists them"))?;
         let trace = match (request.workload.as_str(), &request.trace, &request.device) {
-            ("recorded", Some(path), _) if path.is_absolute() => Some(path.clone()),
+            ("recorded", Some(path), _) if path.is_absolute() => {
+                if !asker.is_administrator() && !registry.has_recorded(path) {
+                    return Err(Failure::forbidden(format!("{}: it is no recording of this service", path.display()))
+                        .help("leave it out for the device's last recording; an administrator may name any file"));
+                }
+                Some(path.clone())
+            }
             ("recorded", Some(path), _) => {
                 return Err(Failure::invalid(format!("{}: the path of a recording must be absolute", path.display())));
             }
