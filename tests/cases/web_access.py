@@ -88,9 +88,9 @@ def roles(world: World, web: Web, nobody: Web) -> None:
 
 
 def guessing(web: Web) -> None:
-    guess = Web(web.address, {"Authorization": "Bearer guess"})
-    kinds = [guess.ask("GET", "/devices").json["kind"] for _ in range(8)]
-    equal(kinds[-1], "too-many", f"the eighth wrong key: {kinds}")
+    sign_in = {"name": "nobody", "password": "guess"}
+    kinds = [web.ask("POST", "/session", sign_in, {"Authorization": None}).json["kind"] for _ in range(8)]
+    equal(kinds[-1], "too-many", f"the eighth wrong password: {kinds}")
 
 
 def flood(web: Web) -> None:

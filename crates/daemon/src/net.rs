@@ -1,5 +1,7 @@
 //! The API's TCP sockets: plain on loopback, TLS elsewhere.
 
+mod seats;
+
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -7,46 +9,120 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tower::ServiceExt;
 
 use crate::Failure;
-use crate::access::Peer;
+use crate::access::{Peer, source};
+use seats::Seats;
+pub use seats::Standing;
 
-/// Connections at once.
-const CONNECTIONS: usize = 256;
 /// How long a client may take for its handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a request's head may take, and how long a connection may be without a request.
+const HEAD: Duration = Duration::from_secs(30);
 /// How long a connection may be without a byte in either direction. Streams send something every 15 seconds.
 const IDLE: Duration = Duration::from_secs(90);
 /// How long to wait when the operating system has no more sockets for us.
 const SCARCE: Duration = Duration::from_millis(100);
 
-/// A listening TCP socket of the API.
-pub struct Tcp {
-    accepted: mpsc::Receiver<(Stream, Peer)>,
-    address: SocketAddr,
+/// Serves the API on a listening TCP socket until `stop`. With `tls` its clients must use it.
+///
+/// # Errors
+/// The socket cannot be used.
+pub async fn serve(
+    listener: std::net::TcpListener,
+    tls: Option<Arc<ServerConfig>>,
+    app: Router,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = TcpListener::from_std(listener)?;
+    let (tls, seats) = (tls.map(TlsAcceptor::from), Seats::default());
+    loop {
+        let (stream, address) = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::debug!("a connection to the API failed: {error}");
+                    tokio::time::sleep(SCARCE).await;
+                    continue;
+                }
+            },
+            () = told(&mut stop) => return Ok(()),
+        };
+        let Some(seat) = seats.take(source(address.ip())) else {
+            tracing::debug!(%address, "no room for one more connection");
+            continue;
+        };
+        // Answers are small; waiting to fill a segment would only make them late.
+        let _ = stream.set_nodelay(true);
+        let (tls, app, mut stop) = (tls.clone(), app.clone(), stop.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = connection(stream, address, tls, app, seat.standing(), &mut stop) => {}
+                () = seat.must_leave() => tracing::debug!(%address, "made room for another connection"),
+            }
+        });
+    }
 }
 
-impl Tcp {
-    /// Listens. With `tls` its clients must use it.
-    ///
-    /// # Errors
-    /// The address cannot be bound.
-    pub fn listen(listener: std::net::TcpListener, tls: Option<Arc<ServerConfig>>) -> Result<Tcp, Failure> {
-        let failed = |error: io::Error| Failure::failed(format!("the API's TCP socket: {error}"));
-        listener.set_nonblocking(true).map_err(failed)?;
-        let listener = TcpListener::from_std(listener).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        let (sender, accepted) = mpsc::channel(16);
-        tokio::spawn(accept(listener, tls.map(TlsAcceptor::from), sender));
-        Ok(Tcp { accepted, address })
+/// One connection, from its handshake to its end.
+async fn connection(
+    stream: TcpStream,
+    address: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    app: Router,
+    standing: Standing,
+    stop: &mut watch::Receiver<bool>,
+) {
+    let peer = Peer::Tcp { address, secure: tls.is_some() };
+    let transport = match tls {
+        None => Transport::Plain(stream),
+        Some(tls) => match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
+            Ok(Ok(stream)) => Transport::Secure(Box::new(stream)),
+            Ok(Err(error)) => return tracing::debug!(%address, "TLS: {error}"),
+            Err(_) => return,
+        },
+    };
+    let stream = Stream { transport, idle: Box::pin(tokio::time::sleep(IDLE)) };
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        request.extensions_mut().insert(standing.clone());
+        app.clone().oneshot(request)
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD);
+    let mut served = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        () = told(stop) => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%address, "a connection to the API ended: {error}");
     }
+}
+
+/// Waits until the service stops.
+async fn told(stop: &mut watch::Receiver<bool>) {
+    // Whoever could still say so being gone is as good.
+    drop(stop.wait_for(|stop| *stop).await);
 }
 
 /// Binds an address.
@@ -60,68 +136,15 @@ pub fn bind(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
     })
 }
 
-async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, sender: mpsc::Sender<(Stream, Peer)>) {
-    let seats = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return };
-        let (stream, address) = tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    tracing::debug!("a connection to the API failed: {error}");
-                    tokio::time::sleep(SCARCE).await;
-                    continue;
-                }
-            },
-            () = sender.closed() => return,
-        };
-        // Answers are small; waiting to fill a segment would only make them late.
-        let _ = stream.set_nodelay(true);
-        let (tls, sender) = (tls.clone(), sender.clone());
-        tokio::spawn(async move {
-            let peer = Peer::Tcp { address, secure: tls.is_some() };
-            let transport = match tls {
-                None => Transport::Plain(stream),
-                Some(tls) => match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => Transport::Secure(Box::new(stream)),
-                    Ok(Err(error)) => return tracing::debug!(%address, "TLS: {error}"),
-                    Err(_) => return,
-                },
-            };
-            let idle = Box::pin(tokio::time::sleep(IDLE));
-            // Nobody takes it any more when the service stops.
-            let _ = sender.send((Stream { transport, idle, _seat: seat }, peer)).await;
-        });
-    }
-}
-
-impl axum::serve::Listener for Tcp {
-    type Io = Stream;
-    type Addr = Peer;
-
-    async fn accept(&mut self) -> (Stream, Peer) {
-        match self.accepted.recv().await {
-            Some(accepted) => accepted,
-            // The task that accepts ends only with the runtime.
-            None => std::future::pending().await,
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<Peer> {
-        Ok(Peer::Tcp { address: self.address, secure: false })
-    }
-}
-
 enum Transport {
     Plain(TcpStream),
     Secure(Box<TlsStream<TcpStream>>),
 }
 
 /// A connection. One that says nothing for too long ends.
-pub struct Stream {
+struct Stream {
     transport: Transport,
     idle: Pin<Box<Sleep>>,
-    _seat: OwnedSemaphorePermit,
 }
 
 impl Stream {

@@ -20,7 +20,7 @@ use crate::access::{Origins, Peer};
 use crate::alerts::{self, Outgoing};
 use crate::exports::{Exports, Listen};
 use crate::hosts;
-use crate::net::{self, Tcp};
+use crate::net;
 use crate::registry::Registry;
 use crate::routes::{Assets, Service, router};
 use crate::state::StateFile;
@@ -215,10 +215,7 @@ async fn control(
     tokio::spawn(hosts::watch(Arc::clone(&service.hosts), stop.subscribe()));
     let app = router(service);
     for bound in bound {
-        let tcp = Tcp::listen(bound.listener, bound.tls)?;
-        let server = axum::serve(tcp, app.clone().into_make_service_with_connect_info::<Peer>());
-        let mut until = stop.subscribe();
-        let server = server.with_graceful_shutdown(async move { drop(until.wait_for(|stop| *stop).await) });
+        let server = net::serve(bound.listener, bound.tls, app.clone(), stop.subscribe());
         tokio::spawn(async move {
             if let Err(error) = server.await {
                 tracing::error!("the API over TCP: {error}");

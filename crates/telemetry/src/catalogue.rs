@@ -308,6 +308,13 @@ pub const METRICS: &[Metric] = &[
     service("memory_bytes", "Memory", Bytes, Last, "of the whole service, devices included: what is resident"),
     service("streams", "Streams", Count, Last, "connected readers of the live stream"),
     service("requests", "API requests", PerSecond, Mean, "requests to the API"),
+    service(
+        "refused",
+        "Refused",
+        PerSecond,
+        Mean,
+        "requests to the API that would have changed something, of nobody who has signed in",
+    ),
 ];
 
 /// The metric of a name.

@@ -1,5 +1,7 @@
 //! What stands in front of every request: where it comes from, who asks, how often, and the audit log behind it.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
@@ -9,11 +11,15 @@ use axum::response::{IntoResponse, Response};
 
 use super::Peer;
 use crate::api::{PREFIX, Role, Session, Via};
+use crate::net::Standing;
 use crate::routes::Service;
 use crate::{Failure, audit};
 
 /// The largest body that is taken, bytes.
 pub const BODY_LIMIT: usize = 64 << 10;
+
+/// How long a body may take.
+const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// Who asks, if anybody is known to; and with which cookie.
 #[derive(Clone, Debug, Default)]
@@ -42,15 +48,54 @@ pub async fn check(
     if let Err(failure) = admit(&service, &peer, &request) {
         return failure.into_response();
     }
-    let asker = match identify(&service, &peer, &request) {
+    let asker = identify(&service, &peer, &request);
+    let who = asker.as_ref().ok().and_then(|asker| asker.session.as_ref());
+    if service.access.is_too_fast(&peer, who) {
+        let whose = if who.is_some() { "account" } else { "address" };
+        return Failure::too_many(format!("too many requests from this {whose}"))
+            .help("ask less often")
+            .into_response();
+    }
+    let asker = match asker {
         Ok(asker) => asker,
         Err(failure) => return failure.into_response(),
     };
+    if asker.session.is_some()
+        && let Some(standing) = request.extensions().get::<Standing>()
+    {
+        standing.is_known();
+    }
     request.extensions_mut().insert(asker.clone());
     if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return next.run(request).await;
     }
-    audited(&service, &peer, asker.session, request, next).await
+    match asker.session {
+        Some(who) => audited(&service, &peer, Some(who), request, next).await,
+        None if request.uri().path() == SIGN_IN => audited(&service, &peer, None, request, next).await,
+        // Nobody's: it is refused by its route, and its body is not waited for.
+        None => {
+            let response = next.run(request).await;
+            service.monitor.count_refused();
+            response
+        }
+    }
+}
+
+/// Where strangers sign in.
+const SIGN_IN: &str = "/api/v1/session";
+
+/// A body as a whole, which may not be too long, nor take too long.
+///
+/// # Errors
+/// It is, or does.
+pub async fn read_body(body: Body) -> Result<Bytes, Failure> {
+    match tokio::time::timeout(BODY_TIME, to_bytes(body, BODY_LIMIT)).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(_)) => Err(Failure::invalid(format!("the request's body: it is over the limit of {BODY_LIMIT} bytes"))
+            .help("send less")),
+        Err(_) => Err(Failure::invalid(format!("the request's body: it took more than {} s", BODY_TIME.as_secs()))
+            .help("send it at once")),
+    }
 }
 
 /// Whether anybody from there may ask anything.
@@ -66,9 +111,6 @@ fn admit(service: &Service, peer: &Peer, request: &Request) -> Result<(), Failur
             owner => format!("run vsl as user {owner} or as root"),
         };
         return Err(Failure::forbidden(format!("{peer} may not use this service")).help(help));
-    }
-    if service.access.is_too_fast(peer) {
-        return Err(Failure::too_many("too many requests from this address").help("ask less often"));
     }
     let path = request.uri().path();
     let page = *request.method() == Method::GET && !path.starts_with("/api") && !path.starts_with("/metrics");
@@ -101,16 +143,17 @@ fn cookie<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
 async fn audited(service: &Service, peer: &Peer, who: Option<Session>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let (method, path) = (parts.method.clone(), parts.uri.path().to_string());
-    let (body, response): (Bytes, Response) = match to_bytes(body, BODY_LIMIT).await {
+    let (body, response): (Bytes, Response) = match read_body(body).await {
         Ok(body) => {
             let response = next.run(Request::from_parts(parts, Body::from(body.clone()))).await;
             (body, response)
         }
-        Err(_) => {
-            let failure = Failure::invalid(format!("the request's body: it is over the limit of {BODY_LIMIT} bytes"));
-            (Bytes::new(), failure.help("send less").into_response())
-        }
+        Err(failure) => (Bytes::new(), failure.into_response()),
     };
+    if who.is_none() && !response.status().is_success() {
+        service.monitor.count_refused();
+        return response;
+    }
     let path = path.strip_prefix(PREFIX).unwrap_or(&path);
     service.audit.note(audit::entry(peer, who.as_ref(), &method, path, response.status().as_u16(), &body));
     response

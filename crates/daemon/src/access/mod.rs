@@ -23,7 +23,8 @@ use crate::api::{AccountChange, AccountView, Role, Session, SignIn, Via};
 pub use accounts::{Accounts, check_password};
 pub use origin::Origins;
 pub use peer::Peer;
-use rate::{Buckets, Tries};
+pub use rate::source;
+use rate::{Buckets, Tries, Whose};
 use secret::Digest;
 pub use sessions::LIFE;
 use sessions::Sessions;
@@ -118,9 +119,11 @@ impl Access {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether one more request from there is one too many.
-    fn is_too_fast(&self, peer: &Peer) -> bool {
-        !self.buckets.lock().unwrap_or_else(PoisonError::into_inner).admit(peer.address(), Instant::now())
+    /// Whether one more request of theirs is one too many.
+    fn is_too_fast(&self, peer: &Peer, who: Option<&Session>) -> bool {
+        let Some(address) = peer.address() else { return false };
+        let whose = who.map_or_else(|| Whose::Address(source(address)), |who| Whose::Account(who.name.clone()));
+        !self.buckets.lock().unwrap_or_else(PoisonError::into_inner).admit(whose, Instant::now())
     }
 
     /// Whose token or access key this is. The token counts on loopback only.
@@ -133,13 +136,13 @@ impl Access {
         Some(Session { name, role, via: Via::Key })
     }
 
-    /// Who shows this key with a request.
+    /// Who shows this key with a request. Wrong ones bar nobody: a key has 256 random bits, which nobody guesses, and whoever shares an
+    /// address with one who tries must get in.
     ///
     /// # Errors
-    /// Nobody; or there were too many wrong ones from there.
+    /// Nobody.
     fn bearer(&self, key: &str, peer: &Peer) -> Result<Session, Failure> {
-        self.admit_try(peer)?;
-        self.holder(key, peer).ok_or_else(|| self.wrong(peer, "nobody has this key"))
+        self.holder(key, peer).ok_or_else(|| wrong("nobody has this key"))
     }
 
     /// Who has the session of this cookie. What an account may do is looked up anew.
@@ -159,16 +162,14 @@ impl Access {
     /// # Errors
     /// It is nobody, or there were too many wrong ones from there.
     pub fn sign_in(&self, request: &SignIn, peer: &Peer) -> Result<(Session, String), Failure> {
-        self.admit_try(peer)?;
         let who = match (&request.token, &request.name, &request.password) {
-            (Some(token), None, None) => {
-                self.holder(token, peer).ok_or_else(|| self.wrong(peer, "nobody has this token"))?
-            }
+            (Some(token), None, None) => self.holder(token, peer).ok_or_else(|| wrong("nobody has this token"))?,
             (None, Some(name), Some(password)) => {
+                self.admit_try(peer)?;
                 let _one_at_a_time = self.checking.lock().unwrap_or_else(PoisonError::into_inner);
                 let stored = self.accounts().password(name);
                 if !check_password(stored.as_deref(), password) {
-                    return Err(self.wrong(peer, "no account has this name and this password"));
+                    return Err(self.wrong_password(peer));
                 }
                 let role = self.accounts().role(name);
                 let role = role.ok_or_else(|| Failure::unauthenticated("the account was removed just now"))?;
@@ -192,18 +193,24 @@ impl Access {
     fn admit_try(&self, peer: &Peer) -> Result<(), Failure> {
         let tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
         if tries.is_barred(peer.address(), Instant::now()) {
-            return Err(Failure::too_many("too many wrong passwords or keys from this address")
-                .help("wait a minute, then try again"));
+            return Err(
+                Failure::too_many("too many wrong passwords from this address").help("wait a minute, then try again")
+            );
         }
         Ok(())
     }
 
-    fn wrong(&self, peer: &Peer, what: &str) -> Failure {
+    /// A wrong password, of which there may not be many.
+    fn wrong_password(&self, peer: &Peer) -> Failure {
         self.tries.lock().unwrap_or_else(PoisonError::into_inner).note(peer.address(), Instant::now());
-        tracing::warn!(%peer, "refused: {what}");
-        Failure::unauthenticated(what)
-            .help("the token is in the service's state directory; an administrator makes access keys")
+        tracing::warn!(%peer, "refused a wrong password");
+        wrong("no account has this name and this password")
     }
+}
+
+fn wrong(what: &str) -> Failure {
+    Failure::unauthenticated(what)
+        .help("the token is in the service's state directory; an administrator makes access keys")
 }
 
 /// The same with the next start, and another one at another service: by the digest of its token, of which it tells nothing.
@@ -288,12 +295,24 @@ mod tests {
     fn guessing_is_stopped() {
         let directory = tempfile::tempdir().expect("a directory");
         let access = access(directory.path());
-        let (here, there) = (peer("127.0.0.1:9"), peer("127.0.0.2:9"));
+        let (here, there) = (peer("127.0.0.1:9"), peer("192.0.2.7:9"));
+        let right = "correct horse";
+        let new = NewAccount { name: "ada".into(), role: Role::Viewer, password: Some(right.into()) };
+        access.accounts().add(&new).expect("added");
+        let sign_in = |password: &str, from: &Peer| {
+            let request = SignIn { name: Some("ada".into()), password: Some(password.into()), ..SignIn::default() };
+            access.sign_in(&request, from).map(drop).map_err(|failure| failure.kind)
+        };
         for _ in 0..5 {
+            assert_eq!(sign_in("wrong", &here), Err(crate::Kind::Unauthenticated));
+        }
+        assert_eq!(sign_in(right, &here), Err(crate::Kind::TooMany));
+        assert_eq!(sign_in(right, &there), Ok(()), "another address");
+        // Keys are beyond guessing: neither do wrong ones bar, nor are they barred.
+        for _ in 0..20 {
             assert_eq!(access.bearer("wrong", &here).expect_err("wrong").kind, crate::Kind::Unauthenticated);
         }
         let token = std::fs::read_to_string(access.token_file()).expect("made");
-        assert_eq!(access.bearer(token.trim(), &here).expect_err("barred").kind, crate::Kind::TooMany);
-        access.bearer(token.trim(), &there).expect("another address");
+        access.bearer(token.trim(), &here).expect("the token");
     }
 }

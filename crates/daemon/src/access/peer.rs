@@ -7,8 +7,6 @@ use axum::extract::connect_info::Connected;
 use axum::serve::IncomingStream;
 use tokio::net::UnixListener;
 
-use crate::net::Tcp;
-
 /// The other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
@@ -29,12 +27,6 @@ pub enum Peer {
 impl Connected<IncomingStream<'_, UnixListener>> for Peer {
     fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Peer {
         Peer::Unix { uid: stream.io().peer_cred().ok().map(|credentials| credentials.uid()) }
-    }
-}
-
-impl Connected<IncomingStream<'_, Tcp>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Tcp>) -> Peer {
-        *stream.remote_addr()
     }
 }
 

@@ -1,7 +1,7 @@
 //! How often somebody may ask, and how often somebody may be wrong.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 /// Requests a second from one address, on average.
@@ -15,31 +15,41 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// Addresses that are remembered. Beyond, those that are back at nothing are forgotten.
 const REMEMBERED: usize = 1024;
 
-/// What counts as one address: of IPv6 the network of 64 bits, since one machine may have every address of it.
-fn source(address: IpAddr) -> IpAddr {
+/// What counts as one address: of IPv6 the network of 64 bits, since one machine may have every address of it; and all of loopback.
+pub fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
+        address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
         address => address,
     }
 }
 
-/// What each address may still ask. The Unix socket's users have no address, and no limit: they own the service.
+/// Whose requests are counted together: what strangers at somebody's address ask is none of theirs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Whose {
+    /// An account's.
+    Account(String),
+    /// Those of strangers at an address.
+    Address(IpAddr),
+}
+
+/// What each of them may still ask. The Unix socket's users have no limit: they own the service.
 #[derive(Default)]
-pub struct Buckets(HashMap<IpAddr, (f64, Instant)>);
+pub struct Buckets(HashMap<Whose, (f64, Instant)>);
 
 impl Buckets {
     /// Whether one more request is within bounds.
-    pub fn admit(&mut self, address: Option<IpAddr>, now: Instant) -> bool {
-        let Some(address) = address.map(source) else { return true };
+    pub fn admit(&mut self, whose: Whose, now: Instant) -> bool {
         let filled =
             |(left, at): (f64, Instant)| BURST.min(left + RATE * now.saturating_duration_since(at).as_secs_f64());
         if self.0.len() >= REMEMBERED {
             self.0.retain(|_, bucket| filled(*bucket) < BURST);
         }
-        if self.0.len() >= REMEMBERED && !self.0.contains_key(&address) {
+        // Accounts are few, and always have room.
+        if self.0.len() >= REMEMBERED && matches!(whose, Whose::Address(_)) && !self.0.contains_key(&whose) {
             return false;
         }
-        let bucket = self.0.entry(address).or_insert((BURST, now));
+        let bucket = self.0.entry(whose).or_insert((BURST, now));
         let left = filled(*bucket);
         *bucket = (if left >= 1.0 { left - 1.0 } else { left }, now);
         left >= 1.0
@@ -81,13 +91,13 @@ mod tests {
     #[test]
     fn bursts_pass_and_floods_do_not() {
         let mut buckets = Buckets::default();
-        let (one, other): (IpAddr, IpAddr) = ([127, 0, 0, 1].into(), [127, 0, 0, 2].into());
+        let [one, other] = [1, 2].map(|last| Whose::Address([192, 0, 2, last].into()));
         let now = Instant::now();
-        let passed = (0..1000).filter(|_| buckets.admit(Some(one), now)).count();
+        let passed = (0..1000).filter(|_| buckets.admit(one.clone(), now)).count();
         assert_eq!(passed, 200);
-        assert!(buckets.admit(Some(other), now) && buckets.admit(None, now));
+        assert!(buckets.admit(other, now) && buckets.admit(Whose::Account("ada".into()), now));
         let later = now + Duration::from_secs(1);
-        assert_eq!((0..1000).filter(|_| buckets.admit(Some(one), later)).count(), 50);
+        assert_eq!((0..1000).filter(|_| buckets.admit(one.clone(), later)).count(), 50);
     }
 
     #[test]
@@ -105,14 +115,24 @@ mod tests {
     }
 
     #[test]
+    fn loopback_is_one_address() {
+        let of = |text: &str| source(text.parse().expect("an address"));
+        for text in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.3.3.3"] {
+            assert_eq!(of(text), of("127.0.0.1"), "{text}");
+        }
+        assert_ne!(of("128.0.0.1"), of("127.0.0.1"));
+    }
+
+    #[test]
     fn memory_is_bounded() {
         let mut buckets = Buckets::default();
         let now = Instant::now();
         for number in 0..5000u32 {
-            buckets.admit(Some(IpAddr::from(number.to_be_bytes())), now);
+            buckets.admit(Whose::Address(number.to_be_bytes().into()), now);
         }
         assert!(buckets.0.len() <= REMEMBERED);
-        assert!(buckets.admit(Some(IpAddr::from([9, 9, 9, 9])), now + Duration::from_secs(10)));
+        assert!(buckets.admit(Whose::Account("ada".into()), now), "whoever is known has room");
+        assert!(buckets.admit(Whose::Address([9, 9, 9, 9].into()), now + Duration::from_secs(10)));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! answers it between two rounds.
 
 mod process;
+mod refusals;
 mod tick;
 
 use std::collections::BTreeMap;
@@ -20,11 +21,12 @@ use crate::alerts::Alerting;
 use crate::api::Sample;
 use crate::clock::now_ms;
 use crate::registry::Registry;
+use refusals::Refusals;
 
 /// Messages that a slow reader of the stream may be behind before it misses some.
 const BEHIND: usize = 256;
-/// Readers of the stream at once.
-pub const STREAMS: u64 = 64;
+/// Readers of the stream that one account may have at once: so many pages of the console.
+pub const STREAMS: u64 = 32;
 
 /// Something for the live stream.
 #[derive(Clone, Debug)]
@@ -51,8 +53,10 @@ pub struct Monitor {
     history: Mutex<History>,
     history_file: std::path::PathBuf,
     messages: broadcast::Sender<Message>,
-    streams: AtomicU64,
+    /// Readers of the stream by their account.
+    streams: Mutex<BTreeMap<String, u64>>,
     requests: AtomicU64,
+    refusals: Refusals,
 }
 
 impl Monitor {
@@ -88,8 +92,9 @@ impl Monitor {
             history: Mutex::new(history),
             history_file: history_file.into(),
             messages,
-            streams: AtomicU64::new(0),
+            streams: Mutex::default(),
             requests: AtomicU64::new(0),
+            refusals: Refusals::default(),
         })
     }
 
@@ -149,11 +154,21 @@ impl Monitor {
         let _ = self.messages.send(Message { event, data });
     }
 
-    /// Reads the stream from now on; nothing where too many do.
-    pub fn subscribe(self: &Arc<Monitor>) -> Option<Subscription> {
-        let before = self.streams.fetch_add(1, Ordering::Relaxed);
-        let subscription = Subscription { monitor: Arc::clone(self), messages: self.messages.subscribe() };
-        (before < STREAMS).then_some(subscription)
+    /// Reads the stream from now on for an account; nothing where it reads too many already.
+    pub fn subscribe(self: &Arc<Monitor>, account: &str) -> Option<Subscription> {
+        let mut streams = self.streams();
+        let count = streams.entry(account.into()).or_default();
+        if *count >= STREAMS {
+            return None;
+        }
+        *count += 1;
+        let (monitor, messages) = (Arc::clone(self), self.messages.subscribe());
+        Some(Subscription { monitor, messages, account: account.into() })
+    }
+
+    fn streams(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        // Whole between any two statements.
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One more request to the API.
@@ -161,10 +176,16 @@ impl Monitor {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// One more request that would have changed something, of nobody who has signed in, was refused.
+    pub fn count_refused(&self) {
+        self.refusals.note();
+    }
+
     fn service_values(&self) -> BTreeMap<&'static str, f64> {
         [
-            ("streams", self.streams.load(Ordering::Relaxed) as f64),
+            ("streams", self.streams().values().sum::<u64>() as f64),
             ("requests", self.requests.swap(0, Ordering::Relaxed) as f64),
+            ("refused", self.refusals.take() as f64),
         ]
         .into()
     }
@@ -174,6 +195,7 @@ impl Monitor {
 pub struct Subscription {
     monitor: Arc<Monitor>,
     messages: broadcast::Receiver<Message>,
+    account: String,
 }
 
 impl Subscription {
@@ -191,7 +213,13 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.monitor.streams.fetch_sub(1, Ordering::Relaxed);
+        let mut streams = self.monitor.streams();
+        if let Some(count) = streams.get_mut(&self.account) {
+            *count -= 1;
+            if *count == 0 {
+                streams.remove(&self.account);
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Other hosts: which there are, and requests that are passed on to them.
 
-use axum::body::{Body as HttpBody, to_bytes};
+use axum::body::Body as HttpBody;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::{At, Body, Service, administrators, blocking, created, done, viewers};
 use crate::Failure;
-use crate::access::guard::{Asker, BODY_LIMIT};
+use crate::access::guard::{Asker, read_body};
 use crate::api::{HostView, NewHost, PREFIX};
 use crate::hosts::passing;
 
@@ -64,7 +64,7 @@ async fn pass_on(
     let way = service.hosts.way(&host)?;
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let (parts, body) = request.into_parts();
-    let body = to_bytes(body, BODY_LIMIT).await.map_err(|_| Failure::invalid("the request's body is too long"))?;
+    let body = read_body(body).await?;
     let mut headers = vec![(header::AUTHORIZATION.to_string(), format!("Bearer {}", way.key))];
     if let Some(kind) = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()) {
         headers.push((header::CONTENT_TYPE.to_string(), kind.to_string()));

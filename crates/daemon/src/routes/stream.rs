@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::{Stream, unfold};
@@ -14,6 +15,7 @@ use utoipa_axum::routes;
 
 use super::{Ask, Service, viewers};
 use crate::Failure;
+use crate::access::guard::Asker;
 use crate::api::Sample;
 use crate::monitor::{Data, Message, STREAMS, Subscription};
 
@@ -39,10 +41,12 @@ struct Wanted {
     responses((status = OK, content_type = "text/event-stream", body = String), (status = "default", body = Failure)))]
 async fn stream(
     State(service): State<Service>,
+    Extension(asker): Extension<Asker>,
     Ask(wanted): Ask<Wanted>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Failure> {
-    let subscription = service.monitor.subscribe().ok_or_else(|| {
-        Failure::too_many(format!("{STREAMS} streams are read already")).help("close a page of the console")
+    let account = asker.session.map(|session| session.name).unwrap_or_default();
+    let subscription = service.monitor.subscribe(&account).ok_or_else(|| {
+        Failure::too_many(format!("{account} reads {STREAMS} streams already")).help("close a page of the console")
     })?;
     let only = wanted.devices.map(|names| names.split(',').map(str::to_string).collect::<Vec<_>>());
     let first = Message { event: "sample", data: Data::Sample(service.monitor.latest()) };

@@ -108,7 +108,8 @@ async fn a_recording_begins_and_ends_through_the_api() {
     assert_eq!(api.ask("POST", "/api/v1/devices", r#"{"path":"memory:512MiB","name":"m"}"#).await.0, 201);
     let file = |name: &str| directory.path().join(name);
     let body = |name: &str| json!({ "path": file(name) }).to_string();
-    api.fails("POST", path, r#"{"path":"t.csv"}"#, 400, "t.csv: the path of a recording must be absolute").await;
+    api.fails("POST", path, r#"{"path":"a/t.csv"}"#, 400, "a/t.csv: neither the name of a file nor an absolute path")
+        .await;
     api.fails("POST", path, &body("t.xyz"), 400, "its ending names no format").await;
     api.fails("POST", path, r#"{"path":"/t","format":"dtrace"}"#, 400, "no format that is written").await;
     api.fails("POST", path, r#"{"path":"/nowhere/t.csv"}"#, 400, "/nowhere/t.csv: No such file").await;
