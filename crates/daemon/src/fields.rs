@@ -223,7 +223,7 @@ pub const FIELDS: &[Field] = &[
     full("trims", "Trims", Unit::Count, "trims and zeroings answered since the attach"),
     full("map_memory_bytes", "Memory of the map", Unit::Bytes, "memory of the forward map"),
     full("map_memory_per_sector", "Map per sector", Unit::Ratio, "bytes of map memory for each sector mapped"),
-    brief("memory_bytes", "Memory", Unit::Bytes, "memory of the whole layer, buffers included"),
+    brief("memory_bytes", "Memory", Unit::Bytes, "memory of the whole layer, and of what clients have under way"),
     full("config", "Settings", Unit::List, "what `vsl config` sets"),
 ];
 

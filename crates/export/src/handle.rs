@@ -221,7 +221,7 @@ impl WorkerHandle {
     /// # Errors
     /// The thread is gone.
     pub fn status(&self) -> Result<Status, Gone> {
-        self.with_device(|device| device.status())
+        self.ask(|worker| worker.status())
     }
 
     /// Asks what clients asked since the last look, and for every figure, without waiting. There is one such look at a time: each
@@ -235,7 +235,7 @@ impl WorkerHandle {
         // An asker that went away needs no answer.
         let call: Call = Box::new(move |worker| {
             worker.device().look_at_store();
-            drop(answer.send((worker.observe(fresh), worker.device().status())));
+            drop(answer.send((worker.observe(fresh), worker.status())));
         });
         self.sender.send(call).map_err(|_| self.gone())?;
         Ok(wait)
@@ -247,9 +247,9 @@ impl WorkerHandle {
     /// The thread is gone.
     pub fn view(&self) -> Result<View, Gone> {
         self.ask(|worker| {
-            let clients = worker.clients();
+            let (clients, status) = (worker.clients(), worker.status());
             let device = worker.device();
-            View { status: device.status(), info: device.info().clone(), settings: device.settings(), clients }
+            View { status, info: device.info().clone(), settings: device.settings(), clients }
         })
     }
 

@@ -11,12 +11,18 @@ use crate::observe::Observer;
 use crate::pool::Pool;
 use crate::recording::Recording;
 
+/// Bytes of reads that the device has at once, at most: whoever asks later waits behind no more than these, and the medium needs
+/// buffers for no more.
+const READING: usize = 64 << 20;
+
 /// What every connection of a device thread shares.
 pub struct Core {
     /// The device.
     pub device: Device,
     /// What is under way; a request's tag is its key.
     pub jobs: Slab<Slot>,
+    /// Bytes of reads that the device has.
+    pub reading: usize,
     /// Read buffers.
     pub pool: Pool,
     /// What clients ask is recorded.
@@ -84,6 +90,12 @@ impl Core {
         if let (Some(recording), Some(began)) = (&self.recording, began) {
             recording.answered(began, header, command);
         }
+    }
+
+    /// Whether the device is to get a read of so many bytes now; one at least it always may have.
+    #[inline]
+    pub fn may_read(&self, bytes: usize) -> bool {
+        self.reading == 0 || self.reading + bytes <= READING
     }
 
     /// A request that is under way.

@@ -3,7 +3,7 @@
 /// Buffers kept for one size at most.
 const KEPT: usize = 256;
 /// Bytes kept in all at most.
-const KEPT_BYTES: usize = 32 << 20;
+const KEPT_BYTES: usize = 64 << 20;
 
 /// Buffers by the power of two that holds them.
 #[derive(Debug, Default)]
@@ -30,6 +30,16 @@ impl Pool {
         // Only the part that the last user did not have is cleared.
         buffer.resize(len, 0);
         buffer
+    }
+
+    /// Memory that it keeps, bytes.
+    pub fn memory(&self) -> usize {
+        self.bytes
+    }
+
+    /// Gives everything back that it keeps.
+    pub fn clear(&mut self) {
+        *self = Pool::default();
     }
 
     /// Takes a buffer back.
@@ -74,5 +84,9 @@ mod tests {
         }
         assert!(pool.bytes <= KEPT_BYTES);
         pool.put(Vec::new());
+        pool.clear();
+        assert_eq!(pool.memory(), 0);
+        pool.put(vec![0; 4096]);
+        assert_eq!(pool.memory(), 4096);
     }
 }

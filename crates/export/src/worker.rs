@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use device::{AttachError, Background, Device, Io, IoError, PowerCut, Submitted};
+use device::{AttachError, Background, Device, Io, IoError, PowerCut, Status, Submitted};
 use io_uring::{opcode, types};
 use media::ring::{Owner, Ring, SharedRing};
 use slab::Slab;
@@ -136,7 +136,14 @@ impl Worker {
         }
         let mut worker = Worker {
             name,
-            core: Core { device, jobs: Slab::new(), pool: Pool::default(), recording: None, observer: Observer::new() },
+            core: Core {
+                device,
+                jobs: Slab::new(),
+                reading: 0,
+                pool: Pool::default(),
+                recording: None,
+                observer: Observer::new(),
+            },
             ring,
             owner,
             mailbox,
@@ -167,6 +174,13 @@ impl Worker {
             max_request_bytes: info.max_request_bytes,
             read_only: self.core.device.is_read_only(),
         }
+    }
+
+    /// Every figure of the device; its memory with what its clients hold.
+    pub(crate) fn status(&self) -> Status {
+        let clients: usize = self.connections.iter().map(|(_, connection)| connection.memory()).sum();
+        let status = self.core.device.status();
+        Status { memory_bytes: status.memory_bytes + (clients + self.core.pool.memory()) as u64, ..status }
     }
 
     /// The device, for control calls.
@@ -338,6 +352,7 @@ impl Worker {
         self.alarm = false;
         self.tidying = !std::mem::take(&mut self.active) && self.core.jobs.is_empty() && self.detaching.is_none();
         if self.tidying {
+            self.core.pool.clear();
             self.untidy = self.core.device.idle();
         }
     }

@@ -18,6 +18,9 @@ const HUGE: usize = 2 << 20;
 /// A chunk doubles its predecessor up to this. Only address space: memory is taken as it is touched.
 const LARGEST_CHUNK: usize = 64 << 20;
 
+/// Memory that free buffers keep, bytes, in an arena that [gives the rest back](Arena::passing).
+const WARM: usize = 32 << 20;
+
 thread_local! {
     /// Arenas that are kept, by the length of their buffers.
     static KEPT: RefCell<HashMap<usize, Arena>> = RefCell::default();
@@ -32,6 +35,10 @@ pub(crate) struct Shared {
     len: usize,
     stride: usize,
     free: RefCell<Vec<NonNull<u8>>>,
+    /// Free as well, and without memory until they are used again.
+    cold: RefCell<Vec<NonNull<u8>>>,
+    /// How many free buffers keep their memory.
+    warm: usize,
     chunks: RefCell<Vec<Chunk>>,
     /// The part of the newest chunk that no buffer was cut from yet.
     next: Cell<(usize, usize)>,
@@ -50,9 +57,20 @@ impl Arena {
             len,
             stride: len.next_multiple_of(ALIGN),
             free: RefCell::default(),
+            cold: RefCell::default(),
+            warm: usize::MAX,
             chunks: RefCell::default(),
             next: Cell::default(),
         }))
+    }
+
+    /// An arena whose buffers are in use for a moment only: a burst of them leaves nothing behind.
+    pub fn passing(len: usize) -> Arena {
+        let mut arena = Arena::new(len);
+        if let Some(shared) = Rc::get_mut(&mut arena.0) {
+            shared.warm = WARM / shared.stride;
+        }
+        arena
     }
 
     /// This thread's arena of that length, which stays for the next who asks: for media that are made and dropped thousands of times a second.
@@ -72,7 +90,7 @@ impl Arena {
 
     /// A buffer. Its content is unspecified: zeros, or what its last user left.
     pub fn page(&self) -> Page {
-        let recycled = self.0.free.borrow_mut().pop();
+        let recycled = self.0.free.borrow_mut().pop().or_else(|| self.0.cold.borrow_mut().pop());
         let start = recycled.or_else(|| self.0.cut());
         match start {
             Some(start) => PageBuf::from_arena(start, self.0.len, Rc::clone(&self.0)),
@@ -85,7 +103,13 @@ impl Arena {
 impl Shared {
     /// Takes back a buffer's memory.
     pub(crate) fn give_back(&self, start: NonNull<u8>) {
-        self.free.borrow_mut().push(start);
+        let mut free = self.free.borrow_mut();
+        if free.len() < self.warm {
+            return free.push(start);
+        }
+        // SAFETY: the buffer was cut from a chunk of ours in whole pages, and its last handle is gone.
+        let _ = unsafe { madvise(start.as_ptr().cast(), self.stride, Advice::LinuxDontNeed) };
+        self.cold.borrow_mut().push(start);
     }
 
     fn cut(&self) -> Option<NonNull<u8>> {
@@ -142,6 +166,20 @@ impl Drop for Chunk {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_burst_of_passing_buffers_leaves_little_behind() {
+        let arena = Arena::passing(1 << 20);
+        let pages: Vec<Page> = (0..100).map(|_| arena.page()).collect();
+        // SAFETY: nobody else has these buffers.
+        pages.iter().for_each(|page| unsafe { page.bytes_mut(0..page.len()) }.fill(7));
+        drop(pages);
+        let (warm, cold) = (arena.0.free.borrow().len(), arena.0.cold.borrow().len());
+        assert_eq!((warm, cold), (32, 68));
+        let again: Vec<Page> = (0..100).map(|_| arena.page()).collect();
+        let blank = again.iter().filter(|page| page.bytes(0..1) == [0]).count();
+        assert_eq!(blank, 68, "what was given back reads as zeros");
+    }
 
     #[test]
     fn buffers_come_back_when_their_last_handle_goes() {

@@ -4,7 +4,8 @@ use std::time::SystemTime;
 
 use device::{Io, IoError, Submitted};
 
-use super::arrival::{NewConnection, Ticket};
+use super::arrival::NewConnection;
+use super::clients::Ticket;
 use super::input::Input;
 use super::proto::{Errno, REQUEST_BYTES, command};
 use super::reply::{Form, Output};
@@ -16,8 +17,6 @@ use crate::seats::Seat;
 
 /// Requests that one client may have under way.
 const MAX_IN_FLIGHT: u32 = 256;
-/// Bytes of reads under way or not sent yet beyond which no more requests of a client are looked at.
-const MAX_HELD: usize = 8 << 20;
 /// Work of one client before its answers are sent and it is another's turn.
 const TURN: u32 = 64;
 /// Bytes that cost 1 in a large request: 128 KiB make a turn, because what was read or received should be sent or
@@ -112,7 +111,7 @@ pub struct Connection {
     pub export: String,
     /// When it came.
     pub since: SystemTime,
-    _ticket: Ticket,
+    ticket: Ticket,
     _seat: Seat,
 }
 
@@ -142,13 +141,18 @@ impl Connection {
             peer: new.peer,
             export: new.export,
             since: SystemTime::now(),
-            _ticket: new.ticket,
+            ticket: new.ticket,
             _seat: new.seat,
         };
         if let Err(error) = connection.transport.start(&mut connection.input) {
             connection.break_off(&error.to_string());
         }
         connection
+    }
+
+    /// Memory that it holds, bytes: what it sent and is not carried out yet, and what it asked for and has not got yet.
+    pub fn memory(&self) -> usize {
+        self.input.capacity() + self.held + self.output.len()
     }
 
     /// Requests under way.
@@ -233,7 +237,12 @@ impl Connection {
             return false;
         }
         match self.transport.send(&mut self.output, &mut core.pool) {
-            Ok(all) => !all,
+            Ok(all) => {
+                if all && self.held == 0 {
+                    self.ticket.give_back();
+                }
+                !all
+            }
             Err(error) => {
                 self.break_off(&error.to_string());
                 false
@@ -242,10 +251,10 @@ impl Connection {
     }
 
     /// Whether it may have more requests under way. Its own slowness holds up nobody else.
-    pub fn can_serve(&self) -> bool {
+    pub fn can_serve(&mut self) -> bool {
         // A request that has begun holds its bytes already: it goes on.
         !matches!(self.current, Current::Header)
-            || (self.in_flight < MAX_IN_FLIGHT && self.held + self.output.len() < MAX_HELD)
+            || (self.in_flight < MAX_IN_FLIGHT && self.ticket.has_room(self.held + self.output.len()))
     }
 
     /// Carries out requests that are there, as many as one turn allows.
@@ -282,6 +291,7 @@ impl Connection {
             job.issuing = false;
             job.abandoned = true;
             if job.parts == 0 {
+                core.reading -= job.held;
                 core.jobs.remove(key);
                 self.in_flight -= 1;
             }
@@ -371,6 +381,7 @@ impl Connection {
                 self.current = Current::Header;
                 return Step::Done(1);
             }
+            Command::Read if !core.may_read(len) => return Step::Busy,
             Command::Read => Io::Read { lba, buf: core.pool.take(len) },
             Command::Write { fua } => {
                 if self.input.bytes().len() < len {
@@ -398,6 +409,7 @@ impl Connection {
             Submitted::Pending => {
                 let held = if command == Command::Read { len } else { 0 };
                 self.held += held;
+                core.reading += held;
                 self.in_flight += 1;
                 let job =
                     Job { parts: 1, issuing: false, ..Job::new(key, header, command, held, (began, self.arrived)) };
@@ -419,9 +431,22 @@ impl Connection {
         issued: u32,
         job: Option<usize>,
     ) -> Step {
+        let large = header.len as usize;
+        if job.is_none() && command == Command::Read {
+            if !core.may_read(large) {
+                return Step::Busy;
+            }
+            if !self.ticket.take_large(large) {
+                // Those who hold it may never read: better a clear answer than to wait for them.
+                self.output.error(self.form(header.cookie), Errno::NoMem);
+                self.current = Current::Header;
+                return Step::Done(1);
+            }
+        }
         let job_key = job.unwrap_or_else(|| {
-            let held = if command == Command::Read { header.len as usize } else { 0 };
+            let held = if command == Command::Read { large } else { 0 };
             self.held += held;
+            core.reading += held;
             self.in_flight += 1;
             let times = (core.recorded_now(), self.arrived);
             core.jobs.insert(Slot::Job(Job::new(key, header, command, held, times)))
@@ -488,6 +513,7 @@ impl Connection {
     pub fn finish(&mut self, core: &mut Core, job: Job) {
         self.in_flight -= 1;
         self.held -= job.held;
+        core.reading -= job.held;
         core.answered((job.began, job.arrived), &job.header, job.command, job.error.is_none());
         if job.abandoned || self.state == State::Broken {
             job.pieces.into_iter().for_each(|piece| core.pool.put(piece));

@@ -28,6 +28,11 @@ impl Input {
         &self.buffer[self.start..self.end]
     }
 
+    /// Memory that it takes, bytes.
+    pub fn capacity(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// Forgets `count` bytes from the front.
     #[inline]
     pub fn consume(&mut self, count: usize) {

@@ -1,6 +1,7 @@
 //! The NBD protocol: the handshake on threads of its own, the transmission phase on the device's thread.
 
 pub mod arrival;
+pub(crate) mod clients;
 pub mod connection;
 mod input;
 pub mod listen;

@@ -180,6 +180,8 @@ pub enum Errno {
     Perm = 1,
     /// The medium failed.
     Io = 5,
+    /// No memory for the answer just now.
+    NoMem = 12,
     /// Invalid request.
     Inval = 22,
     /// No space: also a write beyond the end.

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::net::{Shutdown, shutdown};
 
-use super::arrival::{NewConnection, Ticket};
+use super::arrival::NewConnection;
+use super::clients::{Clients, Ticket};
 use super::listen::{Address, Listener};
 use super::negotiate::{Catalogue, Ended, Offer, negotiate};
 use super::stream::{Socket, Timed};
@@ -63,7 +64,7 @@ struct Running {
 struct Shared {
     options: Options,
     exports: Mutex<BTreeMap<String, Export>>,
-    connections: Arc<AtomicUsize>,
+    clients: Arc<Clients>,
     handshakes: Mutex<VecDeque<(u64, OwnedFd)>>,
     next_handshake: AtomicUsize,
     /// Readable once the server closes.
@@ -110,7 +111,7 @@ impl Server {
         let shared = Shared {
             options,
             exports: Mutex::default(),
-            connections: Arc::default(),
+            clients: Arc::default(),
             handshakes: Mutex::default(),
             next_handshake: AtomicUsize::new(0),
             stop: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
@@ -135,7 +136,7 @@ impl Server {
 
     /// Clients connected or in their handshake.
     pub fn connections(&self) -> usize {
-        self.0.shared.connections.load(Ordering::Relaxed)
+        self.0.shared.clients.count()
     }
 
     /// Accepts clients from a listener, on a thread of its own.
@@ -154,7 +155,7 @@ impl Server {
     /// Serves one socket that is connected already, and waits until its client is gone.
     pub fn serve_connected(&self, fd: OwnedFd, peer: &str) {
         let shared = &self.0.shared;
-        let ticket = Ticket::new(&shared.connections);
+        let ticket = Ticket::new(&shared.clients);
         let (gone, wait) = std::sync::mpsc::channel::<()>();
         handshake(shared, fd, peer.to_owned(), ticket.until_dropped(gone));
         // Nothing is ever sent: the other end goes with the connection.
@@ -206,11 +207,11 @@ fn accept_all(listener: &Listener, shared: &Arc<Shared>) {
 
 /// Starts a client's handshake, if there is room for one more client.
 fn admit(shared: &Arc<Shared>, fd: OwnedFd, peer: String) {
-    if shared.connections.load(Ordering::Relaxed) >= shared.options.max_connections {
+    if shared.clients.count() >= shared.options.max_connections {
         tracing::warn!(peer, limit = shared.options.max_connections, "too many connections: closed a new one");
         return;
     }
-    let ticket = Ticket::new(&shared.connections);
+    let ticket = Ticket::new(&shared.clients);
     let Ok(copy) = fd.as_fd().try_clone_to_owned() else { return };
     let number = shared.next_handshake.fetch_add(1, Ordering::Relaxed) as u64;
     {

@@ -170,7 +170,8 @@ mod tests {
 
     use super::*;
     use crate::mailbox::mailbox;
-    use crate::nbd::arrival::{NewConnection, Ticket};
+    use crate::nbd::arrival::NewConnection;
+    use crate::nbd::clients::Ticket;
     use crate::nbd::request::Limits;
     use crate::nbd::transport::Transport;
     use crate::seats::Seats;
@@ -183,7 +184,7 @@ mod tests {
             Ok(Device::memory(1 << 20, 4096).expect("good sizes"))
         })
         .expect("a device in memory");
-        let count = Arc::default();
+        let shared = Arc::default();
         let limits = Limits {
             bytes: 1 << 20,
             sector_bytes: 4096,
@@ -200,7 +201,7 @@ mod tests {
                     limits,
                     peer: String::new(),
                     export: String::new(),
-                    ticket: Ticket::new(&count),
+                    ticket: Ticket::new(&shared),
                     seat: seats.take().expect("open"),
                 });
                 client
