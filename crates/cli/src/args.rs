@@ -4,6 +4,8 @@ pub mod drill;
 pub mod lab;
 pub mod manage;
 pub mod published;
+#[cfg(test)]
+mod recommended;
 pub mod sim;
 pub mod trace;
 mod values;
@@ -481,9 +483,9 @@ Examples:
   vsl sure-erase fct0.vsl
   vsl sure-erase safe.vsl --crypto --yes --json > certificate.json")]
 pub struct SureErase {
-    /// The file of a detached device.
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub device: String,
+    /// The file of a detached device, or all files of one that lies on several.
+    #[arg(required = true, value_hint = ValueHint::FilePath)]
+    pub paths: Vec<String>,
     /// Overwrite every byte that was ever written. This is the default.
     #[arg(long, group = "level")]
     pub clear: bool,
@@ -541,9 +543,9 @@ Examples:
   nbdinfo -- [ vsl serve scratch.vsl ]
   vsl serve memory:1GiB --listen 127.0.0.1:10809")]
 pub struct Serve {
-    /// A device file, or memory:SIZE for a throw-away device.
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub device: String,
+    /// A device file, all files of a device that lies on several, or memory:SIZE for a throw-away device.
+    #[arg(required = true, value_hint = ValueHint::FilePath)]
+    pub paths: Vec<String>,
     /// Serve one client on standard input and output.
     #[arg(long, conflicts_with_all = ["socket", "listen"])]
     pub stdio: bool,

@@ -203,8 +203,12 @@ impl From<FormatError> for Failure {
         match error {
             FormatError::Io { path, error } => Failure::io(&path, &error),
             FormatError::Attach(error) => error.into(),
-            error @ FormatError::Invalid { .. } => {
-                Failure::invalid(error.to_string()).help("see `vsl format --help` for what can be chosen")
+            error @ FormatError::Invalid { name, .. } => {
+                let help = match name {
+                    "die" | "onto" | "device" => "`vsl status -a` shows which of its files are out of service",
+                    _ => "see `vsl format --help` for what can be chosen",
+                };
+                Failure::invalid(error.to_string()).help(help)
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ftl::Geometry;
+use media::file::check_length;
 use media::flashback::media_geometry;
 use media::{Backing, DieState, Flashback, Media, OpenError};
 use rustix::io::Errno;
@@ -44,11 +45,25 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
     let mut backings: Vec<Option<Backing>> = (0..files).map(|_| None).collect();
     let mut names: Vec<Option<PathBuf>> = vec![None; files];
     let mut labels: Vec<Label> = Vec::new();
+    let redundant = !newest.dies.is_empty();
+    // Of two that say that they are the same file the newer one is; the other is a copy that lies where another belongs.
+    found.sort_by_key(|(_, superblock)| std::cmp::Reverse(superblock.generation));
     for (backing, superblock) in found {
         let die = superblock.die as usize;
+        let path = backing.path().to_path_buf();
         if !superblock.is_of(&newest) || die >= files || names[die].is_some() {
-            let path = backing.path().to_path_buf();
-            return Err(AttachError::Stranger { path, uuid: superblock.identity(), expected: newest.identity() });
+            let again = names.iter().flatten().any(|known| same_file(known, &path));
+            let error =
+                AttachError::Stranger { path: path.clone(), uuid: superblock.identity(), expected: newest.identity() };
+            if !redundant || again || (!superblock.is_of(&newest) && !options.degraded) {
+                return Err(error);
+            }
+            missing.push((path, error));
+            continue;
+        }
+        if redundant && let Err(error) = check_length(&backing, &medium_geometry(&newest)) {
+            missing.push((path, error.into()));
+            continue;
         }
         names[die] = Some(backing.path().to_path_buf());
         backings[die] = Some(backing);
@@ -71,7 +86,7 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
     let mut missing = missing.into_iter();
     for name in names.iter_mut().filter(|name| name.is_none()) {
         if let Some((path, error)) = missing.next() {
-            tracing::error!(path = %path.display(), %error, "a file is missing: the device goes on without it");
+            tracing::error!(path = %path.display(), %error, "a file cannot be used: the device goes on without it; `vsl rebuild` restores it");
             *name = Some(path);
         }
     }
@@ -81,6 +96,13 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
     // An identity that no file has taken comes to nothing.
     superblock.identity.next = None;
     Ok(Files { superblock, backings, paths })
+}
+
+/// Whether two paths lead to one file.
+fn same_file(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let look = |path: &Path| std::fs::metadata(path).map(|file| (file.dev(), file.ino(), file.rdev())).ok();
+    look(one).is_some_and(|file| Some(file) == look(other))
 }
 
 /// Whether a file that cannot be opened counts as lost: the store has it no more, or it holds nothing of ours. What may be put right at

@@ -437,6 +437,15 @@ impl Device {
         self.core.lost_die(die)?;
         self.check_rebuild(die, onto)?;
         let path = onto.unwrap_or(&self.paths[die as usize]).to_path_buf();
+        if path.as_os_str().is_empty() {
+            return Err(CreateError::Format(FormatError::Invalid {
+                name: "onto",
+                value: "no file".into(),
+                expected:
+                    "the file that takes the lost one's place, since the device was attached without it (--onto FILE)"
+                        .into(),
+            }));
+        }
         if self.paths.iter().enumerate().any(|(other, known)| *known == path && other != die as usize) {
             let what = "another file of this device".into();
             return Err(CreateError::Exists { path, what });

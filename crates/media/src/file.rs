@@ -388,12 +388,21 @@ impl Group {
     }
 }
 
+/// Whether a backing file is as long as its format says.
+///
+/// # Errors
+/// It was cut, or cannot be looked at.
+pub fn check_length(backing: &Backing, geometry: &Geometry) -> Result<(), OpenError> {
+    let (found, expected) = (backing.bytes()?, backing_bytes(geometry));
+    match found < expected {
+        true => Err(OpenError::Truncated { path: backing.path().into(), found, expected }),
+        false => Ok(()),
+    }
+}
+
 impl Die {
     fn new(mut backing: Backing, geometry: &Geometry, options: FileOptions) -> Result<Die, OpenError> {
-        let (found, expected) = (backing.bytes()?, backing_bytes(geometry));
-        if found < expected {
-            return Err(OpenError::Truncated { path: backing.path().into(), found, expected });
-        }
+        check_length(&backing, geometry)?;
         // Programs are whole units, so direct I/O needs units that are at least as aligned.
         let fits = backing.direct_alignment().is_none_or(|alignment| geometry.unit_bytes.is_multiple_of(alignment));
         if options.page_cache || !fits {

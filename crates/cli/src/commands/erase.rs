@@ -16,7 +16,7 @@ use crate::progress::{Interrupt, bar};
 const TICK: Duration = Duration::from_millis(200);
 
 pub fn sure_erase(args: &SureErase, output: Output) -> Result<(), Failure> {
-    let (paths, info) = super::detached(&args.device)?;
+    let (paths, info) = super::detached(&args.paths.join(","))?;
     let path = &paths[0];
     let level = match (args.crypto, args.purge, args.clear) {
         (true, _, _) => EraseLevel::Crypto,

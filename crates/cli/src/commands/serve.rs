@@ -19,10 +19,11 @@ pub fn serve(args: &Serve) -> Result<(), Failure> {
         );
     }
     let listen = listen(&args.listen, &args.tls)?;
-    let target = Target::parse(&args.device)?.absolute()?;
+    let device = args.paths.join(",");
+    let target = Target::parse(&device)?.absolute()?;
     let name = target.default_name();
     let encrypted = target.paths().is_some_and(opener::is_encrypted);
-    let secret = opener::for_device(&args.device, encrypted && !args.stdio, &args.opener)?;
+    let secret = opener::for_device(&device, encrypted && !args.stdio, &args.opener)?;
     let options = AttachOptions { read_only: args.read_only, secret, ..AttachOptions::default() };
     let handle = Handle::start(&name, target, options)?;
     let served = serve_until_told(args, &handle, inherited, &listen);

@@ -1,0 +1,81 @@
+"""A member of a device with parity that was cut, or holds a copy of another, costs nothing but redundancy; what messages recommend works as it stands."""
+
+import os
+import shutil
+
+from harness import MIB, Device, World, check, equal
+from harness.fio import fio
+
+OURS = True
+SIZE = 128 * MIB
+VERIFY = ["--rw=randwrite", "--bs=16k", "--size=48M", "--iodepth=8", "--verify=crc32c"]
+
+
+def run(world: World) -> None:
+    world.servers.up()
+    paths = [world.dir / f"member{number}.vsl" for number in range(4)]
+    world.vsl("create", *paths, "--size", SIZE, "--parity", 1)
+    world.vsl("attach", *paths, "--name", "disk")
+    device = Device("disk", paths[0], SIZE, world.servers.uri("disk"))
+    fio(world, device, *VERIFY, "--do_verify=1", "--end_fsync=1")
+
+    # One that was cut. It is not touched until it is rebuilt.
+    world.vsl("detach", "disk")
+    length = paths[1].stat().st_size
+    os.truncate(paths[1], length // 2)
+    degraded(world, device, paths, 1)
+    equal(paths[1].stat().st_size, length // 2, "bytes of the member that was cut")
+    paths[1].unlink()
+    rebuilt(world, device, 1)
+
+    # One that holds a copy of another.
+    world.vsl("detach", "disk")
+    shutil.copyfile(paths[0], paths[2])
+    before = paths[2].read_bytes()[: 1 << 20]
+    degraded(world, device, paths, 2)
+    equal(paths[2].read_bytes()[: 1 << 20] == before, True, "what was set aside stays as it is")
+    world.vsl("rebuild", "disk", 2, "--onto", world.dir / "new.vsl", "--wait")
+    fio(world, device, *VERIFY, "--verify_only=1")
+    paths[2] = world.dir / "new.vsl"
+
+    # A member that is whole is not rebuilt, and the help is about members.
+    said = world.vsl("rebuild", "disk", 3, "--wait", fails=True).text
+    check("format --help" not in said and "out of service" in said, said)
+    # One file twice is a mistake, and so is another device's.
+    world.vsl("detach", "disk")
+    said = world.vsl("attach", f"{paths[0]},{paths[0]},{paths[1]},{paths[3]}", "--name", "disk", fails=True).text
+    check("named twice" in said or "in use by this process" in said, said)
+    # Without one, and without its name: the file to rebuild onto is asked for.
+    world.vsl("attach", paths[0], paths[1], paths[2], "--degraded", "--name", "disk")
+    said = world.vsl("rebuild", "disk", 3, fails=True).text
+    check("--onto" in said, said)
+    paths[3].unlink()
+    world.vsl("rebuild", "disk", 3, "--onto", paths[3], "--wait")
+    fio(world, device, *VERIFY, "--verify_only=1")
+    world.vsl("detach", "disk")
+    together(world, paths)
+
+
+def degraded(world: World, device: Device, paths: list, die: int) -> None:
+    """It attaches without a member, says so, and everything reads."""
+    world.vsl("attach", *paths, "--name", "disk")
+    equal(world.vsl("status", "disk", "--field", "health").out.strip(), "degraded: 1 of 4 dies out of service", "health")
+    equal(world.vsl("status", "disk", "--field", "lost_dies").out.strip().strip("[]"), str(die), "the lost die")
+    fio(world, device, *VERIFY, "--verify_only=1")
+
+
+def rebuilt(world: World, device: Device, die: int) -> None:
+    """It is rebuilt onto the place that it had."""
+    world.vsl("rebuild", "disk", die, "--wait")
+    equal(world.vsl("status", "disk", "--field", "health").out.strip(), "healthy", "health after the rebuild")
+    fio(world, device, *VERIFY, "--verify_only=1")
+
+
+def together(world: World, paths: list) -> None:
+    """`serve` and `sure-erase` take the files of one device as `create` and `attach` do."""
+    world.run("nbdinfo", "--size", "--", "[", world.vsl_path, "serve", *paths, "--stdio", "]")
+    said = world.vsl("sure-erase", paths[0], "--yes", fails=True).text
+    check("4 files" in said, said)
+    world.vsl("sure-erase", *paths, "--yes")
+    world.vsl("attach", *paths, "--name", "disk")
+    equal(world.vsl("status", "disk", "--field", "mapped_bytes").out.strip(), "0", "bytes after the erase")
