@@ -339,6 +339,22 @@ impl Device {
         Ok(count > 0 && !ignored)
     }
 
+    /// Why it takes no more just now, for whoever was told that it is busy.
+    pub fn held_back(&self) -> &'static str {
+        let ftl = &self.core.ftl;
+        match (ftl.space_failure(), ftl.is_short()) {
+            (Some(_), _) => "the store under the device has no room",
+            (None, true) => "free space is short, and writes go as fast as the groomer makes some",
+            (None, false) => "the device had as many requests as it takes at once",
+        }
+    }
+
+    /// The drills that are on, in words; empty where there are none.
+    pub fn drills_in_words(&self) -> String {
+        let drills = self.drills.as_ref().map(|_| self.drills()).unwrap_or_default();
+        drills.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
+
     /// Drives the device and gives the next answer, never waiting.
     pub fn poll(&mut self) -> Option<Completion> {
         let done = match &mut self.engine {

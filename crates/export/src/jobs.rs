@@ -10,6 +10,7 @@ use crate::nbd::request::{Command, Header};
 use crate::observe::Observer;
 use crate::pool::Pool;
 use crate::recording::Recording;
+use crate::slow::{Slow, Way};
 
 /// Bytes of reads that the device has at once, at most: whoever asks later waits behind no more than these, and the medium needs
 /// buffers for no more.
@@ -29,6 +30,8 @@ pub struct Core {
     pub recording: Option<Recording>,
     /// What is counted of requests.
     pub observer: Observer,
+    /// Those that waited long.
+    pub slow: Slow,
 }
 
 /// What a tag stands for.
@@ -56,8 +59,8 @@ pub struct Job {
     pub command: Command,
     /// When the device took it, if it was recorded then.
     pub began: Option<Instant>,
-    /// When its header was read, by the clock of the observer.
-    pub arrived: u64,
+    /// When it came how far.
+    pub way: Way,
     /// Bytes of read buffers it holds.
     pub held: usize,
     /// Pieces with the device.
@@ -72,8 +75,8 @@ pub struct Job {
     pub pieces: Vec<Vec<u8>>,
 }
 
-/// When the device took a request, if it was recorded then; and when its header was read, by the clock of the observer.
-pub type Times = (Option<Instant>, u64);
+/// When the device took a request, if it was recorded then; and how it came there.
+pub type Times = (Option<Instant>, Way);
 
 impl Core {
     /// The time, if there is a recording that needs it.
@@ -85,8 +88,9 @@ impl Core {
     /// A request is answered, `done` or not; it is counted, and recorded if there is a recording that was there when the device
     /// took it.
     #[inline]
-    pub fn answered(&mut self, (began, arrived): Times, header: &Header, command: Command, done: bool) {
-        self.observer.answered(command, arrived, done.then_some(header.len));
+    pub fn answered(&mut self, (began, way): Times, header: &Header, command: Command, done: bool) {
+        self.observer.answered(command, way.arrived, done.then_some(header.len));
+        self.slow.answered(way, self.observer.arrival(), header, command);
         if let (Some(recording), Some(began)) = (&self.recording, began) {
             recording.answered(began, header, command);
         }
@@ -109,13 +113,13 @@ impl Core {
 
 impl Job {
     /// A request of which the device has nothing yet.
-    pub fn new(connection: usize, header: Header, command: Command, held: usize, (began, arrived): Times) -> Job {
+    pub fn new(connection: usize, header: Header, command: Command, held: usize, (began, way): Times) -> Job {
         Job {
             connection,
             header,
             command,
             began,
-            arrived,
+            way,
             held,
             parts: 0,
             issuing: true,

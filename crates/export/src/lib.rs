@@ -22,6 +22,7 @@ mod observe;
 mod pool;
 mod recording;
 mod seats;
+mod slow;
 mod worker;
 
 pub use handle::{ClientInfo, DetachError, FlushError, Gone, Shape, View, WorkerHandle};

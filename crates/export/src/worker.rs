@@ -27,6 +27,7 @@ use crate::observe::{Observed, Observer};
 use crate::pool::Pool;
 use crate::recording::Recording;
 use crate::seats::Seats;
+use crate::slow::{Slow, Wait};
 use ending::Detaching;
 
 /// Submissions between two system calls.
@@ -134,6 +135,7 @@ impl Worker {
             // Its moments are a few microseconds apart; the kernel would round each wake-up by fifty. Where it must not be set, that is what happens.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         }
+        let slow = Slow::of(device.info().emulation.is_some());
         let mut worker = Worker {
             name,
             core: Core {
@@ -143,6 +145,7 @@ impl Worker {
                 pool: Pool::default(),
                 recording: None,
                 observer: Observer::new(),
+                slow,
             },
             ring,
             owner,
@@ -229,7 +232,16 @@ impl Worker {
         &mut self.core.recording
     }
 
+    /// Tells the log of requests that waited long.
+    fn tell_slow(&mut self) {
+        let Some((requests, worst)) = self.core.slow.take(self.core.observer.arrival()) else { return };
+        let drills = self.core.device.drills_in_words();
+        let (longest_ms, Wait { command, offset, len, why, .. }) = (worst.ns / 1_000_000, worst);
+        tracing::warn!(device = %self.name, requests, longest_ms, ?command, offset, len, drills, "requests waited long: {why}");
+    }
+
     pub(crate) fn observe(&mut self, fresh: Observed) -> Observed {
+        self.tell_slow();
         self.core.observer.look(fresh, self.connections.len())
     }
 
@@ -282,6 +294,7 @@ impl Worker {
         }
         self.turns = turns;
         self.core.observer.round_ends(self.core.jobs.len());
+        self.tell_slow();
         self.go_on_beside();
         self.rest()
     }

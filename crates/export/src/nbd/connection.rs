@@ -14,6 +14,7 @@ use super::status::describe;
 use super::transport::Transport;
 use crate::jobs::{Core, Job, Slot};
 use crate::seats::Seat;
+use crate::slow::{Held, Way};
 
 /// Requests that one client may have under way.
 const MAX_IN_FLIGHT: u32 = 256;
@@ -95,8 +96,8 @@ pub struct Connection {
     state: State,
     in_flight: u32,
     held: usize,
-    /// When the present request's header was read, by the clock of the observer.
-    arrived: u64,
+    /// How far the present request has come.
+    way: Way,
     /// A receive is with the kernel.
     pub receiving: bool,
     /// The kernel will tell when the socket takes more.
@@ -133,7 +134,7 @@ impl Connection {
             state: State::Open,
             in_flight: 0,
             held: 0,
-            arrived: 0,
+            way: Way::default(),
             receiving: false,
             polling: false,
             queued: false,
@@ -326,6 +327,12 @@ impl Connection {
         }
     }
 
+    /// The present request cannot go on just now.
+    fn held_back(&mut self, held: Held) -> Step {
+        self.way.held = held;
+        Step::Busy
+    }
+
     fn form(&self, cookie: u64) -> Form {
         Form { structured: self.limits.structured, cookie }
     }
@@ -348,7 +355,7 @@ impl Connection {
             return Step::Done(1);
         }
         self.counters.requests += 1;
-        self.arrived = core.observer.arrival();
+        self.way = Way { arrived: core.observer.arrival(), ..Way::default() };
         self.current = match header.check(&self.limits) {
             Ok(command) => Current::Request { header, command, issued: 0, job: None },
             Err(error) => Current::Refused { left: header.payload(), cookie: header.cookie, error },
@@ -381,7 +388,7 @@ impl Connection {
                 self.current = Current::Header;
                 return Step::Done(1);
             }
-            Command::Read if !core.may_read(len) => return Step::Busy,
+            Command::Read if !core.may_read(len) => return self.held_back(Held::Reads),
             Command::Read => Io::Read { lba, buf: core.pool.take(len) },
             Command::Write { fua } => {
                 if self.input.bytes().len() < len {
@@ -400,19 +407,20 @@ impl Connection {
                 if let Io::Read { buf, .. } = io {
                     core.pool.put(buf);
                 }
-                return Step::Busy;
+                return self.held_back(Held::Device(core.device.held_back()));
             }
             Submitted::Done(result) => {
-                core.answered((began, self.arrived), &header, command, result.is_ok());
+                self.way.taken = core.observer.arrival();
+                core.answered((began, self.way), &header, command, result.is_ok());
                 self.answer(core, &header, command, result);
             }
             Submitted::Pending => {
                 let held = if command == Command::Read { len } else { 0 };
                 self.held += held;
                 core.reading += held;
+                self.way.taken = core.observer.arrival();
                 self.in_flight += 1;
-                let job =
-                    Job { parts: 1, issuing: false, ..Job::new(key, header, command, held, (began, self.arrived)) };
+                let job = Job { parts: 1, issuing: false, ..Job::new(key, header, command, held, (began, self.way)) };
                 core.jobs.insert(Slot::Job(job));
             }
         }
@@ -434,7 +442,7 @@ impl Connection {
         let large = header.len as usize;
         if job.is_none() && command == Command::Read {
             if !core.may_read(large) {
-                return Step::Busy;
+                return self.held_back(Held::Reads);
             }
             if !self.ticket.take_large(large) {
                 // Those who hold it may never read: better a clear answer than to wait for them.
@@ -448,7 +456,8 @@ impl Connection {
             self.held += held;
             core.reading += held;
             self.in_flight += 1;
-            let times = (core.recorded_now(), self.arrived);
+            self.way.taken = core.observer.arrival();
+            let times = (core.recorded_now(), self.way);
             core.jobs.insert(Slot::Job(Job::new(key, header, command, held, times)))
         });
         self.current = Current::Request { header, command, issued, job: Some(job_key) };
@@ -514,7 +523,7 @@ impl Connection {
         self.in_flight -= 1;
         self.held -= job.held;
         core.reading -= job.held;
-        core.answered((job.began, job.arrived), &job.header, job.command, job.error.is_none());
+        core.answered((job.began, job.way), &job.header, job.command, job.error.is_none());
         if job.abandoned || self.state == State::Broken {
             job.pieces.into_iter().for_each(|piece| core.pool.put(piece));
             return;

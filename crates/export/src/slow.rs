@@ -1,0 +1,137 @@
+//! Requests that waited long, and what for: told in the log, the worst of each second.
+
+use crate::nbd::request::{Command, Header};
+
+/// From here on a wait is long, nanoseconds.
+const LONG: u64 = 50_000_000;
+/// How often the log tells of them at most, nanoseconds.
+const TOLD_EVERY: u64 = 1_000_000_000;
+
+/// What a request waited for before the device took it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Held {
+    /// Nothing but its turn.
+    #[default]
+    Turn,
+    /// The device took nothing, for this reason.
+    Device(&'static str),
+    /// As many reads as the device has at once were before it.
+    Reads,
+}
+
+/// When a request came how far, by the clock of the observer, nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Way {
+    /// Its header was read.
+    pub arrived: u64,
+    /// The device took it.
+    pub taken: u64,
+    /// What it waited for in between.
+    pub held: Held,
+}
+
+/// Requests that waited long and were not told of yet.
+#[derive(Debug, Default)]
+pub struct Slow {
+    count: u64,
+    worst: Option<Wait>,
+    told: Option<u64>,
+    emulated: bool,
+}
+
+/// A request's wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    /// From its header to its answer, nanoseconds.
+    pub ns: u64,
+    /// What was asked.
+    pub command: Command,
+    /// Where, bytes.
+    pub offset: u64,
+    /// How much, bytes.
+    pub len: u32,
+    /// What most of the time was spent on.
+    pub why: &'static str,
+}
+
+impl Slow {
+    /// None yet, of a device that may emulate a card.
+    pub fn of(emulated: bool) -> Slow {
+        Slow { emulated, ..Slow::default() }
+    }
+
+    /// A request was answered `now`.
+    #[inline]
+    pub fn answered(&mut self, way: Way, now: u64, header: &Header, command: Command) {
+        let ns = now.saturating_sub(way.arrived);
+        if ns >= LONG {
+            self.note(way, ns, header, command);
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, way: Way, ns: u64, header: &Header, command: Command) {
+        self.count += 1;
+        if self.worst.is_none_or(|worst| ns > worst.ns) {
+            let before = way.taken.saturating_sub(way.arrived);
+            let why =
+                if 2 * before >= ns { before_the_device(way.held) } else { in_the_device(command, self.emulated) };
+            self.worst = Some(Wait { ns, command, offset: header.offset, len: header.len, why });
+        }
+    }
+
+    /// What there is to tell `now`: how many, and the worst of them.
+    pub fn take(&mut self, now: u64) -> Option<(u64, Wait)> {
+        let worst = self.worst?;
+        if self.told.is_some_and(|told| now.saturating_sub(told) < TOLD_EVERY) {
+            return None;
+        }
+        let count = self.count;
+        *self = Slow { told: Some(now), ..Slow::of(self.emulated) };
+        Some((count, worst))
+    }
+}
+
+fn before_the_device(held: Held) -> &'static str {
+    match held {
+        Held::Turn => "its turn came late: the device's thread was busy with others",
+        Held::Device(why) => why,
+        Held::Reads => "other reads were before it: the device has 64 MiB of them at once",
+    }
+}
+
+fn in_the_device(command: Command, emulated: bool) -> &'static str {
+    match command {
+        _ if emulated => "the card that the device emulates takes so long",
+        Command::Read => "the store took so long to read it",
+        // A device has taken what need not be durable as soon as it can.
+        _ => "the store took so long to make it durable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(offset: u64) -> Header {
+        Header { flags: 0, kind: 0, cookie: 0, offset, len: 4096 }
+    }
+
+    #[test]
+    fn the_worst_of_a_second_is_told_with_what_it_waited_for() {
+        let mut slow = Slow::default();
+        let at = |arrived, taken, held| Way { arrived, taken, held };
+        slow.answered(at(0, 0, Held::Turn), LONG - 1, &header(1), Command::Read);
+        assert!(slow.take(LONG).is_none(), "a short wait");
+        slow.answered(at(0, LONG, Held::Device("no room")), 2 * LONG, &header(2), Command::Write { fua: true });
+        let (count, wait) = slow.take(2 * LONG).expect("a long one");
+        assert_eq!((count, wait.offset, wait.why), (1, 2, "no room"));
+        slow.answered(at(0, 1, Held::Reads), 3 * LONG, &header(3), Command::Flush);
+        slow.answered(at(0, 1, Held::Reads), 4 * LONG, &header(4), Command::Flush);
+        assert!(slow.take(5 * LONG).is_none(), "within a second of the last");
+        let (count, wait) = slow.take(2 * LONG + TOLD_EVERY).expect("later");
+        assert_eq!((count, wait.offset), (2, 4));
+        assert!(wait.why.contains("durable"), "{}", wait.why);
+        assert!(slow.take(u64::MAX).is_none(), "nothing since");
+    }
+}
