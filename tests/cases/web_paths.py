@@ -18,6 +18,7 @@ def run(world: World) -> None:
     operator = Web(web.address, {"Authorization": f"Bearer {key}"})
     world.device(64 * MIB)
     files(world, web, operator)
+    passed_on(world, operator)
     hosts(world, operator)
 
 
@@ -45,6 +46,31 @@ def files(world: World, web: Web, operator: Web) -> None:
     check(not witness.exists(), f"{witness} was made")
     operator.do("POST", "/devices", {"path": str(other)})
     operator.refused(403, "POST", "/devices/disk/rebuild", {"die": 0, "onto": "/var/tmp/openvsl-elsewhere"})
+
+
+def passed_on(world: World, operator: Web) -> None:
+    """Neither does an operator choose them by way of a host whose key here is an administrator's."""
+    other = world.dir / "other-host"
+    environment = ["env", f"OPENVSL_RUNTIME_DIR={other}", f"OPENVSL_STATE_DIR={other}/state"]
+
+    def far(*arguments: object) -> str:
+        return world.run(*environment, world.vsl_path, *arguments).out
+
+    try:
+        [address] = json.loads(far("up", "--listen", "127.0.0.1:0", "--json"))["web"]
+        far("account", "add", "console", "--role", "administrator", "--no-password")
+        (world.dir / "far-key").write_text(far("account", "key", "console"))
+        far("attach", f"memory:{64 * MIB}", "--name", "there")
+        world.vsl("hosts", "add", "b", address, "--key-file", world.dir / "far-key")
+        made = world.dir / "made-there.csv"
+        operator.refused(403, "POST", "/hosts/b/devices/there/record", {"path": str(made)})
+        operator.refused(403, "POST", "/hosts/b/devices", {"path": str(world.dir / "x.vsl"), "witness": str(made)})
+        predict = {"profile": "iodrive-320-mlc", "workload": "recorded", "trace": "/etc/hostname"}
+        operator.refused(403, "POST", "/hosts/b/predictions", predict)
+        check(not made.exists(), f"{made} was made")
+        operator.do("POST", "/hosts/b/devices/there/record", {"path": "named.csv"})
+    finally:
+        world.run(*environment, world.vsl_path, "down", "--force", fails=None)
 
 
 def hosts(world: World, operator: Web) -> None:

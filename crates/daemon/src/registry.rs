@@ -410,7 +410,7 @@ impl Registry {
         }
         if let Some(path) = request.onto.as_ref().filter(|_| !anywhere) {
             let beside = handle.info()?.paths.iter().any(|known| known.parent() == path.parent());
-            if !beside || path.file_name().is_none() {
+            if !beside || path.file_name().is_none() || path.starts_with("/dev") {
                 let shown = path.display();
                 return Err(Failure::forbidden(format!("{shown}: only an administrator chooses where files are made"))
                     .help("name a file in the directory of one of the device's others"));

@@ -30,7 +30,21 @@ pub struct Asker {
     pub cookie: Option<String>,
 }
 
+/// The role of who really asks, where another host passes a request on with its own key.
+pub const ROLE: &str = "openvsl-role";
+
 impl Asker {
+    /// With no more than the role for which another host says that it asks. Whoever says so can only take from what they may.
+    fn on_behalf_of(mut self, request: &Request) -> Asker {
+        if let Some(said) = request.headers().get(ROLE) {
+            let role = said.to_str().ok().and_then(Role::of_name).unwrap_or(Role::Viewer);
+            if let Some(session) = &mut self.session {
+                session.role = session.role.min(role);
+            }
+        }
+        self
+    }
+
     /// Whether they may do everything, and so choose where on this machine files are made.
     pub fn is_administrator(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.role == Role::Administrator)
@@ -48,7 +62,7 @@ pub async fn check(
     if let Err(failure) = admit(&service, &peer, &request) {
         return failure.into_response();
     }
-    let asker = identify(&service, &peer, &request);
+    let asker = identify(&service, &peer, &request).map(|asker| asker.on_behalf_of(&request));
     let who = asker.as_ref().ok().and_then(|asker| asker.session.as_ref());
     if service.access.is_too_fast(&peer, who) {
         let whose = if who.is_some() { "account" } else { "address" };

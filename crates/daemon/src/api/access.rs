@@ -24,6 +24,11 @@ impl Role {
             Role::Administrator => "administrator",
         }
     }
+
+    /// The role that is written so.
+    pub fn of_name(name: &str) -> Option<Role> {
+        [Role::Viewer, Role::Operator, Role::Administrator].into_iter().find(|role| role.name() == name)
+    }
 }
 
 /// How somebody got in.

@@ -11,8 +11,8 @@ use utoipa_axum::routes;
 
 use super::{At, Body, Service, administrators, blocking, created, done, viewers};
 use crate::Failure;
-use crate::access::guard::{Asker, read_body};
-use crate::api::{HostView, NewHost, PREFIX};
+use crate::access::guard::{Asker, ROLE, read_body};
+use crate::api::{HostView, NewHost, PREFIX, Role};
 use crate::hosts::passing;
 
 /// They. What is passed on is described by the host's own description.
@@ -57,7 +57,7 @@ async fn pass_on(
     let tail = uri.path().splitn(4, '/').nth(3).unwrap_or_default();
     let path = passing::parts(tail)?;
     let role = passing::needed(request.method(), &path);
-    if asker.session.is_none_or(|session| session.role < role) {
+    if asker.session.as_ref().is_none_or(|session| session.role < role) {
         return Err(Failure::forbidden("that may not be asked of another host with this role")
             .help(format!("it needs the role {}", role.name())));
     }
@@ -65,7 +65,12 @@ async fn pass_on(
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let (parts, body) = request.into_parts();
     let body = read_body(body).await?;
-    let mut headers = vec![(header::AUTHORIZATION.to_string(), format!("Bearer {}", way.key))];
+    // What may be done there follows from what is in the body, too: so that host is told whom to measure it by.
+    let asks = asker.session.map_or(Role::Viewer, |session| session.role);
+    let mut headers = vec![
+        (header::AUTHORIZATION.to_string(), format!("Bearer {}", way.key)),
+        (ROLE.to_string(), asks.name().to_string()),
+    ];
     if let Some(kind) = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()) {
         headers.push((header::CONTENT_TYPE.to_string(), kind.to_string()));
     }
