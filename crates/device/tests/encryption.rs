@@ -155,7 +155,9 @@ fn a_changed_sector_is_an_error() {
         let mut trailer = [0; 16];
         file.read_exact_at(&mut trailer, at).expect("read");
         if trailer[8] == 7 && trailer[14] == 1 {
-            file.write_all_at(&[0xff], at - 100).expect("written");
+            let mut sealed = [0];
+            file.read_exact_at(&mut sealed, at - 100).expect("read");
+            file.write_all_at(&[!sealed[0]], at - 100).expect("written");
             found += 1;
         }
     }
