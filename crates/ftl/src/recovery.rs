@@ -291,6 +291,10 @@ impl Recovery {
         if header.seq < self.lebs[leb].opened && !crate::mutant!(EarlierLife) {
             return Ok(());
         }
+        if header.kind == Kind::Data && header.slot.is_multiple_of(self.config.geometry.slots_per_leb()) {
+            // No writer of ours puts one there, and slot 0 stands for "not mapped".
+            return Err(Damage::Nonsense("a host sector in the place of a LEB's header"));
+        }
         match header.kind {
             Kind::Data => self.entries.push(Entry {
                 seq: header.seq,

@@ -66,7 +66,7 @@ struct Api {
 fn start() -> Api {
     let directory = tempfile::tempdir().expect("a directory");
     let router = daemon::in_process(directory.path()).expect("a service");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     Api { runtime, router, directory }
 }
 
