@@ -21,10 +21,24 @@ def run(world: World) -> None:
 
     # One that was cut. It is not touched until it is rebuilt.
     world.vsl("detach", "disk")
+    older = world.dir / "older"
+    shutil.copyfile(paths[1], older)
+    world.vsl("attach", *paths, "--name", "disk")
+    fio(world, device, *VERIFY, "--do_verify=1", "--end_fsync=1")
+    world.vsl("detach", "disk")
     length = paths[1].stat().st_size
     os.truncate(paths[1], length // 2)
     degraded(world, device, paths, 1)
     equal(paths[1].stat().st_size, length // 2, "bytes of the member that was cut")
+    # An older copy of it in another's place does not step in for it: two are gone then.
+    world.vsl("detach", "disk")
+    aside = world.dir / "aside"
+    paths[3].rename(aside)
+    shutil.copyfile(older, paths[3])
+    said = world.vsl("attach", *paths, "--name", "disk", fails=True).text
+    check("2 of its dies are missing or failed" in said, said)
+    aside.replace(paths[3])
+    degraded(world, device, paths, 1)
     paths[1].unlink()
     rebuilt(world, device, 1)
 
@@ -73,7 +87,7 @@ def rebuilt(world: World, device: Device, die: int) -> None:
 
 def together(world: World, paths: list) -> None:
     """`serve` and `sure-erase` take the files of one device as `create` and `attach` do."""
-    world.run("nbdinfo", "--size", "--", "[", world.vsl_path, "serve", *paths, "--stdio", "]")
+    world.run("nbdinfo", "--size", "--", "[", world.vsl_path, "serve", *paths, "]")
     said = world.vsl("sure-erase", paths[0], "--yes", fails=True).text
     check("4 files" in said, said)
     world.vsl("sure-erase", *paths, "--yes")

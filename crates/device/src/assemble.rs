@@ -61,11 +61,12 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
             missing.push((path, error));
             continue;
         }
+        // Its place is taken, whether it can be used or not: an older copy must not step in.
+        names[die] = Some(path);
         if redundant && let Err(error) = check_length(&backing, &medium_geometry(&newest)) {
-            missing.push((path, error.into()));
+            tracing::error!(die, %error, "a file cannot be used: the device goes on without it; `vsl rebuild` restores it");
             continue;
         }
-        names[die] = Some(backing.path().to_path_buf());
         backings[die] = Some(backing);
         labels.push(Ok(superblock));
     }
