@@ -27,7 +27,7 @@ def run(world: World) -> None:
     stub = copy(world, good, "stub.vsl")
     os.truncate(stub, 100)
     newer = copy(world, good, "newer.vsl")
-    patch(newer, 8, (999).to_bytes(4, "little"))
+    from_a_newer_program(newer, 999)
     damaged = copy(world, good, "damaged.vsl")
     patch(damaged, 40, b"\xff" * 64)
 
@@ -50,6 +50,29 @@ def copy(world: World, source: Path, name: str) -> Path:
     """A copy with its holes."""
     world.run("cp", "--sparse=always", source, world.dir / name)
     return world.dir / name
+
+
+def from_a_newer_program(path: Path, version: int) -> None:
+    """Both superblock copies get this version, under a checksum that is right: otherwise they would be damaged."""
+    with open(path, "r+b") as file:
+        for at in (0, 64 << 10):
+            file.seek(at)
+            copy = bytearray(file.read(4096))
+            end = int.from_bytes(copy[12:16], "little") - 4
+            copy[8:12] = version.to_bytes(4, "little")
+            copy[end : end + 4] = crc32c(copy[:end]).to_bytes(4, "little")
+            file.seek(at)
+            file.write(copy)
+
+
+def crc32c(data: bytes) -> int:
+    """The checksum of docs/format.md."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    return value ^ 0xFFFFFFFF
 
 
 def patch(path: Path, offset: int, new: bytes) -> None:
