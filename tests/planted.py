@@ -104,6 +104,7 @@ KILLED_BY = {
     "OpenStripeLeft": "seed 2",
     "LossForgotten": "media flashback a_program_that_cost_a_die_is_answered_when_the_loss_is_on_record",
     "ParitySkew": "seed 2",
+    "OldCopyServes": "device set_aside an_old_copy_of_a_member_is_set_aside",
     "StaleDie": "die-loss-seed 36",
     "NoSettle": "seed 2",
     "JournalUnread": "seed 20",

@@ -6,14 +6,9 @@ import struct
 
 from harness import MIB, World, check, equal
 from harness.libnbd import connect
+from harness.wire import MAGIC, READ, REQUEST, WRITE, go, option, request
 
-NBDMAGIC, IHAVEOPT, CLISERV = b"NBDMAGIC", b"IHAVEOPT", 0x00420281861253
 FIXED, NO_ZEROES = 1, 2
-
-
-def option(number: int, data: bytes, length: int | None = None) -> bytes:
-    """An option as it goes over the wire, with a length that may lie."""
-    return IHAVEOPT + struct.pack(">II", number, len(data) if length is None else length) + data
 
 
 def run(world: World) -> None:
@@ -23,13 +18,13 @@ def run(world: World) -> None:
     pid = device.server_pid()
     dice = random.Random(7)
     flags = struct.pack(">I", FIXED | NO_ZEROES)
-    go = struct.pack(">I", 0xFFFFFFFF)
+    endless = struct.pack(">I", 0xFFFFFFFF)
     messages = [
         b"",
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
         struct.pack(">I", 0xFFFFFFFF),  # client flags nobody knows
         flags + b"NOTMAGIC" * 4,
-        flags + option(7, go),  # GO with a name of 4 GiB - 1
+        flags + option(7, endless),  # GO with a name of 4 GiB - 1
         flags + option(7, b"", 0xFFFFFFFF),  # an option of 4 GiB
         flags + option(6, b"\0\0\0\1x\xff\xff"),  # INFO with more requests than there are
         flags + option(3, b"no data is allowed here"),
@@ -41,18 +36,17 @@ def run(world: World) -> None:
     for message in messages + [flags + dice.randbytes(dice.randrange(1, 4000)) for _ in range(100)]:
         talk(device.socket, message)
     # In transmission: wrong magic, a write that never comes, a write of 4 GiB, reads that nobody fetches.
-    request = struct.Struct(">IHHQQI")
     payloads = [
         b"\0" * 28,
-        request.pack(0x25609513, 0, 1, 1, 0, 65536) + b"half",
-        request.pack(0x25609513, 0, 1, 1, 0, 0xFFFFFFFF) + b"x" * 100_000,
-        request.pack(0x25609513, 0, 0, 1, 0, 0xFFFFFFFF),
-        b"".join(request.pack(0x25609513, 0, 0, n, 0, 1 << 20) for n in range(64)),
-        b"".join(request.pack(0x25609513, 0, 0xFFFF, n, 0, 0) for n in range(64)),
+        request(WRITE, 1, 0, 65536) + b"half",
+        request(WRITE, 1, 0, 0xFFFFFFFF) + b"x" * 100_000,
+        request(READ, 1, 0, 0xFFFFFFFF),
+        b"".join(request(READ, n, 0, 1 << 20) for n in range(64)),
+        b"".join(REQUEST.pack(MAGIC, 0, 0xFFFF, n, 0, 0) for n in range(64)),
         dice.randbytes(20_000),
     ]
     name = device.name.encode() if world.is_ours else b""
-    start = option(7, struct.pack(">I", len(name)) + name + b"\0\0")
+    start = go(name)
     for payload in payloads * 3:
         talk(device.socket, flags + start + payload)
         equal(bytes(witness.pread(4096, 0)), b"\x42" * 4096, "what the witness reads")

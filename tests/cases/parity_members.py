@@ -28,7 +28,7 @@ def run(world: World) -> None:
     world.vsl("detach", "disk")
     length = paths[1].stat().st_size
     os.truncate(paths[1], length // 2)
-    degraded(world, device, paths, 1)
+    degraded(world, device, paths, 1, "truncated")
     equal(paths[1].stat().st_size, length // 2, "bytes of the member that was cut")
     # An older copy of it in another's place does not step in for it: two are gone then.
     world.vsl("detach", "disk")
@@ -46,11 +46,46 @@ def run(world: World) -> None:
     world.vsl("detach", "disk")
     shutil.copyfile(paths[0], paths[2])
     before = paths[2].read_bytes()[: 1 << 20]
-    degraded(world, device, paths, 2)
+    degraded(world, device, paths, 2, "a copy of file 0")
     equal(paths[2].read_bytes()[: 1 << 20] == before, True, "what was set aside stays as it is")
     world.vsl("rebuild", "disk", 2, "--onto", world.dir / "new.vsl", "--wait")
     fio(world, device, *VERIFY, "--verify_only=1")
     paths[2] = world.dir / "new.vsl"
+
+    # One that holds an old copy of itself: its sectors would all fail their checks, and it would count as redundancy.
+    world.vsl("detach", "disk")
+    shutil.copyfile(paths[1], older)
+    world.vsl("attach", *paths, "--name", "disk")
+    fio(world, device, *VERIFY, "--do_verify=1", "--end_fsync=1")
+    world.vsl("detach", "disk")
+    shutil.copyfile(older, paths[1])
+    degraded(world, device, paths, 1, "an old copy")
+    rebuilt(world, device, 1)
+
+    # One that is damaged, and one of another device, however new that is: only its owner can give the place up.
+    world.vsl("detach", "disk")
+    with open(paths[3], "r+b") as file:
+        for copy in range(2):
+            file.seek(copy * 65536 + 100)
+            file.write(b"\x55" * 64)
+    degraded(world, device, paths, 3, "damaged")
+    world.vsl("rebuild", "disk", 3, "--onto", world.dir / "next.vsl", "--wait")
+    paths[3] = world.dir / "next.vsl"
+    others = [world.dir / f"other{number}.vsl" for number in range(4)]
+    world.vsl("create", *others, "--size", SIZE, "--parity", 1)
+    for _ in range(8):
+        world.vsl("attach", *others, "--name", "other", "--once")
+        world.vsl("detach", "other")
+    world.vsl("detach", "disk")
+    paths[0].rename(aside)
+    shutil.copyfile(others[0], paths[0])
+    said = world.vsl("attach", ",".join(map(str, paths)), "--name", "disk", fails=True).text
+    check(f"{paths[0]}: belongs to device" in said, said)
+    degraded(world, device, [",".join(map(str, paths)), "--degraded"], 0, "belongs to device")
+    world.vsl("detach", "disk")
+    aside.replace(paths[0])
+    degraded(world, device, paths, 0)
+    rebuilt(world, device, 0)
 
     # A member that is whole is not rebuilt, and the help is about members.
     said = world.vsl("rebuild", "disk", 3, "--wait", fails=True).text
@@ -70,11 +105,14 @@ def run(world: World) -> None:
     together(world, paths)
 
 
-def degraded(world: World, device: Device, paths: list, die: int) -> None:
-    """It attaches without a member, says so, and everything reads."""
-    world.vsl("attach", *paths, "--name", "disk")
+def degraded(world: World, device: Device, paths: list, die: int, why: str | None = None) -> None:
+    """It attaches without a member, says so, why, and what restores it; and everything reads."""
+    said = world.vsl("attach", *paths, "--name", "disk").text
+    check(f"vsl rebuild disk {die} --onto FILE" in said, said)
     equal(world.vsl("status", "disk", "--field", "health").out.strip(), "degraded: 1 of 4 dies out of service", "health")
     equal(world.vsl("status", "disk", "--field", "lost_dies").out.strip().strip("[]"), str(die), "the lost die")
+    aside = world.vsl("status", "disk", "--field", "set_aside").out.strip()
+    check(why is None or (f"die {die}: " in aside and why in aside and why in said), f"{aside!r}, and {said}")
     fio(world, device, *VERIFY, "--verify_only=1")
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from harness.check import Failed, check, equal
 from harness.libnbd import connect
+from harness.memory import resident
 from harness.servers import Device
+from harness.wire import FLUSH, READ, TRIM, WRITE, go, option, request
 from harness.world import KIB, MIB, World
 
 SIZE = 64 * MIB
@@ -22,10 +24,6 @@ CLIENTS = 4
 AHEAD = 8
 GROWTH = 64 * MIB
 
-IHAVEOPT = b"IHAVEOPT"
-REQUEST = struct.Struct(">IHHQQI")
-MAGIC = 0x25609513
-READ, WRITE, DISC, FLUSH, TRIM = range(5)
 # Where clients hang up.
 PLACES = ["handshake", "header", "payload", "in flight", "answers"]
 
@@ -67,11 +65,6 @@ class Bystander(threading.Thread):
         handle.shutdown()
 
 
-def option(number: int, data: bytes) -> bytes:
-    """An option as it goes over the wire."""
-    return IHAVEOPT + struct.pack(">II", number, len(data)) + data
-
-
 def hang_up(address: object, name: bytes, place: str, dice: random.Random) -> None:
     """One client: says something, as far as `place`, and is gone; by a reset, or by an end that comes too early."""
     family = socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX
@@ -82,7 +75,7 @@ def hang_up(address: object, name: bytes, place: str, dice: random.Random) -> No
         if reset:
             # Closing throws away what is on its way and sends RST.
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        hello = struct.pack(">I", 3) + option(8, b"") + option(7, struct.pack(">I", len(name)) + name + b"\0\0")
+        hello = struct.pack(">I", 3) + option(8, b"") + go(name)
         if place == "handshake":
             s.sendall(hello[: dice.randrange(len(hello))])
             return
@@ -92,12 +85,12 @@ def hang_up(address: object, name: bytes, place: str, dice: random.Random) -> No
             at, length = dice.randrange(OURS // (64 * KIB)) * 64 * KIB, dice.choice([4, 16, 64]) * KIB
             at, length = (0, 0) if kind == FLUSH else (at, length)
             payload = bytes(length) if kind == WRITE else b""
-            requests.append(REQUEST.pack(MAGIC, 0, kind, number, at, length) + payload)
+            requests.append(request(kind, number, at, length) + payload)
         said = hello + b"".join(requests)
         if place == "header":
-            said += REQUEST.pack(MAGIC, 0, READ, 99, 0, 4 * KIB)[: dice.randrange(1, 28)]
+            said += request(READ, 99, 0, 4 * KIB)[: dice.randrange(1, 28)]
         elif place == "payload":
-            said += REQUEST.pack(MAGIC, 0, WRITE, 99, 0, 1 * MIB) + bytes(dice.randrange(1 * MIB))
+            said += request(WRITE, 99, 0, 1 * MIB) + bytes(dice.randrange(1 * MIB))
         # What comes back for certain: the handshake's answers, and 16 bytes for each request.
         exchange(s, said, dice.randrange(1, 1000) if place == "answers" else 0)
         if not reset:
@@ -119,12 +112,6 @@ def exchange(s: socket.socket, said: bytes, wanted: int) -> None:
             taken = len(s.recv(wanted))
             check(taken, "the server hung up on a client that keeps to the protocol")
             wanted -= taken
-
-
-def resident(pid: int) -> int:
-    """Memory of a process, bytes."""
-    [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS:")]
-    return int(line.split()[1]) * KIB
 
 
 def descriptors(pid: int) -> int:

@@ -63,6 +63,7 @@ export interface Client {
   read_bytes: number;
   written_bytes: number;
   in_flight: number;
+  memory_bytes: number;
 }
 export type FieldValue = string | number | boolean | null | unknown[] | Record<string, unknown>;
 /** A device: every field of the description, and what its lists hold. */

@@ -83,6 +83,7 @@ const CLIENTS: readonly Column<Client>[] = [
   { title: "Read", number: true, cell: ({ read_bytes }) => bytes(read_bytes) },
   { title: "Written", number: true, cell: ({ written_bytes }) => bytes(written_bytes) },
   { title: "Under way", number: true, cell: ({ in_flight }) => count(in_flight) },
+  { title: "Memory", number: true, cell: ({ memory_bytes }) => bytes(memory_bytes) },
 ];
 
 function Exports({ device }: { device: Device }) {

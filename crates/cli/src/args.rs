@@ -125,7 +125,7 @@ pub struct Up {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub nbd_listen: Vec<SocketAddr>,
     #[command(flatten)]
-    pub tls: Tls,
+    pub nbd: Nbd,
     /// Serve the console and the API on this TCP address too, such as 127.0.0.1:7420. May be given more than once. What
     /// is not loopback needs --tls-certificates, and an account.
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -141,9 +141,9 @@ pub struct Up {
     pub new_session: bool,
 }
 
-/// TLS of the NBD server.
+/// How the NBD server treats its clients.
 #[derive(Debug, Args)]
-pub struct Tls {
+pub struct Nbd {
     /// Whether NBD clients may or must use TLS.
     #[arg(long, value_enum, default_value_t = TlsMode::Off)]
     pub tls: TlsMode,
@@ -155,6 +155,10 @@ pub struct Tls {
     /// then read and write every device.
     #[arg(long)]
     pub nbd_open: bool,
+    /// Memory that all clients may share for answers that they have not read, beyond 1.25 MiB of its own for each. Reads
+    /// above 1 MiB have as much again; where that is not enough they fail with ENOMEM. 256 MiB by default.
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub client_memory: Option<u64>,
 }
 
 /// See [`Tls`].
@@ -564,7 +568,7 @@ pub struct Serve {
     #[command(flatten)]
     pub opener: Opener,
     #[command(flatten)]
-    pub tls: Tls,
+    pub nbd: Nbd,
     /// What to log: error, warn, info, debug or trace (RUST_LOG's words) [default: warn].
     #[arg(long, value_name = "FILTER")]
     pub log: Option<String>,

@@ -33,6 +33,8 @@ pub struct Listen {
     pub tls: Tls,
     /// Clients that use TLS must show a certificate that the authority signed.
     pub verifies_clients: bool,
+    /// Memory that clients may share, bytes; the server's default where nobody said.
+    pub client_memory: Option<usize>,
     /// Strangers may use the devices, from wherever they come.
     pub open: bool,
 }
@@ -115,7 +117,9 @@ pub fn serve(
     if let Some(warning) = listen.warning() {
         tracing::warn!("{warning}");
     }
-    let server = Server::new(export::nbd::Options { tls: listen.tls.clone(), ..Default::default() }).map_err(failed)?;
+    let usual = export::nbd::Options::default();
+    let client_memory = listen.client_memory.unwrap_or(usual.client_memory);
+    let server = Server::new(export::nbd::Options { tls: listen.tls.clone(), client_memory, ..usual }).map_err(failed)?;
     for export in exports {
         server.add_export(export);
     }
@@ -433,6 +437,7 @@ pub fn client(client: ClientInfo) -> Client {
         read_bytes: client.read_bytes,
         written_bytes: client.written_bytes,
         in_flight: client.in_flight,
+        memory_bytes: client.memory_bytes,
     }
 }
 

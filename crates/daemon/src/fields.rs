@@ -157,6 +157,7 @@ pub const FIELDS: &[Field] = &[
     full("file_number", "File number", Unit::Count, "which of them was looked at; of an attached device the first"),
     full("dies", "Dies", Unit::Count, "its files, or those of the card that it emulates"),
     full("lost_dies", "Lost dies", Unit::List, "dies, by number, that are out of service"),
+    full("set_aside", "Not used", Unit::List, "files that were there at the attach and are not used, and why"),
     full("rebuilding_die", "Rebuilding die", Unit::Count, "the file, by number, that is being rebuilt"),
     brief("rebuild_percent", "Rebuilt", Unit::Percent, "of the file that is being rebuilt"),
     brief("scrub_percent", "Scrubbed", Unit::Percent, "of the scrub that is under way"),
@@ -369,6 +370,7 @@ mod tests {
             read_bytes: 0,
             written_bytes: 0,
             in_flight: 0,
+            memory_bytes: 0,
         }
     }
 
@@ -416,6 +418,7 @@ mod tests {
             damaged_sectors: 13,
             dies: 4,
             lost_dies: vec![1],
+            set_aside: vec!["die 1: d1: cut".into()],
             healed_sectors: 20,
             degraded_reads: 21,
             unreadable: vec![22],

@@ -1,5 +1,6 @@
 //! From the labels of several dies to one module: which superblock counts, and which dies serve.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use ftl::Geometry;
@@ -14,6 +15,9 @@ use crate::format::{decode, refused};
 use crate::superblock::{DIES_MAX, NotSuperblock, Superblock, choose_superblock};
 use crate::{AttachError, AttachOptions};
 
+/// How many generations of superblocks a die may be behind the newest: two copies that a crash cut short, and one that went bad.
+const IN_STEP: u64 = 3;
+
 /// One die's superblock, if it has one.
 pub(crate) type Label = Result<Superblock, Refusal>;
 
@@ -22,11 +26,14 @@ pub(crate) struct Files {
     pub superblock: Superblock,
     pub backings: Vec<Option<Backing>>,
     pub paths: Vec<PathBuf>,
+    /// Dies whose file is there and is not used, and why.
+    pub set_aside: Vec<(u32, String)>,
 }
 
 /// Opens the files of a device, named in any order. One that cannot be read counts as lost where there is parity.
 pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -> Result<Files, AttachError> {
     let mut found: Vec<(Backing, Superblock)> = Vec::new();
+    let position = |path: &Path| paths.iter().position(|named| named.as_ref() == path);
     let mut missing: Vec<(PathBuf, AttachError)> = Vec::new();
     for path in paths.iter().map(AsRef::as_ref) {
         let opened = Backing::open(path, options.read_only).map_err(AttachError::from);
@@ -36,8 +43,7 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
             Err(error) => return Err(error),
         }
     }
-    let newest = found.iter().map(|(_, superblock)| superblock).max_by_key(|superblock| superblock.generation);
-    let Some(newest) = newest.cloned() else {
+    let Some(newest) = newest_of_most(&found) else {
         let (_, error) = missing.into_iter().next().expect("a device has a file");
         return Err(error);
     };
@@ -45,16 +51,26 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
     let mut backings: Vec<Option<Backing>> = (0..files).map(|_| None).collect();
     let mut names: Vec<Option<PathBuf>> = vec![None; files];
     let mut labels: Vec<Label> = Vec::new();
+    let mut set_aside: Vec<(u32, String)> = Vec::new();
     let redundant = !newest.dies.is_empty();
-    // Of two that say that they are the same file the newer one is; the other is a copy that lies where another belongs.
-    found.sort_by_key(|(_, superblock)| std::cmp::Reverse(superblock.generation));
+    // Of two that say that they are the same file the newer one is, or the one that is named where it belongs; the other is a
+    // copy that lies where another belongs.
+    found.sort_by_key(|(backing, superblock)| {
+        (Reverse(superblock.generation), position(backing.path()) != Some(superblock.die as usize))
+    });
     for (backing, superblock) in found {
         let die = superblock.die as usize;
         let path = backing.path().to_path_buf();
         if !superblock.is_of(&newest) || die >= files || names[die].is_some() {
             let again = names.iter().flatten().any(|known| same_file(known, &path));
-            let error =
-                AttachError::Stranger { path: path.clone(), uuid: superblock.identity(), expected: newest.identity() };
+            let error = match superblock.is_of(&newest) {
+                true => AttachError::Double { path: path.clone(), die: superblock.die },
+                false => AttachError::Stranger {
+                    path: path.clone(),
+                    uuid: superblock.identity(),
+                    expected: newest.identity(),
+                },
+            };
             if !redundant || again || (!superblock.is_of(&newest) && !options.degraded) {
                 return Err(error);
             }
@@ -64,7 +80,7 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
         // Its place is taken, whether it can be used or not: an older copy must not step in.
         names[die] = Some(path);
         if redundant && let Err(error) = check_length(&backing, &medium_geometry(&newest)) {
-            tracing::error!(die, %error, "a file cannot be used: the device goes on without it; `vsl rebuild` restores it");
+            set_aside.push((superblock.die, error.to_string()));
             continue;
         }
         backings[die] = Some(backing);
@@ -85,18 +101,60 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
         return Err(error);
     }
     let mut missing = missing.into_iter();
-    for name in names.iter_mut().filter(|name| name.is_none()) {
+    // Which die a file was that does not say so cannot be known: they stand for those that are missing, in order.
+    for (die, name) in (0..).zip(&mut names).filter(|(_, name)| name.is_none()) {
         if let Some((path, error)) = missing.next() {
-            tracing::error!(path = %path.display(), %error, "a file cannot be used: the device goes on without it; `vsl rebuild` restores it");
+            set_aside.push((die, error.to_string()));
             *name = Some(path);
         }
     }
     let paths: Vec<PathBuf> = names.into_iter().map(Option::unwrap_or_default).collect();
     let first = paths.iter().find(|path| !path.as_os_str().is_empty()).cloned().unwrap_or_default();
+    let behind = behind_and_spared(&labels, &newest);
+    match refuse_old_copies(&labels) {
+        Err(refusal) if options.read_only => tracing::error!(path = %first.display(), "{refusal}: some of what is read is old"),
+        checked => checked.map_err(|refusal| refused(refusal, &first))?,
+    }
     let mut superblock = assemble(labels, options.degraded).map_err(|refusal| refused(refusal, &first))?;
+    let old = |die: &u32| (*die, format!("{}: an old copy of what it should hold", paths[*die as usize].display()));
+    set_aside.extend(behind.iter().map(old));
     // An identity that no file has taken comes to nothing.
     superblock.identity.next = None;
-    Ok(Files { superblock, backings, paths })
+    Ok(Files { superblock, backings, paths, set_aside })
+}
+
+/// The newest superblock of the device that most of the files belong to: files of others do not count, however new they are.
+fn newest_of_most(found: &[(Backing, Superblock)]) -> Option<Superblock> {
+    let members = |newest: &Superblock| found.iter().filter(|(_, superblock)| superblock.is_of(newest)).count();
+    let superblocks = found.iter().map(|(_, superblock)| superblock);
+    superblocks.max_by_key(|superblock| (members(superblock), superblock.generation)).cloned()
+}
+
+/// Dies that should be in service and hold what the device was some superblocks ago: a copy was put in their place.
+///
+/// Each superblock is written to all dies, and durable on them, before the next one is. Crashes, copies that went bad and
+/// writes that failed therefore put dies [`IN_STEP`] generations apart at most; attaching and detaching once takes more.
+fn behind(labels: &[Label], newest: &Superblock) -> Vec<u32> {
+    let serves = |die: u32| newest.dies.get(die as usize).is_none_or(|state| *state == DieState::Good);
+    let labels = labels.iter().flatten().filter(|label| serves(label.die));
+    labels
+        .filter(|label| label.generation + IN_STEP < newest.generation && !ftl::mutant!(OldCopyServes))
+        .map(|label| label.die)
+        .collect()
+}
+
+/// Those of them that the device can do without. None, if they are more than may be lost: then it is not they that are wrong.
+fn behind_and_spared(labels: &[Label], newest: &Superblock) -> Vec<u32> {
+    let (behind, lost) = (behind(labels, newest), lost_dies(newest));
+    if behind.len() + lost.len() <= newest.geometry.parity as usize { behind } else { Vec::new() }
+}
+
+/// Refuses old copies where there is no parity: what they hold of newer sectors would be served as if it were true.
+pub(crate) fn refuse_old_copies(labels: &[Label]) -> Result<(), Refusal> {
+    let newest = labels.iter().flatten().max_by_key(|label| label.generation);
+    let Some(newest) = newest.filter(|newest| newest.dies.is_empty()) else { return Ok(()) };
+    let dies = behind(labels, newest);
+    if dies.is_empty() { Ok(()) } else { Err(Refusal::OldCopies { dies }) }
 }
 
 /// Whether two paths lead to one file.
@@ -151,6 +209,9 @@ pub(crate) fn assemble(labels: Vec<Label>, degraded: bool) -> Result<Superblock,
     }
     let is_here = |die: u32| labels.iter().flatten().any(|label| label.die == die && label.uuid == superblock.uuid);
     let missing: Vec<u32> = (0..geometry.dies).filter(|die| !is_here(*die)).collect();
+    for die in behind_and_spared(&labels, &superblock) {
+        superblock.dies[die as usize] = DieState::Lost;
+    }
     if ftl::mutant!(StaleDie) {
         superblock.dies.fill(DieState::Good);
     }

@@ -36,6 +36,8 @@ pub(crate) enum Refusal {
     Dies { lost: Vec<u32>, parity: u32 },
     #[error("dies are missing")]
     MayBeBehind { missing: Vec<u32> },
+    #[error("old copies of files are in the place of files")]
+    OldCopies { dies: Vec<u32> },
     #[error("the key is not to be had")]
     Key(NoKey),
     #[error("it is being erased")]

@@ -8,7 +8,7 @@ use media::flashback::layer_geometry;
 use media::ring::SharedRing;
 use media::{FileMedia, FileOptions, Media, Memory, Witness, WitnessError};
 
-use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_parity};
+use crate::assemble::{assemble, medium_geometry, open_files, read_labels, refuse_old_copies, with_parity};
 use crate::attach::{Refusal, admit, attach, attach_read_only, write_superblock};
 use crate::core::Core;
 use crate::crypt::NoKey;
@@ -58,6 +58,8 @@ pub struct Device {
     pub(crate) drills: Option<Box<Drills>>,
     /// Keeps this process from attaching a device of the same identity; nothing where it is not on files.
     _claim: Option<Claim>,
+    /// Dies whose file was there and was not used, and why.
+    set_aside: Vec<(u32, String)>,
     /// What was noticed of a full store.
     pub(crate) room: Room,
 }
@@ -140,7 +142,9 @@ impl Device {
             let no_room = room::no_room(&refusal, needed, unclean, &files.paths);
             no_room.unwrap_or_else(|| refused(refusal, &files.paths[0]))
         })?;
-        let mut device = Device { _claim: claim, ..Device::new(core, files.paths, read_only) };
+        let set_aside = files.set_aside;
+        set_aside.iter().for_each(|(die, why)| tracing::error!(die, "a file is not used, the device goes on without it: {why}"));
+        let mut device = Device { _claim: claim, set_aside, ..Device::new(core, files.paths, read_only) };
         device.core.witness = witness;
         device.take_memory();
         device.go_on_with_drills(&options.drills);
@@ -204,7 +208,9 @@ impl Device {
         secret: Option<&Secret>,
     ) -> Result<Device, AttachError> {
         let path = PathBuf::from("media");
-        let mut superblock = assemble(read_labels(&mut *media), true).map_err(|refusal| refused(refusal, &path))?;
+        let labels = read_labels(&mut *media);
+        let superblock = refuse_old_copies(&labels).and_then(|()| assemble(labels, true));
+        let mut superblock = superblock.map_err(|refusal| refused(refusal, &path))?;
         admit(&mut superblock, secret).map_err(|refusal| refused(refusal, &path))?;
         let media = with_parity(with_drills(media, &superblock, &CarriedDrills::default()), &superblock);
         let core = attach(media, superblock, erase_before_program).map_err(|refusal| refused(refusal, &path))?;
@@ -252,6 +258,7 @@ impl Device {
             page_file: PageFile::default(),
             drills,
             _claim: None,
+            set_aside: Vec::new(),
             room: Room::default(),
         }
     }
@@ -474,6 +481,7 @@ impl Device {
         replaced
             .map_err(|error| FormatError::Attach(AttachError::Media { path: path.clone(), what: error.to_string() }))?;
         self.paths[die as usize] = path;
+        self.set_aside.retain(|(aside, _)| *aside != die);
         self.renew_info();
         self.die_has_another_file(die);
         self.core.begin_rebuild(die);
@@ -505,7 +513,8 @@ impl Device {
         let state = if self.read_only { State::AttachedReadOnly } else { State::Attached };
         let engine = self.engine.as_deref();
         let status = Status::of(&self.core, &self.counts, state);
-        let status = Status { health: self.store_trouble().unwrap_or(status.health), ..status };
+        let set_aside = self.set_aside.iter().map(|(die, why)| format!("die {die}: {why}")).collect();
+        let status = Status { health: self.store_trouble().unwrap_or(status.health), set_aside, ..status };
         let card = engine.and_then(Engine::trouble).filter(|_| status.health == HEALTHY);
         Status {
             pacing: engine.map(Engine::pacing),

@@ -134,8 +134,16 @@ pub enum AttachError {
         /// How many may be lost.
         parity: u32,
     },
+    /// Two files say that they are the same one of a device.
+    #[error("{path}: a copy of file {die} of the device, or named twice; expected each file once")]
+    Double {
+        /// The file.
+        path: PathBuf,
+        /// Which file of the device it says that it is.
+        die: u32,
+    },
     /// A file of another device among the files of one.
-    #[error("{path}: belongs to device {uuid}, or is named twice; expected the files of device {expected}, each once")]
+    #[error("{path}: belongs to device {uuid}; expected the files of device {expected}")]
     Stranger {
         /// The file.
         path: PathBuf,
@@ -171,6 +179,14 @@ pub enum AttachError {
         files: u32,
         /// Which were not named.
         missing: Vec<u32>,
+    },
+    /// Some files of a device without parity hold what they held some time ago, and the others do not.
+    #[error("{path}: an old copy is in the place of its file {}, and nothing makes up for that; put the right one there, or attach with --read-only to see what is left, some of it old", numbers(.dies))]
+    OldCopies {
+        /// The device file.
+        path: PathBuf,
+        /// Which of its files.
+        dies: Vec<u32>,
     },
     /// Dies are missing, and what is left may be older than they are.
     #[error("{path}: die {} is missing and not on record as failed: what is here may have fallen behind it; name its file, or attach with `--degraded` if it is gone for good", numbers(.missing))]

@@ -449,6 +449,7 @@ pub(crate) fn refused(refusal: Refusal, path: &Path) -> AttachError {
         }
         Refusal::Dies { lost, parity } => AttachError::Degraded { path, lost, parity },
         Refusal::MayBeBehind { missing } => AttachError::MayBeBehind { path, missing },
+        Refusal::OldCopies { dies } => AttachError::OldCopies { path, dies },
         Refusal::Key(NoKey::Missing) => AttachError::NeedsKey { path },
         Refusal::Key(NoKey::Wrong) => AttachError::WrongKey { path, kind: "key" },
         Refusal::Key(NoKey::NotEncrypted) => AttachError::NotEncrypted { path },

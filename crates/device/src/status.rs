@@ -92,6 +92,9 @@ pub struct Status {
     pub dies: u32,
     /// Dies out of service or being rebuilt, by number.
     pub lost_dies: Vec<u32>,
+    /// Files that were there at the attach and are not used, and why.
+    #[serde(default)]
+    pub set_aside: Vec<String>,
     /// Sectors that failed their check and were rebuilt from parity, since attach.
     pub healed_sectors: u64,
     /// Sectors that were read with the help of parity because their die is out of service, since attach.
@@ -205,6 +208,7 @@ impl Status {
             damaged_sectors: stats.damaged_sectors,
             dies: geometry.dies,
             lost_dies: lost,
+            set_aside: Vec::new(),
             healed_sectors: core.healing.healed,
             degraded_reads: core.healing.degraded_reads + made_up / sector,
             rebuilding_die: core.jobs.rebuilding(ftl.lebs().len()).map(|(die, _)| die),

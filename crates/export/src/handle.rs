@@ -91,6 +91,8 @@ pub struct ClientInfo {
     pub written_bytes: u64,
     /// Requests under way.
     pub in_flight: u32,
+    /// Memory that it takes: what it sent, what it asked for and has not got yet, bytes.
+    pub memory_bytes: u64,
 }
 
 /// What is shown of a device, all of one moment.

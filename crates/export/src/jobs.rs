@@ -9,12 +9,9 @@ use slab::Slab;
 use crate::nbd::request::{Command, Header};
 use crate::observe::Observer;
 use crate::pool::Pool;
+use crate::reading::Reading;
 use crate::recording::Recording;
 use crate::slow::{Slow, Way};
-
-/// Bytes of reads that the device has at once, at most: whoever asks later waits behind no more than these, and the medium needs
-/// buffers for no more.
-const READING: usize = 64 << 20;
 
 /// What every connection of a device thread shares.
 pub struct Core {
@@ -22,8 +19,8 @@ pub struct Core {
     pub device: Device,
     /// What is under way; a request's tag is its key.
     pub jobs: Slab<Slot>,
-    /// Bytes of reads that the device has.
-    pub reading: usize,
+    /// Reads that the device has.
+    pub reading: Reading,
     /// Read buffers.
     pub pool: Pool,
     /// What clients ask is recorded.
@@ -88,18 +85,12 @@ impl Core {
     /// A request is answered, `done` or not; it is counted, and recorded if there is a recording that was there when the device
     /// took it.
     #[inline]
-    pub fn answered(&mut self, (began, way): Times, header: &Header, command: Command, done: bool) {
+    pub fn answered(&mut self, peer: &str, (began, way): Times, header: &Header, command: Command, done: bool) {
         self.observer.answered(command, way.arrived, done.then_some(header.len));
-        self.slow.answered(way, self.observer.arrival(), header, command);
+        self.slow.answered(peer, way, self.observer.arrival(), header, command);
         if let (Some(recording), Some(began)) = (&self.recording, began) {
             recording.answered(began, header, command);
         }
-    }
-
-    /// Whether the device is to get a read of so many bytes now; one at least it always may have.
-    #[inline]
-    pub fn may_read(&self, bytes: usize) -> bool {
-        self.reading == 0 || self.reading + bytes <= READING
     }
 
     /// A request that is under way.

@@ -20,6 +20,7 @@ mod mailbox;
 pub mod nbd;
 mod observe;
 mod pool;
+mod reading;
 mod recording;
 mod seats;
 mod slow;

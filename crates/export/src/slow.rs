@@ -17,6 +17,8 @@ pub enum Held {
     Device(&'static str),
     /// As many reads as the device has at once were before it.
     Reads,
+    /// The data that its client has announced.
+    Client,
 }
 
 /// When a request came how far, by the clock of the observer, nanoseconds.
@@ -28,6 +30,25 @@ pub struct Way {
     pub taken: u64,
     /// What it waited for in between.
     pub held: Held,
+    /// How long its client took to send the data, nanoseconds.
+    pub client: u64,
+    /// Since when the client's data are waited for, if they are.
+    pub missing: Option<u64>,
+}
+
+impl Way {
+    /// The client's data are not there yet.
+    pub fn data_missing(&mut self, now: u64) {
+        self.missing = self.missing.or(Some(now));
+    }
+
+    /// They are.
+    #[inline]
+    pub fn data_there(&mut self, now: impl FnOnce() -> u64) {
+        if let Some(since) = self.missing.take() {
+            self.client += now().saturating_sub(since);
+        }
+    }
 }
 
 /// Requests that waited long and were not told of yet.
@@ -40,10 +61,12 @@ pub struct Slow {
 }
 
 /// A request's wait.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Wait {
     /// From its header to its answer, nanoseconds.
     pub ns: u64,
+    /// Who asked.
+    pub peer: String,
     /// What was asked.
     pub command: Command,
     /// Where, bytes.
@@ -62,33 +85,37 @@ impl Slow {
 
     /// A request was answered `now`.
     #[inline]
-    pub fn answered(&mut self, way: Way, now: u64, header: &Header, command: Command) {
+    pub fn answered(&mut self, peer: &str, way: Way, now: u64, header: &Header, command: Command) {
         let ns = now.saturating_sub(way.arrived);
         if ns >= LONG {
-            self.note(way, ns, header, command);
+            self.note(peer, way, ns, header, command);
         }
     }
 
     #[cold]
-    fn note(&mut self, way: Way, ns: u64, header: &Header, command: Command) {
+    fn note(&mut self, peer: &str, way: Way, ns: u64, header: &Header, command: Command) {
         self.count += 1;
-        if self.worst.is_none_or(|worst| ns > worst.ns) {
+        if self.worst.as_ref().is_none_or(|worst| ns > worst.ns) {
             let before = way.taken.saturating_sub(way.arrived);
-            let why =
-                if 2 * before >= ns { before_the_device(way.held) } else { in_the_device(command, self.emulated) };
-            self.worst = Some(Wait { ns, command, offset: header.offset, len: header.len, why });
+            let why = if 2 * way.client >= ns {
+                before_the_device(Held::Client)
+            } else if 2 * before >= ns {
+                before_the_device(way.held)
+            } else {
+                in_the_device(command, self.emulated)
+            };
+            self.worst = Some(Wait { ns, peer: peer.to_owned(), command, offset: header.offset, len: header.len, why });
         }
     }
 
     /// What there is to tell `now`: how many, and the worst of them.
     pub fn take(&mut self, now: u64) -> Option<(u64, Wait)> {
-        let worst = self.worst?;
-        if self.told.is_some_and(|told| now.saturating_sub(told) < TOLD_EVERY) {
+        if self.worst.is_none() || self.told.is_some_and(|told| now.saturating_sub(told) < TOLD_EVERY) {
             return None;
         }
-        let count = self.count;
+        let (count, worst) = (self.count, self.worst.take());
         *self = Slow { told: Some(now), ..Slow::of(self.emulated) };
-        Some((count, worst))
+        worst.map(|worst| (count, worst))
     }
 }
 
@@ -96,6 +123,7 @@ fn before_the_device(held: Held) -> &'static str {
     match held {
         Held::Turn => "its turn came late: the device's thread was busy with others",
         Held::Device(why) => why,
+        Held::Client => "its client sent the data that late",
         Held::Reads => "other reads were before it: the device has 64 MiB of them at once",
     }
 }
@@ -120,18 +148,33 @@ mod tests {
     #[test]
     fn the_worst_of_a_second_is_told_with_what_it_waited_for() {
         let mut slow = Slow::default();
-        let at = |arrived, taken, held| Way { arrived, taken, held };
-        slow.answered(at(0, 0, Held::Turn), LONG - 1, &header(1), Command::Read);
+        let at = |arrived, taken, held| Way { arrived, taken, held, ..Way::default() };
+        slow.answered("", at(0, 0, Held::Turn), LONG - 1, &header(1), Command::Read);
         assert!(slow.take(LONG).is_none(), "a short wait");
-        slow.answered(at(0, LONG, Held::Device("no room")), 2 * LONG, &header(2), Command::Write { fua: true });
+        slow.answered("", at(0, LONG, Held::Device("no room")), 2 * LONG, &header(2), Command::Write { fua: true });
         let (count, wait) = slow.take(2 * LONG).expect("a long one");
         assert_eq!((count, wait.offset, wait.why), (1, 2, "no room"));
-        slow.answered(at(0, 1, Held::Reads), 3 * LONG, &header(3), Command::Flush);
-        slow.answered(at(0, 1, Held::Reads), 4 * LONG, &header(4), Command::Flush);
+        slow.answered("", at(0, 1, Held::Reads), 3 * LONG, &header(3), Command::Flush);
+        slow.answered("", at(0, 1, Held::Reads), 4 * LONG, &header(4), Command::Flush);
         assert!(slow.take(5 * LONG).is_none(), "within a second of the last");
         let (count, wait) = slow.take(2 * LONG + TOLD_EVERY).expect("later");
         assert_eq!((count, wait.offset), (2, 4));
         assert!(wait.why.contains("durable"), "{}", wait.why);
         assert!(slow.take(u64::MAX).is_none(), "nothing since");
+    }
+
+    #[test]
+    fn a_client_that_sends_late_is_told_from_a_slow_store() {
+        let mut way = Way { arrived: 10, ..Way::default() };
+        way.data_missing(10);
+        way.data_missing(LONG / 2);
+        way.data_there(|| LONG);
+        way.data_there(|| unreachable!("they are there"));
+        way.taken = LONG;
+        let mut slow = Slow::default();
+        slow.answered("7", way, LONG + 100, &header(1), Command::Write { fua: false });
+        let (_, wait) = slow.take(LONG + 100).expect("a long one");
+        assert!(wait.why.contains("client"), "{}", wait.why);
+        assert_eq!(wait.peer, "7");
     }
 }

@@ -20,6 +20,7 @@ use slab::Slab;
 
 use crate::handle::{Call, ClientInfo, Shape, WorkerHandle};
 use crate::jobs::{Core, Slot};
+use crate::reading::Reading;
 use crate::mailbox::{Mailbox, mailbox};
 use crate::nbd::arrival::NewConnection;
 use crate::nbd::connection::{Connection, Turn};
@@ -55,7 +56,11 @@ const BELL: u64 = 0;
 const RECEIVED: u64 = 1;
 const WRITABLE: u64 = 2;
 const ALARM: u64 = 3;
-const KIND_BITS: u32 = 2;
+const CANCELLED: u64 = 4;
+const KIND_BITS: u32 = 3;
+
+/// A client that asks for nothing gives its receive buffer back if it takes more than this, bytes.
+const IDLE_INPUT: usize = 64 << 10;
 
 /// What is called when a drill cuts the device's power.
 pub(crate) type OnPowerCut = Box<dyn FnOnce(PowerCut, Option<Recording>) + Send>;
@@ -141,7 +146,7 @@ impl Worker {
             core: Core {
                 device,
                 jobs: Slab::new(),
-                reading: 0,
+                reading: Reading::default(),
                 pool: Pool::default(),
                 recording: None,
                 observer: Observer::new(),
@@ -204,6 +209,7 @@ impl Worker {
                 read_bytes: connection.counters.read_bytes,
                 written_bytes: connection.counters.written_bytes,
                 in_flight: connection.in_flight(),
+                memory_bytes: connection.memory() as u64,
             })
             .collect()
     }
@@ -236,8 +242,9 @@ impl Worker {
     fn tell_slow(&mut self) {
         let Some((requests, worst)) = self.core.slow.take(self.core.observer.arrival()) else { return };
         let drills = self.core.device.drills_in_words();
-        let (longest_ms, Wait { command, offset, len, why, .. }) = (worst.ns / 1_000_000, worst);
-        tracing::warn!(device = %self.name, requests, longest_ms, ?command, offset, len, drills, "requests waited long: {why}");
+        let Wait { ns, peer: client, command, offset, len, why } = worst;
+        let longest_ms = ns / 1_000_000;
+        tracing::warn!(device = %self.name, requests, longest_ms, client, ?command, offset, len, drills, "requests waited long: {why}");
     }
 
     pub(crate) fn observe(&mut self, fresh: Observed) -> Observed {
@@ -361,13 +368,26 @@ impl Worker {
     }
 
     /// The alarm went off: lets the device make things durable and clear up, if nobody asked anything of it meanwhile.
-    fn tidy(&mut self) {
+    fn tidy(&mut self) -> io::Result<()> {
         self.alarm = false;
         self.tidying = !std::mem::take(&mut self.active) && self.core.jobs.is_empty() && self.detaching.is_none();
         if self.tidying {
             self.core.pool.clear();
+            self.shrink_connections()?;
             self.untidy = self.core.device.idle();
         }
+        Ok(())
+    }
+
+    /// Gives back what clients' buffers take. Where the kernel may be about to receive into one, the receive ends first.
+    fn shrink_connections(&mut self) -> io::Result<()> {
+        for (key, connection) in &mut self.connections {
+            connection.shrink();
+            if connection.receiving && connection.input_memory() > IDLE_INPUT {
+                self.ring.borrow_mut().cancel(self.owner, RECEIVED | (key as u64) << KIND_BITS, CANCELLED)?;
+            }
+        }
+        Ok(())
     }
 
     fn take_completions(&mut self) -> io::Result<()> {
@@ -388,7 +408,8 @@ impl Worker {
                     }
                     self.make_ready(key);
                 }
-                ALARM => self.tidy(),
+                ALARM => self.tidy()?,
+                CANCELLED => {}
                 _ => {
                     if let Some(connection) = self.connections.get_mut(key) {
                         connection.polling = false;
@@ -518,6 +539,7 @@ impl Worker {
             && connection.is_over(&mut self.core)
         {
             let gone = self.connections.remove(key);
+            self.core.reading.give_up(key);
             tracing::debug!(device = %self.name, peer = %gone.peer, export = %gone.export, "client gone");
             for queue in [&mut self.ready, &mut self.starved, &mut self.parked] {
                 queue.retain(|queued| *queued != key);

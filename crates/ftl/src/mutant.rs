@@ -106,6 +106,7 @@ planted::defects! {
     OpenStripeLeft "a stripe that ends early gets no parity"
     LossForgotten "a die's loss is not on record before what depends on it is answered"
     ParitySkew "finished parity leaves out the last lane"
+    OldCopyServes "an old copy of a die serves in its place"
     StaleDie "a die that is on record as lost is believed when it comes back"
     NoSettle "stripes that a crash left open stay without parity"
     JournalUnread "what a crash left open is settled without a look into the journal"

@@ -9,7 +9,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use io_uring::{IoUring, cqueue, squeue};
+use io_uring::{IoUring, cqueue, opcode, squeue};
 
 /// A ring shared by the users of one thread.
 pub type SharedRing = Rc<RefCell<Ring>>;
@@ -31,6 +31,10 @@ pub struct Completion {
 
 /// Bits of `user_data` left to an owner's token.
 pub const TOKEN_BITS: u32 = 48;
+
+fn user_data(owner: Owner, token: u64) -> u64 {
+    u64::from(owner.0) << TOKEN_BITS | token
+}
 
 /// The ring.
 pub struct Ring {
@@ -109,13 +113,24 @@ impl Ring {
     /// The kernel refused the system call that makes room.
     pub unsafe fn push(&mut self, owner: Owner, token: u64, entry: squeue::Entry) -> io::Result<()> {
         debug_assert!(token < 1 << TOKEN_BITS);
-        let entry = entry.user_data(u64::from(owner.0) << TOKEN_BITS | token);
+        let entry = entry.user_data(user_data(owner, token));
         // SAFETY: the caller's promise.
         while unsafe { self.uring.submission().push(&entry) }.is_err() {
             self.submit()?;
         }
         self.users[usize::from(owner.0)].under_way += 1;
         Ok(())
+    }
+
+    /// Asks the kernel to end what `owner` pushed with `token`: it completes with `ECANCELED` if it had not completed before.
+    /// The asking itself completes with `answer`.
+    ///
+    /// # Errors
+    /// The kernel refused the system call that makes room.
+    pub fn cancel(&mut self, owner: Owner, token: u64, answer: u64) -> io::Result<()> {
+        let entry = opcode::AsyncCancel::new(user_data(owner, token)).build();
+        // SAFETY: the entry points to nothing.
+        unsafe { self.push(owner, answer, entry) }
     }
 
     /// Hands queued entries to the kernel and sorts what is done, never waiting.

@@ -99,9 +99,17 @@ fn attached(view: &DeviceView) -> String {
     let drills = if drills { ", a drill device: faults may be put on it with `vsl drill`" } else { "" };
     let trouble = match &view.condition {
         Condition::Attached(status) if status.store_full => format!("\n{}", status.health),
+        Condition::Attached(status) if !status.lost_dies.is_empty() => degraded(&view.name, status),
         _ => String::new(),
     };
     format!("attached {}: {capacity}{read_only}{drills}{trouble}", view.name)
+}
+
+/// What is to be said of a device without some of its dies, and what restores them.
+fn degraded(name: &str, status: &device::Status) -> String {
+    let why = status.set_aside.iter().map(|why| format!("\n{why}"));
+    let cure = status.lost_dies.iter().map(|die| format!("\nrestore it with: vsl rebuild {name} {die} --onto FILE"));
+    format!("\n{}", status.health) + &why.chain(cure).collect::<String>()
 }
 
 pub fn detach(args: &Detach, output: Output) -> Result<(), Failure> {

@@ -18,7 +18,7 @@ pub fn serve(args: &Serve) -> Result<(), Failure> {
             Failure::invalid("nothing says where to serve").help("add --stdio, --socket PATH or --listen ADDRESS:PORT")
         );
     }
-    let listen = listen(&args.listen, &args.tls)?;
+    let listen = listen(&args.listen, &args.nbd)?;
     let device = args.paths.join(",");
     let target = Target::parse(&device)?.absolute()?;
     let name = target.default_name();

@@ -16,7 +16,7 @@ use hyper::Method;
 use serde_json::json;
 
 use super::attachment::waiting;
-use crate::args::{Force, Tls, TlsMode, Up};
+use crate::args::{Force, Nbd, TlsMode, Up};
 use crate::client::Client;
 use crate::output::Output;
 
@@ -68,16 +68,16 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
 /// Where NBD is served. Certificates alone may also be there for the console.
 fn nbd(args: &Up) -> Result<Listen, Failure> {
     let for_console = args.listen.iter().any(|address| !address.ip().is_loopback());
-    if args.tls.tls == TlsMode::Off && for_console {
-        return Ok(Listen { tcp: args.nbd_listen.clone(), open: args.tls.nbd_open, ..Listen::default() });
+    if args.nbd.tls == TlsMode::Off && for_console {
+        return Ok(Listen { tcp: args.nbd_listen.clone(), open: args.nbd.nbd_open, client_memory: client_memory(&args.nbd), ..Listen::default() });
     }
-    listen(&args.nbd_listen, &args.tls)
+    listen(&args.nbd_listen, &args.nbd)
 }
 
 /// Where the console and the API are served over TCP.
 fn web(args: &Up) -> Result<Web, Failure> {
     let far = args.listen.iter().any(|address| !address.ip().is_loopback());
-    let certificates = args.tls.tls_certificates.as_ref().filter(|_| far);
+    let certificates = args.nbd.tls_certificates.as_ref().filter(|_| far);
     let tls = certificates.map(|directory| daemon::exports::web_certificates(directory)).transpose()?;
     Ok(Web { listen: args.listen.clone(), tls, names: args.host_name.clone(), assets: file })
 }
@@ -97,7 +97,7 @@ fn file(path: &str) -> Option<daemon::Asset> {
 ///
 /// # Errors
 /// A certificate cannot be used, or there are none.
-pub fn listen(addresses: &[SocketAddr], args: &Tls) -> Result<Listen, Failure> {
+pub fn listen(addresses: &[SocketAddr], args: &Nbd) -> Result<Listen, Failure> {
     let tls = match (args.tls, &args.tls_certificates) {
         (TlsMode::Off, None) => export::nbd::Tls::Off,
         (TlsMode::Off, Some(_)) => {
@@ -108,7 +108,12 @@ pub fn listen(addresses: &[SocketAddr], args: &Tls) -> Result<Listen, Failure> {
         (mode, Some(directory)) => daemon::exports::certificates(directory, mode == TlsMode::Require)?,
     };
     let verifies_clients = args.tls_certificates.as_deref().is_some_and(daemon::exports::verifies_clients);
-    Ok(Listen { tcp: addresses.to_vec(), tls, verifies_clients, open: args.nbd_open })
+    let client_memory = client_memory(args);
+    Ok(Listen { tcp: addresses.to_vec(), tls, verifies_clients, client_memory, open: args.nbd_open })
+}
+
+fn client_memory(args: &Nbd) -> Option<usize> {
+    args.client_memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
 fn announce(client: &Client, what: &str, version: &Version, output: Output) -> Result<(), Failure> {
@@ -148,11 +153,14 @@ fn start(args: &Up, paths: &Paths) -> Result<Child, Failure> {
     for address in &args.nbd_listen {
         command.arg("--nbd-listen").arg(address.to_string());
     }
-    if args.tls.nbd_open {
+    if args.nbd.nbd_open {
         command.arg("--nbd-open");
     }
-    if let Some(directory) = &args.tls.tls_certificates {
-        let mode = match args.tls.tls {
+    if let Some(bytes) = args.nbd.client_memory {
+        command.args(["--client-memory", &bytes.to_string()]);
+    }
+    if let Some(directory) = &args.nbd.tls_certificates {
+        let mode = match args.nbd.tls {
             TlsMode::Off => "off",
             TlsMode::On => "on",
             TlsMode::Require => "require",

@@ -264,6 +264,8 @@ pub struct Client {
     pub written_bytes: u64,
     /// Requests under way.
     pub in_flight: u32,
+    /// Memory that it takes in the service: what it sent, and answers on their way to it, bytes.
+    pub memory_bytes: u64,
 }
 
 /// How a device does: every figure when it is attached, otherwise why not.

@@ -1,13 +1,14 @@
 //! What all clients of a server may hold together: memory is bounded over all of them, and shared fairly.
 //!
 //! A client that does not read its answers keeps them in our memory. Each has room of its own for a request and some more, which
-//! nobody takes from it. What it has under way or unsent beyond that comes out of one pot for all, of which each may take its share.
+//! nobody takes from it. What it has under way or unsent beyond that comes out of one pot for all, of which each may take its
+//! share. Besides, each has a receive buffer that holds one request, see [`super::input`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What all of them together may hold beyond what each has of its own, bytes.
-const BYTES: usize = 256 << 20;
+/// What all of them together may hold beyond what each has of its own, bytes, where nobody said.
+pub const BYTES: usize = 256 << 20;
 /// The most that one may hold, bytes.
 const MOST: usize = 8 << 20;
 /// A device's largest request, bytes.
@@ -16,12 +17,12 @@ const REQUEST: usize = 1 << 20;
 const OWN: usize = REQUEST + (256 << 10);
 /// By how much a client draws from the pot, bytes: seldom, since all devices' threads share it.
 const GRAIN: usize = 1 << 20;
-/// Reads that are larger than a device's requests are held as a whole, all of them together in so many bytes.
-const LARGE_BYTES: usize = 256 << 20;
-
 /// All clients of a server.
 #[derive(Debug)]
 pub struct Clients {
+    /// The pot, bytes. Reads that are larger than a device's requests are held as a whole: all of them together in as much
+    /// again, and not in the pot, so that those who do not read keep out nobody.
+    bytes: usize,
     count: AtomicUsize,
     /// What each may hold now, bytes.
     share: AtomicUsize,
@@ -37,21 +38,20 @@ fn take(of: &AtomicUsize, more: usize, bound: usize) -> bool {
     of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_ok()
 }
 
-impl Default for Clients {
-    fn default() -> Clients {
-        let none = || AtomicUsize::new(0);
-        Clients { count: none(), share: AtomicUsize::new(MOST), drawn: none(), large: none() }
-    }
-}
-
 impl Clients {
+    /// None yet, with a pot of so many bytes.
+    pub fn new(bytes: usize) -> Clients {
+        let none = || AtomicUsize::new(0);
+        Clients { bytes, count: none(), share: AtomicUsize::new(MOST), drawn: none(), large: none() }
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
     fn changed(&self, count: usize) {
-        self.share.store((BYTES / count.max(1)).clamp(OWN, MOST), Ordering::Relaxed);
+        self.share.store((self.bytes / count.max(1)).clamp(OWN, MOST), Ordering::Relaxed);
     }
 }
 
@@ -89,14 +89,14 @@ impl Ticket {
 
     fn draw(&mut self, bytes: usize) -> bool {
         let bytes = bytes.next_multiple_of(GRAIN);
-        let drawn = take(&self.clients.drawn, bytes, BYTES);
+        let drawn = take(&self.clients.drawn, bytes, self.clients.bytes);
         self.drawn += if drawn { bytes } else { 0 };
         drawn
     }
 
     /// Takes room for a large read; false when there is none just now.
     pub fn take_large(&mut self, bytes: usize) -> bool {
-        let taken = take(&self.clients.large, bytes, LARGE_BYTES);
+        let taken = take(&self.clients.large, bytes, self.clients.bytes);
         self.large += if taken { bytes } else { 0 };
         taken
     }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_all_hold_is_bounded_and_each_has_its_own() {
-        let clients = Arc::<Clients>::default();
+        let clients = Arc::new(Clients::new(BYTES));
         let (mut tickets, mut all) = (Vec::new(), 0);
         for _ in 0..1024 {
             let mut ticket = Ticket::new(&clients);
@@ -155,8 +155,16 @@ mod tests {
     }
 
     #[test]
+    fn without_a_pot_each_has_its_own() {
+        let clients = Arc::new(Clients::new(0));
+        let mut ticket = Ticket::new(&clients);
+        assert!((REQUEST..=2 * REQUEST).contains(&fill(&mut ticket)));
+        assert!(!ticket.take_large(1));
+    }
+
+    #[test]
     fn small_requests_never_touch_the_pot() {
-        let clients = Arc::<Clients>::default();
+        let clients = Arc::new(Clients::new(BYTES));
         let mut ticket = Ticket::new(&clients);
         assert!((0..64).all(|number| ticket.has_room(number * 4096)));
         assert_eq!(ticket.drawn, 0);
@@ -164,14 +172,14 @@ mod tests {
 
     #[test]
     fn large_reads_have_one_bound_and_give_it_back() {
-        let clients = Arc::<Clients>::default();
+        let clients = Arc::new(Clients::new(BYTES));
         let [mut one, mut other] = [0; 2].map(|_| Ticket::new(&clients));
-        let most = LARGE_BYTES / (32 << 20);
+        let most = BYTES / (32 << 20);
         assert_eq!((0..100).filter(|_| one.take_large(32 << 20)).count(), most);
         assert!(!other.take_large(1));
         one.give_back();
-        assert!(other.take_large(LARGE_BYTES));
+        assert!(other.take_large(BYTES));
         drop(other);
-        assert!(one.take_large(LARGE_BYTES));
+        assert!(one.take_large(BYTES));
     }
 }

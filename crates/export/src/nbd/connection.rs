@@ -153,7 +153,21 @@ impl Connection {
 
     /// Memory that it holds, bytes: what it sent and is not carried out yet, and what it asked for and has not got yet.
     pub fn memory(&self) -> usize {
-        self.input.capacity() + self.held + self.output.len()
+        self.input.memory() + self.transport.memory() + self.held + self.output.memory()
+    }
+
+    /// Memory of what the kernel receives into, bytes.
+    pub fn input_memory(&self) -> usize {
+        self.input.memory().max(self.transport.memory())
+    }
+
+    /// Gives back what it keeps for requests to come.
+    pub fn shrink(&mut self) {
+        self.output.shrink();
+        if !self.receiving {
+            self.input.shrink();
+            self.transport.shrink();
+        }
     }
 
     /// Requests under way.
@@ -195,6 +209,8 @@ impl Connection {
             (1.., _) => {}
             (error, _) => match rustix::io::Errno::from_raw_os_error(-error) {
                 rustix::io::Errno::INTR | rustix::io::Errno::AGAIN => {}
+                // We ended it, to give the memory back.
+                rustix::io::Errno::CANCELED => self.shrink(),
                 errno => self.break_off(&errno.to_string()),
             },
         }
@@ -255,7 +271,7 @@ impl Connection {
     pub fn can_serve(&mut self) -> bool {
         // A request that has begun holds its bytes already: it goes on.
         !matches!(self.current, Current::Header)
-            || (self.in_flight < MAX_IN_FLIGHT && self.ticket.has_room(self.held + self.output.len()))
+            || (self.in_flight < MAX_IN_FLIGHT && self.ticket.has_room(self.held + self.output.held()))
     }
 
     /// Carries out requests that are there, as many as one turn allows.
@@ -263,7 +279,7 @@ impl Connection {
         let mut work = 0;
         loop {
             if self.state != State::Open {
-                self.abandon(core);
+                self.abandon(key, core);
                 return Turn::Over;
             }
             // While the kernel writes into the receive buffer there is nothing new in it.
@@ -285,15 +301,16 @@ impl Connection {
     }
 
     /// Gives up a request that the device has only in part: it is never answered.
-    fn abandon(&mut self, core: &mut Core) {
-        if let Current::Request { job: Some(key), .. } = std::mem::replace(&mut self.current, Current::Header)
-            && let Some(Slot::Job(job)) = core.jobs.get_mut(key)
+    fn abandon(&mut self, key: usize, core: &mut Core) {
+        core.reading.give_up(key);
+        if let Current::Request { job: Some(job_key), .. } = std::mem::replace(&mut self.current, Current::Header)
+            && let Some(Slot::Job(job)) = core.jobs.get_mut(job_key)
         {
             job.issuing = false;
             job.abandoned = true;
             if job.parts == 0 {
-                core.reading -= job.held;
-                core.jobs.remove(key);
+                core.reading.ended(job.held);
+                core.jobs.remove(job_key);
                 self.in_flight -= 1;
             }
         }
@@ -388,12 +405,14 @@ impl Connection {
                 self.current = Current::Header;
                 return Step::Done(1);
             }
-            Command::Read if !core.may_read(len) => return self.held_back(Held::Reads),
+            Command::Read if !core.reading.may_begin(key, len) => return self.held_back(Held::Reads),
             Command::Read => Io::Read { lba, buf: core.pool.take(len) },
             Command::Write { fua } => {
                 if self.input.bytes().len() < len {
+                    self.way.data_missing(core.observer.arrival());
                     return Step::Need(len);
                 }
+                self.way.data_there(|| core.observer.arrival());
                 Io::Write { lba, data: &self.input.bytes()[..len], fua }
             }
             Command::Trim { fua } => Io::Trim { lba, count, fua },
@@ -411,13 +430,13 @@ impl Connection {
             }
             Submitted::Done(result) => {
                 self.way.taken = core.observer.arrival();
-                core.answered((began, self.way), &header, command, result.is_ok());
+                core.answered(&self.peer, (began, self.way), &header, command, result.is_ok());
                 self.answer(core, &header, command, result);
             }
             Submitted::Pending => {
                 let held = if command == Command::Read { len } else { 0 };
                 self.held += held;
-                core.reading += held;
+                core.reading.began(held);
                 self.way.taken = core.observer.arrival();
                 self.in_flight += 1;
                 let job = Job { parts: 1, issuing: false, ..Job::new(key, header, command, held, (began, self.way)) };
@@ -441,7 +460,7 @@ impl Connection {
     ) -> Step {
         let large = header.len as usize;
         if job.is_none() && command == Command::Read {
-            if !core.may_read(large) {
+            if !core.reading.may_begin(key, large) {
                 return self.held_back(Held::Reads);
             }
             if !self.ticket.take_large(large) {
@@ -454,9 +473,8 @@ impl Connection {
         let job_key = job.unwrap_or_else(|| {
             let held = if command == Command::Read { large } else { 0 };
             self.held += held;
-            core.reading += held;
+            core.reading.began(held);
             self.in_flight += 1;
-            self.way.taken = core.observer.arrival();
             let times = (core.recorded_now(), self.way);
             core.jobs.insert(Slot::Job(Job::new(key, header, command, held, times)))
         });
@@ -467,8 +485,12 @@ impl Connection {
         let (lba, count) = self.sectors(offset, len);
         let bytes = len as usize;
         let mut work = 1;
-        if matches!(command, Command::Write { .. }) && self.input.bytes().len() < bytes {
-            return Step::Need(bytes);
+        if matches!(command, Command::Write { .. }) {
+            if self.input.bytes().len() < bytes {
+                self.way.data_missing(core.observer.arrival());
+                return Step::Need(bytes);
+            }
+            self.way.data_there(|| core.observer.arrival());
         }
         if !failed {
             work = cost(len);
@@ -487,7 +509,7 @@ impl Connection {
                     if let Some(job) = core.job(job_key) {
                         job.drop_part();
                     }
-                    return Step::Busy;
+                    return self.held_back(Held::Device(core.device.held_back()));
                 }
                 Submitted::Done(result) => {
                     if let Some(job) = core.job(job_key) {
@@ -497,6 +519,12 @@ impl Connection {
                 Submitted::Pending => {
                     core.jobs.insert(Slot::Part { job: job_key, index });
                 }
+            }
+            if issued == 0 {
+                self.way.taken = core.observer.arrival();
+            }
+            if let Some(job) = core.job(job_key) {
+                job.way = self.way;
             }
         }
         if matches!(command, Command::Write { .. }) {
@@ -522,8 +550,8 @@ impl Connection {
     pub fn finish(&mut self, core: &mut Core, job: Job) {
         self.in_flight -= 1;
         self.held -= job.held;
-        core.reading -= job.held;
-        core.answered((job.began, job.way), &job.header, job.command, job.error.is_none());
+        core.reading.ended(job.held);
+        core.answered(&self.peer, (job.began, job.way), &job.header, job.command, job.error.is_none());
         if job.abandoned || self.state == State::Broken {
             job.pieces.into_iter().for_each(|piece| core.pool.put(piece));
             return;

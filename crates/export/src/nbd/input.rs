@@ -4,6 +4,9 @@
 /// bytes must be moved. It should stay in the processor's cache.
 const INITIAL: usize = 512 << 10;
 
+/// What a buffer grows by beyond what it must hold, bytes: less than this is moved to its front with each large request.
+const BEYOND: usize = 64 << 10;
+
 /// Room that is worth a system call, bytes.
 const WORTHWHILE: usize = 16 << 10;
 
@@ -12,6 +15,8 @@ pub struct Input {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
+    /// How far it was ever filled: the rest takes no memory yet.
+    touched: usize,
     /// The kernel may be writing into `buffer[end..]`: hands off.
     lent: bool,
 }
@@ -19,7 +24,7 @@ pub struct Input {
 impl Input {
     /// An empty buffer.
     pub fn new() -> Input {
-        Input { buffer: vec![0; INITIAL], start: 0, end: 0, lent: false }
+        Input { buffer: vec![0; INITIAL], start: 0, end: 0, touched: 0, lent: false }
     }
 
     /// What was received and not consumed.
@@ -29,8 +34,15 @@ impl Input {
     }
 
     /// Memory that it takes, bytes.
-    pub fn capacity(&self) -> usize {
-        self.buffer.len()
+    pub fn memory(&self) -> usize {
+        self.touched
+    }
+
+    /// Starts over with an untouched buffer, if nothing is in this one.
+    pub fn shrink(&mut self) {
+        if self.start == self.end && !self.lent && self.touched > 0 {
+            *self = Input::new();
+        }
     }
 
     /// Forgets `count` bytes from the front.
@@ -54,10 +66,10 @@ impl Input {
             return;
         }
         if wanted > self.buffer.len() {
-            // Twice what is needed, so that the next requests of this size are not moved about.
-            let mut larger = vec![0; 2 * wanted];
+            let mut larger = vec![0; wanted + BEYOND];
             larger[..len].copy_from_slice(&self.buffer[self.start..self.end]);
             self.buffer = larger;
+            self.touched = len;
         } else {
             self.buffer.copy_within(self.start..self.end, 0);
         }
@@ -89,6 +101,7 @@ impl Input {
     pub fn received(&mut self, count: usize) {
         self.lent = false;
         self.end += count.min(self.buffer.len() - self.end);
+        self.touched = self.touched.max(self.end);
     }
 
     /// Free room behind the received bytes.
@@ -146,6 +159,22 @@ mod tests {
         input.received(0);
         assert!(!input.lend(99 + WORTHWHILE, true).2, "not worth a wait of its own");
         input.received(0);
+    }
+
+    #[test]
+    fn it_takes_what_was_received_and_gives_it_back() {
+        let mut input = Input::new();
+        assert_eq!(input.memory(), 0);
+        receive(&mut input, 28, &[1; 1000]);
+        input.consume(999);
+        input.shrink();
+        assert_eq!((input.memory(), input.bytes()), (1000, &[1][..]), "something is in it");
+        receive(&mut input, 1 << 20, &[1; 20_000]);
+        assert!(input.buffer.len() <= (1 << 20) + BEYOND, "{}", input.buffer.len());
+        input.consume(20_001);
+        assert_eq!(input.memory(), 20_001);
+        input.shrink();
+        assert_eq!((input.memory(), input.buffer.len()), (0, INITIAL));
     }
 
     #[test]

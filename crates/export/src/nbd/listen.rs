@@ -87,7 +87,9 @@ impl Listener {
     /// The next client and where it comes from, never waiting.
     pub(crate) fn accept(&self) -> rustix::io::Result<(OwnedFd, String)> {
         if matches!(self.address, Address::Unix(_)) {
-            return accept_with(&self.fd, SocketFlags::CLOEXEC).map(|fd| (fd, "unix socket".into()));
+            let fd = accept_with(&self.fd, SocketFlags::CLOEXEC)?;
+            let peer = process(&fd);
+            return Ok((fd, peer));
         }
         let (fd, peer) = acceptfrom_with(&self.fd, SocketFlags::CLOEXEC)?;
         let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
@@ -95,7 +97,20 @@ impl Listener {
             // A small reply must not wait for the next one. Not every inherited socket is TCP.
             let _ = sockopt::set_tcp_nodelay(&fd, true);
         }
-        Ok((fd, peer.map_or_else(|| "unix socket".into(), |peer| peer.to_string())))
+        let peer = peer.map_or_else(|| process(&fd), |peer| peer.to_string());
+        Ok((fd, peer))
+    }
+}
+
+/// The process at the other end of a Unix socket, in words: which it is and whose.
+fn process(fd: &OwnedFd) -> String {
+    let Ok(peer) = sockopt::socket_peercred(fd) else { return "unix socket".into() };
+    let (pid, uid) = (peer.pid.as_raw_nonzero(), peer.uid.as_raw());
+    // It may be gone already, or hidden from us.
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    match name.trim_end() {
+        "" => format!("process {pid}, user {uid}"),
+        name => format!("process {pid} ({name}), user {uid}"),
     }
 }
 

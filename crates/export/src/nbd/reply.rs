@@ -9,6 +9,10 @@ use crate::pool::Pool;
 /// Payloads up to this many bytes are copied behind their header: cheaper than one more segment.
 const COPY_BYTES: usize = 512;
 
+/// So many bytes of headers that are sent are forgotten at once: a client that never has quite all of its answers would
+/// otherwise keep every header since it came.
+const FORGOTTEN_BYTES: usize = 64 << 10;
+
 /// Segments handed to one system call.
 pub const SEGMENTS: usize = 128;
 
@@ -35,7 +39,7 @@ pub struct Output {
     /// Bytes of `small` that are sent.
     small_sent: usize,
     segments: VecDeque<Segment>,
-    /// Bytes of the first segment that are sent.
+    /// Bytes of the first segment, a payload, that are sent.
     front_sent: usize,
     bytes: usize,
 }
@@ -53,6 +57,12 @@ impl Output {
     /// Bytes not sent yet.
     pub fn len(&self) -> usize {
         self.bytes
+    }
+
+    /// Bytes not sent yet, and those that are sent of a payload whose buffer is still there.
+    #[inline]
+    pub fn held(&self) -> usize {
+        self.bytes + self.front_sent
     }
 
     /// Whether everything is sent.
@@ -148,7 +158,7 @@ impl Output {
         for (slot, segment) in slices.iter_mut().zip(&self.segments) {
             *slot = match segment {
                 Segment::Small(len) => {
-                    let (now, rest) = small.split_at(*len - skip);
+                    let (now, rest) = small.split_at(*len);
                     small = rest;
                     IoSlice::new(now)
                 }
@@ -163,28 +173,44 @@ impl Output {
     /// Forgets `sent` bytes from the front; buffers go back to the pool.
     pub fn advance(&mut self, mut sent: usize, pool: &mut Pool) {
         self.bytes -= sent;
-        while let Some(front) = self.segments.front() {
+        while sent > 0
+            && let Some(front) = self.segments.front_mut()
+        {
             let left = front.len() - self.front_sent;
             let now = left.min(sent);
-            if matches!(front, Segment::Small(_)) {
-                self.small_sent += now;
-            }
             sent -= now;
-            if now < left {
-                self.front_sent += now;
-                return;
+            match front {
+                Segment::Small(len) => {
+                    self.small_sent += now;
+                    *len -= now;
+                }
+                Segment::Payload(_) => self.front_sent += now,
             }
-            self.front_sent = 0;
-            if let Some(Segment::Payload(bytes)) = self.segments.pop_front() {
-                pool.put(bytes);
-            }
-            if sent == 0 {
-                break;
+            if now == left {
+                self.front_sent = 0;
+                if let Some(Segment::Payload(bytes)) = self.segments.pop_front() {
+                    pool.put(bytes);
+                }
             }
         }
         if self.segments.is_empty() {
             self.small.clear();
             self.small_sent = 0;
+        } else if self.small_sent >= FORGOTTEN_BYTES && 2 * self.small_sent >= self.small.len() {
+            self.small.drain(..self.small_sent);
+            self.small_sent = 0;
+        }
+    }
+
+    /// Memory that it takes, bytes.
+    pub fn memory(&self) -> usize {
+        self.held() - (self.small.len() - self.small_sent) + self.small.capacity() + self.segments.capacity() * size_of::<Segment>()
+    }
+
+    /// Gives back what it keeps for answers to come, if there are none now.
+    pub fn shrink(&mut self) {
+        if self.is_empty() {
+            *self = Output::default();
         }
     }
 }
@@ -237,6 +263,19 @@ mod tests {
         expected.extend([0x66, 0x8e, 0x33, 0xef, 0, 1, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 20]);
         expected.extend([0, 0, 0, 1, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 3]);
         assert_eq!(drain(output, usize::MAX), expected);
+    }
+
+    #[test]
+    fn a_client_that_never_has_all_of_its_answers_costs_no_more_for_that() {
+        let (mut output, mut pool) = (Output::default(), Pool::default());
+        output.success(SIMPLE);
+        for _ in 0..1_000_000 {
+            output.success(SIMPLE);
+            output.advance(16, &mut pool);
+        }
+        assert_eq!(output.len(), 16);
+        assert!(output.memory() < 4 * FORGOTTEN_BYTES, "{}", output.memory());
+        assert_eq!(drain(output, 5), [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
     }
 
     #[test]

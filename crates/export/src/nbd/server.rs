@@ -12,7 +12,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::net::{Shutdown, shutdown};
 
 use super::arrival::NewConnection;
-use super::clients::{Clients, Ticket};
+use super::clients::{self, Clients, Ticket};
 use super::listen::{Address, Listener};
 use super::negotiate::{Catalogue, Ended, Offer, negotiate};
 use super::stream::{Socket, Timed};
@@ -31,11 +31,19 @@ pub struct Options {
     pub max_handshakes: usize,
     /// Connections at a time; beyond that new ones are closed.
     pub max_connections: usize,
+    /// Memory that clients may share beyond what each has of its own, bytes; and as much again for large reads.
+    pub client_memory: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { tls: Tls::Off, handshake_timeout: Duration::from_secs(10), max_handshakes: 64, max_connections: 1024 }
+        Options {
+            tls: Tls::Off,
+            handshake_timeout: Duration::from_secs(10),
+            max_handshakes: 64,
+            max_connections: 1024,
+            client_memory: clients::BYTES,
+        }
     }
 }
 
@@ -109,9 +117,9 @@ impl Server {
     /// The operating system has no descriptor left.
     pub fn new(options: Options) -> io::Result<Server> {
         let shared = Shared {
+            clients: Arc::new(Clients::new(options.client_memory)),
             options,
             exports: Mutex::default(),
-            clients: Arc::default(),
             handshakes: Mutex::default(),
             next_handshake: AtomicUsize::new(0),
             stop: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,

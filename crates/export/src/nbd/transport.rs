@@ -121,6 +121,21 @@ impl Transport {
         }
     }
 
+    /// Memory that TLS takes of its own, bytes.
+    pub fn memory(&self) -> usize {
+        self.tls.as_ref().map_or(0, |tls| tls.incoming.memory() + tls.outgoing.capacity())
+    }
+
+    /// Gives back what it keeps for bytes to come, if there are none now.
+    pub fn shrink(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.incoming.shrink();
+            if tls.outgoing.is_empty() {
+                tls.outgoing = Vec::new();
+            }
+        }
+    }
+
     /// Ends the connection both ways; a receive under way then finishes.
     pub fn shutdown(&self) {
         // It may be gone already.
@@ -201,11 +216,9 @@ impl Tls {
             let count = output.slices(&mut slices);
             let mut sealed = 0;
             for slice in &slices[..count] {
-                self.session.writer().write_all(slice)?;
-                sealed += slice.len();
-                if sealed >= SEALED_LIMIT {
-                    break;
-                }
+                let now = slice.len().min(SEALED_LIMIT - sealed);
+                self.session.writer().write_all(&slice[..now])?;
+                sealed += now;
             }
             output.advance(sealed, pool);
             self.drain()?;

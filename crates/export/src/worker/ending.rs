@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::mailbox::mailbox;
     use crate::nbd::arrival::NewConnection;
-    use crate::nbd::clients::Ticket;
+    use crate::nbd::clients::{Clients, Ticket};
     use crate::nbd::request::Limits;
     use crate::nbd::transport::Transport;
     use crate::seats::Seats;
@@ -184,7 +184,7 @@ mod tests {
             Ok(Device::memory(1 << 20, 4096).expect("good sizes"))
         })
         .expect("a device in memory");
-        let shared = Arc::default();
+        let shared = Arc::new(Clients::new(0));
         let limits = Limits {
             bytes: 1 << 20,
             sector_bytes: 4096,
