@@ -9,6 +9,7 @@ import nbd
 
 from harness import MIB, World, check, equal
 from harness.libnbd import connect
+from harness.memory import agrees, resident
 from harness.servers import Device, kill
 
 OURS = True
@@ -23,6 +24,7 @@ def run(world: World) -> None:
     ballast.write_bytes(bytes(64 * MIB))
     device = world.device(256 * MIB, path=small / "disk.vsl")
     h = connect(device)
+    before = resident(device.server_pid())
     kept: dict[int, bytes] = {}
     error = 0
     for number in range(256):
@@ -37,6 +39,7 @@ def run(world: World) -> None:
     check(len(kept) > 32, f"only {len(kept)} MiB fit on 96 MiB")
     equal(errno.errorcode.get(error), "ENOSPC", f"error after {len(kept)} MiB")
     everything(h, kept, "on the full disk")
+    agrees(world, device, before)
     shown = status(world, device)
     equal(shown["state"], "attached", "state on the full disk")
     for words in ["the store is full", str(small), "make room"]:

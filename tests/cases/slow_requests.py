@@ -8,6 +8,7 @@ import nbd
 
 from harness import MIB, World, check, equal, wire
 from harness.libnbd import connect
+from harness.memory import agrees, resident
 from harness.servers import Device
 
 OURS = True
@@ -22,6 +23,7 @@ def run(world: World) -> None:
     world.vsl("attach", path)
     device = Device("disk", path, 64 * MIB, world.servers.uri("disk"))
     h = connect(device)
+    before_all = resident(device.server_pid())
     for number in range(64):
         h.pwrite(bytes([number]) * BLOCK, number * BLOCK)
     h.flush()
@@ -48,6 +50,7 @@ def run(world: World) -> None:
     world.wait(lambda: sum(int(one.group(3)) for one in told(world)[before:]) >= 7, "all of them to be told of")
     check(len(told(world)) - before <= 3, f"{[one.group(0) for one in told(world)[before:]]}")
     equal(world.vsl("status", "disk", "--field", "health").out.strip(), "healthy", "health of a slow device")
+    agrees(world, device, before_all)
     world.vsl("drill", "disk", "undo", "stall-die")
 
     # A client that announces data and sends them late is not a slow store, however large they are.

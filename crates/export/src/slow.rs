@@ -30,24 +30,16 @@ pub struct Way {
     pub taken: u64,
     /// What it waited for in between.
     pub held: Held,
-    /// How long its client took to send the data, nanoseconds.
-    pub client: u64,
-    /// Since when the client's data are waited for, if they are.
-    pub missing: Option<u64>,
 }
 
 impl Way {
-    /// The client's data are not there yet.
-    pub fn data_missing(&mut self, now: u64) {
-        self.missing = self.missing.or(Some(now));
-    }
-
-    /// They are.
-    #[inline]
-    pub fn data_there(&mut self, now: impl FnOnce() -> u64) {
-        if let Some(since) = self.missing.take() {
-            self.client += now().saturating_sub(since);
+    /// Its client was waited for so long, in front of the device or between pieces of a large request: the time was not the
+    /// device's.
+    pub fn client_was_late(&mut self, ns: u64) {
+        if ns >= LONG / 2 {
+            self.held = Held::Client;
         }
+        self.taken += if self.taken > 0 { ns } else { 0 };
     }
 }
 
@@ -97,13 +89,8 @@ impl Slow {
         self.count += 1;
         if self.worst.as_ref().is_none_or(|worst| ns > worst.ns) {
             let before = way.taken.saturating_sub(way.arrived);
-            let why = if 2 * way.client >= ns {
-                before_the_device(Held::Client)
-            } else if 2 * before >= ns {
-                before_the_device(way.held)
-            } else {
-                in_the_device(command, self.emulated)
-            };
+            let why =
+                if 2 * before >= ns { before_the_device(way.held) } else { in_the_device(command, self.emulated) };
             self.worst = Some(Wait { ns, peer: peer.to_owned(), command, offset: header.offset, len: header.len, why });
         }
     }
@@ -148,7 +135,7 @@ mod tests {
     #[test]
     fn the_worst_of_a_second_is_told_with_what_it_waited_for() {
         let mut slow = Slow::default();
-        let at = |arrived, taken, held| Way { arrived, taken, held, ..Way::default() };
+        let at = |arrived, taken, held| Way { arrived, taken, held };
         slow.answered("", at(0, 0, Held::Turn), LONG - 1, &header(1), Command::Read);
         assert!(slow.take(LONG).is_none(), "a short wait");
         slow.answered("", at(0, LONG, Held::Device("no room")), 2 * LONG, &header(2), Command::Write { fua: true });
@@ -165,12 +152,8 @@ mod tests {
 
     #[test]
     fn a_client_that_sends_late_is_told_from_a_slow_store() {
-        let mut way = Way { arrived: 10, ..Way::default() };
-        way.data_missing(10);
-        way.data_missing(LONG / 2);
-        way.data_there(|| LONG);
-        way.data_there(|| unreachable!("they are there"));
-        way.taken = LONG;
+        let mut way = Way { arrived: 10, taken: 20, held: Held::Turn };
+        way.client_was_late(LONG);
         let mut slow = Slow::default();
         slow.answered("7", way, LONG + 100, &header(1), Command::Write { fua: false });
         let (_, wait) = slow.take(LONG + 100).expect("a long one");

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Command, CommandFactory};
 
 use super::Cli;
@@ -19,44 +20,40 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What stands in backquotes and begins with the program's name.
+/// What stands in backquotes and begins with the program's name, or behind a prompt.
 fn recommended(text: &str) -> Vec<String> {
-    let pieces = text.split('`').skip(1).step_by(2);
-    pieces.filter(|piece| piece.starts_with("vsl ") && !piece.contains('\n')).map(str::to_string).collect()
+    let quoted = text.split('`').filter(|piece| piece.starts_with("vsl ") && !piece.contains('\n'));
+    let joined = text.replace("\\\n", " ");
+    let typed = joined.lines().filter_map(|line| line.trim_start().strip_prefix("$ "));
+    quoted.map(str::to_string).chain(typed.filter(|line| line.starts_with("vsl ")).map(str::to_string)).collect()
 }
 
-/// What is wrong with a command: a word that is no subcommand where there must be one, or an option that it lacks.
+/// What is wrong with a command, as the program itself would say. Names in capitals or braces stand for something; what is left
+/// out, behind the words that are there, is the reader's to add.
 fn wrong(command: &Command, words: &str) -> Option<String> {
-    let mut at = command;
-    let mut path = vec!["vsl"];
-    let mut begun = false;
-    for word in words.split_whitespace().skip(1) {
-        let word = word.trim_matches(|c: char| matches!(c, '[' | ']' | ',' | '(' | ')' | '"' | '\''));
-        let option = word.split('=').next().unwrap_or_default();
-        if let Some(long) = option.strip_prefix("--").filter(|long| !long.is_empty() && !long.contains(['{', '<'])) {
-            let known = |command: &Command| {
-                let mut arguments = command.get_arguments();
-                arguments.any(|argument| {
-                    let aliases = argument.get_all_aliases().unwrap_or_default();
-                    argument.get_long() == Some(long) || aliases.contains(&long)
-                })
-            };
-            if !known(at) && !known(command) && !matches!(long, "help" | "version") {
-                return Some(format!("{} has no --{long}", path.join(" ")));
-            }
-        } else if let Some(next) = at.find_subcommand(word) {
-            path.push(next.get_name());
-            at = next;
-        } else if !begun
-            && path.len() == 1
-            && word.chars().all(|c| c.is_ascii_lowercase() || c == '-')
-            && !word.starts_with('-')
-        {
-            return Some(format!("there is no vsl {word}"));
-        }
-        begun = true;
+    let end = words.find([';', '|', '>', '<', '#', '&', '$']).unwrap_or(words.len());
+    let stands_for = |word: &str| word.contains(['{', '}', '…']) || word.contains("...") || word.to_uppercase() == word;
+    let words = words[..end].replace(['[', ']'], " ");
+    let words = shlex::split(&words)?.into_iter().filter(|word| !["...", "\\"].contains(&word.as_str()) && !word.starts_with("--{"));
+    // A word in braces in the place of the subcommand stands for any.
+    let words: Vec<String> = words.map(|word| word.trim_end_matches([',', '.', ':', '\\']).to_string()).collect();
+    if words.get(1).is_none_or(|word| stands_for(word)) {
+        return None;
     }
-    None
+    let error = command.clone().try_get_matches_from(&words).err()?;
+    // A word that wants a value ends the command where the text goes on.
+    if error.get(ContextKind::InvalidValue).is_some_and(|value| value.to_string().is_empty()) {
+        return None;
+    }
+    match error.kind() {
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand | ErrorKind::ArgumentConflict => {
+            Some(error.to_string().lines().next().unwrap_or_default().to_string())
+        }
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation if !words.iter().any(|word| stands_for(word)) => {
+            Some(error.to_string().lines().next().unwrap_or_default().to_string())
+        }
+        _ => None,
+    }
 }
 
 #[test]
@@ -88,7 +85,7 @@ fn every_recommended_command_exists() {
 fn what_does_not_exist_is_found() {
     let mut command = Cli::command();
     command.build();
-    for words in ["vsl lab waf --no-such-option", "vsl atach x.vsl", "vsl status --fielt uri"] {
+    for words in ["vsl lab waf --no-such-option", "vsl atach x.vsl", "vsl status --fielt uri", "vsl lab waff", "vsl create x --size big"] {
         assert!(wrong(&command, words).is_some(), "{words}");
     }
     for words in [

@@ -98,6 +98,8 @@ pub struct Connection {
     held: usize,
     /// How far the present request has come.
     way: Way,
+    /// Since when the client's data are waited for, if they are.
+    data_missing: Option<u64>,
     /// A receive is with the kernel.
     pub receiving: bool,
     /// The kernel will tell when the socket takes more.
@@ -135,6 +137,7 @@ impl Connection {
             in_flight: 0,
             held: 0,
             way: Way::default(),
+            data_missing: None,
             receiving: false,
             polling: false,
             queued: false,
@@ -350,6 +353,19 @@ impl Connection {
         Step::Busy
     }
 
+    /// The present request cannot go on before the client has sent so many bytes.
+    fn wait_for_data(&mut self, core: &Core, bytes: usize) -> Step {
+        self.data_missing = self.data_missing.or(Some(core.observer.arrival()));
+        Step::Need(bytes)
+    }
+
+    #[inline]
+    fn data_are_there(&mut self, core: &Core) {
+        if let Some(since) = self.data_missing.take() {
+            self.way.client_was_late(core.observer.arrival().saturating_sub(since));
+        }
+    }
+
     fn form(&self, cookie: u64) -> Form {
         Form { structured: self.limits.structured, cookie }
     }
@@ -409,10 +425,9 @@ impl Connection {
             Command::Read => Io::Read { lba, buf: core.pool.take(len) },
             Command::Write { fua } => {
                 if self.input.bytes().len() < len {
-                    self.way.data_missing(core.observer.arrival());
-                    return Step::Need(len);
+                    return self.wait_for_data(core, len);
                 }
-                self.way.data_there(|| core.observer.arrival());
+                self.data_are_there(core);
                 Io::Write { lba, data: &self.input.bytes()[..len], fua }
             }
             Command::Trim { fua } => Io::Trim { lba, count, fua },
@@ -487,10 +502,9 @@ impl Connection {
         let mut work = 1;
         if matches!(command, Command::Write { .. }) {
             if self.input.bytes().len() < bytes {
-                self.way.data_missing(core.observer.arrival());
-                return Step::Need(bytes);
+                return self.wait_for_data(core, bytes);
             }
-            self.way.data_there(|| core.observer.arrival());
+            self.data_are_there(core);
         }
         if !failed {
             work = cost(len);
