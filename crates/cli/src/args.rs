@@ -51,6 +51,8 @@ pub enum Command {
     Detach(Detach),
     /// Show the state of devices.
     Status(Status),
+    /// Look for devices in files and on disks, attached or not.
+    Scan(Scan),
     /// Show or change the settings of an attached device.
     Config(Config),
     /// Erase everything on a detached device, for good; an empty one with its settings is left.
@@ -355,7 +357,8 @@ pub struct Format {
 /// `vsl attach`.
 #[derive(Debug, Args)]
 pub struct Attach {
-    /// Device files, or memory:SIZE for a throw-away device. Files of one device are attached as one.
+    /// Device files, or memory:SIZE for a throw-away device. Files of one device are attached as one, with those that lie
+    /// beside them.
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub paths: Vec<String>,
     /// What to call it, in `vsl` and as an NBD export [default: the file's name without its ending].
@@ -389,6 +392,20 @@ pub struct Detach {
     pub devices: Vec<String>,
     #[command(flatten)]
     pub force: Force,
+}
+
+/// `vsl scan`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+It reads the beginning of each file and changes nothing. The files of one device are shown together.
+
+Examples:
+  vsl scan
+  vsl scan /srv/flash /dev")]
+pub struct Scan {
+    /// Where to look [default: this directory and all block devices].
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub directories: Vec<PathBuf>,
 }
 
 /// `vsl status`.

@@ -65,6 +65,17 @@ impl Target {
         }
     }
 
+    /// With the files of the device that lie beside those that were named, where it has more.
+    ///
+    /// # Errors
+    /// There are copies among them.
+    pub fn with_members(mut self) -> Result<Target, Failure> {
+        if let Target::Files(paths) = &mut self {
+            paths.extend(device::members::beside(paths)?);
+        }
+        Ok(self)
+    }
+
     /// The name that it gets when none is asked for.
     pub fn default_name(&self) -> String {
         match self {

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use crate::attach::Refusal;
 use crate::checksum::Checker;
 use crate::format::{decode, refused};
+use crate::members::identity;
 use crate::superblock::{DIES_MAX, NotSuperblock, Superblock, choose_superblock};
 use crate::{AttachError, AttachOptions};
 
@@ -159,9 +160,7 @@ pub(crate) fn refuse_old_copies(labels: &[Label]) -> Result<(), Refusal> {
 
 /// Whether two paths lead to one file.
 fn same_file(one: &Path, other: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let look = |path: &Path| std::fs::metadata(path).map(|file| (file.dev(), file.ino(), file.rdev())).ok();
-    look(one).is_some_and(|file| Some(file) == look(other))
+    identity(one).is_some_and(|file| Some(file) == identity(other))
 }
 
 /// Whether a file that cannot be opened counts as lost: the store has it no more, or it holds nothing of ours. What may be put right at

@@ -19,6 +19,7 @@ use crate::identity::{self, Claim};
 use crate::page_file::PageFile;
 use crate::room::{self, Room};
 use crate::status::{Counts, HEALTHY};
+use crate::vanished::Places;
 use crate::{
     AttachError, Background, Capacity, CarriedDrills, Completion, CreateError, Durability, EmulateOptions, Extent,
     FormatError, FormatOptions, Info, Io, IoError, Secret, State, Status, Submitted,
@@ -60,6 +61,8 @@ pub struct Device {
     _claim: Option<Claim>,
     /// Dies whose file was there and was not used, and why.
     set_aside: Vec<(u32, String)>,
+    /// Where the files lay that are in use.
+    places: Places,
     /// What was noticed of a full store.
     pub(crate) room: Room,
 }
@@ -103,6 +106,8 @@ impl Device {
             (refusal, _) => refused(refusal, &files.paths[0]),
         })?;
         let mut backings = files.backings;
+        let used = files.paths.iter().zip(&backings).filter(|(_, backing)| backing.is_some());
+        let places = Places::of(used.map(|(path, _)| path));
         if options.new_identity {
             identity::renew(&mut superblock, &backings, &files.paths)?;
         }
@@ -123,7 +128,7 @@ impl Device {
                 unreachable!("an emulated device has one file, and it was opened");
             };
             let (core, engine) = emulated::open(backing, superblock, path, read_only, ring, clock)?;
-            let mut device = Device { _claim: claim, ..Device::with_engine(core, files.paths, read_only, engine) };
+            let mut device = Device { _claim: claim, places, ..Device::with_engine(core, files.paths, read_only, engine) };
             device.core.witness = witness;
             device.take_memory();
             device.go_on_with_drills(&options.drills);
@@ -144,7 +149,7 @@ impl Device {
         })?;
         let set_aside = files.set_aside;
         set_aside.iter().for_each(|(die, why)| tracing::error!(die, "a file is not used, the device goes on without it: {why}"));
-        let mut device = Device { _claim: claim, set_aside, ..Device::new(core, files.paths, read_only) };
+        let mut device = Device { _claim: claim, set_aside, places, ..Device::new(core, files.paths, read_only) };
         device.core.witness = witness;
         device.take_memory();
         device.go_on_with_drills(&options.drills);
@@ -259,6 +264,7 @@ impl Device {
             drills,
             _claim: None,
             set_aside: Vec::new(),
+            places: Places::default(),
             room: Room::default(),
         }
     }
@@ -482,6 +488,9 @@ impl Device {
             .map_err(|error| FormatError::Attach(AttachError::Media { path: path.clone(), what: error.to_string() }))?;
         self.paths[die as usize] = path;
         self.set_aside.retain(|(aside, _)| *aside != die);
+        let lost = self.core.lost_dies();
+        let serves = |number: usize| number == die as usize || !lost.contains(&(number as u32));
+        self.places = Places::of(self.paths.iter().enumerate().filter(|(number, _)| serves(*number)).map(|(_, path)| path));
         self.renew_info();
         self.die_has_another_file(die);
         self.core.begin_rebuild(die);
@@ -514,7 +523,16 @@ impl Device {
         let engine = self.engine.as_deref();
         let status = Status::of(&self.core, &self.counts, state);
         let set_aside = self.set_aside.iter().map(|(die, why)| format!("die {die}: {why}")).collect();
-        let status = Status { health: self.store_trouble().unwrap_or(status.health), set_aside, ..status };
+        let vanished = self.places.vanished();
+        let health = match (self.store_trouble(), vanished.first()) {
+            (Some(trouble), _) => trouble,
+            (None, Some(path)) if status.health == HEALTHY => format!(
+                "{} was deleted, moved or replaced, and is lost with the detach: copy the device's content first",
+                path.display()
+            ),
+            (None, _) => status.health,
+        };
+        let status = Status { health, set_aside, vanished, ..status };
         let card = engine.and_then(Engine::trouble).filter(|_| status.health == HEALTHY);
         Status {
             pacing: engine.map(Engine::pacing),

@@ -134,6 +134,14 @@ pub enum AttachError {
         /// How many may be lost.
         parity: u32,
     },
+    /// Two files beside those that were named say that they are the same one of the device.
+    #[error("{} and {} both say that they are file {die} of the device; one is a copy: name the files that belong to it", .paths[0].display(), .paths[1].display())]
+    Copies {
+        /// Which file of the device.
+        die: u32,
+        /// The two.
+        paths: [PathBuf; 2],
+    },
     /// Two files say that they are the same one of a device.
     #[error("{path}: a copy of file {die} of the device, or named twice; expected each file once")]
     Double {

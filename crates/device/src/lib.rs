@@ -30,12 +30,14 @@ mod identity;
 mod io;
 mod jobs;
 mod keys;
+pub mod members;
 mod page_file;
 mod room;
 mod settings;
 mod status;
 mod store;
 mod superblock;
+mod vanished;
 
 pub use capacity::Capacity;
 pub use crypt::SEALED_TRAILER_BYTES;

@@ -1,5 +1,7 @@
 //! What a device tells about itself. Every figure is measured or counted here; field names are the API's.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::core::Core;
@@ -95,6 +97,9 @@ pub struct Status {
     /// Files that were there at the attach and are not used, and why.
     #[serde(default)]
     pub set_aside: Vec<String>,
+    /// Files in use that were deleted, moved or replaced since the attach.
+    #[serde(default)]
+    pub vanished: Vec<PathBuf>,
     /// Sectors that failed their check and were rebuilt from parity, since attach.
     pub healed_sectors: u64,
     /// Sectors that were read with the help of parity because their die is out of service, since attach.
@@ -209,6 +214,7 @@ impl Status {
             dies: geometry.dies,
             lost_dies: lost,
             set_aside: Vec::new(),
+            vanished: Vec::new(),
             healed_sectors: core.healing.healed,
             degraded_reads: core.healing.degraded_reads + made_up / sector,
             rebuilding_die: core.jobs.rebuilding(ftl.lebs().len()).map(|(die, _)| die),

@@ -298,6 +298,7 @@ pub const METRICS: &[Metric] = &[
         "asked for or scrubbed, and cannot be read",
     ),
     device("lost_dies", "Lost dies", Count, Measured, Last, "files out of service or being rebuilt"),
+    device("vanished_files", "Vanished files", Count, Measured, Last, "in use, and deleted, moved or replaced"),
     service(
         "cpu_percent",
         "Processor time",

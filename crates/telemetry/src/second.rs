@@ -178,6 +178,7 @@ fn figures(values: &mut Values, status: &Status, sector_bytes: u32) {
     values.insert("damaged_sectors", status.damaged_sectors as f64);
     values.insert("unreadable_sectors", status.unreadable.len() as f64);
     values.insert("lost_dies", status.lost_dies.len() as f64);
+    values.insert("vanished_files", status.vanished.len() as f64);
 }
 
 /// How the file system under the device fills, after one more look at it.

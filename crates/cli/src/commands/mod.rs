@@ -17,6 +17,7 @@ mod opener;
 mod profiles;
 mod published;
 mod redundancy;
+mod scan;
 mod serve;
 mod service;
 mod settings;
@@ -50,6 +51,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Format(args) => format::format(args, output)?,
         Command::Attach(args) => attachment::attach(args, output)?,
         Command::Detach(args) => attachment::detach(args, output)?,
+        Command::Scan(args) => scan::scan(args, output)?,
         Command::Status(args) => return status::status(args, output),
         Command::Config(args) => settings::config(args, output)?,
         Command::SureErase(args) => erase::sure_erase(args, output)?,

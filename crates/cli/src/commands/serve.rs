@@ -20,7 +20,7 @@ pub fn serve(args: &Serve) -> Result<(), Failure> {
     }
     let listen = listen(&args.listen, &args.nbd)?;
     let device = args.paths.join(",");
-    let target = Target::parse(&device)?.absolute()?;
+    let target = Target::parse(&device)?.absolute()?.with_members()?;
     let name = target.default_name();
     let encrypted = target.paths().is_some_and(opener::is_encrypted);
     let secret = opener::for_device(&device, encrypted && !args.stdio, &args.opener)?;

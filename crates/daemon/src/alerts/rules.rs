@@ -224,6 +224,15 @@ pub fn built_in() -> Vec<Rule> {
             "the groomer found sectors that it cannot read; look at the store underneath",
         ),
         rule(
+            "vanished",
+            "vanished_files",
+            Above,
+            on,
+            0,
+            Critical,
+            "a file in use was deleted, moved or replaced, and is lost with the detach; copy the device's content first",
+        ),
+        rule(
             "store-full",
             "store_full",
             Above,

@@ -20,8 +20,9 @@ const NOBODY: u32 = u32::MAX;
 
 /// The layer refused a request, or would not take it however often it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the layer does not take {request}: {answer}")]
+#[error("{sectors} sectors and what is beyond them are too few for the reserves of the layer ({request}: {answer}); expected more sectors, or more space beyond them")]
 pub struct Stuck {
+    sectors: u64,
     request: String,
     answer: String,
 }
@@ -83,7 +84,11 @@ impl Instant {
         config.buffers = config.min_buffers() + 8;
         let recovered = Recovery::new(config, Anchor::default()).and_then(|recovery| recovery.finish(1));
         let mut ftl =
-            recovered.map_err(|damage| Stuck { request: "an empty module".into(), answer: damage.to_string() })?;
+            recovered.map_err(|damage| Stuck {
+                sectors: shape.sectors,
+                request: "an empty module".into(),
+                answer: damage.to_string(),
+            })?;
         ftl.level_wear(wear == Some(true));
         ftl.start();
         let mut this = Instant { ftl, owners: vec![NOBODY; geometry.slots() as usize], headers: Vec::new() };
@@ -147,7 +152,8 @@ impl Instant {
                 Admission::Refused(_) => break,
             }
         }
-        Err(Stuck { request: format!("{request:?}"), answer: format!("{answer:?}") })
+        let sectors = self.ftl.config().sectors;
+        Err(Stuck { sectors, request: format!("{request:?}"), answer: format!("{answer:?}") })
     }
 
     /// Slots in LEBs that hold host sectors, open ones counted half.

@@ -25,11 +25,11 @@ impl Recorded {
     ///
     /// # Errors
     /// It cannot be read, or writes nothing.
-    pub fn read(path: &Path) -> Result<Recorded, TraceError> {
+    pub fn read(path: &Path, wanted: &Wanted) -> Result<Recorded, TraceError> {
         let unusable = |problem: &str| TraceError::Unusable { path: path.into(), problem: problem.into() };
         let mut spans = Vec::new();
         let mut sum = 0u64;
-        for record in Reader::open(path, &Wanted::default())? {
+        for record in Reader::open(path, wanted)? {
             let record = record?;
             let span = match record.op {
                 Op::Write => (record.offset / SECTOR, record.end().div_ceil(SECTOR)),

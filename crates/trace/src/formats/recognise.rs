@@ -25,7 +25,7 @@ pub fn recognise(beginning: &[u8]) -> Result<Format, String> {
         let best =
             found.into_iter().filter_map(|(format, count)| Some((count?, format))).max_by_key(|(count, _)| *count);
         return best.map(|(_, format)| format).ok_or_else(|| {
-            "it is binary, and its records are not those of vscsi version 1 or 2; --format names one".into()
+            "it is binary, and its records are not those of vscsi version 1 or 2; name one of those that `vsl trace list-formats` shows".into()
         });
     }
     let lines: Vec<&[u8]> = beginning
@@ -47,7 +47,7 @@ pub fn recognise(beginning: &[u8]) -> Result<Format, String> {
     best.map(|(format, _)| format).ok_or_else(|| {
         let first = lines.iter().find(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"));
         format!(
-            "it is text whose lines are of no format that is known, such as '{}'; --format names one, `vsl trace list-formats` shows all",
+            "it is text whose lines are of no format that is known, such as '{}'; name one of those that `vsl trace list-formats` shows",
             shown(first.copied().unwrap_or_default())
         )
     })

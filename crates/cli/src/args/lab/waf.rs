@@ -31,6 +31,9 @@ pub struct Waf {
     /// Also, or instead of all workloads, the writes and trims of this trace, its sectors numbered one after the other.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+    /// Its format, where it is not recognised.
+    #[arg(long, value_name = "NAME", requires = "trace", value_parser = crate::args::trace::parse_format)]
+    pub trace_format: Option<trace::Format>,
     /// Space beyond the sectors, per cent of theirs. May be given more than once. [default: 7, 15 and 28]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub over_provisioning: Vec<f64>,

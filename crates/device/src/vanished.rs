@@ -1,0 +1,46 @@
+//! Files of an attached device that somebody deleted, moved or replaced: they serve as long as the device is attached, and their
+//! content is gone with the detach.
+
+use std::path::PathBuf;
+
+use crate::members::identity;
+
+/// Where the files of a device lay when it was attached.
+#[derive(Debug, Default)]
+pub(crate) struct Places(Vec<(PathBuf, (u64, u64, u64))>);
+
+impl Places {
+    /// The files that are in use, each where it is now.
+    pub fn of<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Places {
+        Places(paths.filter_map(|path| Some((path.clone(), identity(path)?))).collect())
+    }
+
+    /// Those that are there no more.
+    pub fn vanished(&self) -> Vec<PathBuf> {
+        let there = |(path, was): &&(PathBuf, _)| identity(path) != Some(*was);
+        self.0.iter().filter(there).map(|(path, _)| path.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_deleted_moved_or_replaced_is_missed() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let paths = ["a", "b", "c", "never"].map(|name| dir.path().join(name));
+        for path in &paths[..3] {
+            std::fs::write(path, "x").expect("written");
+        }
+        let places = Places::of(paths.iter());
+        assert!(places.vanished().is_empty());
+        std::fs::write(&paths[0], "more").expect("written");
+        assert!(places.vanished().is_empty(), "it is the same file");
+        std::fs::remove_file(&paths[0]).expect("deleted");
+        std::fs::rename(&paths[1], dir.path().join("elsewhere")).expect("moved");
+        std::fs::write(dir.path().join("new"), "x").expect("written");
+        std::fs::rename(dir.path().join("new"), &paths[2]).expect("replaced");
+        assert_eq!(places.vanished(), paths[..3]);
+    }
+}
