@@ -11,6 +11,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 # Minutes that `make soak` gives each figure at most.
 MINUTES ?= 10
+# The crates that `make check` looks at.
+SCOPE := $(if $(CRATE),-p $(CRATE),--workspace)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: help
@@ -41,9 +43,17 @@ test: ## Check everything: format, lints, unit tests, whole-system tests with fo
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked --workspace
 	$(CARGO) build --locked --workspace --all-targets
+	$(PYTHON) tests/pages.py $(TARGET)/debug/vsl
 	$(PYTHON) tests/planted.py
 	$(PYTHON) tests/run.py --vsl $(TARGET)/debug/vsl --tools $(TARGET)/tools/bin
 	scripts/test-console.sh $(TARGET)/debug/vsl
+
+.PHONY: check
+check: ## The inner loop: format, lints, unit tests and pages, without root (CRATE=ftl: of one crate)
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked $(SCOPE) --all-targets -- -D warnings
+	$(CARGO) test --locked $(SCOPE) --lib --quiet
+	$(PYTHON) tests/pages.py
 
 .PHONY: soak
 soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and write docs/soak.md

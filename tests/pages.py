@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Holds the pages against the code wherever the code knows the fact: lengths, links, paths, lists and numbers."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+# Written by a command, which decides their form.
+WRITTEN = {"docs/bench.md", "docs/soak.md", "docs/simulation-speed.md"}
+COLUMNS = 100
+# Lines of README, bytes of ARCHITECTURE.
+README_LINES, ARCHITECTURE_BYTES = 150, 20_000
+
+
+def read(path: str) -> str:
+    """A file of the tree."""
+    return (ROOT / path).read_text()
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a page outside of code."""
+    code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith(("```", "~~~")):
+            code = not code
+        elif not code:
+            yield number, line
+
+
+def anchors(text: str) -> set[str]:
+    """What links into a page may name."""
+    headings = [line.lstrip("#").strip() for _, line in prose(text) if re.match(r"#+ ", line)]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def lengths() -> Iterator[str]:
+    if len(read("README.md").splitlines()) > README_LINES:
+        yield f"README.md: {len(read('README.md').splitlines())} lines; expected {README_LINES} at most"
+    if len(read("ARCHITECTURE.md").encode()) > ARCHITECTURE_BYTES:
+        yield f"ARCHITECTURE.md: {len(read('ARCHITECTURE.md').encode())} bytes; expected {ARCHITECTURE_BYTES} at most"
+    for page in PAGES:
+        name = str(page.relative_to(ROOT))
+        for number, line in prose(page.read_text()) if name not in WRITTEN else ():
+            # Tables, links and code in a line cannot be broken.
+            if len(line) > COLUMNS and not line.startswith(("|", "#")) and not re.search(r"\]\(|`[^`]{40,}", line):
+                yield f"{name}:{number}: {len(line)} columns; expected {COLUMNS} at most"
+
+
+def links() -> Iterator[str]:
+    for page in PAGES:
+        name = page.relative_to(ROOT)
+        for number, line in prose(page.read_text()):
+            for target in re.findall(r"\]\(([^)\s]+)\)", line):
+                if re.match(r"[a-z]+:", target):
+                    continue
+                path, _, anchor = target.partition("#")
+                file = (page.parent / path) if path else page
+                if not file.exists():
+                    yield f"{name}:{number}: {target}: there is no such file"
+                elif anchor and file.suffix == ".md" and anchor not in anchors(file.read_text()):
+                    yield f"{name}:{number}: {target}: there is no such heading"
+
+
+def paths() -> Iterator[str]:
+    """Files of the tree that pages name."""
+    for page in PAGES:
+        for number, line in prose(page.read_text()):
+            for path in re.findall(r"`((?:crates|tests|console|bench|scripts|packaging|profiles|docs)/[\w./-]+)`", line):
+                if not (ROOT / path).exists() and not re.search(r"[A-Z]{4}", path):
+                    yield f"{page.relative_to(ROOT)}:{number}: `{path}`: there is no such file"
+
+
+def summary() -> Iterator[str]:
+    """Every page of the book is in its table of contents."""
+    listed = set(re.findall(r"\(([\w./-]+\.md)\)", read("docs/SUMMARY.md")))
+    for page in ROOT.glob("docs/**/*.md"):
+        name = str(page.relative_to(ROOT / "docs"))
+        if name not in listed and name != "SUMMARY.md":
+            yield f"docs/SUMMARY.md: {name} is not listed"
+
+
+def policies() -> Iterator[str]:
+    """Which policies there are, and which is the default."""
+    source = read("crates/ftl/src/policy/mod.rs")
+    names = re.findall(r'Policy::\w+ => "([\w-]+)"', source)
+    variant = re.search(r"#\[default\]\s+(\w+) =", source)
+    default = re.search(rf'Policy::{variant[1]} => "([\w-]+)"', source)[1] if variant else ""
+    text = read("docs/groomer.md")
+    for name in names:
+        if f"`{name}`" not in text:
+            yield f"docs/groomer.md: the policy `{name}` is not named"
+    if f"`{default}` (default)" not in text:
+        yield f"docs/groomer.md: expected '`{default}` (default)'"
+    word = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"][len(names)]
+    for page, words in [("README.md", f"{word} grooming policies"), ("docs/layer.md", f"There are {word}; [The groomer]")]:
+        if words not in " ".join(read(page).split()):
+            yield f"{page}: expected '{words}'"
+
+
+def counted() -> Iterator[str]:
+    """Numbers that the code knows."""
+    mutants = len(re.findall(r'^    "\w+": "', read("tests/planted.py"), re.MULTILINE))
+    text = " ".join(read("docs/testing.md").split())
+    said = re.search(r"(\d+) planted defects", text)
+    if not said or int(said[1]) != mutants:
+        yield f"docs/testing.md: {said[1] if said else 'no number of'} defects; expected '{mutants} defects'"
+    version = re.search(r"FORMAT_VERSION: u32 = (\d+)", read("crates/device/src/superblock.rs"))
+    newest = max(map(int, re.findall(r"^\| (\d+) \|", read("CHANGELOG.md"), re.MULTILINE)))
+    if not version or int(version[1]) != newest:
+        yield f"CHANGELOG.md: the newest format version is {newest}; expected {version and version[1]}"
+
+
+def listed() -> Iterator[str]:
+    """Lists that the code holds: alert rules, drills, protocols, crates and what they depend on."""
+    rules = re.findall(r'rule\(\s*"([\w-]+)"', read("crates/daemon/src/alerts/rules.rs"))
+    drills = re.findall(r'Drill::\w+(?: \{[^}]*\})? => "([\w-]+)"', read("crates/device/src/drill/kind.rs"))
+    protocols = [path.stem for path in ROOT.glob("crates/lab/protocols/*.toml")]
+    crates = [path.parent.name for path in ROOT.glob("crates/*/Cargo.toml")]
+    dependencies = {
+        name
+        for path in ROOT.glob("crates/*/Cargo.toml")
+        for kind in ["dependencies", "dev-dependencies", "build-dependencies"]
+        for name, value in tomllib.loads(path.read_text()).get(kind, {}).items()
+        if not (isinstance(value, dict) and (value.get("workspace") or "path" in value))
+    }
+    wanted = [
+        ("docs/alerts.md", "alert rule", rules),
+        ("docs/drills.md", "drill", drills),
+        ("docs/lab.md", "protocol", protocols),
+        ("ARCHITECTURE.md", "crate", crates),
+        ("ARCHITECTURE.md", "dependency", sorted(dependencies)),
+    ]
+    for page, kind, names in wanted:
+        text = read(page)
+        if not names:
+            yield f"{page}: no {kind} was found in the code: mend this test"
+        for name in names:
+            if f"`{name}`" not in text and f"`{name} " not in text and f"vsl drill DEVICE {name}" not in text:
+                yield f"{page}: the {kind} `{name}` is not named"
+
+
+def fields(vsl: Path) -> Iterator[str]:
+    """Fields of `vsl status` that pages name are fields."""
+    known = set(subprocess.run([vsl, "status", "--fields"], check=True, capture_output=True, text=True).stdout.split())
+    for page in PAGES:
+        for number, line in enumerate(page.read_text().splitlines(), 1):
+            for name in re.findall(r"--field ([a-z_0-9]+)", line):
+                if name not in known:
+                    yield f"{page.relative_to(ROOT)}:{number}: there is no field {name}"
+
+
+def main() -> int:
+    vsl = [Path(argument) for argument in sys.argv[1:]]
+    checks = [lengths(), links(), paths(), summary(), policies(), counted(), listed(), *map(fields, vsl)]
+    mistakes = [mistake for check in checks for mistake in check]
+    print("\n".join(mistakes) or f"{len(PAGES)} pages agree with the code")
+    return 1 if mistakes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
