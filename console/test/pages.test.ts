@@ -1,8 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
-import type { Alert, Device, History } from "../src/api/types";
+import type { Alert, Device, History, Metric, Rule } from "../src/api/types";
 import { body, detailOf, KINDS, nameOf } from "../src/pages/drills/kinds";
 import { bounds, capacityAt, presentShare } from "../src/pages/format/capacity";
-import { adapters, concerns, tone } from "../src/state/attention";
+import { adapters, concerns, filesOf, tone } from "../src/state/attention";
+import { sentence } from "../src/text/rule";
 import { matches } from "../src/text/search";
 
 vi.stubGlobal("window", { location: { hash: "" }, addEventListener: () => undefined });
@@ -47,6 +48,47 @@ describe("search", () => {
     for (const words of ["", " ", "ada", "DETACH ada", "127.0.0.1", "204"])
       expect(matches(words, Object.values(entry))).toBe(true);
     for (const words of ["bob", "ada bob", "path"]) expect(matches(words, Object.values(entry))).toBe(false);
+  });
+});
+
+describe("where a device lies", () => {
+  it("is a path, or how many files where", () => {
+    expect(filesOf(device({}))).toBe("/d/a.vsl");
+    expect(filesOf(device({ path: "/a/0.vsl,/a/1.vsl" }))).toBe("2 files in /a");
+    expect(filesOf(device({ path: "/a/0.vsl,/b/1.vsl,/c/2.vsl" }))).toBe("3 files in /a and /b and others");
+  });
+});
+
+describe("a rule", () => {
+  const rule = (part: Partial<Rule>): Rule => ({
+    name: "r",
+    meaning: "",
+    metric: "celsius",
+    device: null,
+    comparison: "above",
+    threshold: 75,
+    clear: 72,
+    for_s: 5,
+    severity: "warning",
+    enabled: true,
+    built_in: true,
+    ...part,
+  });
+  const metric = (name: string, label: string, unit: string) =>
+    ({ name, label, unit, of: "device" }) as Metric;
+  const known = [
+    metric("celsius", "Temperature", "celsius"),
+    metric("write_reduced", "Writes reduced", "flag"),
+    metric("lost_dies", "Lost dies", "count"),
+  ];
+  it("reads as a sentence", () => {
+    expect(sentence(rule({}), known)).toBe("Temperature at or above 75 °C for 5 s; over at 72 °C");
+    const flag = { metric: "write_reduced", threshold: 1, clear: 0, for_s: 0 };
+    expect(sentence(rule(flag), known)).toBe("Writes reduced: yes");
+    expect(sentence(rule({ ...flag, metric: "lost_dies" }), known)).toBe("Lost dies: any");
+    expect(sentence(rule({ comparison: "below", threshold: 10, clear: 12 }), known)).toBe(
+      "Temperature at or below 10 °C for 5 s; over at 12 °C",
+    );
   });
 });
 

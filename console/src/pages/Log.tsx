@@ -11,6 +11,7 @@ import { type Column, Table } from "../parts/Table";
 import { devices, events } from "../state/fleet";
 import { may } from "../state/link";
 import { usePaged } from "../state/paged";
+import { deed } from "../text/deed";
 import { moment } from "../text/moment";
 import { matches } from "../text/search";
 
@@ -103,17 +104,23 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
   {
     title: "Did",
     class: "wrap",
-    cell: ({ method, path }) => (
-      <code>
-        {method} {path}
-      </code>
+    cell: (entry) => (
+      <details>
+        <summary>{deed(entry)}</summary>
+        <code class="muted">
+          {entry.method} {entry.path} {entry.what}
+        </code>
+      </details>
     ),
   },
   {
     title: "Outcome",
-    cell: ({ status }) => <span class={`badge ${status < 400 ? "ok" : "warning"}`}>{status}</span>,
+    cell: ({ status }) => (
+      <span class={`badge ${status < 400 ? "ok" : "warning"}`}>
+        {status < 400 ? "done" : "refused"} {status >= 400 && status}
+      </span>
+    ),
   },
-  { title: "With", class: "wrap", cell: ({ what }) => <code class="muted">{what}</code> },
 ];
 
 /** Who changed what: every request that could change anything, the refused ones too. */
@@ -131,7 +138,7 @@ function AuditLog({ words }: { words: string }) {
       <Table
         class="cards"
         label="Table of changes"
-        rows={items?.filter((entry) => matches(words, Object.values(entry)))}
+        rows={items?.filter((entry) => matches(words, [deed(entry), ...Object.values(entry)]))}
         keyOf={({ number }) => number}
         columns={COLUMNS}
         empty={

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { host } from "../api/client";
 import type { Device, Host } from "../api/types";
 import { href } from "../route";
-import { type Adapter, adapters, standing, tone } from "../state/attention";
+import { type Adapter, adapters, filesOf, standing, tone } from "../state/attention";
 import { devices, health, lookAt } from "../state/fleet";
 import { useResource } from "../state/resource";
 import { value } from "../state/telemetry";
@@ -12,8 +12,11 @@ import { HostState } from "./HostState";
 import { Lights } from "./Lights";
 import { Meter } from "./Meter";
 import { Scroll } from "./Scroll";
-import { State, type Tone } from "./State";
+import { State } from "./State";
 import { type Heading, Headings } from "./Table";
+
+/** What the keys of modules begin with. */
+const MODULE = "module ";
 
 const HEADINGS: readonly Heading[] = [
   { title: "Name" },
@@ -29,12 +32,13 @@ const HEADINGS: readonly Heading[] = [
 /** Host, adapters, modules and volumes as a tree, each module with how it does just now. Arrow keys move between rows. */
 export function DeviceTree() {
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
+  // Modules are closed until somebody opens them, so that many fit on a screen; what holds them is open until it is closed.
   const toggle = (key: string) => {
     const next = new Set(closed);
     if (!next.delete(key)) next.add(key);
     setClosed(next);
   };
-  const open = (key: string) => !closed.has(key);
+  const open = (key: string) => key.startsWith(MODULE) === closed.has(key);
   const found = adapters(devices.value);
   const others = useResource<Host[]>("/hosts", 10_000, "here");
   return (
@@ -50,7 +54,7 @@ export function DeviceTree() {
             kind="Host"
             name={host.value ?? window.location.hostname}
             about={`${health.value?.attached ?? 0} attached`}
-            tone={worst(devices.value)}
+            of={devices.value}
           />
           {open("host") &&
             found.map((adapter) => (
@@ -93,6 +97,10 @@ interface RowsProps {
 
 function AdapterRows({ adapter, open, onToggle }: RowsProps) {
   const { key, kind, title, modules } = adapter;
+  const [first, ...others] = modules;
+  // A group of one is no group.
+  if (first !== undefined && others.length === 0)
+    return <ModuleRows device={first} level={2} open={open} onToggle={onToggle} />;
   return (
     <>
       <Group
@@ -101,27 +109,32 @@ function AdapterRows({ adapter, open, onToggle }: RowsProps) {
         onToggle={() => onToggle(key)}
         kind={kind}
         name={title}
-        about={modules.length === 1 ? "1 module" : `${modules.length} modules`}
-        tone={worst(modules)}
+        about={`${modules.length} modules`}
+        of={modules}
       />
       {open(key) &&
         modules.map((device) => (
-          <ModuleRows key={device.name} device={device} open={open} onToggle={onToggle} />
+          <ModuleRows key={device.name} device={device} level={3} open={open} onToggle={onToggle} />
         ))}
     </>
   );
 }
 
-function ModuleRows({ device, open, onToggle }: { device: Device } & Pick<RowsProps, "open" | "onToggle">) {
-  const key = `module ${device.name}`;
+interface ModuleProps extends Pick<RowsProps, "open" | "onToggle"> {
+  device: Device;
+  level: number;
+}
+
+function ModuleRows({ device, level, open, onToggle }: ModuleProps) {
+  const key = `${MODULE}${device.name}`;
   const figure = (metric: string) => value(device.name, metric);
   const share = device.bytes ? ((device.mapped_bytes ?? 0) / device.bytes) * 100 : null;
   const celsius = figure("celsius") ?? device.celsius ?? null;
   const attached = device.state === "attached";
   return (
     <>
-      <tr aria-level={3} aria-expanded={open(key)} tabIndex={-1}>
-        <td class="level-3 name">
+      <tr aria-level={level} aria-expanded={open(key)} tabIndex={-1}>
+        <td class={`level-${level} name`}>
           <Twist open={open(key)} name={device.name} onToggle={() => onToggle(key)} />
           <a href={href("live", device.name)}>{device.name}</a>
           {device.label && device.label !== device.name && <span class="muted small"> {device.label}</span>}
@@ -164,9 +177,12 @@ function ModuleRows({ device, open, onToggle }: { device: Device } & Pick<RowsPr
         </td>
       </tr>
       {open(key) && (
-        <tr aria-level={4} class="volume" tabIndex={-1}>
-          <td class="level-4" colSpan={8}>
-            <span class="muted small">Volume </span>
+        <tr aria-level={level + 1} class="volume" tabIndex={-1}>
+          <td class={`level-${level + 1}`} colSpan={8}>
+            <span class="muted small">
+              {device.profile ? `${device.profile}, ` : ""}
+              {filesOf(device)} ·{" "}
+            </span>
             {device.uri ? <code class="wrap">{device.uri}</code> : <span class="muted">not exported</span>}
             <span class="muted small">
               {" "}
@@ -200,10 +216,12 @@ interface GroupProps {
   kind: string;
   name: string;
   about: string;
-  tone: Tone;
+  of: readonly Device[];
 }
 
-function Group({ level, open, onToggle, kind, name, about, tone }: GroupProps) {
+function Group({ level, open, onToggle, kind, name, about, of }: GroupProps) {
+  const wrong = of.filter((device) => !["ok", "off"].includes(tone(device)));
+  const worst = wrong.find((device) => tone(device) === "critical") ?? wrong[0];
   return (
     <tr aria-level={level} aria-expanded={open} tabIndex={level === 1 ? 0 : -1} class="group">
       <td class={`level-${level}`} colSpan={2}>
@@ -211,9 +229,15 @@ function Group({ level, open, onToggle, kind, name, about, tone }: GroupProps) {
         <span class="muted small">{kind}</span> <strong>{name}</strong>
       </td>
       <td>
-        <State tone={tone}>
-          {tone === "ok" ? "healthy" : tone === "off" ? "nothing attached" : "see below"}
-        </State>
+        {worst === undefined ? (
+          <State tone={of.length > 0 ? "ok" : "off"}>{of.length > 0 ? "healthy" : "nothing attached"}</State>
+        ) : (
+          <State tone={tone(worst)}>
+            <a href={href("live", worst.name)}>
+              {wrong.length === 1 ? worst.name : `${worst.name} and ${wrong.length - 1} more`}
+            </a>
+          </State>
+        )}
       </td>
       <td colSpan={5} class="muted small about">
         {about}
@@ -236,12 +260,6 @@ function Twist({ open, name, onToggle }: { open: boolean; name: string; onToggle
       </svg>
     </button>
   );
-}
-
-function worst(of: readonly Device[]): Tone {
-  const order: Tone[] = ["critical", "warning", "ok", "off"];
-  const tones = of.map(tone);
-  return order.find((one) => tones.includes(one)) ?? "off";
 }
 
 /** Keys of a tree: up and down move, right opens, left closes, Enter follows the row's link. */

@@ -1,6 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { type Problem, withFailuresTo } from "../state/action";
 import { Form } from "./Form";
+import { Notice } from "./Notice";
 
 interface Submit {
   /** What the button that does it says. */
@@ -27,6 +29,7 @@ export function Dialog({ title, onClose, submit, children }: Props) {
   const id = useId();
   const element = useRef<HTMLDialogElement>(null);
   const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
   // All at once with the dialog's coming and going: a frame later, a quick hand is already at the next key.
   useLayoutEffect(() => {
     const dialog = element.current;
@@ -35,8 +38,10 @@ export function Dialog({ title, onClose, submit, children }: Props) {
     return () => dialog?.close();
   }, []);
   const run = async () => {
+    if (!submit) return;
     setBusy(true);
-    const done = await submit?.work();
+    setProblem(null);
+    const done = await withFailuresTo(setProblem, submit.work);
     setBusy(false);
     if (done) onClose();
   };
@@ -54,6 +59,14 @@ export function Dialog({ title, onClose, submit, children }: Props) {
       <Form onSubmit={run}>
         <h2 id={id}>{title}</h2>
         {children}
+        {problem && (
+          <div role="alert">
+            <Notice tone="critical">
+              <strong>{problem.what}</strong>
+              {problem.help && <p class="small">{problem.help}</p>}
+            </Notice>
+          </div>
+        )}
         <div class="row end">
           <button type="button" onClick={onClose}>
             {submit ? "Cancel" : "Close"}

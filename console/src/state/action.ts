@@ -26,10 +26,30 @@ export function putAway(id: number): void {
   said.value = said.value.filter((one) => one.id !== id);
 }
 
+/** What went wrong. */
+export type Problem = Pick<Said, "what" | "help">;
+
+let listener: ((problem: Problem) => void) | null = null;
+
+/** Does something whose failures one place shows, instead of a message beside the page: a dialog lies over those. */
+export async function withFailuresTo<T>(
+  show: (problem: Problem) => void,
+  work: () => Promise<T>,
+): Promise<T> {
+  const before = listener;
+  listener = show;
+  try {
+    return await work();
+  } finally {
+    listener = before;
+  }
+}
+
 /** Says what went wrong, until somebody puts it away. */
 export function sayFailure(error: unknown): void {
   const { message, help } = failure(error);
-  say("critical", message, help);
+  if (listener) listener({ what: message, help });
+  else say("critical", message, help);
 }
 
 /** Does something at the service, says what came of it, and looks at the devices anew. Answers whether it was done. */

@@ -51,10 +51,18 @@ export function concerns(devices: readonly Device[], alerts: readonly Alert[]): 
   return found.sort((a, b) => RANK[a.tone] - RANK[b.tone]);
 }
 
+/** Where a device lies, in a few words: a path, or how many files in which directory. */
+export function filesOf({ path }: Pick<Device, "path">): string {
+  const paths = path.split(",");
+  const directories = new Set(paths.map((one) => one.replace(/\/[^/]*$/, "")));
+  if (paths.length === 1) return path;
+  return `${paths.length} files in ${[...directories].slice(0, 2).join(" and ")}${directories.size > 2 ? " and others" : ""}`;
+}
+
 /** Modules of one card are listed under it. */
 export interface Adapter {
   key: string;
-  /** A card, by its data sheet; otherwise the file that the device lives in. */
+  /** A card, by its data sheet; otherwise the files that the device lives in. */
   kind: "Adapter" | "Files";
   title: string;
   modules: Device[];
@@ -70,7 +78,7 @@ export function adapters(devices: readonly Device[]): Adapter[] {
     if (adapter === undefined) {
       adapter = device.profile
         ? { key, kind: "Adapter", title: device.profile, modules: [] }
-        : { key, kind: "Files", title: device.path, modules: [] };
+        : { key, kind: "Files", title: filesOf(device), modules: [] };
       found.set(key, adapter);
     }
     adapter.modules.push(device);

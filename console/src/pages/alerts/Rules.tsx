@@ -9,17 +9,8 @@ import { type Column, Table } from "../../parts/Table";
 import { may } from "../../state/link";
 import { useResource } from "../../state/resource";
 import { metrics } from "../../state/telemetry";
-import { quantity, span } from "../../text/quantity";
+import { sentence } from "../../text/rule";
 import { RuleDialog } from "./RuleDialog";
-
-/** What a rule says, in one line. */
-function sentence(rule: Rule): string {
-  const metric = metrics.value.find((known) => known.of === "device" && known.name === rule.metric);
-  const amount = (value: number) => quantity(metric?.unit ?? "count", value);
-  const lasting = rule.for_s > 0 ? ` for ${span(rule.for_s)}` : "";
-  const clears = rule.clear === null || rule.clear === undefined ? "" : `, until ${amount(rule.clear)}`;
-  return `${metric?.label ?? rule.metric} ${rule.comparison} ${amount(rule.threshold)}${lasting}${clears}`;
-}
 
 const FRESH: Rule = {
   name: "",
@@ -69,7 +60,7 @@ export function Rules() {
         </>
       ),
     },
-    { title: "Raised when", cell: sentence },
+    { title: "Raised when", cell: (rule) => sentence(rule, metrics.value) },
     { title: "Of", labelled: true, cell: ({ device }) => device ?? "every device" },
     {
       title: "Severity",
