@@ -94,10 +94,8 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     title: "Who",
     cell: ({ who, role, via, peer }) => (
       <>
-        {who}{" "}
-        <span class="muted small">
-          {role}, {via}, {peer}
-        </span>
+        {who || "somebody who was not signed in"}{" "}
+        <span class="muted small">{[role, via, peer].filter(Boolean).join(", ")}</span>
       </>
     ),
   },

@@ -119,7 +119,8 @@ pub fn serve(
     }
     let usual = export::nbd::Options::default();
     let client_memory = listen.client_memory.unwrap_or(usual.client_memory);
-    let server = Server::new(export::nbd::Options { tls: listen.tls.clone(), client_memory, ..usual }).map_err(failed)?;
+    let server =
+        Server::new(export::nbd::Options { tls: listen.tls.clone(), client_memory, ..usual }).map_err(failed)?;
     for export in exports {
         server.add_export(export);
     }

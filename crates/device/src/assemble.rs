@@ -113,7 +113,9 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
     let first = paths.iter().find(|path| !path.as_os_str().is_empty()).cloned().unwrap_or_default();
     let behind = behind_and_spared(&labels, &newest);
     match refuse_old_copies(&labels) {
-        Err(refusal) if options.read_only => tracing::error!(path = %first.display(), "{refusal}: some of what is read is old"),
+        Err(refusal) if options.read_only => {
+            tracing::error!(path = %first.display(), "{refusal}: some of what is read is old")
+        }
         checked => checked.map_err(|refusal| refused(refusal, &first))?,
     }
     let mut superblock = assemble(labels, options.degraded).map_err(|refusal| refused(refusal, &first))?;

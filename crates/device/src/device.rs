@@ -128,7 +128,8 @@ impl Device {
                 unreachable!("an emulated device has one file, and it was opened");
             };
             let (core, engine) = emulated::open(backing, superblock, path, read_only, ring, clock)?;
-            let mut device = Device { _claim: claim, places, ..Device::with_engine(core, files.paths, read_only, engine) };
+            let mut device =
+                Device { _claim: claim, places, ..Device::with_engine(core, files.paths, read_only, engine) };
             device.core.witness = witness;
             device.take_memory();
             device.go_on_with_drills(&options.drills);
@@ -148,7 +149,9 @@ impl Device {
             no_room.unwrap_or_else(|| refused(refusal, &files.paths[0]))
         })?;
         let set_aside = files.set_aside;
-        set_aside.iter().for_each(|(die, why)| tracing::error!(die, "a file is not used, the device goes on without it: {why}"));
+        set_aside
+            .iter()
+            .for_each(|(die, why)| tracing::error!(die, "a file is not used, the device goes on without it: {why}"));
         let mut device = Device { _claim: claim, set_aside, places, ..Device::new(core, files.paths, read_only) };
         device.core.witness = witness;
         device.take_memory();
@@ -490,7 +493,8 @@ impl Device {
         self.set_aside.retain(|(aside, _)| *aside != die);
         let lost = self.core.lost_dies();
         let serves = |number: usize| number == die as usize || !lost.contains(&(number as u32));
-        self.places = Places::of(self.paths.iter().enumerate().filter(|(number, _)| serves(*number)).map(|(_, path)| path));
+        self.places =
+            Places::of(self.paths.iter().enumerate().filter(|(number, _)| serves(*number)).map(|(_, path)| path));
         self.renew_info();
         self.die_has_another_file(die);
         self.core.begin_rebuild(die);

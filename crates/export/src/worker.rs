@@ -20,12 +20,12 @@ use slab::Slab;
 
 use crate::handle::{Call, ClientInfo, Shape, WorkerHandle};
 use crate::jobs::{Core, Slot};
-use crate::reading::Reading;
 use crate::mailbox::{Mailbox, mailbox};
 use crate::nbd::arrival::NewConnection;
 use crate::nbd::connection::{Connection, Turn};
 use crate::observe::{Observed, Observer};
 use crate::pool::Pool;
+use crate::reading::Reading;
 use crate::recording::Recording;
 use crate::seats::Seats;
 use crate::slow::{Slow, Wait};

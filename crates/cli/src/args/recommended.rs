@@ -34,7 +34,9 @@ fn wrong(command: &Command, words: &str) -> Option<String> {
     let end = words.find([';', '|', '>', '<', '#', '&', '$']).unwrap_or(words.len());
     let stands_for = |word: &str| word.contains(['{', '}', '…']) || word.contains("...") || word.to_uppercase() == word;
     let words = words[..end].replace(['[', ']'], " ");
-    let words = shlex::split(&words)?.into_iter().filter(|word| !["...", "\\"].contains(&word.as_str()) && !word.starts_with("--{"));
+    let words = shlex::split(&words)?
+        .into_iter()
+        .filter(|word| !["...", "\\"].contains(&word.as_str()) && !word.starts_with("--{"));
     // A word in braces in the place of the subcommand stands for any.
     let words: Vec<String> = words.map(|word| word.trim_end_matches([',', '.', ':', '\\']).to_string()).collect();
     if words.get(1).is_none_or(|word| stands_for(word)) {
@@ -85,7 +87,13 @@ fn every_recommended_command_exists() {
 fn what_does_not_exist_is_found() {
     let mut command = Cli::command();
     command.build();
-    for words in ["vsl lab waf --no-such-option", "vsl atach x.vsl", "vsl status --fielt uri", "vsl lab waff", "vsl create x --size big"] {
+    for words in [
+        "vsl lab waf --no-such-option",
+        "vsl atach x.vsl",
+        "vsl status --fielt uri",
+        "vsl lab waff",
+        "vsl create x --size big",
+    ] {
         assert!(wrong(&command, words).is_some(), "{words}");
     }
     for words in [

@@ -58,6 +58,7 @@ fn device(info: &Info) -> String {
 }
 
 fn shown(directories: &[PathBuf]) -> String {
-    let shown = |path: &PathBuf| if path == Path::new(".") { "this directory".into() } else { path.display().to_string() };
+    let shown =
+        |path: &PathBuf| if path == Path::new(".") { "this directory".into() } else { path.display().to_string() };
     directories.iter().map(shown).collect::<Vec<String>>().join(" and ")
 }

@@ -69,7 +69,12 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
 fn nbd(args: &Up) -> Result<Listen, Failure> {
     let for_console = args.listen.iter().any(|address| !address.ip().is_loopback());
     if args.nbd.tls == TlsMode::Off && for_console {
-        return Ok(Listen { tcp: args.nbd_listen.clone(), open: args.nbd.nbd_open, client_memory: client_memory(&args.nbd), ..Listen::default() });
+        return Ok(Listen {
+            tcp: args.nbd_listen.clone(),
+            open: args.nbd.nbd_open,
+            client_memory: client_memory(&args.nbd),
+            ..Listen::default()
+        });
     }
     listen(&args.nbd_listen, &args.nbd)
 }

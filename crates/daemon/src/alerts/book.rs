@@ -110,8 +110,13 @@ impl Book {
     }
 }
 
-/// What an alert says.
+/// What an alert says: what the rule means, where it says, and the figure that raised it.
 fn words(rule: &Rule, value: f64) -> String {
+    let figure = figure(rule, value);
+    if rule.meaning.is_empty() { figure } else { format!("{} ({figure})", rule.meaning) }
+}
+
+fn figure(rule: &Rule, value: f64) -> String {
     let metric = catalogue::find(Of::Device, &rule.metric);
     let label = metric.map_or(rule.metric.as_str(), |metric| metric.label).to_lowercase();
     let number = |value: f64| format!("{}", (value * 100.0).round() / 100.0);
@@ -137,9 +142,11 @@ mod tests {
         let mut book = Book::open(path.clone()).expect("empty");
         let rules = built_in();
         let first = book.raise(&rules[0], "a", 9.876, 1000);
-        assert_eq!(first.what, "reserve: 9.88 %, at or below 10");
+        assert_eq!(first.what, format!("{} (reserve: 9.88 %, at or below 10)", rules[0].meaning));
         let second = book.raise(&rules[1], "b", 1.0, 2000);
-        assert_eq!(second.what, "writes reduced");
+        assert_eq!(second.what, format!("{} (writes reduced)", rules[1].meaning));
+        let bare = Rule { meaning: String::new(), ..rules[0].clone() };
+        assert_eq!(words(&bare, 9.0), "reserve: 9 %, at or below 10");
         book.acknowledge(first.id, "ada", Some("x".repeat(1000)), 3000).expect("there");
         assert_eq!(book.clear(second.id, 4000).and_then(|alert| alert.cleared_ms), Some(4000));
         assert_eq!(book.clear(second.id, 5000), None);

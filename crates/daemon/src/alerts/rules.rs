@@ -203,7 +203,7 @@ pub fn built_in() -> Vec<Rule> {
             on,
             0,
             Critical,
-            "a file or disk is out of service; `vsl rebuild` puts another in its place",
+            "a file or disk is out of service; the data is safe as long as no more fail; `vsl rebuild` puts another in its place",
         ),
         rule(
             "unreadable",

@@ -204,7 +204,9 @@ impl Output {
 
     /// Memory that it takes, bytes.
     pub fn memory(&self) -> usize {
-        self.held() - (self.small.len() - self.small_sent) + self.small.capacity() + self.segments.capacity() * size_of::<Segment>()
+        self.held() - (self.small.len() - self.small_sent)
+            + self.small.capacity()
+            + self.segments.capacity() * size_of::<Segment>()
     }
 
     /// Gives back what it keeps for answers to come, if there are none now.

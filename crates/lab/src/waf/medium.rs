@@ -20,7 +20,9 @@ const NOBODY: u32 = u32::MAX;
 
 /// The layer refused a request, or would not take it however often it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{sectors} sectors and what is beyond them are too few for the reserves of the layer ({request}: {answer}); expected more sectors, or more space beyond them")]
+#[error(
+    "{sectors} sectors and what is beyond them are too few for the reserves of the layer ({request}: {answer}); expected more sectors, or more space beyond them"
+)]
 pub struct Stuck {
     sectors: u64,
     request: String,
@@ -83,12 +85,11 @@ impl Instant {
         };
         config.buffers = config.min_buffers() + 8;
         let recovered = Recovery::new(config, Anchor::default()).and_then(|recovery| recovery.finish(1));
-        let mut ftl =
-            recovered.map_err(|damage| Stuck {
-                sectors: shape.sectors,
-                request: "an empty module".into(),
-                answer: damage.to_string(),
-            })?;
+        let mut ftl = recovered.map_err(|damage| Stuck {
+            sectors: shape.sectors,
+            request: "an empty module".into(),
+            answer: damage.to_string(),
+        })?;
         ftl.level_wear(wear == Some(true));
         ftl.start();
         let mut this = Instant { ftl, owners: vec![NOBODY; geometry.slots() as usize], headers: Vec::new() };

@@ -68,7 +68,8 @@ pub fn waf(args: &Waf, output: Output) -> Result<ExitCode, Failure> {
 fn traffic(args: &Waf) -> Result<Vec<Traffic>, Failure> {
     let mut traffic: Vec<Traffic> = args.workload.iter().copied().map(Traffic::Made).collect();
     if let Some(file) = &args.trace {
-        let recorded = Recorded::read(file, &trace::Wanted { format: args.trace_format, volume: None }).map_err(|error| Failure::invalid(error.to_string()))?;
+        let recorded = Recorded::read(file, &trace::Wanted { format: args.trace_format, volume: None })
+            .map_err(|error| Failure::invalid(error.to_string()))?;
         let name = file.file_stem().map_or_else(|| "trace".into(), |name| name.to_string_lossy().into_owned());
         traffic.push(Traffic::Recorded(name, Arc::new(recorded)));
     }
