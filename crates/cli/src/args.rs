@@ -24,7 +24,7 @@ use device::Capacity;
 ///
 /// Exit status: 0 done, 1 failed, 2 the command line makes no sense.
 #[derive(Debug, Parser)]
-#[command(name = "vsl", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(name = "vsl", version, max_term_width = 100)]
 pub struct Cli {
     /// Print results as JSON on standard output, and errors as JSON on standard error.
     #[arg(long, global = true, display_order = 900)]

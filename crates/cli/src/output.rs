@@ -42,8 +42,7 @@ impl Output {
         let text = if self.json {
             serde_json::to_string(failure).unwrap_or_else(|_| failure.to_string())
         } else {
-            let (red, bold, plain) =
-                if std::io::stderr().is_terminal() { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
+            let (red, bold, plain) = if coloured() { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
             match failure.help.as_str() {
                 "" => format!("{red}error:{plain} {}", failure.error),
                 help => format!("{red}error:{plain} {}\n{bold}help:{plain} {help}", failure.error),
@@ -53,6 +52,13 @@ impl Output {
         let _ = writeln!(std::io::stderr(), "{text}");
         ExitCode::from(if failure.kind == Kind::Invalid { 2 } else { 1 })
     }
+}
+
+/// Whether standard error is a terminal that shows colours, and nobody asked for none (<https://no-color.org>).
+fn coloured() -> bool {
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+    std::io::stderr().is_terminal() && !no_colour && !dumb
 }
 
 /// Writes to standard output. A reader that has had enough (`| head`) is no error: the program ends quietly.

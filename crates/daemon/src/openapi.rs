@@ -99,7 +99,29 @@ pub fn text(cookie: &str) -> String {
 pub fn document(cookie: &str) -> Value {
     let mut document = serde_json::to_value(routes::description(cookie)).unwrap_or_default();
     bounds::complete(&mut document);
+    describe_answers(&mut document);
     document
+}
+
+/// Says of each answer what it is, where its route does not: OpenAPI wants a description of every one.
+fn describe_answers(document: &mut Value) {
+    let paths = document["paths"].as_object_mut().into_iter().flat_map(|paths| paths.values_mut());
+    let operations = paths.filter_map(Value::as_object_mut).flat_map(|path| path.values_mut());
+    for answers in operations.filter_map(|operation| operation["responses"].as_object_mut()) {
+        for (status, answer) in answers {
+            let words = match status.as_str() {
+                "200" => "Done: the answer.",
+                "201" => "Made: what was made.",
+                "202" => "Begun: a job, to be asked about.",
+                "204" => "Done; there is nothing to say.",
+                _ => "Refused or failed: why, and what helps.",
+            };
+            let described = answer["description"].as_str().is_some_and(|words| !words.is_empty());
+            if !described && answer.get("$ref").is_none() {
+                answer["description"] = words.into();
+            }
+        }
+    }
 }
 
 /// What the routes do not say of themselves.
@@ -153,6 +175,12 @@ mod tests {
         let device = &api["components"]["schemas"]["Device"]["properties"];
         assert_eq!(device["host_written_bytes"]["type"], "integer");
         assert_eq!(device.as_object().map(serde_json::Map::len), Some(FIELDS.len()));
+        // OpenAPI 3.1 wants a description of each answer.
+        let operations = api["paths"].as_object().expect("paths").values().flat_map(|path| path.as_object());
+        for answers in operations.flat_map(|path| path.values()).filter_map(|one| one["responses"].as_object()) {
+            let mute = answers.iter().find(|(_, answer)| answer["description"].as_str().is_none_or(str::is_empty));
+            assert_eq!(mute, None);
+        }
         // Nothing refers to what is not there.
         let whole = api.to_string();
         for reference in whole.split("\"#/components/schemas/").skip(1) {

@@ -58,9 +58,11 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
         output.note(&format!("warning: {warning}"));
     }
     paths.make()?;
+    // What earlier starts wrote there is not about this one.
+    let before = std::fs::metadata(paths.log_file()).map_or(0, |log| log.len());
     let mut child = start(args, &paths)?;
     let client = Client::new(&paths)?;
-    waiting(output, "starting the service", || wait_until_ready(&client, &mut child, &paths.log_file()))?;
+    waiting(output, "starting the service", || wait_until_ready(&client, &mut child, &paths.log_file(), before))?;
     let version: Version = client.get("/version")?;
     announce(&client, &format!("the service is running, process {}", version.pid), &version, output)
 }
@@ -189,14 +191,14 @@ fn start(args: &Up, paths: &Paths) -> Result<Child, Failure> {
         .map_err(|error| Failure::io(&program, &error))
 }
 
-fn wait_until_ready(client: &Client, child: &mut Child, log: &Path) -> Result<(), Failure> {
+fn wait_until_ready(client: &Client, child: &mut Child, log: &Path, before: u64) -> Result<(), Failure> {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
         if client.get::<Health>("/health").is_ok_and(|health| health.ready) {
             return Ok(());
         }
         if let Ok(Some(status)) = child.try_wait() {
-            return Err(Failure::failed(format!("the service did not start ({status}):\n{}", tail(log)))
+            return Err(Failure::failed(format!("the service did not start ({status}):\n{}", tail(log, before)))
                 .help(format!("the whole log is in {}", log.display())));
         }
         std::thread::sleep(POLL);
@@ -205,11 +207,12 @@ fn wait_until_ready(client: &Client, child: &mut Child, log: &Path) -> Result<()
         .help(format!("`vsl status` shows how far it is; its log is {}", log.display())))
 }
 
-fn tail(path: &Path) -> String {
+/// The end of the log, as far as it was written since it was so long.
+fn tail(path: &Path, before: u64) -> String {
     let read = || -> std::io::Result<String> {
         let mut file = std::fs::File::open(path)?;
         let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL)))?;
+        file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL).max(before)))?;
         let mut bytes = Vec::new();
         file.take(LOG_TAIL).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).trim_end().to_string())

@@ -31,7 +31,9 @@ pub fn status(args: &Status, output: Output) -> Result<ExitCode, Failure> {
         Some(field) => show_field(&maps, field, output)?,
         None => output.result(&json!({ "devices": maps }), || text(&maps, args))?,
     }
-    Ok(if args.errors && !views.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    // A file that was named and cannot be looked at is a failure, as an attached device in trouble is not.
+    let unreadable = !args.devices.is_empty() && views.iter().any(|view| view.info.is_none() && is_wrong(view));
+    Ok(if unreadable || (args.errors && !views.is_empty()) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn views(devices: &[String]) -> Result<Vec<DeviceView>, Failure> {

@@ -30,7 +30,12 @@ pub fn top(args: &Top, output: Output) -> Result<(), Failure> {
     }
     let screen = std::io::stdout().is_terminal();
     if args.once || output.json || !screen {
-        let sample: Sample = client.get("/telemetry")?;
+        let mut sample: Sample = client.get("/telemetry")?;
+        // Nothing was measured before the service's first second is over.
+        while sample.at_ms == 0 {
+            std::thread::sleep(POLL);
+            sample = client.get("/telemetry")?;
+        }
         return output.result(&sample, || text(&sample));
     }
     let ended = Arc::new(AtomicBool::new(false));

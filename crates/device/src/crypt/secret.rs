@@ -108,9 +108,9 @@ impl Secret {
         if bytes.len() < KEY_FILE_MIN {
             let (found, expected) = (
                 format!("{} bytes", bytes.len()),
+                // No command that writes to this path: it may be somebody's passphrase.
                 format!(
-                    "{KEY_FILE_MIN} to {SECRET_MAX} random bytes, such as from `head -c 64 /dev/urandom > {}`",
-                    path.display()
+                    "{KEY_FILE_MIN} to {SECRET_MAX} random bytes; if the file holds a passphrase, name it with --passphrase-file"
                 ),
             );
             return Err(SecretError::Length { path: path.into(), found, expected });
