@@ -31,7 +31,9 @@ def run(world: World) -> None:
 
     # One file goes missing: it must be named all the same, and everything is there without it.
     world.vsl("detach", "striped")
-    files[1].rename(world.dir / "gone1")
+    elsewhere = world.dir / "elsewhere"
+    elsewhere.mkdir()
+    files[1].rename(elsewhere / "gone1")
     forgotten = world.vsl("attach", files[0], files[2], files[3], "--name", "striped", fails=True)
     check("name all of them" in forgotten.text, f"three of four files: {forgotten.text}")
     device = attach(*files)
@@ -41,7 +43,7 @@ def run(world: World) -> None:
 
     # It comes back with what it held: it is on record as lost, and not believed.
     world.vsl("detach", "striped")
-    (world.dir / "gone1").rename(files[1])
+    (elsewhere / "gone1").rename(files[1])
     device = attach(*files)
     equal(health(), "degraded: 1 of 4 dies out of service", "health with a stale file")
     fio(world, device, *verify, "--verify_only=1", "--randseed=2")

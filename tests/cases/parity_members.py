@@ -120,6 +120,8 @@ def rebuilt(world: World, device: Device, die: int) -> None:
     """It is rebuilt onto the place that it had."""
     world.vsl("rebuild", "disk", die, "--wait")
     equal(world.vsl("status", "disk", "--field", "health").out.strip(), "healthy", "health after the rebuild")
+    world.wait(lambda: "rebuild-ends" in world.vsl("events", "disk").out, "the event of a rebuild's end")
+    check("die-lost" in world.vsl("events", "disk").out, "the loss left no event")
     fio(world, device, *VERIFY, "--verify_only=1")
 
 

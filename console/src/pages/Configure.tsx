@@ -122,16 +122,24 @@ const SURVIVES: Record<string, string> = {
     "Flushes do not wait: a power cut may lose anything that was written lately. No write is torn, and a detach keeps everything.",
 };
 
-function Durability({ device }: { device: Device }) {
+/** How many files may be lost, as things stand. */
+function redundancy(device: Device): string {
   const parity = device.parity_files ?? 0;
+  const lost = device.lost_dies?.length ?? 0;
+  if (parity === 0) return "No parity: the loss of its file is the loss of its data.";
+  if (lost === 0) return `${device.files} files, of which any ${parity === 1 ? "one" : parity} may be lost.`;
+  const left = parity - lost;
+  const gone = `${lost} of ${device.files} files ${lost === 1 ? "is" : "are"} lost.`;
+  return left > 0
+    ? `${gone} ${left === 1 ? "One" : left} more may be.`
+    : `${gone} The data is safe; with the next loss it is not. Rebuild before that.`;
+}
+
+function Durability({ device }: { device: Device }) {
   return (
     <>
       <p>{device.emulation ? CAPACITORS : SURVIVES[device.durability ?? "write-back"]}</p>
-      <p>
-        {parity > 0
-          ? `${device.files} files, of which any ${parity === 1 ? "one" : parity} may be lost.`
-          : "No parity: the loss of its file is the loss of its data."}
-      </p>
+      <p>{redundancy(device)}</p>
     </>
   );
 }

@@ -1,5 +1,6 @@
 //! The devices that the service owns. Every call may wait for a device; none holds the table's lock meanwhile.
 
+mod changes;
 mod create;
 mod drills;
 mod erase;
@@ -147,6 +148,7 @@ impl Registry {
             table.devices.insert(name.into(), entry)
         };
         let result = self.start(name, &target, options, &log);
+        let first = result.as_ref().ok().and_then(|handle| handle.status().ok());
         let mut table = self.table();
         let result = match result {
             Ok(handle) => {
@@ -155,6 +157,7 @@ impl Registry {
                 }
                 tracing::debug!(device = name, path = %target, read_only, "attached");
                 log.note("attached", if read_only { "to be read only" } else { "" });
+                first.iter().for_each(|status| log.look(status));
                 Ok(())
             }
             Err(failure) => {

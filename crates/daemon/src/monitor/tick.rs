@@ -110,6 +110,7 @@ impl Ticker {
             }
         };
         known.asked = None;
+        self.registry.look(&device.name, device.attach, &status);
         let facts = handle.facts();
         let mut second = Second::of_device(observed, &status, facts.sector_bytes, &mut known.previous);
         second.values.insert("failed", flag(status.state == State::Error));

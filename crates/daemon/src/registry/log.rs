@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use device::Status;
+
+use super::changes::Changes;
 use crate::api::Event;
 use crate::clock::now_ms;
 
@@ -28,6 +31,7 @@ impl Default for Log {
 struct Contents {
     events: VecDeque<Event>,
     next: u64,
+    changes: Changes,
 }
 
 impl Log {
@@ -40,6 +44,14 @@ impl Log {
     pub fn note(&self, event: &str, what: impl Into<String>) {
         let mut contents = self.contents();
         contents.note(event, what.into());
+    }
+
+    /// What the device's figures tell, beside those of the last look.
+    pub fn look(&self, status: &Status) {
+        let mut contents = self.contents();
+        for (event, what) in contents.changes.look(status) {
+            contents.note(event, what);
+        }
     }
 
     /// What happened, from a number on, the oldest first.

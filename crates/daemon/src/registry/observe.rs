@@ -1,6 +1,6 @@
 //! What the monitor asks of every device, once a second; and how jobs reach one.
 
-use device::State;
+use device::{State, Status};
 
 use super::{Registry, Standing};
 use crate::api::Event;
@@ -35,6 +35,14 @@ impl Registry {
             Seen { name: name.clone(), handle, state, health, attach, events }
         });
         seen.collect()
+    }
+
+    /// A device's figures of a second: what they tell is noted, if it is still in the same attach.
+    pub fn look(&self, name: &str, attach: u64, status: &Status) {
+        let table = self.table();
+        if let Some(entry) = table.devices.get(name).filter(|entry| entry.log.id == attach) {
+            entry.log.look(status);
+        }
     }
 
     /// The Unix socket of the NBD server, for a client of our own.
