@@ -383,7 +383,7 @@ impl Worker {
     fn shrink_connections(&mut self) -> io::Result<()> {
         for (key, connection) in &mut self.connections {
             connection.shrink();
-            if connection.receiving && connection.input_memory() > IDLE_INPUT {
+            if connection.receiving && connection.idle_memory() > IDLE_INPUT {
                 self.ring.borrow_mut().cancel(self.owner, RECEIVED | (key as u64) << KIND_BITS, CANCELLED)?;
             }
         }

@@ -39,6 +39,20 @@ fn buffers_go_when_a_client_asks_for_nothing() {
 }
 
 #[test]
+fn a_client_that_stops_in_the_middle_of_a_write_is_waited_for() {
+    let server = serve_default();
+    let mut client = server.go("");
+    let data: Vec<u8> = (0..MIB).map(|at| (at % 249) as u8).collect();
+    client.request(proto::command::WRITE, 0, 5, 0, MIB as u32);
+    client.put(&data[..600_000]);
+    // Longer than it takes until buffers of idle clients go.
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    client.put(&data[600_000..]);
+    assert_eq!(client.reply().error, 0);
+    assert_eq!(client.read(0, MIB as u32), data);
+}
+
+#[test]
 fn a_large_read_begins_although_others_read_without_end() {
     let server = serve_default();
     let mut many: Vec<_> = (0..3).map(|_| server.go("")).collect();

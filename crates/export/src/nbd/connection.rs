@@ -159,9 +159,9 @@ impl Connection {
         self.input.memory() + self.transport.memory() + self.held + self.output.memory()
     }
 
-    /// Memory of what the kernel receives into, bytes.
-    pub fn input_memory(&self) -> usize {
-        self.input.memory().max(self.transport.memory())
+    /// What it would give back if the kernel did not wait to receive into it, bytes: nothing in the middle of a request.
+    pub fn idle_memory(&self) -> usize {
+        if self.has_part() { 0 } else { self.input.memory().max(self.transport.idle_memory()) }
     }
 
     /// Gives back what it keeps for requests to come.

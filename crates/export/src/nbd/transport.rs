@@ -126,6 +126,12 @@ impl Transport {
         self.tls.as_ref().map_or(0, |tls| tls.incoming.memory() + tls.outgoing.capacity())
     }
 
+    /// How much of that [`Transport::shrink`] would give back, bytes.
+    pub fn idle_memory(&self) -> usize {
+        let idle = self.tls.as_ref().filter(|tls| tls.incoming.bytes().is_empty() && tls.outgoing.is_empty());
+        idle.map_or(0, |tls| tls.incoming.memory() + tls.outgoing.capacity())
+    }
+
     /// Gives back what it keeps for bytes to come, if there are none now.
     pub fn shrink(&mut self) {
         if let Some(tls) = &mut self.tls {
