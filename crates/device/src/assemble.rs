@@ -111,16 +111,14 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
     }
     let paths: Vec<PathBuf> = names.into_iter().map(Option::unwrap_or_default).collect();
     let first = paths.iter().find(|path| !path.as_os_str().is_empty()).cloned().unwrap_or_default();
-    let behind = behind_and_spared(&labels, &newest);
-    match refuse_old_copies(&labels) {
-        Err(refusal) if options.read_only => {
-            tracing::error!(path = %first.display(), "{refusal}: some of what is read is old")
+    let assembled = assemble(labels, options.degraded, options.read_only);
+    let mut superblock = assembled.map_err(|refusal| refused(refusal, &first))?;
+    // The files that are there and were found to be old copies.
+    for (die, state) in (0..).zip(&superblock.dies).filter(|(die, _)| backings[*die].is_some()) {
+        if *state == DieState::Lost && newest.dies[die] == DieState::Good {
+            set_aside.push((die as u32, format!("{}: an old copy of what it should hold", paths[die].display())));
         }
-        checked => checked.map_err(|refusal| refused(refusal, &first))?,
     }
-    let mut superblock = assemble(labels, options.degraded).map_err(|refusal| refused(refusal, &first))?;
-    let old = |die: &u32| (*die, format!("{}: an old copy of what it should hold", paths[*die as usize].display()));
-    set_aside.extend(behind.iter().map(old));
     // An identity that no file has taken comes to nothing.
     superblock.identity.next = None;
     Ok(Files { superblock, backings, paths, set_aside })
@@ -144,20 +142,6 @@ fn behind(labels: &[Label], newest: &Superblock) -> Vec<u32> {
         .filter(|label| label.generation + IN_STEP < newest.generation && !ftl::mutant!(OldCopyServes))
         .map(|label| label.die)
         .collect()
-}
-
-/// Those of them that the device can do without. None, if they are more than may be lost: then it is not they that are wrong.
-fn behind_and_spared(labels: &[Label], newest: &Superblock) -> Vec<u32> {
-    let (behind, lost) = (behind(labels, newest), lost_dies(newest));
-    if behind.len() + lost.len() <= newest.geometry.parity as usize { behind } else { Vec::new() }
-}
-
-/// Refuses old copies where there is no parity: what they hold of newer sectors would be served as if it were true.
-pub(crate) fn refuse_old_copies(labels: &[Label]) -> Result<(), Refusal> {
-    let newest = labels.iter().flatten().max_by_key(|label| label.generation);
-    let Some(newest) = newest.filter(|newest| newest.dies.is_empty()) else { return Ok(()) };
-    let dies = behind(labels, newest);
-    if dies.is_empty() { Ok(()) } else { Err(Refusal::OldCopies { dies }) }
 }
 
 /// Whether two paths lead to one file.
@@ -186,9 +170,12 @@ fn is_loss(error: &AttachError, degraded: bool) -> bool {
 
 /// The newest superblock of all dies, and how they stand: a die that is missing or has no label is lost.
 ///
+/// An old copy counts as a lost die. Where parity cannot make up for all of them, the module is refused, unless it is only to be
+/// read: some of what it holds is old or cannot be read, and what is written would make the current files old in turn.
+///
 /// `degraded` lets a module go on with dies missing of which no record says that they are: where as few dies can be left as
 /// may be lost, what is left may be the part that fell behind.
-pub(crate) fn assemble(labels: Vec<Label>, degraded: bool) -> Result<Superblock, Refusal> {
+pub(crate) fn assemble(labels: Vec<Label>, degraded: bool, read_only: bool) -> Result<Superblock, Refusal> {
     let newest = labels.iter().flatten().max_by_key(|superblock| superblock.generation).cloned();
     let Some(mut superblock) = newest.map(|newest| Superblock { die: 0, ..newest }) else {
         let refusal = labels.into_iter().find_map(Result::err);
@@ -203,6 +190,16 @@ pub(crate) fn assemble(labels: Vec<Label>, degraded: bool) -> Result<Superblock,
     superblock.generation += u64::from(serving.iter().any(is_next));
     superblock.in_step = in_step;
     let geometry = superblock.geometry;
+    let behind = behind(&labels, &superblock);
+    if behind.len() + lost_dies(&superblock).len() <= geometry.parity as usize {
+        behind.iter().for_each(|die| superblock.dies[*die as usize] = DieState::Lost);
+    } else if !behind.is_empty() {
+        let refusal = Refusal::OldCopies { dies: behind };
+        if !read_only {
+            return Err(refusal);
+        }
+        tracing::error!("{refusal}: some of what is read is old");
+    }
     if superblock.dies.is_empty() {
         // Without parity every die must be there.
         let missing = labels.into_iter().find_map(Result::err);
@@ -210,9 +207,6 @@ pub(crate) fn assemble(labels: Vec<Label>, degraded: bool) -> Result<Superblock,
     }
     let is_here = |die: u32| labels.iter().flatten().any(|label| label.die == die && label.uuid == superblock.uuid);
     let missing: Vec<u32> = (0..geometry.dies).filter(|die| !is_here(*die)).collect();
-    for die in behind_and_spared(&labels, &superblock) {
-        superblock.dies[die as usize] = DieState::Lost;
-    }
     if ftl::mutant!(StaleDie) {
         superblock.dies.fill(DieState::Good);
     }

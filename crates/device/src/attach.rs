@@ -36,7 +36,7 @@ pub(crate) enum Refusal {
     Dies { lost: Vec<u32>, parity: u32 },
     #[error("dies are missing")]
     MayBeBehind { missing: Vec<u32> },
-    #[error("old copies of files are in the place of files")]
+    #[error("old copies are in the place of files {dies:?}")]
     OldCopies { dies: Vec<u32> },
     #[error("the key is not to be had")]
     Key(NoKey),

@@ -8,7 +8,7 @@ use media::flashback::layer_geometry;
 use media::ring::SharedRing;
 use media::{FileMedia, FileOptions, Media, Memory, Witness, WitnessError};
 
-use crate::assemble::{assemble, medium_geometry, open_files, read_labels, refuse_old_copies, with_parity};
+use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_parity};
 use crate::attach::{Refusal, admit, attach, attach_read_only, write_superblock};
 use crate::core::Core;
 use crate::crypt::NoKey;
@@ -149,9 +149,9 @@ impl Device {
             no_room.unwrap_or_else(|| refused(refusal, &files.paths[0]))
         })?;
         let set_aside = files.set_aside;
-        set_aside
-            .iter()
-            .for_each(|(die, why)| tracing::error!(die, "a file is not used, the device goes on without it: {why}"));
+        for (die, why) in &set_aside {
+            tracing::error!(die, "a file is not used, the device goes on without it: {why}");
+        }
         let mut device = Device { _claim: claim, set_aside, places, ..Device::new(core, files.paths, read_only) };
         device.core.witness = witness;
         device.take_memory();
@@ -216,9 +216,8 @@ impl Device {
         secret: Option<&Secret>,
     ) -> Result<Device, AttachError> {
         let path = PathBuf::from("media");
-        let labels = read_labels(&mut *media);
-        let superblock = refuse_old_copies(&labels).and_then(|()| assemble(labels, true));
-        let mut superblock = superblock.map_err(|refusal| refused(refusal, &path))?;
+        let mut superblock =
+            assemble(read_labels(&mut *media), true, false).map_err(|refusal| refused(refusal, &path))?;
         admit(&mut superblock, secret).map_err(|refusal| refused(refusal, &path))?;
         let media = with_parity(with_drills(media, &superblock, &CarriedDrills::default()), &superblock);
         let core = attach(media, superblock, erase_before_program).map_err(|refusal| refused(refusal, &path))?;
@@ -246,7 +245,7 @@ impl Device {
     /// There is no valid format, or it cannot be recovered.
     pub fn emulated(mut inner: Box<dyn Media>, clock: Box<dyn Clock>) -> Result<Device, AttachError> {
         let path = PathBuf::from("media");
-        let superblock = assemble(read_labels(&mut *inner), false).map_err(|refusal| refused(refusal, &path))?;
+        let superblock = assemble(read_labels(&mut *inner), false, false).map_err(|refusal| refused(refusal, &path))?;
         let (core, engine) = emulated::open_media(inner, superblock, &path, false, clock, |_| 0)?;
         Ok(Device::with_engine(core, vec![path], false, engine))
     }
@@ -489,12 +488,9 @@ impl Device {
         let replaced = self.core.lost_die(die)?.replace(die, backing);
         replaced
             .map_err(|error| FormatError::Attach(AttachError::Media { path: path.clone(), what: error.to_string() }))?;
-        self.paths[die as usize] = path;
+        let before = std::mem::replace(&mut self.paths[die as usize], path);
+        self.places.replace(&before, &self.paths[die as usize]);
         self.set_aside.retain(|(aside, _)| *aside != die);
-        let lost = self.core.lost_dies();
-        let serves = |number: usize| number == die as usize || !lost.contains(&(number as u32));
-        self.places =
-            Places::of(self.paths.iter().enumerate().filter(|(number, _)| serves(*number)).map(|(_, path)| path));
         self.renew_info();
         self.die_has_another_file(die);
         self.core.begin_rebuild(die);

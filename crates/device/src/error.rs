@@ -188,8 +188,8 @@ pub enum AttachError {
         /// Which were not named.
         missing: Vec<u32>,
     },
-    /// Some files of a device without parity hold what they held some time ago, and the others do not.
-    #[error("{path}: an old copy is in the place of its file {}, and nothing makes up for that; put the right one there, or attach with --read-only to see what is left, some of it old", numbers(.dies))]
+    /// More files than parity makes up for hold what they held some time ago, and the others do not.
+    #[error("{path}: old copies are in the place of its files {}, more than its parity makes up for; put the current files back, or attach with --read-only to read what is left, some of it old", numbers(.dies))]
     OldCopies {
         /// The device file.
         path: PathBuf,

@@ -99,6 +99,11 @@ pub struct Info {
 }
 
 impl Info {
+    /// Whether both are parts of one device, also where a new identity of it was cut between them.
+    pub fn is_same_device(&self, other: &Info) -> bool {
+        self.uuid == other.uuid || self.next_uuid == Some(other.uuid) || other.next_uuid == Some(self.uuid)
+    }
+
     /// Host capacity, bytes.
     pub fn bytes(&self) -> u64 {
         self.sectors * u64::from(self.sector_bytes)

@@ -1,6 +1,7 @@
 //! Devices by their files: what a directory holds, and the files of a device that lie beside those that were named.
 
-use std::fs::{Metadata, metadata, read_dir};
+use std::collections::BTreeSet;
+use std::fs::{metadata, read_dir};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ pub fn scan(directory: &Path) -> io::Result<Vec<Info>> {
     Ok(paths.iter().filter(|path| holds_data(path)).filter_map(|path| inspect(path).ok()).collect())
 }
 
-/// The files of the named ones' device that are not named, and lie in the same directories as they: as many as there are, in the
+/// The files of the device of those that are named, by absolute paths, that are not named themselves and lie in the same directories as they: as many as there are, in the
 /// order of their numbers. What is named and cannot be read stands for one of them.
 ///
 /// # Errors
@@ -34,9 +35,10 @@ pub fn beside(named: &[PathBuf]) -> Result<Vec<PathBuf>, AttachError> {
     let known: Vec<Info> = named.iter().filter_map(|path| inspect(path).ok()).collect();
     let Some(device) = known.first().filter(|info| info.files as usize > named.len()) else { return Ok(Vec::new()) };
     let mut found: Vec<Info> = Vec::new();
-    for directory in directories(named) {
-        let Ok(others) = scan(&directory) else { continue };
-        found.extend(others.into_iter().filter(|info| info.uuid == device.uuid));
+    let directories: BTreeSet<&Path> = named.iter().filter_map(|path| path.parent()).collect();
+    for directory in directories {
+        let Ok(others) = scan(directory) else { continue };
+        found.extend(others.into_iter().filter(|info| info.is_same_device(device)));
     }
     found.retain(|info| known.iter().all(|known| known.file_number != info.file_number));
     found.sort_by_key(|info| info.file_number);
@@ -51,20 +53,18 @@ pub fn beside(named: &[PathBuf]) -> Result<Vec<PathBuf>, AttachError> {
     Ok(found.into_iter().map(|info| info.paths[0].clone()).collect())
 }
 
-fn directories(named: &[PathBuf]) -> Vec<PathBuf> {
-    let parent = |path: &PathBuf| path.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_path_buf);
-    let mut directories: Vec<PathBuf> = named.iter().map(|path| parent(path).unwrap_or_else(|| ".".into())).collect();
-    directories.sort();
-    directories.dedup();
-    directories
-}
-
 /// What tells one file or block device from all others, whichever path leads there.
-pub(crate) fn identity(path: &Path) -> Option<(u64, u64, u64)> {
-    metadata(path).ok().as_ref().map(identity_of)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Identity {
+    /// A file, by its file system's device and its inode.
+    File(u64, u64),
+    /// A block device, by its number: several nodes may lead to it.
+    BlockDevice(u64),
 }
 
-fn identity_of(file: &Metadata) -> (u64, u64, u64) {
-    // A block device is what it leads to, whichever node leads there.
-    if file.file_type().is_block_device() { (0, 0, file.rdev()) } else { (file.dev(), file.ino(), 0) }
+/// The identity of what is at a path; none where nothing is.
+pub(crate) fn identity(path: &Path) -> Option<Identity> {
+    let file = metadata(path).ok()?;
+    let is_block_device = file.file_type().is_block_device();
+    Some(if is_block_device { Identity::BlockDevice(file.rdev()) } else { Identity::File(file.dev(), file.ino()) })
 }

@@ -1,25 +1,35 @@
 //! Files of an attached device that somebody deleted, moved or replaced: they serve as long as the device is attached, and their
 //! content is gone with the detach.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::members::identity;
+use crate::members::{Identity, identity};
 
 /// Where the files of a device lay when it was attached.
 #[derive(Debug, Default)]
-pub(crate) struct Places(Vec<(PathBuf, (u64, u64, u64))>);
+pub(crate) struct Places(Vec<(PathBuf, Identity)>);
 
 impl Places {
     /// The files that are in use, each where it is now.
     pub fn of<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Places {
-        Places(paths.filter_map(|path| Some((path.clone(), identity(path)?))).collect())
+        Places(paths.filter_map(|path| place(path)).collect())
+    }
+
+    /// Another file is used in the place of one.
+    pub fn replace(&mut self, before: &Path, now: &Path) {
+        self.0.retain(|(path, _)| path != before);
+        self.0.extend(place(now));
     }
 
     /// Those that are there no more.
     pub fn vanished(&self) -> Vec<PathBuf> {
-        let there = |(path, was): &&(PathBuf, _)| identity(path) != Some(*was);
-        self.0.iter().filter(there).map(|(path, _)| path.clone()).collect()
+        let gone = |(path, was): &&(PathBuf, _)| identity(path) != Some(*was);
+        self.0.iter().filter(gone).map(|(path, _)| path.clone()).collect()
     }
+}
+
+fn place(path: &Path) -> Option<(PathBuf, Identity)> {
+    Some((path.into(), identity(path)?))
 }
 
 #[cfg(test)]
@@ -33,7 +43,7 @@ mod tests {
         for path in &paths[..3] {
             std::fs::write(path, "x").expect("written");
         }
-        let places = Places::of(paths.iter());
+        let mut places = Places::of(paths.iter());
         assert!(places.vanished().is_empty());
         std::fs::write(&paths[0], "more").expect("written");
         assert!(places.vanished().is_empty(), "it is the same file");
@@ -42,5 +52,8 @@ mod tests {
         std::fs::write(dir.path().join("new"), "x").expect("written");
         std::fs::rename(dir.path().join("new"), &paths[2]).expect("replaced");
         assert_eq!(places.vanished(), paths[..3]);
+        // What takes the place of one says nothing of the others.
+        places.replace(&paths[1], &dir.path().join("elsewhere"));
+        assert_eq!(places.vanished(), [paths[0].clone(), paths[2].clone()]);
     }
 }

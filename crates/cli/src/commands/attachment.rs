@@ -70,7 +70,7 @@ fn by_device(paths: &[String]) -> Vec<String> {
         match device::inspect(Path::new(path)) {
             Ok(info) if info.files > 1 => {
                 let known =
-                    |known: &Option<device::Info>| known.as_ref().is_some_and(|known| same_device(known, &info));
+                    |known: &Option<device::Info>| known.as_ref().is_some_and(|known| known.is_same_device(&info));
                 match devices.iter_mut().find(|(of, _)| known(of)) {
                     Some((_, together)) => *together = format!("{together},{path}"),
                     None => devices.push((Some(info), path.clone())),
@@ -85,11 +85,6 @@ fn by_device(paths: &[String]) -> Vec<String> {
         _ => devices.extend(unreadable.into_iter().map(|path| (None, path.clone()))),
     }
     devices.into_iter().map(|(_, paths)| paths).collect()
-}
-
-/// Whether two files belong to one device, also where a new identity of it was cut between them.
-fn same_device(one: &device::Info, other: &device::Info) -> bool {
-    one.uuid == other.uuid || one.next_uuid == Some(other.uuid) || other.next_uuid == Some(one.uuid)
 }
 
 fn attached(view: &DeviceView) -> String {

@@ -26,16 +26,12 @@ pub fn scan(args: &Scan, output: Output) -> Result<(), Failure> {
     })
 }
 
-/// Puts the files of one device together.
+/// Puts the files of one device together. A file is there once, also where directories overlap.
 fn add(devices: &mut Vec<Info>, mut info: Info) {
-    let path = std::path::absolute(&info.paths[0]).unwrap_or_else(|_| info.paths[0].clone());
-    match devices.iter_mut().find(|device| device.uuid == info.uuid) {
-        Some(device) if device.paths.contains(&path) => {}
-        Some(device) => device.paths.push(path),
-        None => {
-            info.paths = vec![path];
-            devices.push(info);
-        }
+    match devices.iter_mut().find(|device| device.is_same_device(&info)) {
+        Some(device) if device.paths.contains(&info.paths[0]) => {}
+        Some(device) => device.paths.append(&mut info.paths),
+        None => devices.push(info),
     }
 }
 
