@@ -62,7 +62,7 @@ def run(world: World) -> None:
             late.sendall(bytes(length - length // 2))
             equal(wire.answer(late), 0, "the answer to a write whose data came late")
         wait = last(world, before)
-        check("its client sent the data" in wait.group(1) and wait.group(6).startswith("Write"), wait.group(0))
+        check("the client sent the data late" in wait.group(1) and wait.group(6).startswith("Write"), wait.group(0))
         check(str(os.getpid()) in wait.group(5), f"the client is not named: {wait.group(0)}")
 
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use ftl::Geometry;
+use ftl::{EPOCH_SHIFT, Geometry};
 use media::file::check_length;
 use media::flashback::media_geometry;
 use media::{Backing, DieState, Flashback, Media, OpenError};
@@ -15,9 +15,6 @@ use crate::format::{decode, refused};
 use crate::members::identity;
 use crate::superblock::{DIES_MAX, NotSuperblock, Superblock, choose_superblock};
 use crate::{AttachError, AttachOptions};
-
-/// How many generations of superblocks a die may be behind the newest: two copies that a crash cut short, and one that went bad.
-const IN_STEP: u64 = 3;
 
 /// One die's superblock, if it has one.
 pub(crate) type Label = Result<Superblock, Refusal>;
@@ -131,17 +128,17 @@ fn newest_of_most(found: &[(Backing, Superblock)]) -> Option<Superblock> {
     superblocks.max_by_key(|superblock| (members(superblock), superblock.generation)).cloned()
 }
 
-/// Dies that should be in service and hold what the device was some superblocks ago: a copy was put in their place.
+/// Dies that should be in service and hold what the device was in an earlier attach: a copy was put in their place.
 ///
-/// Each superblock is written to all dies, and durable on them, before the next one is. Crashes, copies that went bad and
-/// writes that failed therefore put dies [`IN_STEP`] generations apart at most; attaching and detaching once takes more.
+/// An attach makes its epoch durable on all dies before it takes a request, a checkpoint or a clean detach. So no cut, no copy
+/// that went bad and no write that failed leaves a die with an older epoch than that of the newest of those two.
 fn behind(labels: &[Label], newest: &Superblock) -> Vec<u32> {
+    let anchor = &newest.anchor;
+    let established = if anchor.clean { newest.epoch } else { (anchor.checkpoint_begin >> EPOCH_SHIFT) as u32 };
     let serves = |die: u32| newest.dies.get(die as usize).is_none_or(|state| *state == DieState::Good);
     let labels = labels.iter().flatten().filter(|label| serves(label.die));
-    labels
-        .filter(|label| label.generation + IN_STEP < newest.generation && !ftl::mutant!(OldCopyServes))
-        .map(|label| label.die)
-        .collect()
+    let behind = labels.filter(|label| label.epoch < established && !ftl::mutant!(OldCopyServes));
+    behind.map(|label| label.die).collect()
 }
 
 /// Whether two paths lead to one file.

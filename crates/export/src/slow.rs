@@ -33,13 +33,16 @@ pub struct Way {
 }
 
 impl Way {
-    /// Its client was waited for so long, in front of the device or between pieces of a large request: the time was not the
-    /// device's.
+    /// The request waited so long for its client's data: before the device took it, or between the pieces of a large one. That
+    /// time is not the device's.
     pub fn client_was_late(&mut self, ns: u64) {
         if ns >= LONG / 2 {
             self.held = Held::Client;
         }
-        self.taken += if self.taken > 0 { ns } else { 0 };
+        // Before the device has taken anything, the wait shows in when it will.
+        if self.taken > 0 {
+            self.taken += ns;
+        }
     }
 }
 
@@ -97,12 +100,12 @@ impl Slow {
 
     /// What there is to tell `now`: how many, and the worst of them.
     pub fn take(&mut self, now: u64) -> Option<(u64, Wait)> {
-        if self.worst.is_none() || self.told.is_some_and(|told| now.saturating_sub(told) < TOLD_EVERY) {
+        if self.told.is_some_and(|told| now.saturating_sub(told) < TOLD_EVERY) {
             return None;
         }
-        let (count, worst) = (self.count, self.worst.take());
+        let (worst, count) = (self.worst.take()?, self.count);
         *self = Slow { told: Some(now), ..Slow::of(self.emulated) };
-        worst.map(|worst| (count, worst))
+        Some((count, worst))
     }
 }
 
@@ -110,7 +113,7 @@ fn before_the_device(held: Held) -> &'static str {
     match held {
         Held::Turn => "its turn came late: the device's thread was busy with others",
         Held::Device(why) => why,
-        Held::Client => "its client sent the data that late",
+        Held::Client => "the client sent the data late",
         Held::Reads => "other reads were before it: the device has 64 MiB of them at once",
     }
 }

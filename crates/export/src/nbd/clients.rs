@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What all of them together may hold beyond what each has of its own, bytes, where nobody said.
+/// What all of them together may hold beyond what each has of its own, bytes, unless configured.
 pub const BYTES: usize = 256 << 20;
 /// The most that one may hold, bytes.
 const MOST: usize = 8 << 20;
@@ -17,6 +17,7 @@ const REQUEST: usize = 1 << 20;
 const OWN: usize = REQUEST + (256 << 10);
 /// By how much a client draws from the pot, bytes: seldom, since all devices' threads share it.
 const GRAIN: usize = 1 << 20;
+
 /// All clients of a server.
 #[derive(Debug)]
 pub struct Clients {
