@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the program without its symbols, these apart, its man pages, shell completions, systemd unit and the unit's user: install-files.sh PROGRAM PREFIX [DESTDIR]
+# Installs the program, its symbols apart from it, man pages, shell completions, systemd unit and the unit's user: install-files.sh PROGRAM PREFIX [DESTDIR]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,7 +7,7 @@ program=${1:?the built vsl}
 prefix=${2:?where to install, such as /usr/local}
 root=${3:-}$prefix
 
-# Debuggers and profilers find the symbols by the program's build ID and link; five sixths of its size are theirs.
+# Debuggers and profilers find the symbols by the link. They take more room than the program.
 symbols=$root/lib/debug$prefix/bin/vsl.debug
 install -d "$root/bin" "$(dirname "$symbols")"
 objcopy --only-keep-debug --compress-debug-sections "$program" "$symbols"

@@ -154,9 +154,26 @@ def fields(vsl: Path) -> Iterator[str]:
                     yield f"{page.relative_to(ROOT)}:{number}: there is no field {name}"
 
 
+def events() -> Iterator[str]:
+    """The page of the command names every event that a device's figures lead to."""
+    text = read("docs/vsl.md")
+    for name in re.findall(r'\("([a-z]+-?[a-z-]*)", ', read("crates/daemon/src/registry/changes.rs").split("#[cfg(test)]")[0]):
+        if f"`{name}`" not in text:
+            yield f"docs/vsl.md: the event `{name}` is not named"
+
+
+def commands(vsl: Path) -> Iterator[str]:
+    """The page of the command names every command."""
+    text = read("docs/vsl.md")
+    said = subprocess.run([vsl, "--help"], check=True, capture_output=True, text=True).stdout
+    for name in re.findall(r"^  ([a-z-]+) ", said.split("Commands:")[1].split("Options:")[0], re.MULTILINE):
+        if not re.search(rf"`(vsl )?{name}\b", text):
+            yield f"docs/vsl.md: the command `{name}` is not named"
+
+
 def main() -> int:
     vsl = [Path(argument) for argument in sys.argv[1:]]
-    checks = [lengths(), links(), paths(), summary(), policies(), counted(), listed(), *map(fields, vsl)]
+    checks = [lengths(), links(), paths(), summary(), policies(), counted(), listed(), events(), *map(fields, vsl), *map(commands, vsl)]
     mistakes = [mistake for check in checks for mistake in check]
     print("\n".join(mistakes) or f"{len(PAGES)} pages agree with the code")
     return 1 if mistakes else 0

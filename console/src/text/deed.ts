@@ -42,14 +42,10 @@ const DEEDS: readonly (readonly [string, Words])[] = [
   ],
   ["POST /devices/*/record", ([device]) => `began to record ${device}`],
   ["POST /devices/*/record/stop", ([device]) => `stopped recording ${device}`],
-  [
-    "POST /devices/*/drills",
-    ([device], body) => `put the fault ${text(body.drill) || text(body.name)} on ${device}`,
-  ],
+  ["POST /devices/*/drills", ([device], body) => `put the fault ${text(body.drill)} on ${device}`],
   ["DELETE /devices/*/drills/*", ([device, drill]) => `undid the fault ${drill} on ${device}`],
   ["POST /devices/*/power-on", ([device]) => `switched ${device} on`],
   ["PUT /devices/*/beacon", ([device], body) => `${body.on ? "lit" : "darkened"} the beacon of ${device}`],
-  ["POST /devices/*/beacon", ([device], body) => `${body.on ? "lit" : "darkened"} the beacon of ${device}`],
   [
     "PATCH /devices/*/config",
     ([device], body) =>

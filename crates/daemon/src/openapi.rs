@@ -103,18 +103,18 @@ pub fn document(cookie: &str) -> Value {
     document
 }
 
-/// Says of each answer what it is, where its route does not: OpenAPI wants a description of every one.
+/// Describes each response whose route does not: OpenAPI 3.1 requires a description.
 fn describe_answers(document: &mut Value) {
     let paths = document["paths"].as_object_mut().into_iter().flat_map(|paths| paths.values_mut());
     let operations = paths.filter_map(Value::as_object_mut).flat_map(|path| path.values_mut());
     for answers in operations.filter_map(|operation| operation["responses"].as_object_mut()) {
         for (status, answer) in answers {
             let words = match status.as_str() {
-                "200" => "Done: the answer.",
-                "201" => "Made: what was made.",
-                "202" => "Begun: a job, to be asked about.",
-                "204" => "Done; there is nothing to say.",
-                _ => "Refused or failed: why, and what helps.",
+                "200" => "Success: the result.",
+                "201" => "Created.",
+                "202" => "Accepted: the job that does it.",
+                "204" => "Success, without content.",
+                _ => "Error: what failed, why, and what to do.",
             };
             let described = answer["description"].as_str().is_some_and(|words| !words.is_empty());
             if !described && answer.get("$ref").is_none() {

@@ -527,7 +527,7 @@ impl Device {
         let health = match (self.store_trouble(), vanished.first()) {
             (Some(trouble), _) => trouble,
             (None, Some(path)) if status.health == HEALTHY => format!(
-                "{} was deleted, moved or replaced, and is lost with the detach: copy the device's content first",
+                "{} was deleted, moved or replaced while in use; its data is lost when the device is detached: copy the device's content first",
                 path.display()
             ),
             (None, _) => status.health,

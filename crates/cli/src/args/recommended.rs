@@ -32,7 +32,8 @@ fn recommended(text: &str) -> Vec<String> {
 /// out, behind the words that are there, is the reader's to add.
 fn wrong(command: &Command, words: &str) -> Option<String> {
     let end = words.find([';', '|', '>', '<', '#', '&', '$']).unwrap_or(words.len());
-    let stands_for = |word: &str| word.contains(['{', '}', '…']) || word.contains("...") || word.to_uppercase() == word;
+    let in_capitals = |word: &str| word.contains(char::is_uppercase) && !word.contains(char::is_lowercase);
+    let stands_for = |word: &str| word.contains(['{', '}', '…']) || word.contains("...") || in_capitals(word);
     let words = words[..end].replace(['[', ']'], " ");
     let words = shlex::split(&words)?
         .into_iter()
@@ -48,14 +49,11 @@ fn wrong(command: &Command, words: &str) -> Option<String> {
         return None;
     }
     match error.kind() {
-        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand | ErrorKind::ArgumentConflict => {
-            Some(error.to_string().lines().next().unwrap_or_default().to_string())
-        }
-        ErrorKind::InvalidValue | ErrorKind::ValueValidation if !words.iter().any(|word| stands_for(word)) => {
-            Some(error.to_string().lines().next().unwrap_or_default().to_string())
-        }
-        _ => None,
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand | ErrorKind::ArgumentConflict => {}
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation if !words.iter().any(|word| stands_for(word)) => {}
+        _ => return None,
     }
+    Some(error.to_string().lines().next().unwrap_or_default().to_string())
 }
 
 #[test]
@@ -93,6 +91,7 @@ fn what_does_not_exist_is_found() {
         "vsl status --fielt uri",
         "vsl lab waff",
         "vsl create x --size big",
+        "vsl rebuild disk 1x",
     ] {
         assert!(wrong(&command, words).is_some(), "{words}");
     }

@@ -110,7 +110,7 @@ impl Book {
     }
 }
 
-/// What an alert says: what the rule means, where it says, and the figure that raised it.
+/// What an alert says: the meaning of its rule, if the rule has one, and the figure that raised it.
 fn words(rule: &Rule, value: f64) -> String {
     let figure = figure(rule, value);
     if rule.meaning.is_empty() { figure } else { format!("{} ({figure})", rule.meaning) }

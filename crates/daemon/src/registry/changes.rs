@@ -2,6 +2,9 @@
 
 use device::{State, Status};
 
+/// What an event is called, and what happened in words.
+pub type Event = (&'static str, String);
+
 /// How long healing is not reported again, seconds: a worn disk would push everything else out of the list.
 const HEALING_EVERY: u32 = 60;
 
@@ -15,69 +18,86 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// The events of one more second: what each is called, and what happened in words.
-    pub fn look(&mut self, now: &Status) -> Vec<(&'static str, String)> {
-        let mut events = Vec::new();
+    /// The events of one more second.
+    pub fn look(&mut self, now: &Status) -> Vec<Event> {
         let before = self.before.take();
-        let was = |look: fn(&Status) -> bool| before.as_ref().is_some_and(look);
-        let mut turned =
-            |look: fn(&Status) -> bool, on: (&'static str, String), off: Option<(&'static str, &str)>| match (
-                was(look),
-                look(now),
-            ) {
-                (false, true) => events.push(on),
-                (true, false) => events.extend(off.map(|(name, what)| (name, what.to_string()))),
-                _ => {}
-            };
-        turned(|status| status.state == State::Error, ("writes-fail", now.health.clone()), None);
-        turned(|status| status.store_full, ("store-full", now.health.clone()), Some(("store-has-room", "")));
-        let held_back = "the reserve is used up: writes are held back";
-        turned(|status| status.write_reduced == Some(true), ("write-reduced", held_back.into()), None);
-        turned(|status| status.worn_out == Some(true), ("read-only", "worn out: no more writes".into()), None);
-        self.dies(before.as_ref(), now, &mut events);
-        self.healing(before.as_ref(), now, &mut events);
+        let mut events = switches(before.as_ref(), now);
+        events.extend(dies(before.as_ref(), now));
+        if let Some(before) = &before {
+            events.extend(sectors(before, now));
+            events.extend(self.healing(before, now));
+        }
         self.before = Some(now.clone());
         events
     }
 
-    fn dies(&self, before: Option<&Status>, now: &Status, events: &mut Vec<(&'static str, String)>) {
-        let lost_before = before.map_or(&[][..], |before| &before.lost_dies);
-        let lost = now.lost_dies.iter().filter(|die| !lost_before.contains(die));
-        events.extend(lost.map(|die| {
-            let why = now.set_aside.iter().find(|why| why.starts_with(&format!("die {die}:")));
-            ("die-lost", why.cloned().unwrap_or_else(|| format!("die {die} is out of service")))
-        }));
-        let rebuilt = lost_before.iter().filter(|die| !now.lost_dies.contains(die));
-        events.extend(rebuilt.map(|die| ("rebuild-ends", format!("die {die} serves again"))));
-        let rebuilding = before.and_then(|before| before.rebuilding_die);
-        if let Some(die) = now.rebuilding_die.filter(|die| rebuilding != Some(*die)) {
-            events.push(("rebuild-begins", format!("die {die}")));
-        }
-        let vanished_before = before.map_or(&[][..], |before| &before.vanished);
-        let vanished = now.vanished.iter().filter(|path| !vanished_before.contains(path));
-        events.extend(vanished.map(|path| ("file-vanished", path.display().to_string())));
-    }
-
-    fn healing(&mut self, before: Option<&Status>, now: &Status, events: &mut Vec<(&'static str, String)>) {
-        let Some(before) = before else { return };
-        if before.scrub_percent.is_none() && now.scrub_percent.is_some() {
-            events.push(("scrub-begins", String::new()));
-        }
-        if now.scrubs > before.scrubs {
-            let unreadable = now.unreadable.len();
-            events.push(("scrub-ends", format!("{} found wrong, {unreadable} cannot be read", now.scrub_errors)));
-        }
-        if now.unreadable.len() > before.unreadable.len() {
-            events.push(("unreadable", format!("{} sectors cannot be read", now.unreadable.len())));
-        }
+    fn healing(&mut self, before: &Status, now: &Status) -> Option<Event> {
         self.healed += now.healed_sectors.saturating_sub(before.healed_sectors);
         self.quiet = self.quiet.saturating_sub(1);
-        if self.healed > 0 && self.quiet == 0 {
-            let healed = std::mem::take(&mut self.healed);
-            events.push(("healed", format!("{healed} sectors failed their check and were rebuilt from parity")));
-            self.quiet = HEALING_EVERY;
+        if self.healed == 0 || self.quiet > 0 {
+            return None;
         }
+        self.quiet = HEALING_EVERY;
+        let healed = std::mem::take(&mut self.healed);
+        Some(("healed", format!("{healed} sectors failed their check and were rebuilt from parity")))
     }
+}
+
+/// What is on or off, and just turned.
+fn switches(before: Option<&Status>, now: &Status) -> Vec<Event> {
+    let turned = |is_on: fn(&Status) -> bool| (before.is_some_and(is_on), is_on(now));
+    let mut events = Vec::new();
+    if turned(|status| status.state == State::Error) == (false, true) {
+        events.push(("writes-fail", now.health.clone()));
+    }
+    match turned(|status| status.store_full) {
+        (false, true) => events.push(("store-full", now.health.clone())),
+        (true, false) => events.push(("store-has-room", String::new())),
+        _ => {}
+    }
+    if turned(|status| status.write_reduced == Some(true)) == (false, true) {
+        events.push(("write-reduced", "the reserve is used up: writes are held back".into()));
+    }
+    if turned(|status| status.worn_out == Some(true)) == (false, true) {
+        events.push(("read-only", "worn out: no more writes".into()));
+    }
+    events
+}
+
+fn dies(before: Option<&Status>, now: &Status) -> Vec<Event> {
+    let lost_before = before.map_or(&[][..], |before| &before.lost_dies);
+    let lost = now.lost_dies.iter().filter(|die| !lost_before.contains(die));
+    let mut events: Vec<Event> = lost
+        .map(|die| {
+            let why = now.set_aside.iter().find(|why| why.starts_with(&format!("die {die}:")));
+            ("die-lost", why.cloned().unwrap_or_else(|| format!("die {die} is out of service")))
+        })
+        .collect();
+    let rebuilt = lost_before.iter().filter(|die| !now.lost_dies.contains(die));
+    events.extend(rebuilt.map(|die| ("rebuild-ends", format!("die {die} serves again"))));
+    let rebuilding = before.and_then(|before| before.rebuilding_die);
+    if let Some(die) = now.rebuilding_die.filter(|die| rebuilding != Some(*die)) {
+        events.push(("rebuild-begins", format!("die {die}")));
+    }
+    let vanished_before = before.map_or(&[][..], |before| &before.vanished);
+    let vanished = now.vanished.iter().filter(|path| !vanished_before.contains(path));
+    events.extend(vanished.map(|path| ("file-vanished", path.display().to_string())));
+    events
+}
+
+fn sectors(before: &Status, now: &Status) -> Vec<Event> {
+    let mut events = Vec::new();
+    let unreadable = now.unreadable.len();
+    if before.scrub_percent.is_none() && now.scrub_percent.is_some() {
+        events.push(("scrub-begins", String::new()));
+    }
+    if now.scrubs > before.scrubs {
+        events.push(("scrub-ends", format!("{} found wrong, {unreadable} cannot be read", now.scrub_errors)));
+    }
+    if unreadable > before.unreadable.len() {
+        events.push(("unreadable", format!("{unreadable} sectors cannot be read")));
+    }
+    events
 }
 
 #[cfg(test)]
@@ -88,7 +108,7 @@ mod tests {
         device::Device::memory(1 << 20, 4096).expect("good sizes").status()
     }
 
-    fn names(events: &[(&'static str, String)]) -> Vec<&'static str> {
+    fn names(events: &[Event]) -> Vec<&'static str> {
         events.iter().map(|(name, _)| *name).collect()
     }
 

@@ -163,21 +163,23 @@ fn end_recording(name: &str, recording: Option<Recording>) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
 
     use device::Device;
 
     use super::*;
-    use crate::mailbox::mailbox;
+    use crate::handle::Call;
+    use crate::mailbox::{Sender, mailbox};
     use crate::nbd::arrival::NewConnection;
     use crate::nbd::clients::{Clients, Ticket};
     use crate::nbd::request::Limits;
     use crate::nbd::transport::Transport;
     use crate::seats::Seats;
 
-    #[test]
-    fn the_kernel_lets_go_of_idle_clients_before_they_are_forgotten() {
+    /// A worker on a device in memory with so many clients, and what rings its bell.
+    fn worker_with(count: usize) -> (Worker, Vec<UnixStream>, Sender<Call>) {
         let (sender, calls) = mailbox().expect("an eventfd");
         let seats = Seats::default();
         let mut worker = Worker::start("test".into(), calls, seats.clone(), |_| {
@@ -193,7 +195,7 @@ mod tests {
             structured: false,
             allocation: false,
         };
-        let clients: Vec<UnixStream> = (0..5)
+        let clients = (0..count)
             .map(|_| {
                 let (client, server) = UnixStream::pair().expect("sockets");
                 worker.add_connection(NewConnection {
@@ -207,6 +209,30 @@ mod tests {
                 client
             })
             .collect();
+        (worker, clients, sender)
+    }
+
+    /// The turn to read is not kept for a client that was disconnected while it waited for it.
+    #[test]
+    fn a_client_that_is_disconnected_gives_its_turn_to_read_up() {
+        let (mut worker, mut clients, _sender) = worker_with(2);
+        // As many reads as the device has at once are under way.
+        worker.core.reading.began(64 << 20);
+        let mut request = vec![0x25, 0x60, 0x95, 0x13];
+        request.resize(28, 0);
+        request[26] = 0x10;
+        clients[0].write_all(&request).expect("the server takes it");
+        while worker.core.reading.may_begin(1, 0) {
+            worker.round().expect("a round");
+        }
+        worker.disconnect(0);
+        worker.round().expect("a round");
+        assert!(worker.core.reading.may_begin(1, 0), "nobody is before the other one");
+    }
+
+    #[test]
+    fn the_kernel_lets_go_of_idle_clients_before_they_are_forgotten() {
+        let (mut worker, clients, sender) = worker_with(5);
         // The bell is for the receives to be armed: with nothing to do the round would wait for something.
         sender.send(Box::new(|_| ())).expect("the worker is there");
         worker.round().expect("a round");
