@@ -78,5 +78,6 @@ def large(device: Device, content: bytes) -> None:
         except nbd.Error as error:
             equal(error.errno, "ENOMEM", "why a large read is refused")
             refused += 1
-    check(refused <= 16 - POT // (32 * MIB), f"{refused} of 16 large reads were refused")
+    # With what is usual, 256 MiB, eight and no more would be refused.
+    check(8 < refused <= 16 - POT // (32 * MIB), f"{refused} of 16 large reads were refused")
     equal(bytes(handles[-1].pread(32 * MIB, 0)[-PIECE:]) == content, True, "a large read when the others were read")
