@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use device::{AttachOptions, Drill, FormatError, Info, KeyRing, PowerCut, Setting, Settings, Status};
-use export::nbd::{Address, Export, Listener, Server, Tls};
+use export::nbd::{Export, Server, Tls};
+use export::{Address, Clients, Listener};
 use export::{ClientInfo, DetachError, Gone, Observed, Recording, View, Worker, WorkerHandle};
 
 use rustix::fs::Mode;
@@ -117,10 +118,9 @@ pub fn serve(
     if let Some(warning) = listen.warning() {
         tracing::warn!("{warning}");
     }
-    let usual = export::nbd::Options::default();
-    let client_memory = listen.client_memory.unwrap_or(usual.client_memory);
-    let server =
-        Server::new(export::nbd::Options { tls: listen.tls.clone(), client_memory, ..usual }).map_err(failed)?;
+    let clients = Arc::new(listen.client_memory.map_or_else(Clients::default, Clients::new));
+    let options = export::nbd::Options { tls: listen.tls.clone(), ..export::nbd::Options::default() };
+    let server = Server::new(options, &clients).map_err(failed)?;
     for export in exports {
         server.add_export(export);
     }

@@ -162,7 +162,7 @@ impl Lock {
 /// It cannot start: another instance runs, a socket cannot be bound, a file is damaged.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let paths = &options.paths;
-    let inherited = export::nbd::inherited().map_err(|error| {
+    let inherited = export::inherited().map_err(|error| {
         Failure::invalid(format!("inherited sockets: {error}")).help("pass listening sockets for NBD, or none")
     })?;
     paths.make()?;

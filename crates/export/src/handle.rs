@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use device::{Device, Info, IoError, PowerCut, Settings, Status};
 
+use crate::connection::NewConnection;
 use crate::mailbox::Sender;
-use crate::nbd::arrival::NewConnection;
 use crate::observe::Observed;
 use crate::recording::Recording;
 use crate::seats::{Seat, Seats};

@@ -18,15 +18,15 @@ use io_uring::{opcode, types};
 use media::ring::{Owner, Ring, SharedRing};
 use slab::Slab;
 
+use crate::connection::{Connection, NewConnection, Turn};
 use crate::handle::{Call, ClientInfo, Shape, WorkerHandle};
 use crate::jobs::{Core, Slot};
 use crate::mailbox::{Mailbox, mailbox};
-use crate::nbd::arrival::NewConnection;
-use crate::nbd::connection::{Connection, Turn};
 use crate::observe::{Observed, Observer};
 use crate::pool::Pool;
 use crate::reading::Reading;
 use crate::recording::Recording;
+use crate::request::Request;
 use crate::seats::Seats;
 use crate::slow::{Slow, Wait};
 use ending::Detaching;
@@ -147,6 +147,7 @@ impl Worker {
                 device,
                 jobs: Slab::new(),
                 reading: Reading::default(),
+                reserved: Vec::new(),
                 pool: Pool::default(),
                 recording: None,
                 observer: Observer::new(),
@@ -186,7 +187,7 @@ impl Worker {
 
     /// Every figure of the device; its memory with what its clients hold.
     pub(crate) fn status(&self) -> Status {
-        let clients: usize = self.connections.iter().map(|(_, connection)| connection.memory()).sum();
+        let clients: usize = self.connections.iter().map(|(_, connection)| connection.link.memory()).sum();
         let status = self.core.device.status();
         Status { memory_bytes: status.memory_bytes + (clients + self.core.pool.memory()) as u64, ..status }
     }
@@ -201,15 +202,15 @@ impl Worker {
             .iter()
             .map(|(id, connection)| ClientInfo {
                 id,
-                peer: connection.peer.clone(),
-                export: connection.export.clone(),
-                tls: connection.transport.is_tls(),
-                since: connection.since,
-                requests: connection.counters.requests,
-                read_bytes: connection.counters.read_bytes,
-                written_bytes: connection.counters.written_bytes,
-                in_flight: connection.in_flight(),
-                memory_bytes: connection.memory() as u64,
+                peer: connection.link.peer.clone(),
+                export: connection.link.export.clone(),
+                tls: connection.link.transport.is_tls(),
+                since: connection.link.since,
+                requests: connection.link.counters.requests,
+                read_bytes: connection.link.counters.read_bytes,
+                written_bytes: connection.link.counters.written_bytes,
+                in_flight: connection.link.in_flight(),
+                memory_bytes: connection.link.memory() as u64,
             })
             .collect()
     }
@@ -218,14 +219,14 @@ impl Worker {
         if self.detaching.is_some() {
             return;
         }
-        tracing::debug!(device = %self.name, peer = %new.peer, export = %new.export, "client connected");
+        tracing::debug!(device = %self.name, peer = %new.arrival.peer, export = %new.arrival.export, "client connected");
         let key = self.connections.insert(Connection::new(new));
         self.make_ready(key);
     }
 
     pub(crate) fn disconnect(&mut self, client: usize) -> bool {
         let Some(connection) = self.connections.get_mut(client) else { return false };
-        connection.break_off("closed by the operator");
+        connection.link.break_off("closed by the operator");
         self.make_ready(client);
         true
     }
@@ -242,7 +243,7 @@ impl Worker {
     fn tell_slow(&mut self) {
         let Some((requests, worst)) = self.core.slow.take(self.core.observer.arrival()) else { return };
         let drills = self.core.device.drills_in_words();
-        let Wait { ns, peer: client, command, offset, len, why } = worst;
+        let Wait { ns, peer: client, request: Request { command, offset, len, .. }, why } = worst;
         let longest_ms = ns / 1_000_000;
         tracing::warn!(device = %self.name, requests, longest_ms, client, ?command, offset, len, drills, "requests waited long: {why}");
     }
@@ -382,8 +383,8 @@ impl Worker {
     /// Gives back what clients' buffers take. Where the kernel may be about to receive into one, the receive ends first.
     fn shrink_connections(&mut self) -> io::Result<()> {
         for (key, connection) in &mut self.connections {
-            connection.shrink();
-            if connection.receiving && connection.idle_memory() > IDLE_INPUT {
+            connection.link.shrink();
+            if connection.link.receiving && connection.idle_memory() > IDLE_INPUT {
                 self.ring.borrow_mut().cancel(self.owner, RECEIVED | (key as u64) << KIND_BITS, CANCELLED)?;
             }
         }
@@ -404,7 +405,7 @@ impl Worker {
                 }
                 RECEIVED => {
                     if let Some(connection) = self.connections.get_mut(key) {
-                        connection.received(completion.result);
+                        connection.link.received(completion.result);
                     }
                     self.make_ready(key);
                 }
@@ -412,7 +413,7 @@ impl Worker {
                 CANCELLED => {}
                 _ => {
                     if let Some(connection) = self.connections.get_mut(key) {
-                        connection.polling = false;
+                        connection.link.polling = false;
                     }
                     self.make_ready(key);
                 }
@@ -489,9 +490,9 @@ impl Worker {
 
     fn make_ready(&mut self, key: usize) {
         if let Some(connection) = self.connections.get_mut(key)
-            && !connection.queued
+            && !connection.link.queued
         {
-            connection.queued = true;
+            connection.link.queued = true;
             self.ready.push_back(key);
         }
     }
@@ -499,23 +500,23 @@ impl Worker {
     /// After a client's turn: send its answers, and ask the kernel for more.
     fn dispatch(&mut self, key: usize, turn: Turn) -> io::Result<()> {
         let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
-        connection.queued = false;
-        let waits = connection.send(&mut self.core);
+        connection.link.queued = false;
+        let waits = connection.link.send(&mut self.core);
         if waits {
-            connection.polling = true;
-            let entry = opcode::PollAdd::new(types::Fd(connection.transport.fd().as_raw_fd()), POLLOUT).build();
+            connection.link.polling = true;
+            let entry = opcode::PollAdd::new(types::Fd(connection.link.transport.fd().as_raw_fd()), POLLOUT).build();
             // SAFETY: the entry points to nothing; the descriptor stays open until it completes.
             unsafe { self.ring.borrow_mut().push(self.owner, WRITABLE | (key as u64) << KIND_BITS, entry)? };
         }
         match turn {
             // A client sends a payload right behind its header, often in a call of its own: by now it is there, and
             // taking it costs less than going to sleep for it.
-            Turn::Receive(need) if connection.has_part() && connection.take_now(need) => self.make_ready(key),
+            Turn::Receive(need) if connection.has_part() && connection.link.take_now(need) => self.make_ready(key),
             Turn::Receive(need) => {
-                let (start, len, whole) = connection.transport.lend(&mut connection.input, need, true);
+                let (start, len, whole) = connection.link.transport.lend(&mut connection.link.input, need, true);
                 let flags = if whole { MSG_WAITALL } else { 0 };
-                let entry = opcode::Recv::new(types::Fd(connection.transport.fd().as_raw_fd()), start, len as u32);
-                connection.receiving = true;
+                let entry = opcode::Recv::new(types::Fd(connection.link.transport.fd().as_raw_fd()), start, len as u32);
+                connection.link.receiving = true;
                 let (token, entry) = (RECEIVED | (key as u64) << KIND_BITS, entry.flags(flags).build());
                 // SAFETY: the lent part of the buffer neither moves nor is touched until the completion is
                 // taken, the connection is kept until then, and a buffer still lent is never freed.
@@ -523,10 +524,10 @@ impl Worker {
             }
             Turn::Again => self.make_ready(key),
             Turn::Parked(progress) => {
-                connection.queued = true;
+                connection.link.queued = true;
                 if progress { self.parked.push_back(key) } else { self.starved.push_back(key) }
             }
-            Turn::Blocked if !connection.receiving && connection.can_serve() => self.make_ready(key),
+            Turn::Blocked if !connection.link.receiving && connection.can_serve() => self.make_ready(key),
             Turn::Blocked | Turn::Over => {}
         }
         self.settle(key);
@@ -536,11 +537,11 @@ impl Worker {
     /// Forgets a client that is over.
     fn settle(&mut self, key: usize) {
         if let Some(connection) = self.connections.get_mut(key)
-            && connection.is_over(&mut self.core)
+            && connection.link.is_over(&mut self.core)
         {
             let gone = self.connections.remove(key);
             self.core.reading.give_up(key);
-            tracing::debug!(device = %self.name, peer = %gone.peer, export = %gone.export, "client gone");
+            tracing::debug!(device = %self.name, peer = %gone.link.peer, export = %gone.link.export, "client gone");
             for queue in [&mut self.ready, &mut self.starved, &mut self.parked] {
                 queue.retain(|queued| *queued != key);
             }

@@ -9,7 +9,7 @@ use super::service::listen;
 use crate::args::Serve;
 
 pub fn serve(args: &Serve) -> Result<(), Failure> {
-    let inherited = export::nbd::inherited().map_err(|error| {
+    let inherited = export::inherited().map_err(|error| {
         Failure::invalid(format!("inherited sockets: {error}")).help("pass listening sockets, or none")
     })?;
     daemon::logging::start(args.log.as_deref(), "warn")?;
@@ -36,7 +36,7 @@ pub fn serve(args: &Serve) -> Result<(), Failure> {
 fn serve_until_told(
     args: &Serve,
     handle: &Handle,
-    inherited: Vec<export::nbd::Listener>,
+    inherited: Vec<export::Listener>,
     listen: &Listen,
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()

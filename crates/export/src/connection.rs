@@ -1,0 +1,113 @@
+//! A client of a device: its socket, and the session of the protocol that it speaks.
+
+use crate::jobs::{Core, Job};
+use crate::link::{Arrival, Link, Step};
+use crate::nbd;
+
+/// Work of one client before its answers are sent and it is another's turn.
+const TURN: u32 = 64;
+
+/// Why a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It needs more bytes, this many in one piece.
+    Receive(usize),
+    /// It has more to do, but others are waiting.
+    Again,
+    /// The device takes no more just now. Whether anything was done in this turn.
+    Parked(bool),
+    /// It goes on when answers came or were sent.
+    Blocked,
+    /// Nothing more will be read.
+    Over,
+}
+
+/// What a client's requests mean, by protocol.
+pub enum Session {
+    /// Network Block Device.
+    Nbd(nbd::Session),
+}
+
+/// A client on its way from the handshake to its device's thread.
+pub struct NewConnection {
+    /// Who it is, and its socket.
+    pub arrival: Arrival,
+    /// What was agreed.
+    pub session: Session,
+}
+
+/// A client.
+pub struct Connection {
+    /// Its socket.
+    pub link: Link,
+    session: Session,
+}
+
+impl Connection {
+    /// Takes over after the handshake.
+    pub fn new(new: NewConnection) -> Connection {
+        Connection { link: Link::new(new.arrival), session: new.session }
+    }
+
+    /// Whether a request has come in part.
+    pub fn has_part(&self) -> bool {
+        let begun = match &self.session {
+            Session::Nbd(session) => session.has_part(),
+        };
+        begun || !self.link.input.bytes().is_empty()
+    }
+
+    /// What it would give back if the kernel did not wait to receive into it, bytes: nothing in the middle of a request.
+    pub fn idle_memory(&self) -> usize {
+        if self.has_part() { 0 } else { self.link.idle_memory() }
+    }
+
+    /// Whether it may go on. A request that has begun holds its bytes already: it goes on.
+    pub fn can_serve(&mut self) -> bool {
+        let begun = match &self.session {
+            Session::Nbd(session) => session.has_part(),
+        };
+        begun || self.link.has_room()
+    }
+
+    /// Carries out requests that are there, as many as one turn allows.
+    pub fn serve(&mut self, key: usize, core: &mut Core) -> Turn {
+        let mut work = 0;
+        loop {
+            if !self.link.is_open() {
+                let begun = match &mut self.session {
+                    Session::Nbd(session) => session.give_up(),
+                };
+                self.link.abandon(key, core, begun);
+                return Turn::Over;
+            }
+            // While the kernel writes into the receive buffer there is nothing new in it.
+            if self.link.receiving {
+                return Turn::Blocked;
+            }
+            if work >= TURN {
+                return Turn::Again;
+            }
+            if !self.can_serve() {
+                return Turn::Blocked;
+            }
+            let step = match &mut self.session {
+                Session::Nbd(session) => session.step(&mut self.link, key, core),
+            };
+            match step {
+                Step::Done(cost) => work += cost,
+                Step::Need(bytes) => return Turn::Receive(bytes),
+                Step::Busy => return Turn::Parked(work > 0),
+                Step::Blocked => return Turn::Blocked,
+            }
+        }
+    }
+
+    /// A request that was under way is done.
+    pub fn finish(&mut self, core: &mut Core, job: Job) {
+        let Some((request, result)) = self.link.finish(core, job) else { return };
+        match &mut self.session {
+            Session::Nbd(session) => session.answer(&mut self.link, core, &request, result),
+        }
+    }
+}
