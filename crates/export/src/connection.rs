@@ -49,6 +49,13 @@ impl Connection {
         Connection { link: Link::new(new.arrival), session: new.session }
     }
 
+    /// The protocol that it speaks, in a word.
+    pub fn protocol(&self) -> &'static str {
+        match self.session {
+            Session::Nbd(_) => "nbd",
+        }
+    }
+
     /// Whether a request has come in part.
     pub fn has_part(&self) -> bool {
         let begun = match &self.session {

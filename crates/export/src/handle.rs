@@ -75,6 +75,8 @@ pub enum FlushError {
 pub struct ClientInfo {
     /// Its number on this device; a later client may get it again.
     pub id: usize,
+    /// The protocol that it speaks: `nbd`.
+    pub protocol: &'static str,
     /// Where it comes from.
     pub peer: String,
     /// The export it chose.

@@ -202,6 +202,7 @@ impl Worker {
             .iter()
             .map(|(id, connection)| ClientInfo {
                 id,
+                protocol: connection.protocol(),
                 peer: connection.link.peer.clone(),
                 export: connection.link.export.clone(),
                 tls: connection.link.transport.is_tls(),
