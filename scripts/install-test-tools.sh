@@ -21,6 +21,7 @@ needs=(
   "depmod kmod"
   "cpio cpio"
   "xz xz-utils"
+  "nbd-client nbd-client"
   "nvme nvme-cli"
   "mkfs.xfs xfsprogs"
   "mkfs.btrfs btrfs-progs"
