@@ -368,7 +368,8 @@ impl Session {
         }
         if command.from_host() > 0 && matches!(data, Data::Transport(_)) {
             link.input.consume(unit.len);
-            let awaited = Awaited { command, fuse, len: data.len(), got: 0, granted: false, fails: None };
+            let awaited =
+                Awaited { command, fuse, len: command.from_host() as u32, got: 0, granted: false, fails: None };
             let task = self.tasks.insert(Task { awaits: Some(awaited), ..Task::new(cid) });
             if fuse == Fuse::First {
                 self.fused = Fused::Awaiting { task, paired: false };
@@ -400,7 +401,7 @@ impl Session {
                 whole(Command::WriteZeroes { fua, allocate: !deallocate }, range)
             }
             _ => {
-                let data = unit.data(link.input.bytes()).to_vec();
+                let data = unit.data(link.input.bytes())[..command.from_host()].to_vec();
                 link.input.consume(unit.len);
                 link.hold(data.len());
                 let held = data.len();
