@@ -28,9 +28,21 @@
 
 mod bytes;
 pub mod command;
+pub mod controller;
+pub mod discovery;
+pub mod fabrics;
+pub mod feature;
+pub mod identify;
 pub mod initiator;
+pub mod log;
+pub mod namespace;
+pub mod nvm;
 pub mod pdu;
+pub mod property;
 mod status;
+mod subsystem;
 
 pub use command::{Cqe, Data, Fuse, Sqe};
+pub use namespace::{Health, Namespace, Subject, Wear};
 pub use status::Status;
+pub use subsystem::{Admitted, Subsystem};

@@ -3,20 +3,10 @@
 //! Source: NVM Express Base Specification 2.0, 5 (admin commands), 6 (fabrics commands).
 
 use super::{Command, Payload};
-use crate::Sqe;
-use crate::bytes::put;
 use crate::command::{ALL_NAMESPACES, admin, fabrics};
+use crate::fabrics::Connect;
+use crate::{Sqe, identify};
 
-/// Bytes of what Identify gives back.
-pub(super) const IDENTIFY_BYTES: u32 = 4096;
-/// Bytes of what Connect sends.
-const CONNECT_BYTES: usize = 1024;
-/// What a name of a host or subsystem has at most, bytes, of the 256 in Connect's data (Base Specification 2.0, 4.5).
-pub(super) const MAX_NQN: usize = 223;
-/// Connect, attributes: the host does without flow control of the submission queue.
-const NO_FLOW_CONTROL: u8 = 1 << 2;
-/// The controller identifier with which any controller will do (dynamic model).
-pub(super) const ANY_CONTROLLER: u16 = 0xffff;
 /// Security protocol of NVMe, and its only specific values (8.13.5.1).
 const SECURITY_PROTOCOL: u32 = 0xe901_0100;
 
@@ -44,36 +34,12 @@ impl LogPage {
     }
 }
 
-/// What Connect says of the host and its wishes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Connect<'a> {
-    pub(super) host_nqn: &'a str,
-    pub(super) host_id: [u8; 16],
-    pub(super) subsystem: &'a str,
-    pub(super) cntlid: u16,
-    pub(super) qid: u16,
-    pub(super) depth: u16,
-    pub(super) keep_alive_ms: u32,
-    pub(super) flow_control: bool,
-}
-
-impl Connect<'_> {
-    pub(super) fn command(&self) -> Command {
-        let mut entry = Sqe::fabrics(fabrics::CONNECT, 0).with(12, self.keep_alive_ms);
-        put(&mut entry.0, 42, &self.qid.to_le_bytes());
-        put(&mut entry.0, 44, &self.depth.to_le_bytes());
-        entry.0[46] = if self.flow_control { 0 } else { NO_FLOW_CONTROL };
-        let mut data = vec![0; CONNECT_BYTES];
-        put(&mut data, 0, &self.host_id);
-        put(&mut data, 16, &self.cntlid.to_le_bytes());
-        for (at, name) in [(256, self.subsystem), (512, self.host_nqn)] {
-            put(&mut data, at, &name.as_bytes()[..name.len().min(MAX_NQN)]);
-        }
-        Command::sending(entry, data)
-    }
-}
-
 impl Command {
+    /// Connect: the queue joins a controller.
+    pub fn connect(connect: &Connect) -> Command {
+        Command::sending(connect.entry(0), connect.data().to_vec())
+    }
+
     /// Property Get: of 4 bytes, or of 8.
     pub fn property_get(offset: u32, is_wide: bool) -> Command {
         Command::bare(Sqe::fabrics(fabrics::PROPERTY_GET, 0).with(10, is_wide.into()).with(11, offset))
@@ -104,7 +70,7 @@ impl Command {
 
     /// Identify: a structure of 4,096 bytes, of which kind `cns` says.
     pub fn identify(cns: u8, nsid: u32) -> Command {
-        Command::receiving(Sqe::new(admin::IDENTIFY, 0, nsid).with(10, cns.into()), IDENTIFY_BYTES)
+        Command::receiving(Sqe::new(admin::IDENTIFY, 0, nsid).with(10, cns.into()), identify::BYTES as u32)
     }
 
     /// Get Log Page.

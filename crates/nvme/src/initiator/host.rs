@@ -3,39 +3,21 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use super::admin::{ANY_CONTROLLER, Connect, MAX_NQN};
 use super::describe::DISCOVERY_BYTES;
 use super::{Command, ControllerInfo, DiscoveryLog, Error, IoQueue, Link, LogPage, MAX_DEPTH, Namespace, QueueOptions};
+use crate::fabrics::{ANY_CONTROLLER, Connect, DISABLE_FLOW_CONTROL, is_name};
+use crate::feature;
+use crate::identify::cns;
+use crate::log::page;
 use crate::pdu::{ADMIN_IN_CAPSULE_BYTES, Digests};
+use crate::property::{self, configuration, status};
 
-/// Properties of a controller (Base Specification 2.0, 3.1.3).
-mod property {
-    pub const CAPABILITIES: u32 = 0x00;
-    pub const CONFIGURATION: u32 = 0x14;
-    pub const STATUS: u32 = 0x1c;
-}
+/// Commands of the NVM command set, enabled.
+const ENABLE: u32 = configuration::ENTRY_SIZES | configuration::ENABLE;
 
-/// CC: entries of 64 and 16 bytes, the NVM command set, enabled.
-const ENABLE: u32 = 4 << 20 | 6 << 16 | 1;
-/// CC: normal shutdown.
-const SHUTDOWN: u32 = 1 << 14;
-/// CSTS: ready, fatal, and where a shutdown is complete.
-const READY: u32 = 1;
-const FATAL: u32 = 1 << 1;
-const SHUTDOWN_STATE: u32 = 3 << 2;
-const SHUTDOWN_COMPLETE: u32 = 2 << 2;
 /// How long a property is left alone between two looks at it.
 const PAUSE: Duration = Duration::from_millis(5);
-/// What Identify gives back: of a namespace, of a controller.
-const CNS_NAMESPACE: u8 = 0;
-const CNS_CONTROLLER: u8 = 1;
-const CNS_ACTIVE_NAMESPACES: u8 = 2;
-/// Feature: the number of queues.
-const FEATURE_QUEUES: u8 = 0x07;
-/// Log page: discovery.
-const LOG_DISCOVERY: u8 = 0x70;
-/// Log page: SMART and health information.
-const LOG_SMART: u8 = 0x02;
+/// Bytes of the page of SMART and health information.
 const SMART_BYTES: u32 = 512;
 /// Entries of a discovery log that are read at most.
 const MAX_ENTRIES: u64 = 1024;
@@ -83,7 +65,7 @@ impl Host {
         (cntlid, qid, depth): (u16, u16, u16),
     ) -> Result<(Link<S>, u16), Error> {
         for name in [subsystem, &self.nqn] {
-            if name.is_empty() || name.len() > MAX_NQN || name.contains('\0') {
+            if !is_name(name) {
                 return Err(Error::Name(name.to_string()));
             }
         }
@@ -91,16 +73,17 @@ impl Host {
         let in_capsule = ADMIN_IN_CAPSULE_BYTES;
         let mut link = Link::connect(stream, &QueueOptions { depth, digests: options.digests, in_capsule })?;
         let connect = Connect {
-            host_nqn: &self.nqn,
-            host_id: self.id,
-            subsystem,
-            cntlid,
-            qid,
-            depth,
+            queue: qid,
+            // One entry of a ring stays free.
+            entries: u32::from(depth) + 1,
+            attributes: if options.flow_control { 0 } else { DISABLE_FLOW_CONTROL },
             keep_alive_ms: if qid == 0 { options.keep_alive_ms } else { 0 },
-            flow_control: options.flow_control,
+            host_id: self.id,
+            controller: cntlid,
+            subsystem: subsystem.to_string(),
+            host: self.nqn.clone(),
         };
-        let done = link.succeed("Connect", connect.command())?;
+        let done = link.succeed("Connect", Command::connect(&connect))?;
         Ok((link, done.result as u16))
     }
 
@@ -115,14 +98,14 @@ impl Host {
         options: &ConnectOptions,
     ) -> Result<Controller<S>, Error> {
         let (mut link, cntlid) = self.queue(stream, subsystem, options, (ANY_CONTROLLER, 0, options.depth))?;
-        let get = link.succeed("Property Get", Command::property_get(property::CAPABILITIES, true))?;
+        let get = link.succeed("Property Get", Command::property_get(property::CAP, true))?;
         let max_depth = (get.result as u16).clamp(1, MAX_DEPTH);
         let patience = Duration::from_millis(500 * (get.result >> 24 & 0xff).max(1));
         let info = ControllerInfo::decode(&[]);
         let (host, subsystem, options) = (self.clone(), subsystem.to_string(), *options);
         let mut controller = Controller { link, host, subsystem, options, cntlid, max_depth, patience, info };
-        controller.configure(ENABLE, READY, READY)?;
-        let identity = controller.link.succeed("Identify", Command::identify(CNS_CONTROLLER, 0))?;
+        controller.configure(ENABLE, status::READY, status::READY)?;
+        let identity = controller.link.succeed("Identify", Command::identify(cns::CONTROLLER, 0))?;
         controller.info = ControllerInfo::decode(&identity.data);
         Ok(controller)
     }
@@ -157,15 +140,15 @@ impl<S: Read + Write> Controller<S> {
     }
 
     /// Writes the configuration and waits until the status is as it should be.
-    fn configure(&mut self, configuration: u32, mask: u32, state: u32) -> Result<(), Error> {
-        self.link.succeed("Property Set", Command::property_set(property::CONFIGURATION, configuration))?;
+    fn configure(&mut self, configuration: u32, mask: u32, wanted: u32) -> Result<(), Error> {
+        self.link.succeed("Property Set", Command::property_set(property::CC, configuration))?;
         let mut waited = Duration::ZERO;
         loop {
-            let status = self.property(property::STATUS, false)? as u32;
-            if status & mask == state {
+            let state = self.property(property::CSTS, false)? as u32;
+            if state & mask == wanted {
                 return Ok(());
             }
-            if status & FATAL != 0 {
+            if state & status::FATAL != 0 {
                 return Err(Error::Answer("the controller reports a fatal status"));
             }
             if waited > self.patience {
@@ -190,7 +173,7 @@ impl<S: Read + Write> Controller<S> {
     /// As [`Link::execute`], or the controller refuses.
     pub fn request_queues(&mut self, count: u16) -> Result<u16, Error> {
         let wanted = u32::from(count.max(1) - 1);
-        let granted = self.set_feature(FEATURE_QUEUES, wanted << 16 | wanted)?;
+        let granted = self.set_feature(feature::id::QUEUES, wanted << 16 | wanted)?;
         let (submission, completion) = (granted as u16, (granted >> 16) as u16);
         Ok(submission.min(completion).saturating_add(1))
     }
@@ -219,7 +202,7 @@ impl<S: Read + Write> Controller<S> {
     /// # Errors
     /// As [`Link::execute`], or there is no such namespace.
     pub fn namespace(&mut self, nsid: u32) -> Result<Namespace, Error> {
-        let bytes = self.identify(CNS_NAMESPACE, nsid)?;
+        let bytes = self.identify(cns::NAMESPACE, nsid)?;
         Namespace::decode(nsid, &bytes).ok_or(Error::Answer("no namespace, or blocks of an impossible size"))
     }
 
@@ -228,7 +211,7 @@ impl<S: Read + Write> Controller<S> {
     /// # Errors
     /// As [`Link::execute`], or the controller refuses.
     pub fn namespaces(&mut self) -> Result<Vec<u32>, Error> {
-        let bytes = self.identify(CNS_ACTIVE_NAMESPACES, 0)?;
+        let bytes = self.identify(cns::ACTIVE_NAMESPACES, 0)?;
         let numbers = bytes.chunks_exact(4).map(|number| crate::bytes::u32_at(number, 0));
         Ok(numbers.take_while(|nsid| *nsid != 0).collect())
     }
@@ -246,7 +229,7 @@ impl<S: Read + Write> Controller<S> {
     /// # Errors
     /// As [`Link::execute`], or the controller refuses.
     pub fn smart(&mut self) -> Result<Vec<u8>, Error> {
-        self.log_page(&LogPage::new(LOG_SMART, SMART_BYTES))
+        self.log_page(&LogPage::new(page::HEALTH, SMART_BYTES))
     }
 
     /// What a discovery controller lists, up to 1,024 subsystems.
@@ -254,7 +237,7 @@ impl<S: Read + Write> Controller<S> {
     /// # Errors
     /// As [`Link::execute`], or the list does not stop changing.
     pub fn discover(&mut self) -> Result<DiscoveryLog, Error> {
-        let page = |offset, len| LogPage { nsid: 0, offset, ..LogPage::new(LOG_DISCOVERY, len) };
+        let page = |offset, len| LogPage { nsid: 0, offset, ..LogPage::new(page::DISCOVERY, len) };
         for _ in 0..10 {
             let mut bytes = self.log_page(&page(0, DISCOVERY_BYTES as u32))?;
             let entries = crate::bytes::u64_at(&bytes, 8).min(MAX_ENTRIES);
@@ -327,6 +310,6 @@ impl<S: Read + Write> Controller<S> {
     /// # Errors
     /// As [`Link::execute`], or the controller does not shut down.
     pub fn disconnect(mut self) -> Result<(), Error> {
-        self.configure(ENABLE | SHUTDOWN, SHUTDOWN_STATE, SHUTDOWN_COMPLETE)
+        self.configure(ENABLE | configuration::SHUTDOWN_NORMAL, status::SHUTDOWN_MASK, status::SHUTDOWN_DONE)
     }
 }

@@ -36,7 +36,7 @@ pub enum Error {
     #[error("the controller's answer makes no sense: {0}")]
     Answer(&'static str),
     /// A name that fits into no command.
-    #[error("\"{0}\" is no NQN: it has 1 to 223 bytes, and no zeros")]
+    #[error("\"{0}\" is no NQN: it begins with \"nqn.\" and has 223 bytes at most")]
     Name(String),
 }
 
