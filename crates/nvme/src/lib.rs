@@ -3,8 +3,9 @@
 //! A host sends commands to a controller, which here is a device of ours, over queues; each queue is a connection of its own
 //! (NVMe over Fabrics). This crate knows the bytes: [`pdu`] how they travel over TCP, [`command`] commands and completions,
 //! [`identify`], [`log`], [`feature`] and [`property`] what a controller says of itself. [`Subsystem`] keeps the controllers of a
-//! device and carries out their admin commands; [`nvm`] checks I/O commands, which the device carries out. [`initiator`] is the
-//! host's side, for tests, measurements and programs that use a device over the network. The crate knows no clock and no thread:
+//! device and carries out their admin commands; [`nvm`] checks I/O commands, which the device carries out. [`auth`] lets both sides
+//! prove who they are. [`initiator`] is the host's side, for tests, measurements and programs that use a device over the network.
+//! The crate knows no clock and no thread:
 //! whoever uses it passes bytes in and out, and tells the time. Only the initiator's links read and write, on streams they are given.
 //!
 //! Promises:
@@ -26,6 +27,7 @@
 //! assert_eq!((pdu::entry(&unit), common.data(&unit)), (entry, &[7; 4096][..]));
 //! ```
 
+pub mod auth;
 mod bytes;
 pub mod command;
 pub mod controller;
@@ -35,6 +37,7 @@ pub mod feature;
 pub mod identify;
 pub mod initiator;
 pub mod log;
+mod mutant;
 pub mod namespace;
 pub mod nvm;
 pub mod pdu;
@@ -43,6 +46,9 @@ mod status;
 mod subsystem;
 
 pub use command::{Cqe, Data, Fuse, Sqe};
+#[cfg(feature = "mutants")]
+#[doc(hidden)]
+pub use mutant::mutants;
 pub use namespace::{Health, Namespace, Subject, Wear};
 pub use status::Status;
 pub use subsystem::{Admitted, Subsystem};

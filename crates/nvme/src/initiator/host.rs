@@ -3,9 +3,11 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
+use super::authentication::authenticate;
 use super::describe::DISCOVERY_BYTES;
 use super::{Command, ControllerInfo, DiscoveryLog, Error, IoQueue, Link, LogPage, MAX_DEPTH, Namespace, QueueOptions};
-use crate::fabrics::{ANY_CONTROLLER, Connect, DISABLE_FLOW_CONTROL, is_name};
+use crate::auth::{Failure, Keys, Names, Policy};
+use crate::fabrics::{ANY_CONTROLLER, AUTHENTICATION_REQUIRED, Connect, DISABLE_FLOW_CONTROL, is_name};
 use crate::feature;
 use crate::identify::cns;
 use crate::log::page;
@@ -29,6 +31,7 @@ const DISCOVERY_PIECE: u64 = 4096;
 pub struct Host {
     nqn: String,
     id: [u8; 16],
+    keys: Option<(Keys, Policy)>,
 }
 
 /// How to connect to a controller.
@@ -53,7 +56,13 @@ impl Default for ConnectOptions {
 impl Host {
     /// A host of a name (NQN) and an identifier.
     pub fn new(nqn: &str, id: [u8; 16]) -> Host {
-        Host { nqn: nqn.to_string(), id }
+        Host { nqn: nqn.to_string(), id, keys: None }
+    }
+
+    /// The same host, which proves who it is where a controller asks for it.
+    #[must_use]
+    pub fn with_keys(self, keys: Keys, policy: Policy) -> Host {
+        Host { keys: Some((keys, policy)), ..self }
     }
 
     /// Connects a queue, without using it yet: returns it with the controller's identifier.
@@ -84,6 +93,11 @@ impl Host {
             host: self.nqn.clone(),
         };
         let done = link.succeed("Connect", Command::connect(&connect))?;
+        if done.result & AUTHENTICATION_REQUIRED != 0 {
+            let names = Names { host: self.nqn.clone(), subsystem: subsystem.to_string() };
+            let keys = self.keys.clone().ok_or(Error::Unauthenticated(Failure::Failed))?;
+            authenticate(&mut link, names, keys)?;
+        }
         Ok((link, done.result as u16))
     }
 

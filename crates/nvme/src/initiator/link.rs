@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read, Write};
 
 use super::{Broken, Command, Completion, Queue, QueueOptions};
 use crate::Status;
+use crate::auth::Failure;
 
 /// What is read at a time, bytes.
 const READ_BYTES: usize = 256 << 10;
@@ -35,6 +36,9 @@ pub enum Error {
     /// The controller answered with what cannot be.
     #[error("the controller's answer makes no sense: {0}")]
     Answer(&'static str),
+    /// The host or the controller did not prove who it is.
+    #[error("authentication failed: {0}")]
+    Unauthenticated(Failure),
     /// A name that fits into no command.
     #[error("\"{0}\" is no NQN: it begins with \"nqn.\" and has 223 bytes at most")]
     Name(String),

@@ -47,6 +47,7 @@
 //! ```
 
 mod admin;
+mod authentication;
 mod describe;
 mod host;
 mod io;
