@@ -78,6 +78,7 @@ const CLIENTS: readonly Column<Client>[] = [
       </>
     ),
   },
+  { title: "Protocol", cell: ({ protocol }) => protocol },
   { title: "Since", cell: ({ since }) => ago(since * 1000) },
   { title: "Requests", number: true, cell: ({ requests }) => count(requests) },
   { title: "Read", number: true, cell: ({ read_bytes }) => bytes(read_bytes) },

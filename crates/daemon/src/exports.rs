@@ -431,6 +431,7 @@ impl Handle {
 pub fn client(client: ClientInfo) -> Client {
     let since = client.since.duration_since(UNIX_EPOCH).map_or(0, |past| past.as_secs());
     Client {
+        protocol: client.protocol.into(),
         peer: client.peer,
         tls: client.tls,
         since,

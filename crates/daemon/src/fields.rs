@@ -364,6 +364,7 @@ mod tests {
 
     fn client() -> Client {
         Client {
+            protocol: "nbd".into(),
             peer: "process 7".into(),
             tls: false,
             since: 0,

@@ -28,6 +28,10 @@ pub const MEANINGS: &[(&str, &str)] = &[
         "when writes are durable: write-back (when flushed, or FUA), write-through (when answered) or unsafe (flushes do not wait)",
     ),
     (
+        "nvme-block",
+        "bytes of a block over NVMe, from the sector size to 64 KiB: no write of a block is ever torn; holds with the next attach",
+    ),
+    (
         "power-override",
         "of an emulated card: whether its slot may give any power, so that nothing is held back for it: on or off",
     ),
@@ -53,6 +57,7 @@ pub fn show(settings: &Settings, attach_at_start: bool) -> Config {
         beacon,
         drills,
         durability,
+        nvme_block_bytes,
         power_override,
         page_file,
         groomer,
@@ -68,6 +73,7 @@ pub fn show(settings: &Settings, attach_at_start: bool) -> Config {
         ("beacon", switch(*beacon)),
         ("drills", switch(*drills)),
         ("page-file", switch(*page_file)),
+        ("nvme-block", size::exact(u64::from(*nvme_block_bytes))),
         ("groomer", groomer.clone()),
         ("checkpoint-interval", size::exact(*checkpoint_interval_bytes)),
         (ATTACH_AT_START, switch(attach_at_start)),
@@ -97,6 +103,10 @@ pub fn parse(name: &str, value: &str) -> Result<Change, Failure> {
             let names = Durability::ALL.map(Durability::name).join(", ");
             Failure::invalid(format!("{name}: '{value}' is not a value")).help(format!("choose one of {names}"))
         })?)),
+        "nvme-block" => {
+            let bytes = size::parse(value).map_err(|error| Failure::invalid(format!("{name}: {error}")))?;
+            Change::Device(Setting::NvmeBlock(u32::try_from(bytes).unwrap_or(u32::MAX)))
+        }
         "power-override" => Change::Device(Setting::PowerOverride(switch()?)),
         "page-file" => Change::Device(Setting::PageFile(switch()?)),
         "groomer" => Change::Device(Setting::Groomer(value.into())),

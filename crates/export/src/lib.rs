@@ -24,6 +24,7 @@ mod link;
 mod listen;
 mod mailbox;
 pub mod nbd;
+pub mod nvme;
 mod observe;
 mod output;
 mod pool;
@@ -38,7 +39,7 @@ mod worker;
 
 pub use acceptor::Bounds;
 pub use clients::Clients;
-pub use handle::{ClientInfo, DetachError, FlushError, Gone, Shape, View, WorkerHandle};
+pub use handle::{ClientInfo, DetachError, FlushError, Gone, NvmeInfo, Shape, View, WorkerHandle};
 pub use listen::{Address, Listener, inherited};
 pub use observe::{Observed, Sort};
 pub use recording::Recording;

@@ -4,6 +4,7 @@
 //! one system call that hands everything to the kernel and waits for more.
 
 mod ending;
+mod hosts;
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,15 +14,17 @@ use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use ::nvme::Subsystem;
 use device::{AttachError, Background, Device, Io, IoError, PowerCut, Status, Submitted};
 use io_uring::{opcode, types};
 use media::ring::{Owner, Ring, SharedRing};
 use slab::Slab;
 
 use crate::connection::{Connection, NewConnection, Turn};
-use crate::handle::{Call, ClientInfo, Shape, WorkerHandle};
+use crate::handle::{Call, ClientInfo, NvmeInfo, Shape, WorkerHandle};
 use crate::jobs::{Core, Slot};
 use crate::mailbox::{Mailbox, mailbox};
+use crate::nvme;
 use crate::observe::{Observed, Observer};
 use crate::pool::Pool;
 use crate::reading::Reading;
@@ -48,6 +51,8 @@ const POLLED: Duration = Duration::from_micros(60);
 
 /// How long no client must ask anything before the device may tidy up.
 static QUIET: types::Timespec = types::Timespec::new().nsec(100_000_000);
+/// How often it is looked whether NVMe hosts are alive, and whether there is something to tell them.
+static HOSTS_PERIOD: types::Timespec = types::Timespec::new().sec(1);
 /// How long between two steps of tidying up.
 static TIDY: types::Timespec = types::Timespec::new().nsec(2_000_000);
 
@@ -57,6 +62,7 @@ const RECEIVED: u64 = 1;
 const WRITABLE: u64 = 2;
 const ALARM: u64 = 3;
 const CANCELLED: u64 = 4;
+const HOSTS: u64 = 5;
 const KIND_BITS: u32 = 3;
 
 /// A client that asks for nothing gives its receive buffer back if it takes more than this, bytes.
@@ -85,6 +91,8 @@ pub struct Worker {
     untidy: bool,
     /// Clients asked something since the alarm was set.
     active: bool,
+    /// The timer for NVMe hosts is set.
+    watching_hosts: bool,
     /// The alarm is set. One for many waits: a limit on each wait would cost every request a timer.
     alarm: bool,
     /// Before this no further step of a rebuild or a scrub begins.
@@ -148,6 +156,8 @@ impl Worker {
                 jobs: Slab::new(),
                 reading: Reading::default(),
                 reserved: Vec::new(),
+                nvme: Subsystem::default(),
+                close_queues: Vec::new(),
                 pool: Pool::default(),
                 recording: None,
                 observer: Observer::new(),
@@ -165,6 +175,7 @@ impl Worker {
             detaching: None,
             untidy: true,
             active: true,
+            watching_hosts: false,
             alarm: false,
             tidying: false,
             on_power_cut: None,
@@ -202,6 +213,7 @@ impl Worker {
             .iter()
             .map(|(id, connection)| ClientInfo {
                 id,
+                protocol: connection.protocol(),
                 peer: connection.link.peer.clone(),
                 export: connection.link.export.clone(),
                 tls: connection.link.transport.is_tls(),
@@ -210,6 +222,14 @@ impl Worker {
                 read_bytes: connection.link.counters.read_bytes,
                 written_bytes: connection.link.counters.written_bytes,
                 in_flight: connection.link.in_flight(),
+                nvme: connection.nvme().map(|session| NvmeInfo {
+                    host: session.host().to_owned(),
+                    controller: session.admitted().controller,
+                    queue: session.admitted().queue,
+                    header_digest: session.digests().header,
+                    data_digest: session.digests().data,
+                }),
+                last_error: connection.link.last_error,
                 memory_bytes: connection.link.memory() as u64,
             })
             .collect()
@@ -301,6 +321,7 @@ impl Worker {
             self.dispatch(key, turn)?;
         }
         self.turns = turns;
+        self.close_queues();
         self.core.observer.round_ends(self.core.jobs.len());
         self.tell_slow();
         self.go_on_beside();
@@ -323,6 +344,7 @@ impl Worker {
     /// Hands everything to the kernel; waits when there is nothing to do.
     fn rest(&mut self) -> io::Result<()> {
         self.set_alarm()?;
+        self.watch_hosts()?;
         let time_left = self.core.device.time_left();
         let mut ring = self.ring.borrow_mut();
         if !self.ready.is_empty() {
@@ -410,6 +432,7 @@ impl Worker {
                     self.make_ready(key);
                 }
                 ALARM => self.tidy()?,
+                HOSTS => self.look_at_hosts(),
                 CANCELLED => {}
                 _ => {
                     if let Some(connection) = self.connections.get_mut(key) {
@@ -521,13 +544,21 @@ impl Worker {
                 // SAFETY: the lent part of the buffer neither moves nor is touched until the completion is
                 // taken, the connection is kept until then, and a buffer still lent is never freed.
                 unsafe { self.ring.borrow_mut().push(self.owner, token, entry)? };
+                // Its queued commands may have got room by what was just sent.
+                if self
+                    .connections
+                    .get_mut(key)
+                    .is_some_and(|connection| connection.nvme().is_some() && connection.can_go_on())
+                {
+                    self.make_ready(key);
+                }
             }
             Turn::Again => self.make_ready(key),
             Turn::Parked(progress) => {
                 connection.link.queued = true;
                 if progress { self.parked.push_back(key) } else { self.starved.push_back(key) }
             }
-            Turn::Blocked if !connection.link.receiving && connection.can_serve() => self.make_ready(key),
+            Turn::Blocked if connection.can_go_on() => self.make_ready(key),
             Turn::Blocked | Turn::Over => {}
         }
         self.settle(key);
@@ -541,6 +572,12 @@ impl Worker {
         {
             let gone = self.connections.remove(key);
             self.core.reading.give_up(key);
+            self.core.reserved.retain(|(owner, _)| *owner != key);
+            if let Some(queue) = gone.nvme().map(nvme::Session::admitted)
+                && queue.queue == 0
+            {
+                self.leave(queue.controller);
+            }
             tracing::debug!(device = %self.name, peer = %gone.link.peer, export = %gone.link.export, "client gone");
             for queue in [&mut self.ready, &mut self.starved, &mut self.parked] {
                 queue.retain(|queued| *queued != key);

@@ -44,13 +44,8 @@ pub enum Then {
     Flush,
     /// The controller's I/O queues are closed: the host resets it.
     CloseQueues,
-    /// Commands of an I/O queue, or of the admin queue, are looked for: the host aborts one. It is answered already.
-    Abort {
-        /// The queue.
-        queue: u16,
-        /// The command.
-        cid: u16,
-    },
+    /// This request to be told of events is answered as aborted.
+    Abort(u16),
 }
 
 /// A kind of event that a host is told of (Base Specification 2.0, 5.2, figures 146 to 151).
@@ -201,6 +196,13 @@ impl Controller {
         self.status = self.status & !status::SHUTDOWN_MASK | status::SHUTDOWN_DONE;
     }
 
+    /// The same where nothing is to be made durable.
+    pub fn shut_down_if_asked(&mut self) {
+        if self.status & status::SHUTDOWN_MASK == status::SHUTDOWN_OCCURS {
+            self.shut_down();
+        }
+    }
+
     /// Carries out a command of the admin queue.
     pub fn admin(&mut self, entry: &Sqe, subsystem: &str, behind: Behind<'_>) -> Outcome {
         let outcome = self.carry_out(entry, subsystem, behind).unwrap_or_else(|status| {
@@ -265,14 +267,15 @@ impl Controller {
 
     fn abort(&mut self, entry: &Sqe) -> Result<Outcome, Status> {
         let (queue, aborted) = ((entry.dword(10) & 0xffff) as u16, (entry.dword(10) >> 16) as u16);
-        // Bit 0 of the result: not aborted. What the device has goes its way, as the specification allows; requests for events
-        // and commands that still wait for their data are aborted by whoever has the queue.
+        // Bit 0 of the result: not aborted. What the device has, or is about to have, goes its way, as the specification allows:
+        // only requests for events wait for long.
         let found = queue == 0 && self.requests.contains(&aborted);
         if found {
             self.requests.retain(|cid| *cid != aborted);
         }
         let answer = Cqe { result: u64::from(!found), ..Cqe::new(entry.cid(), Status::SUCCESS) };
-        Ok(Outcome { answer: Some(answer), data: Vec::new(), then: Then::Abort { queue, cid: aborted } })
+        let then = if found { Then::Abort(aborted) } else { Then::Nothing };
+        Ok(Outcome { answer: Some(answer), data: Vec::new(), then })
     }
 
     fn fabrics(&mut self, entry: &Sqe) -> Result<Outcome, Status> {

@@ -29,8 +29,6 @@ pub struct Directory {
     pub ports: Vec<Port>,
     /// Firmware revision of the discovery controller.
     pub firmware: String,
-    /// Hosts have to authenticate, or may connect without.
-    pub authenticated: bool,
 }
 
 impl Directory {

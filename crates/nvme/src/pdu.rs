@@ -151,6 +151,27 @@ pub fn digest(bytes: &[u8]) -> [u8; DIGEST_BYTES] {
     (crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32).to_le_bytes()
 }
 
+/// A digest of bytes that come in several pieces.
+pub struct Summing(crc_fast::Digest);
+
+impl Default for Summing {
+    fn default() -> Summing {
+        Summing(crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi))
+    }
+}
+
+impl Summing {
+    /// The next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all of them.
+    pub fn finish(&self) -> [u8; DIGEST_BYTES] {
+        (self.0.finalize() as u32).to_le_bytes()
+    }
+}
+
 /// A unit's common header, checked as far as it can be without the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Common {

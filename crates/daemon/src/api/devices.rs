@@ -250,6 +250,8 @@ pub type Config = BTreeMap<String, String>;
 /// A connected client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Client {
+    /// The protocol that it speaks: `nbd`.
+    pub protocol: String,
     /// Who: a process on a Unix socket, an address on TCP.
     pub peer: String,
     /// Whether it uses TLS.

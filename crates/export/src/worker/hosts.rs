@@ -1,0 +1,131 @@
+//! NVMe hosts on a device's thread: who is let in, who has gone, and what they are told.
+
+use std::io;
+
+use ::nvme::fabrics::Connect;
+use ::nvme::{Cqe, Status};
+use io_uring::opcode;
+
+use super::{HOSTS, HOSTS_PERIOD, Worker};
+use crate::nvme::{Joined, describe, health_warnings};
+
+impl Worker {
+    /// Lets a queue in, or says why not.
+    pub(crate) fn join(&mut self, cid: u16, connect: &Connect, read_only: bool, at: &str) -> Result<Joined, Cqe> {
+        if self.detaching.is_some() {
+            return Err(Cqe::new(cid, Status::CONNECT_INVALID));
+        }
+        if connect.queue == 0 {
+            self.supersede(connect, at);
+        }
+        let connections = &self.connections;
+        let taken = |controller, queue| {
+            let sessions = connections.iter().filter_map(|(_, connection)| connection.nvme());
+            sessions.map(|session| session.admitted()).any(|it| (it.controller, it.queue) == (controller, queue))
+        };
+        let now_ms = self.core.observer.now_ms();
+        let admitted = self.core.nvme.connect(cid, connect, taken, now_ms)?;
+        let device = &self.core.device;
+        let read_only = read_only || device.is_read_only();
+        let namespace = describe(device.info(), &device.settings(), read_only, 0);
+        Ok(Joined { admitted, namespace })
+    }
+
+    /// A host that makes an association at the place where it has one lost that one, or gave it up. What still lies in the old
+    /// sockets must never be carried out: the host repeats it on the new one, and may have written something newer since. A host
+    /// with several paths has an association at each; two at the same place need two host identifiers.
+    fn supersede(&mut self, connect: &Connect, at: &str) {
+        let of_host = self.core.nvme.of_host(&connect.host, &connect.host_id);
+        for controller in of_host {
+            let mut admin = self.connections.iter().filter_map(|(_, connection)| {
+                let session = connection.nvme()?;
+                let here = session.admitted().controller == controller && session.reached_at() == at;
+                here.then_some(())
+            });
+            if admin.next().is_some() {
+                self.end_association(controller, "its host came again");
+            }
+        }
+    }
+
+    /// Ends every connection of a controller at once: nothing of what lies in them is carried out any more.
+    fn end_association(&mut self, controller: u16, why: &str) {
+        let belongs = |session: &crate::nvme::Session| session.admitted().controller == controller;
+        let keys: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.nvme().is_some_and(belongs))
+            .map(|(key, _)| key)
+            .collect();
+        for key in keys {
+            if let Some(connection) = self.connections.get_mut(key) {
+                connection.link.break_off(why);
+            }
+            self.make_ready(key);
+        }
+        self.core.nvme.remove(controller);
+    }
+
+    /// A controller's admin queue is gone: so are its other queues.
+    pub(crate) fn leave(&mut self, controller: u16) {
+        self.end_association(controller, "its admin queue is gone");
+    }
+
+    /// Closes the I/O queues of controllers that their hosts reset.
+    pub(super) fn close_queues(&mut self) {
+        for controller in std::mem::take(&mut self.core.close_queues) {
+            let keys: Vec<usize> = self
+                .connections
+                .iter()
+                .filter(|(_, connection)| {
+                    connection.nvme().is_some_and(|session| {
+                        session.admitted().controller == controller && session.admitted().queue > 0
+                    })
+                })
+                .map(|(key, _)| key)
+                .collect();
+            for key in keys {
+                if let Some(connection) = self.connections.get_mut(key) {
+                    connection.link.break_off("its controller was reset");
+                }
+                self.make_ready(key);
+            }
+        }
+    }
+
+    /// Makes sure that the thread looks after hosts as long as there are any.
+    pub(super) fn watch_hosts(&mut self) -> io::Result<()> {
+        if self.watching_hosts || self.core.nvme.is_empty() {
+            return Ok(());
+        }
+        self.watching_hosts = true;
+        let entry = opcode::Timeout::new(&HOSTS_PERIOD).build();
+        // SAFETY: the entry points to a static.
+        unsafe { self.ring.borrow_mut().push(self.owner, HOSTS, entry) }
+    }
+
+    /// Throws out hosts that were silent for too long, and tells the others of the device's health.
+    pub(super) fn look_at_hosts(&mut self) {
+        self.watching_hosts = false;
+        let now_ms = self.core.observer.now_ms();
+        let warnings = health_warnings(&self.core.device);
+        let mut silent = Vec::new();
+        for controller in self.core.nvme.controllers() {
+            controller.look_at_health(warnings);
+            if controller.is_silent(now_ms) {
+                silent.push(controller.id);
+            }
+        }
+        for controller in silent {
+            tracing::warn!(device = %self.name, controller, "an NVMe host was silent for too long");
+            self.end_association(controller, "its host was silent for too long");
+        }
+        let admins: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.nvme().is_some_and(|session| session.admitted().queue == 0))
+            .map(|(key, _)| key)
+            .collect();
+        admins.into_iter().for_each(|key| self.make_ready(key));
+    }
+}
