@@ -17,7 +17,7 @@ LIMIT = 60
 # Where a seed is named and finds nothing, because the layer or the simulator changed since, the next ones are tried.
 FURTHER_SEEDS = 100_000
 # The crates that have defects planted in them.
-PACKAGES = ["ftl", "media", "device", "sim", "trace", "lab", "report"]
+PACKAGES = ["ftl", "media", "device", "sim", "trace", "lab", "report", "nvme"]
 # What is built: those, and others whose tests find some of the defects.
 BUILT = [*PACKAGES, "card"]
 FEATURES = [*(f"{package}/mutants" for package in PACKAGES), "device/simulation"]
@@ -137,6 +137,7 @@ KILLED_BY = {
     "FallingIsSteady": "lab lib steady::tests::a_slope_of_exactly_ten_per_cent_is_steady",
     "NoiseDiffers": "lab lib run::compare::tests::what_noise_explains_is_told_from_what_it_does_not",
     "BegunIsDone": "lab runs a_run_killed_at_any_line_comes_to_the_same_results",
+    "ProofNotCompared": "nvme lib auth::tests::a_host_with_another_secret_stays_out",
     "PublishedAnywhere": "report pages published_figures_stand_beside_what_was_asked_alike_and_nothing_else",
 }
 
@@ -146,7 +147,8 @@ class Programs:
 
     def __init__(self) -> None:
         self.tests: dict[tuple[str, str], str] = {}
-        self.simulator = self.lister = ""
+        self.simulator = ""
+        self.listers: list[str] = []
         chosen = [word for name in BUILT for word in ["-p", name]]
         chosen += ["--features", ",".join(FEATURES)]
         # Nothing but what is named above: the tests of other targets would take longer to build than these to run.
@@ -173,7 +175,7 @@ class Programs:
             elif name == "vsl-sim":
                 self.simulator = message["executable"]
             elif name == "mutants" and "example" in kind:
-                self.lister = message["executable"]
+                self.listers.append(message["executable"])
 
     def commands(self, suite: str) -> list[list[str]]:
         """What to run for a suite, one after another until something is found."""
@@ -191,7 +193,7 @@ class Programs:
     def defects(self) -> dict[str, str]:
         """All names, and what is wrong with each."""
         said = ""
-        for command in [[self.simulator, "--list-mutants"], [self.lister]]:
+        for command in [[self.simulator, "--list-mutants"], *([lister] for lister in self.listers)]:
             said += subprocess.run(command, capture_output=True, text=True, check=True).stdout
         return dict(line.split("\t") for line in said.splitlines())
 
@@ -240,7 +242,7 @@ def main() -> int:
     defects = programs.defects()
     unknown = set(KILLED_BY) ^ set(defects)
     if unknown:
-        raise SystemExit(f"in {Path(__file__).name} or in mutant.rs of ftl or trace, but not in both: {', '.join(sorted(unknown))}")
+        raise SystemExit(f"in {Path(__file__).name} or in mutant.rs of ftl, trace or nvme, but not in both: {', '.join(sorted(unknown))}")
     wanted = arguments.names or list(defects)
     with ThreadPoolExecutor(arguments.jobs) as pool:
         # A suite that fails anyway would find everything.

@@ -18,6 +18,8 @@ pub const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
 pub const ANY_CONTROLLER: u16 = 0xffff;
 /// Connect asks that the submission queue's head need not be told (CATTR bit 2).
 pub const DISABLE_FLOW_CONTROL: u8 = 1 << 2;
+/// Result of Connect: the host has to authenticate (AUTHREQ: ATR in bit 17, ASCR in bit 18).
+pub const AUTHENTICATION_REQUIRED: u64 = 3 << 17;
 
 /// What a host asks for with Connect.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -30,7 +30,7 @@ pub const ENDURANCE_GROUP: u16 = 1;
 pub const WARM_KELVIN: [u16; 2] = [343, 353];
 
 /// Which structure is asked for (CNS).
-mod cns {
+pub(crate) mod cns {
     pub const NAMESPACE: u8 = 0x00;
     pub const CONTROLLER: u8 = 0x01;
     pub const ACTIVE_NAMESPACES: u8 = 0x02;

@@ -355,9 +355,9 @@ impl Init {
     }
 }
 
-/// A command with so many bytes of data behind it.
-pub fn command(entry: &Sqe, data: usize, digests: Digests) -> Head {
-    Head::new(Kind::CapsuleCmd, 0, &entry.0, data, digests, 4)
+/// A command with so many bytes of data behind it, at a multiple of `align` bytes.
+pub fn command(entry: &Sqe, data: usize, digests: Digests, align: usize) -> Head {
+    Head::new(Kind::CapsuleCmd, 0, &entry.0, data, digests, align)
 }
 
 /// The entry of a command.
@@ -472,7 +472,7 @@ mod tests {
     fn a_command_with_data_comes_out_as_it_went_in() {
         let sent = Sqe::new(nvm::WRITE, 9, 1).with_data(Data::InCapsule(5));
         for digests in [Digests::default(), BOTH, Digests { header: true, data: false }] {
-            let mut unit = command(&sent, 5, digests).as_bytes().to_vec();
+            let mut unit = command(&sent, 5, digests, 4).as_bytes().to_vec();
             unit.extend(b"hello");
             if digests.data {
                 unit.extend(digest(b"hello"));
@@ -493,7 +493,7 @@ mod tests {
 
     #[test]
     fn lengths_that_lie_are_found() {
-        let sound = command(&Sqe::new(nvm::WRITE, 9, 1), 512, Digests::default());
+        let sound = command(&Sqe::new(nvm::WRITE, 9, 1), 512, Digests::default(), 4);
         let with = |at: usize, byte: u8| {
             let mut unit = sound.as_bytes().to_vec();
             unit[at] = byte;
