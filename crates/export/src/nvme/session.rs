@@ -15,6 +15,7 @@ use nvme::pdu::{self, ADMIN_IN_CAPSULE_BYTES, COMMON_BYTES, Common, Digests, Fat
 use nvme::{Admitted, Data, Namespace, Status};
 use slab::Slab;
 
+use super::Joined;
 use super::subject::Attached;
 use crate::jobs::{Core, Issued, Payload, Source, Transfer};
 use crate::link::{Link, Step, cost};
@@ -112,16 +113,25 @@ impl Fused {
     }
 }
 
+/// Who is at the other end, and how it wants to be talked to.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// Its qualified name.
+    pub name: String,
+    /// Where it reached us.
+    pub at: String,
+    /// The subsystem that it asked for.
+    pub subsystem: String,
+    /// Digests that both use.
+    pub digests: Digests,
+    /// Alignment that it wants of data, bytes.
+    pub align: usize,
+}
+
 /// A host's queue.
 pub struct Session {
     admitted: Admitted,
-    subsystem: String,
-    /// The host's name, and where it reached us.
-    host: String,
-    at: String,
-    digests: Digests,
-    /// Alignment that the host wants of data, bytes.
-    align: usize,
+    host: Host,
     namespace: Namespace,
     current: Current,
     tasks: Slab<Task>,
@@ -139,16 +149,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// Begins after Connect.
-    pub fn new(admitted: Admitted, subsystem: String, digests: Digests, align: usize, namespace: Namespace) -> Session {
+    /// Begins behind Connect, with `taken` commands taken.
+    pub fn new(joined: Joined, host: Host, taken: u16) -> Session {
         Session {
-            admitted,
-            subsystem,
-            host: String::new(),
-            at: String::new(),
-            digests,
-            align,
-            namespace,
+            admitted: joined.admitted,
+            host,
+            namespace: joined.namespace,
             current: Current::Unit,
             tasks: Slab::new(),
             ready: VecDeque::new(),
@@ -157,25 +163,18 @@ impl Session {
             early_second: None,
             used: Box::new([0; 1024]),
             outstanding: 0,
-            // Connect was the first command.
-            sq_head: 1,
+            sq_head: taken % joined.admitted.entries,
         }
-    }
-
-    /// The same of this host, which reached us at this place.
-    #[must_use]
-    pub fn of(self, host: String, at: String) -> Session {
-        Session { host, at, ..self }
     }
 
     /// The host's name.
     pub fn host(&self) -> &str {
-        &self.host
+        &self.host.name
     }
 
     /// Where it reached us.
     pub fn reached_at(&self) -> &str {
-        &self.at
+        &self.host.at
     }
 
     /// Which queue it is.
@@ -185,7 +184,7 @@ impl Session {
 
     /// Which digests it uses.
     pub fn digests(&self) -> Digests {
-        self.digests
+        self.host.digests
     }
 
     /// Whether a command is read and not yet wholly with the device, or awaits its data.
@@ -248,7 +247,7 @@ impl Session {
             return Step::Need(COMMON_BYTES);
         };
         let most = self.namespace.max_request_bytes.max(IN_CAPSULE_BYTES) as usize;
-        let unit = match Common::decode(bytes, self.digests, most) {
+        let unit = match Common::decode(bytes, self.host.digests, most) {
             Ok(unit) => unit,
             Err((why, field)) => return self.fatal(link, why, field),
         };
@@ -447,7 +446,7 @@ impl Session {
         task.held = awaited.len as usize;
         link.hold(task.held);
         let ready = pdu::Transfer { cid, tag: key as u16, offset: 0, len: awaited.len };
-        link.output.small(ready.ready(self.digests).as_bytes());
+        link.output.small(ready.ready(self.host.digests).as_bytes());
     }
 
     /// Data of a command that were asked for.
@@ -768,7 +767,7 @@ impl Session {
             link.break_off("its controller is gone");
             return Step::Done(1);
         };
-        let outcome = controller.admin(entry, &self.subsystem, Behind::Device(&attached));
+        let outcome = controller.admin(entry, &self.host.subsystem, Behind::Device(&attached));
         if let Some(answer) = outcome.answer {
             if outcome.data.is_empty() {
                 self.respond(link, answer);
@@ -822,7 +821,7 @@ impl Session {
     fn send(&mut self, link: &mut Link, answer: Cqe) {
         let sq_head = if self.admitted.no_flow_control { 0 } else { self.sq_head };
         let answer = Cqe { sq_head, ..answer };
-        link.output.small(pdu::response(&answer, self.digests).as_bytes());
+        link.output.small(pdu::response(&answer, self.host.digests).as_bytes());
     }
 
     /// A command is answered with data.
@@ -831,8 +830,8 @@ impl Session {
         // Without flow control a success needs no completion behind its data.
         let short = self.admitted.no_flow_control && answer.result == 0;
         let part = pdu::Transfer { cid: answer.cid, tag: 0, offset: 0, len: data.len() as u32 };
-        link.output.small(part.from_controller(short, self.digests, self.align).as_bytes());
-        let mut digest = self.digests.data.then(pdu::Summing::default);
+        link.output.small(part.from_controller(short, self.host.digests, self.host.align).as_bytes());
+        let mut digest = self.host.digests.data.then(pdu::Summing::default);
         for piece in data.into_pieces() {
             if let Some(digest) = &mut digest {
                 digest.update(&piece);
