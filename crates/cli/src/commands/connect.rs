@@ -49,7 +49,7 @@ pub fn connect(args: &Connect, output: Output) -> Result<(), Failure> {
     }
     if !rustix::process::geteuid().is_root() {
         return Err(Failure::failed(format!("{}: only root can make block devices", view.name))
-            .help("run it with sudo, and with the service's VSL_RUNTIME_DIR if that is not root's"));
+            .help("run it with sudo, and with the service's OPENVSL_RUNTIME_DIR if that is not root's"));
     }
     let means = args.by.map_or(vec![Means::Nvme, Means::Nbd, Means::Fuse], |means| vec![means]);
     let mut reasons = Vec::new();
