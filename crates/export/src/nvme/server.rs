@@ -153,7 +153,7 @@ impl Shared {
         let Some(export) = export else { return Err(refuse(&mut socket, &agreed, unknown)) };
         let Ok(seat) = export.device.reserve() else { return Err(refuse(&mut socket, &agreed, unknown)) };
         let at = local_address(&socket);
-        let joined = match export.device.join(cid, connect.clone(), export.read_only, at.clone()) {
+        let joined = match export.device.join(cid, connect.clone(), export.read_only, at) {
             Ok(Ok(joined)) => joined,
             Ok(Err(refused)) => return Err(refuse(&mut socket, &agreed, refused)),
             Err(_) => return Err(refuse(&mut socket, &agreed, unknown)),
@@ -167,8 +167,8 @@ impl Shared {
             return Err(ended);
         }
         let subsystem = connect.subsystem;
-        let session = Session::new(joined.admitted, subsystem, agreed.digests, agreed.align, joined.namespace)
-            .of(connect.host, at);
+        let session =
+            Session::new(joined.admitted, subsystem, agreed.digests, agreed.align, joined.namespace).of(connect.host);
         let arrival = Arrival {
             transport: Transport::new(socket.into_fd(), None),
             peer: peer.to_owned(),

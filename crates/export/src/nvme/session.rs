@@ -116,9 +116,8 @@ impl Fused {
 pub struct Session {
     admitted: Admitted,
     subsystem: String,
-    /// The host's name, and where it reached us.
+    /// The host's name.
     host: String,
-    at: String,
     digests: Digests,
     /// Alignment that the host wants of data, bytes.
     align: usize,
@@ -145,7 +144,6 @@ impl Session {
             admitted,
             subsystem,
             host: String::new(),
-            at: String::new(),
             digests,
             align,
             namespace,
@@ -162,20 +160,15 @@ impl Session {
         }
     }
 
-    /// The same of this host, which reached us at this place.
+    /// The same of this host.
     #[must_use]
-    pub fn of(self, host: String, at: String) -> Session {
-        Session { host, at, ..self }
+    pub fn of(self, host: String) -> Session {
+        Session { host, ..self }
     }
 
     /// The host's name.
     pub fn host(&self) -> &str {
         &self.host
-    }
-
-    /// Where it reached us.
-    pub fn reached_at(&self) -> &str {
-        &self.at
     }
 
     /// Which queue it is.
