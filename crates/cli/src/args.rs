@@ -128,6 +128,11 @@ pub struct Up {
     pub nbd_listen: Vec<SocketAddr>,
     #[command(flatten)]
     pub nbd: Nbd,
+    /// Serve NVMe over TCP on this address too, such as 127.0.0.1:4420. May be given more than once.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub nvme_listen: Vec<SocketAddr>,
+    #[command(flatten)]
+    pub nvme: Nvme,
     /// Serve the console and the API on this TCP address too, such as 127.0.0.1:7420. May be given more than once. What
     /// is not loopback needs --tls-certificates, and an account.
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -161,6 +166,19 @@ pub struct Nbd {
     /// above 1 MiB have as much again; where that is not enough they fail with ENOMEM. 256 MiB by default.
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pub client_memory: Option<u64>,
+}
+
+/// How the NVMe server treats hosts.
+#[derive(Debug, Args)]
+pub struct Nvme {
+    /// File with a line for each NVMe host that may connect: its NQN, and behind it the secrets that it and we prove ourselves
+    /// with, as `nvme gen-dhchap-key` prints them. Without it every host may connect.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub nvme_hosts: Option<PathBuf>,
+    /// Let strangers in: serve NVMe beyond loopback to hosts that have no secret. Whoever reaches the address may then read and
+    /// write every device.
+    #[arg(long)]
+    pub nvme_open: bool,
 }
 
 /// See [`Tls`].
@@ -568,7 +586,7 @@ pub struct Serve {
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub paths: Vec<String>,
     /// Serve one client on standard input and output.
-    #[arg(long, conflicts_with_all = ["socket", "listen"])]
+    #[arg(long, conflicts_with_all = ["socket", "listen", "nvme_listen", "nvme_socket"])]
     pub stdio: bool,
     /// Make this Unix socket.
     #[arg(long, short = 'U', value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -576,6 +594,12 @@ pub struct Serve {
     /// Serve on this TCP address.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Vec<SocketAddr>,
+    /// Serve NVMe over TCP on this address.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub nvme_listen: Vec<SocketAddr>,
+    /// Serve NVMe on this Unix socket, in the framing of TCP.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub nvme_socket: Option<PathBuf>,
     /// The export's name [default: the empty one, which clients ask for when they ask for none].
     #[arg(long, short = 'e', default_value = "", hide_default_value = true)]
     pub name: String,
@@ -586,6 +610,8 @@ pub struct Serve {
     pub opener: Opener,
     #[command(flatten)]
     pub nbd: Nbd,
+    #[command(flatten)]
+    pub nvme: Nvme,
     /// What to log: error, warn, info, debug or trace (RUST_LOG's words) [default: warn].
     #[arg(long, value_name = "FILTER")]
     pub log: Option<String>,

@@ -136,6 +136,7 @@ mod tests {
             beacon: false,
             drills: false,
             durability: Some(Durability::WriteThrough),
+            nvme_block_bytes: 16 << 10,
             power_override: Some(true),
             page_file: true,
             groomer: "greedy".into(),

@@ -20,6 +20,8 @@ pub const ANY_CONTROLLER: u16 = 0xffff;
 pub const DISABLE_FLOW_CONTROL: u8 = 1 << 2;
 /// Result of Connect: the host has to authenticate (AUTHREQ: ATR in bit 17, ASCR in bit 18).
 pub const AUTHENTICATION_REQUIRED: u64 = 3 << 17;
+/// The one of them that a subsystem of ours sets: authentication without a secure channel.
+pub const AUTHENTICATE: u64 = 1 << 17;
 
 /// What a host asks for with Connect.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -124,8 +124,8 @@ fn any_controller(who: Identity<'_>, serial: &str, model: &str, firmware: &str) 
     page[512] = 0x66;
     page[513] = 0x44;
     put(&mut page, 514, &QUEUE_ENTRIES.to_le_bytes());
-    // Scatter gather lists: taken, as offsets in the capsule, and as transport descriptors.
-    put(&mut page, 536, &(1u32 | 1 << 20 | 1 << 21).to_le_bytes());
+    // Scatter gather lists: taken, longer than needed, as offsets in the capsule, and as transport descriptors.
+    put(&mut page, 536, &(1u32 | 1 << 18 | 1 << 20 | 1 << 21).to_le_bytes());
     put(&mut page, 768, &who.subsystem.as_bytes()[..who.subsystem.len().min(255)]);
     // One data descriptor a command.
     page[1803] = 1;

@@ -142,14 +142,15 @@ impl Command {
         if let Command::Read(range) = self { range.len as usize } else { 0 }
     }
 
-    /// How its data travel, if the description is that of a host that means this command.
+    /// How its data travel, if the description is that of a host that means this command. One that is longer than needed is taken
+    /// (Linux sends 4 KiB with every deallocation); what is behind counts for nothing.
     ///
     /// # Errors
-    /// The description is for more or for less, or of a kind that does not fit.
+    /// The description is for less, or of a kind that does not fit.
     pub fn data(&self, entry: &Sqe) -> Result<Data, Status> {
         let data = entry.data()?;
         let (from, to) = (self.from_host(), self.to_host());
-        if data.len() as usize != from + to {
+        if (data.len() as usize) < from + to {
             return Err(Status::SGL_LENGTH_INVALID);
         }
         match data {
@@ -267,6 +268,8 @@ mod tests {
         );
         let short = entry(nvm::WRITE, 0, 1).with_data(Data::Transport(512));
         assert_eq!(write.data(&short), Err(Status::SGL_LENGTH_INVALID));
+        let long = entry(nvm::WRITE, 0, 1).with_data(Data::Transport(65_536));
+        assert!(write.data(&long).is_ok(), "what is behind counts for nothing");
         let read = decode(entry(nvm::READ, 0, 1)).expect("sound");
         let inside = entry(nvm::READ, 0, 1).with_data(Data::InCapsule(16_384));
         assert_eq!(read.data(&inside), Err(Status::SGL_TYPE_INVALID));

@@ -2,10 +2,11 @@
 
 use std::io::{self, Read, Write};
 
+use nvme::auth::Responder;
 use nvme::command::{admin, fabrics};
 use nvme::fabrics::{CONNECT_DATA_BYTES, Connect};
 use nvme::pdu::{self, COMMON_BYTES, Common, Digests, Fatal, INIT_BYTES, Init, Kind};
-use nvme::{Cqe, Data, Sqe};
+use nvme::{Cqe, Data, Sqe, Status};
 
 /// A queue that the device's thread has let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub enum Ended {
     Protocol(Fatal),
     /// It was refused.
     #[error("refused with status {:#06x}", .0.code())]
-    Refused(nvme::Status),
+    Refused(Status),
     /// It did not prove who it is.
     #[error("authentication failed: {0}")]
     Unknown(String),
@@ -112,10 +113,43 @@ pub fn read_connect(socket: &mut (impl Read + Write), agreed: &Agreed) -> Result
             Ok(connect) => return Ok((entry.cid(), connect)),
             Err(refused) => return Err(refuse(socket, agreed, refused)),
         },
-        (false, ..) => nvme::Status::SEQUENCE_ERROR,
-        (true, ..) => nvme::Status::SGL_LENGTH_INVALID,
+        (false, ..) => Status::SEQUENCE_ERROR,
+        (true, ..) => Status::SGL_LENGTH_INVALID,
     };
     Err(refuse(socket, agreed, Cqe::new(entry.cid(), status)))
+}
+
+/// Lets a host prove who it is, whose Connect is answered. How many commands of the queue that took, Connect among them.
+///
+/// # Errors
+/// It did not, or the socket failed.
+pub fn authenticate(socket: &mut (impl Read + Write), agreed: &Agreed, mut responder: Responder) -> Result<u16, Ended> {
+    let mut taken = 1;
+    while !responder.is_done() {
+        let (entry, data) = read_command(socket, agreed, pdu::ADMIN_IN_CAPSULE_BYTES as usize)?;
+        taken += 1;
+        let done = |status| Cqe { sq_head: taken, ..Cqe::new(entry.cid(), status) };
+        let function = (entry.opcode() == admin::FABRICS).then(|| entry.function());
+        match function {
+            Some(fabrics::AUTHENTICATION_SEND) => {
+                responder.send(&data);
+                answer(socket, agreed, &done(Status::SUCCESS), &[])?;
+            }
+            Some(fabrics::AUTHENTICATION_RECEIVE) => {
+                let room = entry.dword(11).min(entry.data().map_or(0, Data::len)) as usize;
+                match responder.receive(room) {
+                    Ok(message) => answer(socket, agreed, &done(Status::SUCCESS), &message)?,
+                    Err(_) => answer(socket, agreed, &done(Status::SGL_LENGTH_INVALID), &[])?,
+                }
+            }
+            // Nothing else before the host is known.
+            _ => answer(socket, agreed, &done(Status::AUTHENTICATION_REQUIRED), &[])?,
+        }
+        if let Some(failure) = responder.failure() {
+            return Err(Ended::Unknown(failure.to_string()));
+        }
+    }
+    Ok(taken)
 }
 
 /// Answers a command.

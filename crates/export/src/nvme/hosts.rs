@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use nvme::auth::Secret;
 use nvme::fabrics::is_name;
 
 /// The hosts that may connect.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub enum Hosts {
     /// Whoever reaches the address.
     #[default]
@@ -16,12 +17,12 @@ pub enum Hosts {
 }
 
 /// What a host has to know.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Secrets {
     /// The secret by which the host proves who it is (DH-HMAC-CHAP), as `nvme gen-dhchap-key` prints it.
-    pub host: Option<String>,
+    pub host: Option<Secret>,
     /// The secret by which we prove who we are to it.
-    pub controller: Option<String>,
+    pub controller: Option<Secret>,
 }
 
 /// Why a file of hosts cannot be used.
@@ -67,8 +68,9 @@ impl Hosts {
             if let Some(rest) = words.next() {
                 return Err(wrong(format!("'{rest}' is one word too many")));
             }
-            let secrets = Secrets { host: host.map(str::to_owned), controller: controller.map(str::to_owned) };
-            hosts.insert(name.to_owned(), secrets);
+            let secret =
+                |word: Option<&str>| word.map(str::parse::<Secret>).transpose().map_err(|it| wrong(it.to_string()));
+            hosts.insert(name.to_owned(), Secrets { host: secret(host)?, controller: secret(controller)? });
         }
         Ok(Hosts::Listed(hosts))
     }
@@ -99,20 +101,29 @@ mod tests {
         Hosts::load(file.path())
     }
 
+    const SECRET: &str = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
+
     #[test]
     fn only_listed_hosts_may_connect() {
-        let hosts = load("# mine\n\nnqn.a\nnqn.b DHHC-1:00:x: DHHC-1:00:y:\n").expect("sound");
-        assert_eq!(hosts.find("nqn.a"), Some(Secrets::default()));
-        assert_eq!(hosts.find("nqn.b").and_then(|secrets| secrets.controller).as_deref(), Some("DHHC-1:00:y:"));
-        assert_eq!(hosts.find("nqn.c"), None);
+        let hosts = load(&format!("# mine\n\nnqn.a\nnqn.b {SECRET} {SECRET}\n")).expect("sound");
+        assert!(hosts.find("nqn.a").is_some_and(|secrets| secrets.host.is_none()));
+        let known = hosts.find("nqn.b").and_then(|secrets| secrets.controller);
+        assert_eq!(known.map(|secret| secret.to_string()).as_deref(), Some(SECRET));
+        assert!(hosts.find("nqn.c").is_none());
         assert!(!hosts.are_known(), "the first has no secret");
-        assert!(load("nqn.a x").expect("sound").are_known());
-        assert_eq!(Hosts::Anybody.find("nqn.c"), Some(Secrets::default()));
+        assert!(load(&format!("nqn.a {SECRET}")).expect("sound").are_known());
+        assert!(Hosts::Anybody.find("nqn.c").is_some());
     }
 
     #[test]
     fn a_line_that_is_none_is_named() {
-        for (text, expected) in [("nqn.a\nuuid:b", "line 2: 'uuid:b' is no NQN"), ("nqn.a b c d", "'d' is one word")] {
+        let four = format!("nqn.a {SECRET} {SECRET} d");
+        let wrong = [
+            ("nqn.a\nuuid:b", "line 2: 'uuid:b' is no NQN"),
+            (&four, "'d' is one word"),
+            ("nqn.a DHHC-1:00:AAEC:", "line 1: the secret's key"),
+        ];
+        for (text, expected) in wrong {
             let error = load(text).expect_err("no host").to_string();
             assert!(error.contains(expected), "{error}");
         }

@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use nvme::Cqe;
+use nvme::auth::{Keys, Names, Policy, Responder, SystemEntropy};
 use nvme::discovery::{Directory, Port};
-use nvme::fabrics::{Connect, DISCOVERY_NQN, subsystem_name};
+use nvme::fabrics::{AUTHENTICATE, Connect, DISCOVERY_NQN, subsystem_name};
+use nvme::{Cqe, Status};
 
 use super::discovery;
-use super::handshake::{Agreed, Ended, answer, initialize, read_connect, refuse};
-use super::hosts::Hosts;
-use super::session::Session;
+use super::handshake::{Agreed, Ended, answer, authenticate, initialize, read_connect, refuse};
+use super::hosts::{Hosts, Secrets};
+use super::session::{Host, Session};
 use crate::WorkerHandle;
 use crate::acceptor::{Acceptor, Bounds, Handshake, Stranger, Waiting};
 use crate::clients::{Clients, Ticket};
@@ -141,7 +142,7 @@ impl Shared {
         let (cid, connect) = read_connect(&mut socket, &agreed)?;
         let Some(secrets) = self.options.hosts.find(&connect.host) else {
             tracing::warn!(peer, host = connect.host, "a host that is not listed was refused");
-            return Err(refuse(&mut socket, &agreed, Cqe::new(cid, nvme::Status::CONNECT_HOST)));
+            return Err(refuse(&mut socket, &agreed, Cqe::new(cid, Status::CONNECT_HOST)));
         };
         if connect.subsystem == DISCOVERY_NQN {
             waiting.done();
@@ -149,7 +150,7 @@ impl Shared {
         }
         let export = lock(&self.exports).get(&connect.subsystem).cloned();
         // One that is not there may be there soon: no word that would keep the host from coming again.
-        let unknown = Cqe { result: 1 << 16 | 256, ..Cqe::new(cid, nvme::Status::CONNECT_INVALID) };
+        let unknown = Cqe { result: 1 << 16 | 256, ..Cqe::new(cid, Status::CONNECT_INVALID) };
         let Some(export) = export else { return Err(refuse(&mut socket, &agreed, unknown)) };
         let Ok(seat) = export.device.reserve() else { return Err(refuse(&mut socket, &agreed, unknown)) };
         let at = local_address(&socket);
@@ -159,16 +160,18 @@ impl Shared {
             Err(_) => return Err(refuse(&mut socket, &agreed, unknown)),
         };
         let (controller, queue) = (joined.admitted.controller, joined.admitted.queue);
-        let done = self.prove(&mut socket, &agreed, (cid, &connect), &secrets, controller);
-        if let Err(ended) = done {
-            if queue == 0 {
-                export.device.leave(controller);
+        let taken = match prove(&mut socket, &agreed, (cid, &connect), secrets, controller) {
+            Ok(taken) => taken,
+            Err(ended) => {
+                if queue == 0 {
+                    export.device.leave(controller);
+                }
+                return Err(ended);
             }
-            return Err(ended);
-        }
-        let subsystem = connect.subsystem;
-        let session =
-            Session::new(joined.admitted, subsystem, agreed.digests, agreed.align, joined.namespace).of(connect.host);
+        };
+        let host =
+            Host { name: connect.host, subsystem: connect.subsystem, digests: agreed.digests, align: agreed.align };
+        let session = Session::new(joined, host, taken);
         let arrival = Arrival {
             transport: Transport::new(socket.into_fd(), None),
             peer: peer.to_owned(),
@@ -183,25 +186,11 @@ impl Shared {
         Ok(())
     }
 
-    /// Answers Connect, and has the host prove who it is where it must.
-    fn prove(
-        &self,
-        socket: &mut Timed,
-        agreed: &Agreed,
-        (cid, _connect): (u16, &Connect),
-        _secrets: &super::hosts::Secrets,
-        controller: u16,
-    ) -> Result<(), Ended> {
-        let joined = Cqe { result: u64::from(controller), sq_head: 1, ..Cqe::new(cid, nvme::Status::SUCCESS) };
-        answer(socket, agreed, &joined, &[])?;
-        Ok(())
-    }
-
     fn discover(&self, socket: Timed, agreed: &Agreed, connect: (u16, &Connect)) -> Result<(), Ended> {
         if self.discoveries.fetch_add(1, Ordering::Relaxed) >= DISCOVERIES {
             self.discoveries.fetch_sub(1, Ordering::Relaxed);
             let mut socket = socket;
-            return Err(refuse(&mut socket, agreed, Cqe::new(connect.0, nvme::Status::CONNECT_BUSY)));
+            return Err(refuse(&mut socket, agreed, Cqe::new(connect.0, Status::CONNECT_BUSY)));
         }
         let at = rustix::net::getsockname(socket.fd()).ok().and_then(|address| SocketAddr::try_from(address).ok());
         let served = discovery::serve(socket, agreed, connect, || self.directory(at));
@@ -226,6 +215,23 @@ impl Shared {
 
 fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
+}
+
+/// Answers Connect, and has the host prove who it is where it has a secret. How many commands that took.
+fn prove(
+    socket: &mut Timed,
+    agreed: &Agreed,
+    (cid, connect): (u16, &Connect),
+    secrets: Secrets,
+    controller: u16,
+) -> Result<u16, Ended> {
+    let asked = if secrets.host.is_some() { AUTHENTICATE } else { 0 };
+    let joined = Cqe { result: asked | u64::from(controller), sq_head: 1, ..Cqe::new(cid, Status::SUCCESS) };
+    answer(socket, agreed, &joined, &[])?;
+    let Some(host) = secrets.host else { return Ok(1) };
+    let names = Names { host: connect.host.clone(), subsystem: connect.subsystem.clone() };
+    let keys = Keys { host, controller: secrets.controller };
+    authenticate(socket, agreed, Responder::new(keys, names, Policy::default(), Box::new(SystemEntropy::default())))
 }
 
 /// Where the host reached us: an association that comes again at the same place takes the place of the one before.

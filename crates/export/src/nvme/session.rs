@@ -15,6 +15,7 @@ use nvme::pdu::{self, ADMIN_IN_CAPSULE_BYTES, COMMON_BYTES, Common, Digests, Fat
 use nvme::{Admitted, Data, Namespace, Status};
 use slab::Slab;
 
+use super::Joined;
 use super::subject::Attached;
 use crate::jobs::{Core, Issued, Payload, Source, Transfer};
 use crate::link::{Link, Step, cost};
@@ -112,15 +113,23 @@ impl Fused {
     }
 }
 
+/// Who is at the other end, and how it wants to be talked to.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// Its qualified name.
+    pub name: String,
+    /// The subsystem that it asked for.
+    pub subsystem: String,
+    /// Digests that both use.
+    pub digests: Digests,
+    /// Alignment that it wants of data, bytes.
+    pub align: usize,
+}
+
 /// A host's queue.
 pub struct Session {
     admitted: Admitted,
-    subsystem: String,
-    /// The host's name.
-    host: String,
-    digests: Digests,
-    /// Alignment that the host wants of data, bytes.
-    align: usize,
+    host: Host,
     namespace: Namespace,
     current: Current,
     tasks: Slab<Task>,
@@ -138,15 +147,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// Begins after Connect.
-    pub fn new(admitted: Admitted, subsystem: String, digests: Digests, align: usize, namespace: Namespace) -> Session {
+    /// Begins behind Connect, with `taken` commands taken.
+    pub fn new(joined: Joined, host: Host, taken: u16) -> Session {
         Session {
-            admitted,
-            subsystem,
-            host: String::new(),
-            digests,
-            align,
-            namespace,
+            admitted: joined.admitted,
+            host,
+            namespace: joined.namespace,
             current: Current::Unit,
             tasks: Slab::new(),
             ready: VecDeque::new(),
@@ -155,20 +161,13 @@ impl Session {
             early_second: None,
             used: Box::new([0; 1024]),
             outstanding: 0,
-            // Connect was the first command.
-            sq_head: 1,
+            sq_head: taken % joined.admitted.entries,
         }
-    }
-
-    /// The same of this host.
-    #[must_use]
-    pub fn of(self, host: String) -> Session {
-        Session { host, ..self }
     }
 
     /// The host's name.
     pub fn host(&self) -> &str {
-        &self.host
+        &self.host.name
     }
 
     /// Which queue it is.
@@ -178,7 +177,7 @@ impl Session {
 
     /// Which digests it uses.
     pub fn digests(&self) -> Digests {
-        self.digests
+        self.host.digests
     }
 
     /// Whether a command is read and not yet wholly with the device, or awaits its data.
@@ -241,7 +240,7 @@ impl Session {
             return Step::Need(COMMON_BYTES);
         };
         let most = self.namespace.max_request_bytes.max(IN_CAPSULE_BYTES) as usize;
-        let unit = match Common::decode(bytes, self.digests, most) {
+        let unit = match Common::decode(bytes, self.host.digests, most) {
             Ok(unit) => unit,
             Err((why, field)) => return self.fatal(link, why, field),
         };
@@ -361,7 +360,8 @@ impl Session {
         }
         if command.from_host() > 0 && matches!(data, Data::Transport(_)) {
             link.input.consume(unit.len);
-            let awaited = Awaited { command, fuse, len: data.len(), got: 0, granted: false, fails: None };
+            let awaited =
+                Awaited { command, fuse, len: command.from_host() as u32, got: 0, granted: false, fails: None };
             let task = self.tasks.insert(Task { awaits: Some(awaited), ..Task::new(cid) });
             if fuse == Fuse::First {
                 self.fused = Fused::Awaiting { task, paired: false };
@@ -393,7 +393,7 @@ impl Session {
                 whole(Command::WriteZeroes { fua, allocate: !deallocate }, range)
             }
             _ => {
-                let data = unit.data(link.input.bytes()).to_vec();
+                let data = unit.data(link.input.bytes())[..command.from_host()].to_vec();
                 link.input.consume(unit.len);
                 link.hold(data.len());
                 let held = data.len();
@@ -439,7 +439,7 @@ impl Session {
         task.held = awaited.len as usize;
         link.hold(task.held);
         let ready = pdu::Transfer { cid, tag: key as u16, offset: 0, len: awaited.len };
-        link.output.small(ready.ready(self.digests).as_bytes());
+        link.output.small(ready.ready(self.host.digests).as_bytes());
     }
 
     /// Data of a command that were asked for.
@@ -760,7 +760,7 @@ impl Session {
             link.break_off("its controller is gone");
             return Step::Done(1);
         };
-        let outcome = controller.admin(entry, &self.subsystem, Behind::Device(&attached));
+        let outcome = controller.admin(entry, &self.host.subsystem, Behind::Device(&attached));
         if let Some(answer) = outcome.answer {
             if outcome.data.is_empty() {
                 self.respond(link, answer);
@@ -814,7 +814,7 @@ impl Session {
     fn send(&mut self, link: &mut Link, answer: Cqe) {
         let sq_head = if self.admitted.no_flow_control { 0 } else { self.sq_head };
         let answer = Cqe { sq_head, ..answer };
-        link.output.small(pdu::response(&answer, self.digests).as_bytes());
+        link.output.small(pdu::response(&answer, self.host.digests).as_bytes());
     }
 
     /// A command is answered with data.
@@ -823,8 +823,8 @@ impl Session {
         // Without flow control a success needs no completion behind its data.
         let short = self.admitted.no_flow_control && answer.result == 0;
         let part = pdu::Transfer { cid: answer.cid, tag: 0, offset: 0, len: data.len() as u32 };
-        link.output.small(part.from_controller(short, self.digests, self.align).as_bytes());
-        let mut digest = self.digests.data.then(pdu::Summing::default);
+        link.output.small(part.from_controller(short, self.host.digests, self.host.align).as_bytes());
+        let mut digest = self.host.digests.data.then(pdu::Summing::default);
         for piece in data.into_pieces() {
             if let Some(digest) = &mut digest {
                 digest.update(&piece);
