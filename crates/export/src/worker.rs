@@ -20,7 +20,7 @@ use io_uring::{opcode, types};
 use media::ring::{Owner, Ring, SharedRing};
 use slab::Slab;
 
-use crate::connection::{Connection, NewConnection, Turn};
+use crate::connection::{Connection, NewConnection, Session, Turn};
 use crate::handle::{Call, ClientInfo, NvmeInfo, Shape, WorkerHandle};
 use crate::jobs::{Core, Slot};
 use crate::mailbox::{Mailbox, mailbox};
@@ -237,6 +237,12 @@ impl Worker {
 
     pub(crate) fn add_connection(&mut self, new: NewConnection) {
         if self.detaching.is_some() {
+            return;
+        }
+        if let Session::Nvme(session) = &new.session
+            && !self.is_current(session)
+        {
+            tracing::debug!(device = %self.name, peer = %new.arrival.peer, "its association is over");
             return;
         }
         tracing::debug!(device = %self.name, peer = %new.arrival.peer, export = %new.arrival.export, "client connected");

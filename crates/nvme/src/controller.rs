@@ -95,6 +95,8 @@ pub struct Controller {
     pub host: String,
     /// The host's identifier.
     pub host_id: [u8; 16],
+    /// Where the host reached us.
+    pub at: String,
     configuration: u32,
     status: u32,
     features: Features,
@@ -119,6 +121,7 @@ impl Controller {
             id,
             host: connect.host.clone(),
             host_id: connect.host_id,
+            at: String::new(),
             configuration: 0,
             status: 0,
             features: Features::new(connect.keep_alive_ms),

@@ -249,11 +249,11 @@ impl Common {
         &unit[self.data_at..self.data_at + self.data_len]
     }
 
-    /// Whether the data's digest is right, if there is one.
+    /// Whether the data's digest is right, if there is one. More units may stand behind this one.
     pub fn data_are_sound(&self, unit: &[u8]) -> bool {
         self.data_len == 0
             || self.flags & flag::DATA_DIGEST == 0
-            || unit.get(self.data_at + self.data_len..) == Some(digest(self.data(unit)).as_slice())
+            || unit.get(self.data_at + self.data_len..self.len) == Some(digest(self.data(unit)).as_slice())
     }
 }
 
@@ -481,6 +481,8 @@ mod tests {
             assert_eq!((found.kind, found.len, found.data(&unit)), (Kind::CapsuleCmd, unit.len(), &b"hello"[..]));
             assert!(found.header_is_sound(&unit) && found.data_are_sound(&unit));
             assert_eq!(entry(&unit), sent);
+            let followed = [&unit[..], b"next"].concat();
+            assert!(found.header_is_sound(&followed) && found.data_are_sound(&followed), "units in a row");
             if digests == BOTH {
                 unit[found.data_at] ^= 1;
                 assert!(!found.data_are_sound(&unit));

@@ -154,7 +154,7 @@ impl Shared {
         let Some(export) = export else { return Err(refuse(&mut socket, &agreed, unknown)) };
         let Ok(seat) = export.device.reserve() else { return Err(refuse(&mut socket, &agreed, unknown)) };
         let at = local_address(&socket);
-        let joined = match export.device.join(cid, connect.clone(), export.read_only, at.clone()) {
+        let joined = match export.device.join(cid, connect.clone(), export.read_only, at) {
             Ok(Ok(joined)) => joined,
             Ok(Err(refused)) => return Err(refuse(&mut socket, &agreed, refused)),
             Err(_) => return Err(refuse(&mut socket, &agreed, unknown)),
@@ -170,7 +170,7 @@ impl Shared {
             }
         };
         let host =
-            Host { name: connect.host, at, subsystem: connect.subsystem, digests: agreed.digests, align: agreed.align };
+            Host { name: connect.host, subsystem: connect.subsystem, digests: agreed.digests, align: agreed.align };
         let session = Session::new(joined, host, taken);
         let arrival = Arrival {
             transport: Transport::new(socket.into_fd(), None),

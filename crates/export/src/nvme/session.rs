@@ -118,8 +118,6 @@ impl Fused {
 pub struct Host {
     /// Its qualified name.
     pub name: String,
-    /// Where it reached us.
-    pub at: String,
     /// The subsystem that it asked for.
     pub subsystem: String,
     /// Digests that both use.
@@ -170,11 +168,6 @@ impl Session {
     /// The host's name.
     pub fn host(&self) -> &str {
         &self.host.name
-    }
-
-    /// Where it reached us.
-    pub fn reached_at(&self) -> &str {
-        &self.host.at
     }
 
     /// Which queue it is.

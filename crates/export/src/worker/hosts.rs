@@ -25,6 +25,11 @@ impl Worker {
         };
         let now_ms = self.core.observer.now_ms();
         let admitted = self.core.nvme.connect(cid, connect, taken, now_ms)?;
+        if let Some(controller) = self.core.nvme.controller(admitted.controller)
+            && admitted.queue == 0
+        {
+            controller.at = at.to_owned();
+        }
         let device = &self.core.device;
         let read_only = read_only || device.is_read_only();
         let namespace = describe(device.info(), &device.settings(), read_only, 0);
@@ -37,15 +42,15 @@ impl Worker {
     fn supersede(&mut self, connect: &Connect, at: &str) {
         let of_host = self.core.nvme.of_host(&connect.host, &connect.host_id);
         for controller in of_host {
-            let mut admin = self.connections.iter().filter_map(|(_, connection)| {
-                let session = connection.nvme()?;
-                let here = session.admitted().controller == controller && session.reached_at() == at;
-                here.then_some(())
-            });
-            if admin.next().is_some() {
+            if self.core.nvme.controller(controller).is_some_and(|controller| controller.at == at) {
                 self.end_association(controller, "its host came again");
             }
         }
+    }
+
+    /// Whether a queue that comes out of the handshake still has its controller: its host may have come again meanwhile.
+    pub(super) fn is_current(&mut self, session: &crate::nvme::Session) -> bool {
+        self.core.nvme.controller(session.admitted().controller).is_some()
     }
 
     /// Ends every connection of a controller at once: nothing of what lies in them is carried out any more.

@@ -87,6 +87,16 @@ impl<S: Read + Write> Link<S> {
         &mut self.stream
     }
 
+    /// Commands that were submitted, and whose completion was not taken yet.
+    pub fn outstanding(&self) -> usize {
+        self.queue.outstanding() + self.kept.len()
+    }
+
+    /// Whether so many more commands may be submitted.
+    pub fn has_room(&self, commands: usize) -> bool {
+        self.outstanding() + commands <= self.queue.depth()
+    }
+
     /// Whether bytes wait to be written.
     pub fn has_output(&self) -> bool {
         !self.queue.output().is_empty()
@@ -97,6 +107,9 @@ impl<S: Read + Write> Link<S> {
     /// # Errors
     /// The queue has no room.
     pub fn submit(&mut self, command: Command) -> Result<u16, Error> {
+        if !self.has_room(1) {
+            return Err(Error::Full);
+        }
         self.queue.submit(command).map_err(|_| Error::Full)
     }
 
@@ -105,6 +118,9 @@ impl<S: Read + Write> Link<S> {
     /// # Errors
     /// The queue has no room for both.
     pub fn submit_fused(&mut self, first: Command, second: Command) -> Result<(u16, u16), Error> {
+        if !self.has_room(2) {
+            return Err(Error::Full);
+        }
         self.queue.submit_fused(first, second).map_err(|_| Error::Full)
     }
 

@@ -115,9 +115,14 @@ impl Queue {
         self.in_capsule = bytes;
     }
 
-    /// Commands that are outstanding.
+    /// Commands that were submitted, and whose completion was not taken yet.
     pub fn outstanding(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.free.len() + self.done.len()
+    }
+
+    /// Whether so many more commands may be submitted.
+    pub fn has_room(&self, commands: usize) -> bool {
+        self.outstanding() + commands <= self.slots.len()
     }
 
     /// Commands that may be outstanding.
@@ -156,7 +161,7 @@ impl Queue {
     /// # Panics
     /// The connection is not agreed upon yet.
     pub fn submit(&mut self, command: Command) -> Result<u16, Full> {
-        if self.free.is_empty() {
+        if !self.has_room(1) {
             return Err(Full);
         }
         Ok(self.put(command))
@@ -170,7 +175,7 @@ impl Queue {
     /// # Panics
     /// The connection is not agreed upon yet.
     pub fn submit_fused(&mut self, first: Command, second: Command) -> Result<(u16, u16), Full> {
-        if self.free.len() < 2 {
+        if !self.has_room(2) {
             return Err(Full);
         }
         let fused = |command: Command, fuse| Command { entry: command.entry.with_fuse(fuse), ..command };
@@ -362,7 +367,7 @@ impl Queue {
             return Err(Broken::Short);
         }
         let status =
-            if outstanding.spoiled && entry.status.is_success() { Status::DATA_TRANSFER_ERROR } else { entry.status };
+            if outstanding.spoiled && entry.status.is_success() { Status::TRANSPORT_ERROR } else { entry.status };
         let data = match self.slots[slot].outstanding.take() {
             Some(Outstanding { payload: Payload::UpTo(mut buffer), moved, .. }) => {
                 buffer.truncate(moved as usize);
