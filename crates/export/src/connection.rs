@@ -2,7 +2,7 @@
 
 use crate::jobs::{Core, Job};
 use crate::link::{Arrival, Link, Step};
-use crate::nbd;
+use crate::{nbd, vhost};
 
 /// Work of one client before its answers are sent and it is another's turn.
 const TURN: u32 = 64;
@@ -18,6 +18,8 @@ pub enum Turn {
     Parked(bool),
     /// It goes on when answers came or were sent.
     Blocked,
+    /// It goes on when its bell rings.
+    Idle,
     /// Nothing more will be read.
     Over,
 }
@@ -26,6 +28,8 @@ pub enum Turn {
 pub enum Session {
     /// Network Block Device.
     Nbd(nbd::Session),
+    /// The disk of a virtual machine.
+    Vhost(Box<vhost::Session>),
 }
 
 /// A client on its way from the handshake to its device's thread.
@@ -53,15 +57,62 @@ impl Connection {
     pub fn protocol(&self) -> &'static str {
         match self.session {
             Session::Nbd(_) => "nbd",
+            Session::Vhost(_) => "vhost",
+        }
+    }
+
+    /// Whether a request is read and not yet wholly with the device.
+    fn has_begun(&self) -> bool {
+        match &self.session {
+            Session::Nbd(session) => session.has_part(),
+            Session::Vhost(session) => session.has_part(),
+        }
+    }
+
+    /// The session of a virtual machine's disk, with the number that its handshake gave it.
+    pub fn vhost(&mut self, id: u64) -> Option<&mut vhost::Session> {
+        match &mut self.session {
+            Session::Vhost(session) if session.id == id => Some(session),
+            _ => None,
+        }
+    }
+
+    /// The queues of a virtual machine's disk, and those that the worker is to listen to no more.
+    pub fn queues(&mut self) -> Option<(&mut [vhost::Ring], &mut Vec<usize>)> {
+        match &mut self.session {
+            Session::Vhost(session) => Some(session.queues()),
+            Session::Nbd(_) => None,
+        }
+    }
+
+    /// Tells the client what was answered, where that goes by no socket.
+    #[inline]
+    pub fn tell(&mut self) {
+        if let Session::Vhost(session) = &mut self.session {
+            session.tell();
+        }
+    }
+
+    /// Memory that it holds, bytes.
+    pub fn memory(&self) -> usize {
+        let own = match &self.session {
+            Session::Nbd(_) => 0,
+            Session::Vhost(session) => session.memory_bytes(),
+        };
+        self.link.memory() + own
+    }
+
+    /// Gives back what it keeps for requests to come.
+    pub fn shrink(&mut self) {
+        self.link.shrink();
+        if let Session::Vhost(session) = &mut self.session {
+            session.shrink();
         }
     }
 
     /// Whether a request has come in part.
     pub fn has_part(&self) -> bool {
-        let begun = match &self.session {
-            Session::Nbd(session) => session.has_part(),
-        };
-        begun || !self.link.input.bytes().is_empty()
+        self.has_begun() || !self.link.input.bytes().is_empty()
     }
 
     /// What it would give back if the kernel did not wait to receive into it, bytes: nothing in the middle of a request.
@@ -71,10 +122,7 @@ impl Connection {
 
     /// Whether it may go on. A request that has begun holds its bytes already: it goes on.
     pub fn can_serve(&mut self) -> bool {
-        let begun = match &self.session {
-            Session::Nbd(session) => session.has_part(),
-        };
-        begun || self.link.has_room()
+        self.has_begun() || self.link.has_room()
     }
 
     /// Carries out requests that are there, as many as one turn allows.
@@ -84,6 +132,7 @@ impl Connection {
             if !self.link.is_open() {
                 let begun = match &mut self.session {
                     Session::Nbd(session) => session.give_up(),
+                    Session::Vhost(session) => session.give_up(),
                 };
                 self.link.abandon(key, core, begun);
                 return Turn::Over;
@@ -100,12 +149,14 @@ impl Connection {
             }
             let step = match &mut self.session {
                 Session::Nbd(session) => session.step(&mut self.link, key, core),
+                Session::Vhost(session) => session.step(&mut self.link, key, core),
             };
             match step {
                 Step::Done(cost) => work += cost,
                 Step::Need(bytes) => return Turn::Receive(bytes),
                 Step::Busy => return Turn::Parked(work > 0),
                 Step::Blocked => return Turn::Blocked,
+                Step::Idle => return Turn::Idle,
             }
         }
     }
@@ -115,6 +166,7 @@ impl Connection {
         let Some((request, result)) = self.link.finish(core, job) else { return };
         match &mut self.session {
             Session::Nbd(session) => session.answer(&mut self.link, core, &request, result),
+            Session::Vhost(session) => session.answer(&mut self.link, core, &request, result),
         }
     }
 }

@@ -48,6 +48,8 @@ pub enum Step {
     Busy,
     /// Nothing can be done before answers come or are sent.
     Blocked,
+    /// Nothing is asked; the client rings a bell of its own when it asks again.
+    Idle,
 }
 
 /// Counters that people see.

@@ -4,6 +4,7 @@
 //! one system call that hands everything to the kernel and waits for more.
 
 mod ending;
+mod kicks;
 
 use std::collections::VecDeque;
 use std::io;
@@ -30,6 +31,7 @@ use crate::request::Request;
 use crate::seats::Seats;
 use crate::slow::{Slow, Wait};
 use ending::Detaching;
+use kicks::Kick;
 
 /// Submissions between two system calls.
 const RING_ENTRIES: u32 = 1024;
@@ -57,6 +59,7 @@ const RECEIVED: u64 = 1;
 const WRITABLE: u64 = 2;
 const ALARM: u64 = 3;
 const CANCELLED: u64 = 4;
+const KICKED: u64 = 5;
 const KIND_BITS: u32 = 3;
 
 /// A client that asks for nothing gives its receive buffer back if it takes more than this, bytes.
@@ -74,6 +77,8 @@ pub struct Worker {
     mailbox: Mailbox<Call>,
     seats: Seats,
     connections: Slab<Connection>,
+    /// Bells of virtual machines that the ring listens to.
+    kicks: Slab<Kick>,
     /// Clients that can go on.
     ready: VecDeque<usize>,
     /// Clients that the device refused, those first that got nothing in their last turn.
@@ -158,6 +163,7 @@ impl Worker {
             mailbox,
             seats,
             connections: Slab::new(),
+            kicks: Slab::new(),
             ready: VecDeque::new(),
             starved: VecDeque::new(),
             parked: VecDeque::new(),
@@ -187,7 +193,7 @@ impl Worker {
 
     /// Every figure of the device; its memory with what its clients hold.
     pub(crate) fn status(&self) -> Status {
-        let clients: usize = self.connections.iter().map(|(_, connection)| connection.link.memory()).sum();
+        let clients: usize = self.connections.iter().map(|(_, connection)| connection.memory()).sum();
         let status = self.core.device.status();
         Status { memory_bytes: status.memory_bytes + (clients + self.core.pool.memory()) as u64, ..status }
     }
@@ -211,7 +217,7 @@ impl Worker {
                 read_bytes: connection.link.counters.read_bytes,
                 written_bytes: connection.link.counters.written_bytes,
                 in_flight: connection.link.in_flight(),
-                memory_bytes: connection.link.memory() as u64,
+                memory_bytes: connection.memory() as u64,
             })
             .collect()
     }
@@ -384,7 +390,7 @@ impl Worker {
     /// Gives back what clients' buffers take. Where the kernel may be about to receive into one, the receive ends first.
     fn shrink_connections(&mut self) -> io::Result<()> {
         for (key, connection) in &mut self.connections {
-            connection.link.shrink();
+            connection.shrink();
             if connection.link.receiving && connection.idle_memory() > IDLE_INPUT {
                 self.ring.borrow_mut().cancel(self.owner, RECEIVED | (key as u64) << KIND_BITS, CANCELLED)?;
             }
@@ -412,6 +418,7 @@ impl Worker {
                 }
                 ALARM => self.tidy()?,
                 CANCELLED => {}
+                KICKED => self.kicked(key, completion.result, completion.flags)?,
                 _ => {
                     if let Some(connection) = self.connections.get_mut(key) {
                         connection.link.polling = false;
@@ -502,6 +509,7 @@ impl Worker {
     fn dispatch(&mut self, key: usize, turn: Turn) -> io::Result<()> {
         let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
         connection.link.queued = false;
+        connection.tell();
         let waits = connection.link.send(&mut self.core);
         if waits {
             connection.link.polling = true;
@@ -529,7 +537,7 @@ impl Worker {
                 if progress { self.parked.push_back(key) } else { self.starved.push_back(key) }
             }
             Turn::Blocked if !connection.link.receiving && connection.can_serve() => self.make_ready(key),
-            Turn::Blocked | Turn::Over => {}
+            Turn::Blocked | Turn::Idle | Turn::Over => {}
         }
         self.settle(key);
         Ok(())
@@ -541,6 +549,7 @@ impl Worker {
             && connection.link.is_over(&mut self.core)
         {
             let gone = self.connections.remove(key);
+            self.hear_no_more(key);
             self.core.reading.give_up(key);
             tracing::debug!(device = %self.name, peer = %gone.link.peer, export = %gone.link.export, "client gone");
             for queue in [&mut self.ready, &mut self.starved, &mut self.parked] {
