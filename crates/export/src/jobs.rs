@@ -179,6 +179,12 @@ impl Transfer {
         self.job
     }
 
+    /// Bytes that the device has.
+    #[inline]
+    pub fn issued(&self) -> u64 {
+        self.issued
+    }
+
     /// Bytes of the next piece.
     #[inline]
     pub fn piece(&self, max_request_bytes: u32) -> u64 {
