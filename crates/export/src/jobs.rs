@@ -197,6 +197,9 @@ impl Core {
     /// Hands the next piece of a request to the device.
     #[inline]
     pub fn issue(&mut self, transfer: &mut Transfer, from: Origin<'_>, way: &mut Way) -> Issued {
+        if transfer.is_new() && self.device.queue_depth().is_some_and(|depth| self.jobs.len() >= usize::from(depth)) {
+            return Issued::Held(Held::Depth);
+        }
         if transfer.request.command.changes() && self.is_reserved(from.connection, &transfer.request) {
             return Issued::Held(Held::Reserved);
         }
