@@ -139,7 +139,8 @@ fn several_queues_serve_one_host_at_a_time() {
                 // As many writes at a time as the queue has, in and out of capsules, then all of them read.
                 let link = queue.link();
                 let place = |round: u64| number * 1024 + 8 * round;
-                let data = |round: u64| vec![(number + round) as u8; if round % 3 == 0 { 32768 } else { 4096 }];
+                let data =
+                    |round: u64| vec![(number + round) as u8; if round.is_multiple_of(3) { 32768 } else { 4096 }];
                 for round in 0..100 {
                     if !link.has_room(1) {
                         assert!(link.wait().expect("an end").status.is_success());

@@ -2,6 +2,7 @@
 
 mod admin;
 mod associations;
+mod authentication;
 mod commands;
 mod fused;
 mod harness;
