@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use device::Capacity;
+use serde::{Deserialize, Serialize};
 
 /// A log-structured flash card in software.
 ///
@@ -49,6 +50,10 @@ pub enum Command {
     Attach(Attach),
     /// Detach devices, once their outstanding requests are done.
     Detach(Detach),
+    /// Make an attached device a block device of this machine's kernel, and print its path.
+    Connect(Connect),
+    /// Undo `vsl connect`.
+    Disconnect(Disconnect),
     /// Show the state of devices.
     Status(Status),
     /// Look for devices in files and on disks, attached or not.
@@ -410,6 +415,53 @@ pub struct Detach {
     pub devices: Vec<String>,
     #[command(flatten)]
     pub force: Force,
+}
+
+/// `vsl connect`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Without --by it takes what the kernel has: nvme-tcp (a restart of the service then costs no error), nbd, or
+a file in user space with a loop device on it. It needs root.
+
+Examples:
+  vsl connect db
+  mkfs.ext4 $(vsl connect db)
+  vsl disconnect db")]
+pub struct Connect {
+    /// An attached device.
+    pub device: String,
+    /// By this means only.
+    #[arg(long, value_enum)]
+    pub by: Option<Means>,
+}
+
+/// `vsl disconnect`.
+#[derive(Debug, Args)]
+pub struct Disconnect {
+    /// A device that `vsl connect` connected.
+    pub device: String,
+}
+
+/// How a kernel reaches a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Means {
+    /// The kernel's NVMe over TCP.
+    Nvme,
+    /// The kernel's NBD, by nbd-client.
+    Nbd,
+    /// nbdfuse, and a loop device on its file.
+    Fuse,
+}
+
+impl std::fmt::Display for Means {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Means::Nvme => "nvme-tcp",
+            Means::Nbd => "nbd",
+            Means::Fuse => "nbdfuse and loop",
+        })
+    }
 }
 
 /// `vsl scan`.

@@ -628,16 +628,44 @@ impl Exports {
         unix_uri(&self.socket, name, self.secure)
     }
 
-    /// How a kernel connects to a device over NVMe, in `nvme-cli`'s words; nothing where NVMe is not served on TCP.
-    pub fn nvme_command(&self, uuid: &str) -> Option<String> {
+    /// Where a device is to be had over NVMe; nothing where NVMe is not served on TCP.
+    pub fn nvme_target(&self, uuid: &str) -> Option<NvmeTarget> {
         let address = self.nvme_tcp.first()?;
-        let name = nvme::fabrics::subsystem_name(uuid);
-        Some(format!("nvme connect -t tcp -a {} -s {} -n {name}", reachable(address.ip()), address.port()))
+        let subsystem = nvme::fabrics::subsystem_name(uuid);
+        Some(NvmeTarget { address: reachable(address.ip()), port: address.port(), subsystem })
     }
 
     /// Where clients find it over TCP.
     pub fn tcp_uri(&self, name: &str) -> Option<String> {
         self.nbd_tcp.first().map(|address| tcp_uri(*address, name, self.secure))
+    }
+}
+
+/// Where a device is to be had over NVMe over TCP. Its text is the command by which `nvme-cli` connects there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NvmeTarget {
+    /// The address.
+    pub address: IpAddr,
+    /// The port.
+    pub port: u16,
+    /// The subsystem's name.
+    pub subsystem: String,
+}
+
+impl std::fmt::Display for NvmeTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "nvme connect -t tcp -a {} -s {} -n {}", self.address, self.port, self.subsystem)
+    }
+}
+
+impl NvmeTarget {
+    /// The target that the command of its text connects to.
+    pub fn parse(command: &str) -> Option<NvmeTarget> {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let ["nvme", "connect", "-t", "tcp", "-a", address, "-s", port, "-n", subsystem] = words[..] else {
+            return None;
+        };
+        Some(NvmeTarget { address: address.parse().ok()?, port: port.parse().ok()?, subsystem: subsystem.into() })
     }
 }
 
@@ -675,6 +703,15 @@ pub fn tcp_uri(address: SocketAddr, name: &str, secure: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_that_connects_says_where_to() {
+        let subsystem = nvme::fabrics::subsystem_name("u");
+        let target = NvmeTarget { address: "::1".parse().expect("an address"), port: 4420, subsystem };
+        assert_eq!(target.to_string(), "nvme connect -t tcp -a ::1 -s 4420 -n nqn.2026-11.org.openvsl:uuid:u");
+        assert_eq!(NvmeTarget::parse(&target.to_string()), Some(target));
+        assert_eq!(NvmeTarget::parse("nvme connect -t tcp"), None);
+    }
 
     #[test]
     fn socket_paths_are_escaped_in_addresses() {

@@ -308,7 +308,8 @@ impl Registry {
                 Ok(seen) => {
                     view.uri = Some(self.exports.uri(name));
                     view.tcp_uri = self.exports.tcp_uri(name);
-                    view.nvme_command = self.exports.nvme_command(&seen.info.uuid.to_string());
+                    view.nvme_command =
+                        self.exports.nvme_target(&seen.info.uuid.to_string()).map(|target| target.to_string());
                     view.clients = Some(seen.clients.into_iter().map(exports::client).collect());
                     view.beacon = Some(seen.settings.beacon);
                     view.config = Some(settings::show(&seen.settings, remembered));
