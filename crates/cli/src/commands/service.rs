@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use daemon::api::{DetachRequest, Health, Version};
 use daemon::exports::Listen;
-use daemon::serve::{Lock, Options, Web, run};
+use daemon::serve::{Lock, Options, Web, how_it_stopped, run};
 use daemon::{Failure, Paths};
 use hyper::Method;
 use serde_json::json;
@@ -232,6 +232,7 @@ pub fn down(args: &Force, output: Output) -> Result<(), Failure> {
     waiting(output, "stopping the service: waiting for outstanding requests", || {
         Lock::wait_until_free(&paths.lock_file())
     })?;
+    how_it_stopped(&paths)?;
     output.note("the service has stopped");
     output.result(&json!({ "stopped": true }), String::new)
 }
