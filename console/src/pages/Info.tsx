@@ -105,7 +105,7 @@ export function InfoPage({ subject }: { subject: string }) {
       {found.length === 0 && <Empty title="Nothing is called so" />}
       {grouped(found).map(([group, fields]) => (
         <section key={group} aria-label={group}>
-          <h3>{group}</h3>
+          <h2>{group}</h2>
           <Table class="info" rows={fields} keyOf={({ name }) => name} columns={columns} />
         </section>
       ))}

@@ -54,9 +54,6 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
         }
     }
     listen.check(&[])?;
-    if let Some(warning) = listen.warning() {
-        output.note(&format!("warning: {warning}"));
-    }
     paths.make()?;
     // What earlier starts wrote there is not about this one.
     let before = std::fs::metadata(paths.log_file()).map_or(0, |log| log.len());
@@ -64,7 +61,11 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
     let client = Client::new(&paths)?;
     waiting(output, "starting the service", || wait_until_ready(&client, &mut child, &paths.log_file(), before))?;
     let version: Version = client.get("/version")?;
-    announce(&client, &format!("the service is running, process {}", version.pid), &version, output)
+    announce(&client, &format!("the service is running, process {}", version.pid), &version, output)?;
+    if let Some(warning) = listen.warning() {
+        output.note(&format!("warning: {warning}"));
+    }
+    Ok(())
 }
 
 /// Where NBD is served. Certificates alone may also be there for the console.
