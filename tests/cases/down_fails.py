@@ -26,7 +26,9 @@ def run(world: World) -> None:
         check(words in done.err, f"no '{words}' in: {done.err}")
     world.vsl("down")
     fs.lift()
-    plant.attach()
+    # It is remembered, and attached with the service.
+    world.servers.up()
+    plant.device.uri = world.servers.uri(plant.name)
     equal(bytes(connect(plant.device).pread(MIB, 7 * MIB)), content, "what was flushed")
     # A stop without trouble says nothing of the one before.
     world.vsl("down", "--force")
