@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use daemon::api::{DetachRequest, Health, Version};
 use daemon::exports::Listen;
-use daemon::serve::{Lock, Options, Web, run};
+use daemon::serve::{Lock, Options, Web, how_it_stopped, run};
 use daemon::{Failure, Paths};
 use hyper::Method;
 use serde_json::json;
@@ -54,9 +54,6 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
         }
     }
     listen.check(&[])?;
-    if let Some(warning) = listen.warning() {
-        output.note(&format!("warning: {warning}"));
-    }
     paths.make()?;
     // What earlier starts wrote there is not about this one.
     let before = std::fs::metadata(paths.log_file()).map_or(0, |log| log.len());
@@ -64,7 +61,11 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
     let client = Client::new(&paths)?;
     waiting(output, "starting the service", || wait_until_ready(&client, &mut child, &paths.log_file(), before))?;
     let version: Version = client.get("/version")?;
-    announce(&client, &format!("the service is running, process {}", version.pid), &version, output)
+    announce(&client, &format!("the service is running, process {}", version.pid), &version, output)?;
+    if let Some(warning) = listen.warning() {
+        output.note(&format!("warning: {warning}"));
+    }
+    Ok(())
 }
 
 /// Where devices are served. Certificates alone may also be there for the console.
@@ -259,6 +260,7 @@ pub fn down(args: &Force, output: Output) -> Result<(), Failure> {
     waiting(output, "stopping the service: waiting for outstanding requests", || {
         Lock::wait_until_free(&paths.lock_file())
     })?;
+    how_it_stopped(&paths)?;
     output.note("the service has stopped");
     output.result(&json!({ "stopped": true }), String::new)
 }
