@@ -153,7 +153,7 @@ impl Device {
                 superblock.durability = *mode;
                 // What was answered before is made durable too, as soon as may be.
                 self.core.ftl.make_durable();
-                self.core.carry_out(0, &[]);
+                self.core.carry_out(&[]);
             }
             Setting::PowerOverride(on) => {
                 superblock.power_override = *on;
