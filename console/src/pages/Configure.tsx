@@ -88,7 +88,7 @@ const CLIENTS: readonly Column<Client>[] = [
 ];
 
 function Exports({ device }: { device: Device }) {
-  const addresses = [device.uri, device.tcp_uri].filter((one) => one !== undefined);
+  const addresses = [device.uri, device.tcp_uri, device.vhost_socket].filter((one) => one !== undefined);
   const clients = device.clients ?? [];
   return (
     <Panel title="Exports and clients">

@@ -128,6 +128,10 @@ pub struct Up {
     pub nbd_listen: Vec<SocketAddr>,
     #[command(flatten)]
     pub nbd: Nbd,
+    /// Give each device a vhost-user socket too, on which it is the disk of a virtual machine: DEVICE.vhost, beside the NBD
+    /// socket.
+    #[arg(long)]
+    pub vhost: bool,
     /// Serve the console and the API on this TCP address too, such as 127.0.0.1:7420. May be given more than once. What
     /// is not loopback needs --tls-certificates, and an account.
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -562,13 +566,14 @@ are used. It ends on SIGTERM or SIGINT, with --stdio when the client goes, and d
 Examples:
   vsl serve scratch.vsl --socket /tmp/s.sock
   nbdinfo -- [ vsl serve scratch.vsl ]
-  vsl serve memory:1GiB --listen 127.0.0.1:10809")]
+  vsl serve memory:1GiB --listen 127.0.0.1:10809
+  vsl serve scratch.vsl --vhost-socket /tmp/disk.vhost")]
 pub struct Serve {
     /// A device file, all files of a device that lies on several, or memory:SIZE for a throw-away device.
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub paths: Vec<String>,
     /// Serve one client on standard input and output.
-    #[arg(long, conflicts_with_all = ["socket", "listen"])]
+    #[arg(long, conflicts_with_all = ["socket", "listen", "vhost_socket"])]
     pub stdio: bool,
     /// Make this Unix socket.
     #[arg(long, short = 'U', value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -576,6 +581,9 @@ pub struct Serve {
     /// Serve on this TCP address.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Vec<SocketAddr>,
+    /// Make this Unix socket, on which the device is the disk of a virtual machine (vhost-user-blk).
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub vhost_socket: Option<PathBuf>,
     /// The export's name [default: the empty one, which clients ask for when they ask for none].
     #[arg(long, short = 'e', default_value = "", hide_default_value = true)]
     pub name: String,

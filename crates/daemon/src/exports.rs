@@ -1,5 +1,7 @@
-//! Our side of the `export` crate: device threads, and the one NBD server that serves them by name.
+//! Our side of the `export` crate: device threads, the one NBD server that serves them by name, and the sockets on which each is the
+//! disk of a virtual machine.
 
+use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -10,6 +12,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use device::{AttachOptions, Drill, FormatError, Info, KeyRing, PowerCut, Setting, Settings, Status};
 use export::nbd::{Export, Server, Tls};
+use export::vhost;
 use export::{Address, Clients, Listener};
 use export::{ClientInfo, DetachError, Gone, Observed, Recording, View, Worker, WorkerHandle};
 
@@ -38,6 +41,8 @@ pub struct Listen {
     pub client_memory: Option<usize>,
     /// Strangers may use the devices, from wherever they come.
     pub open: bool,
+    /// Each device has a vhost-user socket too.
+    pub vhost: bool,
 }
 
 impl Listen {
@@ -52,6 +57,11 @@ impl Listen {
             "NBD clients are not asked for certificates: whoever can connect may read and write every device; \
              put the authority's ca-cert.pem into the directory of --tls-certificates to know them",
         )
+    }
+
+    /// Those who are served, over all protocols.
+    pub fn clients(&self) -> Arc<Clients> {
+        Arc::new(self.client_memory.map_or_else(Clients::default, Clients::new))
     }
 
     /// Refuses addresses beyond loopback where nobody is known, unless that was asked for.
@@ -107,29 +117,22 @@ pub fn serve(
     inherited: Vec<Listener>,
     socket: Option<&Path>,
     listen: &Listen,
+    clients: &Arc<Clients>,
 ) -> Result<(Server, Vec<SocketAddr>), Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("the NBD server: {error}"));
-    let taken = |error: std::io::Error| {
-        failed(error).help(
-            "choose another address, or find out with `ss -lp` who listens there; a socket's path is at most 107 bytes",
-        )
-    };
+    let taken = |error: std::io::Error| failed(error).help(TAKEN);
     listen.check(&inherited)?;
     if let Some(warning) = listen.warning() {
         tracing::warn!("{warning}");
     }
-    let clients = Arc::new(listen.client_memory.map_or_else(Clients::default, Clients::new));
     let options = export::nbd::Options { tls: listen.tls.clone(), ..export::nbd::Options::default() };
-    let server = Server::new(options, &clients).map_err(failed)?;
+    let server = Server::new(options, clients).map_err(failed)?;
     for export in exports {
         server.add_export(export);
     }
     let mut listeners = inherited;
     if let Some(socket) = socket {
-        // From its first moment the socket is its owner's only, wherever it is.
-        rustix::process::umask(Mode::RWXG | Mode::RWXO);
-        listeners.push(Listener::unix(socket).map_err(taken)?);
-        std::fs::set_permissions(socket, Permissions::from_mode(0o600)).map_err(|error| Failure::io(socket, &error))?;
+        listeners.push(private(socket, "the NBD server")?);
     }
     for address in &listen.tcp {
         listeners.push(Listener::tcp(*address).map_err(taken)?);
@@ -141,6 +144,36 @@ pub fn serve(
         }
     }
     Ok((server, tcp))
+}
+
+/// What to do where nobody can listen.
+const TAKEN: &str =
+    "choose another address, or find out with `ss -lp` who listens there; a socket's path is at most 107 bytes";
+
+/// A Unix socket that from its first moment is its owner's only, wherever it is.
+fn private(socket: &Path, who: &str) -> Result<Listener, Failure> {
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    let listener = Listener::unix(socket).map_err(|error| Failure::failed(format!("{who}: {error}")).help(TAKEN))?;
+    std::fs::set_permissions(socket, Permissions::from_mode(0o600)).map_err(|error| Failure::io(socket, &error))?;
+    Ok(listener)
+}
+
+/// Serves a device as the disk of a virtual machine, on a Unix socket of its own.
+///
+/// # Errors
+/// The socket cannot be made.
+pub fn serve_vhost(
+    name: &str,
+    handle: &Handle,
+    read_only: bool,
+    socket: &Path,
+    clients: &Arc<Clients>,
+) -> Result<vhost::Server, Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("the vhost-user server: {error}"));
+    let options = vhost::Options { read_only, ..vhost::Options::default() };
+    let server = vhost::Server::new(name, handle.worker.clone(), options, clients).map_err(failed)?;
+    server.listen(private(socket, "the vhost-user server")?).map_err(failed)?;
+    Ok(server)
 }
 
 /// A device thread.
@@ -473,6 +506,9 @@ pub struct Exports {
     tcp: Vec<SocketAddr>,
     /// Whether clients need TLS.
     secure: bool,
+    clients: Arc<Clients>,
+    /// Of each device, where they have vhost-user sockets.
+    vhost: Option<Mutex<BTreeMap<String, vhost::Server>>>,
 }
 
 impl Exports {
@@ -481,9 +517,11 @@ impl Exports {
     /// # Errors
     /// A certificate cannot be used, or an address cannot be bound.
     pub fn start(socket: &Path, inherited: Vec<Listener>, listen: &Listen) -> Result<Exports, Failure> {
-        let (server, tcp) = serve(Vec::new(), inherited, Some(socket), listen)?;
+        let clients = listen.clients();
+        let (server, tcp) = serve(Vec::new(), inherited, Some(socket), listen, &clients)?;
         let secure = matches!(listen.tls, Tls::Require(_));
-        Ok(Exports { server: Mutex::new(Some(server)), socket: socket.into(), tcp, secure })
+        let vhost = listen.vhost.then(Mutex::default);
+        Ok(Exports { server: Mutex::new(Some(server)), socket: socket.into(), tcp, secure, clients, vhost })
     }
 
     fn server(&self) -> Option<Server> {
@@ -497,7 +535,12 @@ impl Exports {
     /// The service is stopping.
     pub fn add(&self, name: &str, handle: &Handle, read_only: bool) -> Result<(), Failure> {
         let server = self.server().ok_or_else(|| Failure::conflict("the service is stopping"))?;
-        server.add_export(handle.export(name, read_only)?);
+        let export = handle.export(name, read_only)?;
+        if let (Some(vhost), Some(socket)) = (&self.vhost, self.vhost_socket(name)) {
+            let server = serve_vhost(name, handle, read_only, &socket, &self.clients)?;
+            vhost.lock().unwrap_or_else(PoisonError::into_inner).insert(name.into(), server);
+        }
+        server.add_export(export);
         Ok(())
     }
 
@@ -506,11 +549,25 @@ impl Exports {
         if let Some(server) = self.server() {
             server.remove_export(name);
         }
+        if let Some(vhost) = &self.vhost {
+            let server = vhost.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+            // Its thread ends outside of the lock.
+            drop(server);
+        }
     }
 
     /// Takes no new connections.
     pub fn stop_accepting(&self) {
         drop(self.server.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(vhost) = &self.vhost {
+            let servers = std::mem::take(&mut *vhost.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(servers);
+        }
+    }
+
+    /// Where a device is the disk of a virtual machine, if devices are.
+    pub fn vhost_socket(&self, name: &str) -> Option<PathBuf> {
+        self.vhost.as_ref().map(|_| self.socket.with_file_name(format!("{name}.vhost")))
     }
 
     /// The Unix socket on which clients without TLS are served.

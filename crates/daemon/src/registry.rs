@@ -292,6 +292,7 @@ impl Registry {
                 path: entry.target.to_string(),
                 uri: None,
                 tcp_uri: None,
+                vhost_socket: None,
                 condition,
                 read_only: Some(entry.read_only),
                 beacon: None,
@@ -307,6 +308,7 @@ impl Registry {
                 Ok(seen) => {
                     view.uri = Some(self.exports.uri(name));
                     view.tcp_uri = self.exports.tcp_uri(name);
+                    view.vhost_socket = self.exports.vhost_socket(name);
                     view.clients = Some(seen.clients.into_iter().map(exports::client).collect());
                     view.beacon = Some(seen.settings.beacon);
                     view.config = Some(settings::show(&seen.settings, remembered));

@@ -1,6 +1,6 @@
 //! `vsl serve`.
 
-use daemon::exports::{Handle, Listen, Refused, serve as listen_for};
+use daemon::exports::{Handle, Listen, Refused, serve as listen_for, serve_vhost};
 use daemon::{Failure, Target};
 use device::AttachOptions;
 
@@ -13,10 +13,11 @@ pub fn serve(args: &Serve) -> Result<(), Failure> {
         Failure::invalid(format!("inherited sockets: {error}")).help("pass listening sockets, or none")
     })?;
     daemon::logging::start(args.log.as_deref(), "warn")?;
-    if !args.stdio && args.socket.is_none() && args.listen.is_empty() && inherited.is_empty() {
-        return Err(
-            Failure::invalid("nothing says where to serve").help("add --stdio, --socket PATH or --listen ADDRESS:PORT")
-        );
+    let nowhere =
+        args.socket.is_none() && args.listen.is_empty() && args.vhost_socket.is_none() && inherited.is_empty();
+    if !args.stdio && nowhere {
+        return Err(Failure::invalid("nothing says where to serve")
+            .help("add --stdio, --socket PATH, --listen ADDRESS:PORT or --vhost-socket PATH"));
     }
     let listen = listen(&args.listen, &args.nbd)?;
     let device = args.paths.join(",");
@@ -45,7 +46,11 @@ fn serve_until_told(
         .map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let told = runtime.block_on(async { daemon::serve::until_told() })?;
     let export = handle.export(&args.name, args.read_only)?;
-    let (server, _) = listen_for(vec![export], inherited, args.socket.as_deref(), listen)?;
+    let clients = listen.clients();
+    let (server, _) = listen_for(vec![export], inherited, args.socket.as_deref(), listen, &clients)?;
+    let socket = args.vhost_socket.as_deref();
+    let name = if args.name.is_empty() { "disk" } else { &args.name };
+    let disk = socket.map(|socket| serve_vhost(name, handle, args.read_only, socket, &clients)).transpose()?;
     if args.stdio {
         // A thread of its own, so that a signal ends it too.
         let (done, wait) = tokio::sync::oneshot::channel();
@@ -61,6 +66,6 @@ fn serve_until_told(
         });
     }
     runtime.block_on(told);
-    drop(server);
+    drop((server, disk));
     Ok(())
 }

@@ -31,7 +31,7 @@ const LOG_TAIL: u64 = 2048;
 
 pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
     let paths = Paths::from_environment();
-    let listen = nbd(args)?;
+    let listen = Listen { vhost: args.vhost, ..nbd(args)? };
     if args.foreground {
         if args.new_session {
             // It fails only for a leader of a process group, which is free of the terminal's session already.
@@ -116,7 +116,7 @@ pub fn listen(addresses: &[SocketAddr], args: &Nbd) -> Result<Listen, Failure> {
     };
     let verifies_clients = args.tls_certificates.as_deref().is_some_and(daemon::exports::verifies_clients);
     let client_memory = client_memory(args);
-    Ok(Listen { tcp: addresses.to_vec(), tls, verifies_clients, client_memory, open: args.nbd_open })
+    Ok(Listen { tcp: addresses.to_vec(), tls, verifies_clients, client_memory, open: args.nbd_open, vhost: false })
 }
 
 fn client_memory(args: &Nbd) -> Option<usize> {
@@ -162,6 +162,9 @@ fn start(args: &Up, paths: &Paths) -> Result<Child, Failure> {
     }
     if args.nbd.nbd_open {
         command.arg("--nbd-open");
+    }
+    if args.vhost {
+        command.arg("--vhost");
     }
     if let Some(bytes) = args.nbd.client_memory {
         command.args(["--client-memory", &bytes.to_string()]);

@@ -250,7 +250,7 @@ pub type Config = BTreeMap<String, String>;
 /// A connected client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Client {
-    /// The protocol that it speaks: `nbd`.
+    /// The protocol that it speaks: `nbd` or `vhost`.
     pub protocol: String,
     /// Who: a process on a Unix socket, an address on TCP.
     pub peer: String,
@@ -308,6 +308,9 @@ pub struct DeviceView {
     /// NBD address on TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_uri: Option<String>,
+    /// Unix socket on which it is the disk of a virtual machine (vhost-user-blk).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vhost_socket: Option<PathBuf>,
     /// How it does.
     #[serde(flatten)]
     pub condition: Condition,
@@ -356,6 +359,7 @@ impl DeviceView {
             path: target.to_string(),
             uri: None,
             tcp_uri: None,
+            vhost_socket: None,
             derived: Derived::new(info.as_ref(), &condition),
             condition,
             read_only: None,
