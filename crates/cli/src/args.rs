@@ -136,6 +136,10 @@ pub struct Up {
     pub nvme_listen: Vec<SocketAddr>,
     #[command(flatten)]
     pub nvme: Nvme,
+    /// Give each device a vhost-user socket too, on which it is the disk of a virtual machine: DEVICE.vhost, beside the NBD
+    /// socket.
+    #[arg(long)]
+    pub vhost: bool,
     /// Serve the console and the API on this TCP address too, such as 127.0.0.1:7420. May be given more than once. What
     /// is not loopback needs --tls-certificates, and an account.
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -635,13 +639,14 @@ are used. It ends on SIGTERM or SIGINT, with --stdio when the client goes, and d
 Examples:
   vsl serve scratch.vsl --socket /tmp/s.sock
   nbdinfo -- [ vsl serve scratch.vsl ]
-  vsl serve memory:1GiB --listen 127.0.0.1:10809")]
+  vsl serve memory:1GiB --listen 127.0.0.1:10809
+  vsl serve scratch.vsl --vhost-socket /tmp/disk.vhost")]
 pub struct Serve {
     /// A device file, all files of a device that lies on several, or memory:SIZE for a throw-away device.
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub paths: Vec<String>,
     /// Serve one client on standard input and output.
-    #[arg(long, conflicts_with_all = ["socket", "listen", "nvme_listen", "nvme_socket"])]
+    #[arg(long, conflicts_with_all = ["socket", "listen", "nvme_listen", "nvme_socket", "vhost_socket"])]
     pub stdio: bool,
     /// Make this Unix socket.
     #[arg(long, short = 'U', value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -655,6 +660,9 @@ pub struct Serve {
     /// Serve NVMe on this Unix socket, in the framing of TCP.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub nvme_socket: Option<PathBuf>,
+    /// Make this Unix socket, on which the device is the disk of a virtual machine (vhost-user-blk).
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub vhost_socket: Option<PathBuf>,
     /// The export's name [default: the empty one, which clients ask for when they ask for none].
     #[arg(long, short = 'e', default_value = "", hide_default_value = true)]
     pub name: String,

@@ -293,6 +293,7 @@ impl Registry {
                 uri: None,
                 tcp_uri: None,
                 nvme_command: None,
+                vhost_socket: None,
                 condition,
                 read_only: Some(entry.read_only),
                 beacon: None,
@@ -310,6 +311,7 @@ impl Registry {
                     view.tcp_uri = self.exports.tcp_uri(name);
                     view.nvme_command =
                         self.exports.nvme_target(&seen.info.uuid.to_string()).map(|target| target.to_string());
+                    view.vhost_socket = self.exports.vhost_socket(name);
                     view.clients = Some(seen.clients.into_iter().map(exports::client).collect());
                     view.beacon = Some(seen.settings.beacon);
                     view.config = Some(settings::show(&seen.settings, remembered));

@@ -221,8 +221,7 @@ fn by_fuse(view: &DeviceView, paths: &Paths) -> Result<(PathBuf, String), String
     // The device takes whole sectors only.
     let sector = format!("--sector-size={}", view.info.as_ref().map_or(4096, |info| info.sector_bytes));
     let losetup = ["--find", "--show", "--direct-io=on", &sector, &file.display().to_string()];
-    let made =
-        wait_for("the file of nbdfuse", || file.exists().then_some(())).and_then(|()| run("losetup", &losetup));
+    let made = wait_for("the file of nbdfuse", || file.exists().then_some(())).and_then(|()| run("losetup", &losetup));
     match made {
         Ok(path) => Ok((path.into(), mount.display().to_string())),
         Err(why) => {

@@ -31,7 +31,7 @@ const LOG_TAIL: u64 = 2048;
 
 pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
     let paths = Paths::from_environment();
-    let listen = exports(args)?;
+    let listen = Listen { vhost: args.vhost, ..exports(args)? };
     if args.foreground {
         if args.new_session {
             // It fails only for a leader of a process group, which is free of the terminal's session already.
@@ -181,6 +181,9 @@ fn start(args: &Up, paths: &Paths) -> Result<Child, Failure> {
     }
     if args.nbd.nbd_open {
         command.arg("--nbd-open");
+    }
+    if args.vhost {
+        command.arg("--vhost");
     }
     if let Some(bytes) = args.nbd.client_memory {
         command.args(["--client-memory", &bytes.to_string()]);
