@@ -10,8 +10,10 @@ BLOCK = 16 * KIB
 
 def run(world: World) -> None:
     port = nvme.listen(world)
-    world.device(512 * MIB)
+    device = world.device(512 * MIB)
     world.vsl("config", "disk", "nvme-block", "16KiB")
+    world.vsl("detach", "disk")
+    world.vsl("attach", device.path, "--name", "disk")
     subsystem = nvme.nqn(world, "disk")
     if newer_kernel(world, "16 KiB blocks over NVMe/TCP"):
         with Guest(world, BACKPORTS) as guest:

@@ -13,10 +13,10 @@ HOST_ID = "5b2e9a60-3a5c-4f0e-9d0c-1d6d8e6f4a11"
 HOST_NQN = f"nqn.2014-08.org.nvmexpress:uuid:{HOST_ID}"
 
 
-def listen(world: World) -> int:
+def listen(world: World, *options: object) -> int:
     """Starts the service with NVMe/TCP on a free port of the loopback, where it also listens after a restart."""
     port = free_port()
-    world.servers.options = ["--nvme-listen", f"127.0.0.1:{port}"]
+    world.servers.options = ["--nvme-listen", f"127.0.0.1:{port}", *options]
     world.servers.up()
     return port
 
