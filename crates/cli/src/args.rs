@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use device::Capacity;
+use serde::{Deserialize, Serialize};
 
 /// A log-structured flash card in software.
 ///
@@ -47,6 +48,10 @@ pub enum Command {
     Attach(Attach),
     /// Detach devices, once their outstanding requests are done.
     Detach(Detach),
+    /// Make an attached device a block device of this machine's kernel, and print its path.
+    Connect(Connect),
+    /// Undo `vsl connect`.
+    Disconnect(Disconnect),
     /// Show the state of devices.
     Status(Status),
     /// Look for devices in files and on disks, attached or not.
@@ -126,6 +131,11 @@ pub struct Up {
     pub nbd_listen: Vec<SocketAddr>,
     #[command(flatten)]
     pub nbd: Nbd,
+    /// Serve NVMe over TCP on this address too, such as 127.0.0.1:4420. May be given more than once.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub nvme_listen: Vec<SocketAddr>,
+    #[command(flatten)]
+    pub nvme: Nvme,
     /// Serve the console and the API on this TCP address too, such as 127.0.0.1:7420. May be given more than once. What
     /// is not loopback needs --tls-certificates, and an account.
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -159,6 +169,19 @@ pub struct Nbd {
     /// above 1 MiB have as much again; where that is not enough they fail with ENOMEM. 256 MiB by default.
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pub client_memory: Option<u64>,
+}
+
+/// How the NVMe server treats hosts.
+#[derive(Debug, Args)]
+pub struct Nvme {
+    /// File with a line for each NVMe host that may connect: its NQN, and behind it the secrets that it and we prove ourselves
+    /// with, as `nvme gen-dhchap-key` prints them. Without it every host may connect.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub nvme_hosts: Option<PathBuf>,
+    /// Let strangers in: serve NVMe beyond loopback to hosts that have no secret. Whoever reaches the address may then read and
+    /// write every device.
+    #[arg(long)]
+    pub nvme_open: bool,
 }
 
 /// See [`Tls`].
@@ -392,6 +415,53 @@ pub struct Detach {
     pub force: Force,
 }
 
+/// `vsl connect`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Without --by it takes what the kernel has: nvme-tcp (a restart of the service then costs no error), nbd, or
+a file in user space with a loop device on it. It needs root.
+
+Examples:
+  vsl connect db
+  mkfs.ext4 $(vsl connect db)
+  vsl disconnect db")]
+pub struct Connect {
+    /// An attached device.
+    pub device: String,
+    /// By this means only.
+    #[arg(long, value_enum)]
+    pub by: Option<Means>,
+}
+
+/// `vsl disconnect`.
+#[derive(Debug, Args)]
+pub struct Disconnect {
+    /// A device that `vsl connect` connected.
+    pub device: String,
+}
+
+/// How a kernel reaches a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Means {
+    /// The kernel's NVMe over TCP.
+    Nvme,
+    /// The kernel's NBD, by nbd-client.
+    Nbd,
+    /// nbdfuse, and a loop device on its file.
+    Fuse,
+}
+
+impl std::fmt::Display for Means {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Means::Nvme => "nvme-tcp",
+            Means::Nbd => "nbd",
+            Means::Fuse => "nbdfuse and loop",
+        })
+    }
+}
+
 /// `vsl scan`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -571,7 +641,7 @@ pub struct Serve {
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub paths: Vec<String>,
     /// Serve one client on standard input and output.
-    #[arg(long, conflicts_with_all = ["socket", "listen"])]
+    #[arg(long, conflicts_with_all = ["socket", "listen", "nvme_listen", "nvme_socket"])]
     pub stdio: bool,
     /// Make this Unix socket.
     #[arg(long, short = 'U', value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -579,6 +649,12 @@ pub struct Serve {
     /// Serve on this TCP address.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Vec<SocketAddr>,
+    /// Serve NVMe over TCP on this address.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub nvme_listen: Vec<SocketAddr>,
+    /// Serve NVMe on this Unix socket, in the framing of TCP.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub nvme_socket: Option<PathBuf>,
     /// The export's name [default: the empty one, which clients ask for when they ask for none].
     #[arg(long, short = 'e', default_value = "", hide_default_value = true)]
     pub name: String,
@@ -589,6 +665,8 @@ pub struct Serve {
     pub opener: Opener,
     #[command(flatten)]
     pub nbd: Nbd,
+    #[command(flatten)]
+    pub nvme: Nvme,
     /// What to log: error, warn, info, debug or trace (RUST_LOG's words) [default: warn].
     #[arg(long, value_name = "FILTER")]
     pub log: Option<String>,

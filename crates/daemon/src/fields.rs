@@ -92,7 +92,8 @@ pub const FIELDS: &[Field] = &[
     brief("path", "Device file", Unit::Text, "where the device lives"),
     brief("uri", "NBD address", Unit::Text, "where clients on this machine reach it"),
     brief("tcp_uri", "NBD over TCP", Unit::Text, "where clients reach it over TCP"),
-    brief("clients", "Clients", Unit::List, "connected NBD clients"),
+    brief("nvme_command", "NVMe", Unit::Text, "how a kernel connects to it over NVMe over TCP"),
+    brief("clients", "Clients", Unit::List, "connected clients"),
     brief("read_only", "Read-only", Unit::Flag, "attached to take no writes"),
     brief("beacon", "Beacon", Unit::Flag, "lit to find it among others"),
     full("drill_device", "Drill device", Unit::Flag, "faults may be put on it by command"),
@@ -278,6 +279,7 @@ const SET: &[&str] = &[
     "path",
     "uri",
     "tcp_uri",
+    "nvme_command",
     "read_only",
     "beacon",
     "drill_device",
@@ -387,6 +389,7 @@ mod tests {
 
     fn client() -> Client {
         Client {
+            protocol: "nbd".into(),
             peer: "process 7".into(),
             tls: false,
             since: 0,
@@ -394,6 +397,8 @@ mod tests {
             read_bytes: 0,
             written_bytes: 0,
             in_flight: 0,
+            nvme: None,
+            last_error: None,
             memory_bytes: 0,
         }
     }
@@ -495,6 +500,7 @@ mod tests {
             path: "/d/fct0.vsl".into(),
             uri: Some("nbd+unix:///fct0?socket=/r".into()),
             tcp_uri: Some("nbd://127.0.0.1/fct0".into()),
+            nvme_command: Some("nvme connect -t tcp -a 127.0.0.1 -s 4420 -n nqn.x".into()),
             read_only: Some(false),
             beacon: Some(true),
             clients: Some(vec![client()]),

@@ -292,6 +292,7 @@ impl Registry {
                 path: entry.target.to_string(),
                 uri: None,
                 tcp_uri: None,
+                nvme_command: None,
                 condition,
                 read_only: Some(entry.read_only),
                 beacon: None,
@@ -307,6 +308,8 @@ impl Registry {
                 Ok(seen) => {
                     view.uri = Some(self.exports.uri(name));
                     view.tcp_uri = self.exports.tcp_uri(name);
+                    view.nvme_command =
+                        self.exports.nvme_target(&seen.info.uuid.to_string()).map(|target| target.to_string());
                     view.clients = Some(seen.clients.into_iter().map(exports::client).collect());
                     view.beacon = Some(seen.settings.beacon);
                     view.config = Some(settings::show(&seen.settings, remembered));

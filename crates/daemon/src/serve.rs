@@ -162,7 +162,7 @@ impl Lock {
 /// It cannot start: another instance runs, a socket cannot be bound, a file is damaged.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let paths = &options.paths;
-    let inherited = export::nbd::inherited().map_err(|error| {
+    let inherited = export::inherited().map_err(|error| {
         Failure::invalid(format!("inherited sockets: {error}")).help("pass listening sockets for NBD, or none")
     })?;
     paths.make()?;
@@ -171,7 +171,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let _ = std::fs::remove_file(paths.stop_file());
     let state = StateFile::open(paths.devices_file())?;
     let api = bind(&paths.api_socket())?;
-    let exports = Exports::start(&paths.nbd_socket(), inherited, &options.listen)?;
+    let exports = Exports::start(&paths.nbd_socket(), Some(&paths.nvme_socket()), inherited, &options.listen)?;
     let registry = Arc::new(Registry::new(exports, state)?);
     let origins = Origins { names: options.web.names.clone() };
     let (service, outgoing) = Service::open(Arc::clone(&registry), &paths.state, origins, options.web.assets)?;

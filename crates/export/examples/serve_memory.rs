@@ -5,11 +5,13 @@
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use device::{AttachError, Device};
 use export::Worker;
-use export::nbd::{Export, Listener, Options, Server, Tls, inherited, serve_stdio, tls};
+use export::nbd::{Export, Options, Server, Tls, serve_stdio, tls};
+use export::{Listener, inherited};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -27,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(directory) = std::env::var_os("TLS_CERTIFICATES") {
         options.tls = Tls::On(tls::load(Path::new(&directory), false)?);
     }
-    let server = Server::new(options)?;
+    let server = Server::new(options, &Arc::default())?;
     let export = Export { name: String::new(), description: "memory".into(), read_only: false, device };
     server.add_export(Export { name: "ro".into(), read_only: true, ..export.clone() });
     server.add_export(export);

@@ -1,17 +1,18 @@
-//! Requests that the device has and has not answered yet, by their tag.
+//! The one way by which requests of every protocol reach the device: whole where the device takes them in one, otherwise in
+//! pieces. Keeps those that the device has and has not answered yet, by their tag.
 
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
-use device::{Device, IoError};
+use device::{Device, Io, IoError, Submitted};
 use slab::Slab;
 
-use crate::nbd::request::{Command, Header};
 use crate::observe::Observer;
 use crate::pool::Pool;
 use crate::reading::Reading;
 use crate::recording::Recording;
-use crate::slow::{Slow, Way};
+use crate::request::{Command, Request};
+use crate::slow::{Held, Slow, Way};
 
 /// What every connection of a device thread shares.
 pub struct Core {
@@ -21,6 +22,12 @@ pub struct Core {
     pub jobs: Slab<Slot>,
     /// Reads that the device has.
     pub reading: Reading,
+    /// Ranges that a connection, by its key, reads and writes as one step: nobody else changes them meanwhile.
+    pub reserved: Vec<(usize, Request)>,
+    /// NVMe controllers of hosts.
+    pub nvme: nvme::Subsystem,
+    /// Controllers whose I/O queues are to be closed at the end of the round.
+    pub close_queues: Vec<u16>,
     /// Read buffers.
     pub pool: Pool,
     /// What clients ask is recorded.
@@ -50,46 +57,301 @@ pub enum Slot {
 pub struct Job {
     /// Key of the connection.
     pub connection: usize,
-    /// As it came.
-    pub header: Header,
-    /// What is to be done.
-    pub command: Command,
+    /// What was asked.
+    pub request: Request,
     /// When the device took it, if it was recorded then.
-    pub began: Option<Instant>,
+    began: Option<Instant>,
     /// When it came how far.
     pub way: Way,
-    /// Bytes of read buffers it holds.
-    pub held: usize,
-    /// Pieces with the device.
+    /// Pieces that the device was given.
+    given: usize,
+    /// Pieces that it has.
     pub parts: usize,
     /// More pieces will come.
     pub issuing: bool,
     /// Nobody waits for the answer any more.
     pub abandoned: bool,
     /// The first failure.
-    pub error: Option<IoError>,
-    /// What was read, in order.
-    pub pieces: Vec<Vec<u8>>,
+    error: Option<IoError>,
+    /// What was read.
+    read: Payload,
 }
 
-/// When the device took a request, if it was recorded then; and how it came there.
-pub type Times = (Option<Instant>, Way);
+/// Where the data of a write are.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// It is no write.
+    Nothing,
+    /// In the client's input, so many bytes from its front.
+    Input(usize),
+    /// Here.
+    Buffer(&'a [u8]),
+}
+
+/// Whom a piece comes from, and what it brings along.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// Key of the connection.
+    pub connection: usize,
+    /// Who it is, for people.
+    pub peer: &'a str,
+    /// The bytes of the piece, if it is a write's.
+    pub data: &'a [u8],
+}
+
+/// What was read, in order; a request that the device took in one needs no list.
+#[derive(Debug, Default)]
+pub struct Payload {
+    first: Vec<u8>,
+    rest: Vec<Vec<u8>>,
+}
+
+/// A request of which the device may have a part.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    /// What was asked.
+    pub request: Request,
+    issued: u64,
+    job: Option<usize>,
+}
+
+/// What became of a request's next piece.
+#[derive(Debug)]
+pub enum Issued {
+    /// The device does not take it now, for this reason.
+    Held(Held),
+    /// The device has it, and more pieces are to come.
+    More,
+    /// The device has all of it and answers later.
+    Pending,
+    /// It is answered.
+    Answered(Result<Payload, IoError>),
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Payload {
+        Payload { first: bytes, rest: Vec::new() }
+    }
+}
+
+impl Payload {
+    /// Bytes in all.
+    pub fn len(&self) -> usize {
+        self.first.len() + self.rest.iter().map(Vec::len).sum::<usize>()
+    }
+
+    fn of(bytes: Option<Vec<u8>>) -> Payload {
+        Payload { first: bytes.unwrap_or_default(), rest: Vec::new() }
+    }
+
+    /// The buffers in order.
+    pub fn into_pieces(self) -> impl Iterator<Item = Vec<u8>> {
+        std::iter::once(self.first).chain(self.rest)
+    }
+
+    fn put(&mut self, index: usize, bytes: Vec<u8>) {
+        let Some(index) = index.checked_sub(1) else {
+            self.first = bytes;
+            return;
+        };
+        if self.rest.len() <= index {
+            self.rest.resize_with(index + 1, Vec::new);
+        }
+        self.rest[index] = bytes;
+    }
+}
+
+impl Transfer {
+    /// A request of which the device has nothing yet.
+    #[inline]
+    pub fn new(request: Request) -> Transfer {
+        Transfer { request, issued: 0, job: None }
+    }
+
+    /// Whether the device has none of it.
+    #[inline]
+    pub fn is_new(&self) -> bool {
+        self.job.is_none()
+    }
+
+    /// Key of its job, if it is carried out in pieces and the first was tried.
+    pub fn job(&self) -> Option<usize> {
+        self.job
+    }
+
+    /// Bytes that the device has.
+    #[inline]
+    pub fn issued(&self) -> u64 {
+        self.issued
+    }
+
+    /// Bytes of the next piece.
+    #[inline]
+    pub fn piece(&self, max_request_bytes: u32) -> u64 {
+        let left = self.request.len - self.issued;
+        if self.request.command.is_sized() { left.min(u64::from(max_request_bytes)) } else { left }
+    }
+}
 
 impl Core {
+    /// Hands the next piece of a request to the device.
+    #[inline]
+    pub fn issue(&mut self, transfer: &mut Transfer, from: Origin<'_>, way: &mut Way) -> Issued {
+        if transfer.is_new() && self.device.queue_depth().is_some_and(|depth| self.jobs.len() >= usize::from(depth)) {
+            return Issued::Held(Held::Depth);
+        }
+        if transfer.request.command.changes() && self.is_reserved(from.connection, &transfer.request) {
+            return Issued::Held(Held::Reserved);
+        }
+        let max = self.device.info().max_request_bytes;
+        if transfer.is_new() && transfer.piece(max) == transfer.request.len {
+            self.whole(transfer.request, from, way)
+        } else {
+            self.piece(transfer, max, from, way)
+        }
+    }
+
+    /// Hands a request to the device that takes it in one.
+    #[inline]
+    fn whole(&mut self, request: Request, from: Origin<'_>, way: &mut Way) -> Issued {
+        let began = self.recorded_now();
+        match self.submit(&request, request.offset, request.len, from.data) {
+            Err(why) => Issued::Held(Held::Device(why)),
+            Ok(Some(result)) => {
+                way.taken = self.observer.arrival();
+                self.answered(from.peer, (began, *way), &request, result.is_ok());
+                Issued::Answered(result.map(Payload::of))
+            }
+            Ok(None) => {
+                way.taken = self.observer.arrival();
+                let job = Job::new(from.connection, request, (began, *way));
+                self.jobs.insert(Slot::Job(Job { given: 1, parts: 1, issuing: false, ..job }));
+                Issued::Pending
+            }
+        }
+    }
+
+    /// Hands the next piece of a request to the device that is larger than it takes in one.
+    fn piece(&mut self, transfer: &mut Transfer, max: u32, from: Origin<'_>, way: &mut Way) -> Issued {
+        let request = transfer.request;
+        let times = (self.recorded_now(), *way);
+        let key =
+            *transfer.job.get_or_insert_with(|| self.jobs.insert(Slot::Job(Job::new(from.connection, request, times))));
+        let len = transfer.piece(max);
+        // What has failed once is not carried on with; a write's data go by.
+        if self.job(key).is_none_or(|job| job.error.is_none()) {
+            match self.submit(&request, request.offset + transfer.issued, len, from.data) {
+                Err(why) => return Issued::Held(Held::Device(why)),
+                Ok(Some(result)) => {
+                    if let Some(job) = self.job(key) {
+                        let index = job.give();
+                        job.part_done(index, result);
+                    }
+                }
+                Ok(None) => {
+                    let index = self.job(key).map_or(0, Job::give);
+                    self.jobs.insert(Slot::Part { job: key, index });
+                }
+            }
+        }
+        if transfer.issued == 0 {
+            way.taken = self.observer.arrival();
+        }
+        transfer.issued += len;
+        let done = transfer.issued == request.len;
+        let Some(job) = self.job(key) else { return Issued::Pending };
+        job.way = *way;
+        job.issuing = !done;
+        match (done, job.parts) {
+            (false, _) => Issued::More,
+            (true, 0) => match self.jobs.remove(key) {
+                Slot::Job(job) => Issued::Answered(self.ended(from.peer, job)),
+                _ => Issued::Pending,
+            },
+            (true, _) => Issued::Pending,
+        }
+    }
+
+    /// Submits a piece under the key that the next job gets. `None` where the device answers later; why, where it takes nothing.
+    #[inline]
+    fn submit(
+        &mut self,
+        request: &Request,
+        offset: u64,
+        len: u64,
+        data: &[u8],
+    ) -> Result<Option<Answer>, &'static str> {
+        let shift = self.device.info().sector_bytes.trailing_zeros();
+        let (lba, count) = (offset >> shift, len >> shift);
+        let io = match request.command {
+            Command::Read => Io::Read { lba, buf: self.pool.take(len as usize) },
+            Command::Write { fua } => Io::Write { lba, data, fua },
+            Command::Flush => Io::Flush,
+            Command::Trim { fua } => Io::Trim { lba, count, fua },
+            Command::WriteZeroes { fua, allocate } => Io::WriteZeroes { lba, count, fua, allocate },
+        };
+        match self.device.submit(self.jobs.vacant_key() as u64, io) {
+            Submitted::Done(result) => Ok(Some(result)),
+            Submitted::Pending => Ok(None),
+            Submitted::Busy(io) => {
+                if let Io::Read { buf, .. } = io {
+                    self.pool.put(buf);
+                }
+                Err(self.device.held_back())
+            }
+        }
+    }
+
+    /// Whether something else reads and writes some of it as one step.
+    #[inline]
+    fn is_reserved(&self, connection: usize, request: &Request) -> bool {
+        let other = |owner: usize, reserved: &Request| owner != connection || reserved.cookie != request.cookie;
+        self.reserved.iter().any(|(owner, reserved)| other(*owner, reserved) && reserved.overlaps(request))
+    }
+
+    /// Keeps a range for requests of this cookie, until [`Core::release`]; false while something else has a part of it.
+    pub fn reserve(&mut self, connection: usize, request: &Request) -> bool {
+        if self.is_reserved(connection, request) {
+            return false;
+        }
+        let own = |(owner, reserved): &(usize, Request)| *owner == connection && reserved.cookie == request.cookie;
+        if !self.reserved.iter().any(own) {
+            self.reserved.push((connection, *request));
+        }
+        true
+    }
+
+    /// Gives a range free.
+    pub fn release(&mut self, connection: usize, cookie: u64) {
+        self.reserved.retain(|(owner, reserved)| *owner != connection || reserved.cookie != cookie);
+    }
+
     /// The time, if there is a recording that needs it.
     #[inline]
-    pub fn recorded_now(&self) -> Option<Instant> {
+    fn recorded_now(&self) -> Option<Instant> {
         self.recording.is_some().then(Instant::now)
+    }
+
+    /// A job has its last answer: its result.
+    pub fn ended(&mut self, peer: &str, job: Job) -> Result<Payload, IoError> {
+        self.answered(peer, (job.began, job.way), &job.request, job.error.is_none());
+        match job.error {
+            Some(error) => {
+                job.read.into_pieces().for_each(|piece| self.pool.put(piece));
+                Err(error)
+            }
+            None => Ok(job.read),
+        }
     }
 
     /// A request is answered, `done` or not; it is counted, and recorded if there is a recording that was there when the device
     /// took it.
     #[inline]
-    pub fn answered(&mut self, peer: &str, (began, way): Times, header: &Header, command: Command, done: bool) {
-        self.observer.answered(command, way.arrived, done.then_some(header.len));
-        self.slow.answered(peer, way, self.observer.arrival(), header, command);
+    fn answered(&mut self, peer: &str, (began, way): Times, request: &Request, done: bool) {
+        self.observer.answered(request.command, way.arrived, done.then_some(request.len));
+        self.slow.answered(peer, way, self.observer.arrival(), request);
         if let (Some(recording), Some(began)) = (&self.recording, began) {
-            recording.answered(began, header, command);
+            recording.answered(began, request);
         }
     }
 
@@ -104,45 +366,41 @@ impl Core {
 
 impl Job {
     /// A request of which the device has nothing yet.
-    pub fn new(connection: usize, header: Header, command: Command, held: usize, (began, way): Times) -> Job {
+    fn new(connection: usize, request: Request, (began, way): Times) -> Job {
         Job {
             connection,
-            header,
-            command,
+            request,
             began,
             way,
-            held,
+            given: 0,
             parts: 0,
             issuing: true,
             abandoned: false,
             error: None,
-            pieces: Vec::new(),
+            read: Payload::default(),
         }
     }
 
-    /// One more piece goes to the device; its index.
-    pub fn add_part(&mut self) -> usize {
+    /// The device has one more piece; its index.
+    fn give(&mut self) -> usize {
         self.parts += 1;
-        self.pieces.push(Vec::new());
-        self.pieces.len() - 1
-    }
-
-    /// The device did not take the newest piece.
-    pub fn drop_part(&mut self) {
-        self.parts -= 1;
-        self.pieces.pop();
+        self.given += 1;
+        self.given - 1
     }
 
     /// A piece is done.
     pub fn part_done(&mut self, index: usize, result: Result<Option<Vec<u8>>, IoError>) {
         self.parts -= 1;
         match result {
-            Ok(Some(bytes)) => match self.pieces.get_mut(index) {
-                Some(piece) => *piece = bytes,
-                None => self.pieces.push(bytes),
-            },
+            Ok(Some(bytes)) => self.read.put(index, bytes),
             Ok(None) => {}
             Err(error) => self.error = self.error.or(Some(error)),
         }
     }
 }
+
+/// A device's answer, with what was read.
+type Answer = Result<Option<Vec<u8>>, IoError>;
+
+/// When the device took a request, if it was recorded then; and how it came there.
+type Times = (Option<Instant>, Way);

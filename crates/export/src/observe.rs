@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use hdrhistogram::Histogram;
 
-use crate::nbd::request::Command;
+use crate::request::Command;
 
 /// Latencies below this are told apart no further, nanoseconds.
 const SHORTEST: u64 = 64;
@@ -104,6 +104,11 @@ impl Observer {
         u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
+    /// Now, milliseconds since it began; by the same clock as [`Observer::arrival`].
+    pub fn now_ms(&self) -> u64 {
+        self.now() / 1_000_000
+    }
+
     /// A round begins.
     #[inline]
     pub fn round_begins(&mut self) {
@@ -118,8 +123,8 @@ impl Observer {
 
     /// A request is answered, with so many bytes if it succeeded.
     #[inline]
-    pub fn answered(&mut self, command: Command, arrived: u64, done: Option<u32>) {
-        let bytes = u64::from(done.unwrap_or(0));
+    pub fn answered(&mut self, command: Command, arrived: u64, done: Option<u64>) {
+        let bytes = done.unwrap_or(0);
         let kind = match command {
             Command::Read => {
                 self.seen.reads.bytes += bytes;
@@ -134,7 +139,6 @@ impl Observer {
                 Kind::Trim
             }
             Command::Flush => Kind::Flush,
-            Command::Cache | Command::BlockStatus { .. } => return,
         };
         self.seen.failed += u64::from(done.is_none());
         match self.answered.last_mut() {
@@ -191,7 +195,6 @@ mod tests {
         observer.answered(Command::Read, arrived, Some(512));
         observer.answered(Command::Read, arrived, None);
         observer.answered(Command::Flush, arrived, Some(0));
-        observer.answered(Command::Cache, arrived, Some(0));
         assert_eq!(observer.seen.writes.count(), 0);
         std::thread::sleep(std::time::Duration::from_millis(2));
         observer.round_ends(4);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use trace::recorder::{Recorder, Status};
 use trace::{Op, Record, TraceError};
 
-use crate::nbd::request::{Command, Header};
+use crate::request::{Command, Request};
 
 /// A recording under way: the recorder, and the clock by which it tells times.
 #[derive(Debug)]
@@ -34,19 +34,18 @@ impl Recording {
     }
 
     /// A request that the device took at `taken` is answered.
-    pub(crate) fn answered(&self, taken: Instant, header: &Header, command: Command) {
+    pub(crate) fn answered(&self, taken: Instant, request: &Request) {
         // One that another recording was there for is not this one's.
         let Some(at) = taken.checked_duration_since(self.began) else { return };
-        let op = match command {
+        let op = match request.command {
             Command::Read => Op::Read,
             Command::Write { .. } => Op::Write,
             // Formats of traces have no zeroes. Those that may give the space back are trims, the others are written.
             Command::WriteZeroes { allocate: true, .. } => Op::Write,
             Command::Trim { .. } | Command::WriteZeroes { .. } => Op::Trim,
             Command::Flush => Op::Flush,
-            Command::Cache | Command::BlockStatus { .. } => return,
         };
-        let (offset, bytes) = if op == Op::Flush { (0, 0) } else { (header.offset, u64::from(header.len)) };
+        let (offset, bytes) = if op == Op::Flush { (0, 0) } else { (request.offset, request.len) };
         if bytes == 0 && op != Op::Flush {
             return;
         }
@@ -65,18 +64,17 @@ mod tests {
     use trace::{OutputFormat, Reader, Wanted};
 
     use super::*;
-    use crate::nbd::proto::command;
 
     #[test]
     fn a_request_taken_before_it_began_is_not_recorded() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("t.csv");
-        let header = |offset| Header { flags: 0, kind: command::READ, cookie: 0, offset, len: 4096 };
+        let read = |offset| Request { command: Command::Read, offset, len: 4096, cookie: 0 };
         let earlier = Instant::now();
         let recorder = Recorder::start(&path, OutputFormat::Msr, 0, "d").expect("a new file");
         let recording = Recording::new(recorder);
-        recording.answered(earlier, &header(0), Command::Read);
-        recording.answered(Instant::now(), &header(4096), Command::Read);
+        recording.answered(earlier, &read(0));
+        recording.answered(Instant::now(), &read(4096));
         recording.stop().expect("written");
         let records = Reader::open(&path, &Wanted::default()).expect("a trace");
         let offsets: Vec<u64> = records.map(|record| record.expect("sound").offset).collect();

@@ -1,6 +1,6 @@
 //! Requests that waited long, and what for: told in the log, the worst of each second.
 
-use crate::nbd::request::{Command, Header};
+use crate::request::{Command, Request};
 
 /// From here on a wait is long, nanoseconds.
 const LONG: u64 = 50_000_000;
@@ -19,6 +19,10 @@ pub enum Held {
     Reads,
     /// The data that its client has announced.
     Client,
+    /// Clients have as many requests with the device as its setting allows.
+    Depth,
+    /// Another client reads and writes some of its sectors as one step.
+    Reserved,
 }
 
 /// When a request came how far, by the clock of the observer, nanoseconds.
@@ -63,11 +67,7 @@ pub struct Wait {
     /// Who asked.
     pub peer: String,
     /// What was asked.
-    pub command: Command,
-    /// Where, bytes.
-    pub offset: u64,
-    /// How much, bytes.
-    pub len: u32,
+    pub request: Request,
     /// What most of the time was spent on.
     pub why: &'static str,
 }
@@ -80,21 +80,24 @@ impl Slow {
 
     /// A request was answered `now`.
     #[inline]
-    pub fn answered(&mut self, peer: &str, way: Way, now: u64, header: &Header, command: Command) {
+    pub fn answered(&mut self, peer: &str, way: Way, now: u64, request: &Request) {
         let ns = now.saturating_sub(way.arrived);
         if ns >= LONG {
-            self.note(peer, way, ns, header, command);
+            self.note(peer, way, ns, request);
         }
     }
 
     #[cold]
-    fn note(&mut self, peer: &str, way: Way, ns: u64, header: &Header, command: Command) {
+    fn note(&mut self, peer: &str, way: Way, ns: u64, request: &Request) {
         self.count += 1;
         if self.worst.as_ref().is_none_or(|worst| ns > worst.ns) {
             let before = way.taken.saturating_sub(way.arrived);
-            let why =
-                if 2 * before >= ns { before_the_device(way.held) } else { in_the_device(command, self.emulated) };
-            self.worst = Some(Wait { ns, peer: peer.to_owned(), command, offset: header.offset, len: header.len, why });
+            let why = if 2 * before >= ns {
+                before_the_device(way.held)
+            } else {
+                in_the_device(request.command, self.emulated)
+            };
+            self.worst = Some(Wait { ns, peer: peer.to_owned(), request: *request, why });
         }
     }
 
@@ -114,6 +117,8 @@ fn before_the_device(held: Held) -> &'static str {
         Held::Turn => "its turn came late: the device's thread was busy with others",
         Held::Device(why) => why,
         Held::Client => "the client sent the data late",
+        Held::Depth => "clients had as many requests with the device as its queue-depth allows",
+        Held::Reserved => "another client was comparing and writing the same sectors",
         Held::Reads => "other reads were before it: the device has 64 MiB of them at once",
     }
 }
@@ -131,24 +136,24 @@ fn in_the_device(command: Command, emulated: bool) -> &'static str {
 mod tests {
     use super::*;
 
-    fn header(offset: u64) -> Header {
-        Header { flags: 0, kind: 0, cookie: 0, offset, len: 4096 }
+    fn asked(command: Command, offset: u64) -> Request {
+        Request { command, offset, len: 4096, cookie: 0 }
     }
 
     #[test]
     fn the_worst_of_a_second_is_told_with_what_it_waited_for() {
         let mut slow = Slow::default();
         let at = |arrived, taken, held| Way { arrived, taken, held };
-        slow.answered("", at(0, 0, Held::Turn), LONG - 1, &header(1), Command::Read);
+        slow.answered("", at(0, 0, Held::Turn), LONG - 1, &asked(Command::Read, 1));
         assert!(slow.take(LONG).is_none(), "a short wait");
-        slow.answered("", at(0, LONG, Held::Device("no room")), 2 * LONG, &header(2), Command::Write { fua: true });
+        slow.answered("", at(0, LONG, Held::Device("no room")), 2 * LONG, &asked(Command::Write { fua: true }, 2));
         let (count, wait) = slow.take(2 * LONG).expect("a long one");
-        assert_eq!((count, wait.offset, wait.why), (1, 2, "no room"));
-        slow.answered("", at(0, 1, Held::Reads), 3 * LONG, &header(3), Command::Flush);
-        slow.answered("", at(0, 1, Held::Reads), 4 * LONG, &header(4), Command::Flush);
+        assert_eq!((count, wait.request.offset, wait.why), (1, 2, "no room"));
+        slow.answered("", at(0, 1, Held::Reads), 3 * LONG, &asked(Command::Flush, 3));
+        slow.answered("", at(0, 1, Held::Reads), 4 * LONG, &asked(Command::Flush, 4));
         assert!(slow.take(5 * LONG).is_none(), "within a second of the last");
         let (count, wait) = slow.take(2 * LONG + TOLD_EVERY).expect("later");
-        assert_eq!((count, wait.offset), (2, 4));
+        assert_eq!((count, wait.request.offset), (2, 4));
         assert!(wait.why.contains("durable"), "{}", wait.why);
         assert!(slow.take(u64::MAX).is_none(), "nothing since");
     }
@@ -158,7 +163,7 @@ mod tests {
         let mut way = Way { arrived: 10, taken: 20, held: Held::Turn };
         way.client_was_late(LONG);
         let mut slow = Slow::default();
-        slow.answered("7", way, LONG + 100, &header(1), Command::Write { fua: false });
+        slow.answered("7", way, LONG + 100, &asked(Command::Write { fua: false }, 1));
         let (_, wait) = slow.take(LONG + 100).expect("a long one");
         assert!(wait.why.contains("client"), "{}", wait.why);
         assert_eq!(wait.peer, "7");

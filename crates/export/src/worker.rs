@@ -4,6 +4,8 @@
 //! one system call that hands everything to the kernel and waits for more.
 
 mod ending;
+mod hosts;
+mod kicks;
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,23 +15,26 @@ use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use ::nvme::Subsystem;
 use device::{AttachError, Background, Device, Io, IoError, PowerCut, Status, Submitted};
 use io_uring::{opcode, types};
 use media::ring::{Owner, Ring, SharedRing};
 use slab::Slab;
 
-use crate::handle::{Call, ClientInfo, Shape, WorkerHandle};
+use crate::connection::{Connection, NewConnection, Session, Turn};
+use crate::handle::{Call, ClientInfo, NvmeInfo, Shape, WorkerHandle};
 use crate::jobs::{Core, Slot};
 use crate::mailbox::{Mailbox, mailbox};
-use crate::nbd::arrival::NewConnection;
-use crate::nbd::connection::{Connection, Turn};
+use crate::nvme;
 use crate::observe::{Observed, Observer};
 use crate::pool::Pool;
 use crate::reading::Reading;
 use crate::recording::Recording;
+use crate::request::Request;
 use crate::seats::Seats;
 use crate::slow::{Slow, Wait};
 use ending::Detaching;
+use kicks::Kick;
 
 /// Submissions between two system calls.
 const RING_ENTRIES: u32 = 1024;
@@ -48,6 +53,8 @@ const POLLED: Duration = Duration::from_micros(60);
 
 /// How long no client must ask anything before the device may tidy up.
 static QUIET: types::Timespec = types::Timespec::new().nsec(100_000_000);
+/// How often it is looked whether NVMe hosts are alive, and whether there is something to tell them.
+static HOSTS_PERIOD: types::Timespec = types::Timespec::new().sec(1);
 /// How long between two steps of tidying up.
 static TIDY: types::Timespec = types::Timespec::new().nsec(2_000_000);
 
@@ -57,6 +64,8 @@ const RECEIVED: u64 = 1;
 const WRITABLE: u64 = 2;
 const ALARM: u64 = 3;
 const CANCELLED: u64 = 4;
+const HOSTS: u64 = 5;
+const KICKED: u64 = 6;
 const KIND_BITS: u32 = 3;
 
 /// A client that asks for nothing gives its receive buffer back if it takes more than this, bytes.
@@ -74,6 +83,8 @@ pub struct Worker {
     mailbox: Mailbox<Call>,
     seats: Seats,
     connections: Slab<Connection>,
+    /// Bells of virtual machines that the ring listens to.
+    kicks: Slab<Kick>,
     /// Clients that can go on.
     ready: VecDeque<usize>,
     /// Clients that the device refused, those first that got nothing in their last turn.
@@ -85,6 +96,8 @@ pub struct Worker {
     untidy: bool,
     /// Clients asked something since the alarm was set.
     active: bool,
+    /// The timer for NVMe hosts is set.
+    watching_hosts: bool,
     /// The alarm is set. One for many waits: a limit on each wait would cost every request a timer.
     alarm: bool,
     /// Before this no further step of a rebuild or a scrub begins.
@@ -147,6 +160,9 @@ impl Worker {
                 device,
                 jobs: Slab::new(),
                 reading: Reading::default(),
+                reserved: Vec::new(),
+                nvme: Subsystem::default(),
+                close_queues: Vec::new(),
                 pool: Pool::default(),
                 recording: None,
                 observer: Observer::new(),
@@ -157,6 +173,7 @@ impl Worker {
             mailbox,
             seats,
             connections: Slab::new(),
+            kicks: Slab::new(),
             ready: VecDeque::new(),
             starved: VecDeque::new(),
             parked: VecDeque::new(),
@@ -164,6 +181,7 @@ impl Worker {
             detaching: None,
             untidy: true,
             active: true,
+            watching_hosts: false,
             alarm: false,
             tidying: false,
             on_power_cut: None,
@@ -201,14 +219,23 @@ impl Worker {
             .iter()
             .map(|(id, connection)| ClientInfo {
                 id,
-                peer: connection.peer.clone(),
-                export: connection.export.clone(),
-                tls: connection.transport.is_tls(),
-                since: connection.since,
-                requests: connection.counters.requests,
-                read_bytes: connection.counters.read_bytes,
-                written_bytes: connection.counters.written_bytes,
-                in_flight: connection.in_flight(),
+                protocol: connection.protocol(),
+                peer: connection.link.peer.clone(),
+                export: connection.link.export.clone(),
+                tls: connection.link.transport.is_tls(),
+                since: connection.link.since,
+                requests: connection.link.counters.requests,
+                read_bytes: connection.link.counters.read_bytes,
+                written_bytes: connection.link.counters.written_bytes,
+                in_flight: connection.link.in_flight(),
+                nvme: connection.nvme().map(|session| NvmeInfo {
+                    host: session.host().to_owned(),
+                    controller: session.admitted().controller,
+                    queue: session.admitted().queue,
+                    header_digest: session.digests().header,
+                    data_digest: session.digests().data,
+                }),
+                last_error: connection.link.last_error,
                 memory_bytes: connection.memory() as u64,
             })
             .collect()
@@ -218,14 +245,20 @@ impl Worker {
         if self.detaching.is_some() {
             return;
         }
-        tracing::debug!(device = %self.name, peer = %new.peer, export = %new.export, "client connected");
+        if let Session::Nvme(session) = &new.session
+            && !self.admit(session)
+        {
+            tracing::debug!(device = %self.name, peer = %new.arrival.peer, "its association is over");
+            return;
+        }
+        tracing::debug!(device = %self.name, peer = %new.arrival.peer, export = %new.arrival.export, "client connected");
         let key = self.connections.insert(Connection::new(new));
         self.make_ready(key);
     }
 
     pub(crate) fn disconnect(&mut self, client: usize) -> bool {
         let Some(connection) = self.connections.get_mut(client) else { return false };
-        connection.break_off("closed by the operator");
+        connection.link.break_off("closed by the operator");
         self.make_ready(client);
         true
     }
@@ -242,7 +275,7 @@ impl Worker {
     fn tell_slow(&mut self) {
         let Some((requests, worst)) = self.core.slow.take(self.core.observer.arrival()) else { return };
         let drills = self.core.device.drills_in_words();
-        let Wait { ns, peer: client, command, offset, len, why } = worst;
+        let Wait { ns, peer: client, request: Request { command, offset, len, .. }, why } = worst;
         let longest_ms = ns / 1_000_000;
         tracing::warn!(device = %self.name, requests, longest_ms, client, ?command, offset, len, drills, "requests waited long: {why}");
     }
@@ -300,6 +333,7 @@ impl Worker {
             self.dispatch(key, turn)?;
         }
         self.turns = turns;
+        self.close_queues();
         self.core.observer.round_ends(self.core.jobs.len());
         self.tell_slow();
         self.go_on_beside();
@@ -322,6 +356,7 @@ impl Worker {
     /// Hands everything to the kernel; waits when there is nothing to do.
     fn rest(&mut self) -> io::Result<()> {
         self.set_alarm()?;
+        self.watch_hosts()?;
         let time_left = self.core.device.time_left();
         let mut ring = self.ring.borrow_mut();
         if !self.ready.is_empty() {
@@ -383,7 +418,7 @@ impl Worker {
     fn shrink_connections(&mut self) -> io::Result<()> {
         for (key, connection) in &mut self.connections {
             connection.shrink();
-            if connection.receiving && connection.idle_memory() > IDLE_INPUT {
+            if connection.link.receiving && connection.idle_memory() > IDLE_INPUT {
                 self.ring.borrow_mut().cancel(self.owner, RECEIVED | (key as u64) << KIND_BITS, CANCELLED)?;
             }
         }
@@ -404,15 +439,17 @@ impl Worker {
                 }
                 RECEIVED => {
                     if let Some(connection) = self.connections.get_mut(key) {
-                        connection.received(completion.result);
+                        connection.link.received(completion.result);
                     }
                     self.make_ready(key);
                 }
                 ALARM => self.tidy()?,
+                HOSTS => self.look_at_hosts(),
                 CANCELLED => {}
+                KICKED => self.kicked(key, completion.result, completion.flags)?,
                 _ => {
                     if let Some(connection) = self.connections.get_mut(key) {
-                        connection.polling = false;
+                        connection.link.polling = false;
                     }
                     self.make_ready(key);
                 }
@@ -489,9 +526,9 @@ impl Worker {
 
     fn make_ready(&mut self, key: usize) {
         if let Some(connection) = self.connections.get_mut(key)
-            && !connection.queued
+            && !connection.link.queued
         {
-            connection.queued = true;
+            connection.link.queued = true;
             self.ready.push_back(key);
         }
     }
@@ -499,35 +536,44 @@ impl Worker {
     /// After a client's turn: send its answers, and ask the kernel for more.
     fn dispatch(&mut self, key: usize, turn: Turn) -> io::Result<()> {
         let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
-        connection.queued = false;
-        let waits = connection.send(&mut self.core);
+        connection.link.queued = false;
+        connection.tell();
+        let waits = connection.link.send(&mut self.core);
         if waits {
-            connection.polling = true;
-            let entry = opcode::PollAdd::new(types::Fd(connection.transport.fd().as_raw_fd()), POLLOUT).build();
+            connection.link.polling = true;
+            let entry = opcode::PollAdd::new(types::Fd(connection.link.transport.fd().as_raw_fd()), POLLOUT).build();
             // SAFETY: the entry points to nothing; the descriptor stays open until it completes.
             unsafe { self.ring.borrow_mut().push(self.owner, WRITABLE | (key as u64) << KIND_BITS, entry)? };
         }
         match turn {
             // A client sends a payload right behind its header, often in a call of its own: by now it is there, and
             // taking it costs less than going to sleep for it.
-            Turn::Receive(need) if connection.has_part() && connection.take_now(need) => self.make_ready(key),
+            Turn::Receive(need) if connection.has_part() && connection.link.take_now(need) => self.make_ready(key),
             Turn::Receive(need) => {
-                let (start, len, whole) = connection.transport.lend(&mut connection.input, need, true);
+                let (start, len, whole) = connection.link.transport.lend(&mut connection.link.input, need, true);
                 let flags = if whole { MSG_WAITALL } else { 0 };
-                let entry = opcode::Recv::new(types::Fd(connection.transport.fd().as_raw_fd()), start, len as u32);
-                connection.receiving = true;
+                let entry = opcode::Recv::new(types::Fd(connection.link.transport.fd().as_raw_fd()), start, len as u32);
+                connection.link.receiving = true;
                 let (token, entry) = (RECEIVED | (key as u64) << KIND_BITS, entry.flags(flags).build());
                 // SAFETY: the lent part of the buffer neither moves nor is touched until the completion is
                 // taken, the connection is kept until then, and a buffer still lent is never freed.
                 unsafe { self.ring.borrow_mut().push(self.owner, token, entry)? };
+                // Its queued commands may have got room by what was just sent.
+                if self
+                    .connections
+                    .get_mut(key)
+                    .is_some_and(|connection| connection.nvme().is_some() && connection.can_go_on())
+                {
+                    self.make_ready(key);
+                }
             }
             Turn::Again => self.make_ready(key),
             Turn::Parked(progress) => {
-                connection.queued = true;
+                connection.link.queued = true;
                 if progress { self.parked.push_back(key) } else { self.starved.push_back(key) }
             }
-            Turn::Blocked if !connection.receiving && connection.can_serve() => self.make_ready(key),
-            Turn::Blocked | Turn::Over => {}
+            Turn::Blocked if connection.can_go_on() => self.make_ready(key),
+            Turn::Blocked | Turn::Idle | Turn::Over => {}
         }
         self.settle(key);
         Ok(())
@@ -536,11 +582,18 @@ impl Worker {
     /// Forgets a client that is over.
     fn settle(&mut self, key: usize) {
         if let Some(connection) = self.connections.get_mut(key)
-            && connection.is_over(&mut self.core)
+            && connection.link.is_over(&mut self.core)
         {
             let gone = self.connections.remove(key);
+            self.hear_no_more(key);
             self.core.reading.give_up(key);
-            tracing::debug!(device = %self.name, peer = %gone.peer, export = %gone.export, "client gone");
+            self.core.reserved.retain(|(owner, _)| *owner != key);
+            if let Some(queue) = gone.nvme().map(nvme::Session::admitted)
+                && queue.queue == 0
+            {
+                self.leave(queue.controller);
+            }
+            tracing::debug!(device = %self.name, peer = %gone.link.peer, export = %gone.link.export, "client gone");
             for queue in [&mut self.ready, &mut self.starved, &mut self.parked] {
                 queue.retain(|queued| *queued != key);
             }

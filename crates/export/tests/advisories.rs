@@ -158,7 +158,7 @@ fn extents_beyond_four_gibibytes_are_cut_to_what_was_asked() {
     let bytes: u64 = 16 << 30;
     let device = Worker::spawn("large", move |_| Ok(Device::memory(bytes, 512).expect("good sizes")));
     let device = device.expect("a device in memory");
-    let server = Server::new(Options::default()).expect("a server");
+    let server = Server::new(Options::default(), &std::sync::Arc::default()).expect("a server");
     server.add_export(Export { name: String::new(), description: String::new(), read_only: false, device });
     let (ours, theirs) = UnixStream::pair().expect("a socket pair");
     let thread = std::thread::spawn(move || server.serve_connected(theirs.into(), "a test"));

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use common::proto::command;
 use common::{Client, request, serve_default};
 use device::AttachError;
-use export::nbd::{Listener, Options};
+use export::Listener;
+use export::nbd::Options;
 use export::{DetachError, Worker};
 
 #[test]
@@ -198,7 +199,7 @@ fn tcp_works_like_a_unix_socket() {
     let server = serve_default();
     let listener = Listener::tcp("127.0.0.1:0".parse().expect("an address")).expect("a free port");
     let address = match server.server.listen(listener).expect("a thread") {
-        export::nbd::Address::Tcp(address) => address,
+        export::Address::Tcp(address) => address,
         other => panic!("{other}"),
     };
     let mut client = Client::greeted(TcpStream::connect(address).expect("the server listens"));
@@ -218,7 +219,7 @@ fn a_dead_socket_file_is_replaced_and_a_live_one_is_not() {
     let dead = server.path.with_extension("dead");
     drop(std::os::unix::net::UnixListener::bind(&dead).expect("a free path"));
     assert!(dead.exists());
-    let server = export::nbd::Server::new(Options::default()).expect("a server");
+    let server = export::nbd::Server::new(Options::default(), &std::sync::Arc::default()).expect("a server");
     server.listen(Listener::unix(&dead).expect("nobody listens there")).expect("a thread");
     drop(server);
     assert!(!dead.exists());

@@ -8,10 +8,15 @@ use std::time::Duration;
 
 use common::proto::{info as kinds, option, reply};
 use common::{Client, SIZE, context, info, serve, serve_default};
+use export::Bounds;
 use export::nbd::Options;
 
 /// All transmission flags of a writable export without DF.
 const FLAGS: u16 = 0b1101_0110_1101;
+
+fn bounded(bounds: Bounds) -> Options {
+    Options { bounds, ..Options::default() }
+}
 
 #[test]
 fn export_name_answers_size_flags_and_zeros_only_if_wanted() {
@@ -188,13 +193,14 @@ fn garbage_ends_the_connection_and_no_other() {
 
 #[test]
 fn clients_that_dawdle_in_the_handshake_are_given_up() {
-    let options = Options { handshake_timeout: Duration::from_millis(200), ..Options::default() };
+    let options = bounded(Bounds { handshake_timeout: Duration::from_millis(200), ..Bounds::default() });
     let server = serve(options, 512);
     let mut dawdler = server.connect();
     dawdler.put(b"IHAVE");
     dawdler.assert_closed();
     // Beyond the limit the oldest goes, so that strangers cannot keep others out.
-    let options = Options { max_handshakes: 4, handshake_timeout: Duration::from_secs(60), ..Options::default() };
+    let options =
+        bounded(Bounds { max_handshakes: 4, handshake_timeout: Duration::from_secs(60), ..Bounds::default() });
     let server = serve(options, 512);
     let mut dawdlers: Vec<_> = (0..20).map(|_| server.connect()).collect();
     server.go("").assert_works();
@@ -205,7 +211,7 @@ fn clients_that_dawdle_in_the_handshake_are_given_up() {
 
 #[test]
 fn connections_are_limited_and_given_back() {
-    let server = serve(Options { max_connections: 2, ..Options::default() }, 512);
+    let server = serve(bounded(Bounds { max_connections: 2, ..Bounds::default() }), 512);
     let mut first = server.go("");
     let mut second = server.go("");
     second.assert_works();

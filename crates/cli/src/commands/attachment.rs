@@ -58,7 +58,8 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
     }
     let shown: Vec<_> = views.iter().map(fields::values).collect();
     output.result(&json!({ "devices": shown }), || {
-        views.iter().filter_map(|view| view.uri.as_ref()).map(|uri| format!("{uri}\n")).collect()
+        let addresses = views.iter().flat_map(|view| [&view.uri, &view.nvme_command]);
+        addresses.flatten().map(|address| format!("{address}\n")).collect()
     })
 }
 

@@ -1,24 +1,25 @@
 //! `vsl serve`.
 
-use daemon::exports::{Handle, Listen, Refused, serve as listen_for};
+use daemon::exports::{Handle, Listen, Refused, Servers, Sockets};
 use daemon::{Failure, Target};
 use device::AttachOptions;
 
 use super::opener;
-use super::service::listen;
+use super::service::{listen, with_nvme};
 use crate::args::Serve;
 
 pub fn serve(args: &Serve) -> Result<(), Failure> {
-    let inherited = export::nbd::inherited().map_err(|error| {
+    let inherited = export::inherited().map_err(|error| {
         Failure::invalid(format!("inherited sockets: {error}")).help("pass listening sockets, or none")
     })?;
     daemon::logging::start(args.log.as_deref(), "warn")?;
-    if !args.stdio && args.socket.is_none() && args.listen.is_empty() && inherited.is_empty() {
+    let nvme = !args.nvme_listen.is_empty() || args.nvme_socket.is_some();
+    if !args.stdio && !nvme && args.socket.is_none() && args.listen.is_empty() && inherited.is_empty() {
         return Err(
             Failure::invalid("nothing says where to serve").help("add --stdio, --socket PATH or --listen ADDRESS:PORT")
         );
     }
-    let listen = listen(&args.listen, &args.nbd)?;
+    let listen = with_nvme(listen(&args.listen, &args.nbd)?, &args.nvme_listen, &args.nvme)?;
     let device = args.paths.join(",");
     let target = Target::parse(&device)?.absolute()?.with_members()?;
     let name = target.default_name();
@@ -36,7 +37,7 @@ pub fn serve(args: &Serve) -> Result<(), Failure> {
 fn serve_until_told(
     args: &Serve,
     handle: &Handle,
-    inherited: Vec<export::nbd::Listener>,
+    inherited: Vec<export::Listener>,
     listen: &Listen,
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -44,12 +45,13 @@ fn serve_until_told(
         .build()
         .map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let told = runtime.block_on(async { daemon::serve::until_told() })?;
-    let export = handle.export(&args.name, args.read_only)?;
-    let (server, _) = listen_for(vec![export], inherited, args.socket.as_deref(), listen)?;
+    let sockets = Sockets { nbd: args.socket.as_deref(), nvme: args.nvme_socket.as_deref() };
+    let servers = Servers::start(inherited, sockets, listen)?;
+    servers.add(&args.name, handle, args.read_only)?;
     if args.stdio {
         // A thread of its own, so that a signal ends it too.
         let (done, wait) = tokio::sync::oneshot::channel();
-        std::thread::spawn(move || drop(done.send(export::nbd::serve_stdio(&server))));
+        std::thread::spawn(move || drop(done.send(servers.serve_stdio())));
         return runtime.block_on(async {
             tokio::select! {
                 served = wait => match served {
@@ -61,6 +63,6 @@ fn serve_until_told(
         });
     }
     runtime.block_on(told);
-    drop(server);
+    drop(servers);
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Requests of the transmission phase: their header, and what is wrong with them.
 
 use super::proto::{Errno, MAX_PAYLOAD, REQUEST_BYTES, REQUEST_MAGIC, command, command_flag as flag};
+use crate::request::Command;
 
 /// A request's header as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,28 +42,9 @@ pub struct Limits {
 
 /// A request that may be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Read; always answered in one chunk, so DF makes no difference.
-    Read,
-    /// Write.
-    Write {
-        /// Durable when answered.
-        fua: bool,
-    },
-    /// Make durable what was answered.
-    Flush,
-    /// Forget.
-    Trim {
-        /// Durable when answered.
-        fua: bool,
-    },
-    /// Zero.
-    WriteZeroes {
-        /// Durable when answered.
-        fua: bool,
-        /// Keep the space.
-        allocate: bool,
-    },
+pub enum Asked {
+    /// The device's part of it. Reads are always answered in one chunk, so DF makes no difference.
+    Command(Command),
     /// Prefetch: nothing to do.
     Cache,
     /// Describe.
@@ -115,35 +97,35 @@ impl Header {
     /// # Errors
     /// As the specification names them: see [`Errno`].
     #[inline]
-    pub fn check(&self, limits: &Limits) -> Result<Command, Errno> {
+    pub fn check(&self, limits: &Limits) -> Result<Asked, Errno> {
         let fua = self.flags & flag::FUA != 0;
-        let (command, allowed) = match self.kind {
-            command::READ if limits.structured => (Command::Read, flag::DF),
-            command::READ => (Command::Read, 0),
-            command::WRITE => (Command::Write { fua }, 0),
-            command::FLUSH => (Command::Flush, 0),
-            command::TRIM => (Command::Trim { fua }, 0),
-            command::CACHE => (Command::Cache, 0),
+        let (asked, allowed) = match self.kind {
+            command::READ if limits.structured => (Asked::Command(Command::Read), flag::DF),
+            command::READ => (Asked::Command(Command::Read), 0),
+            command::WRITE => (Asked::Command(Command::Write { fua }), 0),
+            command::FLUSH => (Asked::Command(Command::Flush), 0),
+            command::TRIM => (Asked::Command(Command::Trim { fua }), 0),
+            command::CACHE => (Asked::Cache, 0),
             command::WRITE_ZEROES => (
-                Command::WriteZeroes { fua, allocate: self.flags & flag::NO_HOLE != 0 },
+                Asked::Command(Command::WriteZeroes { fua, allocate: self.flags & flag::NO_HOLE != 0 }),
                 flag::NO_HOLE | flag::FAST_ZERO,
             ),
             command::BLOCK_STATUS if limits.allocation => {
-                (Command::BlockStatus { one: self.flags & flag::REQ_ONE != 0 }, flag::REQ_ONE)
+                (Asked::BlockStatus { one: self.flags & flag::REQ_ONE != 0 }, flag::REQ_ONE)
             }
             _ => return Err(Errno::Inval),
         };
         if self.flags & !(allowed | flag::FUA) != 0 {
             return Err(Errno::Inval);
         }
-        if command == Command::Flush {
-            return if self.offset == 0 && self.len == 0 { Ok(command) } else { Err(Errno::Inval) };
+        if asked == Asked::Command(Command::Flush) {
+            return if self.offset == 0 && self.len == 0 { Ok(asked) } else { Err(Errno::Inval) };
         }
-        let writes = matches!(command, Command::Write { .. } | Command::WriteZeroes { .. } | Command::Trim { .. });
-        if writes && limits.read_only {
+        let changes = matches!(asked, Asked::Command(command) if command.changes());
+        if changes && limits.read_only {
             return Err(Errno::Perm);
         }
-        if matches!(command, Command::Read | Command::Write { .. }) && self.len > MAX_PAYLOAD {
+        if matches!(asked, Asked::Command(Command::Read | Command::Write { .. })) && self.len > MAX_PAYLOAD {
             return Err(Errno::Inval);
         }
         let mask = u64::from(limits.sector_bytes) - 1;
@@ -151,15 +133,17 @@ impl Header {
             return Err(Errno::Inval);
         }
         if self.offset.checked_add(u64::from(self.len)).is_none_or(|end| end > limits.bytes) {
-            let grows = matches!(command, Command::Write { .. } | Command::WriteZeroes { .. });
+            let grows = matches!(asked, Asked::Command(Command::Write { .. } | Command::WriteZeroes { .. }));
             return Err(if grows { Errno::NoSpc } else { Errno::Inval });
         }
-        match command {
+        match asked {
             // An extent has at least one byte, so a description of nothing does not exist.
-            Command::BlockStatus { .. } if self.len == 0 => Err(Errno::Inval),
+            Asked::BlockStatus { .. } if self.len == 0 => Err(Errno::Inval),
             // Unmapping is always fast; zeros that take space are written, which is not.
-            Command::WriteZeroes { allocate: true, .. } if self.flags & flag::FAST_ZERO != 0 => Err(Errno::NotSup),
-            _ => Ok(command),
+            Asked::Command(Command::WriteZeroes { allocate: true, .. }) if self.flags & flag::FAST_ZERO != 0 => {
+                Err(Errno::NotSup)
+            }
+            _ => Ok(asked),
         }
     }
 }
@@ -181,7 +165,7 @@ mod tests {
         Header { flags, kind, cookie: 7, offset, len }
     }
 
-    fn check(kind: u16, flags: u16, offset: u64, len: u32) -> Result<Command, Errno> {
+    fn check(kind: u16, flags: u16, offset: u64, len: u32) -> Result<Asked, Errno> {
         header(kind, flags, offset, len).check(&LIMITS)
     }
 
@@ -231,26 +215,26 @@ mod tests {
         assert_eq!(check(command::WRITE, flag::DF, 0, 512), Err(Errno::Inval));
         assert_eq!(check(command::FLUSH, 0, 0, 512), Err(Errno::Inval));
         let large = Limits { bytes: 1 << 40, ..LIMITS };
-        assert_eq!(header(command::READ, 0, 0, MAX_PAYLOAD).check(&large), Ok(Command::Read));
+        assert_eq!(header(command::READ, 0, 0, MAX_PAYLOAD).check(&large), Ok(Asked::Command(Command::Read)));
         assert_eq!(header(command::READ, 0, 0, MAX_PAYLOAD + 512).check(&large), Err(Errno::Inval));
         assert_eq!(header(command::WRITE, 0, 0, MAX_PAYLOAD + 512).check(&large), Err(Errno::Inval));
     }
 
     #[test]
     fn fua_goes_with_every_command() {
-        assert_eq!(check(command::READ, flag::FUA, 0, 512), Ok(Command::Read));
-        assert_eq!(check(command::WRITE, flag::FUA, 0, 512), Ok(Command::Write { fua: true }));
-        assert_eq!(check(command::FLUSH, flag::FUA, 0, 0), Ok(Command::Flush));
-        assert_eq!(check(command::TRIM, flag::FUA, 0, 512), Ok(Command::Trim { fua: true }));
-        assert_eq!(check(command::CACHE, flag::FUA, 0, 512), Ok(Command::Cache));
-        let zeroes = Command::WriteZeroes { fua: true, allocate: true };
+        assert_eq!(check(command::READ, flag::FUA, 0, 512), Ok(Asked::Command(Command::Read)));
+        assert_eq!(check(command::WRITE, flag::FUA, 0, 512), Ok(Asked::Command(Command::Write { fua: true })));
+        assert_eq!(check(command::FLUSH, flag::FUA, 0, 0), Ok(Asked::Command(Command::Flush)));
+        assert_eq!(check(command::TRIM, flag::FUA, 0, 512), Ok(Asked::Command(Command::Trim { fua: true })));
+        assert_eq!(check(command::CACHE, flag::FUA, 0, 512), Ok(Asked::Cache));
+        let zeroes = Asked::Command(Command::WriteZeroes { fua: true, allocate: true });
         assert_eq!(check(command::WRITE_ZEROES, flag::FUA | flag::NO_HOLE, 0, 512), Ok(zeroes));
-        assert_eq!(check(command::BLOCK_STATUS, flag::FUA, 0, 512), Ok(Command::BlockStatus { one: false }));
+        assert_eq!(check(command::BLOCK_STATUS, flag::FUA, 0, 512), Ok(Asked::BlockStatus { one: false }));
     }
 
     #[test]
     fn zeroing_is_fast_only_where_it_makes_holes() {
-        let fast = Command::WriteZeroes { fua: false, allocate: false };
+        let fast = Asked::Command(Command::WriteZeroes { fua: false, allocate: false });
         assert_eq!(check(command::WRITE_ZEROES, flag::FAST_ZERO, 0, 512), Ok(fast));
         assert_eq!(check(command::WRITE_ZEROES, flag::FAST_ZERO | flag::NO_HOLE, 0, 512), Err(Errno::NotSup));
     }
@@ -264,7 +248,7 @@ mod tests {
         for kind in [command::READ, command::CACHE, command::BLOCK_STATUS] {
             assert!(header(kind, 0, 0, 512).check(&limits).is_ok());
         }
-        assert_eq!(header(command::FLUSH, 0, 0, 0).check(&limits), Ok(Command::Flush));
+        assert_eq!(header(command::FLUSH, 0, 0, 0).check(&limits), Ok(Asked::Command(Command::Flush)));
     }
 
     #[test]

@@ -1,50 +1,31 @@
-//! Accepts clients, leads them through the handshake, and hands them to their device's thread.
+//! Leads NBD clients through the handshake, and hands them to their device's thread.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::net::{Shutdown, shutdown};
-
-use super::arrival::NewConnection;
-use super::clients::{self, Clients, Ticket};
-use super::listen::{Address, Listener};
 use super::negotiate::{Catalogue, Ended, Offer, negotiate};
-use super::stream::{Socket, Timed};
+use super::session::Session;
+use super::stream::Socket;
 use super::tls::Tls;
-use super::transport::Transport;
+use crate::acceptor::{Acceptor, Bounds, Handshake, Stranger, Waiting};
+use crate::clients::Clients;
+use crate::connection::{NewConnection, Session as AnySession};
+use crate::link::Arrival;
+use crate::listen::{Address, Listener};
+use crate::timed::Timed;
+use crate::transport::Transport;
 use crate::{Seat, WorkerHandle};
 
 /// How a server treats its clients.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// TLS.
     pub tls: Tls,
-    /// Time for a whole handshake.
-    pub handshake_timeout: Duration,
-    /// Handshakes at a time; beyond that the oldest is given up.
-    pub max_handshakes: usize,
-    /// Connections at a time; beyond that new ones are closed.
-    pub max_connections: usize,
-    /// Memory that clients may share beyond what each has of its own, bytes; and as much again for large reads.
-    pub client_memory: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            tls: Tls::Off,
-            handshake_timeout: Duration::from_secs(10),
-            max_handshakes: 64,
-            max_connections: 1024,
-            client_memory: clients::BYTES,
-        }
-    }
+    /// How many clients it bears, and for how long in their handshake.
+    pub bounds: Bounds,
 }
 
 /// A device under a name.
@@ -66,17 +47,13 @@ pub struct Server(Arc<Running>);
 
 struct Running {
     shared: Arc<Shared>,
-    acceptors: Mutex<Vec<JoinHandle<()>>>,
+    clients: Arc<Clients>,
+    acceptor: Acceptor<Shared>,
 }
 
 struct Shared {
     options: Options,
     exports: Mutex<BTreeMap<String, Export>>,
-    clients: Arc<Clients>,
-    handshakes: Mutex<VecDeque<(u64, OwnedFd)>>,
-    next_handshake: AtomicUsize,
-    /// Readable once the server closes.
-    stop: OwnedFd,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -111,20 +88,15 @@ impl Catalogue for Shared {
 }
 
 impl Server {
-    /// A server without exports and listeners.
+    /// A server without exports and listeners, whose clients share memory with `clients`.
     ///
     /// # Errors
     /// The operating system has no descriptor left.
-    pub fn new(options: Options) -> io::Result<Server> {
-        let shared = Shared {
-            clients: Arc::new(Clients::new(options.client_memory)),
-            options,
-            exports: Mutex::default(),
-            handshakes: Mutex::default(),
-            next_handshake: AtomicUsize::new(0),
-            stop: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
-        };
-        Ok(Server(Arc::new(Running { shared: Arc::new(shared), acceptors: Mutex::default() })))
+    pub fn new(options: Options, clients: &Arc<Clients>) -> io::Result<Server> {
+        let shared = Arc::new(Shared { options, exports: Mutex::default() });
+        let bounds = shared.options.bounds;
+        let acceptor = Acceptor::new("nbd", Arc::clone(&shared), bounds, Arc::clone(clients))?;
+        Ok(Server(Arc::new(Running { shared, clients: Arc::clone(clients), acceptor })))
     }
 
     /// Offers a device; replaces an export of the same name. True if there was one.
@@ -144,7 +116,7 @@ impl Server {
 
     /// Clients connected or in their handshake.
     pub fn connections(&self) -> usize {
-        self.0.shared.clients.count()
+        self.0.clients.count()
     }
 
     /// Accepts clients from a listener, on a thread of its own.
@@ -152,116 +124,32 @@ impl Server {
     /// # Errors
     /// The operating system has no thread left.
     pub fn listen(&self, listener: Listener) -> io::Result<Address> {
-        let address = listener.address().clone();
-        let shared = Arc::clone(&self.0.shared);
-        let thread =
-            std::thread::Builder::new().name("nbd-accept".into()).spawn(move || accept_all(&listener, &shared))?;
-        lock(&self.0.acceptors).push(thread);
-        Ok(address)
+        self.0.acceptor.listen(listener)
     }
 
     /// Serves one socket that is connected already, and waits until its client is gone.
     pub fn serve_connected(&self, fd: OwnedFd, peer: &str) {
-        let shared = &self.0.shared;
-        let ticket = Ticket::new(&shared.clients);
-        let (gone, wait) = std::sync::mpsc::channel::<()>();
-        handshake(shared, fd, peer.to_owned(), ticket.until_dropped(gone));
-        // Nothing is ever sent: the other end goes with the connection.
-        let _ = wait.recv();
+        self.0.acceptor.serve_connected(fd, peer);
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        // The counter cannot be full.
-        let _ = rustix::io::write(&self.shared.stop, &1u64.to_ne_bytes());
-        for (_, fd) in lock(&self.shared.handshakes).drain(..) {
-            // It may be gone already.
-            let _ = shutdown(&fd, Shutdown::Both);
-        }
-        for thread in lock(&self.acceptors).drain(..) {
-            // A thread that panicked has said so.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn accept_all(listener: &Listener, shared: &Arc<Shared>) {
-    tracing::info!(address = %listener.address(), "listening");
-    loop {
-        let mut polled =
-            [PollFd::from_borrowed_fd(listener.fd(), PollFlags::IN), PollFd::new(&shared.stop, PollFlags::IN)];
-        match poll(&mut polled, None) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+impl Handshake for Shared {
+    fn handshake(&self, Stranger { fd, peer, ticket }: Stranger, _: &Waiting) {
+        let mut socket = Socket::new(Timed::new(fd, Instant::now() + self.options.bounds.handshake_timeout));
+        let agreed = match negotiate(&mut socket, self, &self.options.tls) {
+            Ok(agreed) => agreed,
+            Err(Ended::Aborted) => return,
             Err(error) => {
-                tracing::error!(%error, address = %listener.address(), "cannot wait for clients");
+                tracing::debug!(peer, %error, "handshake failed");
                 return;
             }
+        };
+        let (device, seat) = agreed.claim;
+        let (fd, tls) = socket.into_parts();
+        let arrival = Arrival { transport: Transport::new(fd, tls), peer, export: agreed.export, ticket, seat };
+        let session = AnySession::Nbd(Session::new(agreed.limits));
+        if let Err(gone) = device.add_connection(NewConnection { arrival, session }) {
+            tracing::debug!(error = %gone, "a client came too late");
         }
-        if !polled[1].revents().is_empty() {
-            return;
-        }
-        match listener.accept() {
-            Ok((fd, peer)) => admit(shared, fd, peer),
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => {}
-            Err(error) => {
-                tracing::warn!(%error, address = %listener.address(), "cannot accept a client");
-                // No descriptor left, most likely: it does not help to ask again at once.
-                std::thread::sleep(Duration::from_millis(100));
-            }
-        }
-    }
-}
-
-/// Starts a client's handshake, if there is room for one more client.
-fn admit(shared: &Arc<Shared>, fd: OwnedFd, peer: String) {
-    if shared.clients.count() >= shared.options.max_connections {
-        tracing::warn!(peer, limit = shared.options.max_connections, "too many connections: closed a new one");
-        return;
-    }
-    let ticket = Ticket::new(&shared.clients);
-    let Ok(copy) = fd.as_fd().try_clone_to_owned() else { return };
-    let number = shared.next_handshake.fetch_add(1, Ordering::Relaxed) as u64;
-    {
-        let mut handshakes = lock(&shared.handshakes);
-        handshakes.push_back((number, copy));
-        if handshakes.len() > shared.options.max_handshakes
-            && let Some((_, oldest)) = handshakes.pop_front()
-        {
-            // A stranger that dawdles makes room for one that may not.
-            let _ = shutdown(&oldest, Shutdown::Both);
-        }
-    }
-    let in_thread = Arc::clone(shared);
-    let thread = std::thread::Builder::new().name("nbd-handshake".into()).spawn(move || {
-        handshake(&in_thread, fd, peer, ticket);
-        forget(&in_thread, number);
-    });
-    if let Err(error) = thread {
-        tracing::warn!(%error, "no thread for a handshake: closed a new connection");
-        forget(shared, number);
-    }
-}
-
-fn forget(shared: &Shared, number: u64) {
-    lock(&shared.handshakes).retain(|(other, _)| *other != number);
-}
-
-fn handshake(shared: &Shared, fd: OwnedFd, peer: String, ticket: Ticket) {
-    let mut socket = Socket::new(Timed::new(fd, Instant::now() + shared.options.handshake_timeout));
-    let agreed = match negotiate(&mut socket, shared, &shared.options.tls) {
-        Ok(agreed) => agreed,
-        Err(Ended::Aborted) => return,
-        Err(error) => {
-            tracing::debug!(peer, %error, "handshake failed");
-            return;
-        }
-    };
-    let (device, seat) = agreed.claim;
-    let (fd, tls) = socket.into_parts();
-    let transport = Transport::new(fd, tls);
-    let connection = NewConnection { transport, limits: agreed.limits, peer, export: agreed.export, ticket, seat };
-    if let Err(gone) = device.add_connection(connection) {
-        tracing::debug!(error = %gone, "a client came too late");
     }
 }

@@ -9,9 +9,9 @@ use media::ring::{Owner, SharedRing};
 use slab::Slab;
 
 use super::{KIND_BITS, RECEIVED, RETRY, WRITABLE, Worker};
+use crate::connection::Connection;
 use crate::handle::DetachError;
 use crate::jobs::Core;
-use crate::nbd::connection::Connection;
 use crate::recording::Recording;
 
 /// How long clients may take to read their last answers when they are closed by force, and the kernel to let go of their buffers.
@@ -54,7 +54,7 @@ impl Worker {
         let keys: Vec<usize> = self.connections.iter().map(|(key, _)| key).collect();
         for key in keys {
             if let Some(connection) = self.connections.get_mut(key) {
-                connection.drain();
+                connection.link.drain();
             }
             self.make_ready(key);
         }
@@ -67,7 +67,7 @@ impl Worker {
             let keys: Vec<usize> = self.connections.iter().map(|(key, _)| key).collect();
             for key in keys {
                 if let Some(connection) = self.connections.get_mut(key) {
-                    connection.break_off("did not read its answers before the detach");
+                    connection.link.break_off("did not read its answers before the detach");
                 }
                 self.settle(key);
             }
@@ -121,7 +121,7 @@ impl Worker {
 
     fn break_off_all(&mut self, why: &str) {
         for (_, connection) in &mut self.connections {
-            connection.break_off(why);
+            connection.link.break_off(why);
         }
     }
 }
@@ -130,7 +130,7 @@ impl Worker {
 /// Nobody else must have anything to take from the ring: it does not wait while there is.
 fn let_go(name: &str, ring: &SharedRing, owner: Owner, mut connections: Slab<Connection>) {
     let deadline = Instant::now() + GRACE;
-    while connections.iter().any(|(_, connection)| connection.receiving || connection.polling) {
+    while connections.iter().any(|(_, connection)| connection.link.receiving || connection.link.polling) {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() || ring.borrow_mut().wait(Some(left)).is_err() {
             tracing::warn!(device = %name, "the kernel did not let go of clients' buffers in time; their memory is lost");
@@ -140,8 +140,8 @@ fn let_go(name: &str, ring: &SharedRing, owner: Owner, mut connections: Slab<Con
             let Some(completion) = ring.borrow_mut().next(owner) else { break };
             let Some(connection) = connections.get_mut((completion.token >> KIND_BITS) as usize) else { continue };
             match completion.token & ((1 << KIND_BITS) - 1) {
-                RECEIVED => connection.received(completion.result),
-                WRITABLE => connection.polling = false,
+                RECEIVED => connection.link.received(completion.result),
+                WRITABLE => connection.link.polling = false,
                 _ => {}
             }
         }
@@ -170,13 +170,15 @@ mod tests {
     use device::Device;
 
     use super::*;
+    use crate::clients::{Clients, Ticket};
+    use crate::connection::{NewConnection, Session};
     use crate::handle::Call;
+    use crate::link::Arrival;
     use crate::mailbox::{Sender, mailbox};
-    use crate::nbd::arrival::NewConnection;
-    use crate::nbd::clients::{Clients, Ticket};
+    use crate::nbd;
     use crate::nbd::request::Limits;
-    use crate::nbd::transport::Transport;
     use crate::seats::Seats;
+    use crate::transport::Transport;
 
     /// A worker on a device in memory with so many clients, and what rings its bell.
     fn worker_with(count: usize) -> (Worker, Vec<UnixStream>, Sender<Call>) {
@@ -198,14 +200,14 @@ mod tests {
         let clients = (0..count)
             .map(|_| {
                 let (client, server) = UnixStream::pair().expect("sockets");
-                worker.add_connection(NewConnection {
+                let arrival = Arrival {
                     transport: Transport::new(server.into(), None),
-                    limits,
                     peer: String::new(),
                     export: String::new(),
                     ticket: Ticket::new(&shared),
                     seat: seats.take().expect("open"),
-                });
+                };
+                worker.add_connection(NewConnection { arrival, session: Session::Nbd(nbd::Session::new(limits)) });
                 client
             })
             .collect();
@@ -236,7 +238,7 @@ mod tests {
         // The bell is for the receives to be armed: with nothing to do the round would wait for something.
         sender.send(Box::new(|_| ())).expect("the worker is there");
         worker.round().expect("a round");
-        let receiving = |worker: &Worker| worker.connections.iter().filter(|(_, one)| one.receiving).count();
+        let receiving = |worker: &Worker| worker.connections.iter().filter(|(_, one)| one.link.receiving).count();
         assert_eq!(receiving(&worker), clients.len(), "every client is waited for");
 
         worker.break_off_all("the power is cut");

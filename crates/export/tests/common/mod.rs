@@ -4,11 +4,13 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use device::{AttachError, Device};
-use export::nbd::{Export, Listener, Options, Server};
+use export::Listener;
+use export::nbd::{Export, Options, Server};
 use export::{ClientInfo, Worker, WorkerHandle};
 use media::ring::SharedRing;
 
@@ -42,7 +44,7 @@ fn serve_with(
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("openvsl-export-{}-{number}.sock", std::process::id()));
     let device = Worker::spawn("test", attach).expect("attached");
-    let server = Server::new(options).expect("a server");
+    let server = Server::new(options, &Arc::default()).expect("a server");
     let export = Export { name: String::new(), description: "a test".into(), read_only: false, device: device.clone() };
     server.add_export(Export { name: "ro".into(), read_only: true, ..export.clone() });
     server.add_export(export);

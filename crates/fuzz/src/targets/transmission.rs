@@ -65,7 +65,7 @@ fn start() -> Running {
         Device::on_media(Box::new(media), false)
     });
     let device = device.expect("a device in memory");
-    let server = Server::new(Options::default()).expect("a server");
+    let server = Server::new(Options::default(), &std::sync::Arc::default()).expect("a server");
     let export = Export { name: String::new(), description: "x".into(), read_only: false, device };
     server.add_export(Export { name: "disk".into(), ..export.clone() });
     server.add_export(Export { name: "ro".into(), read_only: true, ..export.clone() });

@@ -2,13 +2,13 @@
 //!
 //! A client that does not read its answers keeps them in our memory. Each has room of its own for a request and some more, which
 //! nobody takes from it. What it has under way or unsent beyond that comes out of one pot for all, of which each may take its
-//! share. Besides, each has a receive buffer that holds one request, see [`super::input`].
+//! share. Besides, each has a receive buffer that holds one request, see [`crate::input`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What all of them together may hold beyond what each has of its own, bytes, unless configured.
-pub const BYTES: usize = 256 << 20;
+const BYTES: usize = 256 << 20;
 /// The most that one may hold, bytes.
 const MOST: usize = 8 << 20;
 /// A device's largest request, bytes.
@@ -37,6 +37,13 @@ pub struct Clients {
 fn take(of: &AtomicUsize, more: usize, bound: usize) -> bool {
     let within = |taken: usize| (taken + more <= bound).then_some(taken + more);
     of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_ok()
+}
+
+impl Default for Clients {
+    /// With the usual pot.
+    fn default() -> Clients {
+        Clients::new(BYTES)
+    }
 }
 
 impl Clients {

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{AddressFamily, SendAncillaryBuffer, SendFlags, Shutdown, send, sendmsg, shutdown, sockopt};
 use rustls::ServerConnection;
 
-use super::input::Input;
-use super::reply::{Output, SEGMENTS};
+use crate::input::Input;
+use crate::output::{Output, SEGMENTS};
 use crate::pool::Pool;
 
 /// What a Unix socket may hold of replies that its client did not take yet.

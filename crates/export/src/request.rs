@@ -1,0 +1,62 @@
+//! What clients of every protocol ask of a device, in the device's terms.
+
+/// An operation of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Read.
+    Read,
+    /// Write.
+    Write {
+        /// Durable when answered.
+        fua: bool,
+    },
+    /// Make durable what was answered.
+    Flush,
+    /// Forget.
+    Trim {
+        /// Durable when answered.
+        fua: bool,
+    },
+    /// Zero.
+    WriteZeroes {
+        /// Durable when answered.
+        fua: bool,
+        /// Keep the space.
+        allocate: bool,
+    },
+}
+
+/// A request, checked against its export's limits by the protocol that it came by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What is asked.
+    pub command: Command,
+    /// Bytes from the start of the device; a multiple of its sectors.
+    pub offset: u64,
+    /// Bytes; a multiple of the device's sectors.
+    pub len: u64,
+    /// By what the protocol's session finds the request again when it is answered.
+    pub cookie: u64,
+}
+
+impl Command {
+    /// Whether the device takes it in pieces of its largest request: such a request carries data, or makes some.
+    #[inline]
+    pub fn is_sized(self) -> bool {
+        matches!(self, Command::Read | Command::Write { .. } | Command::WriteZeroes { allocate: true, .. })
+    }
+
+    /// Whether it changes what the device holds.
+    #[inline]
+    pub fn changes(self) -> bool {
+        !matches!(self, Command::Read | Command::Flush)
+    }
+}
+
+impl Request {
+    /// Whether both touch a sector.
+    #[inline]
+    pub fn overlaps(&self, other: &Request) -> bool {
+        self.offset < other.offset + other.len && other.offset < self.offset + self.len
+    }
+}
