@@ -17,7 +17,7 @@ LIMIT = 60
 # Where a seed is named and finds nothing, because the layer or the simulator changed since, the next ones are tried.
 FURTHER_SEEDS = 100_000
 # The crates that have defects planted in them.
-PACKAGES = ["ftl", "media", "device", "sim", "trace", "lab", "report", "nvme"]
+PACKAGES = ["ftl", "media", "device", "sim", "trace", "lab", "report", "nvme", "export"]
 # What is built: those, and others whose tests find some of the defects.
 BUILT = [*PACKAGES, "card"]
 FEATURES = [*(f"{package}/mutants" for package in PACKAGES), "device/simulation"]
@@ -128,6 +128,12 @@ KILLED_BY = {
     "EraseUnmarked": "device erase an_erase_that_is_cut_leaves_no_trace",
     "TwinTaken": "device lib identity::tests::an_identity_is_claimed_once",
     "IdentityUnannounced": "device lib identity::tests::a_cut_leaves_either_identity",
+    "FlushUnawaited": "export vhost a_flush_is_answered_when_it_is_done_and_not_before",
+    "ReplaySkips": "export vhost requests_are_carried_out_again_in_the_order_in_which_they_were_taken",
+    "ReplayReversed": "export vhost requests_are_carried_out_again_in_the_order_in_which_they_were_taken",
+    "TakenUnnoted": "export vhost what_is_under_way_stands_in_the_region_and_what_is_answered_does_not",
+    "ReadShifted": "export vhost segments_of_any_size_carry_a_request",
+    "OutsideTaken": "export vhost data_outside_of_memory_are_an_error_of_their_request_only",
     "BeyondTheEnd": "lab traces places_are_on_the_device_and_on_its_sectors",
     "TraceTwice": "lab traces several_devices_share_a_trace",
     "SteadyArrivals": "trace lib generate::mail_server::tests::it_has_the_traits_that_were_published_and_those_that_are_assumed",

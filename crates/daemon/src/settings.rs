@@ -32,6 +32,10 @@ pub const MEANINGS: &[(&str, &str)] = &[
         "bytes of a block over NVMe, from the sector size to 64 KiB: no write of a block is ever torn; holds with the next attach",
     ),
     (
+        "queue-depth",
+        "requests that all clients may have with the device at once, 1 to 255, as hypervisors limit them; or none",
+    ),
+    (
         "power-override",
         "of an emulated card: whether its slot may give any power, so that nothing is held back for it: on or off",
     ),
@@ -58,6 +62,7 @@ pub fn show(settings: &Settings, attach_at_start: bool) -> Config {
         drills,
         durability,
         nvme_block_bytes,
+        queue_depth,
         power_override,
         page_file,
         groomer,
@@ -74,6 +79,7 @@ pub fn show(settings: &Settings, attach_at_start: bool) -> Config {
         ("drills", switch(*drills)),
         ("page-file", switch(*page_file)),
         ("nvme-block", size::exact(u64::from(*nvme_block_bytes))),
+        ("queue-depth", queue_depth.map_or("none".into(), |depth| depth.to_string())),
         ("groomer", groomer.clone()),
         ("checkpoint-interval", size::exact(*checkpoint_interval_bytes)),
         (ATTACH_AT_START, switch(attach_at_start)),
@@ -107,6 +113,13 @@ pub fn parse(name: &str, value: &str) -> Result<Change, Failure> {
             let bytes = size::parse(value).map_err(|error| Failure::invalid(format!("{name}: {error}")))?;
             Change::Device(Setting::NvmeBlock(u32::try_from(bytes).unwrap_or(u32::MAX)))
         }
+        "queue-depth" => Change::Device(Setting::QueueDepth(match value {
+            "none" => None,
+            depth => Some(depth.parse().ok().filter(|depth| *depth > 0).ok_or_else(|| {
+                Failure::invalid(format!("{name}: '{value}' is not a value"))
+                    .help("choose a number from 1 to 255, or none")
+            })?),
+        })),
         "power-override" => Change::Device(Setting::PowerOverride(switch()?)),
         "page-file" => Change::Device(Setting::PageFile(switch()?)),
         "groomer" => Change::Device(Setting::Groomer(value.into())),
@@ -137,6 +150,7 @@ mod tests {
             drills: false,
             durability: Some(Durability::WriteThrough),
             nvme_block_bytes: 16 << 10,
+            queue_depth: Some(32),
             power_override: Some(true),
             page_file: true,
             groomer: "greedy".into(),

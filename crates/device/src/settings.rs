@@ -23,6 +23,8 @@ pub struct Settings {
     pub durability: Option<Durability>,
     /// Bytes of a block over NVMe.
     pub nvme_block_bytes: u32,
+    /// Requests that clients may have with it at once; nothing for as many as it takes.
+    pub queue_depth: Option<u8>,
     /// Whether an emulated card's power budget is overridden; nothing on a device that has none.
     pub power_override: Option<bool>,
     /// Whether memory for the worst case is taken and locked.
@@ -49,6 +51,8 @@ pub enum Setting {
     Durability(Durability),
     /// See [`Settings::nvme_block_bytes`]. Holds with the next attach.
     NvmeBlock(u32),
+    /// See [`Settings::queue_depth`].
+    QueueDepth(Option<u8>),
     /// See [`Settings::power_override`].
     PowerOverride(bool),
     /// See [`Settings::page_file`].
@@ -70,6 +74,7 @@ impl Device {
             drills: superblock.drills,
             durability: self.durability(),
             nvme_block_bytes: 1 << superblock.nvme_block_shift.max(self.info().sector_bytes.trailing_zeros() as u8),
+            queue_depth: self.queue_depth(),
             power_override: self.power_override(),
             page_file: superblock.page_file,
             groomer: self.core.ftl.policy_name().into(),
@@ -97,6 +102,12 @@ impl Device {
     /// When writes are durable; nothing on an emulated card.
     pub(crate) fn durability(&self) -> Option<Durability> {
         self.engine.is_none().then_some(self.core.superblock.durability)
+    }
+
+    /// Requests that clients may have with it at once; nothing for as many as it takes.
+    #[inline]
+    pub fn queue_depth(&self) -> Option<u8> {
+        Some(self.core.superblock.queue_depth).filter(|depth| *depth > 0)
     }
 
     /// Whether the power budget is overridden; nothing where there is none.
@@ -173,8 +184,9 @@ impl Device {
                 superblock.durability = *mode;
                 // What was answered before is made durable too, as soon as may be.
                 self.core.ftl.make_durable();
-                self.core.carry_out(0, &[]);
+                self.core.carry_out(&[]);
             }
+            Setting::QueueDepth(depth) => superblock.queue_depth = depth.unwrap_or(0),
             Setting::NvmeBlock(bytes) => superblock.nvme_block_shift = bytes.trailing_zeros() as u8,
             Setting::PowerOverride(on) => {
                 superblock.power_override = *on;

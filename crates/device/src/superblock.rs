@@ -80,6 +80,8 @@ pub(crate) struct Superblock {
     pub drills: bool,
     /// Bytes of a block over NVMe, as a power of two; 0 for the sectors' size.
     pub nvme_block_shift: u8,
+    /// Requests that clients may have with the device at once; 0 for as many as it takes.
+    pub queue_depth: u8,
     pub durability: Durability,
     /// An emulated card's power budget does not hold it back.
     pub power_override: bool,
@@ -165,6 +167,7 @@ impl Superblock {
             beacon: false,
             drills: false,
             nvme_block_shift: 0,
+            queue_depth: 0,
             durability: Durability::default(),
             power_override: false,
             page_file: false,
@@ -253,7 +256,7 @@ impl Superblock {
         out.u8(self.policy);
         out.u32(self.scrub_position);
         out.u8(self.nvme_block_shift);
-        out.u8(0);
+        out.u8(self.queue_depth);
         out.text(&self.label);
         out.text(&self.profile);
         out.u64(self.anchor.begin);
@@ -339,7 +342,7 @@ impl Superblock {
         let flags = input.u8()?;
         let policy = input.u8()?;
         let scrub_position = input.u32()?;
-        let [nvme_block_shift, _] = input.take::<2>()?;
+        let [nvme_block_shift, queue_depth] = input.take::<2>()?;
         let (label, profile) = (input.text()?, input.text()?);
         let (begin, next) = (input.u64()?, input.u64()?);
         let checkpoint_begin = input.u64()?;
@@ -408,6 +411,7 @@ impl Superblock {
             beacon: flags & 2 != 0,
             drills: flags & 8 != 0,
             nvme_block_shift,
+            queue_depth,
             durability: Durability::from_code(flags >> 4 & 3).ok_or(NotSuperblock::Damaged("its durability"))?,
             power_override: flags & 64 != 0,
             page_file: flags & 128 != 0,
@@ -454,6 +458,7 @@ pub(crate) mod tests {
             formatted: 1_700_000_000,
             drills: true,
             nvme_block_shift: 14,
+            queue_depth: 32,
             durability: Durability::WriteThrough,
             page_file: true,
             policy: 1,

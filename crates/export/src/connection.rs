@@ -2,8 +2,7 @@
 
 use crate::jobs::{Core, Job};
 use crate::link::{Arrival, Link, Step};
-use crate::nbd;
-use crate::nvme;
+use crate::{nbd, nvme, vhost};
 
 /// Work of one client before its answers are sent and it is another's turn.
 const TURN: u32 = 64;
@@ -19,6 +18,8 @@ pub enum Turn {
     Parked(bool),
     /// It goes on when answers came or were sent.
     Blocked,
+    /// It goes on when its bell rings.
+    Idle,
     /// Nothing more will be read.
     Over,
 }
@@ -29,6 +30,8 @@ pub enum Session {
     Nbd(nbd::Session),
     /// A queue of NVMe over TCP.
     Nvme(Box<nvme::Session>),
+    /// The disk of a virtual machine.
+    Vhost(Box<vhost::Session>),
 }
 
 /// A client on its way from the handshake to its device's thread.
@@ -57,6 +60,7 @@ impl Connection {
         match self.session {
             Session::Nbd(_) => "nbd",
             Session::Nvme(_) => "nvme",
+            Session::Vhost(_) => "vhost",
         }
     }
 
@@ -64,7 +68,49 @@ impl Connection {
     pub fn nvme(&self) -> Option<&nvme::Session> {
         match &self.session {
             Session::Nvme(session) => Some(session),
+            Session::Nbd(_) | Session::Vhost(_) => None,
+        }
+    }
+
+    /// The session of a virtual machine's disk, with the number that its handshake gave it.
+    pub fn vhost(&mut self, id: u64) -> Option<&mut vhost::Session> {
+        match &mut self.session {
+            Session::Vhost(session) if session.id == id => Some(session),
+            _ => None,
+        }
+    }
+
+    /// The queues of a virtual machine's disk, and those that the worker is to listen to no more.
+    pub fn queues(&mut self) -> Option<(&mut [vhost::Ring], &mut Vec<usize>)> {
+        match &mut self.session {
+            Session::Vhost(session) => Some(session.queues()),
+            Session::Nvme(_) => None,
             Session::Nbd(_) => None,
+        }
+    }
+
+    /// Tells the client what was answered, where that goes by no socket.
+    #[inline]
+    pub fn tell(&mut self) {
+        if let Session::Vhost(session) = &mut self.session {
+            session.tell();
+        }
+    }
+
+    /// Memory that it holds, bytes.
+    pub fn memory(&self) -> usize {
+        let own = match &self.session {
+            Session::Nbd(_) | Session::Nvme(_) => 0,
+            Session::Vhost(session) => session.memory_bytes(),
+        };
+        self.link.memory() + own
+    }
+
+    /// Gives back what it keeps for requests to come.
+    pub fn shrink(&mut self) {
+        self.link.shrink();
+        if let Session::Vhost(session) = &mut self.session {
+            session.shrink();
         }
     }
 
@@ -72,6 +118,7 @@ impl Connection {
         match &self.session {
             Session::Nbd(session) => session.has_part(),
             Session::Nvme(session) => session.has_part(),
+            Session::Vhost(session) => session.has_part(),
         }
     }
 
@@ -88,7 +135,7 @@ impl Connection {
     /// Whether it can go on although nothing more was received, as far as its own memory goes.
     pub fn can_go_on(&mut self) -> bool {
         match &self.session {
-            Session::Nbd(_) => !self.link.receiving && self.may_step(),
+            Session::Nbd(_) | Session::Vhost(_) => !self.link.receiving && self.may_step(),
             Session::Nvme(session) => session.can_go_on(&mut self.link),
         }
     }
@@ -97,7 +144,7 @@ impl Connection {
     /// for itself, since data for commands of which we have told the host that we are ready must always come through.
     fn may_step(&mut self) -> bool {
         match &self.session {
-            Session::Nbd(session) => session.has_part() || self.link.has_room(),
+            Session::Nbd(_) | Session::Vhost(_) => self.has_begun() || self.link.has_room(),
             Session::Nvme(_) => true,
         }
     }
@@ -110,6 +157,7 @@ impl Connection {
                 let begun = match &mut self.session {
                     Session::Nbd(session) => session.give_up(),
                     Session::Nvme(session) => session.give_up(),
+                    Session::Vhost(session) => session.give_up(),
                 };
                 self.link.abandon(key, core, begun);
                 return Turn::Over;
@@ -118,7 +166,7 @@ impl Connection {
                 return Turn::Again;
             }
             let advanced = match &mut self.session {
-                Session::Nbd(_) => None,
+                Session::Nbd(_) | Session::Vhost(_) => None,
                 Session::Nvme(session) => session.advance(&mut self.link, key, core),
             };
             let step = match advanced {
@@ -128,12 +176,14 @@ impl Connection {
                 None => match &mut self.session {
                     Session::Nbd(session) => session.step(&mut self.link, key, core),
                     Session::Nvme(session) => session.step(&mut self.link, key, core),
+                    Session::Vhost(session) => session.step(&mut self.link, key, core),
                 },
             };
             match step {
                 Step::Done(cost) => work += cost,
                 Step::Need(bytes) => return Turn::Receive(bytes),
                 Step::Busy => return Turn::Parked(work > 0),
+                Step::Idle => return Turn::Idle,
             }
         }
     }
@@ -145,6 +195,7 @@ impl Connection {
         match &mut self.session {
             Session::Nbd(session) => session.answer(&mut self.link, core, &request, result),
             Session::Nvme(session) => session.answer(&mut self.link, key, core, &request, result),
+            Session::Vhost(session) => session.answer(&mut self.link, core, &request, result),
         }
     }
 }

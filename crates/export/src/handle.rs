@@ -76,7 +76,7 @@ pub enum FlushError {
 pub struct ClientInfo {
     /// Its number on this device; a later client may get it again.
     pub id: usize,
-    /// The protocol that it speaks: `nbd`.
+    /// The protocol that it speaks: `nbd` or `vhost`.
     pub protocol: &'static str,
     /// Where it comes from.
     pub peer: String,
@@ -173,7 +173,10 @@ impl WorkerHandle {
         Gone { name: self.name.to_string() }
     }
 
-    fn ask<R: Send + 'static>(&self, call: impl FnOnce(&mut Worker) -> R + Send + 'static) -> Result<R, Gone> {
+    pub(crate) fn ask<R: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Worker) -> R + Send + 'static,
+    ) -> Result<R, Gone> {
         let (answer, wait) = sync_channel(1);
         // An asker that went away needs no answer.
         let call: Call = Box::new(move |worker| drop(answer.send(call(worker))));

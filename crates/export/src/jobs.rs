@@ -179,6 +179,12 @@ impl Transfer {
         self.job
     }
 
+    /// Bytes that the device has.
+    #[inline]
+    pub fn issued(&self) -> u64 {
+        self.issued
+    }
+
     /// Bytes of the next piece.
     #[inline]
     pub fn piece(&self, max_request_bytes: u32) -> u64 {
@@ -191,6 +197,9 @@ impl Core {
     /// Hands the next piece of a request to the device.
     #[inline]
     pub fn issue(&mut self, transfer: &mut Transfer, from: Origin<'_>, way: &mut Way) -> Issued {
+        if transfer.is_new() && self.device.queue_depth().is_some_and(|depth| self.jobs.len() >= usize::from(depth)) {
+            return Issued::Held(Held::Depth);
+        }
         if transfer.request.command.changes() && self.is_reserved(from.connection, &transfer.request) {
             return Issued::Held(Held::Reserved);
         }

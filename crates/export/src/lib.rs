@@ -1,4 +1,4 @@
-//! How others reach a device: today over NBD.
+//! How others reach a device: over NBD, or as the disk of a virtual machine (vhost-user-blk).
 //!
 //! A device has one thread, a [`Worker`], that does everything for it: the medium's I/O, and the sockets of all its
 //! clients, on one `io_uring`. A client begins elsewhere: [`nbd::Server`] accepts it and haggles over options on a
@@ -35,6 +35,7 @@ mod seats;
 mod slow;
 mod timed;
 mod transport;
+pub mod vhost;
 mod worker;
 
 pub use acceptor::Bounds;

@@ -46,6 +46,8 @@ pub enum Step {
     Need(usize),
     /// The device takes no more just now.
     Busy,
+    /// Nothing is asked; the client rings a bell of its own when it asks again.
+    Idle,
 }
 
 /// Counters that people see.

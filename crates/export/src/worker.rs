@@ -5,6 +5,7 @@
 
 mod ending;
 mod hosts;
+mod kicks;
 
 use std::collections::VecDeque;
 use std::io;
@@ -33,6 +34,7 @@ use crate::request::Request;
 use crate::seats::Seats;
 use crate::slow::{Slow, Wait};
 use ending::Detaching;
+use kicks::Kick;
 
 /// Submissions between two system calls.
 const RING_ENTRIES: u32 = 1024;
@@ -63,6 +65,7 @@ const WRITABLE: u64 = 2;
 const ALARM: u64 = 3;
 const CANCELLED: u64 = 4;
 const HOSTS: u64 = 5;
+const KICKED: u64 = 6;
 const KIND_BITS: u32 = 3;
 
 /// A client that asks for nothing gives its receive buffer back if it takes more than this, bytes.
@@ -80,6 +83,8 @@ pub struct Worker {
     mailbox: Mailbox<Call>,
     seats: Seats,
     connections: Slab<Connection>,
+    /// Bells of virtual machines that the ring listens to.
+    kicks: Slab<Kick>,
     /// Clients that can go on.
     ready: VecDeque<usize>,
     /// Clients that the device refused, those first that got nothing in their last turn.
@@ -168,6 +173,7 @@ impl Worker {
             mailbox,
             seats,
             connections: Slab::new(),
+            kicks: Slab::new(),
             ready: VecDeque::new(),
             starved: VecDeque::new(),
             parked: VecDeque::new(),
@@ -198,7 +204,7 @@ impl Worker {
 
     /// Every figure of the device; its memory with what its clients hold.
     pub(crate) fn status(&self) -> Status {
-        let clients: usize = self.connections.iter().map(|(_, connection)| connection.link.memory()).sum();
+        let clients: usize = self.connections.iter().map(|(_, connection)| connection.memory()).sum();
         let status = self.core.device.status();
         Status { memory_bytes: status.memory_bytes + (clients + self.core.pool.memory()) as u64, ..status }
     }
@@ -230,7 +236,7 @@ impl Worker {
                     data_digest: session.digests().data,
                 }),
                 last_error: connection.link.last_error,
-                memory_bytes: connection.link.memory() as u64,
+                memory_bytes: connection.memory() as u64,
             })
             .collect()
     }
@@ -411,7 +417,7 @@ impl Worker {
     /// Gives back what clients' buffers take. Where the kernel may be about to receive into one, the receive ends first.
     fn shrink_connections(&mut self) -> io::Result<()> {
         for (key, connection) in &mut self.connections {
-            connection.link.shrink();
+            connection.shrink();
             if connection.link.receiving && connection.idle_memory() > IDLE_INPUT {
                 self.ring.borrow_mut().cancel(self.owner, RECEIVED | (key as u64) << KIND_BITS, CANCELLED)?;
             }
@@ -440,6 +446,7 @@ impl Worker {
                 ALARM => self.tidy()?,
                 HOSTS => self.look_at_hosts(),
                 CANCELLED => {}
+                KICKED => self.kicked(key, completion.result, completion.flags)?,
                 _ => {
                     if let Some(connection) = self.connections.get_mut(key) {
                         connection.link.polling = false;
@@ -530,6 +537,7 @@ impl Worker {
     fn dispatch(&mut self, key: usize, turn: Turn) -> io::Result<()> {
         let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
         connection.link.queued = false;
+        connection.tell();
         let waits = connection.link.send(&mut self.core);
         if waits {
             connection.link.polling = true;
@@ -565,7 +573,7 @@ impl Worker {
                 if progress { self.parked.push_back(key) } else { self.starved.push_back(key) }
             }
             Turn::Blocked if connection.can_go_on() => self.make_ready(key),
-            Turn::Blocked | Turn::Over => {}
+            Turn::Blocked | Turn::Idle | Turn::Over => {}
         }
         self.settle(key);
         Ok(())
@@ -577,6 +585,7 @@ impl Worker {
             && connection.link.is_over(&mut self.core)
         {
             let gone = self.connections.remove(key);
+            self.hear_no_more(key);
             self.core.reading.give_up(key);
             self.core.reserved.retain(|(owner, _)| *owner != key);
             if let Some(queue) = gone.nvme().map(nvme::Session::admitted)

@@ -138,7 +138,11 @@ pub fn authenticate(socket: &mut (impl Read + Write), agreed: &Agreed, mut respo
             Some(fabrics::AUTHENTICATION_RECEIVE) => {
                 let room = entry.dword(11).min(entry.data().map_or(0, Data::len)) as usize;
                 match responder.receive(room) {
-                    Ok(message) => answer(socket, agreed, &done(Status::SUCCESS), &message)?,
+                    Ok(mut message) => {
+                        // As long as was asked for, as other targets do.
+                        message.resize(room, 0);
+                        answer(socket, agreed, &done(Status::SUCCESS), &message)?;
+                    }
                     Err(_) => answer(socket, agreed, &done(Status::SGL_LENGTH_INVALID), &[])?,
                 }
             }
