@@ -81,6 +81,7 @@ export type Device = Omit<
   "clients" | "config" | "drills" | "key_slots" | "lost_dies" | "paths"
 > & {
   path: string;
+  vhost_socket?: string;
   health: string;
   clients?: Client[];
   config?: Record<string, string>;

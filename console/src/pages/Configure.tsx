@@ -101,7 +101,9 @@ const CLIENTS: readonly Column<Client>[] = [
 ];
 
 function Exports({ device }: { device: Device }) {
-  const addresses = [device.uri, device.tcp_uri, device.nvme_command].filter((one) => one !== undefined);
+  const addresses = [device.uri, device.tcp_uri, device.nvme_command, device.vhost_socket].filter(
+    (one) => one !== undefined,
+  );
   const clients = device.clients ?? [];
   return (
     <Panel title="Exports and clients">

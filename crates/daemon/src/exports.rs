@@ -1,5 +1,6 @@
 //! Our side of the `export` crate: device threads, and the servers, one a protocol, that serve them by name.
 
+use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use device::{AttachOptions, Drill, FormatError, Info, KeyRing, PowerCut, Setting, Settings, Status};
 use export::nbd::Tls;
 use export::nvme::Hosts;
+use export::vhost;
 use export::{ClientInfo, DetachError, Gone, Observed, Recording, View, Worker, WorkerHandle};
 use export::{Clients, Listener};
 
@@ -45,6 +47,8 @@ pub struct Listen {
     pub nvme_hosts: Hosts,
     /// Hosts that are not known by a secret may use the devices over NVMe, from wherever they come.
     pub nvme_open: bool,
+    /// Each device has a vhost-user socket too.
+    pub vhost: bool,
 }
 
 impl Listen {
@@ -59,6 +63,11 @@ impl Listen {
             "NBD clients are not asked for certificates: whoever can connect may read and write every device; \
              put the authority's ca-cert.pem into the directory of --tls-certificates to know them",
         )
+    }
+
+    /// Those who are served, over all protocols.
+    pub fn clients(&self) -> Arc<Clients> {
+        Arc::new(self.client_memory.map_or_else(Clients::default, Clients::new))
     }
 
     /// Refuses addresses beyond loopback where nobody is known, unless that was asked for.
@@ -159,35 +168,32 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Starts them on Unix sockets, on sockets that a supervisor passed, and on TCP.
+    /// Starts them on Unix sockets, on sockets that a supervisor passed, and on TCP. Their clients share memory with `clients`.
     ///
     /// # Errors
     /// An address cannot be bound.
-    pub fn start(inherited: Vec<Listener>, sockets: Sockets<'_>, listen: &Listen) -> Result<Servers, Failure> {
+    pub fn start(
+        inherited: Vec<Listener>,
+        sockets: Sockets<'_>,
+        listen: &Listen,
+        clients: &Arc<Clients>,
+    ) -> Result<Servers, Failure> {
         let failed = |error: std::io::Error| Failure::failed(format!("serving devices: {error}"));
-        let taken = |error: std::io::Error| {
-            failed(error).help(
-                "choose another address, or find out with `ss -lp` who listens there; a socket's path is at most 107 bytes",
-            )
-        };
+        let taken = |error: std::io::Error| failed(error).help(TAKEN);
         listen.check(&inherited)?;
         if let Some(warning) = listen.warning() {
             tracing::warn!("{warning}");
         }
-        // All clients of all protocols share one bound on memory.
-        let clients = Arc::new(listen.client_memory.map_or_else(Clients::default, Clients::new));
         let options = export::nbd::Options { tls: listen.tls.clone(), ..export::nbd::Options::default() };
-        let nbd = export::nbd::Server::new(options, &clients).map_err(failed)?;
+        let nbd = export::nbd::Server::new(options, clients).map_err(failed)?;
         let options = export::nvme::Options { hosts: listen.nvme_hosts.clone(), ..export::nvme::Options::default() };
-        let nvme = export::nvme::Server::new(options, &clients).map_err(failed)?;
+        let nvme = export::nvme::Server::new(options, clients).map_err(failed)?;
         let (mut for_nvme, mut for_nbd): (Vec<_>, Vec<_>) = inherited.into_iter().partition(is_nvme);
-        for (socket, listeners) in [(sockets.nbd, &mut for_nbd), (sockets.nvme, &mut for_nvme)] {
-            let Some(socket) = socket else { continue };
-            // From its first moment the socket is its owner's only, wherever it is.
-            rustix::process::umask(Mode::RWXG | Mode::RWXO);
-            listeners.push(Listener::unix(socket).map_err(taken)?);
-            let owner_only = Permissions::from_mode(0o600);
-            std::fs::set_permissions(socket, owner_only).map_err(|error| Failure::io(socket, &error))?;
+        if let Some(socket) = sockets.nbd {
+            for_nbd.push(private(socket, "the NBD server")?);
+        }
+        if let Some(socket) = sockets.nvme {
+            for_nvme.push(private(socket, "the NVMe server")?);
         }
         for (addresses, listeners) in [(&listen.tcp, &mut for_nbd), (&listen.nvme, &mut for_nvme)] {
             for address in addresses {
@@ -231,6 +237,36 @@ impl Servers {
     pub fn serve_stdio(&self) -> std::io::Result<()> {
         export::nbd::serve_stdio(&self.nbd)
     }
+}
+
+/// What to do where nobody can listen.
+const TAKEN: &str =
+    "choose another address, or find out with `ss -lp` who listens there; a socket's path is at most 107 bytes";
+
+/// A Unix socket that from its first moment is its owner's only, wherever it is.
+fn private(socket: &Path, who: &str) -> Result<Listener, Failure> {
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    let listener = Listener::unix(socket).map_err(|error| Failure::failed(format!("{who}: {error}")).help(TAKEN))?;
+    std::fs::set_permissions(socket, Permissions::from_mode(0o600)).map_err(|error| Failure::io(socket, &error))?;
+    Ok(listener)
+}
+
+/// Serves a device as the disk of a virtual machine, on a Unix socket of its own.
+///
+/// # Errors
+/// The socket cannot be made.
+pub fn serve_vhost(
+    name: &str,
+    handle: &Handle,
+    read_only: bool,
+    socket: &Path,
+    clients: &Arc<Clients>,
+) -> Result<vhost::Server, Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("the vhost-user server: {error}"));
+    let options = vhost::Options { read_only, ..vhost::Options::default() };
+    let server = vhost::Server::new(name, handle.worker.clone(), options, clients).map_err(failed)?;
+    server.listen(private(socket, "the vhost-user server")?).map_err(failed)?;
+    Ok(server)
 }
 
 /// A device thread.
@@ -563,6 +599,9 @@ pub struct Exports {
     nvme_tcp: Vec<SocketAddr>,
     /// Whether NBD clients need TLS.
     secure: bool,
+    clients: Arc<Clients>,
+    /// Of each device, where they have vhost-user sockets.
+    vhost: Option<Mutex<BTreeMap<String, vhost::Server>>>,
 }
 
 impl Exports {
@@ -576,13 +615,17 @@ impl Exports {
         inherited: Vec<Listener>,
         listen: &Listen,
     ) -> Result<Exports, Failure> {
-        let servers = Servers::start(inherited, Sockets { nbd: Some(socket), nvme: nvme_socket }, listen)?;
+        let clients = listen.clients();
+        let sockets = Sockets { nbd: Some(socket), nvme: nvme_socket };
+        let servers = Servers::start(inherited, sockets, listen, &clients)?;
         Ok(Exports {
             socket: socket.into(),
             nbd_tcp: servers.nbd_tcp.clone(),
             nvme_tcp: servers.nvme_tcp.clone(),
             secure: matches!(listen.tls, Tls::Require(_)),
             servers: Mutex::new(Some(servers)),
+            clients,
+            vhost: listen.vhost.then(Mutex::default),
         })
     }
 
@@ -596,7 +639,12 @@ impl Exports {
     /// # Errors
     /// The service is stopping.
     pub fn add(&self, name: &str, handle: &Handle, read_only: bool) -> Result<(), Failure> {
-        self.servers().ok_or_else(|| Failure::conflict("the service is stopping"))?.add(name, handle, read_only)
+        let servers = self.servers().ok_or_else(|| Failure::conflict("the service is stopping"))?;
+        if let (Some(vhost), Some(socket)) = (&self.vhost, self.vhost_socket(name)) {
+            let server = serve_vhost(name, handle, read_only, &socket, &self.clients)?;
+            vhost.lock().unwrap_or_else(PoisonError::into_inner).insert(name.into(), server);
+        }
+        servers.add(name, handle, read_only)
     }
 
     /// Serves it no more.
@@ -604,11 +652,25 @@ impl Exports {
         if let Some(servers) = self.servers() {
             servers.remove(name);
         }
+        if let Some(vhost) = &self.vhost {
+            let server = vhost.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+            // Its thread ends outside of the lock.
+            drop(server);
+        }
     }
 
     /// Takes no new connections.
     pub fn stop_accepting(&self) {
         drop(self.servers.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(vhost) = &self.vhost {
+            let servers = std::mem::take(&mut *vhost.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(servers);
+        }
+    }
+
+    /// Where a device is the disk of a virtual machine, if devices are.
+    pub fn vhost_socket(&self, name: &str) -> Option<PathBuf> {
+        self.vhost.as_ref().map(|_| self.socket.with_file_name(format!("{name}.vhost")))
     }
 
     /// The Unix socket on which clients without TLS are served.

@@ -69,6 +69,11 @@ impl Paths {
         self.runtime.join("lock")
     }
 
+    /// What went wrong while the last service stopped, as JSON; not there where nothing did.
+    pub fn stop_file(&self) -> PathBuf {
+        self.runtime.join("stop.json")
+    }
+
     /// Where `vsl up` sends the log of a service in the background.
     pub fn log_file(&self) -> PathBuf {
         self.state.join("openvsl.log")

@@ -184,7 +184,7 @@ impl Device {
                 superblock.durability = *mode;
                 // What was answered before is made durable too, as soon as may be.
                 self.core.ftl.make_durable();
-                self.core.carry_out(0, &[]);
+                self.core.carry_out(&[]);
             }
             Setting::QueueDepth(depth) => superblock.queue_depth = depth.unwrap_or(0),
             Setting::NvmeBlock(bytes) => superblock.nvme_block_shift = bytes.trailing_zeros() as u8,

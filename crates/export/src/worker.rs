@@ -246,7 +246,7 @@ impl Worker {
             return;
         }
         if let Session::Nvme(session) = &new.session
-            && !self.is_current(session)
+            && !self.admit(session)
         {
             tracing::debug!(device = %self.name, peer = %new.arrival.peer, "its association is over");
             return;

@@ -97,6 +97,8 @@ pub struct Controller {
     pub host_id: [u8; 16],
     /// Where the host reached us.
     pub at: String,
+    /// How often it was reset.
+    pub resets: u32,
     configuration: u32,
     status: u32,
     features: Features,
@@ -122,6 +124,7 @@ impl Controller {
             host: connect.host.clone(),
             host_id: connect.host_id,
             at: String::new(),
+            resets: 0,
             configuration: 0,
             status: 0,
             features: Features::new(connect.keep_alive_ms),
@@ -317,6 +320,7 @@ impl Controller {
         }
         if !enabled(wanted) && enabled(before) {
             self.status = 0;
+            self.resets = self.resets.wrapping_add(1);
             self.requests.clear();
             self.events.clear();
             self.told.clear();

@@ -190,6 +190,8 @@ fn controller(who: Identity<'_>, namespace: &Namespace) -> [u8; BYTES] {
     // Capsules, in units of 16 bytes: a command and 16 KiB of data, a completion.
     put(&mut page, 1792, &((SQE_BYTES as u32 + IN_CAPSULE_BYTES) / 16).to_le_bytes());
     put(&mut page, 1796, &1u32.to_le_bytes());
+    // An I/O queue may be ended alone, by Disconnect (OFCS).
+    put(&mut page, 1804, &1u16.to_le_bytes());
     page
 }
 

@@ -31,6 +31,8 @@ pub struct Admitted {
     pub entries: u16,
     /// The submission queue's head is not told.
     pub no_flow_control: bool,
+    /// How often the controller had been reset: a queue from before a reset is none of those after it.
+    pub resets: u32,
 }
 
 impl Subsystem {
@@ -50,8 +52,9 @@ impl Subsystem {
         // Where the parameter stands: in the command or, with bit 16, in its data.
         let invalid = |at: u64| Err(Cqe { result: at, ..Cqe::new(cid, Status::CONNECT_INVALID) });
         let Ok(entries @ 2..=QUEUE_ENTRIES) = u16::try_from(connect.entries) else { return invalid(44) };
-        let admitted = |controller| Admitted {
+        let admitted = |controller, resets| Admitted {
             controller,
+            resets,
             queue: connect.queue,
             entries,
             no_flow_control: connect.attributes & DISABLE_FLOW_CONTROL != 0,
@@ -65,7 +68,7 @@ impl Subsystem {
             }
             let id = self.free_number();
             self.controllers.insert(id, Controller::new(id, connect, now_ms));
-            return Ok(admitted(id));
+            return Ok(admitted(id, 0));
         }
         let Some(controller) = self.controllers.get(&connect.controller) else { return invalid(1 << 16 | 16) };
         if controller.host != connect.host || controller.host_id != connect.host_id {
@@ -77,7 +80,7 @@ impl Subsystem {
         if connect.queue > QUEUES || taken(connect.controller, connect.queue) {
             return invalid(42);
         }
-        Ok(admitted(connect.controller))
+        Ok(admitted(connect.controller, controller.resets))
     }
 
     fn free_number(&mut self) -> u16 {
@@ -88,6 +91,12 @@ impl Subsystem {
                 return self.next;
             }
         }
+    }
+
+    /// Whether a queue that was let in still belongs to a controller: its host may have reset it, or come again, meanwhile.
+    pub fn is_current(&self, admitted: &Admitted) -> bool {
+        let controller = self.controllers.get(&admitted.controller);
+        controller.is_some_and(|controller| admitted.queue == 0 || controller.resets == admitted.resets)
     }
 
     /// A controller.
@@ -139,10 +148,14 @@ mod tests {
         }
     }
 
+    const ENABLED: u32 = property::configuration::ENABLE | property::configuration::ENTRY_SIZES;
+
     fn enable(subsystem: &mut Subsystem, id: u16) {
-        let entry = Sqe::fabrics(fabrics::PROPERTY_SET, 1)
-            .with(11, property::CC)
-            .with(12, property::configuration::ENABLE | property::configuration::ENTRY_SIZES);
+        set(subsystem, id, ENABLED);
+    }
+
+    fn set(subsystem: &mut Subsystem, id: u16, configuration: u32) {
+        let entry = Sqe::fabrics(fabrics::PROPERTY_SET, 1).with(11, property::CC).with(12, configuration);
         let controller = subsystem.controller(id).expect("connected");
         controller.admin(&entry, "", Behind::Directory(&Directory::default()));
     }
@@ -165,6 +178,12 @@ mod tests {
         assert_eq!(join(&mut subsystem, &stranger), Err(Status::HOST_ID_INCONSISTENT));
         assert_eq!(join(&mut subsystem, &Connect { entries: 1, ..connect(1, 1) }), Err(Status::CONNECT_INVALID));
         assert_eq!(join(&mut subsystem, &connect(QUEUES + 1, 1)), Err(Status::CONNECT_INVALID));
+        let queue = join(&mut subsystem, &connect(1, 1)).expect("let in");
+        assert!(subsystem.is_current(&queue) && subsystem.is_current(&admitted));
+        set(&mut subsystem, 1, 0);
+        set(&mut subsystem, 1, ENABLED);
+        assert!(!subsystem.is_current(&queue) && subsystem.is_current(&admitted), "reset meanwhile");
+        assert!(!subsystem.is_current(&Admitted { controller: 9, ..admitted }));
         let twice = subsystem.connect(1, &connect(1, 1), |id, queue| (id, queue) == (1, 1), 0);
         assert_eq!(twice.map_err(|refused| refused.result), Err(42));
     }

@@ -218,8 +218,10 @@ fn by_fuse(view: &DeviceView, paths: &Paths) -> Result<(PathBuf, String), String
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| format!("there is no program nbdfuse ({error})"))?;
-    let made = wait_for("the file of nbdfuse", || file.exists().then_some(()))
-        .and_then(|()| run("losetup", &["--find", "--show", "--direct-io=on", &file.display().to_string()]));
+    // The device takes whole sectors only.
+    let sector = format!("--sector-size={}", view.info.as_ref().map_or(4096, |info| info.sector_bytes));
+    let losetup = ["--find", "--show", "--direct-io=on", &sector, &file.display().to_string()];
+    let made = wait_for("the file of nbdfuse", || file.exists().then_some(())).and_then(|()| run("losetup", &losetup));
     match made {
         Ok(path) => Ok((path.into(), mount.display().to_string())),
         Err(why) => {

@@ -13,6 +13,7 @@ mod history;
 mod hosts;
 mod key;
 mod lab;
+mod man;
 mod notify;
 mod opener;
 mod profiles;
@@ -80,7 +81,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Lab(args) => return lab::lab(args, output),
         Command::Serve(args) => serve::serve(args)?,
         Command::Completions { shell } => generate::completions(*shell)?,
-        Command::Man { directory } => generate::man(directory.as_deref())?,
+        Command::Man { directory } => man::man(directory.as_deref())?,
     }
     Ok(ExitCode::SUCCESS)
 }

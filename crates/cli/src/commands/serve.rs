@@ -1,6 +1,6 @@
 //! `vsl serve`.
 
-use daemon::exports::{Handle, Listen, Refused, Servers, Sockets};
+use daemon::exports::{Handle, Listen, Refused, Servers, Sockets, serve_vhost};
 use daemon::{Failure, Target};
 use device::AttachOptions;
 
@@ -13,11 +13,12 @@ pub fn serve(args: &Serve) -> Result<(), Failure> {
         Failure::invalid(format!("inherited sockets: {error}")).help("pass listening sockets, or none")
     })?;
     daemon::logging::start(args.log.as_deref(), "warn")?;
-    let nvme = !args.nvme_listen.is_empty() || args.nvme_socket.is_some();
-    if !args.stdio && !nvme && args.socket.is_none() && args.listen.is_empty() && inherited.is_empty() {
-        return Err(
-            Failure::invalid("nothing says where to serve").help("add --stdio, --socket PATH or --listen ADDRESS:PORT")
-        );
+    let sockets = [&args.socket, &args.nvme_socket, &args.vhost_socket].into_iter().any(Option::is_some);
+    let tcp = !args.listen.is_empty() || !args.nvme_listen.is_empty();
+    if !args.stdio && !sockets && !tcp && inherited.is_empty() {
+        return Err(Failure::invalid("nothing says where to serve").help(
+            "add --stdio, --socket PATH, --listen ADDRESS:PORT, --nvme-listen ADDRESS:PORT or --vhost-socket PATH",
+        ));
     }
     let listen = with_nvme(listen(&args.listen, &args.nbd)?, &args.nvme_listen, &args.nvme)?;
     let device = args.paths.join(",");
@@ -46,8 +47,12 @@ fn serve_until_told(
         .map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let told = runtime.block_on(async { daemon::serve::until_told() })?;
     let sockets = Sockets { nbd: args.socket.as_deref(), nvme: args.nvme_socket.as_deref() };
-    let servers = Servers::start(inherited, sockets, listen)?;
+    let clients = listen.clients();
+    let servers = Servers::start(inherited, sockets, listen, &clients)?;
     servers.add(&args.name, handle, args.read_only)?;
+    let socket = args.vhost_socket.as_deref();
+    let name = if args.name.is_empty() { "disk" } else { &args.name };
+    let disk = socket.map(|socket| serve_vhost(name, handle, args.read_only, socket, &clients)).transpose()?;
     if args.stdio {
         // A thread of its own, so that a signal ends it too.
         let (done, wait) = tokio::sync::oneshot::channel();
@@ -63,6 +68,6 @@ fn serve_until_told(
         });
     }
     runtime.block_on(told);
-    drop(servers);
+    drop((servers, disk));
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use daemon::api::{DetachRequest, Health, Version};
 use daemon::exports::Listen;
-use daemon::serve::{Lock, Options, Web, run};
+use daemon::serve::{Lock, Options, Web, how_it_stopped, run};
 use daemon::{Failure, Paths};
 use hyper::Method;
 use serde_json::json;
@@ -31,7 +31,7 @@ const LOG_TAIL: u64 = 2048;
 
 pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
     let paths = Paths::from_environment();
-    let listen = exports(args)?;
+    let listen = Listen { vhost: args.vhost, ..exports(args)? };
     if args.foreground {
         if args.new_session {
             // It fails only for a leader of a process group, which is free of the terminal's session already.
@@ -54,9 +54,6 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
         }
     }
     listen.check(&[])?;
-    if let Some(warning) = listen.warning() {
-        output.note(&format!("warning: {warning}"));
-    }
     paths.make()?;
     // What earlier starts wrote there is not about this one.
     let before = std::fs::metadata(paths.log_file()).map_or(0, |log| log.len());
@@ -64,7 +61,11 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
     let client = Client::new(&paths)?;
     waiting(output, "starting the service", || wait_until_ready(&client, &mut child, &paths.log_file(), before))?;
     let version: Version = client.get("/version")?;
-    announce(&client, &format!("the service is running, process {}", version.pid), &version, output)
+    announce(&client, &format!("the service is running, process {}", version.pid), &version, output)?;
+    if let Some(warning) = listen.warning() {
+        output.note(&format!("warning: {warning}"));
+    }
+    Ok(())
 }
 
 /// Where devices are served. Certificates alone may also be there for the console.
@@ -181,6 +182,9 @@ fn start(args: &Up, paths: &Paths) -> Result<Child, Failure> {
     if args.nbd.nbd_open {
         command.arg("--nbd-open");
     }
+    if args.vhost {
+        command.arg("--vhost");
+    }
     if let Some(bytes) = args.nbd.client_memory {
         command.args(["--client-memory", &bytes.to_string()]);
     }
@@ -259,6 +263,7 @@ pub fn down(args: &Force, output: Output) -> Result<(), Failure> {
     waiting(output, "stopping the service: waiting for outstanding requests", || {
         Lock::wait_until_free(&paths.lock_file())
     })?;
+    how_it_stopped(&paths)?;
     output.note("the service has stopped");
     output.result(&json!({ "stopped": true }), String::new)
 }

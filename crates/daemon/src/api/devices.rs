@@ -250,7 +250,7 @@ pub type Config = BTreeMap<String, String>;
 /// A connected client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Client {
-    /// The protocol that it speaks: `nbd` or `nvme`.
+    /// The protocol that it speaks: `nbd`, `nvme` or `vhost`.
     pub protocol: String,
     /// Who: a process on a Unix socket, an address on TCP.
     pub peer: String,
@@ -332,6 +332,9 @@ pub struct DeviceView {
     /// How a kernel connects to it over NVMe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvme_command: Option<String>,
+    /// Unix socket on which it is the disk of a virtual machine (vhost-user-blk).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vhost_socket: Option<PathBuf>,
     /// How it does.
     #[serde(flatten)]
     pub condition: Condition,
@@ -381,6 +384,7 @@ impl DeviceView {
             uri: None,
             tcp_uri: None,
             nvme_command: None,
+            vhost_socket: None,
             derived: Derived::new(info.as_ref(), &condition),
             condition,
             read_only: None,

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use device::IoError;
-use nvme::command::{Cqe, Fuse, Sqe};
+use nvme::command::{Cqe, Fuse, Sqe, admin, fabrics};
 use nvme::controller::{Behind, Then};
 use nvme::nvm::{Command as Nvm, Range};
 use nvme::pdu::{self, ADMIN_IN_CAPSULE_BYTES, COMMON_BYTES, Common, Digests, Fatal, IN_CAPSULE_BYTES, Kind};
@@ -303,6 +303,9 @@ impl Session {
         } else if self.is_admin() {
             link.input.consume(unit.len);
             return self.admin(link, core, &entry);
+        } else if entry.opcode() == admin::FABRICS {
+            link.input.consume(unit.len);
+            return self.fabrics(link, core, &entry);
         } else {
             self.command(&entry, unit)
         };
@@ -318,6 +321,18 @@ impl Session {
             self.fail(link, core, answer.cid, answer.status, entry.dwords(10))
         }
         link.input.consume(unit.len);
+        Step::Done(1)
+    }
+
+    /// A fabrics command on an I/O queue: only its end is one that belongs there.
+    fn fabrics(&mut self, link: &mut Link, core: &mut Core, entry: &Sqe) -> Step {
+        self.miss_second(link, core);
+        if entry.function() == fabrics::DISCONNECT {
+            self.respond(link, Cqe::new(entry.cid(), Status::SUCCESS));
+            link.drain();
+        } else {
+            self.fail(link, core, entry.cid(), Status::SEQUENCE_ERROR, 0);
+        }
         Step::Done(1)
     }
 

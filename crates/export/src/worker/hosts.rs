@@ -15,9 +15,6 @@ impl Worker {
         if self.detaching.is_some() {
             return Err(Cqe::new(cid, Status::CONNECT_INVALID));
         }
-        if connect.queue == 0 {
-            self.supersede(connect, at);
-        }
         let connections = &self.connections;
         let taken = |controller, queue| {
             let sessions = connections.iter().filter_map(|(_, connection)| connection.nvme());
@@ -39,18 +36,28 @@ impl Worker {
     /// A host that makes an association at the place where it has one lost that one, or gave it up. What still lies in the old
     /// sockets must never be carried out: the host repeats it on the new one, and may have written something newer since. A host
     /// with several paths has an association at each; two at the same place need two host identifiers.
-    fn supersede(&mut self, connect: &Connect, at: &str) {
-        let of_host = self.core.nvme.of_host(&connect.host, &connect.host_id);
-        for controller in of_host {
-            if self.core.nvme.controller(controller).is_some_and(|controller| controller.at == at) {
-                self.end_association(controller, "its host came again");
+    ///
+    /// Called with the new admin queue's controller, before any of that queue's commands, and not before the host has proven who it
+    /// is: otherwise whoever knows a host's name could end its associations.
+    fn supersede(&mut self, controller: u16) {
+        let Some(fresh) = self.core.nvme.controller(controller) else { return };
+        let (host, host_id, at) = (fresh.host.clone(), fresh.host_id, fresh.at.clone());
+        for other in self.core.nvme.of_host(&host, &host_id) {
+            if other != controller && self.core.nvme.controller(other).is_some_and(|other| other.at == at) {
+                self.end_association(other, "its host came again");
             }
         }
     }
 
-    /// Whether a queue that comes out of the handshake still has its controller: its host may have come again meanwhile.
-    pub(super) fn is_current(&mut self, session: &crate::nvme::Session) -> bool {
-        self.core.nvme.controller(session.admitted().controller).is_some()
+    /// Whether a queue that comes out of the handshake still belongs to its controller. An admin queue takes the place of those
+    /// that its host had.
+    pub(super) fn admit(&mut self, session: &crate::nvme::Session) -> bool {
+        let admitted = session.admitted();
+        let is_current = self.core.nvme.is_current(&admitted);
+        if is_current && admitted.queue == 0 {
+            self.supersede(admitted.controller);
+        }
+        is_current
     }
 
     /// Ends every connection of a controller at once: nothing of what lies in them is carried out any more.
