@@ -8,12 +8,14 @@ mod labels;
 use std::collections::VecDeque;
 
 use ftl::{Admission, BufId, Command, Ftl, Header, ReadFor, Request, Slot, Source, Tag};
+use media::staged::Stage;
 use media::{DieState, Done, Media, MediaError, Page, PageAddr, Slice, Witness};
 
 use crate::checksum::Checker;
 use crate::emulated::Hooks;
 use crate::heal::{Healed, Healing};
 use crate::jobs::{Jobs, is_job};
+use crate::staging::Staging;
 use crate::superblock::Superblock;
 use crate::{Completion, Io, IoError, Submitted};
 
@@ -53,6 +55,8 @@ enum Groomed {
 
 /// The engine.
 pub(crate) struct Core {
+    /// Where the page buffers lie, if they outlive the process. It goes first, so that it stays as it is when the others go.
+    pub staging: Option<Staging>,
     pub ftl: Ftl,
     pub media: Box<dyn Media>,
     pub checker: Checker,
@@ -150,6 +154,7 @@ impl Core {
             jobs_early: Vec::new(),
             witness: None,
             hooks: None,
+            staging: None,
             ftl,
             media,
             checker,
@@ -304,8 +309,18 @@ impl Core {
                 Source::Meta(mut bytes) => {
                     bytes.resize(self.sector, 0);
                     self.stage(buf, at, count, &header, &bytes);
+                    if header.kind == ftl::Kind::Trims
+                        && let Some(stage) = self.kept()
+                    {
+                        stage.trims_staged(header.seq);
+                    }
                 }
             },
+            Command::Record { header, record } => {
+                if let Some(stage) = self.kept() {
+                    stage.note_trim(&header, &record);
+                }
+            }
             Command::Copy { tag, first, count, buf, at } => self.copy_staged(tag, first, count, buf, at),
             Command::Zero { tag, first, count } => {
                 let (start, end) = (first as usize * self.sector, (first + count) as usize * self.sector);
@@ -326,13 +341,18 @@ impl Core {
                 // SAFETY: as in `stage`.
                 unsafe { page.bytes_mut(at as usize * slot_bytes..(at + count) as usize * slot_bytes) }.fill(0);
             }
-            Command::Take { buf } => {
-                // Dropped first, so that the medium can hand the same memory out again.
-                self.buffers[buf as usize] = None;
-                self.buffers[buf as usize] = Some(self.media.page());
+            Command::Take { buf, page, opened } => {
+                let kept = self.kept().and_then(|stage| stage.page(address(page), opened));
+                self.buffers[buf as usize] = Some(kept.unwrap_or_else(|| self.media.page()));
             }
+            Command::Release { buf } => self.buffers[buf as usize] = None,
             Command::Program { id, page, start, end, buf } => {
                 let buffer = self.buffer(buf).clone();
+                if ftl::mutant!(StagedClearedEarly)
+                    && let Some(stage) = self.kept()
+                {
+                    stage.forget(&buffer);
+                }
                 self.media_submit(id, media::Command::Program { at: address(page), bytes: start..end, page: buffer });
             }
             Command::Finish { leb } => {
@@ -358,7 +378,16 @@ impl Core {
 
     /// Memory of the page buffers in use, bytes.
     pub fn buffer_memory(&self) -> u64 {
-        self.buffers.iter().flatten().map(|page| page.len() as u64).sum()
+        let buffers: u64 = self.buffers.iter().flatten().map(|page| page.len() as u64).sum();
+        // A page of the stage is a part of it.
+        let (kept, used) = self.kept().map_or((0, 0), Stage::memory);
+        kept + buffers.saturating_sub(used)
+    }
+
+    /// Where page buffers lie that outlive the process.
+    #[inline]
+    pub(crate) fn kept(&self) -> Option<&Stage> {
+        self.staging.as_ref().and_then(Staging::stage)
     }
 
     pub fn media_submit(&mut self, id: u64, command: media::Command) {

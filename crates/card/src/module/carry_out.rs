@@ -81,6 +81,8 @@ impl Module {
                 self.ftl.complete(id, Ok(()));
             }
             Command::Take { .. }
+            | Command::Record { .. }
+            | Command::Release { .. }
             | Command::Blank { .. }
             | Command::Finish { .. }
             | Command::Forget { .. }

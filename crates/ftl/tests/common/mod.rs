@@ -70,6 +70,8 @@ impl Instant {
                 | Command::Sync { id }
                 | Command::Anchor { id, .. } => self.ftl.complete(id, Ok(())),
                 Command::Take { .. }
+                | Command::Record { .. }
+                | Command::Release { .. }
                 | Command::Blank { .. }
                 | Command::Finish { .. }
                 | Command::Forget { .. }
