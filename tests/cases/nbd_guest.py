@@ -1,4 +1,4 @@
-"""A guest's disk over NBD, by its kernel and by QEMU; with QEMU and written through, no kill -9 of ours becomes an error."""
+"""A guest's disk over NBD, by its kernel and by QEMU; with QEMU no kill -9 of ours becomes an error."""
 
 import random
 
