@@ -143,6 +143,12 @@ KILLED_BY = {
     "FallingIsSteady": "lab lib steady::tests::a_slope_of_exactly_ten_per_cent_is_steady",
     "NoiseDiffers": "lab lib run::compare::tests::what_noise_explains_is_told_from_what_it_does_not",
     "BegunIsDone": "lab runs a_run_killed_at_any_line_comes_to_the_same_results",
+    "SupersededGoesOn": "export nvme late::a_write_that_comes_late_never_lands_after_the_new_association",
+    "QueueOutlivesReset": "export nvme authentication::a_queue_that_is_still_proving_itself_ends_with_a_reset",
+    "DigestUnchecked": "export nvme transfers::a_wrong_data_digest_fails_its_command_and_writes_nothing",
+    "CompareForgiven": "export nvme fused::the_write_is_carried_out_only_where_the_comparison_holds",
+    "FlushForgotten": "export nvme commands::what_was_flushed_is_there_after_a_power_cut",
+    "LastRangeKept": "export nvme commands::dataset_management_takes_256_ranges_and_forgets_each",
     "ProofNotCompared": "nvme lib auth::tests::a_host_with_another_secret_stays_out",
     "PublishedAnywhere": "report pages published_figures_stand_beside_what_was_asked_alike_and_nothing_else",
 }

@@ -22,4 +22,12 @@ macro_rules! mutant {
 planted::defects! {
     // Authentication.
     ProofNotCompared "whoever answers a challenge counts as having the secret"
+    // Associations.
+    SupersededGoesOn "a host that comes again does not end its old association"
+    QueueOutlivesReset "a queue that is in its handshake while its controller is reset is served"
+    // Commands.
+    DigestUnchecked "data with a wrong digest are taken"
+    CompareForgiven "what differs counts as the same"
+    FlushForgotten "a flush is answered without the device's"
+    LastRangeKept "the last of several ranges is not deallocated"
 }

@@ -24,8 +24,8 @@ macro_rules! defects {
                 static ON: std::sync::OnceLock<Option<Mutant>> = std::sync::OnceLock::new();
                 *ON.get_or_init(|| {
                     let name = std::env::var("OPENVSL_MUTANT").ok()?;
-                    let found = Mutant::ALL.iter().find(|(_, other, _)| *other == name).map(|(mutant, ..)| *mutant);
-                    Some(found.unwrap_or_else(|| panic!("OPENVSL_MUTANT is \"{name}\", which is the name of no planted defect")))
+                    // One that is not here stands in the list of another crate of the same program.
+                    Mutant::ALL.iter().find(|(_, other, _)| *other == name).map(|(mutant, ..)| *mutant)
                 }) == Some(mutant)
             }
         }

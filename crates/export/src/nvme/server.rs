@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -117,6 +118,11 @@ impl Server {
     /// The operating system has no thread left.
     pub fn listen(&self, listener: Listener) -> io::Result<Address> {
         self.0.acceptor.listen(listener)
+    }
+
+    /// Serves one socket that is connected already, and waits until its host is gone.
+    pub fn serve_connected(&self, fd: OwnedFd, peer: &str) {
+        self.0.acceptor.serve_connected(fd, peer);
     }
 }
 

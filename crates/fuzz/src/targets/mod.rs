@@ -6,6 +6,7 @@ mod flat;
 mod handshake;
 mod labels;
 mod medium;
+mod nvme;
 mod texts;
 mod traces;
 mod transmission;
@@ -44,6 +45,10 @@ fn choices() -> Vec<Vec<u8>> {
 pub static TARGETS: &[Target] = &[
     handshake::TARGET,
     transmission::TARGET,
+    nvme::session::TARGET,
+    nvme::queue::TARGET,
+    nvme::host::TARGET,
+    nvme::auth::TARGET,
     labels::TARGET,
     medium::TARGET,
     api::REQUESTS,

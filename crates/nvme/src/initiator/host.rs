@@ -17,8 +17,6 @@ use crate::property::{self, configuration, status};
 /// Commands of the NVM command set, enabled.
 const ENABLE: u32 = configuration::ENTRY_SIZES | configuration::ENABLE;
 
-/// How long a property is left alone between two looks at it.
-const PAUSE: Duration = Duration::from_millis(5);
 /// Bytes of the page of SMART and health information.
 const SMART_BYTES: u32 = 512;
 /// Entries of a discovery log that are read at most.
@@ -45,11 +43,19 @@ pub struct ConnectOptions {
     pub keep_alive_ms: u32,
     /// Whether the controller reports how far it has taken commands.
     pub flow_control: bool,
+    /// How long the controller's status is left alone between two looks at it, while it is enabled or shut down.
+    pub pause: Duration,
 }
 
 impl Default for ConnectOptions {
     fn default() -> ConnectOptions {
-        ConnectOptions { depth: 31, digests: Digests::default(), keep_alive_ms: 0, flow_control: true }
+        ConnectOptions {
+            depth: 31,
+            digests: Digests::default(),
+            keep_alive_ms: 0,
+            flow_control: true,
+            pause: Duration::from_millis(5),
+        }
     }
 }
 
@@ -168,8 +174,8 @@ impl<S: Read + Write> Controller<S> {
             if waited > self.patience {
                 return Err(Error::Answer("the controller needs longer than it announced to change its state"));
             }
-            std::thread::sleep(PAUSE);
-            waited += PAUSE;
+            std::thread::sleep(self.options.pause);
+            waited += self.options.pause.max(Duration::from_millis(1));
         }
     }
 

@@ -108,7 +108,7 @@ pub enum Payload {
 
 impl Payload {
     /// Bytes.
-    fn len(&self) -> u32 {
+    pub fn bytes(&self) -> u32 {
         match self {
             Payload::None => 0,
             Payload::Out(data) | Payload::In(data) | Payload::UpTo(data) => {
@@ -121,7 +121,7 @@ impl Payload {
     fn room(&self) -> Option<u32> {
         match self {
             Payload::None | Payload::Out(_) => None,
-            Payload::In(_) | Payload::UpTo(_) => Some(self.len()),
+            Payload::In(_) | Payload::UpTo(_) => Some(self.bytes()),
         }
     }
 

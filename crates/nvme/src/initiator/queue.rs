@@ -188,7 +188,7 @@ impl Queue {
         let slot = &mut self.slots[usize::from(number)];
         slot.cid = slot.cid.wrapping_add(1 << SLOT_BITS);
         let Command { entry, payload } = command;
-        let len = payload.len();
+        let len = payload.bytes();
         let is_in_capsule = matches!(payload, Payload::Out(_)) && len <= self.in_capsule;
         let data = if is_in_capsule && len > 0 { Data::InCapsule(len) } else { Data::Transport(len) };
         let entry = entry.with_cid(slot.cid).with_data(data);
@@ -338,7 +338,7 @@ impl Queue {
         if ready.offset != outstanding.moved {
             return Err(Broken::Protocol(Fatal::DataOutOfRange, 12));
         }
-        let left = outstanding.payload.len() - outstanding.moved;
+        let left = outstanding.payload.bytes() - outstanding.moved;
         if ready.len == 0 || ready.len > left {
             return Err(Broken::Protocol(Fatal::DataOutOfRange, 16));
         }
