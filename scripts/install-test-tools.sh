@@ -16,6 +16,15 @@ needs=(
   "mkfs.ext4 e2fsprogs"
   "losetup mount"
   "fstrim util-linux"
+  "qemu-system-x86_64 qemu-system-x86"
+  "busybox busybox-static"
+  "depmod kmod"
+  "cpio cpio"
+  "xz xz-utils"
+  "nbd-client nbd-client"
+  "nvme nvme-cli"
+  "mkfs.xfs xfsprogs"
+  "mkfs.btrfs btrfs-progs"
   "openssl openssl"
   "jq jq"
   "node nodejs"
@@ -46,4 +55,5 @@ if [ ${#missing[@]} -gt 0 ]; then
   mapfile -t packages < <(printf '%s\n' "${missing[@]}" | sort -u)
   "$scripts/install-packages.sh" install-test-tools "${packages[@]}"
 fi
+"$scripts/install-guest.sh"
 "$scripts/install-schemathesis.sh"

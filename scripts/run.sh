@@ -36,7 +36,7 @@ profile=iodrive-duo-640-mlc
 if [ ! -e "$here/fct0.vsl" ] && [ ! -e "$here/fct1.vsl" ]; then
   "$binary" create "$here/fct" --profile "$profile"
 fi
-"$binary" up --listen "${OPENVSL_LISTEN:-127.0.0.1:7420}" >/dev/null
+"$binary" up --listen "${OPENVSL_LISTEN:-127.0.0.1:7420}" --nvme-listen "${OPENVSL_NVME_LISTEN:-127.0.0.1:4420}" >/dev/null
 for device in fct0 fct1; do
   if ! "$binary" status "$device" --field uri >/dev/null 2>&1; then
     "$binary" attach "$here/$device.vsl" >/dev/null
@@ -63,11 +63,13 @@ Things to try:
   qemu-img bench -w -c 100000 -d 32 -s 4096 -f raw '$uri'
   run/vsl sim $profile --rw randwrite --bs 4k --iodepth 32 --runtime 10   # how the real card would do, in virtual time
 
-A file system on it (as root; 4096 because the device takes whole sectors only):
-  touch run/disk && nbdfuse run/disk '$uri' &
-  loop=\$(losetup --find --show --sector-size 4096 run/disk)
-  mkfs.ext4 \$loop && mkdir -p run/mnt && mount -o discard \$loop run/mnt
-  umount run/mnt && losetup --detach \$loop && fusermount3 -u run/disk
+A file system on it (as root; by the kernel's NVMe, or by what it has instead):
+  disk=\$(run/vsl connect fct0)
+  mkfs.ext4 \$disk && mkdir -p run/mnt && mount -o discard \$disk run/mnt
+  umount run/mnt && run/vsl disconnect fct0
+
+From any other kernel that can reach this machine's loopback, a virtual machine for instance:
+  $("$binary" status fct0 --field nvme_command)
 
 Stop it:           make stop
 Start all over:    make stop && rm -rf run

@@ -17,7 +17,7 @@ LIMIT = 60
 # Where a seed is named and finds nothing, because the layer or the simulator changed since, the next ones are tried.
 FURTHER_SEEDS = 100_000
 # The crates that have defects planted in them.
-PACKAGES = ["ftl", "media", "device", "sim", "trace", "lab", "report"]
+PACKAGES = ["ftl", "media", "device", "sim", "trace", "lab", "report", "nvme", "export"]
 # What is built: those, and others whose tests find some of the defects.
 BUILT = [*PACKAGES, "card"]
 FEATURES = [*(f"{package}/mutants" for package in PACKAGES), "device/simulation"]
@@ -135,6 +135,12 @@ KILLED_BY = {
     "StagedSurvivesCut": "device drills power::what_was_not_flushed_is_lost_when_it_is_dropped",
     "TwinTaken": "device lib identity::tests::an_identity_is_claimed_once",
     "IdentityUnannounced": "device lib identity::tests::a_cut_leaves_either_identity",
+    "FlushUnawaited": "export vhost a_flush_is_answered_when_it_is_done_and_not_before",
+    "ReplaySkips": "export vhost requests_are_carried_out_again_in_the_order_in_which_they_were_taken",
+    "ReplayReversed": "export vhost requests_are_carried_out_again_in_the_order_in_which_they_were_taken",
+    "TakenUnnoted": "export vhost what_is_under_way_stands_in_the_region_and_what_is_answered_does_not",
+    "ReadShifted": "export vhost segments_of_any_size_carry_a_request",
+    "OutsideTaken": "export vhost data_outside_of_memory_are_an_error_of_their_request_only",
     "BeyondTheEnd": "lab traces places_are_on_the_device_and_on_its_sectors",
     "TraceTwice": "lab traces several_devices_share_a_trace",
     "SteadyArrivals": "trace lib generate::mail_server::tests::it_has_the_traits_that_were_published_and_those_that_are_assumed",
@@ -144,6 +150,7 @@ KILLED_BY = {
     "FallingIsSteady": "lab lib steady::tests::a_slope_of_exactly_ten_per_cent_is_steady",
     "NoiseDiffers": "lab lib run::compare::tests::what_noise_explains_is_told_from_what_it_does_not",
     "BegunIsDone": "lab runs a_run_killed_at_any_line_comes_to_the_same_results",
+    "ProofNotCompared": "nvme lib auth::tests::a_host_with_another_secret_stays_out",
     "PublishedAnywhere": "report pages published_figures_stand_beside_what_was_asked_alike_and_nothing_else",
 }
 
@@ -153,7 +160,8 @@ class Programs:
 
     def __init__(self) -> None:
         self.tests: dict[tuple[str, str], str] = {}
-        self.simulator = self.lister = ""
+        self.simulator = ""
+        self.listers: list[str] = []
         chosen = [word for name in BUILT for word in ["-p", name]]
         chosen += ["--features", ",".join(FEATURES)]
         # Nothing but what is named above: the tests of other targets would take longer to build than these to run.
@@ -180,7 +188,7 @@ class Programs:
             elif name == "vsl-sim":
                 self.simulator = message["executable"]
             elif name == "mutants" and "example" in kind:
-                self.lister = message["executable"]
+                self.listers.append(message["executable"])
 
     def commands(self, suite: str) -> list[list[str]]:
         """What to run for a suite, one after another until something is found."""
@@ -198,7 +206,7 @@ class Programs:
     def defects(self) -> dict[str, str]:
         """All names, and what is wrong with each."""
         said = ""
-        for command in [[self.simulator, "--list-mutants"], [self.lister]]:
+        for command in [[self.simulator, "--list-mutants"], *([lister] for lister in self.listers)]:
             said += subprocess.run(command, capture_output=True, text=True, check=True).stdout
         return dict(line.split("\t") for line in said.splitlines())
 
@@ -248,7 +256,7 @@ def main() -> int:
     defects = programs.defects()
     unknown = set(KILLED_BY) ^ set(defects)
     if unknown:
-        raise SystemExit(f"in {Path(__file__).name} or in mutant.rs of ftl or trace, but not in both: {', '.join(sorted(unknown))}")
+        raise SystemExit(f"in {Path(__file__).name} or in mutant.rs of ftl, trace or nvme, but not in both: {', '.join(sorted(unknown))}")
     wanted = arguments.names or list(defects)
     with ThreadPoolExecutor(arguments.jobs) as pool:
         # A suite that fails anyway would find everything.

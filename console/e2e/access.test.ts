@@ -1,5 +1,7 @@
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import type { AxeResults } from "axe-core";
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
@@ -56,6 +58,32 @@ it("breaks no rule of accessibility on any page, and fits", async () => {
       await passes(page, `${name}, ${width} wide, ${colorScheme}`);
     }
   }
+});
+
+it("breaks none in a report of the lab, nor in runs side by side", async () => {
+  const vsl = await service();
+  const run = resolve("../crates/lab/tests/data/run");
+  const directory = mkdtempSync(join(tmpdir(), "report-"));
+  const pages = ["report", "compare"].map((name) => join(directory, `${name}.html`));
+  vsl.vsl("lab", "report", run, "--out", pages[0] ?? "");
+  vsl.vsl("lab", "compare", run, run, "--out", pages[1] ?? "");
+  const browser = (await open(vsl)).context().browser();
+  // A report allows no scripts but its own; what looks for mistakes is one.
+  const context = await browser?.newContext({ bypassCSP: true });
+  const page = await context?.newPage();
+  if (page === undefined) throw new Error("no page");
+  for (const file of pages) {
+    await page.goto(`file://${file}`);
+    await page.evaluate(AXE);
+    for (const [width, colorScheme] of VARIANTS) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.emulateMedia({ colorScheme });
+      await page.waitForTimeout(400);
+      await passes(page, `${file}, ${width} wide, ${colorScheme}`);
+    }
+  }
+  await context?.close();
+  rmSync(directory, { recursive: true });
 });
 
 it.each(VARIANTS)("breaks none in any dialog: %i wide, %s", async (width, colorScheme) => {

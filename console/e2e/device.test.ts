@@ -105,6 +105,23 @@ it("predicts before it formats, and formats only what was named", async () => {
   expect(after / before).toBeLessThan(0.55);
 });
 
+it("predicts of a device on files only what its layer does", async () => {
+  const vsl = await service();
+  vsl.device("plain");
+  const page = await open(vsl);
+  await chooseDevice(page, "plain");
+  await go(page, "Format");
+  await page.getByRole("button", { name: "Predict", exact: true }).click();
+  const table = page.getByRole("region", { name: "Prediction" }).getByRole("table");
+  await table.waitFor({ timeout: 240_000 });
+  const headings = await table.getByRole("columnheader").allTextContents();
+  expect(headings).toEqual(["Capacity", "Over-provisioning", "Write amplification"]);
+  // The cards and the table say the same of a choice.
+  const card = await page.locator(".option", { hasText: "Improved writes" }).textContent();
+  const row = await table.getByRole("row", { name: /improved-write/ }).textContent();
+  expect(row).toContain(card?.match(/\d+ %/)?.[0]);
+});
+
 it("plays a power cut, and switches on again", async () => {
   const vsl = await service();
   const uri = vsl.device("db", "--drills");
@@ -113,6 +130,9 @@ it("plays a power cut, and switches on again", async () => {
   await chooseDevice(page, "db");
   await go(page, "Drills");
   await page.getByRole("button", { name: "Begin Power cut" }).click();
+  const dialog = page.getByRole("dialog", { name: "Power cut on db" });
+  await inState(vsl, "db", "attached");
+  await dialog.getByRole("button", { name: "Begin Power cut" }).click();
   await page.getByText("The power is off.").waitFor();
   await inState(vsl, "db", "powered-off");
   await page.getByRole("button", { name: "Switch it on" }).click();

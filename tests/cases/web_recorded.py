@@ -20,6 +20,21 @@ def predicted(world: World, web: Web, **more: object) -> list[dict]:
     return job["result"]["choices"]
 
 
+def native(world: World, web: Web) -> None:
+    """Of a device on a file only what the layer does is predicted: its store decides rates, latencies and wear."""
+    job = web.do("POST", "/predictions", {key: value for key, value in ASK.items() if key != "profile"}, 202)
+    world.wait(lambda: web.get(f"/jobs/{job['id']}")["state"] != "running", "the prediction", 120)
+    result = web.get(f"/jobs/{job['id']}")["result"]
+    equal((result["profile"], result["lifetime_bytes_per_s"]), (None, None), f"{result}")
+    disk = web.get("/devices/disk")
+    stock, half = result["choices"]
+    equal((stock["bytes"], half["bytes"]), (disk["bytes"], disk["bytes"] // 2), "its own capacities")
+    check(abs(stock["over_provisioning_percent"] - disk["over_provisioning_percent"]) < 0.5, f"{stock} {disk}")
+    unknown = ["iops", "bytes_per_s", "p50_us", "p99_us", "p999_us", "lifetime_written_bytes", "lifetime_days"]
+    equal([choice[figure] for choice in (stock, half) for figure in unknown], [None] * 14, f"{result}")
+    check(1 <= half["write_amplification"] <= stock["write_amplification"], f"{result}")
+
+
 def recorded(world: World, web: Web, device, name: str, *load: str) -> None:
     """Records a load into a file of this name."""
     web.do("POST", "/devices/disk/record", {"path": str(world.dir / name)})
@@ -34,7 +49,6 @@ def run(world: World) -> None:
     device = world.device(1 * GIB)
     refused = web.refused(409, "POST", "/predictions", ASK)
     check("nothing was recorded of disk" in refused["error"] and "record a while" in refused["help"], f"{refused}")
-    web.refused(400, "POST", "/predictions", {key: value for key, value in ASK.items() if key != "profile"})
     web.refused(400, "POST", "/predictions", ASK | {"trace": "writes.csv"})
 
     recorded(world, web, device, "writes.csv.zst", "--rw=randwrite")
@@ -42,6 +56,10 @@ def run(world: World) -> None:
     check(half["bytes"] < stock["bytes"] and stock["iops"] > 0 and stock["p999_us"] >= stock["p50_us"] > 0, f"{stock} {half}")
     check(1 <= half["write_amplification"] <= stock["write_amplification"], f"writes: {stock} {half}")
     check(half["lifetime_written_bytes"] >= stock["lifetime_written_bytes"] > 0, f"writes: {stock} {half}")
+    check(half["lifetime_days"] >= stock["lifetime_days"] > 0, f"at one rate of writing: {stock} {half}")
+    check(0 < stock["p99_least_us"] <= stock["p99_us"] <= stock["p99_most_us"], f"{stock}")
+
+    native(world, web)
 
     # The last recording counts, and it is another load.
     recorded(world, web, device, "reads.csv.zst", "--rw=randread")

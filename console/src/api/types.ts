@@ -56,6 +56,7 @@ export type Event = Schemas["Event"] & { device?: string };
 // What the description leaves open, because it follows from tables or differs from job to job.
 
 export interface Client {
+  protocol: string;
   peer: string;
   tls: boolean;
   since: number;
@@ -63,6 +64,14 @@ export interface Client {
   read_bytes: number;
   written_bytes: number;
   in_flight: number;
+  nvme?: {
+    host: string;
+    controller: number;
+    queue: number;
+    header_digest: boolean;
+    data_digest: boolean;
+  };
+  last_error?: number;
   memory_bytes: number;
 }
 export type FieldValue = string | number | boolean | null | unknown[] | Record<string, unknown>;
@@ -72,6 +81,7 @@ export type Device = Omit<
   "clients" | "config" | "drills" | "key_slots" | "lost_dies" | "paths"
 > & {
   path: string;
+  vhost_socket?: string;
   health: string;
   clients?: Client[];
   config?: Record<string, string>;

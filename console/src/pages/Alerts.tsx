@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { post } from "../api/client";
 import type { Alert, Alerts } from "../api/types";
 import { Button } from "../parts/Button";
+import { Cure } from "../parts/Cure";
 import { Dialog } from "../parts/Dialog";
 import { Input } from "../parts/Field";
 import { Empty, Trouble } from "../parts/Notice";
@@ -102,22 +103,25 @@ const COLUMNS: readonly Column<Alert>[] = [
   {
     title: "What",
     class: "wrap",
-    cell: ({ what, rule, note, sent = [] }) => (
-      <>
-        {what}
-        <br />
-        <span class="muted small">{rule}</span>
-        {note && <span class="muted small"> · {note}</span>}
-        {sent.map(
-          ({ to, error }, position) =>
-            error && (
-              <div key={position} class="small">
-                Not sent to {to}: {error}
-              </div>
-            ),
-        )}
-      </>
-    ),
+    cell: (alert) => {
+      const { what, rule, note, sent = [] } = alert;
+      return (
+        <>
+          {what}
+          <br />
+          <Cure of={alert} /> <span class="muted small">{rule}</span>
+          {note && <span class="muted small"> · {note}</span>}
+          {sent.map(
+            ({ to, error }, position) =>
+              error && (
+                <div key={position} class="small">
+                  Not sent to {to}: {error}
+                </div>
+              ),
+          )}
+        </>
+      );
+    },
   },
   { title: "Raised", labelled: true, cell: ({ raised_ms }) => moment(raised_ms) },
 ];

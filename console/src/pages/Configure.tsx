@@ -68,26 +68,42 @@ export function ConfigurePage({ subject }: { subject: string }) {
   );
 }
 
+/** The protocol; over NVMe each of a host's queues is a client of its own. */
+const spoken = ({ protocol, nvme }: Client) => {
+  if (nvme === undefined) return protocol;
+  return nvme.queue === 0 ? `${protocol}, admin queue` : `${protocol}, queue ${nvme.queue}`;
+};
+
+/** A status in the protocol's numbers, as its tools print it. */
+const hex = (status: number) => `0x${status.toString(16)}`;
+
 const CLIENTS: readonly Column<Client>[] = [
   {
     title: "Client",
     head: true,
-    cell: ({ peer, tls }) => (
+    cell: ({ peer, tls, nvme }) => (
       <>
         {peer} {tls && <span class="badge ok">TLS</span>}
+        {nvme?.header_digest && <span class="badge">header digest</span>}
+        {nvme?.data_digest && <span class="badge">data digest</span>}
+        {nvme !== undefined && <small class="wrap">{nvme.host}</small>}
       </>
     ),
   },
+  { title: "Protocol", cell: spoken },
   { title: "Since", cell: ({ since }) => ago(since * 1000) },
   { title: "Requests", number: true, cell: ({ requests }) => count(requests) },
   { title: "Read", number: true, cell: ({ read_bytes }) => bytes(read_bytes) },
   { title: "Written", number: true, cell: ({ written_bytes }) => bytes(written_bytes) },
   { title: "Under way", number: true, cell: ({ in_flight }) => count(in_flight) },
+  { title: "Last error", cell: ({ last_error }) => (last_error === undefined ? "" : hex(last_error)) },
   { title: "Memory", number: true, cell: ({ memory_bytes }) => bytes(memory_bytes) },
 ];
 
 function Exports({ device }: { device: Device }) {
-  const addresses = [device.uri, device.tcp_uri].filter((one) => one !== undefined);
+  const addresses = [device.uri, device.tcp_uri, device.nvme_command, device.vhost_socket].filter(
+    (one) => one !== undefined,
+  );
   const clients = device.clients ?? [];
   return (
     <Panel title="Exports and clients">

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { patch, post, remove, seg } from "../api/client";
 import type { Device, Drills, Event } from "../api/types";
 import { Button } from "../parts/Button";
+import { Dialog } from "../parts/Dialog";
 import { EventList } from "../parts/EventList";
 import { Check, Input, Select } from "../parts/Field";
 import { Notice, Trouble } from "../parts/Notice";
@@ -32,8 +33,9 @@ export function DrillsPage({ subject }: { subject: string }) {
           <One
             key={kind.name}
             kind={kind}
+            device={subject}
             off={value?.powered_off === true}
-            onBegin={(answers) => void begin(kind, answers)}
+            onBegin={(answers) => begin(kind, answers)}
           />
         ))}
       </div>
@@ -124,8 +126,16 @@ function Active({
   );
 }
 
-function One({ kind, off, onBegin }: { kind: Kind; off: boolean; onBegin: (answers: Answers) => void }) {
+interface OneProps {
+  kind: Kind;
+  device: string;
+  off: boolean;
+  onBegin: (answers: Answers) => Promise<boolean>;
+}
+
+function One({ kind, device, off, onBegin }: OneProps) {
   const [answers, setAnswers] = useState<Answers>({});
+  const [asking, setAsking] = useState(false);
   return (
     <Panel
       title={kind.title}
@@ -134,7 +144,7 @@ function One({ kind, off, onBegin }: { kind: Kind; off: boolean; onBegin: (answe
           Begin
         </Button>
       }
-      onSubmit={() => onBegin(answers)}
+      onSubmit={() => setAsking(true)}
     >
       <p class="muted">{kind.what}</p>
       {kind.asks.length > 0 && (
@@ -148,6 +158,16 @@ function One({ kind, off, onBegin }: { kind: Kind; off: boolean; onBegin: (answe
             />
           ))}
         </div>
+      )}
+      {asking && (
+        <Dialog
+          title={`${kind.title} on ${device}`}
+          onClose={() => setAsking(false)}
+          submit={{ label: `Begin ${kind.title}`, danger: true, work: () => onBegin(answers) }}
+        >
+          <p>{kind.what}</p>
+          <p>Clients of {device} feel it at once, and data that it holds may be lost.</p>
+        </Dialog>
       )}
     </Panel>
   );

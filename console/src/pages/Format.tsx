@@ -8,7 +8,7 @@ import { Panel } from "../parts/Panel";
 import { device as find, jobs } from "../state/fleet";
 import { may } from "../state/link";
 import { bytes, percent } from "../text/quantity";
-import { bounds, capacityAt, OPTIONS, presentShare } from "./format/capacity";
+import { bounds, capacityAt, maximumShare, OPTIONS, presentShare } from "./format/capacity";
 import { Erase } from "./format/Erase";
 import { FormatDialog } from "./format/FormatDialog";
 import { Prediction, predictionOf } from "./format/Prediction";
@@ -113,7 +113,7 @@ function Capacity({ device, capacity, share, onChoose }: CapacityProps) {
     <div class="stack">
       <div class="options" role="radiogroup" aria-label="Capacity">
         {OPTIONS.map((option) => {
-          const reached = Math.min(option.share, option.capacity === "maximum" ? most : option.share);
+          const reached = option.capacity === "maximum" ? maximumShare(device) : option.share;
           return (
             <label key={option.capacity} class={`option ${capacity === option.capacity ? "chosen" : ""}`}>
               <input
@@ -136,8 +136,8 @@ function Capacity({ device, capacity, share, onChoose }: CapacityProps) {
       <Field
         label={
           <>
-            Or anything between: <strong>{share} %</strong> of the advertised capacity, {size(share)},{" "}
-            {above(share)} over-provisioning
+            Or anything between: <strong>{Math.round(share)} %</strong> of the advertised capacity,{" "}
+            {size(share)}, {above(share)} over-provisioning
           </>
         }
       >

@@ -11,6 +11,13 @@ import { useResource } from "../state/resource";
 import { plain, show } from "../text/field";
 import { matches } from "../text/search";
 
+/** Fields by what they are about, in the order in which they come. */
+function grouped(fields: readonly Field[]): [group: string, fields: Field[]][] {
+  const found = new Map<string, Field[]>();
+  for (const field of fields) found.set(field.group, [...(found.get(field.group) ?? []), field]);
+  return [...found.entries()];
+}
+
 /** Every figure of `vsl status -a`. */
 export function InfoPage({ subject }: { subject: string }) {
   const { value, error } = useResource<Device>(`/devices/${seg(subject)}`, 2000);
@@ -23,7 +30,17 @@ export function InfoPage({ subject }: { subject: string }) {
   // A figure that the list does not explain is shown all the same.
   const rest = Object.keys(figures)
     .filter((name) => !named.has(name))
-    .map((name): Field => ({ name, label: name, unit: "text", brief: false, meaning: "", source: "" }));
+    .map(
+      (name): Field => ({
+        name,
+        label: name,
+        unit: "text",
+        group: "Others",
+        brief: false,
+        meaning: "",
+        source: "",
+      }),
+    );
   const all = [...known, ...rest];
   const found = all.filter(({ name, label, meaning }) =>
     matches(words, [name, label, meaning, figures[name]]),
@@ -85,13 +102,13 @@ export function InfoPage({ subject }: { subject: string }) {
           Copy JSON
         </Copy>
       </header>
-      <Table
-        class="info"
-        rows={found}
-        keyOf={({ name }) => name}
-        columns={columns}
-        empty={<Empty title="Nothing is called so" />}
-      />
+      {found.length === 0 && <Empty title="Nothing is called so" />}
+      {grouped(found).map(([group, fields]) => (
+        <section key={group} aria-label={group}>
+          <h2>{group}</h2>
+          <Table class="info" rows={fields} keyOf={({ name }) => name} columns={columns} />
+        </section>
+      ))}
     </Panel>
   );
 }

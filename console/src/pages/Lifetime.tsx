@@ -94,11 +94,18 @@ function Wear({ life }: { life: Lifetime }) {
   );
 }
 
+/** Seconds after which a rate tells a day. */
+const DAY = 86_400;
+
 function projection(life: Lifetime): string {
+  const measured = life.rate_over_s ? span(life.rate_over_s) : "";
   if (life.ends) {
     const rest = life.ends - Date.now() / 1000;
-    return `At the present rate it is worn out on ${day(life.ends * 1000)}, in ${span(rest)}.`;
+    const on = (life.rate_over_s ?? 0) >= DAY ? `, on ${day(life.ends * 1000)}` : "";
+    return `At the rate of the last ${measured} it is worn out in about ${span(rest)}${on}.`;
   }
+  if (life.written_per_day_bytes)
+    return `Its writing was measured over ${measured} only: an end is projected after an hour.`;
   return "Nothing is written at present, so no end can be projected.";
 }
 

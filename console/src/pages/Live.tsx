@@ -64,8 +64,20 @@ export function LivePage({ subject }: { subject: string }) {
         </span>
       </div>
       {view.error && <Notice tone="warning">History: {view.error}</Notice>}
+      {!zoomed && <Short view={view} />}
       <Charts device={subject} view={view} onZoom={zoom} />
     </>
+  );
+}
+
+/** Says so where there is much less on record than the span that is shown. */
+function Short({ view: { from, to, oldest } }: { view: View }) {
+  if (oldest === null || to - oldest > (to - from) * 0.9) return null;
+  return (
+    <Notice>
+      Of these {spanText(to - from)} no more than the last {spanText(to - oldest)} are on record: the service
+      has watched this device since {moment(oldest * 1000)}.
+    </Notice>
   );
 }
 

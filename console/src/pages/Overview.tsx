@@ -3,8 +3,10 @@ import { host, post } from "../api/client";
 import type { Alert, Device } from "../api/types";
 import { AttachDialog } from "../parts/AttachDialog";
 import { Button } from "../parts/Button";
+import { Cure } from "../parts/Cure";
 import { DeviceTree } from "../parts/DeviceTree";
 import { Figures } from "../parts/Figures";
+import { Lights } from "../parts/Lights";
 import { Empty, Notice } from "../parts/Notice";
 import { Panel } from "../parts/Panel";
 import { State } from "../parts/State";
@@ -40,11 +42,37 @@ export function OverviewPage() {
           </>
         }
       >
-        {devices.value.length > 0 ? <DeviceTree /> : loaded.value && <FirstVisit />}
+        {devices.value.length > 0 ? (
+          <>
+            <DeviceTree />
+            <Legend />
+          </>
+        ) : (
+          loaded.value && <FirstVisit />
+        )}
       </Panel>
+      {version.value && (
+        <p class="muted small">
+          OpenVSL {version.value.version}
+          {host.value !== null && ` on ${host.value}`} · {health.value?.addresses.join(" · ")}
+        </p>
+      )}
       {attaching && <AttachDialog onClose={() => setAttaching(false)} />}
       {creating && <CreateDialog onClose={() => setCreating(false)} />}
     </>
+  );
+}
+
+/** What the lights say, for whoever has not seen such a card. */
+function Legend() {
+  return (
+    <p class="legend muted small">
+      Lights:
+      <Lights attached={false} reading={false} writing beacon={false} /> writes
+      <Lights attached={false} reading writing={false} beacon={false} /> reads
+      <Lights attached reading={false} writing={false} beacon={false} /> attached
+      <Lights attached reading writing beacon /> beacon: all three
+    </p>
   );
 }
 
@@ -66,6 +94,7 @@ function Attention() {
             <State tone={tone}>{tone}</State>
             {device !== null && <a href={href("live", device)}>{device}</a>}
             <span class="wrap what">{what}</span>
+            {alert && <Cure of={alert} />}
             {alert && <span class="muted small">since {moment(alert.raised_ms)}</span>}
             {alert && may("operator") && <Acknowledge alert={alert} />}
           </li>
@@ -134,12 +163,6 @@ function Totals() {
           },
         ]}
       />
-      {version.value && (
-        <p class="muted small">
-          OpenVSL {version.value.version}
-          {host.value !== null && ` on ${host.value}`} · {health.value?.addresses.join(" · ")}
-        </p>
-      )}
     </Panel>
   );
 }

@@ -154,13 +154,13 @@ function ModuleRows({ device, level, open, onToggle }: ModuleProps) {
           {share === null ? (
             "–"
           ) : (
-            <>
+            <span class="held">
               <Meter share={share} tone={share > 95 ? "warning" : "ok"} />
               <span class="small">
                 {bytes(device.mapped_bytes ?? 0)} of {bytes(device.bytes)}{" "}
                 <span class="muted">{percent(share, 0)}</span>
               </span>
-            </>
+            </span>
           )}
         </td>
         <td data-label="Temperature" class="number">

@@ -30,6 +30,13 @@ export function tone(device: Device): Tone {
 
 const RANK: Record<Tone, number> = { critical: 0, warning: 1, off: 2, ok: 3 };
 
+/** The files that a device lacks, in front of what an alert says of it. */
+function missing({ rule, device }: Alert, devices: readonly Device[]): string {
+  const of = rule === "degraded" ? devices.find(({ name }) => name === device) : undefined;
+  const names = (of?.lost_dies ?? []).map((die) => of?.paths?.[die]?.replace(/^.*\//, "") ?? `die ${die}`);
+  return names.length > 0 ? `${names.join(", ")}: ` : "";
+}
+
 /** What needs attention, the worst first. What an alert says already is not said twice. */
 export function concerns(devices: readonly Device[], alerts: readonly Alert[]): Concern[] {
   const found: Concern[] = alerts
@@ -37,7 +44,7 @@ export function concerns(devices: readonly Device[], alerts: readonly Alert[]): 
     .map((alert) => ({
       key: `alert ${alert.id}`,
       tone: severityTone(alert.severity),
-      what: alert.what,
+      what: `${missing(alert, devices)}${alert.what}`,
       device: alert.device ?? null,
       alert,
     }));

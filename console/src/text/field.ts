@@ -1,5 +1,5 @@
 import type { FieldValue } from "../api/types";
-import { clock, day } from "./moment";
+import { moment } from "./moment";
 import { bytes, count, percent, quantity } from "./quantity";
 
 // A field of a device as the pages show it: what `vsl status -a` prints, with the same units.
@@ -34,7 +34,7 @@ export function show(unit: string, value: FieldValue | undefined): string {
       case "ns/byte":
         return quantity(unit, value);
       case "time":
-        return `${day(value * 1000)} ${clock(value * 1000)}`;
+        return moment(value * 1000);
       default:
         return count(value);
     }

@@ -1,4 +1,4 @@
-// Moments as people read them: in the browser's time zone, always with the day where it is not today.
+// Moments as people read them: in the browser's time zone, with the day and the zone.
 
 const two = (value: number) => String(value).padStart(2, "0");
 
@@ -12,10 +12,19 @@ export function clock(ms: number): string {
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
-/** Today only the time of day; otherwise the day too. */
-export function moment(ms: number | null | undefined, now = Date.now()): string {
+/** How far the clock of here is from UTC just then, such as UTC, UTC+1 or UTC-3:30. */
+export function zone(ms: number): string {
+  const minutes = -new Date(ms).getTimezoneOffset();
+  if (minutes === 0) return "UTC";
+  const size = Math.abs(minutes);
+  const rest = size % 60 === 0 ? "" : `:${two(size % 60)}`;
+  return `UTC${minutes < 0 ? "-" : "+"}${Math.floor(size / 60)}${rest}`;
+}
+
+/** Day, time of day and zone. */
+export function moment(ms: number | null | undefined): string {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) return "–";
-  return day(ms) === day(now) ? clock(ms) : `${day(ms)} ${clock(ms)}`;
+  return `${day(ms)} ${clock(ms)} ${zone(ms)}`;
 }
 
 /** How long ago, in words. */

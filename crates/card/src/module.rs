@@ -1,7 +1,6 @@
 //! One flash module in virtual time: the translation layer, unchanged, on the NAND model, behind the card's front end.
 //!
-//! No payload exists here. Where a real module keeps a sector with its trailer, this one keeps the sector's address, four bytes a
-//! slot, which is all that the layer's groomer asks for.
+//! No payload exists here, see [`Addressed`].
 //!
 //! **A write's way.** Link, then the front end (one request at a time), then the layer takes it: it is in the capacitor-backed buffer, and answered. Its page
 //! goes to the data path, its channel and its die when it is full. When the buffer is full or the groomer behind, the write waits in order.
@@ -13,7 +12,7 @@ mod health;
 
 use std::collections::VecDeque;
 
-use ftl::{Admission, Commands, Config, Ftl, Header, Pacing, Policy, Recovery, Tag, Words};
+use ftl::{Addressed, Admission, Config, Ftl, Pacing, Policy, Recovery, Tag};
 use media::nand::{FrontEnd, Nand};
 use profile::{Card, Module as Sheet};
 
@@ -23,7 +22,7 @@ use crate::layout::{Layout, LayoutError, buffer_pages, layout};
 use crate::leds::{Activity, Leds};
 use crate::report::{Busy, EraseCounts, Health, Report};
 
-use carry_out::GroomRead;
+use carry_out::Chips;
 pub use health::{hold, reduced_hold};
 
 /// Larger writes are taken in pieces of this size, as an operating system's block layer would.
@@ -83,22 +82,11 @@ struct Waiting {
 struct Reading {
     tag: u32,
     bytes: u32,
-    /// No part of it went to the flash yet.
-    fresh: bool,
 }
 
 /// A flash module in virtual time.
 pub struct Module {
-    ftl: Ftl,
-    nand: Nand,
-    /// Host sector + 1 of every slot; 0 for what is not a host sector.
-    owners: Words,
-    headers: Vec<Option<Header>>,
-    /// The commands that are being carried out; elsewhere while they are.
-    commands: Option<Box<Commands>>,
-    groom_reads: Vec<GroomRead>,
-    /// Where the slots begin for which the map was fetched last.
-    fetched: u32,
+    flash: Addressed<Chips>,
     /// Writes taken from the line.
     taken: usize,
     reading: Vec<Reading>,
@@ -109,7 +97,6 @@ pub struct Module {
     /// Writes that the layer could not take yet.
     waiting: VecDeque<Waiting>,
     answers: [VecDeque<Answer>; 2],
-    now: Nanos,
     front: FrontEnd,
     /// Nanoseconds by which each written byte is held back in reduced-write mode.
     reduced_hold: f64,
@@ -155,19 +142,12 @@ impl Module {
             .expect("nothing stands on new flash that could be damaged");
         ftl.set_pacing(config.pacing.unwrap_or(Pacing::Rounds(sheet.controller.groom_round_bytes)));
         ftl.groom_ahead(config.grooms_ahead);
-        ftl.start();
         let nand = Nand::new(&layout.shape, &sheet.nand, &sheet.controller, &sheet.energy, config.seed);
         let governor = config
             .card
             .map(|(card, modules)| Governor::new(card, modules, sheet.energy.idle_watts, &config.surroundings));
-        let mut module = Module {
-            ftl,
-            nand,
-            owners: Words::huge(geometry.slots() as usize),
-            headers: Vec::new(),
-            commands: Some(Box::default()),
-            groom_reads: Vec::new(),
-            fetched: 0,
+        Ok(Module {
+            flash: Addressed::new(ftl, Chips { nand, now: 0 }),
             taken: 0,
             reading: vec![Reading::default(); READS as usize + 1],
             free_tags: (1..=READS).rev().collect(),
@@ -175,7 +155,6 @@ impl Module {
             arriving: VecDeque::new(),
             waiting: VecDeque::new(),
             answers: [VecDeque::new(), VecDeque::new()],
-            now: 0,
             front: FrontEnd::new(&sheet.controller),
             reduced_hold: reduced_hold(sheet, &geometry),
             governor,
@@ -188,9 +167,7 @@ impl Module {
             activity: Activity::default(),
             asked: 0,
             tidied: Nanos::MAX,
-        };
-        module.carry_out();
-        Ok(module)
+        })
     }
 
     /// How the module is laid out.
@@ -200,7 +177,7 @@ impl Module {
 
     /// The layer.
     pub fn ftl(&self) -> &Ftl {
-        &self.ftl
+        &self.flash.ftl
     }
 
     /// Power and heat, where the module sits on a card.
@@ -210,7 +187,7 @@ impl Module {
 
     /// What its lights say now.
     pub fn leds(&self) -> Leds {
-        self.activity.leds(self.now, self.governor.as_ref().is_some_and(Governor::is_shut_down))
+        self.activity.leds(self.flash.medium.now, self.governor.as_ref().is_some_and(Governor::is_shut_down))
     }
 
     /// Lights all of them, or lets them be.
@@ -220,7 +197,7 @@ impl Module {
 
     /// Heap memory of the module's books, bytes.
     pub fn memory(&self) -> usize {
-        self.ftl.memory() + self.owners.len() * size_of::<u32>()
+        self.flash.memory()
     }
 
     /// Checks the layer's books. For tests: it looks at every sector.
@@ -228,14 +205,7 @@ impl Module {
     /// # Errors
     /// What does not hold.
     pub fn verify(&self) -> Result<(), String> {
-        self.ftl.verify()?;
-        let mut wrong = None;
-        self.ftl.map().for_each(|lba, slot| {
-            if u64::from(self.owners[slot as usize]) != lba + 1 {
-                wrong = Some(format!("sector {lba} is mapped to slot {slot}, which holds another"));
-            }
-        });
-        wrong.map_or(Ok(()), Err)
+        self.flash.verify()
     }
 
     fn refusal(&self, request: &Request) -> Option<Failure> {
@@ -252,7 +222,7 @@ impl Module {
     fn refuse(&mut self, tag: u32, op: Op, failure: Failure) {
         let line = usize::from(op != Op::Read);
         // Within a line answers are in the order of time.
-        let at = self.answers[line].back().map_or(self.now, |last| last.at.max(self.now));
+        let at = self.answers[line].back().map_or(self.flash.medium.now, |last| last.at.max(self.flash.medium.now));
         self.answers[line].push_back(Answer { tag, at, result: Err(failure) });
     }
 
@@ -262,12 +232,12 @@ impl Module {
             return;
         };
         let sector = self.layout.geometry.sector_bytes;
-        self.reading[layer_tag as usize] = Reading { tag, bytes: request.bytes, fresh: true };
+        self.reading[layer_tag as usize] = Reading { tag, bytes: request.bytes };
         let lba = request.offset / u64::from(sector);
-        let admission = self.ftl.submit(layer_tag, ftl::Request::Read { lba, count: request.bytes / sector });
+        let admission = self.flash.ftl.submit(layer_tag, ftl::Request::Read { lba, count: request.bytes / sector });
         if admission == Admission::Done {
             if self.map_in_drive {
-                self.nand.pass(self.now, PASS | u64::from(layer_tag), request.bytes);
+                self.flash.medium.nand.pass(self.flash.medium.now, PASS | u64::from(layer_tag), request.bytes);
             } else {
                 self.read_done(layer_tag, Ok(()));
             }
@@ -277,9 +247,9 @@ impl Module {
 
     /// All of a read is there: over the link and out.
     fn read_done(&mut self, layer_tag: Tag, result: Result<(), ftl::Error>) {
-        let Reading { tag, bytes, .. } = self.reading[layer_tag as usize];
+        let Reading { tag, bytes } = self.reading[layer_tag as usize];
         self.free_tags.push(layer_tag);
-        let at = self.front.leave(self.now, bytes);
+        let at = self.front.leave(self.flash.medium.now, bytes);
         self.answers[0].push_back(Answer { tag, at, result: result.map_err(|_| Failure::Media) });
     }
 
@@ -287,10 +257,10 @@ impl Module {
     fn arrive(&mut self, tag: u32, request: Request) {
         let sector = self.layout.geometry.sector_bytes;
         let bytes = if request.op == Op::Write { request.bytes } else { 0 };
-        let at = self.front.arrive(self.now, bytes, (self.hold() * f64::from(bytes)) as Nanos);
+        let at = self.front.arrive(self.flash.medium.now, bytes, (self.hold() * f64::from(bytes)) as Nanos);
         let lba = request.offset / u64::from(sector);
         if self.waiting.len() < LONG_LINE {
-            self.ftl.hint_write(lba);
+            self.flash.ftl.hint_write(lba);
         }
         self.arriving.push_back((at, Waiting { tag, op: request.op, lba, sectors: request.bytes / sector }));
     }
@@ -301,7 +271,7 @@ impl Module {
             self.refuse(write.tag, write.op, Failure::ReadOnly);
             return true;
         }
-        let most = self.ftl.config().max_request;
+        let most = self.flash.ftl.config().max_request;
         while write.sectors > 0 {
             let (count, request) = match write.op {
                 Op::Trim => {
@@ -313,7 +283,7 @@ impl Module {
                     (count, ftl::Request::Write { lba: write.lba, count, fua: false })
                 }
             };
-            let admission = self.ftl.submit(0, request);
+            let admission = self.flash.ftl.submit(0, request);
             self.carry_out();
             match admission {
                 Admission::Busy => return false,
@@ -328,16 +298,16 @@ impl Module {
             write.lba += u64::from(count);
             write.sectors -= count;
         }
-        let at = self.front.taken(self.now);
+        let at = self.front.taken(self.flash.medium.now);
         self.answers[1].push_back(Answer { tag: write.tag, at, result: Ok(()) });
         true
     }
 
     fn take_waiting(&mut self) {
-        let most = self.ftl.config().max_request;
+        let most = self.flash.ftl.config().max_request;
         let first = self.waiting.front().map_or(0, |write| write.sectors.min(most));
         // As long as the flash works at something, a better moment comes.
-        if self.nand.under_way() > 0 && self.health < Health::ReadOnly && !self.ftl.takes(first) {
+        if self.flash.medium.nand.under_way() > 0 && self.health < Health::ReadOnly && !self.flash.ftl.takes(first) {
             return;
         }
         while let Some(mut write) = self.waiting.pop_front() {
@@ -355,10 +325,10 @@ impl Module {
     /// Fetches what writes need that come soon: first their places in the map, then what is known of the slots that they leave.
     fn fetch_for_line(&self) {
         for write in self.waiting.range(2 * WRITES_TOGETHER..3 * WRITES_TOGETHER) {
-            self.ftl.hint(write.lba);
+            self.flash.ftl.hint(write.lba);
         }
         for write in self.waiting.range(WRITES_TOGETHER..2 * WRITES_TOGETHER) {
-            self.ftl.hint_write(write.lba);
+            self.flash.ftl.hint_write(write.lba);
         }
     }
 
@@ -366,9 +336,9 @@ impl Module {
     #[inline]
     fn step(&mut self, limit: Nanos) -> bool {
         let arrival = self.arriving.front().map_or(Nanos::MAX, |(at, _)| *at);
-        if let Some(at) = self.nand.run(limit.min(arrival).min(self.tidied)) {
-            self.now = at;
-            while let Some(done) = self.nand.done() {
+        if let Some(at) = self.flash.medium.nand.run(limit.min(arrival).min(self.tidied)) {
+            self.flash.medium.now = at;
+            while let Some(done) = self.flash.medium.nand.done() {
                 self.flash_done(done.id, done.ok);
             }
             if !self.waiting.is_empty() {
@@ -377,14 +347,14 @@ impl Module {
             return true;
         }
         if self.tidied <= limit && self.tidied < arrival {
-            self.now = self.now.max(self.tidied);
+            self.flash.medium.now = self.flash.medium.now.max(self.tidied);
             self.tidy();
             return true;
         }
         if arrival > limit {
             return false;
         }
-        self.now = arrival;
+        self.flash.medium.now = arrival;
         let (_, mut write) = self.arriving.pop_front().expect("just seen");
         if !self.waiting.is_empty() || !self.take(&mut write) {
             self.waiting.push_back(write);
@@ -395,13 +365,13 @@ impl Module {
     /// In quiet times the layer grooms ahead.
     fn tidy(&mut self) {
         let busy = !self.arriving.is_empty() || !self.waiting.is_empty() || self.free_tags.len() < READS as usize;
-        let quiet_from = if busy { self.now } else { self.asked } + QUIET;
-        if quiet_from > self.now {
+        let quiet_from = if busy { self.flash.medium.now } else { self.asked } + QUIET;
+        if quiet_from > self.flash.medium.now {
             self.tidied = quiet_from;
             return;
         }
-        let more = self.ftl.idle();
-        self.tidied = if more { self.now + TIDY } else { Nanos::MAX };
+        let more = self.flash.ftl.idle();
+        self.tidied = if more { self.flash.medium.now + TIDY } else { Nanos::MAX };
         self.carry_out();
     }
 
@@ -415,8 +385,8 @@ impl Module {
     /// Everything up to `now` has happened.
     #[inline]
     fn arrive_at(&mut self, now: Nanos) {
-        self.now = self.now.max(now);
-        self.govern(self.now);
+        self.flash.medium.now = self.flash.medium.now.max(now);
+        self.govern(self.flash.medium.now);
     }
 }
 
@@ -450,7 +420,7 @@ impl VirtualDevice for Module {
             // What was answered is behind capacitors.
             Op::Flush => {
                 let last = self.answers[1].back().map_or(0, |last| last.at);
-                let at = last.max(self.front.taken(self.now));
+                let at = last.max(self.front.taken(self.flash.medium.now));
                 self.answers[1].push_back(Answer { tag, at, result: Ok(()) });
             }
         }
@@ -459,9 +429,9 @@ impl VirtualDevice for Module {
     #[inline]
     fn next_event(&mut self) -> Option<Nanos> {
         let arrival = self.arriving.front().map_or(Nanos::MAX, |(at, _)| *at);
-        let flash = self.nand.next_event().unwrap_or(Nanos::MAX);
+        let flash = self.flash.medium.nand.next_event().unwrap_or(Nanos::MAX);
         let next = self.next_answer().min(arrival).min(flash);
-        (next < Nanos::MAX).then_some(next.max(self.now))
+        (next < Nanos::MAX).then_some(next.max(self.flash.medium.now))
     }
 
     #[inline]
@@ -474,7 +444,7 @@ impl VirtualDevice for Module {
         while self.step(limit.min(self.next_answer())) {}
         let now = limit.min(self.next_answer());
         self.arrive_at(now);
-        now.max(self.now)
+        now.max(self.flash.medium.now)
     }
 
     #[inline]
@@ -484,7 +454,7 @@ impl VirtualDevice for Module {
             (Some(_), None) => 0,
             (None, _) => 1,
         };
-        self.answers[line].pop_front_if(|answer| answer.at <= self.now)
+        self.answers[line].pop_front_if(|answer| answer.at <= self.flash.medium.now)
     }
 
     #[inline]
@@ -492,12 +462,13 @@ impl VirtualDevice for Module {
         if self.waiting.len() >= LONG_LINE {
             return;
         }
-        self.ftl.hint(offset / u64::from(self.layout.geometry.sector_bytes));
+        self.flash.ftl.hint(offset / u64::from(self.layout.geometry.sector_bytes));
     }
 
     fn report(&self) -> Report {
         let sector = u64::from(self.layout.geometry.sector_bytes);
-        let (stats, counts, wear) = (self.ftl.stats(), self.nand.counts(), self.nand.wear());
+        let (stats, counts, wear) =
+            (self.flash.ftl.stats(), self.flash.medium.nand.counts(), self.flash.medium.nand.wear());
         let erases = wear.erases().iter().map(|erases| f64::from(*erases));
         let lebs = wear.erases().len().max(1) as f64;
         let mean = erases.clone().sum::<f64>() / lebs;
@@ -522,9 +493,9 @@ impl VirtualDevice for Module {
                 deviation,
             }),
             dies: Busy { nanos: counts.die_busy, count: self.layout.geometry.dies },
-            data_path: Busy { nanos: self.nand.path_busy(), count: 1 },
+            data_path: Busy { nanos: self.flash.medium.nand.path_busy(), count: 1 },
             link: Busy { nanos: self.front.link_busy(), count: 1 },
-            joules: self.nand.joules() + self.idle_watts * self.now as f64 * 1e-9,
+            joules: self.flash.medium.nand.joules() + self.idle_watts * self.flash.medium.now as f64 * 1e-9,
             celsius: self.governor.as_ref().map(Governor::celsius),
             reserve_percent: Some(wear.reserve_percent()),
             health: Some(self.health),

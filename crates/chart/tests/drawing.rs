@@ -127,6 +127,7 @@ fn page(charts: Vec<Chart>) -> Page {
                     caption: "Shaded".into(),
                     columns: vec![Column::text("load"), Column::number("IO/s").under("advertised")],
                     rows: vec![vec![Cell::head("1"), Cell::new("3,881").shaded(0.9)]],
+                    ..Table::default()
                 })])
                 .collect(),
         }],

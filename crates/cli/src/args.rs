@@ -16,13 +16,12 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use device::Capacity;
+use serde::{Deserialize, Serialize};
 
 /// A log-structured flash card in software.
 ///
 /// `vsl` makes devices in files or on block devices, and attaches them to a service that serves them
 /// over NBD. A DEVICE is the name of an attached device, or the path of its file.
-///
-/// Exit status: 0 done, 1 failed, 2 the command line makes no sense.
 #[derive(Debug, Parser)]
 #[command(name = "vsl", version, max_term_width = 100)]
 pub struct Cli {
@@ -49,13 +48,17 @@ pub enum Command {
     Attach(Attach),
     /// Detach devices, once their outstanding requests are done.
     Detach(Detach),
+    /// Make an attached device a block device of this machine's kernel, and print its path.
+    Connect(Connect),
+    /// Undo `vsl connect`.
+    Disconnect(Disconnect),
     /// Show the state of devices.
     Status(Status),
     /// Look for devices in files and on disks, attached or not.
     Scan(Scan),
     /// Show or change the settings of an attached device.
     Config(Config),
-    /// Erase everything on a detached device, for good; an empty one with its settings is left.
+    /// Erase a detached device, for good; an empty one with its settings is left.
     SureErase(SureErase),
     /// Read and check everything on an attached device, at an idle pace.
     Scrub(Scrub),
@@ -128,6 +131,15 @@ pub struct Up {
     pub nbd_listen: Vec<SocketAddr>,
     #[command(flatten)]
     pub nbd: Nbd,
+    /// Serve NVMe over TCP on this address too, such as 127.0.0.1:4420. May be given more than once.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub nvme_listen: Vec<SocketAddr>,
+    #[command(flatten)]
+    pub nvme: Nvme,
+    /// Give each device a vhost-user socket too, on which it is the disk of a virtual machine: DEVICE.vhost, beside the NBD
+    /// socket.
+    #[arg(long)]
+    pub vhost: bool,
     /// Serve the console and the API on this TCP address too, such as 127.0.0.1:7420. May be given more than once. What
     /// is not loopback needs --tls-certificates, and an account.
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -161,6 +173,19 @@ pub struct Nbd {
     /// above 1 MiB have as much again; where that is not enough they fail with ENOMEM. 256 MiB by default.
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pub client_memory: Option<u64>,
+}
+
+/// How the NVMe server treats hosts.
+#[derive(Debug, Args)]
+pub struct Nvme {
+    /// File with a line for each NVMe host that may connect: its NQN, and behind it the secrets that it and we prove ourselves
+    /// with, as `nvme gen-dhchap-key` prints them. Without it every host may connect.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub nvme_hosts: Option<PathBuf>,
+    /// Let strangers in: serve NVMe beyond loopback to hosts that have no secret. Whoever reaches the address may then read and
+    /// write every device.
+    #[arg(long)]
+    pub nvme_open: bool,
 }
 
 /// See [`Tls`].
@@ -244,17 +269,17 @@ pub enum Key {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("how large").required(true).args(["size", "profile", "emulate"]))]
 #[command(after_long_help = "\
-Sizes are numbers with a unit: KiB, MiB, GiB, TiB (1024), kB, MB, GB, TB (1000), or plain bytes; K, M, G
+Sizes are numbers with a unit: KiB, MiB, GiB, TiB (1024), kB, MB, GB, TB (1000), or plain bytes; K, M, G \
 and T count in 1024. The file is sparse: it takes space only for what is written.
 
-A profile with several modules makes one device for each, as the card did: `vsl create DIR/fct --profile
-iodrive-duo-640-mlc` makes DIR/fct0.vsl and DIR/fct1.vsl; a directory as PATH makes fct0.vsl, fct1.vsl in it.
+A profile with several modules makes one device for each, as the card did: `vsl create DIR/fct --profile \
+iodrive-duo-640-mlc` makes DIR/fct0.vsl and DIR/fct1.vsl; a directory as PATH makes fct0.vsl, fct1.vsl in it. \
 With --module only that module is made, in a file called exactly PATH.
 
-An emulated device has the size of the card's module, divided by --scale, and keeps its bytes in the page cache and
+An emulated device has the size of the card's module, divided by --scale, and keeps its bytes in the page cache and \
 the sparse file. Put the file into /dev/shm to keep them in memory.
 
-On several files, best on a disk each, data is striped with rotating parity: with --parity 1 any of the files may fail or be
+On several files, best on a disk each, data is striped with rotating parity: with --parity 1 any of the files may fail or be \
 lost without losing anything, with --parity 2 any two. The size is that of the data; parity comes on top.
 
 Examples:
@@ -394,6 +419,53 @@ pub struct Detach {
     pub force: Force,
 }
 
+/// `vsl connect`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Without --by it takes what the kernel has: nvme-tcp (a restart of the service then costs no error), nbd, or
+a file in user space with a loop device on it. It needs root.
+
+Examples:
+  vsl connect db
+  mkfs.ext4 $(vsl connect db)
+  vsl disconnect db")]
+pub struct Connect {
+    /// An attached device.
+    pub device: String,
+    /// By this means only.
+    #[arg(long, value_enum)]
+    pub by: Option<Means>,
+}
+
+/// `vsl disconnect`.
+#[derive(Debug, Args)]
+pub struct Disconnect {
+    /// A device that `vsl connect` connected.
+    pub device: String,
+}
+
+/// How a kernel reaches a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Means {
+    /// The kernel's NVMe over TCP.
+    Nvme,
+    /// The kernel's NBD, by nbd-client.
+    Nbd,
+    /// nbdfuse, and a loop device on its file.
+    Fuse,
+}
+
+impl std::fmt::Display for Means {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Means::Nvme => "nvme-tcp",
+            Means::Nbd => "nbd",
+            Means::Fuse => "nbdfuse and loop",
+        })
+    }
+}
+
 /// `vsl scan`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -411,9 +483,11 @@ pub struct Scan {
 /// `vsl status`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Without a DEVICE it shows every device that the service knows. A path shows a detached device too.
+Without a DEVICE it shows every device that the service knows, a line each. A path shows a detached device too.
 
 Examples:
+  vsl status
+  vsl status fct0
   vsl status -a
   vsl status fct0 --field write_amplification
   vsl status --json | jq '.devices[].uri'")]
@@ -421,11 +495,14 @@ pub struct Status {
     /// Devices.
     #[arg(value_hint = ValueHint::FilePath)]
     pub devices: Vec<String>,
+    /// Show the main figures of every device, as for one that is named.
+    #[arg(short, long)]
+    pub long: bool,
     /// Show every figure.
     #[arg(short, long)]
     pub all: bool,
     /// Show one field only, bare; --fields lists their names.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["all", "fields"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["all", "long", "fields"])]
     pub field: Option<String>,
     /// List the names of all fields, their units and meanings.
     #[arg(long, conflicts_with = "all")]
@@ -449,7 +526,7 @@ pub struct Config {
 /// `vsl scrub`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Every live sector is read and checked, and with parity every stripe: what is wrong is rebuilt and written elsewhere. It goes on
+Every live sector is read and checked, and with parity every stripe: what is wrong is rebuilt and written elsewhere. It goes on \
 where it stopped, also after a detach. While clients ask for something it pauses after each stripe.
 
 Examples:
@@ -497,7 +574,7 @@ pub struct Events {
 /// `vsl sure-erase`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-The levels are those of NIST SP 800-88. An erase that was cut leaves something that nobody can attach: run it again, and it goes on
+The levels are those of NIST SP 800-88. An erase that was cut leaves something that nobody can attach: run it again, and it goes on \
 where it was. At the end everything is read back, and a certificate says what was done.
 
 Examples:
@@ -556,19 +633,20 @@ pub enum Switch {
 /// `vsl serve`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-One of --stdio, --socket and --listen says where; without any, sockets that a supervisor passes (LISTEN_FDS)
+One of --stdio, --socket and --listen says where; without any, sockets that a supervisor passes (LISTEN_FDS) \
 are used. It ends on SIGTERM or SIGINT, with --stdio when the client goes, and detaches the device cleanly.
 
 Examples:
   vsl serve scratch.vsl --socket /tmp/s.sock
   nbdinfo -- [ vsl serve scratch.vsl ]
-  vsl serve memory:1GiB --listen 127.0.0.1:10809")]
+  vsl serve memory:1GiB --listen 127.0.0.1:10809
+  vsl serve scratch.vsl --vhost-socket /tmp/disk.vhost")]
 pub struct Serve {
     /// A device file, all files of a device that lies on several, or memory:SIZE for a throw-away device.
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub paths: Vec<String>,
     /// Serve one client on standard input and output.
-    #[arg(long, conflicts_with_all = ["socket", "listen"])]
+    #[arg(long, conflicts_with_all = ["socket", "listen", "nvme_listen", "nvme_socket", "vhost_socket"])]
     pub stdio: bool,
     /// Make this Unix socket.
     #[arg(long, short = 'U', value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -576,6 +654,15 @@ pub struct Serve {
     /// Serve on this TCP address.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Vec<SocketAddr>,
+    /// Serve NVMe over TCP on this address.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub nvme_listen: Vec<SocketAddr>,
+    /// Serve NVMe on this Unix socket, in the framing of TCP.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub nvme_socket: Option<PathBuf>,
+    /// Make this Unix socket, on which the device is the disk of a virtual machine (vhost-user-blk).
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub vhost_socket: Option<PathBuf>,
     /// The export's name [default: the empty one, which clients ask for when they ask for none].
     #[arg(long, short = 'e', default_value = "", hide_default_value = true)]
     pub name: String,
@@ -586,6 +673,8 @@ pub struct Serve {
     pub opener: Opener,
     #[command(flatten)]
     pub nbd: Nbd,
+    #[command(flatten)]
+    pub nvme: Nvme,
     /// What to log: error, warn, info, debug or trace (RUST_LOG's words) [default: warn].
     #[arg(long, value_name = "FILTER")]
     pub log: Option<String>,

@@ -2,14 +2,17 @@
 
 mod args;
 mod client;
+mod command;
 mod commands;
+mod complete;
 mod confirm;
 mod output;
 mod progress;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
+use clap_complete::CompleteEnv;
 use daemon::Failure;
 
 use crate::args::Cli;
@@ -17,7 +20,9 @@ use crate::output::Output;
 
 fn main() -> ExitCode {
     give_memory_back();
-    let cli = match Cli::try_parse() {
+    // A shell that completes a command line is answered, and nothing else is done.
+    CompleteEnv::with_factory(command::command).var(complete::VARIABLE).complete();
+    let cli = match command::command().try_get_matches().and_then(|found| Cli::from_arg_matches(&found)) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };

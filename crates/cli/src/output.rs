@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use daemon::{Failure, Kind};
 use serde::Serialize;
 
+mod json;
+
 /// How to print.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
@@ -20,7 +22,8 @@ impl Output {
     /// Standard output takes nothing.
     pub fn result(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
         if self.json {
-            let mut line = serde_json::to_string_pretty(value)
+            let mut line = serde_json::to_value(value)
+                .and_then(|value| serde_json::to_string_pretty(&json::shown(value)))
                 .map_err(|error| Failure::failed(format!("the result cannot be written as JSON: {error}")))?;
             line.push('\n');
             raw(line.as_bytes())
@@ -50,7 +53,18 @@ impl Output {
         };
         // As in `note`.
         let _ = writeln!(std::io::stderr(), "{text}");
-        ExitCode::from(if failure.kind == Kind::Invalid { 2 } else { 1 })
+        ExitCode::from(exit_status(failure.kind))
+    }
+}
+
+/// What the program ends with after a failure; [`crate::command::EXIT_STATUS`] says it to people.
+pub fn exit_status(kind: Kind) -> u8 {
+    match kind {
+        Kind::Invalid | Kind::Method => 2,
+        Kind::NotFound => 3,
+        Kind::Conflict | Kind::TooMany => 4,
+        Kind::Forbidden | Kind::Unauthenticated => 5,
+        Kind::Failed | Kind::Unreachable => 1,
     }
 }
 

@@ -2,6 +2,9 @@
 
 mod common;
 
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+
 use common::Place;
 use serde_json::json;
 
@@ -54,7 +57,7 @@ fn a_profile_makes_a_device_for_each_module() {
     assert_ne!(devices[0]["uuid"], devices[1]["uuid"]);
     // One module in the way: nothing is made, nothing is touched.
     std::fs::remove_file(place.path("fct0.vsl")).expect("removed");
-    place.vsl(&["create", "fct", "--profile", "iodrive-duo-640-mlc"]).fails(1, &["fct1.vsl: exists already"]);
+    place.vsl(&["create", "fct", "--profile", "iodrive-duo-640-mlc"]).fails(4, &["fct1.vsl: exists already"]);
     assert!(!place.path("fct0.vsl").exists());
     place.vsl(&["create", "one.vsl", "--profile", "iodrive-duo-640-mlc", "--module", "1"]).ok();
     place
@@ -69,16 +72,20 @@ fn a_profile_makes_a_device_for_each_module() {
 fn create_destroys_nothing() {
     let place = Place::new();
     std::fs::write(place.path("precious"), "data").expect("written");
-    place.vsl(&["create", "precious", "--size", "16MiB", "--yes"]).fails(1, &["precious: exists already"]);
+    place.vsl(&["create", "precious", "--size", "16MiB", "--yes"]).fails(4, &["precious: exists already"]);
     assert_eq!(std::fs::read_to_string(place.path("precious")).expect("read"), "data");
     place.create("a.vsl");
-    place.vsl(&["create", "a.vsl", "--size", "16MiB"]).fails(1, &["a.vsl: exists already", "vsl format"]);
-    place.vsl(&["create", "nowhere/a.vsl", "--size", "16MiB"]).fails(1, &["nowhere/a.vsl: No such file"]);
+    place.vsl(&["create", "a.vsl", "--size", "16MiB"]).fails(4, &["a.vsl: exists already", "vsl format"]);
+    place.vsl(&["create", "nowhere/a.vsl", "--size", "16MiB"]).fails(3, &["nowhere/a.vsl: No such file"]);
     place
         .vsl(&["create", "b.vsl", "--size", "1GiB", "--raw", "1MiB"])
         .fails(2, &["the raw capacity, 1.05 MB (1.00 MiB), is less than the size, 1.07 GB"]);
     place.vsl(&["create", "b.vsl", "--size", "16383PiB"]).fails(2, &[]);
     place.vsl(&["create", "b.vsl", "--size", "16MiB", "--label", &"x".repeat(64)]).fails(2, &["label", "63"]);
+    // What is remarked comes after success only, and the help is that of the command.
+    let refused = place.vsl(&["create", "b.vsl", "--size", "0"]);
+    assert!(!refused.err.contains("over-provisioning:"), "{}", refused.err);
+    refused.fails(2, &["capacity: 0 bytes", "see `vsl create --help`"]);
     assert!(!place.path("b.vsl").exists());
 }
 
@@ -89,7 +96,7 @@ fn format_asks_and_then_does_as_told() {
     let uuid = place.vsl(&["status", "a.vsl", "--field", "uuid"]).ok();
     place
         .vsl(&["format", "a.vsl"])
-        .fails(1, &["everything on a.vsl (label \"old\"", "taken on disk", uuid.trim(), "--yes"]);
+        .fails(4, &["everything on a.vsl (label \"old\"", "taken on disk", uuid.trim(), "--yes"]);
     assert_eq!(place.vsl(&["status", "a.vsl", "--field", "uuid"]).ok(), uuid, "nothing happened");
     let made =
         place.vsl(&["format", "a.vsl", "--capacity", "maximum-write", "--sector", "1024", "--yes", "--json"]).json();
@@ -98,9 +105,9 @@ fn format_asks_and_then_does_as_told() {
     assert_eq!(device["label"], json!("old"), "what is not said stays");
     assert_ne!(device["uuid"], json!(uuid.trim()));
     place.vsl(&["format", "a.vsl", "--capacity", "900%", "--yes"]).fails(2, &["capacity: ", "expected"]);
-    place.vsl(&["format", "nowhere", "--yes"]).fails(1, &["nowhere: No such file"]);
+    place.vsl(&["format", "nowhere", "--yes"]).fails(3, &["nowhere: No such file"]);
     std::fs::write(place.path("text"), "x".repeat(1 << 20)).expect("written");
-    place.vsl(&["format", "text", "--yes"]).fails(1, &["text: ", "vsl create"]);
+    place.vsl(&["format", "text", "--yes"]).fails(4, &["text: ", "vsl create"]);
 }
 
 #[test]
@@ -117,9 +124,9 @@ fn sure_erase_leaves_nothing() {
         bytes.windows(32).any(|window| window == &secret[..32])
     };
     assert!(holds(&place), "the device holds what was written");
-    place.vsl(&["sure-erase", "a.vsl"]).fails(1, &["everything on a.vsl", "--yes"]);
+    place.vsl(&["sure-erase", "a.vsl"]).fails(4, &["everything on a.vsl", "--yes"]);
     assert!(holds(&place), "nothing happened");
-    place.vsl(&["sure-erase", "a.vsl", "--crypto", "--yes"]).fails(2, &["not encrypted"]);
+    place.vsl(&["sure-erase", "a.vsl", "--crypto", "--yes"]).fails(2, &["not encrypted", "vsl sure-erase --clear"]);
     assert!(holds(&place), "nothing happened");
     let erased = place.vsl(&["sure-erase", "a.vsl", "--yes", "--json"]).json();
     assert_eq!((&erased["devices"][0]["bytes"], &erased["devices"][0]["clean"]), (&json!(16 << 20), &json!(true)));
@@ -155,7 +162,7 @@ fn a_killed_erase_is_finished_by_the_next() {
         erase.wait().expect("waited for");
         if erasing() {
             cuts += 1;
-            place.vsl(&["format", "a.vsl", "--yes"]).fails(1, &["an erase of it was cut", "vsl sure-erase --clear"]);
+            place.vsl(&["format", "a.vsl", "--yes"]).fails(4, &["an erase of it was cut", "vsl sure-erase --clear"]);
             if cuts >= 3 {
                 break;
             }
@@ -180,7 +187,7 @@ fn an_encrypted_device_opens_with_its_keys_only() {
     }
     place.vsl(&made(&["--encrypt"])).fails(2, &["there is no terminal", "--passphrase-file"]);
     place.vsl(&made(&["--key-file", "key"])).fails(2, &["but not --encrypt"]);
-    place.vsl(&made(&["--encrypt", "--key-file", "nowhere"])).fails(1, &["nowhere: "]);
+    place.vsl(&made(&["--encrypt", "--key-file", "nowhere"])).fails(3, &["nowhere: "]);
     std::fs::write(place.path("short"), "too short").expect("written");
     place.vsl(&made(&["--encrypt", "--key-file", "short"])).fails(2, &["short: 9 bytes", "expected 32"]);
     place
@@ -191,16 +198,16 @@ fn an_encrypted_device_opens_with_its_keys_only() {
     let change = |arguments: &[&str]| place.vsl(&[&["key"], arguments].concat());
     change(&["add", "a.vsl", "--key-file", "other", "--new-passphrase-file", "pass"]).fails(2, &["other: 12 bytes"]);
     change(&["add", "a.vsl", "--passphrase-file", "other", "--new-passphrase-file", "pass"])
-        .fails(1, &["the passphrase opens none of its key slots"]);
+        .fails(5, &["the passphrase opens none of its key slots"]);
     let added = change(&["add", "a.vsl", "--key-file", "key", "--new-passphrase-file", "pass", "--json"]).json();
     assert_eq!(added, json!({ "slot": 1, "key_slots": ["0: key file", "1: passphrase"] }));
     change(&["remove", "a.vsl", "--passphrase-file", "pass", "--slot", "0"]).ok();
-    change(&["remove", "a.vsl", "--passphrase-file", "pass"]).fails(1, &["key slot 1 is the last one"]);
+    change(&["remove", "a.vsl", "--passphrase-file", "pass"]).fails(4, &["key slot 1 is the last one"]);
     change(&["change", "a.vsl", "--passphrase-file", "pass", "--new-passphrase-file", "other"]).ok();
 
     place.vsl(&["up"]).ok();
-    place.vsl(&["attach", "a.vsl"]).fails(1, &["it is encrypted", "--passphrase-file"]);
-    place.vsl(&["attach", "a.vsl", "--passphrase-file", "pass"]).fails(1, &["opens none of its key slots"]);
+    place.vsl(&["attach", "a.vsl"]).fails(5, &["it is encrypted", "--passphrase-file"]);
+    place.vsl(&["attach", "a.vsl", "--passphrase-file", "pass"]).fails(5, &["opens none of its key slots"]);
     let said = place.vsl(&["attach", "a.vsl", "--passphrase-file", "other"]);
     assert!(said.err.contains("its passphrase is kept nowhere"), "{}", said.err);
     assert_eq!(place.devices()[0]["encryption"], json!("aes-256-gcm"));
@@ -269,7 +276,7 @@ fn a_device_in_use_elsewhere_is_not_touched() {
     };
     for arguments in [["format", "a.vsl", "--yes"], ["sure-erase", "a.vsl", "--yes"]] {
         let (code, err) = blind(&arguments);
-        assert_eq!(code, Some(1), "{err}");
+        assert_eq!(code, Some(4), "{err}");
         assert!(err.contains("a.vsl: in use by") && err.contains("detach it there first"), "{err}");
     }
 }
@@ -278,7 +285,7 @@ fn a_device_in_use_elsewhere_is_not_touched() {
 fn errors_are_json_when_results_are() {
     let place = Place::new();
     for (arguments, code, kind) in [
-        (&["--json", "status", "nowhere.vsl"][..], 1, "not-found"),
+        (&["--json", "status", "nowhere.vsl"][..], 3, "not-found"),
         (&["create", "x", "--size", "many", "--json"], 2, "invalid"),
         (&["frobnicate", "--json"], 2, "invalid"),
         (&["status", "--json", "--field", "colour"], 2, "invalid"),
@@ -301,6 +308,41 @@ fn a_reader_that_has_had_enough_is_no_error() {
     let output = place.command().args(["completions", "bash"]).stdout(writer).output().expect("vsl runs");
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_denied() {
+    if rustix::process::geteuid().is_root() {
+        // Root may read everything: somebody else asks.
+        let place = Place::new();
+        place.create("a.vsl");
+        std::fs::set_permissions(place.path("a.vsl"), PermissionsExt::from_mode(0o600)).expect("set");
+        std::fs::set_permissions(place.path("."), PermissionsExt::from_mode(0o755)).expect("set");
+        let output = place.command().args(["status", "a.vsl"]).uid(65534).gid(65534).output().expect("vsl runs");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let output =
+            place.command().args(["format", "a.vsl", "--yes"]).uid(65534).gid(65534).output().expect("vsl runs");
+        assert_eq!(output.status.code(), Some(5), "{output:?}");
+    }
+}
+
+#[test]
+fn names_are_completed_by_the_program() {
+    let place = Place::new();
+    place.create("flash.vsl");
+    place.vsl(&["up"]).ok();
+    place.vsl(&["attach", "flash.vsl", "--name", "card0"]).ok();
+    let completed = |words: &[&str]| {
+        let mut command = place.command();
+        command.args(["--", "vsl"]).args(words).env("VSL_COMPLETE", "bash").env("_CLAP_IFS", "\n");
+        command.env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+        String::from_utf8(command.output().expect("vsl runs").stdout).expect("UTF-8")
+    };
+    assert_eq!(completed(&["detach", "car"]).trim(), "card0");
+    assert_eq!(completed(&["config", "card0", "chec"]).trim(), "checkpoint-interval");
+    assert_eq!(completed(&["create", "x", "--emulate", "iodrive2"]).trim(), "iodrive2-1200-mlc");
+    place.vsl(&["down"]).ok();
+    assert_eq!(completed(&["detach", "car"]).trim(), "", "without a service there are none");
 }
 
 #[test]
@@ -327,7 +369,7 @@ fn completions_and_man_pages_know_every_command() {
     }
     for shell in ["bash", "zsh", "fish"] {
         let text = place.vsl(&["completions", shell]).ok();
-        assert!(text.contains("sure-erase") && text.contains("over-provisioning"), "{shell}");
+        assert!(text.contains("VSL_COMPLETE"), "{shell}: {text}");
     }
     assert!(place.vsl(&["man"]).ok().contains(".TH vsl"));
     place.vsl(&["completions", "nosuch"]).fails(2, &["nosuch"]);

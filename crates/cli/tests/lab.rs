@@ -113,7 +113,7 @@ fn nonsense_is_named() {
     ] {
         place.vsl(&[&["lab"], arguments].concat()).fails(2, parts);
     }
-    place.vsl(&["lab", "run", "small.toml", "--device", "fio:data"]).fails(1, &["the file data, 8 B", "--yes"]);
+    place.vsl(&["lab", "run", "small.toml", "--device", "fio:data"]).fails(4, &["the file data, 8 B", "--yes"]);
     assert_eq!(std::fs::read(place.path("data")).expect("read"), b"precious");
     place.vsl(&["lab", "resume", "nowhere"]).fails(1, &["nowhere: is no run's directory"]);
 }

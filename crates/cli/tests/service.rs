@@ -30,15 +30,39 @@ fn a_device_is_attached_used_and_detached() {
     assert_eq!((&status["writes"], &status["mapped_sectors"]), (&json!(1), &json!(1)));
     assert_eq!(status["clients"].as_array().map(Vec::len), Some(1));
 
-    place.vsl(&["detach", "a"]).fails(1, &["error: a: 1 client(s) connected", "help: ", "--force"]);
+    place.vsl(&["detach", "a"]).fails(4, &["error: a: 1 client(s) connected", "help: ", "--force"]);
     assert_eq!(client.read(8192, 4096), [7; 4096], "the client goes on after the refusal");
     place.vsl(&["detach", "a", "--force"]).ok();
     client.wait_until_closed();
     assert!(place.devices().is_empty());
-    place.vsl(&["detach", "a"]).fails(1, &["a is not attached"]);
+    place.vsl(&["detach", "a"]).fails(3, &["a is not attached"]);
 
     place.vsl(&["attach", "a.vsl"]).ok();
     assert_eq!(place.client("a").read(8192, 4096), [7; 4096]);
+}
+
+#[test]
+fn status_is_a_line_for_each_device_and_more_for_one_that_is_named() {
+    let place = Place::new();
+    place.vsl(&["create", "d0.vsl", "d1.vsl", "d2.vsl", "--size", "16MiB"]).ok();
+    place.create("a.vsl");
+    place.vsl(&["up"]).ok();
+    place.vsl(&["attach", "d0.vsl", "a.vsl"]).ok();
+    let all = place.vsl(&["status"]).ok();
+    let lines: Vec<&str> = all.lines().collect();
+    assert_eq!(lines.len(), 3, "{all}");
+    assert!(lines[0].starts_with("DEVICE") && lines[1].starts_with("a ") && lines[2].ends_with("healthy"), "{all}");
+    let one = place.vsl(&["status", "d0"]).ok();
+    for figure in ["Parity                1", "Encryption            none", "Durability            write-back"] {
+        assert!(one.contains(figure), "no '{figure}' in: {one}");
+    }
+    assert_eq!(place.vsl(&["status", "--long"]).ok().matches("  Parity ").count(), 2);
+    assert!(place.vsl(&["status", "-a", "d0"]).ok().contains(" Files and redundancy\n"));
+    place.vsl(&["rebuild", "d0", "1"]).fails(2, &["none is", "vsl status DEVICE"]);
+    let config = place.vsl(&["config", "d0", "--json"]).json();
+    assert_eq!((&config["trim"], &config["durability"]), (&json!(true), &json!("write-back")));
+    let formatted = place.vsl(&["status", "d0", "--json"]).json()["devices"][0]["formatted"].clone();
+    assert!(formatted.as_str().is_some_and(|at| at.ends_with('Z')), "{formatted}");
 }
 
 #[test]
@@ -50,9 +74,9 @@ fn a_device_on_several_files_is_found_by_each_of_them() {
     place.vsl(&["attach", "d0.vsl,d1.vsl,d2.vsl", "--name", "three"]).ok();
     for path in ["d0.vsl", "./d1.vsl", "d2.vsl,d1.vsl"] {
         assert_eq!(place.vsl(&["status", path, "--field", "state"]).ok().trim(), "attached", "{path}");
-        place.vsl(&["format", path, "--yes"]).fails(1, &["three", "is attached", "vsl detach three"]);
+        place.vsl(&["format", path, "--yes"]).fails(4, &["three", "is attached", "vsl detach three"]);
     }
-    place.vsl(&["detach", "other.vsl"]).fails(1, &["other.vsl is not attached"]);
+    place.vsl(&["detach", "other.vsl"]).fails(3, &["other.vsl is not attached"]);
     place.vsl(&["detach", "d1.vsl"]).ok();
     assert_eq!(place.devices().len(), 0);
 }
@@ -96,10 +120,10 @@ fn a_device_that_is_gone_is_shown_and_does_not_keep_the_others() {
     assert_eq!(said.code, Some(1));
     assert!(said.out.contains("a.vsl: No such file"), "{}", said.out);
     assert!(!said.out.contains("b.vsl"), "{}", said.out);
-    place.vsl(&["config", "a"]).fails(1, &["a is not attached just now"]);
-    place.vsl(&["attach", "b.vsl", "--name", "a"]).fails(1, &["attached already, as b"]);
+    place.vsl(&["config", "a"]).fails(4, &["a is not attached just now"]);
+    place.vsl(&["attach", "b.vsl", "--name", "a"]).fails(4, &["attached already, as b"]);
     std::fs::write(place.path("c.vsl"), "no device").expect("written");
-    place.vsl(&["attach", "c.vsl", "--name", "a"]).fails(1, &["c.vsl"]);
+    place.vsl(&["attach", "c.vsl", "--name", "a"]).fails(4, &["c.vsl"]);
     assert!(place.vsl(&["status", "--errors"]).out.contains("a.vsl: No such file"), "it is still known");
     // Forgetting it is all that detaching it can mean.
     place.vsl(&["detach", "a"]).ok();
@@ -114,20 +138,20 @@ fn names_and_devices_are_taken_once() {
     place.create("other/a.vsl");
     place.vsl(&["up"]).ok();
     place.vsl(&["attach", "a.vsl"]).ok();
-    place.vsl(&["attach", "./a.vsl"]).fails(1, &["a.vsl: attached already, as a", "vsl detach a"]);
-    place.vsl(&["attach", "other/a.vsl"]).fails(1, &["the name 'a' is taken by", "--name"]);
+    place.vsl(&["attach", "./a.vsl"]).fails(4, &["a.vsl: attached already, as a", "vsl detach a"]);
+    place.vsl(&["attach", "other/a.vsl"]).fails(4, &["the name 'a' is taken by", "--name"]);
     place.vsl(&["attach", "other/a.vsl", "--name", "no spaces"]).fails(2, &["'no spaces' cannot be the name"]);
     place.vsl(&["attach", "other/a.vsl", "--name", "b"]).ok();
     place.vsl(&["attach", "x.vsl", "y.vsl", "--name", "c"]).fails(2, &["--name is for one device"]);
-    place.vsl(&["attach", "nowhere.vsl"]).fails(1, &["nowhere.vsl: No such file", "vsl create"]);
+    place.vsl(&["attach", "nowhere.vsl"]).fails(3, &["nowhere.vsl: No such file", "vsl create"]);
     place.vsl(&["attach", "memory:lots"]).fails(2, &["memory:lots: 'lots' is not a size"]);
     std::fs::write(place.path("text"), "no device".repeat(1000)).expect("written");
-    place.vsl(&["attach", "text"]).fails(1, &["text: ", "vsl create"]);
+    place.vsl(&["attach", "text"]).fails(4, &["text: ", "vsl create"]);
     // By path, a device is known as well as by name.
     assert_eq!(place.vsl(&["status", "other/a.vsl", "--field", "name"]).ok(), "b\n");
     for command in ["format", "sure-erase"] {
-        place.vsl(&[command, "a.vsl", "--yes"]).fails(1, &["a (", "is attached", "vsl detach a"]);
-        place.vsl(&[command, "b", "--yes"]).fails(1, &["b (", "is attached", "vsl detach b"]);
+        place.vsl(&[command, "a.vsl", "--yes"]).fails(4, &["a (", "is attached", "vsl detach a"]);
+        place.vsl(&[command, "b", "--yes"]).fails(4, &["b (", "is attached", "vsl detach b"]);
     }
 }
 
@@ -139,7 +163,7 @@ fn settings_are_shown_set_and_kept_on_the_device() {
     place.vsl(&["attach", "a.vsl"]).ok();
     assert_eq!(place.vsl(&["trim", "a"]).ok(), "on\n");
     assert_eq!(place.vsl(&["trim", "a", "off"]).ok(), "off\n");
-    assert_eq!(place.vsl(&["beacon", "a", "on", "--json"]).json(), json!({ "beacon": "on" }));
+    assert_eq!(place.vsl(&["beacon", "a", "on", "--json"]).json(), json!({ "beacon": true }));
     assert_eq!(place.vsl(&["config", "a", "groomer", "greedy"]).ok(), "greedy\n");
     place.vsl(&["config", "a", "groomer", "lazy"]).fails(2, &["groomer: lazy: expected", "greedy"]);
     place.vsl(&["config", "a", "checkpoint-interval", "1"]).fails(2, &["checkpoint interval: 1 bytes: expected"]);
@@ -152,8 +176,8 @@ fn settings_are_shown_set_and_kept_on_the_device() {
     place.vsl(&["config", "a", "power-override"]).fails(1, &["the device has no setting power-override"]);
     place.vsl(&["config", "a", "trim", "maybe"]).fails(2, &["trim: 'maybe' is not a value", "on or off"]);
     let kept = json!({
-        "attach-at-start": "on", "beacon": "on", "checkpoint-interval": "512MiB", "drills": "off",
-        "durability": "write-through", "groomer": "greedy", "label": "a", "page-file": "off", "trim": "off"
+        "attach-at-start": true, "beacon": true, "checkpoint-interval": "512MiB", "drills": false,
+        "durability": "write-through", "groomer": "greedy", "label": "a", "page-file": false, "trim": false
     });
     assert_eq!(place.vsl(&["config", "a", "--json"]).json(), kept);
     place.vsl(&["detach", "a"]).ok();
@@ -170,14 +194,14 @@ fn settings_are_shown_set_and_kept_on_the_device() {
 fn the_service_is_one_and_stops_in_order() {
     let place = Place::new();
     place.create("a.vsl");
-    place.vsl(&["status"]).fails(1, &["the service is not running", "vsl up", "vsl status PATH"]);
+    place.vsl(&["status"]).fails(3, &["the service is not running", "vsl up", "vsl status PATH"]);
     let first = place.vsl(&["up", "--json"]).json();
     assert_eq!(place.vsl(&["up", "--json"]).json()["pid"], first["pid"]);
-    place.vsl(&["up", "--foreground"]).fails(1, &["a service is running already: process", "vsl down"]);
+    place.vsl(&["up", "--foreground"]).fails(4, &["a service is running already: process", "vsl down"]);
     place.vsl(&["attach", "a.vsl"]).ok();
     let mut client = place.client("a");
     client.write(0, &[3; 4096]);
-    place.vsl(&["down"]).fails(1, &["clients are connected: a (1)", "--force"]);
+    place.vsl(&["down"]).fails(4, &["clients are connected: a (1)", "--force"]);
     assert_eq!(client.read(0, 4096), [3; 4096]);
     place.vsl(&["down", "--force"]).ok();
     client.wait_until_closed();
@@ -321,12 +345,12 @@ fn keys_of_an_attached_device_are_changed_while_it_serves() {
     let added = place.vsl(&["key", "add", "safe", "--passphrase-file", "pass", "--new-key-file", "safe.key"]).ok();
     assert_eq!(added, "added key slot 1; in use now: 0: passphrase, 1: key file\n");
     place.vsl(&["key", "change", "safe", "--passphrase-file", "pass", "--new-passphrase-file", "other"]).ok();
-    place.vsl(&["key", "remove", "safe", "--passphrase-file", "pass"]).fails(1, &["passphrase"]);
+    place.vsl(&["key", "remove", "safe", "--passphrase-file", "pass"]).fails(5, &["passphrase"]);
     assert_eq!(client.read(0, 4096), [7; 4096], "it goes on serving");
     let removed = place.vsl(&["key", "remove", "safe.vsl", "--key-file", "safe.key", "--slot", "0", "--json"]).json();
     assert_eq!(removed, json!({ "slot": 0, "key_slots": ["1: key file"] }));
     place.vsl(&["detach", "safe", "--force"]).ok();
-    place.vsl(&["attach", "safe.vsl", "--passphrase-file", "other"]).fails(1, &["passphrase"]);
+    place.vsl(&["attach", "safe.vsl", "--passphrase-file", "other"]).fails(5, &["passphrase"]);
     place.vsl(&["attach", "safe.vsl", "--key-file", "safe.key"]).ok();
     assert_eq!(place.client("safe").read(0, 4096), [7; 4096]);
 

@@ -1,7 +1,8 @@
-//! Our side of the `export` crate: device threads, and the one NBD server that serves them by name.
+//! Our side of the `export` crate: device threads, and the servers, one a protocol, that serve them by name.
 
+use std::collections::BTreeMap;
 use std::fs::Permissions;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
@@ -9,13 +10,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use device::{AttachOptions, Drill, FormatError, Info, KeyRing, PowerCut, Setting, Settings, Status};
-use export::nbd::{Export, Server, Tls};
-use export::{Address, Clients, Listener};
+use export::nbd::Tls;
+use export::nvme::Hosts;
+use export::vhost;
 use export::{ClientInfo, DetachError, Gone, Observed, Recording, View, Worker, WorkerHandle};
+use export::{Clients, Listener};
 
 use rustix::fs::Mode;
 
-use crate::api::Client;
+use crate::api::{Client, NvmeQueue};
 use crate::{Failure, Target};
 
 /// What to do where a device cannot be detached because of its clients.
@@ -36,8 +39,16 @@ pub struct Listen {
     pub verifies_clients: bool,
     /// Memory that clients may share, bytes; the server's default where nobody said.
     pub client_memory: Option<usize>,
-    /// Strangers may use the devices, from wherever they come.
+    /// Strangers may use the devices over NBD, from wherever they come.
     pub open: bool,
+    /// Addresses for NVMe over TCP.
+    pub nvme: Vec<SocketAddr>,
+    /// Which hosts may connect over NVMe.
+    pub nvme_hosts: Hosts,
+    /// Hosts that are not known by a secret may use the devices over NVMe, from wherever they come.
+    pub nvme_open: bool,
+    /// Each device has a vhost-user socket too.
+    pub vhost: bool,
 }
 
 impl Listen {
@@ -54,20 +65,58 @@ impl Listen {
         )
     }
 
+    /// Those who are served, over all protocols.
+    pub fn clients(&self) -> Arc<Clients> {
+        Arc::new(self.client_memory.map_or_else(Clients::default, Clients::new))
+    }
+
     /// Refuses addresses beyond loopback where nobody is known, unless that was asked for.
     ///
     /// # Errors
     /// One of its own, or of the sockets that a supervisor passed, is such an address.
     pub fn check(&self, inherited: &[Listener]) -> Result<(), Failure> {
-        let mut addresses = self.tcp.iter().copied().chain(inherited.iter().filter_map(Listener::tcp_address));
-        let far = addresses.find(|address| !address.ip().to_canonical().is_loopback());
-        let Some(address) = far.filter(|_| !self.open && !self.knows_clients()) else { return Ok(()) };
-        let what = format!("{address}: over NBD, whoever reaches this address could read and write every device");
-        Err(Failure::invalid(what).help(
-            "ask clients for certificates with --tls require and a ca-cert.pem in --tls-certificates, listen on loopback, \
-             or add --nbd-open if everybody may",
-        ))
+        let far = |own: &[SocketAddr], nvme: bool| {
+            let passed =
+                inherited.iter().filter(|listener| is_nvme(listener) == nvme).filter_map(Listener::tcp_address);
+            let mut addresses = own.iter().copied().chain(passed);
+            addresses.find(|address| !address.ip().to_canonical().is_loopback())
+        };
+        let refuse = |protocol: &str, address: SocketAddr| {
+            Failure::invalid(format!(
+                "{address}: over {protocol}, whoever reaches this address could read and write every device"
+            ))
+        };
+        if let Some(address) = far(&self.tcp, false).filter(|_| !self.open && !self.knows_clients()) {
+            return Err(refuse("NBD", address).help(
+                "ask clients for certificates with --tls require and a ca-cert.pem in --tls-certificates, listen on \
+                 loopback, or add --nbd-open if everybody may",
+            ));
+        }
+        if let Some(address) = far(&self.nvme, true).filter(|_| !self.nvme_open && !self.nvme_hosts.are_known()) {
+            return Err(refuse("NVMe", address).help(
+                "name the hosts and their secrets in a file for --nvme-hosts, listen on loopback, or add --nvme-open if \
+                 everybody may",
+            ));
+        }
+        Ok(())
     }
+}
+
+/// The name by which a service manager says that a socket is for NVMe.
+const NVME_SOCKET_NAME: &str = "nvme";
+
+fn is_nvme(listener: &Listener) -> bool {
+    listener.name() == NVME_SOCKET_NAME
+}
+
+/// The hosts in a file, as `--nvme-hosts` names it.
+///
+/// # Errors
+/// The file cannot be read, or a line is not what it should be.
+pub fn nvme_hosts(file: &Path) -> Result<Hosts, Failure> {
+    Hosts::load(file).map_err(|error| {
+        Failure::invalid(error.to_string()).help("`nvme gen-dhchap-key` makes secrets; docs/nvme.md says more")
+    })
 }
 
 /// Whether clients must show a certificate: where the directory of certificates holds the authority's.
@@ -98,49 +147,126 @@ pub fn web_certificates(directory: &Path) -> Result<Arc<rustls::ServerConfig>, F
     })
 }
 
-/// Starts a server on a Unix socket, on sockets that a supervisor passed, and on TCP; and says which TCP addresses it got.
+/// The Unix sockets of a service.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sockets<'a> {
+    /// For NBD.
+    pub nbd: Option<&'a Path>,
+    /// For NVMe.
+    pub nvme: Option<&'a Path>,
+}
+
+/// The servers of all protocols. Dropping them stops accepting.
+#[derive(Clone)]
+pub struct Servers {
+    nbd: export::nbd::Server,
+    nvme: export::nvme::Server,
+    /// TCP addresses on which NBD is served.
+    pub nbd_tcp: Vec<SocketAddr>,
+    /// TCP addresses on which NVMe is served.
+    pub nvme_tcp: Vec<SocketAddr>,
+}
+
+impl Servers {
+    /// Starts them on Unix sockets, on sockets that a supervisor passed, and on TCP. Their clients share memory with `clients`.
+    ///
+    /// # Errors
+    /// An address cannot be bound.
+    pub fn start(
+        inherited: Vec<Listener>,
+        sockets: Sockets<'_>,
+        listen: &Listen,
+        clients: &Arc<Clients>,
+    ) -> Result<Servers, Failure> {
+        let failed = |error: std::io::Error| Failure::failed(format!("serving devices: {error}"));
+        let taken = |error: std::io::Error| failed(error).help(TAKEN);
+        listen.check(&inherited)?;
+        if let Some(warning) = listen.warning() {
+            tracing::warn!("{warning}");
+        }
+        let options = export::nbd::Options { tls: listen.tls.clone(), ..export::nbd::Options::default() };
+        let nbd = export::nbd::Server::new(options, clients).map_err(failed)?;
+        let options = export::nvme::Options { hosts: listen.nvme_hosts.clone(), ..export::nvme::Options::default() };
+        let nvme = export::nvme::Server::new(options, clients).map_err(failed)?;
+        let (mut for_nvme, mut for_nbd): (Vec<_>, Vec<_>) = inherited.into_iter().partition(is_nvme);
+        if let Some(socket) = sockets.nbd {
+            for_nbd.push(private(socket, "the NBD server")?);
+        }
+        if let Some(socket) = sockets.nvme {
+            for_nvme.push(private(socket, "the NVMe server")?);
+        }
+        for (addresses, listeners) in [(&listen.tcp, &mut for_nbd), (&listen.nvme, &mut for_nvme)] {
+            for address in addresses {
+                listeners.push(Listener::tcp(*address).map_err(taken)?);
+            }
+        }
+        // Where a passed socket listens is as good an address as one of ours.
+        let tcp = |listeners: &[Listener]| listeners.iter().filter_map(Listener::tcp_address).collect();
+        let (nbd_tcp, nvme_tcp) = (tcp(&for_nbd), tcp(&for_nvme));
+        for listener in for_nbd {
+            nbd.listen(listener).map_err(failed)?;
+        }
+        for listener in for_nvme {
+            nvme.listen(listener).map_err(failed)?;
+        }
+        Ok(Servers { nbd, nvme, nbd_tcp, nvme_tcp })
+    }
+
+    /// Serves a device under this name.
+    ///
+    /// # Errors
+    /// The device's thread has ended.
+    pub fn add(&self, name: &str, handle: &Handle, read_only: bool) -> Result<(), Failure> {
+        let (description, device) = (handle.info()?.label, handle.worker.clone());
+        let uuid = handle.facts.uuid.clone();
+        self.nvme.add_export(export::nvme::Export { name: name.into(), uuid, read_only, device: device.clone() });
+        self.nbd.add_export(export::nbd::Export { name: name.into(), description, read_only, device });
+        Ok(())
+    }
+
+    /// Serves it no more.
+    pub fn remove(&self, name: &str) {
+        self.nbd.remove_export(name);
+        self.nvme.remove_export(name);
+    }
+
+    /// Serves one NBD client on standard input and output, until it is gone.
+    ///
+    /// # Errors
+    /// The descriptors cannot be used.
+    pub fn serve_stdio(&self) -> std::io::Result<()> {
+        export::nbd::serve_stdio(&self.nbd)
+    }
+}
+
+/// What to do where nobody can listen.
+const TAKEN: &str =
+    "choose another address, or find out with `ss -lp` who listens there; a socket's path is at most 107 bytes";
+
+/// A Unix socket that from its first moment is its owner's only, wherever it is.
+fn private(socket: &Path, who: &str) -> Result<Listener, Failure> {
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    let listener = Listener::unix(socket).map_err(|error| Failure::failed(format!("{who}: {error}")).help(TAKEN))?;
+    std::fs::set_permissions(socket, Permissions::from_mode(0o600)).map_err(|error| Failure::io(socket, &error))?;
+    Ok(listener)
+}
+
+/// Serves a device as the disk of a virtual machine, on a Unix socket of its own.
 ///
 /// # Errors
-/// An address cannot be bound.
-pub fn serve(
-    exports: Vec<Export>,
-    inherited: Vec<Listener>,
-    socket: Option<&Path>,
-    listen: &Listen,
-) -> Result<(Server, Vec<SocketAddr>), Failure> {
-    let failed = |error: std::io::Error| Failure::failed(format!("the NBD server: {error}"));
-    let taken = |error: std::io::Error| {
-        failed(error).help(
-            "choose another address, or find out with `ss -lp` who listens there; a socket's path is at most 107 bytes",
-        )
-    };
-    listen.check(&inherited)?;
-    if let Some(warning) = listen.warning() {
-        tracing::warn!("{warning}");
-    }
-    let clients = Arc::new(listen.client_memory.map_or_else(Clients::default, Clients::new));
-    let options = export::nbd::Options { tls: listen.tls.clone(), ..export::nbd::Options::default() };
-    let server = Server::new(options, &clients).map_err(failed)?;
-    for export in exports {
-        server.add_export(export);
-    }
-    let mut listeners = inherited;
-    if let Some(socket) = socket {
-        // From its first moment the socket is its owner's only, wherever it is.
-        rustix::process::umask(Mode::RWXG | Mode::RWXO);
-        listeners.push(Listener::unix(socket).map_err(taken)?);
-        std::fs::set_permissions(socket, Permissions::from_mode(0o600)).map_err(|error| Failure::io(socket, &error))?;
-    }
-    for address in &listen.tcp {
-        listeners.push(Listener::tcp(*address).map_err(taken)?);
-    }
-    let mut tcp = Vec::new();
-    for listener in listeners {
-        if let Address::Tcp(address) = server.listen(listener).map_err(failed)? {
-            tcp.push(address);
-        }
-    }
-    Ok((server, tcp))
+/// The socket cannot be made.
+pub fn serve_vhost(
+    name: &str,
+    handle: &Handle,
+    read_only: bool,
+    socket: &Path,
+    clients: &Arc<Clients>,
+) -> Result<vhost::Server, Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("the vhost-user server: {error}"));
+    let options = vhost::Options { read_only, ..vhost::Options::default() };
+    let server = vhost::Server::new(name, handle.worker.clone(), options, clients).map_err(failed)?;
+    server.listen(private(socket, "the vhost-user server")?).map_err(failed)?;
+    Ok(server)
 }
 
 /// A device thread.
@@ -179,15 +305,6 @@ impl Handle {
             unclean: before.is_some_and(|before| !before.clean && before.attaches > 0),
         };
         Ok(Handle { worker, facts: Arc::new(facts), power_cut: Arc::default() })
-    }
-
-    /// The device as an export.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub fn export(&self, name: &str, read_only: bool) -> Result<Export, Failure> {
-        let info = self.info()?;
-        Ok(Export { name: name.into(), description: info.label, read_only, device: self.worker.clone() })
     }
 
     /// What does not change while it is attached.
@@ -431,6 +548,7 @@ impl Handle {
 pub fn client(client: ClientInfo) -> Client {
     let since = client.since.duration_since(UNIX_EPOCH).map_or(0, |past| past.as_secs());
     Client {
+        protocol: client.protocol.into(),
         peer: client.peer,
         tls: client.tls,
         since,
@@ -438,6 +556,14 @@ pub fn client(client: ClientInfo) -> Client {
         read_bytes: client.read_bytes,
         written_bytes: client.written_bytes,
         in_flight: client.in_flight,
+        nvme: client.nvme.map(|nvme| NvmeQueue {
+            host: nvme.host,
+            controller: nvme.controller,
+            queue: nvme.queue,
+            header_digest: nvme.header_digest,
+            data_digest: nvme.data_digest,
+        }),
+        last_error: client.last_error,
         memory_bytes: client.memory_bytes,
     }
 }
@@ -464,30 +590,48 @@ fn gone(error: Gone) -> Failure {
         .help("the service's log says why; detach it and attach it again")
 }
 
-/// The NBD server that serves every device by its name.
+/// The servers that serve every device by its name.
 pub struct Exports {
     /// Gone once the service stops.
-    server: Mutex<Option<Server>>,
+    servers: Mutex<Option<Servers>>,
     socket: PathBuf,
-    tcp: Vec<SocketAddr>,
-    /// Whether clients need TLS.
+    nbd_tcp: Vec<SocketAddr>,
+    nvme_tcp: Vec<SocketAddr>,
+    /// Whether NBD clients need TLS.
     secure: bool,
+    clients: Arc<Clients>,
+    /// Of each device, where they have vhost-user sockets.
+    vhost: Option<Mutex<BTreeMap<String, vhost::Server>>>,
 }
 
 impl Exports {
-    /// Starts the server on a Unix socket, which is for its owner only, and wherever else is asked.
+    /// Starts the servers on Unix sockets, which are for their owner only, and wherever else is asked.
     ///
     /// # Errors
-    /// A certificate cannot be used, or an address cannot be bound.
-    pub fn start(socket: &Path, inherited: Vec<Listener>, listen: &Listen) -> Result<Exports, Failure> {
-        let (server, tcp) = serve(Vec::new(), inherited, Some(socket), listen)?;
-        let secure = matches!(listen.tls, Tls::Require(_));
-        Ok(Exports { server: Mutex::new(Some(server)), socket: socket.into(), tcp, secure })
+    /// An address cannot be bound.
+    pub fn start(
+        socket: &Path,
+        nvme_socket: Option<&Path>,
+        inherited: Vec<Listener>,
+        listen: &Listen,
+    ) -> Result<Exports, Failure> {
+        let clients = listen.clients();
+        let sockets = Sockets { nbd: Some(socket), nvme: nvme_socket };
+        let servers = Servers::start(inherited, sockets, listen, &clients)?;
+        Ok(Exports {
+            socket: socket.into(),
+            nbd_tcp: servers.nbd_tcp.clone(),
+            nvme_tcp: servers.nvme_tcp.clone(),
+            secure: matches!(listen.tls, Tls::Require(_)),
+            servers: Mutex::new(Some(servers)),
+            clients,
+            vhost: listen.vhost.then(Mutex::default),
+        })
     }
 
-    fn server(&self) -> Option<Server> {
+    fn servers(&self) -> Option<Servers> {
         // A clone of a handle or nothing: no panic leaves it half-way.
-        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Serves a device.
@@ -495,21 +639,38 @@ impl Exports {
     /// # Errors
     /// The service is stopping.
     pub fn add(&self, name: &str, handle: &Handle, read_only: bool) -> Result<(), Failure> {
-        let server = self.server().ok_or_else(|| Failure::conflict("the service is stopping"))?;
-        server.add_export(handle.export(name, read_only)?);
-        Ok(())
+        let servers = self.servers().ok_or_else(|| Failure::conflict("the service is stopping"))?;
+        if let (Some(vhost), Some(socket)) = (&self.vhost, self.vhost_socket(name)) {
+            let server = serve_vhost(name, handle, read_only, &socket, &self.clients)?;
+            vhost.lock().unwrap_or_else(PoisonError::into_inner).insert(name.into(), server);
+        }
+        servers.add(name, handle, read_only)
     }
 
     /// Serves it no more.
     pub fn remove(&self, name: &str) {
-        if let Some(server) = self.server() {
-            server.remove_export(name);
+        if let Some(servers) = self.servers() {
+            servers.remove(name);
+        }
+        if let Some(vhost) = &self.vhost {
+            let server = vhost.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+            // Its thread ends outside of the lock.
+            drop(server);
         }
     }
 
     /// Takes no new connections.
     pub fn stop_accepting(&self) {
-        drop(self.server.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.servers.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(vhost) = &self.vhost {
+            let servers = std::mem::take(&mut *vhost.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(servers);
+        }
+    }
+
+    /// Where a device is the disk of a virtual machine, if devices are.
+    pub fn vhost_socket(&self, name: &str) -> Option<PathBuf> {
+        self.vhost.as_ref().map(|_| self.socket.with_file_name(format!("{name}.vhost")))
     }
 
     /// The Unix socket on which clients without TLS are served.
@@ -519,7 +680,9 @@ impl Exports {
 
     /// Addresses without an export name.
     pub fn addresses(&self) -> Vec<String> {
-        std::iter::once(self.uri("")).chain(self.tcp.iter().map(|address| tcp_uri(*address, "", self.secure))).collect()
+        std::iter::once(self.uri(""))
+            .chain(self.nbd_tcp.iter().map(|address| tcp_uri(*address, "", self.secure)))
+            .collect()
     }
 
     /// Where clients on this machine find a device.
@@ -527,9 +690,53 @@ impl Exports {
         unix_uri(&self.socket, name, self.secure)
     }
 
+    /// Where a device is to be had over NVMe; nothing where NVMe is not served on TCP.
+    pub fn nvme_target(&self, uuid: &str) -> Option<NvmeTarget> {
+        let address = self.nvme_tcp.first()?;
+        let subsystem = nvme::fabrics::subsystem_name(uuid);
+        Some(NvmeTarget { address: reachable(address.ip()), port: address.port(), subsystem })
+    }
+
     /// Where clients find it over TCP.
     pub fn tcp_uri(&self, name: &str) -> Option<String> {
-        self.tcp.first().map(|address| tcp_uri(*address, name, self.secure))
+        self.nbd_tcp.first().map(|address| tcp_uri(*address, name, self.secure))
+    }
+}
+
+/// Where a device is to be had over NVMe over TCP. Its text is the command by which `nvme-cli` connects there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NvmeTarget {
+    /// The address.
+    pub address: IpAddr,
+    /// The port.
+    pub port: u16,
+    /// The subsystem's name.
+    pub subsystem: String,
+}
+
+impl std::fmt::Display for NvmeTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "nvme connect -t tcp -a {} -s {} -n {}", self.address, self.port, self.subsystem)
+    }
+}
+
+impl NvmeTarget {
+    /// The target that the command of its text connects to.
+    pub fn parse(command: &str) -> Option<NvmeTarget> {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let ["nvme", "connect", "-t", "tcp", "-a", address, "-s", port, "-n", subsystem] = words[..] else {
+            return None;
+        };
+        Some(NvmeTarget { address: address.parse().ok()?, port: port.parse().ok()?, subsystem: subsystem.into() })
+    }
+}
+
+/// An address that a host can connect to: for one that stands for all addresses, this machine's.
+fn reachable(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(any) if any.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(any) if any.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        other => other,
     }
 }
 
@@ -558,6 +765,15 @@ pub fn tcp_uri(address: SocketAddr, name: &str, secure: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_that_connects_says_where_to() {
+        let subsystem = nvme::fabrics::subsystem_name("u");
+        let target = NvmeTarget { address: "::1".parse().expect("an address"), port: 4420, subsystem };
+        assert_eq!(target.to_string(), "nvme connect -t tcp -a ::1 -s 4420 -n nqn.2026-11.org.openvsl:uuid:u");
+        assert_eq!(NvmeTarget::parse(&target.to_string()), Some(target));
+        assert_eq!(NvmeTarget::parse("nvme connect -t tcp"), None);
+    }
 
     #[test]
     fn socket_paths_are_escaped_in_addresses() {

@@ -120,6 +120,13 @@ impl Failure {
         self
     }
 
+    /// What a format says for itself, said by another command that makes one.
+    #[must_use]
+    pub fn helped_by(mut self, command: &str) -> Failure {
+        self.help = self.help.replace("`vsl format --help`", &format!("`vsl {command} --help`"));
+        self
+    }
+
     /// The operating system refused something about a file.
     pub fn io(path: &Path, error: &std::io::Error) -> Failure {
         use std::io::ErrorKind;
@@ -127,7 +134,7 @@ impl Failure {
             ErrorKind::NotFound => {
                 (Kind::NotFound, "check the path; `vsl create` makes a device, `vsl status` lists attached ones")
             }
-            ErrorKind::PermissionDenied => (Kind::Failed, "run as the owner of the file, or change its permissions"),
+            ErrorKind::PermissionDenied => (Kind::Forbidden, "run as the owner of the file, or change its permissions"),
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (Kind::Failed, "free some space on its file system"),
             ErrorKind::FileTooLarge => {
                 (Kind::Failed, "choose a smaller size, or a file system that takes files this large")
@@ -203,9 +210,16 @@ impl From<FormatError> for Failure {
         match error {
             FormatError::Io { path, error } => Failure::io(&path, &error),
             FormatError::Attach(error) => error.into(),
-            error @ FormatError::Invalid { name, .. } => {
+            FormatError::Invalid { name, ref value, .. } => {
                 let help = match name {
-                    "die" | "onto" | "device" => "`vsl status -a` shows which of its files are out of service",
+                    "device" if value == "without parity" => {
+                        "parity is chosen when a device is made: `vsl create --parity 1`"
+                    }
+                    "device" => "detach it, and attach it without --read-only",
+                    "die" => "`vsl status DEVICE` shows which of its files are out of service",
+                    "onto" => "name a new file with --onto, or a blank block device",
+                    "level" => "`vsl sure-erase --clear` or `--purge` overwrites what is not encrypted",
+                    "keys" => "`vsl status DEVICE` shows its key slots",
                     _ => "see `vsl format --help` for what can be chosen",
                 };
                 Failure::invalid(error.to_string()).help(help)

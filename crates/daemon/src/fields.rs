@@ -92,7 +92,9 @@ pub const FIELDS: &[Field] = &[
     brief("path", "Device file", Unit::Text, "where the device lives"),
     brief("uri", "NBD address", Unit::Text, "where clients on this machine reach it"),
     brief("tcp_uri", "NBD over TCP", Unit::Text, "where clients reach it over TCP"),
-    brief("clients", "Clients", Unit::List, "connected NBD clients"),
+    brief("nvme_command", "NVMe", Unit::Text, "how a kernel connects to it over NVMe over TCP"),
+    brief("vhost_socket", "vhost-user socket", Unit::Text, "where a virtual machine finds it as its disk"),
+    brief("clients", "Clients", Unit::List, "connected clients, of every protocol"),
     brief("read_only", "Read-only", Unit::Flag, "attached to take no writes"),
     brief("beacon", "Beacon", Unit::Flag, "lit to find it among others"),
     full("drill_device", "Drill device", Unit::Flag, "faults may be put on it by command"),
@@ -103,16 +105,7 @@ pub const FIELDS: &[Field] = &[
     brief("encryption", "Encryption", Unit::Text, "the cipher that sectors on the store are sealed with"),
     full("key_slots", "Key slots", Unit::List, "those in use, and what each takes"),
     full("erasing", "Being erased", Unit::Text, "an erase of this level was begun and must be finished"),
-    full("celsius", "Temperature", Unit::Celsius, "inside an emulated card"),
-    full("watts", "Power", Unit::Watts, "what an emulated card takes"),
-    full("power_limit_watts", "Power limit", Unit::Watts, "above it an emulated card holds writes back"),
-    full(
-        "power_override",
-        "Power override",
-        Unit::Flag,
-        "an emulated card's slot may give any power: nothing is held back for it",
-    ),
-    full(
+    brief(
         "durability",
         "Durability",
         Unit::Text,
@@ -123,6 +116,15 @@ pub const FIELDS: &[Field] = &[
         "Page-file support",
         Unit::Flag,
         "memory for the worst case is taken and locked, so that swap may lie on the device",
+    ),
+    full("celsius", "Temperature", Unit::Celsius, "inside an emulated card"),
+    full("watts", "Power", Unit::Watts, "what an emulated card takes"),
+    full("power_limit_watts", "Power limit", Unit::Watts, "above it an emulated card holds writes back"),
+    full(
+        "power_override",
+        "Power override",
+        Unit::Flag,
+        "an emulated card's slot may give any power: nothing is held back for it",
     ),
     full("reserve_percent", "Reserve", Unit::Percent, "spare blocks of an emulated card, of those when it was new"),
     full(
@@ -152,8 +154,8 @@ pub const FIELDS: &[Field] = &[
     full("pacing_late_minute_percent", "Late in a minute", Unit::Percent, "more than 20 us late, in the last minute"),
     full("format_version", "Format version", Unit::Count, "version of the layout on media"),
     full("paths", "Backing files", Unit::List, "one a die"),
-    full("files", "Files", Unit::Count, "backing files, each of them a die"),
-    full("parity_files", "Parity", Unit::Count, "files of every stripe that hold parity: as many may be lost"),
+    brief("files", "Files", Unit::Count, "backing files, each of them a die"),
+    brief("parity_files", "Parity", Unit::Count, "files of every stripe that hold parity: as many may be lost"),
     full("file_number", "File number", Unit::Count, "which of them was looked at; of an attached device the first"),
     full("dies", "Dies", Unit::Count, "its files, or those of the card that it emulates"),
     full("lost_dies", "Lost dies", Unit::List, "dies, by number, that are out of service"),
@@ -204,6 +206,12 @@ pub const FIELDS: &[Field] = &[
     brief("host_read_bytes", "Read by hosts", Unit::Bytes, "since the format"),
     brief("host_written_bytes", "Written by hosts", Unit::Bytes, "since the format"),
     brief("media_written_bytes", "Written to media", Unit::Bytes, "since the format, everything included"),
+    brief(
+        "write_amplification",
+        "Write amplification",
+        Unit::Ratio,
+        "everything appended for each byte written by hosts",
+    ),
     full("host_trimmed_bytes", "Trimmed by hosts", Unit::Bytes, "since the format"),
     full("groomed_bytes", "Moved by the groomer", Unit::Bytes, "since the format"),
     full("padding_bytes", "Padding", Unit::Bytes, "left empty so that flushes could be programmed, since the format"),
@@ -213,12 +221,6 @@ pub const FIELDS: &[Field] = &[
     full("grooming", "Grooming", Unit::Flag, "free space is short: the groomer works and writes are paced"),
     full("read_errors", "Read errors", Unit::Count, "reads that failed, since the format"),
     full("damaged_sectors", "Damaged sectors", Unit::Count, "found unreadable by the groomer, since the format"),
-    brief(
-        "write_amplification",
-        "Write amplification",
-        Unit::Ratio,
-        "everything appended for each byte written by hosts",
-    ),
     full("reads", "Reads", Unit::Count, "requests answered since the attach"),
     full("writes", "Writes", Unit::Count, "requests answered since the attach"),
     full("flushes", "Flushes", Unit::Count, "requests answered since the attach"),
@@ -227,6 +229,22 @@ pub const FIELDS: &[Field] = &[
     full("map_memory_per_sector", "Map per sector", Unit::Ratio, "bytes of map memory for each sector mapped"),
     brief("memory_bytes", "Memory", Unit::Bytes, "memory of the whole layer, and of what clients have under way"),
     full("config", "Settings", Unit::List, "what `vsl config` sets"),
+];
+
+/// What fields are about: each group begins with the field that is named.
+const GROUPS: &[(&str, &str)] = &[
+    ("name", "Device"),
+    ("uuid", "Identity and keys"),
+    ("durability", "Durability"),
+    ("celsius", "Emulated card"),
+    ("format_version", "Files and redundancy"),
+    ("formatted", "Format"),
+    ("bytes", "Capacity"),
+    ("host_read_bytes", "Read and written"),
+    ("groomer", "Groomer and errors"),
+    ("reads", "Requests"),
+    ("map_memory_bytes", "Memory"),
+    ("config", "Settings"),
 ];
 
 /// Where a figure comes from.
@@ -262,6 +280,8 @@ const SET: &[&str] = &[
     "path",
     "uri",
     "tcp_uri",
+    "nvme_command",
+    "vhost_socket",
     "read_only",
     "beacon",
     "drill_device",
@@ -295,6 +315,13 @@ const SET: &[&str] = &[
 ];
 
 impl Field {
+    /// What it is about.
+    pub fn group(&self) -> &'static str {
+        let before = FIELDS.iter().take_while(|field| field.name != self.name).chain([self]);
+        let begun = before.filter_map(|field| GROUPS.iter().find(|(first, _)| *first == field.name));
+        begun.last().map_or("", |(_, group)| *group)
+    }
+
     /// Where its value comes from.
     pub fn source(&self) -> Source {
         match self.name {
@@ -364,6 +391,7 @@ mod tests {
 
     fn client() -> Client {
         Client {
+            protocol: "nbd".into(),
             peer: "process 7".into(),
             tls: false,
             since: 0,
@@ -371,6 +399,8 @@ mod tests {
             read_bytes: 0,
             written_bytes: 0,
             in_flight: 0,
+            nvme: None,
+            last_error: None,
             memory_bytes: 0,
         }
     }
@@ -472,6 +502,8 @@ mod tests {
             path: "/d/fct0.vsl".into(),
             uri: Some("nbd+unix:///fct0?socket=/r".into()),
             tcp_uri: Some("nbd://127.0.0.1/fct0".into()),
+            nvme_command: Some("nvme connect -t tcp -a 127.0.0.1 -s 4420 -n nqn.x".into()),
+            vhost_socket: Some("/run/openvsl/fct0.vhost".into()),
             read_only: Some(false),
             beacon: Some(true),
             clients: Some(vec![client()]),
@@ -489,6 +521,14 @@ mod tests {
         held.sort();
         named.sort_unstable();
         assert_eq!(held, named);
+    }
+
+    #[test]
+    fn every_group_begins_with_a_field() {
+        for (first, group) in GROUPS {
+            assert_eq!(find(first).map(|field| field.group()), Some(*group), "{first}");
+        }
+        assert_eq!(find("writes").map(|field| field.group()), Some("Requests"));
     }
 
     #[test]

@@ -62,9 +62,19 @@ impl Paths {
         self.runtime.join("nbd.sock")
     }
 
+    /// The socket on which every device is to be had over NVMe, in the framing of TCP.
+    pub fn nvme_socket(&self) -> PathBuf {
+        self.runtime.join("nvme.sock")
+    }
+
     /// Locked for as long as a service runs.
     pub fn lock_file(&self) -> PathBuf {
         self.runtime.join("lock")
+    }
+
+    /// What went wrong while the last service stopped, as JSON; not there where nothing did.
+    pub fn stop_file(&self) -> PathBuf {
+        self.runtime.join("stop.json")
     }
 
     /// Where `vsl up` sends the log of a service in the background.

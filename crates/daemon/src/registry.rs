@@ -295,6 +295,8 @@ impl Registry {
                 path: entry.target.to_string(),
                 uri: None,
                 tcp_uri: None,
+                nvme_command: None,
+                vhost_socket: None,
                 condition,
                 read_only: Some(entry.read_only),
                 beacon: None,
@@ -310,6 +312,9 @@ impl Registry {
                 Ok(seen) => {
                     view.uri = Some(self.exports.uri(name));
                     view.tcp_uri = self.exports.tcp_uri(name);
+                    view.nvme_command =
+                        self.exports.nvme_target(&seen.info.uuid.to_string()).map(|target| target.to_string());
+                    view.vhost_socket = self.exports.vhost_socket(name);
                     view.clients = Some(seen.clients.into_iter().map(exports::client).collect());
                     view.beacon = Some(seen.settings.beacon);
                     view.config = Some(settings::show(&seen.settings, remembered));
@@ -479,23 +484,28 @@ impl Registry {
         Ok(())
     }
 
-    /// Stops accepting, waits for what is under way, and detaches every device; they stay remembered.
-    pub fn stop_all(&self) {
+    /// Stops accepting, waits for what is under way, and detaches every device; they stay remembered. Gives what went wrong: the
+    /// next attach of such a device must recover it.
+    pub fn stop_all(&self) -> Vec<Failure> {
         self.table().closing = true;
         self.exports.stop_accepting();
+        let failures = Mutex::new(Vec::new());
         while let Some(attached) = self.take_attached() {
             std::thread::scope(|scope| {
                 for (name, handle) in &attached {
+                    let failures = &failures;
                     scope.spawn(move || {
                         let stopped = self.stop(name, handle, true);
                         if let Err(Refused::StillAttached(failure) | Refused::Gone(failure)) = stopped {
                             tracing::error!("{failure}");
+                            failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
                         }
                     });
                 }
             });
             attached.iter().for_each(|(name, _)| drop(self.table().devices.remove(name)));
         }
+        failures.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The devices that are attached now. Waits for those that are just coming or going; nothing once all are gone.

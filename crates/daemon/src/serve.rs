@@ -167,9 +167,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     })?;
     paths.make()?;
     let _lock = Lock::take(&paths.lock_file())?;
+    // What an earlier service left there is not about this one. Where it cannot be removed, nothing was left.
+    let _ = std::fs::remove_file(paths.stop_file());
     let state = StateFile::open(paths.devices_file())?;
     let api = bind(&paths.api_socket())?;
-    let exports = Exports::start(&paths.nbd_socket(), inherited, &options.listen)?;
+    let exports = Exports::start(&paths.nbd_socket(), Some(&paths.nvme_socket()), inherited, &options.listen)?;
     let registry = Arc::new(Registry::new(exports, state, paths.staging())?);
     let origins = Origins { names: options.web.names.clone() };
     let (service, outgoing) = Service::open(Arc::clone(&registry), &paths.state, origins, options.web.assets)?;
@@ -191,11 +193,44 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if monitor.join().is_err() {
         tracing::error!("the monitor failed");
     }
-    registry.stop_all();
+    let failures = registry.stop_all();
     runtime.shutdown_timeout(GRACE);
     remove(&paths.api_socket());
     tracing::info!("stopped");
+    stopped(&paths.stop_file(), &failures);
     result
+}
+
+/// Leaves what went wrong while devices were detached to whoever waits for the end. The program itself ends well: a supervisor that
+/// restarts what failed must not undo the stop that was asked for.
+fn stopped(path: &Path, failures: &[Failure]) {
+    if failures.is_empty() {
+        return;
+    }
+    let written = serde_json::to_vec(failures).map_err(std::io::Error::from);
+    if let Err(error) = written.and_then(|text| std::fs::write(path, text)) {
+        tracing::warn!("{}: {error}", path.display());
+    }
+}
+
+/// What is said of a stop in which devices were not detached cleanly.
+fn not_clean(failures: &[Failure]) -> Failure {
+    let errors: Vec<&str> = failures.iter().map(|failure| failure.error.as_str()).collect();
+    Failure::failed(format!("the service has stopped, but not everything was written: {}", errors.join("; ")))
+        .help("what was flushed is safe: the next attach replays the log; see to the store first")
+}
+
+/// What went wrong while the service that ran there stopped.
+///
+/// # Errors
+/// Something did.
+pub fn how_it_stopped(paths: &Paths) -> Result<(), Failure> {
+    let Ok(text) = std::fs::read(paths.stop_file()) else { return Ok(()) };
+    match serde_json::from_slice::<Vec<Failure>>(&text) {
+        Ok(failures) if failures.is_empty() => Ok(()),
+        Ok(failures) => Err(not_clean(&failures)),
+        Err(error) => Err(Failure::failed(format!("{}: {error}", paths.stop_file().display()))),
+    }
 }
 
 async fn control(
@@ -322,6 +357,18 @@ mod tests {
         drop(lock);
         Lock::wait_until_free(&path).expect("free again");
         Lock::take(&path).expect("free again");
+    }
+
+    #[test]
+    fn a_stop_that_left_something_behind_is_a_failure() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let paths = Paths { runtime: directory.path().into(), state: directory.path().into() };
+        stopped(&paths.stop_file(), &[]);
+        how_it_stopped(&paths).expect("nothing went wrong");
+        let failures = [Failure::failed("a: no room"), Failure::failed("b: gone")];
+        stopped(&paths.stop_file(), &failures);
+        let said = how_it_stopped(&paths).expect_err("two devices");
+        assert!(said.error.ends_with("a: no room; b: gone") && said.help.contains("the next attach"), "{said}");
     }
 
     #[test]

@@ -28,6 +28,14 @@ pub const MEANINGS: &[(&str, &str)] = &[
         "when writes are durable: write-back (when flushed, or FUA), write-through (when answered) or unsafe (flushes do not wait)",
     ),
     (
+        "nvme-block",
+        "bytes of a block over NVMe, from the sector size to 64 KiB: no write of a block is ever torn; holds with the next attach",
+    ),
+    (
+        "queue-depth",
+        "requests that all clients may have with the device at once, 1 to 255, as hypervisors limit them; or none",
+    ),
+    (
         "power-override",
         "of an emulated card: whether its slot may give any power, so that nothing is held back for it: on or off",
     ),
@@ -53,6 +61,8 @@ pub fn show(settings: &Settings, attach_at_start: bool) -> Config {
         beacon,
         drills,
         durability,
+        nvme_block_bytes,
+        queue_depth,
         power_override,
         page_file,
         groomer,
@@ -68,6 +78,8 @@ pub fn show(settings: &Settings, attach_at_start: bool) -> Config {
         ("beacon", switch(*beacon)),
         ("drills", switch(*drills)),
         ("page-file", switch(*page_file)),
+        ("nvme-block", size::exact(u64::from(*nvme_block_bytes))),
+        ("queue-depth", queue_depth.map_or("none".into(), |depth| depth.to_string())),
         ("groomer", groomer.clone()),
         ("checkpoint-interval", size::exact(*checkpoint_interval_bytes)),
         (ATTACH_AT_START, switch(attach_at_start)),
@@ -97,6 +109,17 @@ pub fn parse(name: &str, value: &str) -> Result<Change, Failure> {
             let names = Durability::ALL.map(Durability::name).join(", ");
             Failure::invalid(format!("{name}: '{value}' is not a value")).help(format!("choose one of {names}"))
         })?)),
+        "nvme-block" => {
+            let bytes = size::parse(value).map_err(|error| Failure::invalid(format!("{name}: {error}")))?;
+            Change::Device(Setting::NvmeBlock(u32::try_from(bytes).unwrap_or(u32::MAX)))
+        }
+        "queue-depth" => Change::Device(Setting::QueueDepth(match value {
+            "none" => None,
+            depth => Some(depth.parse().ok().filter(|depth| *depth > 0).ok_or_else(|| {
+                Failure::invalid(format!("{name}: '{value}' is not a value"))
+                    .help("choose a number from 1 to 255, or none")
+            })?),
+        })),
         "power-override" => Change::Device(Setting::PowerOverride(switch()?)),
         "page-file" => Change::Device(Setting::PageFile(switch()?)),
         "groomer" => Change::Device(Setting::Groomer(value.into())),
@@ -126,6 +149,8 @@ mod tests {
             beacon: false,
             drills: false,
             durability: Some(Durability::WriteThrough),
+            nvme_block_bytes: 16 << 10,
+            queue_depth: Some(32),
             power_override: Some(true),
             page_file: true,
             groomer: "greedy".into(),

@@ -160,11 +160,11 @@ impl Core {
     /// Runs until `done`, waiting for the medium.
     pub fn run_until(&mut self, done: impl Fn(&Core) -> bool) -> Result<(), Refusal> {
         loop {
-            self.carry_out(0, &[]);
+            self.carry_out(&[]);
             while let Some(finished) = self.next_done() {
                 self.finish_media(finished);
             }
-            self.carry_out(0, &[]);
+            self.carry_out(&[]);
             self.note_losses();
             if done(self) {
                 return Ok(());

@@ -3,11 +3,12 @@
 //! The layer says where bytes go; here they are copied, once, sealed and checked. A request goes down through
 //! [`Core::submit`] and, unless it was answered there, comes up through [`Core::poll`].
 
+mod commands;
 mod labels;
 
 use std::collections::VecDeque;
 
-use ftl::{Admission, BufId, Command, Ftl, Header, ReadFor, Request, Slot, Source, Tag};
+use ftl::{Admission, Engine, Ftl, Header, ReadFor, Request, Slot, SlotRead, Tag};
 use media::staged::Stage;
 use media::{DieState, Done, Media, MediaError, Page, PageAddr, Slice, Witness};
 
@@ -35,12 +36,7 @@ struct Pending {
 /// A media read under way, by the low bits of its command's id.
 #[derive(Clone, Copy)]
 pub(crate) struct MediaRead {
-    pub page: PageAddr,
-    pub at: u32,
-    pub count: u32,
-    pub slot: u32,
-    pub min_seq: u64,
-    pub purpose: ReadFor,
+    pub asked: SlotRead,
     /// It is being rebuilt from the rest of its stripe.
     pub rebuilding: bool,
 }
@@ -184,7 +180,7 @@ impl Core {
             Admission::Busy => {
                 self.free_tags.push(tag);
                 // The layer may have begun something that makes room.
-                self.carry_out(tag, &[]);
+                self.carry_out(&[]);
                 return Submitted::Busy(io);
             }
             Admission::Refused(error) => Err(io_error(error)),
@@ -198,25 +194,22 @@ impl Core {
         match io {
             Io::Read { buf, .. } => {
                 self.pending[tag as usize] = Pending { tag: user_tag, buf: Some(buf), failed: false };
-                if let Some(hooks) = &mut self.hooks {
-                    hooks.read_begins(tag);
-                }
-                self.carry_out(tag, &[]);
+                self.carry_out(&[]);
             }
             Io::Write { data, .. } => {
                 self.pending[tag as usize] = Pending { tag: user_tag, buf: None, failed: false };
-                self.carry_out(tag, data);
+                self.carry_out(data);
             }
             Io::WriteZeroes { count, allocate: true, .. } => {
                 self.pending[tag as usize] = Pending { tag: user_tag, buf: None, failed: false };
                 let mut zeros = std::mem::take(&mut self.zeros);
                 zeros.resize(zeros.len().max(count as usize * self.sector), 0);
-                self.carry_out(tag, &zeros);
+                self.carry_out(&zeros);
                 self.zeros = zeros;
             }
             Io::Flush | Io::Trim { .. } | Io::WriteZeroes { .. } => {
                 self.pending[tag as usize] = Pending { tag: user_tag, buf: None, failed: false };
-                self.carry_out(tag, &[]);
+                self.carry_out(&[]);
             }
         }
         if admission == Admission::Pending {
@@ -237,7 +230,7 @@ impl Core {
         while let Some(done) = self.next_done() {
             self.finish_media(done);
         }
-        self.carry_out(0, &[]);
+        self.carry_out(&[]);
         self.note_losses();
         self.completions.pop_front()
     }
@@ -278,11 +271,9 @@ impl Core {
         !self.completions.is_empty()
     }
 
-    /// Carries out every command; `payload` is the data of the write `tag` that is being taken.
-    pub fn carry_out(&mut self, tag: Tag, payload: &[u8]) {
-        while let Some(command) = self.ftl.poll() {
-            self.execute(command, tag, payload);
-        }
+    /// Carries out every command; `payload` is the data of the write that is being taken.
+    pub fn carry_out(&mut self, payload: &[u8]) {
+        Engine::carry_out(self, payload);
         while let Some(completion) = self.ftl.completion() {
             let pending = &mut self.pending[completion.tag as usize];
             let (tag, buf, failed) = (pending.tag, pending.buf.take(), pending.failed);
@@ -290,89 +281,6 @@ impl Core {
             let result = if failed { Err(ftl::Error::Media) } else { completion.result };
             let result = result.map(|()| buf).map_err(io_error);
             self.completions.push_back(Completion { tag, result });
-        }
-    }
-
-    #[inline]
-    fn execute(&mut self, command: Command, current: Tag, payload: &[u8]) {
-        if let Some(hooks) = &mut self.hooks {
-            hooks.see(&command, &mut *self.media);
-        }
-        match command {
-            Command::Stage { buf, at, count, header, source } => match source {
-                Source::Request { tag, first } => {
-                    debug_assert_eq!(tag, current, "a write is staged while it is taken");
-                    let start = first as usize * self.sector;
-                    self.stage(buf, at, count, &header, &payload[start..start + count as usize * self.sector]);
-                }
-                Source::Groom { id, first } => self.restage(buf, at, &header, id, first),
-                Source::Meta(mut bytes) => {
-                    bytes.resize(self.sector, 0);
-                    self.stage(buf, at, count, &header, &bytes);
-                    if header.kind == ftl::Kind::Trims
-                        && let Some(stage) = self.kept()
-                    {
-                        stage.trims_staged(header.seq);
-                    }
-                }
-            },
-            Command::Record { header, record } => {
-                if let Some(stage) = self.kept() {
-                    stage.note_trim(&header, &record);
-                }
-            }
-            Command::Copy { tag, first, count, buf, at } => self.copy_staged(tag, first, count, buf, at),
-            Command::Zero { tag, first, count } => {
-                let (start, end) = (first as usize * self.sector, (first + count) as usize * self.sector);
-                self.pending[tag as usize].buf.as_mut().expect("a read has a buffer")[start..end].fill(0);
-            }
-            Command::Read { id, page, at, count, slot, min_seq, purpose } => {
-                if self.reads.len() <= index(id) {
-                    self.reads.resize(index(id) + 1, None);
-                }
-                let read = MediaRead { page: address(page), at, count, slot, min_seq, purpose, rebuilding: false };
-                self.reads[index(id)] = Some(read);
-                let bytes = self.bytes_of(&read);
-                self.media_submit(id, media::Command::Read { at: read.page, bytes });
-            }
-            Command::Blank { buf, at, count } => {
-                let slot_bytes = self.checker.slot_bytes();
-                let page = self.buffer(buf);
-                // SAFETY: as in `stage`.
-                unsafe { page.bytes_mut(at as usize * slot_bytes..(at + count) as usize * slot_bytes) }.fill(0);
-            }
-            Command::Take { buf, page, opened } => {
-                let kept = self.kept().and_then(|stage| stage.page(address(page), opened));
-                self.buffers[buf as usize] = Some(kept.unwrap_or_else(|| self.media.page()));
-            }
-            Command::Release { buf } => self.buffers[buf as usize] = None,
-            Command::Program { id, page, start, end, buf } => {
-                let buffer = self.buffer(buf).clone();
-                if ftl::mutant!(StagedClearedEarly)
-                    && let Some(stage) = self.kept()
-                {
-                    stage.forget(&buffer);
-                }
-                self.media_submit(id, media::Command::Program { at: address(page), bytes: start..end, page: buffer });
-            }
-            Command::Finish { leb } => {
-                if let Some(flashback) = self.media.flashback() {
-                    flashback.finish(leb);
-                }
-            }
-            Command::Forget { id } => {
-                // An id may be in use again already; the older one is meant.
-                if let Some(at) = self.groomed.iter().position(|(read, _)| *read == id) {
-                    self.groomed.remove(at);
-                }
-            }
-            Command::Allocate { id, leb } => self.media_submit(id, media::Command::Allocate { block: leb }),
-            Command::Erase { id, leb } => self.media_submit(id, media::Command::Erase { block: leb }),
-            Command::Sync { id } => self.media_submit(id, media::Command::Sync),
-            Command::Anchor { id, anchor } => {
-                self.superblock.anchor = *anchor;
-                self.write_superblock(id);
-            }
         }
     }
 
@@ -394,53 +302,6 @@ impl Core {
         self.in_flight += 1;
         if let Some(done) = self.media.submit(id, command) {
             self.finish_media(done);
-        }
-    }
-
-    fn buffer(&self, buf: BufId) -> &Page {
-        self.buffers[buf as usize].as_ref().expect("the layer took the buffer first")
-    }
-
-    /// Copies sectors into their slots and seals them.
-    fn stage(&mut self, buf: BufId, at: u32, count: u32, header: &Header, sectors: &[u8]) {
-        let slot_bytes = self.checker.slot_bytes();
-        let start = at as usize * slot_bytes;
-        let page = self.buffer(buf);
-        // SAFETY: the layer gives each slot of a page out once, before any program that covers it, and reads of
-        // the page by others are of other slots; the slice lives only in this function.
-        let slots = unsafe { page.bytes_mut(start..start + count as usize * slot_bytes) };
-        for (i, (slot, sector)) in slots.chunks_exact_mut(slot_bytes).zip(sectors.chunks_exact(self.sector)).enumerate()
-        {
-            self.checker.place(slot, sector, &header.nth(i as u32));
-        }
-    }
-
-    fn restage(&mut self, buf: BufId, at: u32, header: &Header, read: u64, first: u32) {
-        let (_, from) = self.groomed.iter().find(|(id, _)| *id == read).expect("kept until the layer forgets it");
-        let slot_bytes = self.checker.slot_bytes();
-        let source = match from {
-            Groomed::Slots(slice) => &slice.bytes()[first as usize * slot_bytes..][..self.sector],
-            Groomed::Sectors(sectors) => &sectors[first as usize * self.sector..][..self.sector],
-        };
-        let start = at as usize * slot_bytes;
-        // SAFETY: as in `stage`.
-        let slot = unsafe { self.buffer(buf).bytes_mut(start..start + slot_bytes) };
-        self.checker.place(slot, source, header);
-    }
-
-    fn copy_staged(&mut self, tag: Tag, first: u32, count: u32, buf: BufId, at: u32) {
-        let slot_bytes = self.checker.slot_bytes();
-        let start = at as usize * slot_bytes;
-        let page = self.buffers[buf as usize].as_ref().expect("the layer took the buffer first");
-        let slots = page.bytes(start..start + count as usize * slot_bytes);
-        let pending = &mut self.pending[tag as usize];
-        let out = pending.buf.as_mut().expect("a read has a buffer");
-        let out = out[first as usize * self.sector..].chunks_exact_mut(self.sector);
-        for (slot, out) in slots.chunks_exact(slot_bytes).zip(out) {
-            if !self.checker.open(slot, out) {
-                tracing::error!("a sealed sector changed in memory before it was written");
-                pending.failed = true;
-            }
         }
     }
 
@@ -482,27 +343,30 @@ impl Core {
     /// Checks what a read gave. `None` when the layer was told already, or will be.
     fn check_read(&mut self, id: u64, slice: Slice) -> Option<Result<(), ftl::Error>> {
         let read = self.reads[index(id)].take().expect("a read that is under way");
+        let MediaRead { asked, rebuilding } = read;
         let slot_bytes = self.checker.slot_bytes();
         // Slots that are not what they should be.
         let mut wrong: Vec<Slot> = Vec::new();
-        match read.purpose {
-            ReadFor::Request { tag, first, lba } => {
+        match asked.purpose {
+            ReadFor::Request { tag, first, lba, .. } => {
                 let out = self.pending[tag as usize].buf.as_mut().expect("a read has a buffer");
                 let out = out[first as usize * self.sector..].chunks_exact_mut(self.sector);
                 for (i, (slot, out)) in (0..).zip(slots(slice.bytes(), slot_bytes).zip(out)) {
-                    let number = read.slot + i;
+                    let number = asked.slot + i;
                     if i == 2 && ftl::mutant!(ReadShort) {
                         continue;
                     }
                     let right = self.checker.check(slot, number).is_some_and(|header| {
-                        header.kind == ftl::Kind::Data && header.lba == lba + u64::from(i) && header.seq >= read.min_seq
+                        header.kind == ftl::Kind::Data
+                            && header.lba == lba + u64::from(i)
+                            && header.seq >= asked.min_seq
                     });
                     if !right || !self.checker.open(slot, out) {
                         wrong.push(number);
                     }
                 }
-                let sectors = lba..lba + u64::from(read.count);
-                if wrong.is_empty() && !read.rebuilding {
+                let sectors = lba..lba + u64::from(asked.count);
+                if wrong.is_empty() && !rebuilding {
                     self.healing.forget(sectors);
                     return Some(Ok(()));
                 }
@@ -516,13 +380,13 @@ impl Core {
                 }
             }
             ReadFor::Groom | ReadFor::Relocate => {
-                let slots = slots(slice.bytes(), slot_bytes).take(read.count as usize);
-                let mut headers: Vec<Option<Header>> = Vec::with_capacity(read.count as usize);
+                let slots = slots(slice.bytes(), slot_bytes).take(asked.count as usize);
+                let mut headers: Vec<Option<Header>> = Vec::with_capacity(asked.count as usize);
                 let mut sectors =
-                    vec![0; if self.checker.is_sealing() { read.count as usize * self.sector } else { 0 }];
+                    vec![0; if self.checker.is_sealing() { asked.count as usize * self.sector } else { 0 }];
                 let mut room = sectors.chunks_exact_mut(self.sector);
-                for (number, slot) in (read.slot..).zip(slots) {
-                    let mut header = self.checker.check(slot, number).filter(|header| header.seq >= read.min_seq);
+                for (number, slot) in (asked.slot..).zip(slots) {
+                    let mut header = self.checker.check(slot, number).filter(|header| header.seq >= asked.min_seq);
                     if let Some(out) = room.next()
                         && !(header.is_some() && self.ftl.lebs().is_live(number) && self.checker.open(slot, out))
                     {
@@ -534,13 +398,13 @@ impl Core {
                     }
                     headers.push(header);
                 }
-                if (!wrong.is_empty() || read.rebuilding) && matches!(self.heal(id, read, wrong), Healed::UnderWay) {
+                if (!wrong.is_empty() || rebuilding) && matches!(self.heal(id, read, wrong), Healed::UnderWay) {
                     return None;
                 }
                 let sealing = self.checker.is_sealing();
                 self.groomed.push((id, if sealing { Groomed::Sectors(sectors) } else { Groomed::Slots(slice) }));
                 self.ftl.groomed(id, &headers);
-                debug_assert!(read.at + read.count <= self.ftl.config().geometry.slots_per_page);
+                debug_assert!(asked.at + asked.count <= self.ftl.config().geometry.slots_per_page);
                 None
             }
         }

@@ -445,7 +445,7 @@ impl Device {
             return std::mem::take(&mut self.dirty) || more;
         }
         let more = self.core.ftl.idle();
-        self.core.carry_out(0, &[]);
+        self.core.carry_out(&[]);
         let was_dirty = std::mem::take(&mut self.dirty);
         was_dirty || more
     }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use ftl::{Ftl, ReadFor, Slot};
+use ftl::{Ftl, ReadFor, Slot, SlotRead};
 use media::{Command, MediaError};
 
-use crate::core::{Core, MediaRead, index, layer_error};
+use crate::core::{Core, MediaRead, address, index, layer_error};
 
 /// Most unreadable sectors that are remembered by address.
 const REMEMBERED: usize = 1024;
@@ -64,7 +64,7 @@ impl Healing {
 
 impl Core {
     /// The bytes of a read in its page.
-    pub fn bytes_of(&self, read: &MediaRead) -> Range<u32> {
+    pub fn bytes_of(&self, read: &SlotRead) -> Range<u32> {
         let slot_bytes = self.checker.slot_bytes() as u32;
         read.at * slot_bytes..(read.at + read.count) * slot_bytes
     }
@@ -73,23 +73,24 @@ impl Core {
     pub fn read_failed(&mut self, id: u64, error: MediaError) -> Option<Result<(), ftl::Error>> {
         let read = self.reads[index(id)].take().expect("a read that is under way");
         if read.rebuilding {
-            self.give_up_read(id, &read);
+            self.give_up_read(id, &read.asked);
             return Some(Err(layer_error(error)));
         }
         let wrong = match error {
             MediaError::Lost => Vec::new(),
             _ => {
-                tracing::warn!(page = ?read.page, %error, "a read failed");
-                (read.slot..read.slot + read.count).collect()
+                tracing::warn!(page = ?read.asked.page, %error, "a read failed");
+                read.asked.slots().collect()
             }
         };
-        self.rebuild(id, read, wrong);
+        self.rebuild(id, read.asked, wrong);
         None
     }
 
     /// A read came with wrong slots, or was rebuilt.
     pub fn heal(&mut self, id: u64, read: MediaRead, wrong: Vec<Slot>) -> Healed {
-        if !read.rebuilding {
+        let MediaRead { asked: read, rebuilding } = read;
+        if !rebuilding {
             tracing::warn!(page = ?read.page, slots = ?wrong, "sectors failed their check");
             self.rebuild(id, read, wrong);
             return Healed::UnderWay;
@@ -110,19 +111,19 @@ impl Core {
         if wrong.is_empty() { Healed::All } else { Healed::Part }
     }
 
-    fn rebuild(&mut self, id: u64, read: MediaRead, wrong: Vec<Slot>) {
+    fn rebuild(&mut self, id: u64, read: SlotRead, wrong: Vec<Slot>) {
         if !wrong.is_empty() {
             self.healing.under_way.push((id, wrong));
         }
-        self.reads[index(id)] = Some(MediaRead { rebuilding: true, ..read });
+        self.reads[index(id)] = Some(MediaRead { asked: read, rebuilding: true });
         let bytes = self.bytes_of(&read);
-        self.media_submit(id, Command::Rebuild { at: read.page, bytes, min_seq: read.min_seq });
+        self.media_submit(id, Command::Rebuild { at: address(read.page), bytes, min_seq: read.min_seq });
     }
 
-    fn give_up_read(&mut self, id: u64, read: &MediaRead) {
+    fn give_up_read(&mut self, id: u64, read: &SlotRead) {
         let mut wrong = self.take_under_way(id);
         if wrong.is_empty() {
-            wrong = (read.slot..read.slot + read.count).collect();
+            wrong = read.slots().collect();
         }
         self.note_unreadable(read, &wrong);
     }
@@ -132,7 +133,7 @@ impl Core {
         found.map(|at| self.healing.under_way.swap_remove(at).1).unwrap_or_default()
     }
 
-    fn note_unreadable(&mut self, read: &MediaRead, wrong: &[Slot]) {
+    fn note_unreadable(&mut self, read: &SlotRead, wrong: &[Slot]) {
         let ReadFor::Request { lba, .. } = read.purpose else { return };
         for slot in wrong {
             let lba = lba + u64::from(slot - read.slot);

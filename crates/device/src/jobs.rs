@@ -121,7 +121,7 @@ impl Core {
     pub fn begin_rebuild(&mut self, die: u32) {
         // What is open lacks that die in its first part; what is opened from now on does not.
         self.ftl.close_open_lebs();
-        self.carry_out(0, &[]);
+        self.carry_out(&[]);
         let since = self.ftl.next_seq();
         self.jobs.rebuild = Some(Job::new(Purpose::Rebuild { die, since }, 0));
     }
@@ -131,7 +131,7 @@ impl Core {
         if self.jobs.scrub.is_none() && leb == 0 {
             // What was written until now is to be read, too.
             self.ftl.close_open_lebs();
-            self.carry_out(0, &[]);
+            self.carry_out(&[]);
         }
         let leb = leb.min(self.ftl.lebs().len());
         self.jobs.scrub.get_or_insert_with(|| Job::new(Purpose::Scrub, leb)).ending = false;
@@ -154,7 +154,7 @@ impl Core {
         let state = if job.stuck { Background::Stuck } else { Background::GoesOn };
         let goes_on = job.left > 0 || self.step(&mut job);
         *self.jobs.of(scrub) = goes_on.then_some(job);
-        self.carry_out(0, &[]);
+        self.carry_out(&[]);
         state
     }
 

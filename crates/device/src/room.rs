@@ -32,7 +32,7 @@ impl Device {
             let geometry = self.core.superblock.geometry;
             if free >= geometry.block_bytes() * u64::from(geometry.dies) {
                 self.core.ftl.has_room_again();
-                self.core.carry_out(0, &[]);
+                self.core.carry_out(&[]);
             }
         }
         self.note_store();

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::format::check_label;
 use crate::{Device, Durability, FormatError, IoError};
 
+/// The largest block over NVMe, bytes: what current kernels take.
+const NVME_BLOCK_MAX: u32 = 64 << 10;
+
 /// The settings of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
@@ -18,6 +21,10 @@ pub struct Settings {
     pub drills: bool,
     /// When writes are durable; nothing on an emulated card, whose capacitors keep what it took.
     pub durability: Option<Durability>,
+    /// Bytes of a block over NVMe.
+    pub nvme_block_bytes: u32,
+    /// Requests that clients may have with it at once; nothing for as many as it takes.
+    pub queue_depth: Option<u8>,
     /// Whether an emulated card's power budget is overridden; nothing on a device that has none.
     pub power_override: Option<bool>,
     /// Whether memory for the worst case is taken and locked.
@@ -42,6 +49,10 @@ pub enum Setting {
     Drills(bool),
     /// See [`Settings::durability`].
     Durability(Durability),
+    /// See [`Settings::nvme_block_bytes`]. Holds with the next attach.
+    NvmeBlock(u32),
+    /// See [`Settings::queue_depth`].
+    QueueDepth(Option<u8>),
     /// See [`Settings::power_override`].
     PowerOverride(bool),
     /// See [`Settings::page_file`].
@@ -62,6 +73,8 @@ impl Device {
             beacon: superblock.beacon,
             drills: superblock.drills,
             durability: self.durability(),
+            nvme_block_bytes: 1 << superblock.nvme_block_shift.max(self.info().sector_bytes.trailing_zeros() as u8),
+            queue_depth: self.queue_depth(),
             power_override: self.power_override(),
             page_file: superblock.page_file,
             groomer: self.core.ftl.policy_name().into(),
@@ -89,6 +102,12 @@ impl Device {
     /// When writes are durable; nothing on an emulated card.
     pub(crate) fn durability(&self) -> Option<Durability> {
         self.engine.is_none().then_some(self.core.superblock.durability)
+    }
+
+    /// Requests that clients may have with it at once; nothing for as many as it takes.
+    #[inline]
+    pub fn queue_depth(&self) -> Option<u8> {
+        Some(self.core.superblock.queue_depth).filter(|depth| *depth > 0)
     }
 
     /// Whether the power budget is overridden; nothing where there is none.
@@ -121,6 +140,18 @@ impl Device {
                 mode.name().into(),
                 "a device that is not emulated: a card's capacitors keep what it took".into(),
             ),
+            Setting::NvmeBlock(bytes) => {
+                let sector = self.info().sector_bytes;
+                let sound = bytes.is_power_of_two() && (sector..=NVME_BLOCK_MAX).contains(bytes);
+                match sound && u64::from(*bytes) <= self.info().bytes() {
+                    true => Ok(()),
+                    false => invalid(
+                        "nvme-block",
+                        format!("{bytes} bytes"),
+                        format!("a power of two from the sector size, {sector}, to {NVME_BLOCK_MAX} bytes"),
+                    ),
+                }
+            }
             Setting::PowerOverride(on) if self.power_override().is_none() => {
                 let value = if *on { "on" } else { "off" };
                 invalid(
@@ -153,8 +184,10 @@ impl Device {
                 superblock.durability = *mode;
                 // What was answered before is made durable too, as soon as may be.
                 self.core.ftl.make_durable();
-                self.core.carry_out(0, &[]);
+                self.core.carry_out(&[]);
             }
+            Setting::QueueDepth(depth) => superblock.queue_depth = depth.unwrap_or(0),
+            Setting::NvmeBlock(bytes) => superblock.nvme_block_shift = bytes.trailing_zeros() as u8,
             Setting::PowerOverride(on) => {
                 superblock.power_override = *on;
                 if let Some(governor) = self.engine.as_mut().and_then(|engine| engine.governor()) {

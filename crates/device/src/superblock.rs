@@ -78,6 +78,10 @@ pub(crate) struct Superblock {
     pub beacon: bool,
     /// Faults may be put on it by command.
     pub drills: bool,
+    /// Bytes of a block over NVMe, as a power of two; 0 for the sectors' size.
+    pub nvme_block_shift: u8,
+    /// Requests that clients may have with the device at once; 0 for as many as it takes.
+    pub queue_depth: u8,
     pub durability: Durability,
     /// An emulated card's power budget does not hold it back.
     pub power_override: bool,
@@ -162,6 +166,8 @@ impl Superblock {
             trim: true,
             beacon: false,
             drills: false,
+            nvme_block_shift: 0,
+            queue_depth: 0,
             durability: Durability::default(),
             power_override: false,
             page_file: false,
@@ -249,7 +255,8 @@ impl Superblock {
         out.u8((0..).zip(flags).map(|(bit, on)| u8::from(on) << bit).sum());
         out.u8(self.policy);
         out.u32(self.scrub_position);
-        out.0.extend([0; 2]);
+        out.u8(self.nvme_block_shift);
+        out.u8(self.queue_depth);
         out.text(&self.label);
         out.text(&self.profile);
         out.u64(self.anchor.begin);
@@ -335,7 +342,7 @@ impl Superblock {
         let flags = input.u8()?;
         let policy = input.u8()?;
         let scrub_position = input.u32()?;
-        input.take::<2>()?;
+        let [nvme_block_shift, queue_depth] = input.take::<2>()?;
         let (label, profile) = (input.text()?, input.text()?);
         let (begin, next) = (input.u64()?, input.u64()?);
         let checkpoint_begin = input.u64()?;
@@ -403,6 +410,8 @@ impl Superblock {
             trim: flags & 1 != 0,
             beacon: flags & 2 != 0,
             drills: flags & 8 != 0,
+            nvme_block_shift,
+            queue_depth,
             durability: Durability::from_code(flags >> 4 & 3).ok_or(NotSuperblock::Damaged("its durability"))?,
             power_override: flags & 64 != 0,
             page_file: flags & 128 != 0,
@@ -448,6 +457,8 @@ pub(crate) mod tests {
             epoch: 9,
             formatted: 1_700_000_000,
             drills: true,
+            nvme_block_shift: 14,
+            queue_depth: 32,
             durability: Durability::WriteThrough,
             page_file: true,
             policy: 1,

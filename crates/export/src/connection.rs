@@ -2,7 +2,7 @@
 
 use crate::jobs::{Core, Job};
 use crate::link::{Arrival, Link, Step};
-use crate::nbd;
+use crate::{nbd, nvme, vhost};
 
 /// Work of one client before its answers are sent and it is another's turn.
 const TURN: u32 = 64;
@@ -18,6 +18,8 @@ pub enum Turn {
     Parked(bool),
     /// It goes on when answers came or were sent.
     Blocked,
+    /// It goes on when its bell rings.
+    Idle,
     /// Nothing more will be read.
     Over,
 }
@@ -26,6 +28,10 @@ pub enum Turn {
 pub enum Session {
     /// Network Block Device.
     Nbd(nbd::Session),
+    /// A queue of NVMe over TCP.
+    Nvme(Box<nvme::Session>),
+    /// The disk of a virtual machine.
+    Vhost(Box<vhost::Session>),
 }
 
 /// A client on its way from the handshake to its device's thread.
@@ -49,12 +55,76 @@ impl Connection {
         Connection { link: Link::new(new.arrival), session: new.session }
     }
 
+    /// The protocol that it speaks, in a word.
+    pub fn protocol(&self) -> &'static str {
+        match self.session {
+            Session::Nbd(_) => "nbd",
+            Session::Nvme(_) => "nvme",
+            Session::Vhost(_) => "vhost",
+        }
+    }
+
+    /// The queue that it is, over NVMe.
+    pub fn nvme(&self) -> Option<&nvme::Session> {
+        match &self.session {
+            Session::Nvme(session) => Some(session),
+            Session::Nbd(_) | Session::Vhost(_) => None,
+        }
+    }
+
+    /// The session of a virtual machine's disk, with the number that its handshake gave it.
+    pub fn vhost(&mut self, id: u64) -> Option<&mut vhost::Session> {
+        match &mut self.session {
+            Session::Vhost(session) if session.id == id => Some(session),
+            _ => None,
+        }
+    }
+
+    /// The queues of a virtual machine's disk, and those that the worker is to listen to no more.
+    pub fn queues(&mut self) -> Option<(&mut [vhost::Ring], &mut Vec<usize>)> {
+        match &mut self.session {
+            Session::Vhost(session) => Some(session.queues()),
+            Session::Nvme(_) => None,
+            Session::Nbd(_) => None,
+        }
+    }
+
+    /// Tells the client what was answered, where that goes by no socket.
+    #[inline]
+    pub fn tell(&mut self) {
+        if let Session::Vhost(session) = &mut self.session {
+            session.tell();
+        }
+    }
+
+    /// Memory that it holds, bytes.
+    pub fn memory(&self) -> usize {
+        let own = match &self.session {
+            Session::Nbd(_) | Session::Nvme(_) => 0,
+            Session::Vhost(session) => session.memory_bytes(),
+        };
+        self.link.memory() + own
+    }
+
+    /// Gives back what it keeps for requests to come.
+    pub fn shrink(&mut self) {
+        self.link.shrink();
+        if let Session::Vhost(session) = &mut self.session {
+            session.shrink();
+        }
+    }
+
+    fn has_begun(&self) -> bool {
+        match &self.session {
+            Session::Nbd(session) => session.has_part(),
+            Session::Nvme(session) => session.has_part(),
+            Session::Vhost(session) => session.has_part(),
+        }
+    }
+
     /// Whether a request has come in part.
     pub fn has_part(&self) -> bool {
-        let begun = match &self.session {
-            Session::Nbd(session) => session.has_part(),
-        };
-        begun || !self.link.input.bytes().is_empty()
+        self.has_begun() || !self.link.input.bytes().is_empty()
     }
 
     /// What it would give back if the kernel did not wait to receive into it, bytes: nothing in the middle of a request.
@@ -62,12 +132,21 @@ impl Connection {
         if self.has_part() { 0 } else { self.link.idle_memory() }
     }
 
-    /// Whether it may go on. A request that has begun holds its bytes already: it goes on.
-    pub fn can_serve(&mut self) -> bool {
-        let begun = match &self.session {
-            Session::Nbd(session) => session.has_part(),
-        };
-        begun || self.link.has_room()
+    /// Whether it can go on although nothing more was received, as far as its own memory goes.
+    pub fn can_go_on(&mut self) -> bool {
+        match &self.session {
+            Session::Nbd(_) | Session::Vhost(_) => !self.link.receiving && self.may_step(),
+            Session::Nvme(session) => session.can_go_on(&mut self.link),
+        }
+    }
+
+    /// Whether it may take the next step. A request that has begun holds its bytes already: it goes on. A queue of NVMe looks
+    /// for itself, since data for commands of which we have told the host that we are ready must always come through.
+    fn may_step(&mut self) -> bool {
+        match &self.session {
+            Session::Nbd(_) | Session::Vhost(_) => self.has_begun() || self.link.has_room(),
+            Session::Nvme(_) => true,
+        }
     }
 
     /// Carries out requests that are there, as many as one turn allows.
@@ -77,37 +156,46 @@ impl Connection {
             if !self.link.is_open() {
                 let begun = match &mut self.session {
                     Session::Nbd(session) => session.give_up(),
+                    Session::Nvme(session) => session.give_up(),
+                    Session::Vhost(session) => session.give_up(),
                 };
                 self.link.abandon(key, core, begun);
                 return Turn::Over;
             }
-            // While the kernel writes into the receive buffer there is nothing new in it.
-            if self.link.receiving {
-                return Turn::Blocked;
-            }
             if work >= TURN {
                 return Turn::Again;
             }
-            if !self.can_serve() {
-                return Turn::Blocked;
-            }
-            let step = match &mut self.session {
-                Session::Nbd(session) => session.step(&mut self.link, key, core),
+            let advanced = match &mut self.session {
+                Session::Nbd(_) | Session::Vhost(_) => None,
+                Session::Nvme(session) => session.advance(&mut self.link, key, core),
+            };
+            let step = match advanced {
+                Some(step) => step,
+                // While the kernel writes into the receive buffer there is nothing new in it.
+                None if self.link.receiving || !self.may_step() => return Turn::Blocked,
+                None => match &mut self.session {
+                    Session::Nbd(session) => session.step(&mut self.link, key, core),
+                    Session::Nvme(session) => session.step(&mut self.link, key, core),
+                    Session::Vhost(session) => session.step(&mut self.link, key, core),
+                },
             };
             match step {
                 Step::Done(cost) => work += cost,
                 Step::Need(bytes) => return Turn::Receive(bytes),
                 Step::Busy => return Turn::Parked(work > 0),
-                Step::Blocked => return Turn::Blocked,
+                Step::Idle => return Turn::Idle,
             }
         }
     }
 
     /// A request that was under way is done.
     pub fn finish(&mut self, core: &mut Core, job: Job) {
+        let key = job.connection;
         let Some((request, result)) = self.link.finish(core, job) else { return };
         match &mut self.session {
             Session::Nbd(session) => session.answer(&mut self.link, core, &request, result),
+            Session::Nvme(session) => session.answer(&mut self.link, key, core, &request, result),
+            Session::Vhost(session) => session.answer(&mut self.link, core, &request, result),
         }
     }
 }

@@ -8,6 +8,7 @@ use device::{Device, Info, IoError, PowerCut, Settings, Status};
 
 use crate::connection::NewConnection;
 use crate::mailbox::Sender;
+use crate::nvme::Joined;
 use crate::observe::Observed;
 use crate::recording::Recording;
 use crate::seats::{Seat, Seats};
@@ -75,6 +76,8 @@ pub enum FlushError {
 pub struct ClientInfo {
     /// Its number on this device; a later client may get it again.
     pub id: usize,
+    /// The protocol that it speaks: `nbd` or `vhost`.
+    pub protocol: &'static str,
     /// Where it comes from.
     pub peer: String,
     /// The export it chose.
@@ -91,8 +94,27 @@ pub struct ClientInfo {
     pub written_bytes: u64,
     /// Requests under way.
     pub in_flight: u32,
+    /// Over NVMe: the host, its queue and how it is set up.
+    pub nvme: Option<NvmeInfo>,
+    /// How the last of its requests that failed ended, in the protocol's numbers.
+    pub last_error: Option<u16>,
     /// Memory that it takes: what it sent, what it asked for and has not got yet, bytes.
     pub memory_bytes: u64,
+}
+
+/// A queue of an NVMe host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NvmeInfo {
+    /// The host's name.
+    pub host: String,
+    /// Its controller.
+    pub controller: u16,
+    /// The queue; 0 is the admin queue.
+    pub queue: u16,
+    /// Headers carry a digest.
+    pub header_digest: bool,
+    /// Data carry a digest.
+    pub data_digest: bool,
 }
 
 /// What is shown of a device, all of one moment.
@@ -151,7 +173,10 @@ impl WorkerHandle {
         Gone { name: self.name.to_string() }
     }
 
-    fn ask<R: Send + 'static>(&self, call: impl FnOnce(&mut Worker) -> R + Send + 'static) -> Result<R, Gone> {
+    pub(crate) fn ask<R: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Worker) -> R + Send + 'static,
+    ) -> Result<R, Gone> {
         let (answer, wait) = sync_channel(1);
         // An asker that went away needs no answer.
         let call: Call = Box::new(move |worker| drop(answer.send(call(worker))));
@@ -289,6 +314,27 @@ impl WorkerHandle {
     /// The device is being detached, or is gone.
     pub fn reserve(&self) -> Result<Seat, Gone> {
         self.seats.take().ok_or_else(|| self.gone())
+    }
+
+    /// Asks for a queue of NVMe to be let in, by a host that reached us at `at`. The admin queue of a host that comes again at
+    /// the same place ends its association before: nothing of that is carried out any more when this returns.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub(crate) fn join(
+        &self,
+        cid: u16,
+        connect: nvme::fabrics::Connect,
+        read_only: bool,
+        at: String,
+    ) -> Result<Result<Joined, nvme::Cqe>, Gone> {
+        self.ask(move |worker| worker.join(cid, &connect, read_only, &at))
+    }
+
+    /// A controller's admin queue was let in and did not come after all.
+    pub(crate) fn leave(&self, controller: u16) {
+        // With the thread the controller is gone, too.
+        let _ = self.sender.send(Box::new(move |worker| worker.leave(controller)));
     }
 
     /// Hands over a client that came out of the handshake.

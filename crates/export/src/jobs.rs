@@ -24,6 +24,10 @@ pub struct Core {
     pub reading: Reading,
     /// Ranges that a connection, by its key, reads and writes as one step: nobody else changes them meanwhile.
     pub reserved: Vec<(usize, Request)>,
+    /// NVMe controllers of hosts.
+    pub nvme: nvme::Subsystem,
+    /// Controllers whose I/O queues are to be closed at the end of the round.
+    pub close_queues: Vec<u16>,
     /// Read buffers.
     pub pool: Pool,
     /// What clients ask is recorded.
@@ -73,9 +77,20 @@ pub struct Job {
     read: Payload,
 }
 
+/// Where the data of a write are.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// It is no write.
+    Nothing,
+    /// In the client's input, so many bytes from its front.
+    Input(usize),
+    /// Here.
+    Buffer(&'a [u8]),
+}
+
 /// Whom a piece comes from, and what it brings along.
 #[derive(Clone, Copy, Debug)]
-pub struct From<'a> {
+pub struct Origin<'a> {
     /// Key of the connection.
     pub connection: usize,
     /// Who it is, for people.
@@ -113,7 +128,18 @@ pub enum Issued {
     Answered(Result<Payload, IoError>),
 }
 
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Payload {
+        Payload { first: bytes, rest: Vec::new() }
+    }
+}
+
 impl Payload {
+    /// Bytes in all.
+    pub fn len(&self) -> usize {
+        self.first.len() + self.rest.iter().map(Vec::len).sum::<usize>()
+    }
+
     fn of(bytes: Option<Vec<u8>>) -> Payload {
         Payload { first: bytes.unwrap_or_default(), rest: Vec::new() }
     }
@@ -153,6 +179,12 @@ impl Transfer {
         self.job
     }
 
+    /// Bytes that the device has.
+    #[inline]
+    pub fn issued(&self) -> u64 {
+        self.issued
+    }
+
     /// Bytes of the next piece.
     #[inline]
     pub fn piece(&self, max_request_bytes: u32) -> u64 {
@@ -164,7 +196,10 @@ impl Transfer {
 impl Core {
     /// Hands the next piece of a request to the device.
     #[inline]
-    pub fn issue(&mut self, transfer: &mut Transfer, from: From<'_>, way: &mut Way) -> Issued {
+    pub fn issue(&mut self, transfer: &mut Transfer, from: Origin<'_>, way: &mut Way) -> Issued {
+        if transfer.is_new() && self.device.queue_depth().is_some_and(|depth| self.jobs.len() >= usize::from(depth)) {
+            return Issued::Held(Held::Depth);
+        }
         if transfer.request.command.changes() && self.is_reserved(from.connection, &transfer.request) {
             return Issued::Held(Held::Reserved);
         }
@@ -178,7 +213,7 @@ impl Core {
 
     /// Hands a request to the device that takes it in one.
     #[inline]
-    fn whole(&mut self, request: Request, from: From<'_>, way: &mut Way) -> Issued {
+    fn whole(&mut self, request: Request, from: Origin<'_>, way: &mut Way) -> Issued {
         let began = self.recorded_now();
         match self.submit(&request, request.offset, request.len, from.data) {
             Err(why) => Issued::Held(Held::Device(why)),
@@ -197,7 +232,7 @@ impl Core {
     }
 
     /// Hands the next piece of a request to the device that is larger than it takes in one.
-    fn piece(&mut self, transfer: &mut Transfer, max: u32, from: From<'_>, way: &mut Way) -> Issued {
+    fn piece(&mut self, transfer: &mut Transfer, max: u32, from: Origin<'_>, way: &mut Way) -> Issued {
         let request = transfer.request;
         let times = (self.recorded_now(), *way);
         let key =
@@ -267,10 +302,28 @@ impl Core {
         }
     }
 
-    /// Whether somebody else reads and writes some of it as one step.
+    /// Whether something else reads and writes some of it as one step.
     #[inline]
     fn is_reserved(&self, connection: usize, request: &Request) -> bool {
-        self.reserved.iter().any(|(owner, reserved)| *owner != connection && reserved.overlaps(request))
+        let other = |owner: usize, reserved: &Request| owner != connection || reserved.cookie != request.cookie;
+        self.reserved.iter().any(|(owner, reserved)| other(*owner, reserved) && reserved.overlaps(request))
+    }
+
+    /// Keeps a range for requests of this cookie, until [`Core::release`]; false while something else has a part of it.
+    pub fn reserve(&mut self, connection: usize, request: &Request) -> bool {
+        if self.is_reserved(connection, request) {
+            return false;
+        }
+        let own = |(owner, reserved): &(usize, Request)| *owner == connection && reserved.cookie == request.cookie;
+        if !self.reserved.iter().any(own) {
+            self.reserved.push((connection, *request));
+        }
+        true
+    }
+
+    /// Gives a range free.
+    pub fn release(&mut self, connection: usize, cookie: u64) {
+        self.reserved.retain(|(owner, reserved)| *owner != connection || reserved.cookie != cookie);
     }
 
     /// The time, if there is a recording that needs it.

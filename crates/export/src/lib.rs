@@ -1,4 +1,4 @@
-//! How others reach a device: today over NBD.
+//! How others reach a device: over NBD, or as the disk of a virtual machine (vhost-user-blk).
 //!
 //! A device has one thread, a [`Worker`], that does everything for it: the medium's I/O, and the sockets of all its
 //! clients, on one `io_uring`. A client begins elsewhere: [`nbd::Server`] accepts it and haggles over options on a
@@ -24,6 +24,7 @@ mod link;
 mod listen;
 mod mailbox;
 pub mod nbd;
+pub mod nvme;
 mod observe;
 mod output;
 mod pool;
@@ -34,11 +35,12 @@ mod seats;
 mod slow;
 mod timed;
 mod transport;
+pub mod vhost;
 mod worker;
 
 pub use acceptor::Bounds;
 pub use clients::Clients;
-pub use handle::{ClientInfo, DetachError, FlushError, Gone, Shape, View, WorkerHandle};
+pub use handle::{ClientInfo, DetachError, FlushError, Gone, NvmeInfo, Shape, View, WorkerHandle};
 pub use listen::{Address, Listener, inherited};
 pub use observe::{Observed, Sort};
 pub use recording::Recording;

@@ -7,7 +7,7 @@ use device::IoError;
 
 use crate::clients::Ticket;
 use crate::input::Input;
-use crate::jobs::{Core, From, Issued, Job, Payload, Slot, Transfer};
+use crate::jobs::{Core, Issued, Job, Origin, Payload, Slot, Source, Transfer};
 use crate::output::Output;
 use crate::request::{Command, Request};
 use crate::seats::Seat;
@@ -46,8 +46,8 @@ pub enum Step {
     Need(usize),
     /// The device takes no more just now.
     Busy,
-    /// Nothing can be done before answers come or are sent.
-    Blocked,
+    /// Nothing is asked; the client rings a bell of its own when it asks again.
+    Idle,
 }
 
 /// Counters that people see.
@@ -104,6 +104,8 @@ pub struct Link {
     pub export: String,
     /// When it came.
     pub since: SystemTime,
+    /// How the last of its requests that failed ended, in the protocol's numbers.
+    pub last_error: Option<u16>,
     ticket: Ticket,
     _seat: Seat,
 }
@@ -127,6 +129,7 @@ impl Link {
             peer: arrival.peer,
             export: arrival.export,
             since: SystemTime::now(),
+            last_error: None,
             ticket: arrival.ticket,
             _seat: arrival.seat,
         };
@@ -262,6 +265,12 @@ impl Link {
     #[inline]
     pub fn request_came(&mut self, core: &Core) {
         self.counters.requests += 1;
+        self.way_begins(core);
+    }
+
+    /// From here on a request's time is ours.
+    #[inline]
+    pub fn way_begins(&mut self, core: &Core) {
         self.way = Way { arrived: core.observer.arrival(), ..Way::default() };
     }
 
@@ -271,9 +280,9 @@ impl Link {
         Step::Need(bytes)
     }
 
-    /// The present request waits until the device has fewer reads.
-    pub fn wait_for_turn(&mut self) -> Step {
-        self.way.held = Held::Reads;
+    /// The present request cannot go on just now.
+    pub fn hold_back(&mut self, why: Held) -> Step {
+        self.way.held = why;
         Step::Busy
     }
 
@@ -300,9 +309,9 @@ impl Link {
         self.held -= bytes;
     }
 
-    /// Hands the next piece of a request to the device. A write's data are the next bytes of the input, or `data`.
+    /// Hands the next piece of a request to the device.
     #[inline]
-    pub fn issue(&mut self, key: usize, core: &mut Core, transfer: &mut Transfer, data: Option<&[u8]>) -> Issued {
+    pub fn issue(&mut self, key: usize, core: &mut Core, transfer: &mut Transfer, source: Source<'_>) -> Issued {
         let request = transfer.request;
         let held = held_by(&request);
         let new = transfer.is_new();
@@ -310,15 +319,15 @@ impl Link {
             self.way.held = Held::Reads;
             return Issued::Held(Held::Reads);
         }
-        let data = match (data, request.command) {
-            (Some(data), _) => data,
-            (None, Command::Write { .. }) => {
+        let data = match source {
+            Source::Nothing => &[],
+            Source::Buffer(data) => data,
+            Source::Input(at) => {
                 let piece = transfer.piece(core.device.info().max_request_bytes) as usize;
-                self.input.bytes().get(..piece).unwrap_or_default()
+                self.input.bytes().get(at..at + piece).unwrap_or_default()
             }
-            (None, _) => &[],
         };
-        let issued = core.issue(transfer, From { connection: key, peer: &self.peer, data }, &mut self.way);
+        let issued = core.issue(transfer, Origin { connection: key, peer: &self.peer, data }, &mut self.way);
         let begun = new && (!transfer.is_new() || matches!(issued, Issued::Pending));
         if begun {
             self.in_flight += 1;

@@ -22,8 +22,8 @@ pub enum Address {
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Address::Unix(path) => write!(f, "nbd+unix:///?socket={}", path.display()),
-            Address::Tcp(address) => write!(f, "nbd://{address}"),
+            Address::Unix(path) => write!(f, "{}", path.display()),
+            Address::Tcp(address) => write!(f, "{address}"),
             Address::Inherited => f.write_str("inherited socket"),
         }
     }
@@ -34,6 +34,8 @@ impl std::fmt::Display for Address {
 pub struct Listener {
     fd: OwnedFd,
     address: Address,
+    /// What the service manager calls it; empty for one that was made here.
+    name: String,
 }
 
 impl Listener {
@@ -71,7 +73,12 @@ impl Listener {
     fn made(fd: OwnedFd, address: Address) -> io::Result<Listener> {
         // The accepting thread also waits for its end, so a client that is gone again must not hold it.
         rustix::io::ioctl_fionbio(&fd, true)?;
-        Ok(Listener { fd, address })
+        Ok(Listener { fd, address, name: String::new() })
+    }
+
+    /// What the service manager that handed it over calls it (`FileDescriptorName=` of a systemd socket unit).
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Where it listens.
@@ -157,8 +164,11 @@ pub fn inherited() -> io::Result<Vec<Listener>> {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
     };
+    let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let mut names = names.split(':');
     (FIRST_INHERITED..FIRST_INHERITED + count)
         .map(|raw| {
+            let name = names.next().unwrap_or_default().to_owned();
             // SAFETY: the service manager's protocol says that these descriptors are open and ours;
             // if one is not, its first use fails and it is leaked, not closed.
             let fd = std::mem::ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(raw) });
@@ -171,7 +181,9 @@ pub fn inherited() -> io::Result<Vec<Listener>> {
             }
             let fd = std::mem::ManuallyDrop::into_inner(fd);
             rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)?;
-            Listener::made(fd, Address::Inherited)
+            let mut listener = Listener::made(fd, Address::Inherited)?;
+            listener.name = name;
+            Ok(listener)
         })
         .collect()
 }

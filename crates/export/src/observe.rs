@@ -104,6 +104,11 @@ impl Observer {
         u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
+    /// Now, milliseconds since it began; by the same clock as [`Observer::arrival`].
+    pub fn now_ms(&self) -> u64 {
+        self.now() / 1_000_000
+    }
+
     /// A round begins.
     #[inline]
     pub fn round_begins(&mut self) {

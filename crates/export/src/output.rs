@@ -150,7 +150,7 @@ impl Output {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Sends everything, `step` bytes at a time.

@@ -19,6 +19,8 @@ pub enum Held {
     Reads,
     /// The data that its client has announced.
     Client,
+    /// Clients have as many requests with the device as its setting allows.
+    Depth,
     /// Another client reads and writes some of its sectors as one step.
     Reserved,
 }
@@ -115,6 +117,7 @@ fn before_the_device(held: Held) -> &'static str {
         Held::Turn => "its turn came late: the device's thread was busy with others",
         Held::Device(why) => why,
         Held::Client => "the client sent the data late",
+        Held::Depth => "clients had as many requests with the device as its queue-depth allows",
         Held::Reserved => "another client was comparing and writing the same sectors",
         Held::Reads => "other reads were before it: the device has 64 MiB of them at once",
     }

@@ -19,6 +19,22 @@ impl Timed {
         Timed { fd, deadline }
     }
 
+    /// The socket.
+    pub fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    /// Waits until there is something to read; false at the deadline.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub fn is_readable(&self) -> io::Result<bool> {
+        match self.wait(PollFlags::IN) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+
     /// Puts the deadline off.
     pub fn set_deadline(&mut self, deadline: Instant) {
         self.deadline = deadline;

@@ -4,6 +4,8 @@
 //! one system call that hands everything to the kernel and waits for more.
 
 mod ending;
+mod hosts;
+mod kicks;
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,15 +15,17 @@ use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use ::nvme::Subsystem;
 use device::{AttachError, Background, Device, Io, IoError, PowerCut, Status, Submitted};
 use io_uring::{opcode, types};
 use media::ring::{Owner, Ring, SharedRing};
 use slab::Slab;
 
-use crate::connection::{Connection, NewConnection, Turn};
-use crate::handle::{Call, ClientInfo, Shape, WorkerHandle};
+use crate::connection::{Connection, NewConnection, Session, Turn};
+use crate::handle::{Call, ClientInfo, NvmeInfo, Shape, WorkerHandle};
 use crate::jobs::{Core, Slot};
 use crate::mailbox::{Mailbox, mailbox};
+use crate::nvme;
 use crate::observe::{Observed, Observer};
 use crate::pool::Pool;
 use crate::reading::Reading;
@@ -30,6 +34,7 @@ use crate::request::Request;
 use crate::seats::Seats;
 use crate::slow::{Slow, Wait};
 use ending::Detaching;
+use kicks::Kick;
 
 /// Submissions between two system calls.
 const RING_ENTRIES: u32 = 1024;
@@ -48,6 +53,8 @@ const POLLED: Duration = Duration::from_micros(60);
 
 /// How long no client must ask anything before the device may tidy up.
 static QUIET: types::Timespec = types::Timespec::new().nsec(100_000_000);
+/// How often it is looked whether NVMe hosts are alive, and whether there is something to tell them.
+static HOSTS_PERIOD: types::Timespec = types::Timespec::new().sec(1);
 /// How long between two steps of tidying up.
 static TIDY: types::Timespec = types::Timespec::new().nsec(2_000_000);
 
@@ -57,6 +64,8 @@ const RECEIVED: u64 = 1;
 const WRITABLE: u64 = 2;
 const ALARM: u64 = 3;
 const CANCELLED: u64 = 4;
+const HOSTS: u64 = 5;
+const KICKED: u64 = 6;
 const KIND_BITS: u32 = 3;
 
 /// A client that asks for nothing gives its receive buffer back if it takes more than this, bytes.
@@ -74,6 +83,8 @@ pub struct Worker {
     mailbox: Mailbox<Call>,
     seats: Seats,
     connections: Slab<Connection>,
+    /// Bells of virtual machines that the ring listens to.
+    kicks: Slab<Kick>,
     /// Clients that can go on.
     ready: VecDeque<usize>,
     /// Clients that the device refused, those first that got nothing in their last turn.
@@ -85,6 +96,8 @@ pub struct Worker {
     untidy: bool,
     /// Clients asked something since the alarm was set.
     active: bool,
+    /// The timer for NVMe hosts is set.
+    watching_hosts: bool,
     /// The alarm is set. One for many waits: a limit on each wait would cost every request a timer.
     alarm: bool,
     /// Before this no further step of a rebuild or a scrub begins.
@@ -148,6 +161,8 @@ impl Worker {
                 jobs: Slab::new(),
                 reading: Reading::default(),
                 reserved: Vec::new(),
+                nvme: Subsystem::default(),
+                close_queues: Vec::new(),
                 pool: Pool::default(),
                 recording: None,
                 observer: Observer::new(),
@@ -158,6 +173,7 @@ impl Worker {
             mailbox,
             seats,
             connections: Slab::new(),
+            kicks: Slab::new(),
             ready: VecDeque::new(),
             starved: VecDeque::new(),
             parked: VecDeque::new(),
@@ -165,6 +181,7 @@ impl Worker {
             detaching: None,
             untidy: true,
             active: true,
+            watching_hosts: false,
             alarm: false,
             tidying: false,
             on_power_cut: None,
@@ -187,7 +204,7 @@ impl Worker {
 
     /// Every figure of the device; its memory with what its clients hold.
     pub(crate) fn status(&self) -> Status {
-        let clients: usize = self.connections.iter().map(|(_, connection)| connection.link.memory()).sum();
+        let clients: usize = self.connections.iter().map(|(_, connection)| connection.memory()).sum();
         let status = self.core.device.status();
         Status { memory_bytes: status.memory_bytes + (clients + self.core.pool.memory()) as u64, ..status }
     }
@@ -202,6 +219,7 @@ impl Worker {
             .iter()
             .map(|(id, connection)| ClientInfo {
                 id,
+                protocol: connection.protocol(),
                 peer: connection.link.peer.clone(),
                 export: connection.link.export.clone(),
                 tls: connection.link.transport.is_tls(),
@@ -210,13 +228,27 @@ impl Worker {
                 read_bytes: connection.link.counters.read_bytes,
                 written_bytes: connection.link.counters.written_bytes,
                 in_flight: connection.link.in_flight(),
-                memory_bytes: connection.link.memory() as u64,
+                nvme: connection.nvme().map(|session| NvmeInfo {
+                    host: session.host().to_owned(),
+                    controller: session.admitted().controller,
+                    queue: session.admitted().queue,
+                    header_digest: session.digests().header,
+                    data_digest: session.digests().data,
+                }),
+                last_error: connection.link.last_error,
+                memory_bytes: connection.memory() as u64,
             })
             .collect()
     }
 
     pub(crate) fn add_connection(&mut self, new: NewConnection) {
         if self.detaching.is_some() {
+            return;
+        }
+        if let Session::Nvme(session) = &new.session
+            && !self.admit(session)
+        {
+            tracing::debug!(device = %self.name, peer = %new.arrival.peer, "its association is over");
             return;
         }
         tracing::debug!(device = %self.name, peer = %new.arrival.peer, export = %new.arrival.export, "client connected");
@@ -301,6 +333,7 @@ impl Worker {
             self.dispatch(key, turn)?;
         }
         self.turns = turns;
+        self.close_queues();
         self.core.observer.round_ends(self.core.jobs.len());
         self.tell_slow();
         self.go_on_beside();
@@ -323,6 +356,7 @@ impl Worker {
     /// Hands everything to the kernel; waits when there is nothing to do.
     fn rest(&mut self) -> io::Result<()> {
         self.set_alarm()?;
+        self.watch_hosts()?;
         let time_left = self.core.device.time_left();
         let mut ring = self.ring.borrow_mut();
         if !self.ready.is_empty() {
@@ -383,7 +417,7 @@ impl Worker {
     /// Gives back what clients' buffers take. Where the kernel may be about to receive into one, the receive ends first.
     fn shrink_connections(&mut self) -> io::Result<()> {
         for (key, connection) in &mut self.connections {
-            connection.link.shrink();
+            connection.shrink();
             if connection.link.receiving && connection.idle_memory() > IDLE_INPUT {
                 self.ring.borrow_mut().cancel(self.owner, RECEIVED | (key as u64) << KIND_BITS, CANCELLED)?;
             }
@@ -410,7 +444,9 @@ impl Worker {
                     self.make_ready(key);
                 }
                 ALARM => self.tidy()?,
+                HOSTS => self.look_at_hosts(),
                 CANCELLED => {}
+                KICKED => self.kicked(key, completion.result, completion.flags)?,
                 _ => {
                     if let Some(connection) = self.connections.get_mut(key) {
                         connection.link.polling = false;
@@ -501,6 +537,7 @@ impl Worker {
     fn dispatch(&mut self, key: usize, turn: Turn) -> io::Result<()> {
         let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
         connection.link.queued = false;
+        connection.tell();
         let waits = connection.link.send(&mut self.core);
         if waits {
             connection.link.polling = true;
@@ -521,14 +558,22 @@ impl Worker {
                 // SAFETY: the lent part of the buffer neither moves nor is touched until the completion is
                 // taken, the connection is kept until then, and a buffer still lent is never freed.
                 unsafe { self.ring.borrow_mut().push(self.owner, token, entry)? };
+                // Its queued commands may have got room by what was just sent.
+                if self
+                    .connections
+                    .get_mut(key)
+                    .is_some_and(|connection| connection.nvme().is_some() && connection.can_go_on())
+                {
+                    self.make_ready(key);
+                }
             }
             Turn::Again => self.make_ready(key),
             Turn::Parked(progress) => {
                 connection.link.queued = true;
                 if progress { self.parked.push_back(key) } else { self.starved.push_back(key) }
             }
-            Turn::Blocked if !connection.link.receiving && connection.can_serve() => self.make_ready(key),
-            Turn::Blocked | Turn::Over => {}
+            Turn::Blocked if connection.can_go_on() => self.make_ready(key),
+            Turn::Blocked | Turn::Idle | Turn::Over => {}
         }
         self.settle(key);
         Ok(())
@@ -540,7 +585,14 @@ impl Worker {
             && connection.link.is_over(&mut self.core)
         {
             let gone = self.connections.remove(key);
+            self.hear_no_more(key);
             self.core.reading.give_up(key);
+            self.core.reserved.retain(|(owner, _)| *owner != key);
+            if let Some(queue) = gone.nvme().map(nvme::Session::admitted)
+                && queue.queue == 0
+            {
+                self.leave(queue.controller);
+            }
             tracing::debug!(device = %self.name, peer = %gone.link.peer, export = %gone.link.export, "client gone");
             for queue in [&mut self.ready, &mut self.starved, &mut self.parked] {
                 queue.retain(|queued| *queued != key);

@@ -4,10 +4,9 @@ use crate::types::Command;
 
 /// Commands in the order in which they are to be carried out.
 ///
-/// They are put in and looked at where they lie: a command is copied neither in nor out when a device takes a batch at a time, see
-/// [`crate::Ftl::take_commands`].
+/// They are put in and looked at where they lie: a command is copied neither in nor out when an [`crate::Engine`] takes a batch at a time.
 #[derive(Default)]
-pub struct Commands {
+pub(crate) struct Commands {
     /// What was taken out already is `None`.
     items: Vec<Option<Command>>,
     next: usize,
@@ -34,7 +33,6 @@ impl Commands {
         command
     }
 
-    /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
@@ -50,7 +48,6 @@ impl Commands {
         self.next = 0;
     }
 
-    /// Each in order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &Command> {
         self.items[self.next..].iter().flatten()

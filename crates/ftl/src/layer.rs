@@ -118,6 +118,8 @@ pub struct Ftl {
     pub(crate) wear: Wear,
     /// In a box of its own, so that handing all of them over moves one word.
     pub(crate) commands: Box<Commands>,
+    /// Room for commands, while others are carried out.
+    spare: Option<Box<Commands>>,
     completions: VecDeque<Completion>,
     pub(crate) pending_reads: Vec<PendingRead>,
     pub(crate) media_reads: Vec<Option<MediaRead>>,
@@ -172,6 +174,7 @@ impl Ftl {
             stats,
             wear,
             commands: Box::new(Commands::with_capacity(256)),
+            spare: None,
             completions: VecDeque::with_capacity(64),
             pending_reads,
             media_reads: Vec::new(),
@@ -200,16 +203,21 @@ impl Ftl {
         self.commands.pop_front()
     }
 
-    /// All commands there are, in place of what `batch` held: the same as [`Ftl::poll`] until there are no more, without copying each.
-    /// Returns whether there are any. What is reported meanwhile makes further ones, which come after these.
+    /// All commands there are: the same as [`Ftl::poll`] until there are no more, without copying each. What is reported meanwhile
+    /// makes further ones, which come after these.
     #[inline]
-    pub fn take_commands(&mut self, batch: &mut Box<Commands>) -> bool {
+    pub(crate) fn take_commands(&mut self) -> Option<Box<Commands>> {
         if self.commands.is_empty() {
-            return false;
+            return None;
         }
+        Some(std::mem::replace(&mut self.commands, self.spare.take().unwrap_or_default()))
+    }
+
+    /// The commands were carried out: their room serves the next ones.
+    #[inline]
+    pub(crate) fn carried_out(&mut self, mut batch: Box<Commands>) {
         batch.clear();
-        std::mem::swap(&mut self.commands, batch);
-        true
+        self.spare = Some(batch);
     }
 
     /// The next answer to a pending request.

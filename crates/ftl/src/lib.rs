@@ -9,15 +9,18 @@
 //! a flush covers all that was answered before it, one write is never torn, and what was trimmed and flushed stays trimmed.
 //!
 //! **Where to start.** [`Ftl`] in `layer.rs`: [`Ftl::submit`] takes a request, [`Ftl::poll`] gives [`Command`]s,
-//! [`Ftl::complete`] takes what the medium finished. Then `read.rs` and `write.rs`, `append.rs` (where bytes go), `durability.rs`
+//! [`Ftl::complete`] takes what the medium finished. An [`Engine`] carries the commands out, with bytes (`device`) or without
+//! ([`Addressed`]). Then `read.rs` and `write.rs`, `append.rs` (where bytes go), `durability.rs`
 //! (flushes), `groom.rs` and `pace.rs`, `checkpoint.rs`, and [`Recovery`], which makes an `Ftl` from what stands on media.
 
+mod addressed;
 mod ahead;
 mod append;
 mod checkpoint;
 mod commands;
 mod dense;
 mod durability;
+mod engine;
 mod geometry;
 mod groom;
 mod layer;
@@ -42,9 +45,10 @@ mod wear;
 mod words;
 mod write;
 
+pub use addressed::{Addressed, AtOnce, Medium};
 pub use append::LebHeader;
 pub use checkpoint::Anchor;
-pub use commands::Commands;
+pub use engine::{Engine, SlotRead};
 pub use geometry::{Geometry, TRAILER_BYTES};
 pub use layer::{Config, Ftl, is_read, is_sync};
 pub use leb::{DATA_STREAMS, Leb, LebState, Lebs, STREAMS, Stream, Times};

@@ -141,4 +141,11 @@ planted::defects! {
     // Identities.
     TwinTaken "a copy is attached beside its original"
     IdentityUnannounced "a file takes a new identity before the others know of it"
+    // The disk of a virtual machine.
+    FlushUnawaited "a guest's flush is answered before it is done"
+    ReplaySkips "the first of what a back end had taken is not carried out again"
+    ReplayReversed "what a back end had taken is carried out again in reverse"
+    TakenUnnoted "what is taken is not noted in the in-flight region"
+    ReadShifted "what was read is copied one segment too far"
+    OutsideTaken "a request whose data lie outside of the guest's memory is carried out"
 }

@@ -54,7 +54,7 @@ impl Ftl {
                 Some(buf) => self.commands.push_back(Command::Copy { tag, first, count: run, buf, at }),
                 None => {
                     let lba = lba + u64::from(first);
-                    self.read_media(slot, run, ReadFor::Request { tag, first, lba });
+                    self.read_media(slot, run, ReadFor::Request { tag, first, lba, begins: parts == 0 });
                     parts += 1;
                 }
             }

@@ -190,6 +190,8 @@ pub enum ReadFor {
         first: u32,
         /// Host sector expected in the first slot.
         lba: u64,
+        /// It is the first read of its request, which pays what a request costs.
+        begins: bool,
     },
     /// The groomer: report with [`crate::Ftl::groomed`] what each slot holds.
     Groom,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Instant;
+use common::{instant, write};
 use ftl::{Policy, SplitMix64};
 
 /// Slots of a LEB that hold host sectors.
@@ -23,16 +23,16 @@ struct Worn {
 /// Fills the device, then writes it so many times over: four writes in five go to the first fifth, the others to what
 /// follows it up to `warm`; the rest is never written again.
 fn wear(policy: Policy, drive_writes: u64, warm: u64, levelled: bool, seed: u64) -> Worn {
-    let mut device = Instant::new(LEBS, BLOCK, SECTORS, policy);
+    let mut device = instant(LEBS, BLOCK, SECTORS, policy);
     device.ftl.level_wear(levelled);
     let mut random = SplitMix64::new(seed);
-    (0..SECTORS).for_each(|lba| device.write(lba));
+    (0..SECTORS).for_each(|lba| write(&mut device, lba));
     let hot = SECTORS / 5;
     for _ in 0..drive_writes * SECTORS {
         let lba = if random.below(5) < 4 { random.below(hot) } else { hot + random.below(warm - hot) };
-        device.write(lba);
+        write(&mut device, lba);
     }
-    device.ftl.verify().expect("the books agree");
+    device.verify().expect("the books agree");
     let counts = || device.ftl.lebs().iter().map(|(_, leb)| f64::from(leb.erases));
     let mean = counts().sum::<f64>() / f64::from(LEBS);
     let stats = device.ftl.stats();

@@ -7,15 +7,15 @@
 
 mod common;
 
-use common::Instant;
-use ftl::{LebState, Policy, SplitMix64};
+use common::{instant, write};
+use ftl::{Addressed, AtOnce, Engine, LebState, Policy, SplitMix64};
 
 /// Slots of a LEB that hold host sectors: one more holds the LEB's header.
 const BLOCK: u32 = 256;
 const LEBS: u32 = 2000;
 
 /// Slots that hold a host sector, live or not.
-fn slots_in_use(device: &Instant) -> f64 {
+fn slots_in_use(device: &Addressed<AtOnce>) -> f64 {
     let lebs = device.ftl.lebs();
     let full = lebs.iter().filter(|(_, leb)| matches!(leb.state, LebState::Closed | LebState::Grooming)).count();
     let open = lebs.iter().filter(|(_, leb)| leb.state == LebState::Open).count();
@@ -28,25 +28,25 @@ fn measure(over_provisioning: f64, policy: Policy, drive_writes: u64) -> (f64, f
     // What the layer keeps free on 2,000 LEBs, so that the slots in use come out near what was asked for.
     let kept_free = 24.0;
     let sectors = (f64::from(BLOCK) * (f64::from(LEBS) - kept_free) / (1.0 + over_provisioning)) as u64;
-    let mut device = Instant::new(LEBS, BLOCK, sectors, policy);
+    let mut device = instant(LEBS, BLOCK, sectors, policy);
     let mut random = SplitMix64::new(sectors);
     for lba in 0..sectors {
-        device.write(lba);
+        write(&mut device, lba);
     }
     for _ in 0..drive_writes * sectors {
-        device.write(random.below(sectors));
+        write(&mut device, random.below(sectors));
     }
     let before = *device.ftl.stats();
     let (mut in_use, mut looks) = (0.0, 0.0);
     for n in 0..sectors {
-        device.write(random.below(sectors));
+        write(&mut device, random.below(sectors));
         if n % 1024 == 0 {
             in_use += slots_in_use(&device);
             looks += 1.0;
         }
     }
     let after = device.ftl.stats();
-    device.ftl.verify().expect("the books agree");
+    device.verify().expect("the books agree");
     let written = (after.host_written_sectors - before.host_written_sectors) as f64;
     let moved = (after.groomed_sectors - before.groomed_sectors) as f64;
     (in_use / looks / sectors as f64, 1.0 + moved / written)
@@ -113,7 +113,7 @@ fn greedy_is_as_theory_says() {
 }
 
 /// LEBs that streams beyond the first two have open.
-fn open_beyond_two(device: &Instant) -> usize {
+fn open_beyond_two(device: &Addressed<AtOnce>) -> usize {
     let lebs = device.ftl.lebs();
     let beyond = |stream| matches!(stream, ftl::Stream::Data(2..));
     lebs.iter().filter(|(_, leb)| leb.state == LebState::Open && beyond(leb.stream)).count()
@@ -122,16 +122,16 @@ fn open_beyond_two(device: &Instant) -> usize {
 #[test]
 fn a_policy_that_is_changed_leaves_no_stream_open() {
     let sectors = 300_000;
-    let mut device = Instant::new(LEBS, BLOCK, sectors, Policy::Dac);
+    let mut device = instant(LEBS, BLOCK, sectors, Policy::Dac);
     let mut random = SplitMix64::new(5);
     for lba in (0..sectors).chain((0..sectors).map(|_| random.below(1 << 14))) {
-        device.write(lba);
+        write(&mut device, lba);
     }
     assert!(open_beyond_two(&device) > 0, "the test is worth nothing");
     device.ftl.set_policy(Policy::Greedy);
-    device.carry_out();
+    device.carry_out(());
     assert_eq!(open_beyond_two(&device), 0);
     device.ftl.set_policy(Policy::Lifetime);
-    (0..sectors / 4).for_each(|_| device.write(random.below(sectors)));
-    device.ftl.verify().expect("the books agree");
+    (0..sectors / 4).for_each(|_| write(&mut device, random.below(sectors)));
+    device.verify().expect("the books agree");
 }

@@ -149,6 +149,13 @@ impl Sqe {
         self
     }
 
+    /// The same with another identifier.
+    #[must_use]
+    pub fn with_cid(mut self, cid: u16) -> Sqe {
+        put(&mut self.0, 2, &cid.to_le_bytes());
+        self
+    }
+
     /// The same with a description of its data.
     #[must_use]
     pub fn with_data(mut self, data: Data) -> Sqe {

@@ -151,6 +151,27 @@ pub fn digest(bytes: &[u8]) -> [u8; DIGEST_BYTES] {
     (crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32).to_le_bytes()
 }
 
+/// A digest of bytes that come in several pieces.
+pub struct Summing(crc_fast::Digest);
+
+impl Default for Summing {
+    fn default() -> Summing {
+        Summing(crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi))
+    }
+}
+
+impl Summing {
+    /// The next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all of them.
+    pub fn finish(&self) -> [u8; DIGEST_BYTES] {
+        (self.0.finalize() as u32).to_le_bytes()
+    }
+}
+
 /// A unit's common header, checked as far as it can be without the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Common {
@@ -228,11 +249,11 @@ impl Common {
         &unit[self.data_at..self.data_at + self.data_len]
     }
 
-    /// Whether the data's digest is right, if there is one.
+    /// Whether the data's digest is right, if there is one. More units may stand behind this one.
     pub fn data_are_sound(&self, unit: &[u8]) -> bool {
         self.data_len == 0
             || self.flags & flag::DATA_DIGEST == 0
-            || unit.get(self.data_at + self.data_len..) == Some(digest(self.data(unit)).as_slice())
+            || unit.get(self.data_at + self.data_len..self.len) == Some(digest(self.data(unit)).as_slice())
     }
 }
 
@@ -334,9 +355,9 @@ impl Init {
     }
 }
 
-/// A command with so many bytes of data behind it.
-pub fn command(entry: &Sqe, data: usize, digests: Digests) -> Head {
-    Head::new(Kind::CapsuleCmd, 0, &entry.0, data, digests, 4)
+/// A command with so many bytes of data behind it, at a multiple of `align` bytes.
+pub fn command(entry: &Sqe, data: usize, digests: Digests, align: usize) -> Head {
+    Head::new(Kind::CapsuleCmd, 0, &entry.0, data, digests, align)
 }
 
 /// The entry of a command.
@@ -451,7 +472,7 @@ mod tests {
     fn a_command_with_data_comes_out_as_it_went_in() {
         let sent = Sqe::new(nvm::WRITE, 9, 1).with_data(Data::InCapsule(5));
         for digests in [Digests::default(), BOTH, Digests { header: true, data: false }] {
-            let mut unit = command(&sent, 5, digests).as_bytes().to_vec();
+            let mut unit = command(&sent, 5, digests, 4).as_bytes().to_vec();
             unit.extend(b"hello");
             if digests.data {
                 unit.extend(digest(b"hello"));
@@ -460,6 +481,8 @@ mod tests {
             assert_eq!((found.kind, found.len, found.data(&unit)), (Kind::CapsuleCmd, unit.len(), &b"hello"[..]));
             assert!(found.header_is_sound(&unit) && found.data_are_sound(&unit));
             assert_eq!(entry(&unit), sent);
+            let followed = [&unit[..], b"next"].concat();
+            assert!(found.header_is_sound(&followed) && found.data_are_sound(&followed), "units in a row");
             if digests == BOTH {
                 unit[found.data_at] ^= 1;
                 assert!(!found.data_are_sound(&unit));
@@ -472,7 +495,7 @@ mod tests {
 
     #[test]
     fn lengths_that_lie_are_found() {
-        let sound = command(&Sqe::new(nvm::WRITE, 9, 1), 512, Digests::default());
+        let sound = command(&Sqe::new(nvm::WRITE, 9, 1), 512, Digests::default(), 4);
         let with = |at: usize, byte: u8| {
             let mut unit = sound.as_bytes().to_vec();
             unit[at] = byte;

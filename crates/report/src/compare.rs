@@ -105,6 +105,7 @@ fn runs_table(names: &[String], runs: &[Run]) -> Table {
         caption: "The runs".to_string(),
         columns: ["Run", "Protocol", "Form", "Devices", "Repeats", "Begun", "Platform"].map(Column::text).to_vec(),
         rows: names.iter().zip(runs).map(row).collect(),
+        ..Table::default()
     }
 }
 
@@ -158,7 +159,7 @@ fn table(rows: &[&Row], names: &[String]) -> Table {
         cells.extend(row.verdicts.iter().map(|verdict| Cell::new(said(verdict))));
         cells
     };
-    Table { caption: "Every figure".to_string(), columns, rows: rows.iter().map(row).collect() }
+    Table { caption: "Every figure".to_string(), columns, rows: rows.iter().map(row).collect(), ..Table::default() }
 }
 
 fn said(verdict: &Compared) -> String {

@@ -14,7 +14,9 @@ use crate::view::{MANY, Variant, View};
 
 /// Verdicts, what was left out or broke off, and everything published beside what was measured.
 pub(crate) fn blocks(run: &Run, views: &[View], rows: &[Row]) -> Result<Vec<Block>, ReportError> {
-    let mut blocks = vec![Block::Text(run.protocol.description.clone())];
+    let (table, differences) = beside(views, rows)?;
+    // What a reader decides by comes first.
+    let mut blocks: Vec<Block> = comparison(&differences).into_iter().collect();
     let steady = |part: &&PartResults| part.verdicts.iter().all(|verdict| verdict.steady);
     let judged: Vec<&PartResults> = run.parts.iter().filter(|part| !part.verdicts.is_empty()).collect();
     if !judged.is_empty() {
@@ -47,18 +49,48 @@ pub(crate) fn blocks(run: &Run, views: &[View], rows: &[Row]) -> Result<Vec<Bloc
         };
         blocks.push(Block::Verdict(false, text));
     }
+    blocks.push(Block::Text(run.protocol.description.clone()));
     blocks.extend(run.left_out.iter().map(|left_out| Block::Text(format!("Left out: {left_out}."))));
-    let table = beside(views, rows)?;
     if !table.rows.is_empty() {
         blocks.push(Block::Table(table));
     }
     Ok(blocks)
 }
 
-/// Everything published of what was run, beside what was measured.
-fn beside(views: &[View], rows: &[Row]) -> Result<Table, ReportError> {
+/// A difference up to which a model is called close, per cent.
+const CLOSE: f64 = 10.0;
+
+/// How all that was measured stands to what was published, in a sentence.
+fn comparison(differences: &[(String, f64)]) -> Option<Block> {
+    let mut sizes: Vec<f64> = differences.iter().map(|(_, percent)| percent.abs()).collect();
+    sizes.sort_by(f64::total_cmp);
+    let median = match sizes.len() {
+        0 => return None,
+        even if even % 2 == 0 => f64::midpoint(sizes[even / 2 - 1], sizes[even / 2]),
+        odd => sizes[odd / 2],
+    };
+    let close = sizes.iter().filter(|size| **size <= CLOSE).count();
+    let (what, furthest) = differences.iter().max_by(|one, other| one.1.abs().total_cmp(&other.1.abs()))?;
+    let text = match sizes.len() {
+        1 => format!("From the one published figure ({what}) it differs by {}.", signed(*furthest)),
+        count => format!(
+            "Of {count} published figures the median error is {median:.1} %; {close} lie within {CLOSE} %. Furthest off: {what}, {}.",
+            signed(*furthest)
+        ),
+    };
+    Some(Block::Verdict(median <= CLOSE, text))
+}
+
+fn signed(percent: f64) -> String {
+    format!("{}{:.1} %", if percent < 0.0 { "−" } else { "+" }, percent.abs())
+}
+
+/// Everything published of what was run, beside what was measured; and by how many per cent each of them differs.
+fn beside(views: &[View], rows: &[Row]) -> Result<(Table, Vec<(String, f64)>), ReportError> {
+    let mut differences = Vec::new();
     let mut table = Table {
         caption: "Measured beside published".to_string(),
+        stacks: true,
         columns: vec![
             Column::text("What"),
             Column::text("Figure"),
@@ -81,18 +113,20 @@ fn beside(views: &[View], rows: &[Row]) -> Result<Table, ReportError> {
                     When::Steady => ", at the end of preconditioning",
                     When::Measured => "",
                 };
+                let figure = format!("{}{when}", name(one.metric));
+                differences.push((format!("{what}, {}", figure.to_lowercase()), difference));
                 table.rows.push(vec![
                     Cell::head(what),
-                    Cell::new(format!("{}{when}", name(one.metric))),
+                    Cell::new(figure),
                     Cell::new(unit.one(measured)),
                     Cell::new(unit.one(one.value)),
-                    Cell::new(format!("{}{:.1} %", if difference < 0.0 { "−" } else { "+" }, difference.abs())),
+                    Cell::new(signed(difference)),
                     Cell::new(one.row.note.clone()),
                 ]);
             }
         }
     }
-    Ok(table)
+    Ok((table, differences))
 }
 
 /// What was asked, so that rows of a test can be told apart.
@@ -181,7 +215,7 @@ pub(crate) fn figures(view: &View) -> Result<Option<Table>, ReportError> {
     });
     let caption =
         "Every point in figures. A dash stands where the samples cannot carry a percentile: ten must lie beyond it.";
-    Ok(Some(Table { caption: caption.to_string(), columns, rows: rows.collect() }))
+    Ok(Some(Table { caption: caption.to_string(), columns, rows: rows.collect(), ..Table::default() }))
 }
 
 /// The verdicts of a test as blocks.

@@ -36,6 +36,22 @@ fn a_report_says_on_what_it_was_measured_and_whether_it_was_steady() {
 }
 
 #[test]
+fn what_holds_for_all_is_said_once_and_what_one_decides_by_first() {
+    let page = report::page(&run()).expect("a report");
+    let html = page.html();
+    assert_eq!(html.matches("not as published").count(), 1, "one notice of the form");
+    assert!(!html.contains("<h4"), "no heading is passed over");
+    assert!(!html.contains("role=\"region\""), "no two regions of one name");
+    assert!(!html.contains("></th>"), "no empty heading");
+    // The sections of tests have the set-up at their heads.
+    let section = page.sections.iter().find(|section| !section.facts.is_empty()).expect("a test");
+    let own = html.split(&format!("id=\"{}\"", section.id)).nth(1).expect("its section");
+    let own = own.split("</section>").next().unwrap_or_default();
+    assert_eq!(own.matches("class=\"context\">Steady state").count(), 0, "captions repeat nothing");
+    assert!(matches!(page.sections[0].blocks[0], Block::Verdict(..)), "{:?}", page.sections[0].blocks[0]);
+}
+
+#[test]
 fn what_one_always_wants_to_see_is_there() {
     let page = report::page(&run()).expect("a report");
     let titles: Vec<&str> = page.charts().map(|chart| chart.title.as_str()).collect();
@@ -156,6 +172,29 @@ fn beside(run: &Run) -> Vec<[String; 3]> {
 }
 
 #[test]
+fn places_of_a_device_stand_beside_each_other() {
+    let mut run = run();
+    for part in &mut run.parts {
+        let Some(at) = part.steps.iter().position(|step| step.stage == "precondition") else { continue };
+        let mut other = part.steps[at].clone();
+        (part.steps[at].point.region, other.point.region) = (Some("0%+10%".into()), Some("90%+10%".into()));
+        other.step = format!("{}/elsewhere", other.step);
+        part.steps.insert(at + 1, other);
+    }
+    let page = report::page(&run).expect("a report");
+    let beside: Vec<_> = page.charts().filter(|chart| chart.sees.contains("places beside each other")).collect();
+    assert!(!beside.is_empty(), "the protocol charts something over time");
+    for chart in beside {
+        let chart::Plot::Lines(series) = &chart.plot else { panic!("lines") };
+        // What is drawn of one place ends before the next begins.
+        let ends = |one: &chart::Series| one.points.iter().map(|(x, _)| *x).fold(0.0, f64::max);
+        let begins = |one: &chart::Series| one.points.iter().map(|(x, _)| *x).fold(f64::INFINITY, f64::min);
+        assert!(series.len() > 1, "{}", chart.title);
+        assert!(series.windows(2).all(|pair| ends(&pair[0]) <= begins(&pair[1])), "{}", chart.title);
+    }
+}
+
+#[test]
 fn published_figures_stand_beside_what_was_asked_alike_and_nothing_else() {
     let mut run = run();
     assert_eq!(beside(&run), Vec::<[String; 3]>::new(), "nothing was published of this device");
@@ -166,6 +205,12 @@ fn published_figures_stand_beside_what_was_asked_alike_and_nothing_else() {
     let measured = ["Requests", "27,068\u{a0}IO/s", "42,644\u{a0}IO/s"].map(String::from);
     assert!(rows.contains(&measured), "{rows:?}");
     assert!(rows.iter().any(|[what, ..]| what.contains("at the end of preconditioning")), "{rows:?}");
+    let page = report::page(&run).expect("a report");
+    let Block::Verdict(close, text) = &page.sections[0].blocks[0] else { panic!("no verdict first") };
+    let count = rows.len();
+    assert!(text.contains(&format!("Of {count} published figures the median error is ")), "{text}");
+    assert!(!close && text.contains("lie within 10 %") && text.contains("Furthest off: "), "{text}");
+    assert!(page.html().contains("data-label=\"published\""), "each row is a card on a narrow screen");
     // The same at another depth: nothing was published of that.
     for step in run.parts.iter_mut().flat_map(|part| &mut part.steps) {
         step.point.depth = 8;

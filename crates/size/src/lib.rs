@@ -92,6 +92,11 @@ pub fn show(bytes: u64) -> String {
     }
 }
 
+/// A size for tables of people: decimal alone, as drives are sold.
+pub fn short(bytes: u64) -> String {
+    scaled(bytes, 1000, &["B", "kB", "MB", "GB", "TB", "PB", "EB"])
+}
+
 /// A size that parses back to the same number of bytes.
 pub fn exact(bytes: u64) -> String {
     let units = [("TiB", 1u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];

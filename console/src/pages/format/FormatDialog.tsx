@@ -6,7 +6,7 @@ import { Check, Confirm, Input, Select } from "../../parts/Field";
 import { Notice } from "../../parts/Notice";
 import { NO_OPENER, OpenerFields, openerOf } from "../../parts/OpenerFields";
 import { act } from "../../state/action";
-import { bytes, micros, number } from "../../text/quantity";
+import { bytes, micros, number, quantity } from "../../text/quantity";
 
 const SECTORS = [512, 1024, 2048, 4096];
 
@@ -15,6 +15,12 @@ interface Props {
   capacity: string;
   predicted: Choice | null;
   onClose: () => void;
+}
+
+function foretold({ iops, p999_us, write_amplification }: Choice): string {
+  if (iops === null || iops === undefined)
+    return `write amplification ${quantity("ratio", write_amplification)}`;
+  return `${number(iops)} IOPS in steady state, p99.9 ${micros(p999_us)}`;
 }
 
 /** The destructive step: nothing happens before the device's name was typed. */
@@ -53,9 +59,7 @@ export function FormatDialog({ device, capacity, predicted, onClose }: Props) {
       </Notice>
       <p>
         New capacity: <strong>{capacity}</strong>.{" "}
-        {predicted
-          ? `Predicted: ${number(predicted.iops)} IOPS in steady state, p99.9 ${micros(predicted.p999_us)}.`
-          : "Nothing has been predicted for it."}
+        {predicted ? `Predicted: ${foretold(predicted)}.` : "Nothing has been predicted for it."}
       </p>
       <div class="fields">
         <Select

@@ -11,7 +11,7 @@ import { act } from "../../state/action";
 import { noteJob } from "../../state/fleet";
 import { useResource } from "../../state/resource";
 import { bytes, micros, number, percent, quantity, span } from "../../text/quantity";
-import { flash, namesOf } from "../lab/lists";
+import { namesOf } from "../lab/lists";
 import { OPTIONS } from "./capacity";
 
 interface Props {
@@ -32,21 +32,17 @@ export function predictionOf(job: Job | null): Predicted | null {
   return typeof result === "object" && result !== null && "choices" in result ? result : null;
 }
 
-/** Runs the choices in virtual time, on what this device was asked lately or on a named workload. Nothing on the device changes. */
+/** Runs the choices in virtual time, on what this device was asked lately or on a named workload. Nothing on the device changes. Of a device
+ *  on files or disks only what the layer does is known: how fast it is, and how long it lives, its store decides. */
 export function Prediction({ device, capacity, job }: Props) {
   const workloads = useResource<Named[]>("/lab/workloads");
-  const profiles = useResource<Named[]>(device.profile ? null : "/lab/profiles");
   const [asked, setAsked] = useState<string | null>(null);
-  const [chosenProfile, setProfile] = useState<string | null>(null);
   const known = workloads.value ?? [];
   const workload = asked ?? (known.find((one) => one.name === USUAL) ?? known[0])?.name ?? RECORDED;
-  const cards = flash(profiles.value);
-  const profile = chosenProfile ?? cards[0]?.name ?? "";
   const start = async () => {
     const known = OPTIONS.map((option) => option.capacity);
     const capacities = known.includes(capacity) ? known : [...known, capacity];
-    const body: Record<string, unknown> = { device: device.name, workload, capacities };
-    if (!device.profile) body.profile = profile;
+    const body = { device: device.name, workload, capacities };
     await act("The prediction has begun", async () => noteJob(await post<Job>("/predictions", body)));
   };
   const result = predictionOf(job);
@@ -64,9 +60,6 @@ export function Prediction({ device, capacity, job }: Props) {
           say={(name) => (name === RECORDED ? `what was recorded of ${device.name} last` : name)}
           onSet={setAsked}
         />
-        {!device.profile && (
-          <Select label="Modelled as" value={profile} of={namesOf(cards)} onSet={setProfile} />
-        )}
         <Button
           class="primary bottom"
           needs="operator"
@@ -88,9 +81,26 @@ export function Prediction({ device, capacity, job }: Props) {
   );
 }
 
+function spread({ p99_us, p99_least_us, p99_most_us }: Choice) {
+  const differs = p99_least_us && p99_most_us && p99_most_us > p99_least_us * 1.02;
+  return (
+    <>
+      {micros(p99_us)}
+      {differs && (
+        <span class="muted small">
+          {" "}
+          {micros(p99_least_us)} to {micros(p99_most_us)}
+        </span>
+      )}
+    </>
+  );
+}
+
 function Choices({ prediction, chosen }: { prediction: Predicted; chosen: string }) {
-  const { choices, workload, profile, scale } = prediction;
+  const { choices, workload, profile, scale, lifetime_bytes_per_s } = prediction;
   const most = Math.max(1, ...choices.map((choice) => choice.iops ?? 0));
+  // Nothing is said of rates where the store decides them.
+  const timed = choices.some(({ iops }) => iops !== null && iops !== undefined);
   const isChosen = (choice: Choice) => choice.capacity === chosen;
   const columns: Column<Choice>[] = [
     {
@@ -106,10 +116,14 @@ function Choices({ prediction, chosen }: { prediction: Predicted; chosen: string
     {
       title: "Over-provisioning",
       number: true,
+      labelled: true,
       cell: (choice) => percent(choice.over_provisioning_percent, 0),
     },
+  ];
+  const rates: Column<Choice>[] = [
     {
       title: "Steady-state IOPS",
+      labelled: true,
       cell: ({ iops }) => (
         <div class="bar-cell">
           <i style={{ width: `${((iops ?? 0) / most) * 100}%` }} aria-hidden="true" />
@@ -117,16 +131,22 @@ function Choices({ prediction, chosen }: { prediction: Predicted; chosen: string
         </div>
       ),
     },
-    { title: "p99", number: true, cell: ({ p99_us }) => micros(p99_us) },
-    { title: "p99.9", number: true, cell: ({ p999_us }) => micros(p999_us) },
+    { title: "p99", number: true, labelled: true, cell: spread },
+    { title: "p99.9", number: true, labelled: true, cell: ({ p999_us }) => micros(p999_us) },
+  ];
+  const writes: Column<Choice>[] = [
     {
       title: "Write amplification",
       number: true,
+      labelled: true,
       cell: ({ write_amplification }) => quantity("ratio", write_amplification),
     },
+  ];
+  const wear: Column<Choice>[] = [
     {
       title: "Lifetime",
       number: true,
+      labelled: true,
       cell: ({ lifetime_days, lifetime_written_bytes }) => (
         <>
           {lifetime_days ? span(lifetime_days * 86_400) : "–"}
@@ -139,12 +159,29 @@ function Choices({ prediction, chosen }: { prediction: Predicted; chosen: string
     <>
       <Table
         label="Choices"
-        caption={`${workload} on ${profile}, modelled at 1/${number(scale)} of its size`}
+        class="cards"
+        caption={
+          profile
+            ? `${workload} on ${profile}, modelled at 1/${number(scale)} of its size`
+            : `${workload} on this device's layer, modelled`
+        }
         rows={choices}
         keyOf={({ capacity }) => capacity}
-        columns={columns}
+        columns={timed ? [...columns, ...rates, ...writes, ...wear] : [...columns, ...writes]}
         chosen={isChosen}
       />
+      {timed ? (
+        <p class="muted small">
+          p99 of the whole run, and between which values it lay from second to second.
+          {lifetime_bytes_per_s &&
+            ` Lifetimes are compared at one rate, ${bytes(lifetime_bytes_per_s)}/s without a pause, which each of the choices sustains.`}
+        </p>
+      ) : (
+        <p class="muted small">
+          How fast it is, and how long the media live, depends on the files or disks underneath: neither is
+          predicted. Less write amplification leaves more of what they can do to the host.
+        </p>
+      )}
       {!choices.some(isChosen) && (
         <Notice>The capacity chosen now is not among these: predict again to see it.</Notice>
       )}

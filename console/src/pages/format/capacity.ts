@@ -13,20 +13,20 @@ export const OPTIONS: readonly Option[] = [
     capacity: "maximum",
     title: "Maximum capacity",
     share: 110,
-    what: "the most room; writes are the slowest, and wear the most",
+    what: "the most room; the groomer moves the most for each write",
   },
   { capacity: "advertised", title: "Advertised capacity", share: 100, what: "as the device was sold" },
   {
     capacity: "improved-write",
     title: "Improved writes",
     share: 70,
-    what: "more room for the groomer: faster writes, longer life",
+    what: "more room for the groomer: it moves less for each write",
   },
   {
     capacity: "maximum-write",
     title: "Maximum writes",
     share: 50,
-    what: "half the room, the steadiest writes",
+    what: "half the room: the groomer moves the least for each write",
   },
 ];
 
@@ -36,6 +36,13 @@ export function bounds(device: Device): { least: number; most: number } {
   const advertised = device.advertised_bytes ?? 0;
   const most = advertised > 0 ? Math.floor((raw / advertised) * 96) : 110;
   return { least: 10, most: Math.max(50, Math.min(most, 125)) };
+}
+
+/** The share of the advertised capacity that the maximum one comes to: 110 %, or as much as the media allow. */
+export function maximumShare(device: Device): number {
+  const raw = device.raw_bytes ?? 0;
+  const advertised = device.advertised_bytes ?? 0;
+  return advertised > 0 ? Math.min(110, (raw / advertised) * 96) : 110;
 }
 
 /** What the slider's place is called where it has a name, otherwise its share. */

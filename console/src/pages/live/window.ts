@@ -16,6 +16,8 @@ export interface View extends Range {
   columns: (of: string, metrics: readonly string[]) => Columns;
   /** Seconds that a point stands for. */
   resolution: number;
+  /** When the oldest row in the span is of, seconds since 1970; nothing before it is known. */
+  oldest: number | null;
   error: string | null;
 }
 
@@ -70,8 +72,14 @@ export function useView(device: string, seconds: number, zoomed: Range | null, p
     ...shown,
     columns: inMemory ? ofRings : ofHistory,
     resolution: inMemory ? 1 : (held?.resolution_s ?? 1),
+    oldest: inMemory ? null : oldestOf(held),
     error: inMemory ? null : history.error,
   };
+}
+
+/** A row stands for the span that begins at it. */
+function oldestOf(held: History | null): number | null {
+  return held === null ? null : (columnsOf(held, []).at[0] ?? null);
 }
 
 interface Fetched {

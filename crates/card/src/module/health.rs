@@ -21,7 +21,7 @@ impl Module {
     }
 
     pub(super) fn update_health(&mut self) {
-        let wear = self.nand.wear();
+        let wear = self.flash.medium.nand.wear();
         let geometry = &self.layout.geometry;
         let left = geometry.blocks - wear.retired_lebs();
         let needed = self.layout.sectors.div_ceil(u64::from(geometry.slots_per_leb() - 1)) as u32;
@@ -40,8 +40,8 @@ impl Module {
     #[inline]
     pub(super) fn govern(&mut self, now: Nanos) {
         let Some(governor) = self.governor.as_mut().filter(|governor| governor.is_due(now)) else { return };
-        let written = self.ftl.stats().host_written_sectors * u64::from(self.layout.geometry.sector_bytes);
-        governor.update(now, self.nand.joules(), written);
+        let written = self.flash.ftl.stats().host_written_sectors * u64::from(self.layout.geometry.sector_bytes);
+        governor.update(now, self.flash.medium.nand.joules(), written);
     }
 }
 

@@ -311,7 +311,12 @@ fn shaded() -> Table {
         }));
         row
     });
-    Table { caption: "Database profile: transactions by format and load".into(), columns, rows: rows.collect() }
+    Table {
+        caption: "Database profile: transactions by format and load".into(),
+        columns,
+        rows: rows.collect(),
+        ..Table::default()
+    }
 }
 
 fn page() -> Page {

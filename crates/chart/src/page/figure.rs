@@ -11,17 +11,17 @@ use crate::table::{DataColumn, DataTable, Values};
 /// Rows of numbers that are shown beside a chart; what has more shows so many, evenly spread.
 const ROWS: usize = 48;
 
-/// The figure.
-pub(super) fn figure(chart: &Chart) -> Markup {
+/// The figure. What it was measured on is part of what is saved; it is shown where the page has not said it already.
+pub(super) fn figure(chart: &Chart, with_context: bool) -> Markup {
     let narrow = chart.inline_svg(Size::Narrow);
     let normal = chart.inline_svg(Size::Normal);
     let wide = chart.wide.then(|| chart.inline_svg(Size::Wide));
     html! {
         figure id=(chart.id) .chart .whole[chart.wide] data-chart=(chart.id) {
             figcaption {
-                h4 { a href={ "#" (chart.id) } { (chart.title) } }
+                h3 .title { a href={ "#" (chart.id) } { (chart.title) } }
                 p .sees { (chart.sees) }
-                @for line in &chart.context { p .context { (line) } }
+                @if with_context { @for line in &chart.context { p .context { (line) } } }
             }
             div .drawing {
                 (PreEscaped(narrow))
@@ -50,6 +50,7 @@ fn numbers(data: &DataTable) -> Markup {
         if rows <= ROWS { (0..rows).collect() } else { (0..ROWS).map(|at| at * (rows - 1) / (ROWS - 1)).collect() };
     let columns: Vec<(Column, Vec<String>)> = data.columns.iter().map(|column| shown_column(column, &shown)).collect();
     let table = Table {
+        stacks: false,
         caption: String::new(),
         rows: (0..shown.len())
             .map(|row| {
@@ -100,14 +101,22 @@ pub(super) fn table_markup(table: &Table) -> Markup {
         .collect();
     let grouped = groups.iter().any(|(name, _)| !name.is_empty());
     html! {
-        div .scroll tabindex="0" role="region" aria-label=(if table.caption.is_empty() { "Table of numbers" } else { &table.caption }) {
+        div .scroll .stacks[table.stacks] tabindex="0" role="group" aria-label=(if table.caption.is_empty() { "Table of numbers" } else { &table.caption }) {
             table {
                 @if !table.caption.is_empty() { caption { span { (table.caption) } } }
                 thead {
                     @if grouped {
-                        tr { @for (name, span) in &groups { th colspan=(span) scope="colgroup" { (name) } } }
+                        tr {
+                            @for (name, span) in &groups {
+                                @if name.is_empty() { td colspan=(span) {} } @else { th colspan=(span) scope="colgroup" { (name) } }
+                            }
+                        }
                     }
-                    tr { @for column in &table.columns { th scope="col" .n[column.number] { (column.name) } } }
+                    tr {
+                        @for column in &table.columns {
+                            @if column.name.is_empty() { td {} } @else { th scope="col" .n[column.number] { (column.name) } }
+                        }
+                    }
                 }
                 tbody {
                     @for row in &table.rows {
@@ -119,7 +128,7 @@ pub(super) fn table_markup(table: &Table) -> Markup {
                                 } @else if let Some(shade) = cell.shade {
                                     td class=(format!("shade sh{}{}", shade_class(shade), if number { " n" } else { "" })) { (cell.text) }
                                 } @else {
-                                    td .n[number] { (cell.text) }
+                                    td .n[number] data-label=[table.stacks.then(|| table.columns.get(at).map(|column| &column.name)).flatten()] { (cell.text) }
                                 }
                             }
                         }

@@ -49,7 +49,7 @@ pub(super) fn page(page: &Page) -> Markup {
                             ol { @for section in &page.sections { (entry(section)) } }
                         }
                     }
-                    main { @for section in &page.sections { (part(page, section)) } }
+                    main { @for section in &page.sections { (part(section)) } }
                 }
                 footer { p { (page.made_by) } }
                 script type="application/json" id="charts" { (PreEscaped(embedded(&charts))) }
@@ -98,19 +98,29 @@ fn entry(section: &Section) -> Markup {
     }
 }
 
-fn part(page: &Page, section: &Section) -> Markup {
+/// Whether the context of a chart is to be said: the facts at the head of a section say it for all its charts. Where there are none,
+/// the first chart of a device says it, which is its first line.
+fn is_news(section: &Section, at: usize) -> bool {
+    let context = |block: &Block| match block {
+        Block::Chart(chart) => Some(chart.context.first().cloned()),
+        _ => None,
+    };
+    let before = section.blocks[..at].iter().rev().find_map(context);
+    section.facts.is_empty() && before != context(&section.blocks[at])
+}
+
+fn part(section: &Section) -> Markup {
     html! {
         section id=(section.id) aria-labelledby={ (section.id) "-h" } {
             h2 id={ (section.id) "-h" } { (section.title) }
-            (caveat(page))
             (facts(&section.facts))
             div .blocks {
-                @for block in &section.blocks {
+                @for (at, block) in section.blocks.iter().enumerate() {
                     @match block {
                         Block::Heading(text) => h3 { (text) },
                         Block::Text(text) => p .whole { (text) },
                         Block::Verdict(good, text) => p .whole .verdict .good[*good] { strong { (if *good { "✓ " } else { "! " }) } (text) },
-                        Block::Chart(chart) => (figure(chart)),
+                        Block::Chart(chart) => (figure(chart, is_news(section, at))),
                         Block::Table(table) => div .whole { (table_markup(table)) },
                     }
                 }

@@ -14,7 +14,7 @@ pub struct Page {
     pub title: String,
     /// What it says, in a sentence or two.
     pub summary: String,
-    /// What holds for everything in it and is repeated with every section, such as that figures are scaled; may be empty.
+    /// What holds for everything in it, said once at its head, such as that figures are scaled; may be empty.
     pub caveat: String,
     /// What was measured, with what, when: names and values.
     pub facts: Vec<(String, String)>,
@@ -67,6 +67,8 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Its rows, as long as there are columns.
     pub rows: Vec<Vec<Cell>>,
+    /// Whether each row becomes a card on a narrow screen, so that all of it is seen; text wraps to fit a wide one.
+    pub stacks: bool,
 }
 
 /// A column of a table.

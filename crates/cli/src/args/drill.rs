@@ -10,7 +10,7 @@ use super::Opener;
 #[command(
     subcommand_required = true,
     after_long_help = "\
-Only for devices that are marked: `vsl create --drills`, or `vsl config DEVICE drills on` and another attach. A drill lasts until it
+Only for devices that are marked: `vsl create --drills`, or `vsl config DEVICE drills on` and another attach. A drill lasts until it \
 is undone, also over a power cut; a detach ends it. What was done shows in `vsl status` and `vsl events`.
 
 Examples:

@@ -74,7 +74,7 @@ pub struct Show {
 /// `vsl lab run`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-A run is a directory: run.toml says what was asked of what, protocol.toml is the protocol as it was run, journal.jsonl gets a
+A run is a directory: run.toml says what was asked of what, protocol.toml is the protocol as it was run, journal.jsonl gets a \
 line for everything that is finished. Ctrl-C, a crash or a lost device leave it as it is; `vsl lab resume` goes on.
 
 A test on a file or block device overwrites it. It is asked for first, with what is on it; what is mounted is refused.

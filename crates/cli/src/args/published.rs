@@ -7,8 +7,8 @@ use clap::{Args, ValueHint};
 /// `vsl published`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Each row says what somebody measured on a real device; its model is run with the same load, after
-what the row's source is assumed to have done before. docs/published.md says what is assumed, and
+Each row says what somebody measured on a real device; its model is run with the same load, after \
+what the row's source is assumed to have done before. docs/published.md says what is assumed, and \
 why some rows cannot come out.
 
 Ctrl-C ends the run and prints the rows that were done until then (exit status 130).

@@ -11,13 +11,13 @@ use lab::workload::Time;
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").args(["workload", "job", "rw", "trace"]))]
 #[command(after_long_help = "\
-The workload is one of --workload, --job, --trace, or --rw with fio's options. --iodepth, --numjobs, --bs, --rwmixread,
+The workload is one of --workload, --job, --trace, or --rw with fio's options. --iodepth, --numjobs, --bs, --rwmixread, \
 --rate-iops, --runtime and --ramp-time also change what a workload or a job file says for its measured phases.
 
-A scaled device is as fast as the real one and has less of everything that takes space; what a workload gives in
+A scaled device is as fast as the real one and has less of everything that takes space; what a workload gives in \
 bytes shrinks with it, times do not. Memory for the full scale: about 5 bytes for each sector of 4 KiB that is written.
 
-Results go to standard output, with --json in the shape of fio's json+. Ctrl-C ends the run and prints what was
+Results go to standard output, with --json in the shape of fio's json+. Ctrl-C ends the run and prints what was \
 measured until then (exit status 130).
 
 Examples:

@@ -42,7 +42,7 @@ impl Input {
 /// `vsl trace info`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-The trace may be compressed with gzip, zstd, xz or bzip2. It is read once, in fixed memory. docs/traces.md
+The trace may be compressed with gzip, zstd, xz or bzip2. It is read once, in fixed memory. docs/traces.md \
 explains every figure, and the JSON of --json field by field.
 
 Examples:
@@ -88,7 +88,7 @@ pub struct Convert {
 /// `vsl trace record`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Recording never holds the device up: requests that the file is too slow for are left out and counted. Without --to,
+Recording never holds the device up: requests that the file is too slow for are left out and counted. Without --to, \
 --stop and --ended it says how the recording stands. Detaching the device ends its recording too.
 
 Examples:

@@ -34,11 +34,7 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
         let target = Target::parse(path)?.absolute()?;
         let encrypted = target.paths().is_some_and(opener::is_encrypted);
         let (passphrase, key_file) = opener::for_service(path, encrypted, &args.opener)?;
-        if passphrase.is_some() && !args.once {
-            output.note(
-                "it will not be attached by itself when the service starts again: its passphrase is kept nowhere",
-            );
-        }
+        let forgotten = passphrase.is_some() && !args.once;
         let request = AttachRequest {
             path: target.to_string(),
             name: args.name.clone(),
@@ -53,11 +49,17 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
         let view: DeviceView =
             waiting(output, &format!("attaching {path}"), || client.send(Method::POST, "/devices", &request))?;
         output.note(&attached(&view));
+        if forgotten {
+            output.note(
+                "it will not be attached by itself when the service starts again: its passphrase is kept nowhere",
+            );
+        }
         views.push(view);
     }
     let shown: Vec<_> = views.iter().map(fields::values).collect();
     output.result(&json!({ "devices": shown }), || {
-        views.iter().filter_map(|view| view.uri.as_ref()).map(|uri| format!("{uri}\n")).collect()
+        let addresses = views.iter().flat_map(|view| [&view.uri, &view.nvme_command]);
+        addresses.flatten().map(|address| format!("{address}\n")).collect()
     })
 }
 

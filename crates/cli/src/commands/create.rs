@@ -1,5 +1,7 @@
 //! `vsl create`.
 
+use std::cell::RefCell;
+
 use daemon::Failure;
 use daemon::api::CreateRequest;
 use serde_json::json;
@@ -10,7 +12,10 @@ use crate::output::Output;
 
 pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
     let secret = opener::for_new_format(args.encrypt, &args.opener)?;
-    let made = daemon::create::create(&request(args), secret.as_ref(), &|note| output.note(note))?;
+    let notes = RefCell::new(Vec::new());
+    let made =
+        daemon::create::create(&request(args), secret.as_ref(), &|note| notes.borrow_mut().push(note.to_string()))
+            .map_err(|failure| failure.helped_by("create"))?;
     let devices: Vec<_> = made.iter().map(super::info_json).collect();
     output.result(&json!({ "devices": devices }), || {
         let lines = made.iter().map(|info| {
@@ -24,7 +29,10 @@ pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
             )
         });
         lines.collect()
-    })
+    })?;
+    // Nothing is remarked on what was not made.
+    notes.into_inner().iter().for_each(|note| output.note(note));
+    Ok(())
 }
 
 /// The same in the API's words.

@@ -1,31 +1,20 @@
-//! `vsl completions` and `vsl man`, from the one definition of the command line.
+//! `vsl completions`.
 
-use std::path::Path;
-
-use clap::CommandFactory;
 use clap_complete::Shell;
+use clap_complete::env::Shells;
 use daemon::Failure;
 
-use crate::args::Cli;
+use crate::complete::VARIABLE;
 use crate::output;
 
+/// A script that asks this program what can stand where, so that devices, data sheets, settings and policies are completed too.
 pub fn completions(shell: Shell) -> Result<(), Failure> {
+    let shell = shell.to_string();
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "vsl", &mut text);
+    let written = match Shells::builtins().completer(&shell) {
+        Some(completer) => completer.write_registration(VARIABLE, "vsl", "vsl", "vsl", &mut text),
+        None => return Err(Failure::invalid(format!("no completions are known for {shell}"))),
+    };
+    written.map_err(|error| Failure::failed(format!("the completions: {error}")))?;
     output::raw(&text)
-}
-
-pub fn man(directory: Option<&Path>) -> Result<(), Failure> {
-    match directory {
-        Some(directory) => std::fs::create_dir_all(directory)
-            .and_then(|()| clap_mangen::generate_to(Cli::command(), directory))
-            .map_err(|error| Failure::io(directory, &error)),
-        None => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command())
-                .render(&mut page)
-                .map_err(|error| Failure::failed(format!("the man page: {error}")))?;
-            output::raw(&page)
-        }
-    }
 }

@@ -3,6 +3,7 @@
 mod access;
 mod alerts;
 mod attachment;
+mod connect;
 mod create;
 mod drill;
 mod erase;
@@ -12,6 +13,7 @@ mod history;
 mod hosts;
 mod key;
 mod lab;
+mod man;
 mod notify;
 mod opener;
 mod profiles;
@@ -51,6 +53,8 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Format(args) => format::format(args, output)?,
         Command::Attach(args) => attachment::attach(args, output)?,
         Command::Detach(args) => attachment::detach(args, output)?,
+        Command::Connect(args) => connect::connect(args, output)?,
+        Command::Disconnect(args) => connect::disconnect(args, output)?,
         Command::Scan(args) => scan::scan(args, output)?,
         Command::Status(args) => return status::status(args, output),
         Command::Config(args) => settings::config(args, output)?,
@@ -77,7 +81,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Lab(args) => return lab::lab(args, output),
         Command::Serve(args) => serve::serve(args)?,
         Command::Completions { shell } => generate::completions(*shell)?,
-        Command::Man { directory } => generate::man(directory.as_deref())?,
+        Command::Man { directory } => man::man(directory.as_deref())?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,11 +1,11 @@
 //! `vsl serve`.
 
-use daemon::exports::{Handle, Listen, Refused, serve as listen_for};
+use daemon::exports::{Handle, Listen, Refused, Servers, Sockets, serve_vhost};
 use daemon::{Failure, Paths, Target};
 use device::AttachOptions;
 
 use super::opener;
-use super::service::listen;
+use super::service::{listen, with_nvme};
 use crate::args::Serve;
 
 pub fn serve(args: &Serve) -> Result<(), Failure> {
@@ -13,12 +13,14 @@ pub fn serve(args: &Serve) -> Result<(), Failure> {
         Failure::invalid(format!("inherited sockets: {error}")).help("pass listening sockets, or none")
     })?;
     daemon::logging::start(args.log.as_deref(), "warn")?;
-    if !args.stdio && args.socket.is_none() && args.listen.is_empty() && inherited.is_empty() {
-        return Err(
-            Failure::invalid("nothing says where to serve").help("add --stdio, --socket PATH or --listen ADDRESS:PORT")
-        );
+    let sockets = [&args.socket, &args.nvme_socket, &args.vhost_socket].into_iter().any(Option::is_some);
+    let tcp = !args.listen.is_empty() || !args.nvme_listen.is_empty();
+    if !args.stdio && !sockets && !tcp && inherited.is_empty() {
+        return Err(Failure::invalid("nothing says where to serve").help(
+            "add --stdio, --socket PATH, --listen ADDRESS:PORT, --nvme-listen ADDRESS:PORT or --vhost-socket PATH",
+        ));
     }
-    let listen = listen(&args.listen, &args.nbd)?;
+    let listen = with_nvme(listen(&args.listen, &args.nbd)?, &args.nvme_listen, &args.nvme)?;
     let device = args.paths.join(",");
     let target = Target::parse(&device)?.absolute()?.with_members()?;
     let name = target.default_name();
@@ -45,12 +47,17 @@ fn serve_until_told(
         .build()
         .map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let told = runtime.block_on(async { daemon::serve::until_told() })?;
-    let export = handle.export(&args.name, args.read_only)?;
-    let (server, _) = listen_for(vec![export], inherited, args.socket.as_deref(), listen)?;
+    let sockets = Sockets { nbd: args.socket.as_deref(), nvme: args.nvme_socket.as_deref() };
+    let clients = listen.clients();
+    let servers = Servers::start(inherited, sockets, listen, &clients)?;
+    servers.add(&args.name, handle, args.read_only)?;
+    let socket = args.vhost_socket.as_deref();
+    let name = if args.name.is_empty() { "disk" } else { &args.name };
+    let disk = socket.map(|socket| serve_vhost(name, handle, args.read_only, socket, &clients)).transpose()?;
     if args.stdio {
         // A thread of its own, so that a signal ends it too.
         let (done, wait) = tokio::sync::oneshot::channel();
-        std::thread::spawn(move || drop(done.send(export::nbd::serve_stdio(&server))));
+        std::thread::spawn(move || drop(done.send(servers.serve_stdio())));
         return runtime.block_on(async {
             tokio::select! {
                 served = wait => match served {
@@ -62,6 +69,6 @@ fn serve_until_told(
         });
     }
     runtime.block_on(told);
-    drop(server);
+    drop((servers, disk));
     Ok(())
 }

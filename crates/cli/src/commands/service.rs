@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use daemon::api::{DetachRequest, Health, Version};
 use daemon::exports::Listen;
-use daemon::serve::{Lock, Options, Web, run};
+use daemon::serve::{Lock, Options, Web, how_it_stopped, run};
 use daemon::{Failure, Paths};
 use hyper::Method;
 use serde_json::json;
 
 use super::attachment::waiting;
-use crate::args::{Force, Nbd, TlsMode, Up};
+use crate::args::{Force, Nbd, Nvme, TlsMode, Up};
 use crate::client::Client;
 use crate::output::Output;
 
@@ -31,7 +31,7 @@ const LOG_TAIL: u64 = 2048;
 
 pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
     let paths = Paths::from_environment();
-    let listen = nbd(args)?;
+    let listen = Listen { vhost: args.vhost, ..exports(args)? };
     if args.foreground {
         if args.new_session {
             // It fails only for a leader of a process group, which is free of the terminal's session already.
@@ -54,9 +54,6 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
         }
     }
     listen.check(&[])?;
-    if let Some(warning) = listen.warning() {
-        output.note(&format!("warning: {warning}"));
-    }
     paths.make()?;
     // What earlier starts wrote there is not about this one.
     let before = std::fs::metadata(paths.log_file()).map_or(0, |log| log.len());
@@ -64,21 +61,36 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
     let client = Client::new(&paths)?;
     waiting(output, "starting the service", || wait_until_ready(&client, &mut child, &paths.log_file(), before))?;
     let version: Version = client.get("/version")?;
-    announce(&client, &format!("the service is running, process {}", version.pid), &version, output)
+    announce(&client, &format!("the service is running, process {}", version.pid), &version, output)?;
+    if let Some(warning) = listen.warning() {
+        output.note(&format!("warning: {warning}"));
+    }
+    Ok(())
 }
 
-/// Where NBD is served. Certificates alone may also be there for the console.
-fn nbd(args: &Up) -> Result<Listen, Failure> {
+/// Where devices are served. Certificates alone may also be there for the console.
+fn exports(args: &Up) -> Result<Listen, Failure> {
     let for_console = args.listen.iter().any(|address| !address.ip().is_loopback());
-    if args.nbd.tls == TlsMode::Off && for_console {
-        return Ok(Listen {
+    let nbd = if args.nbd.tls == TlsMode::Off && for_console {
+        Listen {
             tcp: args.nbd_listen.clone(),
             open: args.nbd.nbd_open,
             client_memory: client_memory(&args.nbd),
             ..Listen::default()
-        });
-    }
-    listen(&args.nbd_listen, &args.nbd)
+        }
+    } else {
+        listen(&args.nbd_listen, &args.nbd)?
+    };
+    with_nvme(nbd, &args.nvme_listen, &args.nvme)
+}
+
+/// The same with NVMe.
+///
+/// # Errors
+/// The file of hosts cannot be used.
+pub fn with_nvme(nbd: Listen, addresses: &[SocketAddr], args: &Nvme) -> Result<Listen, Failure> {
+    let nvme_hosts = args.nvme_hosts.as_deref().map(daemon::exports::nvme_hosts).transpose()?.unwrap_or_default();
+    Ok(Listen { nvme: addresses.to_vec(), nvme_hosts, nvme_open: args.nvme_open, ..nbd })
 }
 
 /// Where the console and the API are served over TCP.
@@ -116,7 +128,14 @@ pub fn listen(addresses: &[SocketAddr], args: &Nbd) -> Result<Listen, Failure> {
     };
     let verifies_clients = args.tls_certificates.as_deref().is_some_and(daemon::exports::verifies_clients);
     let client_memory = client_memory(args);
-    Ok(Listen { tcp: addresses.to_vec(), tls, verifies_clients, client_memory, open: args.nbd_open })
+    Ok(Listen {
+        tcp: addresses.to_vec(),
+        tls,
+        verifies_clients,
+        client_memory,
+        open: args.nbd_open,
+        ..Listen::default()
+    })
 }
 
 fn client_memory(args: &Nbd) -> Option<usize> {
@@ -163,6 +182,9 @@ fn start(args: &Up, paths: &Paths) -> Result<Child, Failure> {
     if args.nbd.nbd_open {
         command.arg("--nbd-open");
     }
+    if args.vhost {
+        command.arg("--vhost");
+    }
     if let Some(bytes) = args.nbd.client_memory {
         command.args(["--client-memory", &bytes.to_string()]);
     }
@@ -173,6 +195,15 @@ fn start(args: &Up, paths: &Paths) -> Result<Child, Failure> {
             TlsMode::Require => "require",
         };
         command.args(["--tls", mode, "--tls-certificates"]).arg(directory);
+    }
+    for address in &args.nvme_listen {
+        command.arg("--nvme-listen").arg(address.to_string());
+    }
+    if let Some(file) = &args.nvme.nvme_hosts {
+        command.arg("--nvme-hosts").arg(file);
+    }
+    if args.nvme.nvme_open {
+        command.arg("--nvme-open");
     }
     for address in &args.listen {
         command.arg("--listen").arg(address.to_string());
@@ -232,6 +263,7 @@ pub fn down(args: &Force, output: Output) -> Result<(), Failure> {
     waiting(output, "stopping the service: waiting for outstanding requests", || {
         Lock::wait_until_free(&paths.lock_file())
     })?;
+    how_it_stopped(&paths)?;
     output.note("the service has stopped");
     output.result(&json!({ "stopped": true }), String::new)
 }

@@ -114,19 +114,52 @@ fn text(maps: &[Map<String, Value>], args: &Status) -> String {
             false => "nothing is attached; `vsl attach PATH` attaches a device\n".into(),
         };
     }
-    let blocks: Vec<String> = maps.iter().map(|map| block(map, args.all)).collect();
-    blocks.join("\n")
+    // Whoever names devices wants to know more of them than that they are well.
+    if args.all || args.long || !args.devices.is_empty() {
+        let blocks: Vec<String> = maps.iter().map(|map| block(map, args.all)).collect();
+        return blocks.join("\n");
+    }
+    table(maps)
+}
+
+/// A device a line.
+fn table(maps: &[Map<String, Value>]) -> String {
+    let rows = maps.iter().map(|map| {
+        let plain = |name: &str| map.get(name).map(fields::plain).unwrap_or_default();
+        let size = |name: &str| map.get(name).and_then(Value::as_u64).map_or("-".into(), size::short);
+        let ratio = map.get("write_amplification").and_then(Value::as_f64).map_or("-".into(), |of| format!("{of:.2}"));
+        let clients = map.get("clients").and_then(Value::as_array).map_or("-".into(), |list| list.len().to_string());
+        [plain("name"), plain("state"), size("bytes"), size("mapped_bytes"), ratio, clients, plain("health")]
+    });
+    let head = ["DEVICE", "STATE", "CAPACITY", "HELD", "WAF", "CLIENTS", "HEALTH"].map(String::from);
+    let rows: Vec<[String; 7]> = std::iter::once(head).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..7).map(width).collect();
+    let line = |row: &[String; 7]| {
+        let [name, state, rest @ .., health] = row;
+        let numbers: String = rest.iter().zip(&widths[2..]).map(|(cell, width)| format!("  {cell:>width$}")).collect();
+        format!("{name:w0$}  {state:w1$}{numbers}  {health}\n", w0 = widths[0], w1 = widths[1])
+    };
+    rows.iter().map(line).collect()
 }
 
 /// One device: its name and state on a line, then a figure a line.
 fn block(map: &Map<String, Value>, all: bool) -> String {
     let plain = |name: &str| map.get(name).map(fields::plain).unwrap_or_default();
     let mut out = format!("{}  {}, {}\n", plain("name"), plain("state"), plain("health"));
+    let mut group = "";
     for field in FIELDS.iter().filter(|field| all || field.brief) {
         if matches!(field.name, "name" | "state" | "health") {
             continue;
         }
-        if let Some(value) = map.get(field.name) {
+        // That sectors lie in the clear is worth a line as well.
+        let plain = Value::from("none");
+        let value = map.get(field.name).or((field.name == "encryption" && map.contains_key("uuid")).then_some(&plain));
+        if let Some(value) = value {
+            if all && field.group() != group {
+                group = field.group();
+                out.push_str(&format!(" {group}\n"));
+            }
             let modelled = if all && field.source() == Source::Modelled { "  (modelled)" } else { "" };
             out.push_str(&format!("  {:<22}{}{modelled}\n", field.label, fields::show(field.unit, value)));
         }

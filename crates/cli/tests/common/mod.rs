@@ -32,11 +32,14 @@ impl Said {
         self.out
     }
 
-    /// It succeeded; its standard output is JSON.
+    /// It succeeded; its standard output is JSON, without the version of the schema.
     #[track_caller]
     pub fn json(self) -> Value {
         let out = self.ok();
-        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
+        let mut value: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"));
+        let version = value.as_object_mut().and_then(|object| object.remove("schema_version"));
+        assert_eq!(version, Some(1.into()), "{out}");
+        value
     }
 
     /// It failed with this code, and said all of these on standard error, in the words of users.

@@ -250,6 +250,8 @@ pub type Config = BTreeMap<String, String>;
 /// A connected client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Client {
+    /// The protocol that it speaks: `nbd`, `nvme` or `vhost`.
+    pub protocol: String,
     /// Who: a process on a Unix socket, an address on TCP.
     pub peer: String,
     /// Whether it uses TLS.
@@ -264,8 +266,29 @@ pub struct Client {
     pub written_bytes: u64,
     /// Requests under way.
     pub in_flight: u32,
+    /// Over NVMe: the host, and which of its queues this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvme: Option<NvmeQueue>,
+    /// How the last of its requests that failed ended, in the protocol's numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<u16>,
     /// Memory that it takes in the service: what it sent, and answers on their way to it, bytes.
     pub memory_bytes: u64,
+}
+
+/// A queue of an NVMe host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NvmeQueue {
+    /// The host's qualified name.
+    pub host: String,
+    /// Its controller.
+    pub controller: u16,
+    /// The queue; 0 is the admin queue.
+    pub queue: u16,
+    /// Headers carry a digest.
+    pub header_digest: bool,
+    /// Data carry a digest.
+    pub data_digest: bool,
 }
 
 /// How a device does: every figure when it is attached, otherwise why not.
@@ -306,6 +329,12 @@ pub struct DeviceView {
     /// NBD address on TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_uri: Option<String>,
+    /// How a kernel connects to it over NVMe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvme_command: Option<String>,
+    /// Unix socket on which it is the disk of a virtual machine (vhost-user-blk).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vhost_socket: Option<PathBuf>,
     /// How it does.
     #[serde(flatten)]
     pub condition: Condition,
@@ -354,6 +383,8 @@ impl DeviceView {
             path: target.to_string(),
             uri: None,
             tcp_uri: None,
+            nvme_command: None,
+            vhost_socket: None,
             derived: Derived::new(info.as_ref(), &condition),
             condition,
             read_only: None,

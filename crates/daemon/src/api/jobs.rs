@@ -60,10 +60,11 @@ pub enum JobResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PredictionRequest {
-    /// An attached device: its data sheet is the card, where it has one, and what was recorded of it can be the workload.
+    /// An attached device: its capacities are those that are predicted, and what was recorded of it can be the workload.
     #[serde(default)]
     pub device: Option<String>,
-    /// The data sheet of a flash card; that of the device by default.
+    /// The data sheet of a flash card: what it would do, whichever device is named. By default the card that the device emulates; of a
+    /// device on files or disks only what the layer does is predicted then.
     #[serde(default)]
     pub profile: Option<String>,
     /// A workload of `GET /lab/workloads`, or `recorded`.
@@ -77,30 +78,34 @@ pub struct PredictionRequest {
     pub capacities: Option<Vec<String>>,
 }
 
-/// What one capacity comes to, in the steady state.
+/// What one capacity comes to, in the steady state. Of a device on files or disks rates and latencies are missing: its store decides them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PredictionChoice {
     /// As `vsl format` names it.
     pub capacity: String,
-    /// Host capacity of the whole card's module, bytes.
+    /// Host capacity of the device, or of the card's module where no device was named, bytes.
     pub bytes: u64,
     /// Raw capacity beyond the host's, per cent of the host's.
     pub over_provisioning_percent: f64,
     /// Requests a second.
-    pub iops: f64,
+    pub iops: Option<f64>,
     /// Bytes a second.
-    pub bytes_per_s: f64,
+    pub bytes_per_s: Option<f64>,
     /// Median latency, microseconds; nothing where too few requests were made for it, as below.
     pub p50_us: Option<f64>,
     /// 99th percentile.
     pub p99_us: Option<f64>,
+    /// The lowest 99th percentile of a second of the run.
+    pub p99_least_us: Option<f64>,
+    /// The highest.
+    pub p99_most_us: Option<f64>,
     /// 99.9th percentile.
     pub p999_us: Option<f64>,
     /// Bytes on media for each byte that the host writes; nothing where it writes nothing, as below.
     pub write_amplification: Option<f64>,
     /// Bytes that the host can write until the flash is worn out.
     pub lifetime_written_bytes: Option<f64>,
-    /// Days that this takes if the workload never pauses.
+    /// Days that this takes at the rate of `lifetime_bytes_per_s`, the same for every choice.
     pub lifetime_days: Option<f64>,
 }
 
@@ -109,8 +114,10 @@ pub struct PredictionChoice {
 pub struct Prediction {
     /// The workload.
     pub workload: String,
-    /// The data sheet.
-    pub profile: String,
+    /// The data sheet; nothing where it is about a device on files or disks.
+    pub profile: Option<String>,
+    /// What the host is taken to write for `lifetime_days`: the most that every choice sustains, bytes a second.
+    pub lifetime_bytes_per_s: Option<f64>,
     /// How many times smaller the simulated card was.
     pub scale: u32,
     /// `modelled`.

@@ -110,6 +110,8 @@ pub struct FieldView {
     pub label: String,
     /// How its value is read.
     pub unit: String,
+    /// What it is about; fields of a group follow each other.
+    pub group: String,
     /// Whether a short listing shows it.
     pub brief: bool,
     /// What it means.
@@ -132,7 +134,7 @@ pub struct EraseBin {
 /// Erases of logical erase blocks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Erases {
-    /// All together, since the format.
+    /// All together.
     pub total: u64,
     /// Of the block with the fewest.
     pub min: Option<u32>,
@@ -173,7 +175,7 @@ pub struct Lifetime {
     pub written_per_day_bytes: Option<f64>,
     /// Over how long that was looked at, seconds.
     pub rate_over_s: u64,
-    /// When it is worn out at that rate, seconds since 1970.
+    /// When it is worn out at that rate, seconds since 1970; nothing before an hour was looked at.
     pub ends: Option<u64>,
     /// Where the rated figures come from: `modelled`, or `none` where a device does not wear.
     pub source: String,

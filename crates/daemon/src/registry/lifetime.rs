@@ -6,6 +6,8 @@ use crate::api::{EraseBin, Erases, Lifetime};
 
 /// Bins of the histogram of erases, at most.
 const BINS: u32 = 24;
+/// Over how long writing must have been looked at before an end is projected from it, seconds: an hour.
+const ENOUGH_S: u64 = 3600;
 
 impl Registry {
     /// Figures over the life of a device's format. `per_day` is what was programmed a day lately, and over how long that was looked at.
@@ -37,9 +39,10 @@ impl Registry {
             ..Lifetime::default()
         };
         if let Some((erases, rated)) = wear {
-            lifetime.erases = spread(&erases, status.erased_lebs);
+            lifetime.erases = spread(&erases);
             let rated_bytes = rated_bytes(rated, status.lebs, status.leb_bytes);
-            let (percent, ends) = left(rated_bytes, status.media_written_bytes, per_day.0, now);
+            let rate = per_day.0.filter(|_| per_day.1 >= ENOUGH_S);
+            let (percent, ends) = left(rated_bytes, status.media_written_bytes, rate, now);
             lifetime.rated_written_bytes = Some(rated_bytes);
             lifetime.rated_left_percent = Some(percent);
             lifetime.source = "modelled".into();
@@ -63,7 +66,8 @@ fn left(rated_bytes: u64, written: u64, per_day: Option<f64>, now: u64) -> (f64,
     ((100.0 * (1.0 - used)).max(0.0), rate.map(|rate| now.saturating_add((left / rate * 86_400.0) as u64)))
 }
 
-fn spread(erases: &[u32], total: u64) -> Erases {
+/// Erases of each block, those before the device was attached included.
+fn spread(erases: &[u32]) -> Erases {
     let (min, max) = (erases.iter().copied().min(), erases.iter().copied().max());
     let (low, high) = (min.unwrap_or(0), max.unwrap_or(0));
     let width = (high - low) / BINS + 1;
@@ -77,7 +81,7 @@ fn spread(erases: &[u32], total: u64) -> Erases {
     }
     let sum: u64 = erases.iter().map(|count| u64::from(*count)).sum();
     let average = sum as f64 / (erases.len().max(1)) as f64;
-    Erases { total, min, max, average, histogram, source: "modelled".into() }
+    Erases { total: sum, min, max, average, histogram, source: "modelled".into() }
 }
 
 #[cfg(test)]
@@ -100,12 +104,15 @@ mod tests {
     #[test]
     fn every_block_is_in_one_bin() {
         let erases: Vec<u32> = (0..1000).map(|leb| 100 + leb % 77).collect();
-        let spread = spread(&erases, 9);
+        let spread = spread(&erases);
         assert_eq!(spread.histogram.iter().map(|bin| bin.blocks).sum::<u32>(), 1000);
         assert!(spread.histogram.len() as u32 <= BINS);
-        assert_eq!((spread.min, spread.max, spread.total), (Some(100), Some(176), 9));
+        assert_eq!(
+            (spread.min, spread.max, spread.total),
+            (Some(100), Some(176), erases.iter().map(|count| u64::from(*count)).sum())
+        );
         assert_eq!(spread.histogram.last().map(|bin| bin.to), Some(176));
-        assert!(super::spread(&[], 0).histogram.iter().all(|bin| bin.blocks == 0));
-        assert_eq!(super::spread(&[5, 5], 10).histogram, [EraseBin { from: 5, to: 5, blocks: 2 }]);
+        assert!(super::spread(&[]).histogram.iter().all(|bin| bin.blocks == 0));
+        assert_eq!(super::spread(&[5, 5]).histogram, [EraseBin { from: 5, to: 5, blocks: 2 }]);
     }
 }

@@ -51,11 +51,28 @@ async fn predict(
 ) -> Result<(StatusCode, Json<Job>), Failure> {
     let jobs = Arc::clone(&service.jobs);
     wait(&service, move |registry| {
-        let info = request.device.as_ref().map(|device| registry.handle(device)?.info()).transpose()?;
-        let of_device = info.as_ref().and_then(|info| info.profile.clone());
+        // A data sheet that is named is asked about as such.
+        let device = request.device.as_ref().filter(|_| request.profile.is_none());
+        let device = device.map(|device| registry.handle(device)).transpose()?;
+        let (about, of_device) = match device {
+            Some(handle) => {
+                let (info, status) = (handle.info()?, handle.status()?);
+                let emulated = info.emulation.is_some();
+                let card = info.profile.clone().filter(|_| emulated).unwrap_or_else(|| prediction::STAND_IN.into());
+                let about = prediction::About {
+                    advertised_bytes: info.advertised_bytes,
+                    raw_bytes: info.raw_bytes,
+                    sector_bytes: info.sector_bytes,
+                    groomer: status.groomer,
+                    emulated,
+                };
+                (Some(about), Some(card))
+            }
+            None => (None, None),
+        };
         let profile = request.profile.clone().or(of_device).ok_or_else(|| {
-            Failure::invalid("no data sheet is known of the card")
-                .help("send one of `GET /api/v1/lab/profiles` as profile")
+            Failure::invalid("neither a device nor a data sheet is given")
+                .help("send device, or one of `GET /api/v1/lab/profiles` as profile")
         })?;
         let profile = profile::find(&profile)
             .map_err(|error| Failure::invalid(error.to_string()).help("`GET /api/v1/lab/profiles` lists them"))?;
@@ -82,7 +99,7 @@ async fn predict(
             return Err(Failure::invalid(format!("capacities: {} of them", capacities.len())).help("try 1 to 16"));
         }
         capacities.iter().try_for_each(|capacity| prediction::format_of(capacity).map(drop))?;
-        let question = prediction::Question { profile, named: request.workload.clone(), trace, capacities };
+        let question = prediction::Question { profile, about, named: request.workload.clone(), trace, capacities };
         prediction::workload_of(&question)?;
         jobs.start("prediction", request.device.clone(), "begins", move |task| prediction::predict(&question, task))
     })

@@ -47,6 +47,7 @@ async fn fields() -> Json<Vec<FieldView>> {
         name: field.name.into(),
         label: field.label.into(),
         unit: field.unit.name().into(),
+        group: field.group().into(),
         brief: field.brief,
         meaning: field.meaning.into(),
         source: field.source().name().into(),

@@ -22,7 +22,8 @@ struct Api {
 
 fn at(peer: Peer) -> Api {
     let directory = tempfile::tempdir().expect("tempdir");
-    let exports = Exports::start(&directory.path().join("nbd.sock"), Vec::new(), &Listen::default()).expect("listens");
+    let exports =
+        Exports::start(&directory.path().join("nbd.sock"), None, Vec::new(), &Listen::default()).expect("listens");
     let state = StateFile::open(directory.path().join("devices.toml")).expect("empty");
     let registry = Arc::new(Registry::new(exports, state, None).expect("opened"));
     let (service, _) = Service::open(registry, directory.path(), Origins::default(), assets::none).expect("opened");

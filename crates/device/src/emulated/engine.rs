@@ -350,7 +350,7 @@ impl Engine {
         let now = self.time();
         self.run(core, now);
         let more = core.ftl.idle();
-        core.carry_out(0, &[]);
+        core.carry_out(&[]);
         self.collect(core, 0);
         self.sync(core);
         more
@@ -392,7 +392,7 @@ impl Engine {
         while let Some(done) = core.next_done() {
             let late = core.media.paced().map_or(0, |paced| paced.lateness());
             core.finish_media(done);
-            core.carry_out(0, &[]);
+            core.carry_out(&[]);
             self.collect(core, late);
         }
         while let Some(write) = self.waiting.pop_front() {

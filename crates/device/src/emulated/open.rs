@@ -60,7 +60,7 @@ pub(crate) fn open_media(
     let mut config = layer_config(&superblock, true);
     let geometry = config.geometry;
     config.buffers = config.min_buffers().max(buffer_pages(sheet, &geometry));
-    let hooks = Hooks::new(geometry, config.requests);
+    let hooks = Hooks::new(geometry);
     let media: Box<dyn Media> = Box::new(Paced::new(nand, inner));
     let media = with_drills(media, &superblock, &CarriedDrills::default());
     let core = match read_only {

@@ -47,6 +47,7 @@ impl Superblock {
             && (self.dies.is_empty() || self.dies.len() == g.dies as usize)
             && g.dies <= DIES_MAX
             && [512, 1024, 2048, 4096].contains(&g.sector_bytes)
+            && (self.nvme_block_shift == 0 || (9..=16).contains(&self.nvme_block_shift))
             && g.slots_per_page.is_power_of_two()
             && g.slots_per_page <= 1 << 16
             && g.pages_per_block <= 1 << 20

@@ -7,9 +7,10 @@ use super::proto::{Errno, REQUEST_BYTES, command};
 use super::reply::Form;
 use super::request::{Asked, Header, Limits};
 use super::status::describe;
-use crate::jobs::{Core, Issued, Payload, Transfer};
+use crate::jobs::{Core, Issued, Payload, Source, Transfer};
 use crate::link::{Link, Step, cost};
 use crate::request::{Command, Request};
+use crate::slow::Held;
 
 /// Where in the stream of requests we are.
 #[derive(Clone, Copy, Debug)]
@@ -139,7 +140,7 @@ impl Session {
             }
             Command::Read if transfer.is_new() && piece < request.len => {
                 if !core.reading.may_begin(key, request.len as usize) {
-                    return link.wait_for_turn();
+                    return link.hold_back(Held::Reads);
                 }
                 if !link.take_large(request.len) {
                     // Those who hold it may never read: better a clear answer than to wait for them.
@@ -150,7 +151,7 @@ impl Session {
             }
             _ => {}
         }
-        let issued = link.issue(key, core, &mut transfer, None);
+        let issued = link.issue(key, core, &mut transfer, if data > 0 { Source::Input(0) } else { Source::Nothing });
         self.current = match issued {
             Issued::Held(_) | Issued::More => Current::Request(transfer),
             _ => Current::Header,

@@ -67,7 +67,7 @@ pub fn conduct(
         let steps = part.stages.iter().flat_map(|stage| stage.steps.iter().map(move |step| (stage, step)));
         let bytes = target.bytes(part);
         steps
-            .map(|(stage, step)| weight(step, bytes, target.is_virtual()) * f64::from(stage.rounds.max(1)))
+            .map(|(stage, step)| weight(step, bytes, target.is_virtual()) * f64::from(stage.most_rounds(rule)))
             .sum::<f64>()
     };
     if target.at_once() > 1 {
@@ -75,7 +75,7 @@ pub fn conduct(
         pending.sort_by(|one, two| load(two).total_cmp(&load(one)));
     }
     let bytes = plan.parts.first().map_or(0, |part| target.bytes(part));
-    let work = Work::new(pending.iter().map(|at| &plan.parts[*at]), bytes, target.is_virtual());
+    let work = Work::new(pending.iter().map(|at| &plan.parts[*at]), rule, bytes, target.is_virtual());
     let workers = target.at_once().clamp(1, pending.len().max(1));
     let run = Conductor {
         plan,

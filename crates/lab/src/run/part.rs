@@ -64,7 +64,7 @@ fn run_stage(
     number: &mut u32,
     listener: &mut dyn Listener,
 ) -> Result<(), Problem> {
-    let rounds = if stage.rounds == 0 { rule.at_most } else { stage.rounds };
+    let rounds = stage.most_rounds(rule);
     let has_rounds = rounds > 1;
     let capacity = bench.machine().bytes.saturating_mul(u64::from(bench.machine().devices));
     let mut written = 0.0;

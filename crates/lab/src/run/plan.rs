@@ -8,6 +8,7 @@ use super::combine::{Combination, combinations, point};
 use super::record::{PartPlan, PlanLine, Point, VERSION};
 use crate::protocol::{Form, Made, Played, Protocol, Role, Stage, Test, Tracked};
 use crate::published::{is_disk, preparation, sources};
+use crate::steady::Rule;
 use crate::workload::{Extent, Load, Phase, Stop, Time};
 
 /// What is asked of a protocol.
@@ -77,7 +78,7 @@ pub struct StagePlan {
     pub role: Role,
     /// Steps of a round, in order.
     pub steps: Vec<StepPlan>,
-    /// Rounds, at most.
+    /// Rounds; 0 leaves it to the rule of the steady state, see [`StagePlan::most_rounds`].
     pub rounds: u32,
     /// Rounds end when all of these are steady.
     pub tracked: Vec<Tracked>,
@@ -87,6 +88,13 @@ pub struct StagePlan {
     pub until_written: Option<f64>,
     /// The trace that it plays.
     pub played: Option<Played>,
+}
+
+impl StagePlan {
+    /// Rounds that are done at most, under this rule of the steady state.
+    pub fn most_rounds(&self, rule: &Rule) -> u32 {
+        if self.rounds == 0 { rule.at_most } else { self.rounds }
+    }
 }
 
 /// One step.

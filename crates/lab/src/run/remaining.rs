@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::plan::{Part, StagePlan, StepPlan};
 use crate::protocol::Role;
+use crate::steady::Rule;
 
 /// Where a run stands.
 #[derive(Clone, Debug)]
@@ -41,20 +42,19 @@ pub struct Work {
     left: HashMap<Sort, f64>,
     /// Seconds and weight that are done of each sort.
     learned: HashMap<Sort, (f64, f64)>,
-    total: f64,
     began: Instant,
 }
 
 impl Work {
-    /// Of these parts; `bytes` is about what a device holds.
-    pub fn new<'a>(parts: impl Iterator<Item = &'a Part>, bytes: u64, is_virtual: bool) -> Work {
-        let mut work = Work { left: HashMap::new(), learned: HashMap::new(), total: 0.0, began: Instant::now() };
+    /// Of these parts; `bytes` is about what a device holds. A stage that goes on until it is steady counts with all the rounds that
+    /// `rule` allows it.
+    pub fn new<'a>(parts: impl Iterator<Item = &'a Part>, rule: &Rule, bytes: u64, is_virtual: bool) -> Work {
+        let mut work = Work { left: HashMap::new(), learned: HashMap::new(), began: Instant::now() };
         for part in parts {
             for stage in &part.stages {
                 for step in &stage.steps {
-                    let weight = weight(step, bytes, is_virtual) * f64::from(stage.rounds.max(1));
+                    let weight = weight(step, bytes, is_virtual) * f64::from(stage.most_rounds(rule));
                     *work.left.entry(sort(part, stage)).or_default() += weight;
-                    work.total += weight;
                 }
             }
         }
@@ -76,10 +76,13 @@ impl Work {
         }
     }
 
-    /// Share of the work that is done. `under_way` is the weight that is done of unfinished steps.
+    /// Share that is done of what was done and what is left; rounds that turned out not to be needed are neither. `under_way` is the
+    /// weight that is done of unfinished steps.
     pub fn share(&self, under_way: f64) -> f64 {
         let left: f64 = self.left.values().sum();
-        if self.total > 0.0 { (1.0 - (left - under_way) / self.total).clamp(0.0, 1.0) } else { 1.0 }
+        let done: f64 = self.learned.values().map(|(_, weight)| weight).sum();
+        let all = done + left;
+        if all > 0.0 { ((done + under_way) / all).clamp(0.0, 1.0) } else { 1.0 }
     }
 
     /// How long it still takes when so many parts run at once.
@@ -143,7 +146,7 @@ mod tests {
         let (protocol, _) = protocol::find("storagereview-enterprise").expect("shipped").expect("sound");
         let wanted = Wanted { quick: true, is_virtual: true, repeat: 1, seed: 1, ..Wanted::default() };
         let plan = Plan::new(&protocol, &wanted).expect("a plan");
-        let mut work = Work::new(plan.parts.iter(), 1 << 30, true);
+        let mut work = Work::new(plan.parts.iter(), &Rule::default(), 1 << 30, true);
         assert_eq!((work.share(0.0), work.remaining(0.0, 1)), (0.0, None));
         work.began -= Duration::from_secs(10);
         let mut share = 0.0;
@@ -161,5 +164,37 @@ mod tests {
         }
         assert!((share - 1.0).abs() < 1e-9);
         assert!(work.remaining(0.0, 2).expect("known") < Duration::from_millis(1));
+    }
+
+    #[test]
+    fn rounds_until_the_steady_state_count_until_they_are_not_needed() {
+        let (protocol, _) = protocol::find("snia-pts-iops").expect("shipped").expect("sound");
+        let devices = vec!["iodrive-320-mlc".to_string()];
+        let wanted = Wanted { quick: true, is_virtual: true, repeat: 1, seed: 1, devices, ..Wanted::default() };
+        let plan = Plan::new(&protocol, &wanted).expect("a plan");
+        let rule = Rule { at_most: 25, ..Rule::default() };
+        let mut work = Work::new(plan.parts.iter(), &rule, 1 << 30, true);
+        let mut shares = Vec::new();
+        for part in &plan.parts {
+            for stage in &part.stages {
+                let open_ended = stage.rounds == 0;
+                for round in 1..=stage.most_rounds(&rule) {
+                    for step in &stage.steps {
+                        let each = weight(step, 1 << 30, true);
+                        // Steady after ten rounds.
+                        match open_ended && round > 10 {
+                            true => work.drop(part, stage, each),
+                            false => work.done(part, stage, each, Duration::from_secs(1)),
+                        }
+                    }
+                    if open_ended && round <= 10 {
+                        shares.push(work.share(0.0));
+                    }
+                }
+            }
+        }
+        assert!(shares.len() == 10 && shares.is_sorted(), "{shares:?}");
+        assert!(shares[1] < 0.2 && shares[9] < 0.6, "two and ten of 25 rounds: {shares:?}");
+        assert!((work.share(0.0) - 1.0).abs() < 1e-9);
     }
 }

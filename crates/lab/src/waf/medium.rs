@@ -1,9 +1,6 @@
 //! The layer over a medium that does everything at once: nothing is timed, only counted.
 
-use ftl::{
-    Admission, Anchor, Command, Config, Ftl, Geometry, Header, Kind, LebState, Policy, ReadFor, Recovery, Request,
-    Source, Stream,
-};
+use ftl::{Addressed, Admission, Anchor, AtOnce, Config, Ftl, Geometry, LebState, Policy, Recovery, Request, Stream};
 
 /// Slots of a LEB: the peers' segments. One of them holds the LEB's header.
 pub const SEGMENT: u32 = 256;
@@ -13,10 +10,6 @@ pub const LARGEST: u32 = 64;
 const KEPT_FREE: f64 = 2.0;
 /// Segments that the peers' simulators keep free for each stream more.
 const KEPT_PER_STREAM: f64 = 1.2;
-/// So often a request may be put off before it counts as lost.
-const PATIENCE: u32 = 1000;
-/// The sector of a slot that holds none.
-const NOBODY: u32 = u32::MAX;
 
 /// The layer refused a request, or would not take it however often it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,12 +51,8 @@ impl Shape {
     }
 }
 
-/// The layer on an instant medium, which remembers whose sector each slot holds.
-pub struct Instant {
-    ftl: Ftl,
-    owners: Vec<u32>,
-    headers: Vec<Option<Header>>,
-}
+/// The layer on an instant medium.
+pub struct Instant(Addressed<AtOnce>);
 
 impl Instant {
     /// An empty module; where it must be erased, wear is levelled or not.
@@ -91,53 +80,12 @@ impl Instant {
             answer: damage.to_string(),
         })?;
         ftl.level_wear(wear == Some(true));
-        ftl.start();
-        let mut this = Instant { ftl, owners: vec![NOBODY; geometry.slots() as usize], headers: Vec::new() };
-        this.carry_out();
-        Ok(this)
+        Ok(Instant(Addressed::new(ftl, AtOnce)))
     }
 
     /// The layer.
     pub fn ftl(&self) -> &Ftl {
-        &self.ftl
-    }
-
-    fn carry_out(&mut self) {
-        while let Some(command) = self.ftl.poll() {
-            match command {
-                Command::Stage { header, count, source, .. } => {
-                    let host = !matches!(source, Source::Meta(_));
-                    for at in 0..count {
-                        let owner = if host { header.lba as u32 + at } else { NOBODY };
-                        self.owners[(header.slot + at) as usize] = owner;
-                    }
-                }
-                Command::Read { id, slot, count, purpose: ReadFor::Groom, .. } => {
-                    self.headers.clear();
-                    self.headers.extend((slot..slot + count).map(|slot| {
-                        let lba = self.owners[slot as usize];
-                        let kind = Kind::Data;
-                        let header = Header { slot, seq: 0, kind, lba: lba.into(), index: 0, remaining: 0, lag: 0 };
-                        (lba != NOBODY).then_some(header)
-                    }));
-                    self.ftl.groomed(id, &self.headers);
-                }
-                Command::Program { id, .. }
-                | Command::Read { id, .. }
-                | Command::Allocate { id, .. }
-                | Command::Erase { id, .. }
-                | Command::Sync { id }
-                | Command::Anchor { id, .. } => self.ftl.complete(id, Ok(())),
-                Command::Take { .. }
-                | Command::Record { .. }
-                | Command::Release { .. }
-                | Command::Blank { .. }
-                | Command::Finish { .. }
-                | Command::Forget { .. }
-                | Command::Zero { .. }
-                | Command::Copy { .. } => {}
-            }
-        }
+        &self.0.ftl
     }
 
     /// Carries a request out.
@@ -145,23 +93,17 @@ impl Instant {
     /// # Errors
     /// The layer does not take it.
     pub fn submit(&mut self, request: Request) -> Result<(), Stuck> {
-        let mut answer = Admission::Busy;
-        for _ in 0..PATIENCE {
-            answer = self.ftl.submit(0, request);
-            self.carry_out();
-            match answer {
-                Admission::Done | Admission::Pending => return Ok(()),
-                Admission::Busy => {}
-                Admission::Refused(_) => break,
-            }
+        let answer = self.0.submit(request);
+        if matches!(answer, Admission::Done | Admission::Pending) {
+            return Ok(());
         }
-        let sectors = self.ftl.config().sectors;
+        let sectors = self.ftl().config().sectors;
         Err(Stuck { sectors, request: format!("{request:?}"), answer: format!("{answer:?}") })
     }
 
     /// Slots in LEBs that hold host sectors, open ones counted half.
     pub fn slots_in_use(&self) -> f64 {
-        let lebs = self.ftl.lebs();
+        let lebs = self.ftl().lebs();
         let full = lebs.iter().filter(|(_, leb)| matches!(leb.state, LebState::Closed | LebState::Grooming)).count();
         let open = lebs.iter().filter(|(_, leb)| leb.state == LebState::Open).count();
         (full as f64 + open as f64 / 2.0) * f64::from(SEGMENT - 1)
@@ -170,7 +112,7 @@ impl Instant {
     /// The share of the LEBs in use that each stream wrote.
     pub fn streams(&self) -> [f64; ftl::DATA_STREAMS as usize] {
         let mut counts = [0.0; ftl::DATA_STREAMS as usize];
-        for (_, leb) in self.ftl.lebs().iter() {
+        for (_, leb) in self.ftl().lebs().iter() {
             if let (Stream::Data(stream), LebState::Open | LebState::Closed | LebState::Grooming) =
                 (leb.stream, leb.state)
             {

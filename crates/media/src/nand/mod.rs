@@ -19,7 +19,7 @@ mod wheel;
 
 use std::collections::VecDeque;
 
-use ftl::SplitMix64;
+use ftl::{ReadFor, SplitMix64};
 use profile::{Controller, Energy, Nand as Sheet};
 
 use crate::{Geometry, PageAddr};
@@ -49,6 +49,17 @@ pub enum Class {
     },
     /// The groomer.
     Groom,
+}
+
+impl Class {
+    /// Whom a read of the layer is for.
+    #[inline]
+    pub fn of(purpose: &ReadFor) -> Class {
+        match *purpose {
+            ReadFor::Request { begins, .. } => Class::Host { first: begins },
+            ReadFor::Groom | ReadFor::Relocate => Class::Groom,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

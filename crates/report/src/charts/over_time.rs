@@ -29,7 +29,7 @@ pub(super) fn over_time(
                 let mut series = Vec::new();
                 of_variant(view, own, variant, asked, metric, rows, &mut series)?;
                 let heading = title(view, asked, metric, &join(&group.name, own));
-                charts.push(drawn(view, heading, metric, series));
+                charts.push(drawn_of(view, asked, heading, metric, series));
             }
             continue;
         }
@@ -37,7 +37,8 @@ pub(super) fn over_time(
         for (own, variant) in &group.members {
             of_variant(view, own, variant, asked, metric, rows, &mut series)?;
         }
-        charts.push(drawn(view, title(view, asked, metric, &group.name), metric, series));
+        let heading = title(view, asked, metric, &group.name);
+        charts.push(drawn_of(view, asked, heading, metric, series));
     }
     Ok(charts)
 }
@@ -49,6 +50,18 @@ fn join(one: &str, other: &str) -> String {
 fn drawn(view: &View, title: String, metric: Metric, series: Vec<Series>) -> Chart {
     let sees = format!("how {}, over the time of the device.", asks(metric));
     super::chart(view, title, &sees, (Axis::new("Time", Unit::Elapsed), axis(metric)), Plot::Lines(series))
+}
+
+/// A chart over the time of a stage, or of places beside each other.
+fn drawn_of(view: &View, asked: &protocol::Chart, title: String, metric: Metric, series: Vec<Series>) -> Chart {
+    let mut chart = drawn(view, title, metric, series);
+    if view.variants.iter().any(|variant| are_places(&variant.stage(stage(asked)))) {
+        chart.sees =
+            crate::metric::capital(&format!("how {}; places beside each other, each from its begin.", asks(metric)));
+        chart.x = Axis::new("Time measured", Unit::Elapsed);
+        chart.wide = true;
+    }
+    chart
 }
 
 fn keys(steps: &[&Step]) -> Vec<String> {
@@ -69,6 +82,9 @@ fn of_variant(
     let Some(first) = steps.first() else { return Ok(()) };
     let begin = first.from_seconds;
     let keys = keys(&steps);
+    if are_places(&steps) {
+        return side_by_side(own, &steps, &keys, metric, series);
+    }
     let published = of_part(view, variant.part(), rows);
     for one in keys.iter().take(SERIES) {
         let mut points = Vec::new();
@@ -84,6 +100,42 @@ fn of_variant(
         let label = if keys.len() > 1 { one.split('/').next_back().unwrap_or_default() } else { "" };
         let words = [own.to_string(), label.to_string()];
         super::add(series, &words, &name(metric), Mark::Line, points, beside);
+    }
+    Ok(())
+}
+
+/// Whether the steps are places of a device rather than a course.
+fn are_places(steps: &[&Step]) -> bool {
+    distinct(steps.iter().map(|step| step.point.region.clone())).len() > 1
+}
+
+/// What lies between two places on the axis, as a share of what was measured.
+const APART: f64 = 0.02;
+
+/// Places beside each other, each with its own course: one after the other they were measured, with much in between that is not shown.
+fn side_by_side(
+    own: &str,
+    steps: &[&Step],
+    keys: &[String],
+    metric: Metric,
+    series: &mut Vec<Series>,
+) -> Result<(), ReportError> {
+    let gap = steps.iter().map(|step| step.seconds).sum::<f64>() * APART;
+    let mut at = 0.0;
+    for one in keys.iter().take(SERIES) {
+        let mut points = Vec::new();
+        let mut place = String::new();
+        for step in steps.iter().filter(|step| key(step) == *one) {
+            place = join(&step.stage, &crate::context::region(step));
+            points.extend(
+                course(step, step.from_seconds, metric)?.into_iter().map(|(seconds, value)| (at + seconds, value)),
+            );
+            at += step.seconds;
+            // No line leads over what was not measured.
+            points.push((at, f64::NAN));
+        }
+        at += gap;
+        super::add(series, &[own.to_string(), place], &name(metric), Mark::Line, points, Vec::new());
     }
     Ok(())
 }

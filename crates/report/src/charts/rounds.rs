@@ -177,5 +177,10 @@ pub(crate) fn window_table(view: &View) -> Option<Table> {
         .next()
         .map(|verdict| verdict.rule.clone())
         .unwrap_or_default();
-    (!rows.is_empty()).then(|| Table { caption: format!("Window determination: {rule}"), columns: all, rows })
+    (!rows.is_empty()).then(|| Table {
+        caption: format!("Window determination: {rule}"),
+        columns: all,
+        rows,
+        ..Table::default()
+    })
 }

@@ -125,5 +125,6 @@ fn table(caption: String, metric: Metric, fields: &[Field]) -> Table {
         caption: format!("{caption}{brackets}. Shaded from the lowest to the highest of each test."),
         columns: heads,
         rows: rows.iter().map(row).collect(),
+        ..Table::default()
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn requests(info: &Info) -> Table {
         }
         row
     });
-    Table { caption: "Requests by what they do".into(), rows: rows.collect(), columns }
+    Table { caption: "Requests by what they do".into(), rows: rows.collect(), columns, ..Table::default() }
 }
 
 fn time(seconds: f64) -> String {
@@ -71,7 +71,7 @@ pub(super) fn volumes(info: &Info) -> Table {
     columns.extend(["requests", "read", "written", "reaches to"].into_iter().map(Column::number));
     let more = if left > 0 { format!(", {left} more are in the JSON of --json") } else { String::new() };
     let caption = format!("Volumes, those with the most requests first{more}");
-    Table { caption, columns, rows: volumes.iter().take(VOLUMES).map(row).collect() }
+    Table { caption, columns, rows: volumes.iter().take(VOLUMES).map(row).collect(), ..Table::default() }
 }
 
 /// Sizes and alignment.
@@ -121,6 +121,7 @@ pub(super) fn sizes(info: &Info) -> Vec<Block> {
         caption: "Alignment: requests whose first and last byte lie on multiples of so many bytes".into(),
         columns: vec![Column::text("Multiples of"), Column::number("share of requests")],
         rows: rows.collect(),
+        ..Table::default()
     }));
     blocks
 }
@@ -147,6 +148,7 @@ pub(super) fn order(info: &Info) -> Vec<Block> {
             caption: "Sequential requests: several streams side by side show in the second line only".into(),
             columns,
             rows: rows.collect(),
+            ..Table::default()
         }));
     }
     let mut rows = Vec::new();
@@ -167,7 +169,7 @@ pub(super) fn order(info: &Info) -> Vec<Block> {
         let again = info.overwrites.overwritten_percent.map_or_else(String::new, |share| {
             format!(". {} of what is written had been written before", percent(share).replace('\u{a0}', " "))
         });
-        blocks.push(Block::Table(Table { caption: format!("Distances{again}"), columns, rows }));
+        blocks.push(Block::Table(Table { caption: format!("Distances{again}"), columns, rows, ..Table::default() }));
     }
     blocks
 }

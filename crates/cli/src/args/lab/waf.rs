@@ -10,7 +10,7 @@ use crate::args::values;
 /// `vsl lab waf`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-The layer itself runs over a medium that takes no time; nothing but sectors is counted. Each cell of the table is the mean over the later half of the
+The layer itself runs over a medium that takes no time; nothing but sectors is counted. Each cell of the table is the mean over the later half of the \
 drive writes; of a trace all loops count, from an empty device on. docs/groomer.md explains the policies and has the figures.
 
 Ctrl-C prints the cells that are finished.

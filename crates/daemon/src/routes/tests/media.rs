@@ -166,7 +166,7 @@ async fn an_erase_that_was_cancelled_leaves_no_device_until_it_is_run_again() {
     // A service that starts anew knows of it, though it was not to attach the device, and can go on.
     let remembered = place.api.directory.path().join("devices.toml");
     let state = || StateFile::open(remembered.clone()).expect("parsed");
-    let exports = Exports::start(&place.path("other.sock"), Vec::new(), &Listen::default()).expect("listens");
+    let exports = Exports::start(&place.path("other.sock"), None, Vec::new(), &Listen::default()).expect("listens");
     let later = Registry::new(exports, state(), None).expect("opened");
     later.attach_remembered();
     let view = later.view("a").expect("listed");

@@ -1,0 +1,19 @@
+//! NVMe over TCP: the handshake on threads of its own, queues on the device's thread.
+//!
+//! What NVMe means stands in the crate `nvme`; here are its bytes on sockets, and what its commands ask of a device. A host's
+//! connection is one queue. The handshake ([`server`]) leads it through ICReq and Connect, and asks the device's thread to let
+//! the queue in; from then on [`session`] serves it there.
+
+mod discovery;
+mod handshake;
+mod hosts;
+mod server;
+mod session;
+mod subject;
+
+pub use hosts::{Hosts, HostsError};
+pub use server::{Export, Options, Server};
+pub use session::Session;
+
+pub(crate) use handshake::Joined;
+pub(crate) use subject::{describe, health_warnings};

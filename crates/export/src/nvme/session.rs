@@ -1,0 +1,886 @@
+//! A queue of a host on the device's thread: its units in the order in which they come, its commands in the order in which they
+//! are done.
+//!
+//! A read, or a write whose data have come in one piece, goes to the device straight from the receive buffer, as an NBD request
+//! does. Everything else is a *task*: a plan of device requests that are carried out one after the other (a comparison is a
+//! read; a deallocation a trim for each range; a copy reads and then one write), or data that are still awaited.
+
+use std::collections::VecDeque;
+
+use device::IoError;
+use nvme::command::{Cqe, Fuse, Sqe, admin, fabrics};
+use nvme::controller::{Behind, Then};
+use nvme::nvm::{Command as Nvm, Range};
+use nvme::pdu::{self, ADMIN_IN_CAPSULE_BYTES, COMMON_BYTES, Common, Digests, Fatal, IN_CAPSULE_BYTES, Kind};
+use nvme::{Admitted, Data, Namespace, Status};
+use slab::Slab;
+
+use super::Joined;
+use super::subject::Attached;
+use crate::jobs::{Core, Issued, Payload, Source, Transfer};
+use crate::link::{Link, Step, cost};
+use crate::request::{Command, Request};
+use crate::slow::Held;
+
+/// Marks the cookie of a request that is a whole command; the command's identifier stands in its low bits.
+const WHOLE: u64 = 1 << 63;
+
+/// What stands at the front of the input.
+#[derive(Clone, Copy, Debug)]
+enum Current {
+    /// The next unit.
+    Unit,
+    /// A unit whose command is a request of the device that it does not have yet.
+    Request {
+        transfer: Transfer,
+        /// Where its data begin in the input, if it brings any.
+        data_at: usize,
+        /// Bytes of the unit.
+        len: usize,
+        /// What was kept for it until its data came.
+        granted: usize,
+    },
+}
+
+/// A command that takes more than one request of the device, or whose data are awaited.
+#[derive(Debug)]
+struct Task {
+    /// The command that is answered; nothing where nobody asked.
+    cid: Option<u16>,
+    /// The second of two fused commands, answered with the first.
+    second: Option<u16>,
+    /// What is asked of the device next.
+    plan: VecDeque<Request>,
+    /// Data of the host, or what is copied.
+    data: Vec<u8>,
+    /// What must be stored for a comparison to succeed.
+    expected: Option<Vec<u8>>,
+    /// What is read is kept for a write.
+    gathers: bool,
+    /// Answered with data.
+    reads: bool,
+    /// Bytes that it counts as holding.
+    held: usize,
+    /// Data are awaited for this command.
+    awaits: Option<Awaited>,
+    /// The range is kept for itself while it is compared and written.
+    reserves: bool,
+}
+
+/// Data on their way.
+#[derive(Clone, Copy, Debug)]
+struct Awaited {
+    command: Nvm,
+    fuse: Fuse,
+    len: u32,
+    got: u32,
+    /// The host was told that we are ready.
+    granted: bool,
+    /// It fails like this once all of them are there.
+    fails: Option<Status>,
+}
+
+/// The first of two fused commands: the second must be the queue's next command. A queue has one such pair at a time.
+#[derive(Debug)]
+enum Fused {
+    None,
+    /// The first's data are awaited; its key.
+    Awaiting {
+        task: usize,
+        paired: bool,
+    },
+    /// The first is there.
+    First {
+        cid: u16,
+        range: Range,
+        expected: Vec<u8>,
+        paired: bool,
+    },
+}
+
+impl Fused {
+    /// Whether the second has come.
+    fn is_paired(&self) -> bool {
+        matches!(self, Fused::Awaiting { paired: true, .. } | Fused::First { paired: true, .. })
+    }
+
+    /// The second has come; whether there is a first that waits for it.
+    fn pair(&mut self) -> bool {
+        match self {
+            Fused::Awaiting { paired, .. } | Fused::First { paired, .. } => !std::mem::replace(paired, true),
+            Fused::None => false,
+        }
+    }
+}
+
+/// Who is at the other end, and how it wants to be talked to.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// Its qualified name.
+    pub name: String,
+    /// The subsystem that it asked for.
+    pub subsystem: String,
+    /// Digests that both use.
+    pub digests: Digests,
+    /// Alignment that it wants of data, bytes.
+    pub align: usize,
+}
+
+/// A host's queue.
+pub struct Session {
+    admitted: Admitted,
+    host: Host,
+    namespace: Namespace,
+    current: Current,
+    tasks: Slab<Task>,
+    /// Tasks that can go on, in turn.
+    ready: VecDeque<usize>,
+    /// Tasks that wait until there is room for their data.
+    ungranted: VecDeque<usize>,
+    fused: Fused,
+    /// The second of two fused commands, whose first still awaits its data; with its range, and whether it is to be durable.
+    early_second: Option<(Task, Range, bool)>,
+    /// Identifiers in use, a bit each.
+    used: Box<[u64; 1024]>,
+    outstanding: u16,
+    sq_head: u16,
+}
+
+impl Session {
+    /// Begins behind Connect, with `taken` commands taken.
+    pub fn new(joined: Joined, host: Host, taken: u16) -> Session {
+        Session {
+            admitted: joined.admitted,
+            host,
+            namespace: joined.namespace,
+            current: Current::Unit,
+            tasks: Slab::new(),
+            ready: VecDeque::new(),
+            ungranted: VecDeque::new(),
+            fused: Fused::None,
+            early_second: None,
+            used: Box::new([0; 1024]),
+            outstanding: 0,
+            sq_head: taken % joined.admitted.entries,
+        }
+    }
+
+    /// The host's name.
+    pub fn host(&self) -> &str {
+        &self.host.name
+    }
+
+    /// Which queue it is.
+    pub fn admitted(&self) -> Admitted {
+        self.admitted
+    }
+
+    /// Which digests it uses.
+    pub fn digests(&self) -> Digests {
+        self.host.digests
+    }
+
+    /// Whether a command is read and not yet wholly with the device, or awaits its data.
+    #[inline]
+    pub fn has_part(&self) -> bool {
+        !matches!(self.current, Current::Unit) || !self.tasks.is_empty()
+    }
+
+    /// The request of which the device may have a part: it is not carried on with.
+    pub fn give_up(&mut self) -> Option<Transfer> {
+        self.ready.clear();
+        self.ungranted.clear();
+        match std::mem::replace(&mut self.current, Current::Unit) {
+            Current::Request { transfer, .. } => Some(transfer),
+            Current::Unit => None,
+        }
+    }
+
+    fn is_admin(&self) -> bool {
+        self.admitted.queue == 0
+    }
+
+    /// Whether there is something to do that needs no input.
+    pub fn can_go_on(&self, link: &mut Link) -> bool {
+        let waits = !self.ungranted.is_empty() || !self.ready.is_empty();
+        waits && (self.ready.iter().any(|task| !self.tasks[*task].reads) || link.has_room())
+    }
+
+    /// Does what needs no input: events, tasks that can go on, room for awaited data. Nothing where there is none of that.
+    #[inline]
+    pub fn advance(&mut self, link: &mut Link, key: usize, core: &mut Core) -> Option<Step> {
+        if self.is_admin()
+            && let Some(event) = core.nvme.controller(self.admitted.controller).and_then(|it| it.next_event())
+        {
+            self.respond(link, event);
+            return Some(Step::Done(1));
+        }
+        if self.ready.is_empty() && self.ungranted.is_empty() {
+            return None;
+        }
+        // What needs room for its answer, or for data to come, waits until there is some; what needs none goes by.
+        let room = link.has_room();
+        if let Some(place) = self.ready.iter().position(|task| room || !self.tasks[*task].reads) {
+            return Some(self.issue_task(link, key, core, place));
+        }
+        let task = if room { self.ungranted.pop_front() } else { None };
+        task.map(|task| {
+            self.grant(link, task);
+            Step::Done(1)
+        })
+    }
+
+    /// Takes the next step with what was received.
+    #[inline]
+    pub fn step(&mut self, link: &mut Link, key: usize, core: &mut Core) -> Step {
+        if let Current::Request { transfer, data_at, len, granted } = self.current {
+            return self.issue(link, key, core, transfer, (data_at, len, granted));
+        }
+        let Some(bytes) = link.input.bytes().first_chunk::<COMMON_BYTES>() else {
+            return Step::Need(COMMON_BYTES);
+        };
+        let most = self.namespace.max_request_bytes.max(IN_CAPSULE_BYTES) as usize;
+        let unit = match Common::decode(bytes, self.host.digests, most) {
+            Ok(unit) => unit,
+            Err((why, field)) => return self.fatal(link, why, field),
+        };
+        if link.input.bytes().len() < unit.len {
+            return Step::Need(unit.len);
+        }
+        if !unit.header_is_sound(link.input.bytes()) {
+            return self.fatal(link, Fatal::HeaderDigest, 0);
+        }
+        match unit.kind {
+            Kind::CapsuleCmd => self.capsule(link, key, core, &unit),
+            Kind::H2CData => self.data(link, key, core, &unit),
+            Kind::H2CTermReq => {
+                link.break_off("the host ended the connection");
+                Step::Done(1)
+            }
+            _ => self.fatal(link, Fatal::Sequence, 0),
+        }
+    }
+
+    /// Tells the host why, and ends the connection.
+    fn fatal(&mut self, link: &mut Link, why: Fatal, field: u32) -> Step {
+        let unit = &link.input.bytes()[..link.input.bytes().len().min(pdu::COMMAND_BYTES)];
+        let bytes = pdu::terminate(Kind::C2HTermReq, why, field, unit);
+        tracing::debug!(peer = %link.peer, queue = self.admitted.queue, %why, field, "connection ended");
+        link.output.small(&bytes);
+        link.drain();
+        Step::Done(1)
+    }
+
+    /// A command.
+    #[inline]
+    fn capsule(&mut self, link: &mut Link, key: usize, core: &mut Core, unit: &Common) -> Step {
+        let entry = pdu::entry(link.input.bytes());
+        let cid = entry.cid();
+        link.request_came(core);
+        let now_ms = core.observer.arrival() / 1_000_000;
+        if let Some(controller) = core.nvme.controller(self.admitted.controller) {
+            controller.heard(now_ms);
+        }
+        self.sq_head = if self.sq_head + 1 >= self.admitted.entries { 0 } else { self.sq_head + 1 };
+        let (word, bit) = (usize::from(cid / 64), 1 << (cid % 64));
+        let conflict = self.used[word] & bit != 0;
+        if !conflict {
+            if self.outstanding >= self.admitted.entries {
+                return self.fatal(link, Fatal::Sequence, 0);
+            }
+            self.used[word] |= bit;
+            self.outstanding += 1;
+        }
+        let most = if self.is_admin() { ADMIN_IN_CAPSULE_BYTES } else { IN_CAPSULE_BYTES };
+        if unit.data_len > most as usize {
+            return self.fatal(link, Fatal::DataLimit, 4);
+        }
+        let sound = unit.data_are_sound(link.input.bytes());
+        let checked = if conflict {
+            Err(Status::ID_CONFLICT)
+        } else if !sound {
+            Err(Status::TRANSPORT_ERROR)
+        } else if self.is_admin() {
+            link.input.consume(unit.len);
+            return self.admin(link, core, &entry);
+        } else if entry.opcode() == admin::FABRICS {
+            link.input.consume(unit.len);
+            return self.fabrics(link, core, &entry);
+        } else {
+            self.command(&entry, unit)
+        };
+        let answer = match checked {
+            Ok((command, data)) => return self.begin(link, key, core, &entry, (command, data), unit),
+            Err(status) => Cqe::new(cid, status),
+        };
+        // A command that is refused comes between the two of a pair as well.
+        self.miss_second(link, core);
+        if conflict {
+            self.send(link, answer)
+        } else {
+            self.fail(link, core, answer.cid, answer.status, entry.dwords(10))
+        }
+        link.input.consume(unit.len);
+        Step::Done(1)
+    }
+
+    /// A fabrics command on an I/O queue: only its end is one that belongs there.
+    fn fabrics(&mut self, link: &mut Link, core: &mut Core, entry: &Sqe) -> Step {
+        self.miss_second(link, core);
+        if entry.function() == fabrics::DISCONNECT {
+            self.respond(link, Cqe::new(entry.cid(), Status::SUCCESS));
+            link.drain();
+        } else {
+            self.fail(link, core, entry.cid(), Status::SEQUENCE_ERROR, 0);
+        }
+        Step::Done(1)
+    }
+
+    /// What an I/O command asks, and how its data come.
+    #[inline]
+    fn command(&self, entry: &Sqe, unit: &Common) -> Result<(Nvm, Data), Status> {
+        let command = Nvm::decode(entry, &self.namespace)?;
+        let data = command.data(entry)?;
+        match data {
+            Data::InCapsule(len) if len as usize != unit.data_len => Err(Status::SGL_LENGTH_INVALID),
+            Data::Transport(_) if unit.data_len > 0 => Err(Status::SGL_TYPE_INVALID),
+            _ => Ok((command, data)),
+        }
+    }
+
+    /// Begins an I/O command that is sound.
+    #[inline]
+    fn begin(
+        &mut self,
+        link: &mut Link,
+        key: usize,
+        core: &mut Core,
+        entry: &Sqe,
+        (command, data): (Nvm, Data),
+        unit: &Common,
+    ) -> Step {
+        let (cid, fuse) = (entry.cid(), entry.fuse().unwrap_or(Fuse::None));
+        let refused = match fuse {
+            Fuse::Second => (!self.fused.pair()).then_some(Status::FUSED_MISSING),
+            Fuse::First | Fuse::None => {
+                self.miss_second(link, core);
+                // One pair at a time: the host may try again.
+                (fuse == Fuse::First && !matches!(self.fused, Fused::None)).then_some(Status::ABORTED)
+            }
+        };
+        if let Some(status) = refused {
+            link.input.consume(unit.len);
+            self.fail(link, core, cid, status, entry.dwords(10));
+            return Step::Done(1);
+        }
+        if command.from_host() > 0 && matches!(data, Data::Transport(_)) {
+            link.input.consume(unit.len);
+            let awaited =
+                Awaited { command, fuse, len: command.from_host() as u32, got: 0, granted: false, fails: None };
+            let task = self.tasks.insert(Task { awaits: Some(awaited), ..Task::new(cid) });
+            if fuse == Fuse::First {
+                self.fused = Fused::Awaiting { task, paired: false };
+            }
+            self.ungranted.push_back(task);
+            return Step::Done(1);
+        }
+        let whole = |command, range: Range| Request {
+            command,
+            offset: range.offset,
+            len: range.len,
+            cookie: WHOLE | u64::from(cid),
+        };
+        let request = match command {
+            Nvm::Flush => whole(Command::Flush, Range { offset: 0, len: 0 }),
+            Nvm::Read(range) if link.has_room() => whole(Command::Read, range),
+            Nvm::Read(range) => {
+                // Its turn comes when answers were taken; the host's data for other commands come meanwhile.
+                link.input.consume(unit.len);
+                let request = Request { cookie: 0, ..whole(Command::Read, range) };
+                self.plan(Task { reads: true, ..Task::new(cid) }, [request]);
+                return Step::Done(1);
+            }
+            Nvm::Write(range, durable) if fuse == Fuse::None => {
+                whole(Command::Write { fua: durable || self.writes_through(core) }, range)
+            }
+            Nvm::WriteZeroes { range, durable, deallocate } => {
+                let fua = durable || self.writes_through(core);
+                whole(Command::WriteZeroes { fua, allocate: !deallocate }, range)
+            }
+            _ => {
+                let data = unit.data(link.input.bytes())[..command.from_host()].to_vec();
+                link.input.consume(unit.len);
+                link.hold(data.len());
+                let held = data.len();
+                self.start(link, core, Task { data, held, ..Task::new(cid) }, command, fuse);
+                return Step::Done(cost(held as u64));
+            }
+        };
+        let at = (if command.from_host() > 0 { unit.data_at } else { 0 }, unit.len, 0);
+        self.issue(link, key, core, Transfer::new(request), at)
+    }
+
+    /// Whether the host switched the cache off.
+    fn writes_through(&self, core: &mut Core) -> bool {
+        core.nvme.controller(self.admitted.controller).is_some_and(|controller| controller.writes_through())
+    }
+
+    /// Something else than the second of two fused commands came: the first fails.
+    fn miss_second(&mut self, link: &mut Link, core: &mut Core) {
+        if self.fused.is_paired() {
+            return;
+        }
+        match std::mem::replace(&mut self.fused, Fused::None) {
+            Fused::None => {}
+            Fused::First { cid, range, expected, .. } => {
+                link.let_go(expected.len());
+                self.fail(link, core, cid, Status::FUSED_MISSING, range.offset >> self.namespace.block_shift);
+            }
+            Fused::Awaiting { task, .. } => {
+                // Its data still come; it fails with the last of them.
+                if let Some(awaited) = self.tasks.get_mut(task).and_then(|task| task.awaits.as_mut()) {
+                    awaited.fuse = Fuse::None;
+                    awaited.fails = Some(Status::FUSED_MISSING);
+                }
+            }
+        }
+    }
+
+    /// Tells the host that there is room for the data of a command.
+    fn grant(&mut self, link: &mut Link, key: usize) {
+        let task = &mut self.tasks[key];
+        let (Some(awaited), Some(cid)) = (&mut task.awaits, task.cid) else { return };
+        awaited.granted = true;
+        task.held = awaited.len as usize;
+        link.hold(task.held);
+        let ready = pdu::Transfer { cid, tag: key as u16, offset: 0, len: awaited.len };
+        link.output.small(ready.ready(self.host.digests).as_bytes());
+    }
+
+    /// Data of a command that were asked for.
+    fn data(&mut self, link: &mut Link, key: usize, core: &mut Core, unit: &Common) -> Step {
+        let part = pdu::Transfer::decode(link.input.bytes());
+        let found = self.tasks.get_mut(usize::from(part.tag));
+        let Some(task) = found.filter(|task| task.cid == Some(part.cid)) else {
+            return self.fatal(link, Fatal::DataOutOfRange, 10);
+        };
+        let Some(awaited) = task.awaits.as_mut().filter(|awaited| awaited.granted) else {
+            return self.fatal(link, Fatal::DataOutOfRange, 10);
+        };
+        // In order, as the specification demands, and no more than was asked for.
+        if part.offset != awaited.got {
+            return self.fatal(link, Fatal::DataOutOfRange, 12);
+        }
+        if part.len as usize != unit.data_len || part.len == 0 || part.len > awaited.len - awaited.got {
+            return self.fatal(link, Fatal::DataOutOfRange, 16);
+        }
+        let last = awaited.got + part.len == awaited.len;
+        if last != (unit.flags & pdu::flag::LAST != 0) {
+            return self.fatal(link, Fatal::InvalidHeader, 1);
+        }
+        if let Some(controller) = core.nvme.controller(self.admitted.controller) {
+            controller.heard(core.observer.arrival() / 1_000_000);
+        }
+        if !unit.data_are_sound(link.input.bytes()) {
+            awaited.fails = awaited.fails.or(Some(Status::TRANSPORT_ERROR));
+        }
+        let Awaited { command, fuse, got, fails, len, .. } = *awaited;
+        let task_key = usize::from(part.tag);
+        if let (Nvm::Write(range, durable), Fuse::None, None, 0, true) = (command, fuse, fails, got, last) {
+            // All of it in one piece: from the receive buffer to the device, as small writes go.
+            let task = self.tasks.remove(task_key);
+            link.way_begins(core);
+            let command = Command::Write { fua: durable || self.writes_through(core) };
+            let cookie = WHOLE | u64::from(part.cid);
+            let request = Request { command, offset: range.offset, len: range.len, cookie };
+            return self.issue(link, key, core, Transfer::new(request), (unit.data_at, unit.len, task.held));
+        }
+        awaited.got += part.len;
+        if fails.is_none() {
+            task.data.reserve_exact(len as usize - got as usize);
+            task.data.extend_from_slice(unit.data(link.input.bytes()));
+        }
+        link.input.consume(unit.len);
+        if last {
+            let mut task = self.tasks.remove(task_key);
+            task.awaits = None;
+            match fails {
+                None => self.start(link, core, task, command, fuse),
+                Some(status) => {
+                    if matches!(self.fused, Fused::Awaiting { task, .. } if task == task_key) {
+                        self.fused = Fused::None;
+                    }
+                    self.refuse(link, core, task, status);
+                    self.pair_up(link, core);
+                }
+            }
+        }
+        Step::Done(cost(u64::from(part.len)))
+    }
+
+    /// The second of two fused commands that came before its first goes on, or fails with it.
+    fn pair_up(&mut self, link: &mut Link, core: &mut Core) {
+        if let Some((task, range, durable)) = self.early_second.take() {
+            self.start(link, core, task, Nvm::Write(range, durable), Fuse::Second);
+        }
+    }
+
+    /// Makes a plan for a command whose data are there.
+    fn start(&mut self, link: &mut Link, core: &mut Core, mut task: Task, command: Nvm, fuse: Fuse) {
+        let Some(cid) = task.cid else { return };
+        let read = |range: Range| Request { command: Command::Read, offset: range.offset, len: range.len, cookie: 0 };
+        let fua = self.writes_through(core);
+        let write =
+            |range: Range, durable: bool| Request { command: Command::Write { fua: durable || fua }, ..read(range) };
+        match (command, fuse) {
+            (Nvm::Compare(range), Fuse::First) => {
+                let paired = self.fused.is_paired();
+                self.fused = Fused::First { cid, range, expected: task.data, paired };
+                return self.pair_up(link, core);
+            }
+            (Nvm::Compare(range), _) => {
+                task.expected = Some(std::mem::take(&mut task.data));
+                self.plan(task, [read(range)]);
+            }
+            (Nvm::Write(range, durable), Fuse::Second) if matches!(self.fused, Fused::Awaiting { .. }) => {
+                self.early_second = Some((task, range, durable));
+                return;
+            }
+            (Nvm::Write(range, durable), Fuse::Second) => {
+                let pair = std::mem::replace(&mut self.fused, Fused::None);
+                let Fused::First { cid: first, range: compared, expected, .. } = pair else {
+                    return self.refuse(link, core, task, Status::FUSED_MISSING);
+                };
+                task.held += expected.len();
+                if compared != range {
+                    link.let_go(task.held);
+                    self.fail(link, core, first, Status::INVALID_FIELD, 0);
+                    return self.fail(link, core, cid, Status::FUSED_FAILED, 0);
+                }
+                let pair =
+                    Task { cid: Some(first), second: Some(cid), expected: Some(expected), reserves: true, ..task };
+                self.plan(pair, [read(range), write(range, durable)]);
+            }
+            (Nvm::Write(range, durable), _) => self.plan(task, [write(range, durable)]),
+            (Nvm::Deallocate(_), _) => match self.namespace.deallocated(&task.data) {
+                Ok(ranges) => {
+                    let trim = |range| Request { command: Command::Trim { fua }, ..read(range) };
+                    self.plan(task, ranges.into_iter().map(trim));
+                }
+                Err(status) => self.refuse(link, core, task, status),
+            },
+            (Nvm::Copy { to, durable, .. }, _) => match self.namespace.copied(to, &task.data) {
+                Ok((ranges, target)) => {
+                    link.hold(target.len as usize);
+                    let task = Task { held: task.held + target.len as usize, data: Vec::new(), gathers: true, ..task };
+                    self.plan(task, ranges.into_iter().map(read).chain([write(target, durable)]));
+                }
+                Err(status) => self.refuse(link, core, task, status),
+            },
+            (Nvm::Verify(range), _) => {
+                let most = u64::from(self.namespace.max_request_bytes);
+                let parts = (0..range.len.div_ceil(most))
+                    .map(|part| Range { offset: range.offset + part * most, len: most.min(range.len - part * most) });
+                self.plan(task, parts.map(read));
+            }
+            // A hint needs nothing; the others were requests from the start.
+            _ => self.plan(task, []),
+        }
+        // What has nothing to do is done.
+        while let Some(empty) = self.ready.iter().position(|key| self.tasks[*key].plan.is_empty()) {
+            if let Some(key) = self.ready.remove(empty) {
+                self.done(link, core, key, Status::SUCCESS);
+            }
+        }
+    }
+
+    fn plan(&mut self, task: Task, requests: impl IntoIterator<Item = Request>) {
+        let key = self.tasks.insert(task);
+        let cookie = key as u64;
+        self.tasks[key].plan = requests.into_iter().map(|request| Request { cookie, ..request }).collect();
+        self.ready.push_back(key);
+    }
+
+    fn refuse(&mut self, link: &mut Link, core: &mut Core, task: Task, status: Status) {
+        link.let_go(task.held);
+        if let Some(cid) = task.cid {
+            self.fail(link, core, cid, status, 0);
+        }
+    }
+
+    /// Hands the next request of the task at this place among those that are ready to the device.
+    fn issue_task(&mut self, link: &mut Link, key: usize, core: &mut Core, place: usize) -> Step {
+        let task_key = self.ready[place];
+        let task = &self.tasks[task_key];
+        let Some(request) = task.plan.front().copied() else {
+            self.ready.remove(place);
+            return Step::Done(0);
+        };
+        link.way_begins(core);
+        if task.reserves && request.command == Command::Read && !core.reserve(key, &request) {
+            return link.hold_back(Held::Reserved);
+        }
+        let source = match request.command {
+            Command::Write { .. } => Source::Buffer(&task.data),
+            _ => Source::Nothing,
+        };
+        let issued = link.issue(key, core, &mut Transfer::new(request), source);
+        if let Issued::Held(_) = issued {
+            return Step::Busy;
+        }
+        self.tasks[task_key].plan.pop_front();
+        self.ready.remove(place);
+        if let Issued::Answered(result) = issued {
+            self.answer(link, key, core, &request, result);
+        }
+        Step::Done(cost(request.len))
+    }
+
+    /// Hands the next piece of a command that is one request to the device.
+    #[inline]
+    fn issue(
+        &mut self,
+        link: &mut Link,
+        key: usize,
+        core: &mut Core,
+        mut transfer: Transfer,
+        (data_at, len, granted): (usize, usize, usize),
+    ) -> Step {
+        let request = transfer.request;
+        let source = if data_at > 0 { Source::Input(data_at) } else { Source::Nothing };
+        let issued = link.issue(key, core, &mut transfer, source);
+        match issued {
+            Issued::Held(_) | Issued::More => self.current = Current::Request { transfer, data_at, len, granted },
+            Issued::Pending | Issued::Answered(_) => {
+                self.current = Current::Unit;
+                link.input.consume(len);
+                link.let_go(granted);
+            }
+        }
+        match issued {
+            Issued::Held(_) => return Step::Busy,
+            Issued::Answered(result) => self.answer(link, key, core, &request, result),
+            Issued::Pending | Issued::More => {}
+        }
+        Step::Done(cost(request.len.min(u64::from(self.namespace.max_request_bytes))))
+    }
+
+    /// The device is done with a request.
+    #[inline]
+    pub fn answer(
+        &mut self,
+        link: &mut Link,
+        key: usize,
+        core: &mut Core,
+        request: &Request,
+        result: Result<Payload, IoError>,
+    ) {
+        if request.cookie & WHOLE == 0 {
+            return self.went_on(link, key, core, request, result);
+        }
+        let cid = (request.cookie & 0xffff) as u16;
+        match result {
+            Ok(read) => {
+                link.count(request);
+                if request.command == Command::Read {
+                    self.respond_with(link, core, Cqe::new(cid, Status::SUCCESS), read);
+                } else {
+                    self.respond(link, Cqe::new(cid, Status::SUCCESS));
+                }
+            }
+            Err(error) => {
+                let lba = request.offset >> self.namespace.block_shift;
+                self.fail(link, core, cid, status_of(error, request.command), lba);
+            }
+        }
+    }
+
+    /// A task has got one of its answers.
+    fn went_on(
+        &mut self,
+        link: &mut Link,
+        key: usize,
+        core: &mut Core,
+        request: &Request,
+        result: Result<Payload, IoError>,
+    ) {
+        let task_key = request.cookie as usize;
+        let Some(task) = self.tasks.get_mut(task_key) else { return };
+        let mut status = Status::SUCCESS;
+        match result {
+            Ok(read) => {
+                if task.reads {
+                    let cid = task.cid;
+                    self.tasks.remove(task_key);
+                    link.count(request);
+                    return match cid {
+                        Some(cid) => self.respond_with(link, core, Cqe::new(cid, Status::SUCCESS), read),
+                        None => read.into_pieces().for_each(|piece| core.pool.put(piece)),
+                    };
+                }
+                let mut at = 0;
+                for piece in read.into_pieces() {
+                    if task.gathers {
+                        task.data.extend_from_slice(&piece);
+                    } else if let Some(expected) = &task.expected
+                        && request.command == Command::Read
+                        && expected.get(at..at + piece.len()) != Some(&piece[..])
+                    {
+                        status = Status::COMPARE_FAILED;
+                    }
+                    at += piece.len();
+                    core.pool.put(piece);
+                }
+                if matches!(request.command, Command::Write { .. }) {
+                    link.count(request);
+                }
+            }
+            Err(error) => status = status_of(error, request.command),
+        }
+        if status == Status::SUCCESS && !task.plan.is_empty() {
+            return self.ready.push_back(task_key);
+        }
+        if task.reserves {
+            core.release(key, request.cookie);
+        }
+        self.done(link, core, task_key, status);
+    }
+
+    /// A task is over.
+    fn done(&mut self, link: &mut Link, core: &mut Core, task_key: usize, status: Status) {
+        let task = self.tasks.remove(task_key);
+        link.let_go(task.held);
+        let Some(cid) = task.cid else {
+            if let Some(controller) = core.nvme.controller(self.admitted.controller) {
+                controller.shut_down();
+            }
+            return;
+        };
+        if status == Status::SUCCESS {
+            self.respond(link, Cqe::new(cid, status));
+        } else {
+            self.fail(link, core, cid, status, 0);
+        }
+        match (task.second, status) {
+            (Some(second), Status::SUCCESS) => self.respond(link, Cqe::new(second, status)),
+            (Some(second), _) => self.fail(link, core, second, Status::FUSED_FAILED, 0),
+            (None, _) => {}
+        }
+    }
+
+    /// A command of the admin queue.
+    fn admin(&mut self, link: &mut Link, core: &mut Core, entry: &Sqe) -> Step {
+        let attached = Attached::new(&core.device, &self.namespace);
+        let Some(controller) = core.nvme.controller(self.admitted.controller) else {
+            link.break_off("its controller is gone");
+            return Step::Done(1);
+        };
+        let outcome = controller.admin(entry, &self.host.subsystem, Behind::Device(&attached));
+        if let Some(answer) = outcome.answer {
+            if outcome.data.is_empty() {
+                self.respond(link, answer);
+            } else {
+                self.respond_with(link, core, answer, Payload::from(outcome.data));
+            }
+        }
+        match outcome.then {
+            Then::Nothing => {}
+            Then::Flush => {
+                let flush = Request { command: Command::Flush, offset: 0, len: 0, cookie: 0 };
+                self.plan(Task { cid: None, ..Task::new(0) }, [flush]);
+            }
+            Then::CloseQueues => {
+                // Requests to be told of events are forgotten without an answer.
+                self.used.fill(0);
+                self.outstanding = 0;
+                core.close_queues.push(self.admitted.controller);
+            }
+            Then::Abort(cid) => self.respond(link, Cqe::new(cid, Status::ABORTED)),
+        }
+        Step::Done(8)
+    }
+
+    /// An identifier may be used again.
+    fn release(&mut self, cid: u16) {
+        let (word, bit) = (usize::from(cid / 64), 1u64 << (cid % 64));
+        if self.used[word] & bit != 0 {
+            self.used[word] &= !bit;
+            self.outstanding -= 1;
+        }
+    }
+
+    /// A command failed.
+    fn fail(&mut self, link: &mut Link, core: &mut Core, cid: u16, status: Status, lba: u64) {
+        if let Some(controller) = core.nvme.controller(self.admitted.controller) {
+            controller.note_failure(self.admitted.queue, cid, status, lba);
+        }
+        link.last_error = Some(status.code());
+        self.respond(link, Cqe::new(cid, status));
+    }
+
+    /// A command is answered.
+    #[inline]
+    fn respond(&mut self, link: &mut Link, answer: Cqe) {
+        self.release(answer.cid);
+        self.send(link, answer);
+    }
+
+    #[inline]
+    fn send(&mut self, link: &mut Link, answer: Cqe) {
+        let sq_head = if self.admitted.no_flow_control { 0 } else { self.sq_head };
+        let answer = Cqe { sq_head, ..answer };
+        link.output.small(pdu::response(&answer, self.host.digests).as_bytes());
+    }
+
+    /// A command is answered with data.
+    #[inline]
+    fn respond_with(&mut self, link: &mut Link, core: &mut Core, answer: Cqe, data: Payload) {
+        // Without flow control a success needs no completion behind its data.
+        let short = self.admitted.no_flow_control && answer.result == 0;
+        let part = pdu::Transfer { cid: answer.cid, tag: 0, offset: 0, len: data.len() as u32 };
+        link.output.small(part.from_controller(short, self.host.digests, self.host.align).as_bytes());
+        let mut digest = self.host.digests.data.then(pdu::Summing::default);
+        for piece in data.into_pieces() {
+            if let Some(digest) = &mut digest {
+                digest.update(&piece);
+            }
+            link.output.payload(piece, &mut core.pool);
+        }
+        if let Some(digest) = digest {
+            link.output.small(&digest.finish());
+        }
+        self.release(answer.cid);
+        if !short {
+            self.send(link, answer);
+        }
+    }
+}
+
+impl Task {
+    fn new(cid: u16) -> Task {
+        Task {
+            cid: Some(cid),
+            second: None,
+            plan: VecDeque::new(),
+            data: Vec::new(),
+            expected: None,
+            gathers: false,
+            reads: false,
+            held: 0,
+            awaits: None,
+            reserves: false,
+        }
+    }
+}
+
+/// A device's error in the words of the specification.
+fn status_of(error: IoError, command: Command) -> Status {
+    match (error, command) {
+        (IoError::OutOfRange, _) => Status::LBA_RANGE,
+        (IoError::TooLarge, _) => Status::INVALID_FIELD,
+        (IoError::ReadOnly, _) => Status::WRITE_PROTECTED,
+        (IoError::NoSpace, _) => Status::CAPACITY_EXCEEDED,
+        (IoError::Media, Command::Read) => Status::READ_ERROR,
+        (IoError::Media, _) => Status::WRITE_FAULT,
+    }
+}

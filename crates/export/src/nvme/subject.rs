@@ -1,0 +1,107 @@
+//! What a device says of itself over NVMe.
+
+use device::{Device, Durability, Info, Settings, State, Status};
+use nvme::identify::WARM_KELVIN;
+use nvme::namespace::warning;
+use nvme::{Health, Namespace, Subject, Wear};
+
+/// Below it the spare of a card is critical, per cent: where it begins to hold writes back.
+const SPARE_THRESHOLD: u8 = 10;
+
+/// An attached device, with what does not change of it.
+pub struct Attached<'a> {
+    device: &'a Device,
+    fixed: &'a Namespace,
+}
+
+impl<'a> Attached<'a> {
+    /// Of a device as [`describe`] describes it.
+    pub fn new(device: &'a Device, fixed: &'a Namespace) -> Attached<'a> {
+        Attached { device, fixed }
+    }
+}
+
+/// A device as a namespace.
+pub fn describe(info: &Info, settings: &Settings, read_only: bool, used_bytes: u64) -> Namespace {
+    // A card's capacitors keep what it took; a device that writes through has nothing to lose.
+    let volatile_cache = !matches!(settings.durability, None | Some(Durability::WriteThrough));
+    Namespace {
+        uuid: *info.uuid.as_bytes(),
+        serial: info.uuid.simple().to_string()[..20].to_owned(),
+        model: format!("OpenVSL {}", info.profile.as_deref().unwrap_or("flash")),
+        firmware: env!("CARGO_PKG_VERSION").into(),
+        block_shift: settings.nvme_block_bytes.trailing_zeros() as u8,
+        sector_shift: info.sector_bytes.trailing_zeros() as u8,
+        bytes: info.bytes(),
+        used_bytes,
+        max_request_bytes: info.max_request_bytes,
+        read_only,
+        volatile_cache,
+    }
+}
+
+impl Subject for Attached<'_> {
+    fn namespace(&self) -> Namespace {
+        let status = self.device.status();
+        let used_bytes = status.mapped_sectors << self.fixed.sector_shift;
+        Namespace { used_bytes, ..self.fixed.clone() }
+    }
+
+    fn health(&self) -> Health {
+        let (status, info) = (self.device.status(), self.device.info());
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let worn = self.device.wear().map_or(0.0, |(erases, rated)| {
+            let mean = erases.iter().copied().map(f64::from).sum::<f64>() / erases.len().max(1) as f64;
+            100.0 * mean / f64::from(rated.max(1))
+        });
+        Health {
+            warnings: warnings(&status),
+            kelvin: status.celsius.map_or(0, kelvin),
+            spare_percent: status.reserve_percent.map_or(100, |percent| percent.clamp(0.0, 100.0) as u8),
+            spare_threshold: SPARE_THRESHOLD,
+            used_percent: worn.min(255.0) as u8,
+            read_bytes: status.host_read_bytes,
+            written_bytes: status.host_written_bytes,
+            media_written_bytes: status.media_written_bytes,
+            reads: status.reads,
+            writes: status.writes,
+            power_cycles: u64::from(info.attaches),
+            power_on_hours: now.as_secs().saturating_sub(info.formatted) / 3600,
+            unsafe_shutdowns: 0,
+            media_errors: status.read_errors,
+        }
+    }
+
+    fn wear(&self) -> Wear {
+        let status = self.device.status();
+        Wear {
+            write_amplification: status.write_amplification.unwrap_or(0.0),
+            groomed_bytes: status.groomed_bytes,
+            padding_bytes: status.padding_bytes,
+            metadata_bytes: status.metadata_bytes,
+            erased_blocks: status.erased_lebs,
+            free_blocks: u64::from(status.free_lebs),
+            blocks: u64::from(status.lebs),
+            healed_sectors: status.healed_sectors,
+        }
+    }
+}
+
+fn kelvin(celsius: f64) -> u16 {
+    (celsius + 273.15).clamp(1.0, f64::from(u16::MAX)) as u16
+}
+
+/// The critical warnings that a device gives.
+pub fn health_warnings(device: &Device) -> u8 {
+    warnings(&device.status())
+}
+
+fn warnings(status: &Status) -> u8 {
+    let found = [
+        (warning::SPARE, status.reserve_percent.is_some_and(|percent| percent < f64::from(SPARE_THRESHOLD))),
+        (warning::TEMPERATURE, status.celsius.is_some_and(|celsius| kelvin(celsius) >= WARM_KELVIN[0])),
+        (warning::DEGRADED, !status.lost_dies.is_empty() || !status.unreadable.is_empty() || status.store_full),
+        (warning::READ_ONLY, status.state == State::Error || status.worn_out == Some(true)),
+    ];
+    found.into_iter().filter(|(_, holds)| *holds).map(|(bit, _)| bit).sum()
+}

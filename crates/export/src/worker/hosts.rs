@@ -1,0 +1,143 @@
+//! NVMe hosts on a device's thread: who is let in, who has gone, and what they are told.
+
+use std::io;
+
+use ::nvme::fabrics::Connect;
+use ::nvme::{Cqe, Status};
+use io_uring::opcode;
+
+use super::{HOSTS, HOSTS_PERIOD, Worker};
+use crate::nvme::{Joined, describe, health_warnings};
+
+impl Worker {
+    /// Lets a queue in, or says why not.
+    pub(crate) fn join(&mut self, cid: u16, connect: &Connect, read_only: bool, at: &str) -> Result<Joined, Cqe> {
+        if self.detaching.is_some() {
+            return Err(Cqe::new(cid, Status::CONNECT_INVALID));
+        }
+        let connections = &self.connections;
+        let taken = |controller, queue| {
+            let sessions = connections.iter().filter_map(|(_, connection)| connection.nvme());
+            sessions.map(|session| session.admitted()).any(|it| (it.controller, it.queue) == (controller, queue))
+        };
+        let now_ms = self.core.observer.now_ms();
+        let admitted = self.core.nvme.connect(cid, connect, taken, now_ms)?;
+        if let Some(controller) = self.core.nvme.controller(admitted.controller)
+            && admitted.queue == 0
+        {
+            controller.at = at.to_owned();
+        }
+        let device = &self.core.device;
+        let read_only = read_only || device.is_read_only();
+        let namespace = describe(device.info(), &device.settings(), read_only, 0);
+        Ok(Joined { admitted, namespace })
+    }
+
+    /// A host that makes an association at the place where it has one lost that one, or gave it up. What still lies in the old
+    /// sockets must never be carried out: the host repeats it on the new one, and may have written something newer since. A host
+    /// with several paths has an association at each; two at the same place need two host identifiers.
+    ///
+    /// Called with the new admin queue's controller, before any of that queue's commands, and not before the host has proven who it
+    /// is: otherwise whoever knows a host's name could end its associations.
+    fn supersede(&mut self, controller: u16) {
+        let Some(fresh) = self.core.nvme.controller(controller) else { return };
+        let (host, host_id, at) = (fresh.host.clone(), fresh.host_id, fresh.at.clone());
+        for other in self.core.nvme.of_host(&host, &host_id) {
+            if other != controller && self.core.nvme.controller(other).is_some_and(|other| other.at == at) {
+                self.end_association(other, "its host came again");
+            }
+        }
+    }
+
+    /// Whether a queue that comes out of the handshake still belongs to its controller. An admin queue takes the place of those
+    /// that its host had.
+    pub(super) fn admit(&mut self, session: &crate::nvme::Session) -> bool {
+        let admitted = session.admitted();
+        let is_current = self.core.nvme.is_current(&admitted);
+        if is_current && admitted.queue == 0 {
+            self.supersede(admitted.controller);
+        }
+        is_current
+    }
+
+    /// Ends every connection of a controller at once: nothing of what lies in them is carried out any more.
+    fn end_association(&mut self, controller: u16, why: &str) {
+        let belongs = |session: &crate::nvme::Session| session.admitted().controller == controller;
+        let keys: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.nvme().is_some_and(belongs))
+            .map(|(key, _)| key)
+            .collect();
+        for key in keys {
+            if let Some(connection) = self.connections.get_mut(key) {
+                connection.link.break_off(why);
+            }
+            self.make_ready(key);
+        }
+        self.core.nvme.remove(controller);
+    }
+
+    /// A controller's admin queue is gone: so are its other queues.
+    pub(crate) fn leave(&mut self, controller: u16) {
+        self.end_association(controller, "its admin queue is gone");
+    }
+
+    /// Closes the I/O queues of controllers that their hosts reset.
+    pub(super) fn close_queues(&mut self) {
+        for controller in std::mem::take(&mut self.core.close_queues) {
+            let keys: Vec<usize> = self
+                .connections
+                .iter()
+                .filter(|(_, connection)| {
+                    connection.nvme().is_some_and(|session| {
+                        session.admitted().controller == controller && session.admitted().queue > 0
+                    })
+                })
+                .map(|(key, _)| key)
+                .collect();
+            for key in keys {
+                if let Some(connection) = self.connections.get_mut(key) {
+                    connection.link.break_off("its controller was reset");
+                }
+                self.make_ready(key);
+            }
+        }
+    }
+
+    /// Makes sure that the thread looks after hosts as long as there are any.
+    pub(super) fn watch_hosts(&mut self) -> io::Result<()> {
+        if self.watching_hosts || self.core.nvme.is_empty() {
+            return Ok(());
+        }
+        self.watching_hosts = true;
+        let entry = opcode::Timeout::new(&HOSTS_PERIOD).build();
+        // SAFETY: the entry points to a static.
+        unsafe { self.ring.borrow_mut().push(self.owner, HOSTS, entry) }
+    }
+
+    /// Throws out hosts that were silent for too long, and tells the others of the device's health.
+    pub(super) fn look_at_hosts(&mut self) {
+        self.watching_hosts = false;
+        let now_ms = self.core.observer.now_ms();
+        let warnings = health_warnings(&self.core.device);
+        let mut silent = Vec::new();
+        for controller in self.core.nvme.controllers() {
+            controller.look_at_health(warnings);
+            if controller.is_silent(now_ms) {
+                silent.push(controller.id);
+            }
+        }
+        for controller in silent {
+            tracing::warn!(device = %self.name, controller, "an NVMe host was silent for too long");
+            self.end_association(controller, "its host was silent for too long");
+        }
+        let admins: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.nvme().is_some_and(|session| session.admitted().queue == 0))
+            .map(|(key, _)| key)
+            .collect();
+        admins.into_iter().for_each(|key| self.make_ready(key));
+    }
+}

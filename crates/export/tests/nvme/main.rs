@@ -1,0 +1,10 @@
+//! The NVMe server as it runs, on Unix sockets: the initiator's host against it, and raw units where no host would send them.
+
+mod admin;
+mod associations;
+mod authentication;
+mod commands;
+mod fused;
+mod harness;
+mod late;
+mod transfers;

@@ -1,0 +1,214 @@
+"""Guests: virtual machines with an unmodified Linux kernel, as clients of what a test serves.
+
+`scripts/install-guest.sh` prepares kernels and programs. A guest runs scripts that the test sends, several at a time, while the test
+does things on the host. In the guest the host's loopback is 10.0.2.2.
+"""
+
+import base64
+import json
+import shutil
+import signal
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.check import Failed, check
+from harness.world import MIB, World
+
+HOST = "10.0.2.2"
+DISTRIBUTION = "distribution"  # the kernel of this machine's Debian
+BACKPORTS = "backports"  # a newer one, which may be missing
+BOOT_SECONDS = 90
+# What a kernel says when a request failed, or worse.
+ERRORS = "I/O error|critical .* error|EXT4-fs.*(error|warning)|XFS.*([Cc]orrupt|[Ee]rror)|BTRFS (error|warning)|BUG:|Call Trace|blocked for more"
+
+
+@dataclass
+class Script:
+    """What runs in a guest."""
+
+    text: str
+    ended: threading.Event = field(default_factory=threading.Event)
+    code: int | None = None  # stays so where the guest ended first
+    said: str = ""
+
+
+def newer_kernel(world: World, what: str) -> bool:
+    """Whether the newer kernel is there; if not, the runner shows which part of a test was not checked, and why."""
+    missing = _directory(world) / f"{BACKPORTS}.missing"
+    if not missing.exists():
+        return True
+    print(f"figure: NOT CHECKED: {what}: {missing.read_text().strip()}", flush=True)
+    return False
+
+
+def free_port() -> int:
+    """A TCP port of the loopback that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def fio_command(path: str, *options: str) -> str:
+    """One fio job with direct I/O in a guest, its report in /tmp/fio.json."""
+    words = [
+        "fio", "--name=job", f"--filename={path}", "--ioengine=libaio", "--direct=1", "--output-format=json", "--output=/tmp/fio.json",
+        "--group_reporting", "--verify_fatal=1", "--exitall_on_error=1", *options,
+    ]
+    return " ".join(words)
+
+
+def _disk(image: Path, serial: str) -> list[object]:
+    """An image as a disk that cannot be written."""
+    return ["-drive", f"if=none,id={serial},file={image},format=raw,readonly=on", "-device", f"virtio-blk-pci,drive={serial},serial={serial}"]
+
+
+def programs(world: World) -> Path:
+    """The image of the disk with the programs of a guest."""
+    return _directory(world) / "programs.img"
+
+
+def _directory(world: World) -> Path:
+    return world.tools.parent / "guest"
+
+
+class Guest:
+    """A virtual machine; it ends with its `with` block."""
+
+    def __init__(self, world: World, kernel: str, *options: object, programs_disk: list[object] | None = None,
+                 files: list[Path] | None = None, memory: int = 768, cpus: int = 2, name: str = "guest") -> None:
+        """Boots it; `options` are for QEMU, and so is `programs_disk`, which gives it the disk with its programs; `memory` in MiB.
+
+        It finds copies of `files` in /files.
+        """
+        self.world, self.name = world, name
+        kernels = _directory(world)
+        check((kernels / f"{kernel}.kernel").exists(), f"{kernels} has no guest kernel: scripts/install-guest.sh prepares it, or give --tools")
+        self.version = (kernels / f"{kernel}.version").read_text().strip()
+        self.console = world.dir / f"{name}-console.log"
+        self.scripts: dict[int, Script] = {}
+        self.lock = threading.Lock()
+        self.numbers = 0
+        agent = world.dir / f"{name}.agent"
+        agent.unlink(missing_ok=True)
+        began = time.monotonic()
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(agent))
+            listener.listen(1)
+            self.process = world.start(
+                "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+                "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", cpus,
+                # Memory that a vhost-user back end can map.
+                "-m", memory, "-object", f"memory-backend-memfd,id=memory,size={memory}M,share=on", "-machine", "memory-backend=memory",
+                "-kernel", kernels / f"{kernel}.kernel", "-initrd", kernels / f"{kernel}.initrd",
+                "-append", "console=ttyS0 quiet panic=-1 oops=panic",
+                "-serial", f"file:{self.console}",
+                *(programs_disk or _disk(programs(world), "programs")), *(_disk(self._pack(files), "files") if files else []),
+                "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net",
+                "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={agent}", "-device", "virtserialport,chardev=agent,name=agent",
+                *options, log=f"{name}-qemu.log",
+            )
+            listener.settimeout(BOOT_SECONDS)
+            try:
+                self.agent, _ = listener.accept()
+            except TimeoutError:
+                raise Failed(f"QEMU did not start: {(world.dir / f'{name}-qemu.log').read_text()}") from None
+        # The guest greets as if it had run a script of number 0.
+        up = self.scripts[0] = Script("")
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        if not up.ended.wait(BOOT_SECONDS) or up.code is None:
+            self.close()
+            raise Failed(f"Linux {self.version} did not boot; the end of its console: {self._console()[-2000:]}")
+        print(f"guest {name}: Linux {self.version} is up after {time.monotonic() - began:.1f} s", flush=True)
+
+    def _pack(self, files: list[Path]) -> Path:
+        """An image with these files."""
+        image, directory = self.world.dir / f"{self.name}-files.img", self.world.dir / f"{self.name}-files"
+        directory.mkdir()
+        for path in files:
+            shutil.copy(path, directory)
+        size = sum(path.stat().st_size for path in files) // MIB * 5 // 4 + 8
+        self.world.run("mke2fs", "-q", "-t", "ext4", "-b", 4096, "-O", "^has_journal", "-m", 0, "-d", directory, image, f"{size}M")
+        return image
+
+    def __enter__(self) -> "Guest":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Switches it off, as by its plug."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.agent.close()
+
+    def start(self, script: str) -> Script:
+        """Starts a script (of the shell, which ends at the first error) beside the test."""
+        with self.lock:
+            self.numbers += 1
+            number, started = self.numbers, Script(script)
+            self.scripts[number] = started
+            print(f"{self.name}[{number}]$ {script}", flush=True)
+            self.agent.sendall(f"{number} {base64.b64encode(script.encode()).decode()}\n".encode())
+        return started
+
+    def finish(self, script: Script, timeout: float = 60, fails: bool | None = False) -> str:
+        """Waits for a script and gives what it said; `fails` as for `World.run`."""
+        if not script.ended.wait(timeout):
+            raise Failed(f"in the guest: still running after {timeout} s: {script.text}\n{self._dmesg_if_it_answers()}")
+        check(script.code is not None, f"the guest ended during: {script.text}; the end of its console: {self._console()[-2000:]}")
+        if fails is not None:
+            check((script.code != 0) == fails, f"in the guest: exit {script.code}: {script.text}\n{script.said[-4000:]}")
+        return script.said
+
+    def run(self, script: str, timeout: float = 60, fails: bool | None = False) -> str:
+        """Runs a script to its end and gives what it said."""
+        return self.finish(self.start(script), timeout, fails)
+
+    def read(self, path: str) -> str:
+        """A small file, such as those of sysfs."""
+        return self.run(f"cat {path}").strip()
+
+    def errors(self) -> list[str]:
+        """Lines of the kernel's log about failed requests and worse."""
+        return self.run(f"dmesg | grep -E '{ERRORS}' || true").splitlines()
+
+    def disk(self, serial: str) -> str:
+        """The virtio disk with that serial number."""
+        return self.run(f"for disk in /sys/block/vd*; do [ $(cat $disk/serial) != {serial} ] || echo /dev/${{disk##*/}}; done").strip()
+
+    def fio(self, path: str, *options: str, timeout: float = 100) -> dict:
+        """Runs one fio job on a file or device and gives its report; fio fails when what it reads back is not what it wrote."""
+        self.run(fio_command(path, *options), timeout)
+        return json.loads(self.run("cat /tmp/fio.json"))["jobs"][0]
+
+    def _dmesg_if_it_answers(self) -> str:
+        """The end of the kernel's log, for a failure's message."""
+        asked = self.start("dmesg | tail -n 20")
+        return asked.said if asked.ended.wait(10) else "(the guest does not answer)"
+
+    def _console(self) -> str:
+        return self.console.read_text(errors="replace") if self.console.exists() else ""
+
+    def _read(self) -> None:
+        """Takes the answers as they come: number, exit status and length in a line, then what was said."""
+        try:
+            with self.agent.makefile("rb") as answers:
+                while line := answers.readline():
+                    number, code, length = (int(word) for word in line.split())
+                    said = answers.read(length).decode(errors="replace")
+                    script = self.scripts[number]
+                    script.code, script.said = code, said
+                    print(f"{self.name}[{number}]: {said[-1500:]}[exit {code}]", flush=True)
+                    script.ended.set()
+        except (OSError, ValueError) as error:
+            print(f"{self.name}: {error!r}", flush=True)
+        # It is gone: nobody waits for it any more.
+        with self.lock:
+            for script in self.scripts.values():
+                script.ended.set()
