@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ftl::{Anchor, BufId, Engine, Ftl, Header, Kind, LebId, PageAt, SlotRead, Source, Tag, TrimRecord};
+use ftl::{Anchor, BufId, Engine, Ftl, Header, LebId, PageAt, SlotRead, Source, Tag, TrimRecord};
 use media::Page;
 use media::nand::Class;
 
@@ -39,7 +39,7 @@ impl Engine for Core {
                 let mut padded = bytes.clone();
                 padded.resize(sector, 0);
                 self.seal(buf, at, header, &padded);
-                if header.kind == Kind::Trims
+                if header.kind == ftl::Kind::Trims
                     && let Some(stage) = self.kept()
                 {
                     stage.trims_staged(header.seq);
@@ -91,8 +91,6 @@ impl Engine for Core {
     }
 
     fn take(&mut self, buf: BufId, page: PageAt, opened: u64) {
-        // Dropped first, so that the medium can hand the same memory out again.
-        self.buffers[buf as usize] = None;
         let kept = self.kept().and_then(|stage| stage.page(address(page), opened));
         self.buffers[buf as usize] = Some(kept.unwrap_or_else(|| self.media.page()));
     }
