@@ -1,4 +1,4 @@
-//! From a medium to a running engine: superblock, checkpoint, replay.
+//! From a medium to a running device: superblock, checkpoint, replay.
 
 use std::collections::VecDeque;
 

@@ -7,12 +7,12 @@ mod commands;
 mod labels;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
-use ftl::{Admission, Engine, Ftl, Header, ReadFor, Request, Slot, SlotRead, Tag};
+use ftl::{Admission, BufId, Engine, Ftl, Header, ReadFor, Request, Slot, SlotRead, Tag};
 use media::{DieState, Done, Media, MediaError, Page, PageAddr, Slice, Witness};
 
 use crate::checksum::Checker;
-use crate::emulated::Hooks;
 use crate::heal::{Healed, Healing};
 use crate::jobs::{Jobs, is_job};
 use crate::superblock::Superblock;
@@ -45,6 +45,14 @@ enum Groomed {
     Slots(Slice),
     /// Opened, one after another: what stands on media is sealed for its place.
     Sectors(Vec<u8>),
+}
+
+/// Slots of an open page.
+pub(crate) struct OpenSlots {
+    buf: BufId,
+    /// Where one of them belongs on media.
+    first: Slot,
+    slots: Range<u32>,
 }
 
 /// The engine.
@@ -81,8 +89,8 @@ pub(crate) struct Core {
     pub(crate) jobs_early: Vec<Done>,
     /// Where it is kept elsewhere how far this device has come.
     pub witness: Option<Witness>,
-    /// What an emulated device wants to know besides.
-    pub hooks: Option<Box<Hooks>>,
+    /// On an emulated device the pages that were not programmed yet, each with what was staged since it was last kept.
+    pub open_pages: Option<Vec<OpenSlots>>,
 }
 
 /// In a read of many slots, how many slots ahead of the check their bytes are fetched into the cache.
@@ -145,7 +153,7 @@ impl Core {
             jobs: Jobs::default(),
             jobs_early: Vec::new(),
             witness: None,
-            hooks: None,
+            open_pages: None,
             ftl,
             media,
             checker,
@@ -252,11 +260,12 @@ impl Core {
 
     /// Puts what stands in open pages where it survives the end of this process, on a medium that can.
     pub fn keep_open_pages(&mut self) {
-        let (Some(hooks), Some(paced)) = (&mut self.hooks, self.media.paced()) else { return };
+        let (Some(open), Some(paced)) = (&mut self.open_pages, self.media.paced()) else { return };
         let slot_bytes = self.checker.slot_bytes() as u32;
-        while let Some(open) = hooks.take_open() {
-            if let Some(page) = &self.buffers[open.buf as usize] {
-                paced.keep(address(open.at), open.slots.start * slot_bytes..open.slots.end * slot_bytes, page.clone());
+        while let Some(OpenSlots { buf, first, slots }) = open.pop() {
+            if let Some(page) = &self.buffers[buf as usize] {
+                let (at, _) = self.ftl.config().geometry.locate(first);
+                paced.keep(address(at), slots.start * slot_bytes..slots.end * slot_bytes, page.clone());
             }
         }
     }

@@ -88,12 +88,12 @@ impl Device {
 
     /// When writes are durable; nothing on an emulated card.
     pub(crate) fn durability(&self) -> Option<Durability> {
-        self.engine.is_none().then_some(self.core.superblock.durability)
+        self.card.is_none().then_some(self.core.superblock.durability)
     }
 
     /// Whether the power budget is overridden; nothing where there is none.
     pub(crate) fn power_override(&self) -> Option<bool> {
-        let budgeted = self.engine.as_ref().is_some_and(|engine| engine.has_governor());
+        let budgeted = self.card.as_ref().is_some_and(|card| card.controller().governor().is_some());
         budgeted.then_some(self.core.superblock.power_override)
     }
 
@@ -157,7 +157,7 @@ impl Device {
             }
             Setting::PowerOverride(on) => {
                 superblock.power_override = *on;
-                if let Some(governor) = self.engine.as_mut().and_then(|engine| engine.governor()) {
+                if let Some(governor) = self.card.as_mut().and_then(|card| card.governor()) {
                     governor.override_limit(*on);
                 }
             }

@@ -221,7 +221,7 @@ impl Ftl {
         self.buffers.buffers[buf as usize] = Some(Buffer { leb, at, programmed: 0, in_flight: 0, closed: false });
         self.buffers.pages[buf as usize] = leb * geometry.pages_per_leb() + append.page;
         self.lebs[leb].buffered += 1;
-        self.commands.push_back(Command::Take { buf });
+        self.commands.push(Command::Take { buf });
     }
 
     /// The run is staged: closes the page when it is full.
@@ -264,7 +264,7 @@ impl Ftl {
         let run = self.reserve(stream, 1);
         let header = self.meta_header(kind, run.slot);
         let source = Source::Meta(bytes);
-        self.commands.push_back(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
+        self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
         self.commit(stream, run);
     }
 
@@ -331,7 +331,7 @@ impl Ftl {
         let padding = filled - append.filled;
         self.stats.padding_slots += u64::from(padding);
         if padding > 0 && !crate::mutant!(PaddingLeft) {
-            self.commands.push_back(Command::Blank { buf, at: append.filled, count: padding });
+            self.commands.push(Command::Blank { buf, at: append.filled, count: padding });
         }
         let append = &mut self.appends[stream.code() as usize];
         (append.filled, append.sealed) = (filled, filled);
@@ -364,7 +364,7 @@ impl Ftl {
             buffer.closed = true;
             self.release_if_done(buf);
         }
-        self.commands.push_back(Command::Finish { leb });
+        self.commands.push(Command::Finish { leb });
         self.close_leb(stream, leb);
     }
 
@@ -378,7 +378,7 @@ impl Ftl {
             let program = Program { page: buffer.at, start, end, buf, failed: false };
             self.stats.programmed_bytes += u64::from(end - start);
             let number = self.durability.begin_program(program);
-            self.commands.push_back(program.command(number));
+            self.commands.push(program.command(number));
         } else {
             self.release_if_done(buf);
         }
@@ -409,7 +409,7 @@ impl Ftl {
             let open = self.trims.take().expect("just seen");
             let bytes = trims::encode(&open.records);
             let source = Source::Meta(bytes);
-            self.commands.push_back(Command::Stage { buf, at: open.at, count: 1, header: open.header, source });
+            self.commands.push(Command::Stage { buf, at: open.at, count: 1, header: open.header, source });
         }
     }
 }

@@ -400,7 +400,7 @@ impl Ftl {
                 self.empty_leb(leb);
             }
         }
-        self.commands.push_back(Command::Anchor { id: id::ANCHOR, anchor });
+        self.commands.push(Command::Anchor { id: id::ANCHOR, anchor });
     }
 
     pub(crate) fn anchor_done(&mut self, result: Result<(), Error>) {

@@ -34,7 +34,7 @@ impl Ftl {
                 while first + run < count && self.map.get(lba + u64::from(first + run)) == NO_SLOT {
                     run += 1;
                 }
-                self.commands.push_back(Command::Zero { tag, first, count: run });
+                self.commands.push(Command::Zero { tag, first, count: run });
                 first += run;
                 continue;
             }
@@ -51,7 +51,7 @@ impl Ftl {
                 _ => self.buffers.find(slot / geometry.slots_per_page),
             };
             match buffered {
-                Some(buf) => self.commands.push_back(Command::Copy { tag, first, count: run, buf, at }),
+                Some(buf) => self.commands.push(Command::Copy { tag, first, count: run, buf, at }),
                 None => {
                     let lba = lba + u64::from(first);
                     self.read_media(slot, run, ReadFor::Request { tag, first, lba, begins: parts == 0 });
@@ -85,7 +85,7 @@ impl Ftl {
             }
         };
         let id = id::READ | u64::from(which);
-        self.commands.push_back(Command::Read { id, page, at, count, slot, min_seq, purpose });
+        self.commands.push(Command::Read { id, page, at, count, slot, min_seq, purpose });
     }
 
     /// Ends a media read's book-keeping.

@@ -72,7 +72,7 @@ impl Ftl {
             let source = crate::types::Source::Meta(encode(&full.records));
             let command =
                 crate::types::Command::Stage { buf: full.buf, at: full.at, count: 1, header: full.header, source };
-            self.commands.push_back(command);
+            self.commands.push(command);
         }
         let run = self.reserve(stream, 1);
         let header = self.meta_header(Kind::Trims, run.slot);

@@ -159,12 +159,14 @@ impl Device {
     }
 
     fn carry_out(&mut self) {
-        while let Some(command) = self.ftl.poll() {
-            self.groom_reads += u32::from(groom_reads(&command));
-            if (self.hold)(&command) {
-                self.held.push(command);
-            } else {
-                self.finish(command);
+        while let Some(commands) = self.ftl.commands() {
+            for command in commands {
+                self.groom_reads += u32::from(groom_reads(&command));
+                if (self.hold)(&command) {
+                    self.held.push(command);
+                } else {
+                    self.finish(command);
+                }
             }
         }
     }

@@ -24,6 +24,9 @@ pub const fn inner_geometry(flash: &Geometry) -> Geometry {
 /// The inner medium's id of a sync that nobody waits for.
 const LAZY_SYNC: u64 = u64::MAX;
 
+/// The model's ids of reads that need no flash, with their tag in the lower half; commands have less in their highest byte.
+const PASS: u64 = 0xff << 56;
+
 /// A command under way.
 struct UnderWay {
     /// Its owner's id; `None` when nobody waits for it.
@@ -47,6 +50,8 @@ pub struct Paced {
     /// What is done, and by how much later than the model had it done.
     done: VecDeque<(Done, Nanos)>,
     lateness: Nanos,
+    /// Reads that needed no flash and came through the data path.
+    passed: VecDeque<u32>,
     /// Nobody waits for the disk.
     lazy: bool,
     /// The inner medium syncs, and nobody waits for it.
@@ -72,6 +77,7 @@ impl Paced {
             under_way: Slab::new(),
             done: VecDeque::new(),
             lateness: 0,
+            passed: VecDeque::new(),
             lazy: false,
             syncing: false,
             failure: None,
@@ -99,6 +105,16 @@ impl Paced {
     /// Whom the reads submitted from now on are for.
     pub fn reads_are(&mut self, class: Class) {
         self.class = class;
+    }
+
+    /// A host read of `bytes` that needs no cells takes the data path, see [`Nand::pass`].
+    pub fn pass(&mut self, tag: u32, bytes: u32) {
+        self.nand.pass(self.now, PASS | u64::from(tag), bytes);
+    }
+
+    /// The next such read that came through.
+    pub fn passed(&mut self) -> Option<u32> {
+        self.passed.pop_front()
     }
 
     /// By how much later than the model had it done the last command from [`Media::poll`] was done: the inner medium was slower.
@@ -137,6 +153,10 @@ impl Paced {
         let Some(at) = self.nand.step() else { return };
         self.now = self.now.max(at);
         while let Some(done) = self.nand.done() {
+            if done.id & PASS == PASS {
+                self.passed.push_back(done.id as u32);
+                continue;
+            }
             if let Some(entry) = self.under_way.get_mut(done.id as u32) {
                 entry.ended = Some(at);
                 entry.failed = !done.ok;
