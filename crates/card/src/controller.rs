@@ -110,8 +110,9 @@ pub struct Due {
 pub struct Controller {
     geometry: Geometry,
     sectors: u64,
-    front: FrontEnd,
-    governor: Option<Governor>,
+    pub(crate) front: FrontEnd,
+    /// Power and heat, where the data sheet knows of them.
+    pub governor: Option<Governor>,
     /// Host sectors that were written before it began.
     written_before: u64,
     /// Nanoseconds by which each written byte is held back in reduced-write mode.
@@ -175,24 +176,9 @@ impl Controller {
         }
     }
 
-    /// Power and heat, where the data sheet knows of them.
-    pub fn governor(&self) -> Option<&Governor> {
-        self.governor.as_ref()
-    }
-
-    /// The same, to be changed.
-    pub fn governor_mut(&mut self) -> Option<&mut Governor> {
-        self.governor.as_mut()
-    }
-
     /// Whether it switched itself off.
     pub fn is_shut_down(&self) -> bool {
         self.governor.as_ref().is_some_and(Governor::is_shut_down)
-    }
-
-    /// Time that the link was taken.
-    pub fn link_busy(&self) -> Nanos {
-        self.front.link_busy()
     }
 
     fn refusal(&self, request: &Request) -> Option<Failure> {

@@ -108,7 +108,7 @@ impl Module {
 
     /// Power and heat, where the module sits on a card.
     pub fn governor(&self) -> Option<&Governor> {
-        self.controller.governor()
+        self.controller.governor.as_ref()
     }
 
     /// What its lights say now.
@@ -212,7 +212,7 @@ impl VirtualDevice for Module {
             }),
             dies: Busy { nanos: counts.die_busy, count: self.layout.geometry.dies },
             data_path: Busy { nanos: nand.path_busy(), count: 1 },
-            link: Busy { nanos: self.controller.link_busy(), count: 1 },
+            link: Busy { nanos: self.controller.front.link_busy(), count: 1 },
             joules: nand.joules() + self.idle_watts * self.flash.now() as f64 * 1e-9,
             celsius: self.governor().map(Governor::celsius),
             reserve_percent: Some(wear.reserve_percent()),

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use ftl::{Admission, BufId, Engine, Ftl, Header, ReadFor, Request, Slot, SlotRead, Tag};
-use media::{DieState, Done, Media, MediaError, Page, PageAddr, Slice, Witness};
+use media::{DieState, Done, Media, MediaError, Page, Slice, Witness};
 
 use crate::checksum::Checker;
 use crate::heal::{Healed, Healing};
@@ -106,7 +106,7 @@ fn slots(bytes: &[u8], slot_bytes: usize) -> impl Iterator<Item = &[u8]> {
     let mut ahead = bytes.chunks_exact(slot_bytes).skip(AHEAD);
     bytes.chunks_exact(slot_bytes).inspect(move |_| {
         if let Some(slot) = ahead.next() {
-            media::prefetch(slot);
+            ftl::prefetch(slot);
         }
     })
 }
@@ -194,26 +194,21 @@ impl Core {
             Request::Trim { lba, count, .. } if result.is_ok() => self.healing.forget(lba..lba + count),
             _ => {}
         }
-        match io {
-            Io::Read { buf, .. } => {
-                self.pending[tag as usize] = Pending { tag: user_tag, buf: Some(buf), failed: false };
-                self.carry_out(&[]);
-            }
-            Io::Write { data, .. } => {
-                self.pending[tag as usize] = Pending { tag: user_tag, buf: None, failed: false };
-                self.carry_out(data);
-            }
+        let mut zeros = Vec::new();
+        let (buf, data): (_, &[u8]) = match io {
+            Io::Read { buf, .. } => (Some(buf), &[]),
+            Io::Write { data, .. } => (None, data),
             Io::WriteZeroes { count, allocate: true, .. } => {
-                self.pending[tag as usize] = Pending { tag: user_tag, buf: None, failed: false };
-                let mut zeros = std::mem::take(&mut self.zeros);
+                zeros = std::mem::take(&mut self.zeros);
                 zeros.resize(zeros.len().max(count as usize * self.sector), 0);
-                self.carry_out(&zeros);
-                self.zeros = zeros;
+                (None, &zeros)
             }
-            Io::Flush | Io::Trim { .. } | Io::WriteZeroes { .. } => {
-                self.pending[tag as usize] = Pending { tag: user_tag, buf: None, failed: false };
-                self.carry_out(&[]);
-            }
+            Io::Flush | Io::Trim { .. } | Io::WriteZeroes { .. } => (None, &[]),
+        };
+        self.pending[tag as usize] = Pending { tag: user_tag, buf, failed: false };
+        self.carry_out(data);
+        if !zeros.is_empty() {
+            self.zeros = zeros;
         }
         if admission == Admission::Pending {
             return Submitted::Pending;
@@ -265,7 +260,7 @@ impl Core {
         while let Some(OpenSlots { buf, first, slots }) = open.pop() {
             if let Some(page) = &self.buffers[buf as usize] {
                 let (at, _) = self.ftl.config().geometry.locate(first);
-                paced.keep(address(at), slots.start * slot_bytes..slots.end * slot_bytes, page.clone());
+                paced.keep(at, slots.start * slot_bytes..slots.end * slot_bytes, page.clone());
             }
         }
     }
@@ -404,9 +399,4 @@ impl Core {
             }
         }
     }
-}
-
-/// The medium's name for a page.
-pub(crate) fn address(page: ftl::PageAt) -> PageAddr {
-    PageAddr { die: page.die, block: page.leb, page: page.page }
 }

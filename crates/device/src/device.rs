@@ -9,7 +9,7 @@ use media::ring::SharedRing;
 use media::{FileMedia, FileOptions, Media, Memory, Witness, WitnessError};
 
 use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_parity};
-use crate::attach::{Refusal, admit, attach, attach_read_only, write_superblock};
+use crate::attach::{Refusal, admit, attach, layer_config, write_superblock};
 use crate::core::Core;
 use crate::crypt::NoKey;
 use crate::drill::{Drills, with_drills};
@@ -139,10 +139,8 @@ impl Device {
         let media = with_drills(Box::new(media), &superblock, &options.drills);
         let media = with_parity(media, &superblock);
         let (needed, unclean) = (room::needed(&superblock), !superblock.anchor.clean);
-        let core = match read_only {
-            true => attach_read_only(media, superblock),
-            false => attach(media, superblock, false),
-        };
+        let config = layer_config(&superblock, false);
+        let core = attach(media, superblock, config, read_only);
         let core = core.map_err(|refusal| {
             let no_room = room::no_room(&refusal, needed, unclean, &files.paths);
             no_room.unwrap_or_else(|| refused(refusal, &files.paths[0]))
@@ -178,7 +176,8 @@ impl Device {
             admit(&mut superblock, Some(secret)).map_err(|refusal| refused(refusal, &PathBuf::from("memory")))?;
         }
         let media = Memory::new(superblock.geometry);
-        let core = attach(Box::new(media), superblock, false);
+        let config = layer_config(&superblock, false);
+        let core = attach(Box::new(media), superblock, config, false);
         let path = PathBuf::from("memory");
         let core = core.map_err(|refusal| refused(refusal, &path))?;
         Ok(Device::new(core, vec![path], false))
@@ -219,7 +218,8 @@ impl Device {
             assemble(read_labels(&mut *media), true, false).map_err(|refusal| refused(refusal, &path))?;
         admit(&mut superblock, secret).map_err(|refusal| refused(refusal, &path))?;
         let media = with_parity(with_drills(media, &superblock, &CarriedDrills::default()), &superblock);
-        let core = attach(media, superblock, erase_before_program).map_err(|refusal| refused(refusal, &path))?;
+        let config = layer_config(&superblock, erase_before_program);
+        let core = attach(media, superblock, config, false).map_err(|refusal| refused(refusal, &path))?;
         Ok(Device::new(core, vec![path], false))
     }
 
@@ -520,8 +520,8 @@ impl Device {
     pub fn status(&self) -> Status {
         let state = if self.read_only { State::AttachedReadOnly } else { State::Attached };
         let emulated = self.card.as_deref();
-        let controller = emulated.map(Card::controller);
-        let governor = controller.and_then(Controller::governor);
+        let controller = emulated.map(|card| &card.controller);
+        let governor = controller.and_then(|controller| controller.governor.as_ref());
         let status = Status::of(&self.core, &self.counts, state);
         let set_aside = self.set_aside.iter().map(|(die, why)| format!("die {die}: {why}")).collect();
         let vanished = self.places.vanished();

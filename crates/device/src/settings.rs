@@ -93,7 +93,7 @@ impl Device {
 
     /// Whether the power budget is overridden; nothing where there is none.
     pub(crate) fn power_override(&self) -> Option<bool> {
-        let budgeted = self.card.as_ref().is_some_and(|card| card.controller().governor().is_some());
+        let budgeted = self.card.as_ref().is_some_and(|card| card.controller.governor.is_some());
         budgeted.then_some(self.core.superblock.power_override)
     }
 
@@ -157,7 +157,7 @@ impl Device {
             }
             Setting::PowerOverride(on) => {
                 superblock.power_override = *on;
-                if let Some(governor) = self.card.as_mut().and_then(|card| card.governor()) {
+                if let Some(governor) = self.card.as_mut().and_then(|card| card.controller.governor.as_mut()) {
                     governor.override_limit(*on);
                 }
             }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::engine::{Engine, SlotRead};
 use crate::layer::Ftl;
-use crate::types::{Admission, BufId, Error, Header, Kind, LebId, PageAt, ReadFor, Request, Slot, Source};
+use crate::types::{Admission, BufId, Error, Header, Kind, LebId, PageAddr, ReadFor, Request, Slot, Source};
 use crate::words::Words;
 
 /// Slots whose places in the map are fetched into the cache together: where pages of the host's memory are small, each takes a walk
@@ -18,12 +18,12 @@ const SLOTS_AHEAD: u32 = 64;
 /// otherwise whoever owns the medium says so later with [`Addressed::done`].
 pub trait Medium {
     /// Reads so many bytes of a page.
-    fn read(&mut self, _id: u64, _page: PageAt, _bytes: u32, _purpose: &ReadFor) -> bool {
+    fn read(&mut self, _id: u64, _page: PageAddr, _bytes: u32, _purpose: &ReadFor) -> bool {
         true
     }
 
     /// Programs so many bytes of a page.
-    fn program(&mut self, _id: u64, _page: PageAt, _bytes: u32) -> bool {
+    fn program(&mut self, _id: u64, _page: PageAddr, _bytes: u32) -> bool {
         true
     }
 
@@ -185,7 +185,7 @@ impl<M: Medium> Engine for Addressed<M> {
     }
 
     #[inline]
-    fn program(&mut self, id: u64, page: PageAt, _: Range<u32>, _: BufId) {
+    fn program(&mut self, id: u64, page: PageAddr, _: Range<u32>, _: BufId) {
         let bytes = self.ftl.config().geometry.slots_per_page * self.sector_bytes();
         if self.medium.program(id, page, bytes) {
             self.done(id, true);

@@ -4,7 +4,7 @@ use crate::layer::{Ftl, id};
 use crate::leb::{LebState, Stream, Times};
 use crate::space::HOST_RESERVE;
 use crate::trims;
-use crate::types::{BufId, Command, Error, Header, Kind, LebId, PageAt, Slot, Source};
+use crate::types::{BufId, Command, Error, Header, Kind, LebId, PageAddr, Slot, Source};
 
 /// Buffers that only the groomer and checkpoints may take, so that host writes cannot starve them.
 const HOST_KEEPS_FREE: usize = 3;
@@ -46,7 +46,7 @@ pub(crate) struct Run {
 #[derive(Clone, Copy)]
 struct Buffer {
     leb: LebId,
-    at: PageAt,
+    at: PageAddr,
     /// Bytes handed to programs.
     programmed: u32,
     /// Programs under way.
@@ -58,7 +58,7 @@ struct Buffer {
 /// A program under way, kept until it succeeds.
 #[derive(Clone, Copy)]
 pub(crate) struct Program {
-    page: PageAt,
+    page: PageAddr,
     start: u32,
     end: u32,
     pub buf: BufId,

@@ -4,13 +4,13 @@
 use std::ops::Range;
 
 use crate::layer::Ftl;
-use crate::types::{BufId, Command, Header, LebId, PageAt, ReadFor, Slot, Source};
+use crate::types::{BufId, Command, Header, LebId, PageAddr, ReadFor, Slot, Source};
 
 /// Slots of one page that the layer asks for, see [`Command::Read`].
 #[derive(Clone, Copy, Debug)]
 pub struct SlotRead {
     /// Which page.
-    pub page: PageAt,
+    pub page: PageAddr,
     /// First slot in the page.
     pub at: u32,
     /// How many slots.
@@ -45,7 +45,7 @@ pub trait Engine {
     fn read(&mut self, id: u64, read: SlotRead);
 
     /// See [`Command::Program`].
-    fn program(&mut self, id: u64, page: PageAt, bytes: Range<u32>, buf: BufId);
+    fn program(&mut self, id: u64, page: PageAddr, bytes: Range<u32>, buf: BufId);
 
     /// See [`Command::Erase`].
     fn erase(&mut self, id: u64, leb: LebId);

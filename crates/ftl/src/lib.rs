@@ -59,14 +59,14 @@ pub use policy::{
     CostBenefit, DChoices, Dac, Destination, Eligible, Fifo, Greedy, GroomPolicy, LebView, Lifetime, Midas, Moved, Old,
     Policy, SepBit, Shape, Write,
 };
-pub use prefetch::prefetch_line;
+pub use prefetch::prefetch;
 pub use random::SplitMix64;
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
 pub use slots::{NOTE_BITS, UNNOTED};
 pub use space::{max_sectors, min_spare_lebs};
 pub use stats::Stats;
 pub use types::{
-    Admission, BufId, Command, Completion, Error, Header, Kind, LebId, NO_SLOT, PageAt, ReadFor, Request, Slot, Source,
-    Tag,
+    Admission, BufId, Command, Completion, Error, Header, Kind, LebId, NO_SLOT, PageAddr, ReadFor, Request, Slot,
+    Source, Tag,
 };
 pub use words::Words;

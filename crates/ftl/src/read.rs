@@ -70,10 +70,10 @@ impl Ftl {
     pub(crate) fn read_media(&mut self, slot: u32, count: u32, purpose: ReadFor) {
         let geometry = &self.config.geometry;
         let (page, at) = geometry.locate(slot);
-        let min_seq = if crate::mutant!(StalePasses) { 0 } else { self.lebs[page.leb].opened };
-        self.lebs[page.leb].readers += 1;
+        let min_seq = if crate::mutant!(StalePasses) { 0 } else { self.lebs[page.block].opened };
+        self.lebs[page.block].readers += 1;
         let n = slot % geometry.slots_per_leb() / geometry.slots_per_page;
-        let read = Some(MediaRead { leb: page.leb, purpose, page: n, at, count });
+        let read = Some(MediaRead { leb: page.block, purpose, page: n, at, count });
         let which = match self.free_reads.pop() {
             Some(which) => {
                 self.media_reads[which as usize] = read;

@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ftl::{Addressed, Admission, Engine, Ftl, LebId, Medium, PageAt, ReadFor, Tag};
-use media::PageAddr;
+use ftl::{Addressed, Admission, Engine, Ftl, LebId, Medium, PageAddr, ReadFor, Tag};
 use media::nand::{Class, Nand};
 
 use crate::controller::{Back, Change, Ended, READS};
@@ -17,14 +16,14 @@ pub(super) struct Chips {
 
 impl Medium for Chips {
     #[inline]
-    fn read(&mut self, id: u64, page: PageAt, bytes: u32, purpose: &ReadFor) -> bool {
-        self.nand.read(self.now, id, address(page), bytes, Class::of(purpose));
+    fn read(&mut self, id: u64, page: PageAddr, bytes: u32, purpose: &ReadFor) -> bool {
+        self.nand.read(self.now, id, page, bytes, Class::of(purpose));
         false
     }
 
     #[inline]
-    fn program(&mut self, id: u64, page: PageAt, bytes: u32) -> bool {
-        self.nand.program(self.now, id, address(page), bytes);
+    fn program(&mut self, id: u64, page: PageAddr, bytes: u32) -> bool {
+        self.nand.program(self.now, id, page, bytes);
         false
     }
 
@@ -33,10 +32,6 @@ impl Medium for Chips {
         self.nand.erase(self.now, id, leb);
         false
     }
-}
-
-fn address(page: PageAt) -> PageAddr {
-    PageAddr { die: page.die, block: page.leb, page: page.page }
 }
 
 /// Ids of reads that need no flash; the layer's own ids have less in their highest byte.

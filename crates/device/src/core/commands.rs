@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use ftl::{BufId, Command, Engine, Ftl, Header, LebId, PageAt, SlotRead, Source, Tag};
+use ftl::{BufId, Command, Engine, Ftl, Header, LebId, PageAddr, SlotRead, Source, Tag};
 use media::Page;
 use media::nand::Class;
 
-use super::{Core, Groomed, MediaRead, OpenSlots, address, index};
+use super::{Core, Groomed, MediaRead, OpenSlots, index};
 
 impl Engine for Core {
     type Payload<'a> = &'a [u8];
@@ -59,15 +59,15 @@ impl Engine for Core {
             paced.reads_are(Class::of(&asked.purpose));
         }
         let bytes = self.bytes_of(&asked);
-        self.media_submit(id, media::Command::Read { at: address(asked.page), bytes });
+        self.media_submit(id, media::Command::Read { at: asked.page, bytes });
     }
 
-    fn program(&mut self, id: u64, page: PageAt, bytes: Range<u32>, buf: BufId) {
+    fn program(&mut self, id: u64, page: PageAddr, bytes: Range<u32>, buf: BufId) {
         if let Some(open) = &mut self.open_pages {
             open.retain(|open| open.buf != buf);
         }
         let buffer = self.buffer(buf).clone();
-        self.media_submit(id, media::Command::Program { at: address(page), bytes, page: buffer });
+        self.media_submit(id, media::Command::Program { at: page, bytes, page: buffer });
     }
 
     fn erase(&mut self, id: u64, leb: LebId) {

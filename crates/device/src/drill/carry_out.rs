@@ -10,7 +10,7 @@ use media::drill::{CutReport, DrillMedia, Unsynced};
 
 use super::error::invalid;
 use super::{CarriedDrills, Drill, DrillError, Drills, PowerCut};
-use crate::core::{Core, address};
+use crate::core::Core;
 use crate::{Device, FormatError};
 
 /// Longest stall, milliseconds.
@@ -169,7 +169,7 @@ impl Device {
                 })
             }
             Drill::Overheat { celsius } => {
-                let Some(governor) = self.card.as_mut().and_then(|card| card.governor()) else {
+                let Some(governor) = self.card.as_mut().and_then(|card| card.controller.governor.as_mut()) else {
                     let why = "it has no temperature; an emulated card has one, where its data sheet says how it warms";
                     return Err(DrillError::Unfit { drill: name, why: why.into() });
                 };
@@ -214,7 +214,7 @@ impl Device {
                 }
             }
             Drill::Overheat { .. } => {
-                if let Some(governor) = self.card.as_mut().and_then(|card| card.governor()) {
+                if let Some(governor) = self.card.as_mut().and_then(|card| card.controller.governor.as_mut()) {
                     governor.heat(None);
                 }
             }
@@ -263,7 +263,7 @@ impl Device {
             .filter(|slot| !self.core.ftl.is_buffered(*slot))
             .map(|slot| {
                 let (page, at) = geometry.locate(slot);
-                (address(page), at * geometry.slot_bytes()..(at + 1) * geometry.slot_bytes())
+                (page, at * geometry.slot_bytes()..(at + 1) * geometry.slot_bytes())
             })
             .collect();
         match places.is_empty() {

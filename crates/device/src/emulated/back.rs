@@ -2,8 +2,8 @@
 
 use card::{Back, Change, Ended, Request};
 use ftl::{Admission, Ftl};
-use media::Done;
 use media::nand::{Nand, Nanos};
+use slab::Slab;
 
 use crate::core::Core;
 use crate::{Io, IoError, Submitted};
@@ -59,10 +59,8 @@ pub(crate) struct Held {
 }
 
 /// The requests that a card holds, by its tags; and what of them the disk has.
-#[derive(Default)]
 pub(crate) struct Requests {
-    held: Vec<Option<Held>>,
-    free: Vec<u32>,
+    pub held: Slab<Held>,
     /// The model's time.
     pub now: Nanos,
     /// Something was trimmed since the last flush.
@@ -76,12 +74,7 @@ pub(crate) struct Requests {
 impl Requests {
     /// None, at a moment of the model's time.
     pub fn new(now: Nanos) -> Requests {
-        Requests { now, ..Requests::default() }
-    }
-
-    /// Requests that are not answered.
-    pub fn under_way(&self) -> usize {
-        self.held.len() - self.free.len()
+        Requests { held: Slab::new(), now, trimmed: false, unsynced: false, syncing: false }
     }
 
     /// Holds a request that comes now; gives the card's tag for it. A write is durable when it is taken, behind capacitors, so that the
@@ -92,36 +85,12 @@ impl Requests {
             Io::Write { fua, .. } | Io::WriteZeroes { fua, allocate: true, .. } => std::mem::take(fua),
             _ => false,
         };
-        let held = Some(Held { tag, arrived: self.now, read, durable, ask: None, result: Ok(None) });
-        if let Some(key) = self.free.pop() {
-            self.held[key as usize] = held;
-            return key;
-        }
-        self.held.push(held);
-        self.held.len() as u32 - 1
-    }
-
-    /// When a request came that is not answered.
-    pub fn arrived(&self, key: u32) -> Nanos {
-        self.held[key as usize].as_ref().map_or(self.now, |held| held.arrived)
+        self.held.insert(Held { tag, arrived: self.now, read, durable, ask: None, result: Ok(None) }) as u32
     }
 
     fn get(&mut self, key: u32) -> &mut Held {
-        self.held[key as usize].as_mut().expect("a request of this tag is under way")
+        &mut self.held[key as usize]
     }
-
-    /// Lets go of a request that is answered.
-    pub fn release(&mut self, key: u32) -> Held {
-        self.free.push(key);
-        self.held[key as usize].take().expect("a request is answered once")
-    }
-}
-
-/// What the flash finished.
-enum Finished {
-    Command(Done),
-    /// A read that needed no cells came through the data path.
-    Pass(u32),
 }
 
 /// The layer with bytes, for one call.
@@ -130,14 +99,15 @@ pub(crate) struct Bytes<'c, 'io> {
     requests: &'c mut Requests,
     /// The request that is being submitted, as long as nobody took it.
     current: Option<(u32, Io<'io>)>,
-    finished: Option<Finished>,
+    /// The layer was told something that the controller does not know of.
+    told: bool,
     passed: Option<u32>,
     late: Nanos,
 }
 
 impl<'c, 'io> Bytes<'c, 'io> {
     pub fn new(core: &'c mut Core, requests: &'c mut Requests) -> Bytes<'c, 'io> {
-        Bytes { core, requests, current: None, finished: None, passed: None, late: 0 }
+        Bytes { core, requests, current: None, told: false, passed: None, late: 0 }
     }
 
     /// The same, with a request that is being submitted.
@@ -166,12 +136,16 @@ impl<'c, 'io> Bytes<'c, 'io> {
         true
     }
 
-    fn finished(&mut self) -> Option<Finished> {
+    /// Tells the layer what the medium finished next.
+    fn tell_next(&mut self) -> bool {
         if let Some(done) = self.core.next_done() {
             self.late = self.core.media.paced().map_or(0, |paced| paced.lateness());
-            return Some(Finished::Command(done));
+            self.core.finish_media(done);
+            self.core.carry_out(&[]);
+            return true;
         }
-        self.core.media.paced()?.passed().map(Finished::Pass)
+        self.passed = self.core.media.paced().and_then(|paced| paced.passed());
+        self.passed.is_some()
     }
 
     /// Hands a request to the layer. The one that has no room is given back.
@@ -248,24 +222,16 @@ impl Back for Bytes<'_, '_> {
     }
 
     fn run(&mut self, limit: Nanos) -> Option<Nanos> {
-        loop {
-            self.finished = self.finished();
-            if self.finished.is_some() {
-                return Some(self.requests.now);
-            }
+        while !self.tell_next() {
             let at = self.next_event().filter(|at| *at <= limit)?;
             self.set_now(at.max(self.requests.now));
         }
+        self.told = true;
+        Some(self.requests.now)
     }
 
     fn tell(&mut self) -> bool {
-        match self.finished.take().or_else(|| self.finished()) {
-            Some(Finished::Command(done)) => self.core.finish_media(done),
-            Some(Finished::Pass(key)) => self.passed = Some(key),
-            None => return false,
-        }
-        self.core.carry_out(&[]);
-        true
+        std::mem::take(&mut self.told) || self.tell_next()
     }
 
     fn read(&mut self, tag: u32, request: &Request, passes: bool) -> Admission {

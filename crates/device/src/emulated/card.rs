@@ -9,7 +9,7 @@
 //! go out earlier by the difference, the *lead*, as far as they are known by then. Of many requests under way, answers that are due at nearly the same
 //! time go out together, half of them a little early and half a little late: one call for each would cost the client more than the card gives it.
 
-use card::{Answer, Back, Controller, Failure, Governor, Health, Op, Request};
+use card::{Answer, Back, Controller, Failure, Health, Op, Request};
 use media::nand::Nanos;
 
 use super::back::{Bytes, Requests};
@@ -34,7 +34,7 @@ const TOGETHER_SHARE: Nanos = 16;
 
 /// The card.
 pub(crate) struct Card {
-    controller: Controller,
+    pub controller: Controller,
     requests: Requests,
     clock: Box<dyn Clock>,
     /// The model's time when the clock began, less the clock's.
@@ -64,16 +64,6 @@ impl Card {
             books: Books::new(),
             taken_spares: None,
         }
-    }
-
-    /// Link, controller and health.
-    pub fn controller(&self) -> &Controller {
-        &self.controller
-    }
-
-    /// Heat and power, where the data sheet knows of them.
-    pub fn governor(&mut self) -> Option<&mut Governor> {
-        self.controller.governor_mut()
     }
 
     /// Takes all spare blocks away: writes are held back from now on, or refused if `read_only`.
@@ -117,7 +107,7 @@ impl Card {
     /// Takes a request that was checked.
     pub fn submit<'a>(&mut self, core: &mut Core, tag: u64, mut io: Io<'a>) -> Submitted<'a> {
         self.run(core, self.time());
-        if self.requests.under_way() >= REQUESTS {
+        if self.requests.held.len() >= REQUESTS {
             return Submitted::Busy(io);
         }
         let sector = core.ftl.config().geometry.sector_bytes;
@@ -149,7 +139,7 @@ impl Card {
         };
         let due = self.controller.take_answer(line, Nanos::MAX)?;
         self.releasing = self.releasing.max(now + self.play(&due.answer));
-        let held = self.requests.release(due.answer.tag);
+        let held = self.requests.held.remove(due.answer.tag as usize);
         self.answered = self.time();
         self.books.answered(held.arrived, due.due.max(held.arrived), self.answered);
         let result = match due.answer.result {
@@ -162,9 +152,11 @@ impl Card {
 
     /// How much earlier or later an answer may go out, to go with others. Alone it has nobody to go with.
     fn play(&self, answer: &Answer) -> Nanos {
-        match self.requests.under_way() {
-            0 | 1 => 0,
-            _ => (answer.at.saturating_sub(self.requests.arrived(answer.tag)) / TOGETHER_SHARE).min(TOGETHER),
+        match self.requests.held.get(answer.tag as usize) {
+            Some(held) if self.requests.held.len() > 1 => {
+                (answer.at.saturating_sub(held.arrived) / TOGETHER_SHARE).min(TOGETHER)
+            }
+            _ => 0,
         }
     }
 
@@ -198,7 +190,7 @@ impl Card {
 
     /// Whether no request waits for its answer.
     pub fn is_idle(&self) -> bool {
-        self.requests.under_way() == 0
+        self.requests.held.is_empty()
     }
 
     /// Lets time pass until something happens.

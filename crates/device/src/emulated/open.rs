@@ -13,7 +13,7 @@ use super::Clock;
 use super::card::Card;
 use super::format::flash_card;
 use super::path_time::path_time;
-use crate::attach::{attach_with, layer_config, open_read_only};
+use crate::attach::{attach, layer_config};
 use crate::core::Core;
 use crate::drill::with_drills;
 use crate::format::refused;
@@ -61,10 +61,7 @@ pub(crate) fn open_media(
     config.buffers = config.min_buffers().max(buffer_pages(sheet, &geometry));
     let media: Box<dyn Media> = Box::new(Paced::new(nand, inner));
     let media = with_drills(media, &superblock, &CarriedDrills::default());
-    let core = match read_only {
-        true => open_read_only(media, superblock, config),
-        false => attach_with(media, superblock, config),
-    };
+    let core = attach(media, superblock, config, read_only);
     let mut core = core.map_err(|refusal| refused(refusal, path))?;
     core.open_pages = Some(Vec::new());
     core.ftl.set_pacing(Pacing::Rounds(sheet.controller.groom_round_bytes));

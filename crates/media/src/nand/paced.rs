@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use rustix::io::Errno;
+use slab::Slab;
 
 use super::{Class, Nand, Nanos};
-use crate::slab::Slab;
 use crate::{Command, Done, Geometry, Media, MediaError, Page, PageAddr, Slice};
 
 /// What a paced medium keeps its bytes in: the shape of the inner medium of flash of this shape.
@@ -157,17 +157,17 @@ impl Paced {
                 self.passed.push_back(done.id as u32);
                 continue;
             }
-            if let Some(entry) = self.under_way.get_mut(done.id as u32) {
+            if let Some(entry) = self.under_way.get_mut(done.id as usize) {
                 entry.ended = Some(at);
                 entry.failed = !done.ok;
             }
-            self.finish(done.id as u32);
+            self.finish(done.id as usize);
         }
     }
 
     /// Hands a command to the inner medium.
-    fn store(&mut self, key: u32, command: Command) {
-        if let Some(done) = self.inner.submit(u64::from(key), command) {
+    fn store(&mut self, key: usize, command: Command) {
+        if let Some(done) = self.inner.submit(key as u64, command) {
             self.stored(done);
         }
     }
@@ -178,17 +178,17 @@ impl Paced {
             self.failure = self.failure.take().or(done.result.err());
             return;
         }
-        if let Some(entry) = self.under_way.get_mut(done.id as u32) {
+        if let Some(entry) = self.under_way.get_mut(done.id as usize) {
             entry.stored = Some(done.result);
         }
-        self.finish(done.id as u32);
+        self.finish(done.id as usize);
     }
 
     /// Ends a command that both are done with.
-    fn finish(&mut self, key: u32) {
+    fn finish(&mut self, key: usize) {
         let Some(entry) = self.under_way.get_mut(key) else { return };
         let (Some(ended), Some(_)) = (entry.ended, &entry.stored) else { return };
-        let Some(UnderWay { id, failed, stored: Some(result), .. }) = self.under_way.remove(key) else { return };
+        let Some(UnderWay { id, failed, stored: Some(result), .. }) = self.under_way.try_remove(key) else { return };
         let result = if failed { Err(MediaError::Os(Errno::IO)) } else { result };
         match id {
             Some(id) => self.done.push_back((Done { id, result }, self.now - ended)),
@@ -232,8 +232,8 @@ impl Paced {
     }
 
     /// The layer's command in the words of the inner medium; the model is told.
-    fn begin(&mut self, key: u32, command: Command) -> Command {
-        let id = u64::from(key);
+    fn begin(&mut self, key: usize, command: Command) -> Command {
+        let id = key as u64;
         match command {
             Command::Read { at, .. } | Command::Program { at, .. } if self.nand.is_out_of_reach(at.die) => {
                 self.fails_at_once(key);
@@ -265,14 +265,14 @@ impl Paced {
         }
     }
 
-    fn fails_at_once(&mut self, key: u32) {
+    fn fails_at_once(&mut self, key: usize) {
         self.ended_at_once(key);
         if let Some(entry) = self.under_way.get_mut(key) {
             entry.failed = true;
         }
     }
 
-    fn ended_at_once(&mut self, key: u32) {
+    fn ended_at_once(&mut self, key: usize) {
         if let Some(entry) = self.under_way.get_mut(key) {
             entry.ended = Some(self.now);
         }
