@@ -23,9 +23,7 @@ pub(crate) use labels::label_command;
 /// A request that is not answered yet.
 #[derive(Default)]
 struct Pending {
-    /// The caller's tag.
     tag: u64,
-    /// A read's buffer.
     buf: Option<Vec<u8>>,
     /// Some of it could not be had.
     failed: bool,
@@ -55,7 +53,6 @@ pub(crate) struct OpenSlots {
     slots: Range<u32>,
 }
 
-/// The engine.
 pub(crate) struct Core {
     pub ftl: Ftl,
     pub media: Box<dyn Media>,

@@ -123,7 +123,7 @@ impl Device {
         };
         let claim = Some(Claim::take(superblock.identity(), &files.paths)?);
         if superblock.emulation.is_some() {
-            let clock = Box::new(WallClock::new());
+            let clock = Box::new(WallClock::default());
             let (Some(Some(backing)), path) = (backings.pop(), &files.paths[0]) else {
                 unreachable!("an emulated device has one file, and it was opened");
             };

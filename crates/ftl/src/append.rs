@@ -17,10 +17,8 @@ pub(crate) enum Writer {
     Checkpoint,
 }
 
-/// An append point.
 #[derive(Default)]
 pub(crate) struct Append {
-    /// The open LEB.
     leb: Option<LebId>,
     /// Data page of the LEB that is being filled.
     page: u32,
@@ -47,11 +45,8 @@ pub(crate) struct Run {
 struct Buffer {
     leb: LebId,
     at: PageAddr,
-    /// Bytes handed to programs.
     programmed: u32,
-    /// Programs under way.
     in_flight: u32,
-    /// Nothing more goes in.
     closed: bool,
 }
 

@@ -72,7 +72,6 @@ struct Running {
     estimate: u64,
 }
 
-/// State of the checkpointer.
 pub(crate) struct Checkpointer {
     committed: Anchor,
     /// See [`further_lebs`].

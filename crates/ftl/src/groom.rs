@@ -47,7 +47,6 @@ struct Moved {
     relocated: bool,
 }
 
-/// State of the groomer.
 pub(crate) struct Groomer {
     pub pace: Pace,
     pub policy: Box<dyn GroomPolicy>,

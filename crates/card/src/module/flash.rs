@@ -1,7 +1,5 @@
 //! The layer without bytes on the NAND model.
 
-use std::collections::VecDeque;
-
 use ftl::{Addressed, Admission, Engine, Ftl, LebId, Medium, PageAddr, ReadFor, Tag};
 use media::nand::{Class, Nand};
 
@@ -49,8 +47,8 @@ pub(super) struct Flash {
     pub layer: Addressed<Chips>,
     reading: Vec<Reading>,
     free_tags: Vec<Tag>,
-    /// Reads that needed no flash and came through the data path.
-    passed: VecDeque<Tag>,
+    /// A read that needed no flash and came through the data path.
+    passed: Option<Tag>,
 }
 
 impl Flash {
@@ -59,7 +57,7 @@ impl Flash {
             layer: Addressed::new(ftl, Chips { nand, now: 0 }),
             reading: vec![Reading::default(); READS as usize + 1],
             free_tags: (1..=READS).rev().collect(),
-            passed: VecDeque::new(),
+            passed: None,
         }
     }
 }
@@ -101,7 +99,7 @@ impl Back for Flash {
     fn tell(&mut self) -> bool {
         let Some(done) = self.layer.medium.nand.done() else { return false };
         if done.id & PASS == PASS {
-            self.passed.push_back(done.id as Tag);
+            self.passed = Some(done.id as Tag);
         } else {
             self.layer.done(done.id, done.ok);
             self.layer.carry_out(());
@@ -153,7 +151,7 @@ impl Back for Flash {
 
     #[inline]
     fn ended(&mut self) -> Option<Ended> {
-        let (layer_tag, result) = match self.passed.pop_front() {
+        let (layer_tag, result) = match self.passed.take() {
             Some(tag) => (tag, Ok(())),
             None => self.layer.ftl.completion().map(|completion| (completion.tag, completion.result))?,
         };

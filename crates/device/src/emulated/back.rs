@@ -11,34 +11,14 @@ use crate::{Io, IoError, Submitted};
 /// The tag of flushes that no client asked for.
 const BACKGROUND: u64 = u64::MAX;
 
-/// What a request that waits asks for.
-enum Ask {
-    Read { lba: u64, buf: Vec<u8> },
-    Write { lba: u64, data: Vec<u8>, fua: bool },
-    Trim { lba: u64, count: u64, fua: bool },
-    Zeroes { lba: u64, count: u64, fua: bool, allocate: bool },
-    Flush,
-}
-
-impl Ask {
-    fn of(io: Io) -> Ask {
-        match io {
-            Io::Read { lba, buf } => Ask::Read { lba, buf },
-            Io::Write { lba, data, fua } => Ask::Write { lba, data: data.to_vec(), fua },
-            Io::Trim { lba, count, fua } => Ask::Trim { lba, count, fua },
-            Io::WriteZeroes { lba, count, fua, allocate } => Ask::Zeroes { lba, count, fua, allocate },
-            Io::Flush => Ask::Flush,
-        }
-    }
-
-    fn io(&mut self) -> Io<'_> {
-        match *self {
-            Ask::Read { lba, ref mut buf } => Io::Read { lba, buf: std::mem::take(buf) },
-            Ask::Write { lba, ref data, fua } => Io::Write { lba, data, fua },
-            Ask::Trim { lba, count, fua } => Io::Trim { lba, count, fua },
-            Ask::Zeroes { lba, count, fua, allocate } => Io::WriteZeroes { lba, count, fua, allocate },
-            Ask::Flush => Io::Flush,
-        }
+/// A request without the bytes of a write.
+fn without_data(io: Io) -> Io<'static> {
+    match io {
+        Io::Read { lba, buf } => Io::Read { lba, buf },
+        Io::Write { lba, fua, .. } => Io::Write { lba, data: &[], fua },
+        Io::Trim { lba, count, fua } => Io::Trim { lba, count, fua },
+        Io::WriteZeroes { lba, count, fua, allocate } => Io::WriteZeroes { lba, count, fua, allocate },
+        Io::Flush => Io::Flush,
     }
 }
 
@@ -52,8 +32,9 @@ pub(crate) struct Held {
     read: Option<u32>,
     /// It is a write that is answered when it is durable.
     durable: bool,
-    /// What it asks for, while it waits for the layer.
-    ask: Option<Ask>,
+    /// What it asks for, while it waits for the layer; the bytes of a write are beside it.
+    ask: Option<Io<'static>>,
+    data: Vec<u8>,
     /// What the layer said.
     pub result: Result<Option<Vec<u8>>, IoError>,
 }
@@ -85,7 +66,8 @@ impl Requests {
             Io::Write { fua, .. } | Io::WriteZeroes { fua, allocate: true, .. } => std::mem::take(fua),
             _ => false,
         };
-        self.held.insert(Held { tag, arrived: self.now, read, durable, ask: None, result: Ok(None) }) as u32
+        let held = Held { tag, arrived: self.now, read, durable, ask: None, data: Vec::new(), result: Ok(None) };
+        self.held.insert(held) as u32
     }
 
     fn get(&mut self, key: u32) -> &mut Held {
@@ -118,7 +100,11 @@ impl<'c, 'io> Bytes<'c, 'io> {
     /// Where the layer did not take what was submitted, its bytes are kept until it does.
     pub fn keep_current(&mut self) {
         if let Some((key, io)) = self.current.take() {
-            self.requests.get(key).ask = Some(Ask::of(io));
+            let held = self.requests.get(key);
+            if let Io::Write { data, .. } = io {
+                held.data = data.to_vec();
+            }
+            held.ask = Some(without_data(io));
         }
     }
 
@@ -186,14 +172,15 @@ impl<'c, 'io> Bytes<'c, 'io> {
                 Admission::Busy
             });
         }
-        let Some(mut ask) = self.requests.get(key).ask.take() else { return Admission::Done };
-        let refused = match self.ask(key, ask.io()) {
-            Ok(admission) => return admission,
-            Err(Io::Read { lba, buf }) => Some(Ask::Read { lba, buf }),
-            Err(_) => None,
-        };
-        self.requests.get(key).ask = Some(refused.unwrap_or(ask));
-        Admission::Busy
+        let held = self.requests.get(key);
+        let Some(io) = held.ask.take() else { return Admission::Done };
+        let data = std::mem::take(&mut held.data);
+        let io = if let Io::Write { lba, fua, .. } = io { Io::Write { lba, data: &data, fua } } else { io };
+        self.ask(key, io).map_err(without_data).unwrap_or_else(|ask| {
+            let held = self.requests.get(key);
+            (held.ask, held.data) = (Some(ask), data);
+            Admission::Busy
+        })
     }
 }
 

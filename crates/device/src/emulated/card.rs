@@ -32,7 +32,6 @@ const LINGER: Nanos = 50_000;
 const TOGETHER: Nanos = 16_000;
 const TOGETHER_SHARE: Nanos = 16;
 
-/// The card.
 pub(crate) struct Card {
     pub controller: Controller,
     requests: Requests,

@@ -9,7 +9,6 @@ use super::parity::{self, Which};
 use super::{Flashback, Own, journal};
 use crate::{Command, Done, MediaError, Page, PageAddr, Slice};
 
-/// A repair under way.
 pub(super) struct Repair {
     id: u64,
     at: PageAddr,

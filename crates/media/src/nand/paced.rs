@@ -27,7 +27,6 @@ const LAZY_SYNC: u64 = u64::MAX;
 /// The model's ids of reads that need no flash, with their tag in the lower half; commands have less in their highest byte.
 const PASS: u64 = 0xff << 56;
 
-/// A command under way.
 struct UnderWay {
     /// Its owner's id; `None` when nobody waits for it.
     id: Option<u64>,
