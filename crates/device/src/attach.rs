@@ -1,4 +1,4 @@
-//! From a medium to a running engine: superblock, checkpoint, replay.
+//! From a medium to a running device: superblock, checkpoint, replay.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use media::{Done, Media, MediaError, Slice};
 
 use crate::EraseLevel;
 use crate::checksum::Checker;
-use crate::core::{Core, address, label_command};
+use crate::core::{Core, label_command};
 use crate::crypt::{NoKey, Secret, unlock};
 use crate::staging::{Staging, write_back};
 use crate::superblock::{NotSuperblock, Superblock};
@@ -78,41 +78,38 @@ pub(crate) fn layer_config(superblock: &Superblock, erase_before_program: bool) 
     config
 }
 
-/// Attaches for reading and writing.
+/// Attaches with a layer configured like this. To be read only, nothing is written, not even the superblock.
 pub(crate) fn attach(
     media: Box<dyn Media>,
     superblock: Superblock,
-    erase_before_program: bool,
-    staging: Option<Staging>,
-) -> Result<Core, Refusal> {
-    let config = layer_config(&superblock, erase_before_program);
-    attach_with(media, superblock, config, staging)
-}
-
-/// Attaches for reading and writing, with a layer configured like this.
-pub(crate) fn attach_with(
-    media: Box<dyn Media>,
-    superblock: Superblock,
     config: Config,
+    read_only: bool,
     mut staging: Option<Staging>,
 ) -> Result<Core, Refusal> {
     ready(&superblock)?;
     let mut opening = Opening::new(media, superblock);
-    if let Some(left) = staging.as_ref().and_then(|staging| staging.left_by(&opening.superblock)) {
+    if !read_only && let Some(left) = staging.as_ref().and_then(|staging| staging.left_by(&opening.superblock)) {
         write_back(&mut *opening.media, &opening.superblock, left)?;
     }
     let mut recovery = Recovery::new(config.clone(), opening.superblock.anchor.clone())?;
     opening.load_checkpoint(&mut recovery)?;
-    // The new epoch is on media before anything carries it: no sequence number is ever given out twice.
     let epoch = opening.newest_epoch(&mut recovery)? + 1;
-    opening.superblock.epoch = epoch;
-    opening.superblock.anchor = recovery.anchor_for(epoch);
-    if !ftl::mutant!(LateEpoch) {
-        opening.write_superblock()?;
+    if !read_only {
+        // The new epoch is on media before anything carries it: no sequence number is ever given out twice.
+        opening.superblock.epoch = epoch;
+        opening.superblock.anchor = recovery.anchor_for(epoch);
+        if !ftl::mutant!(LateEpoch) {
+            opening.write_superblock()?;
+        }
     }
     if !recovery.is_clean() {
-        opening.settle_parity(&recovery)?;
+        if !read_only {
+            opening.settle_parity(&recovery)?;
+        }
         opening.replay_log(&mut recovery)?;
+    }
+    if read_only {
+        return Ok(Core::new(recovery.finish(epoch)?, opening.media, opening.superblock));
     }
     opening.prepare_parity()?;
     let ftl = recovery.finish(epoch)?;
@@ -134,26 +131,6 @@ fn ready(superblock: &Superblock) -> Result<(), Refusal> {
         _ if locked => Err(Refusal::Key(NoKey::Missing)),
         _ => Ok(()),
     }
-}
-
-/// Attaches for reading only: nothing is written, not even the superblock.
-pub(crate) fn attach_read_only(media: Box<dyn Media>, superblock: Superblock) -> Result<Core, Refusal> {
-    let config = layer_config(&superblock, false);
-    open_read_only(media, superblock, config)
-}
-
-/// Attaches for reading only, with a layer configured like this.
-pub(crate) fn open_read_only(media: Box<dyn Media>, superblock: Superblock, config: Config) -> Result<Core, Refusal> {
-    ready(&superblock)?;
-    let mut opening = Opening::new(media, superblock);
-    let mut recovery = Recovery::new(config, opening.superblock.anchor.clone())?;
-    opening.load_checkpoint(&mut recovery)?;
-    let epoch = opening.newest_epoch(&mut recovery)? + 1;
-    if !recovery.is_clean() {
-        opening.replay_log(&mut recovery)?;
-    }
-    let ftl = recovery.finish(epoch)?;
-    Ok(Core::new(ftl, opening.media, opening.superblock))
 }
 
 impl Core {
@@ -306,7 +283,7 @@ impl Opening {
         let slot_bytes = geometry.slot_bytes();
         // With parity a header is rebuilt instead.
         let bytes = if self.redundant { slot_bytes } else { slot_bytes * geometry.slots_per_page.min(2) };
-        let reads = (0..geometry.blocks).map(|leb| (address(geometry.page_at(leb, 0)), 0..bytes));
+        let reads = (0..geometry.blocks).map(|leb| (geometry.page_at(leb, 0), 0..bytes));
         // A header that was never written looks like that of the LEB's life before: parity is asked about each.
         self.read_all(reads, 8 * READS, u64::MAX, |leb, result| {
             let leb = leb as LebId;
@@ -343,7 +320,7 @@ impl Opening {
         let checker = self.checker();
         let slot_bytes = geometry.slot_bytes();
         let page_bytes = geometry.slots_per_page * slot_bytes;
-        let reads = (0..geometry.pages_per_leb()).map(|page| (address(geometry.page_at(leb, page)), 0..page_bytes));
+        let reads = (0..geometry.pages_per_leb()).map(|page| (geometry.page_at(leb, page), 0..page_bytes));
         let (mut gap, mut room) = (0, Vec::new());
         self.read_all(reads, READS, oldest, |page, result| {
             // A page that cannot be read counts as holding nothing: if something flushed stood there, it will be missed.

@@ -7,13 +7,13 @@ mod commands;
 mod labels;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
-use ftl::{Admission, Engine, Ftl, Header, ReadFor, Request, Slot, SlotRead, Tag};
+use ftl::{Admission, BufId, Engine, Ftl, Header, ReadFor, Request, Slot, SlotRead, Tag};
 use media::staged::Stage;
-use media::{DieState, Done, Media, MediaError, Page, PageAddr, Slice, Witness};
+use media::{DieState, Done, Media, MediaError, Page, Slice, Witness};
 
 use crate::checksum::Checker;
-use crate::emulated::Hooks;
 use crate::heal::{Healed, Healing};
 use crate::jobs::{Jobs, is_job};
 use crate::staging::Staging;
@@ -25,9 +25,7 @@ pub(crate) use labels::label_command;
 /// A request that is not answered yet.
 #[derive(Default)]
 struct Pending {
-    /// The caller's tag.
     tag: u64,
-    /// A read's buffer.
     buf: Option<Vec<u8>>,
     /// Some of it could not be had.
     failed: bool,
@@ -49,7 +47,14 @@ enum Groomed {
     Sectors(Vec<u8>),
 }
 
-/// The engine.
+/// Slots of an open page.
+pub(crate) struct OpenSlots {
+    buf: BufId,
+    /// Where one of them belongs on media.
+    first: Slot,
+    slots: Range<u32>,
+}
+
 pub(crate) struct Core {
     /// Where the page buffers lie, if they outlive the process. It goes first, so that it stays as it is when the others go.
     pub staging: Option<Staging>,
@@ -85,8 +90,8 @@ pub(crate) struct Core {
     pub(crate) jobs_early: Vec<Done>,
     /// Where it is kept elsewhere how far this device has come.
     pub witness: Option<Witness>,
-    /// What an emulated device wants to know besides.
-    pub hooks: Option<Box<Hooks>>,
+    /// On an emulated device the pages that were not programmed yet, each with what was staged since it was last kept.
+    pub open_pages: Option<Vec<OpenSlots>>,
 }
 
 /// In a read of many slots, how many slots ahead of the check their bytes are fetched into the cache.
@@ -102,7 +107,7 @@ fn slots(bytes: &[u8], slot_bytes: usize) -> impl Iterator<Item = &[u8]> {
     let mut ahead = bytes.chunks_exact(slot_bytes).skip(AHEAD);
     bytes.chunks_exact(slot_bytes).inspect(move |_| {
         if let Some(slot) = ahead.next() {
-            media::prefetch(slot);
+            ftl::prefetch(slot);
         }
     })
 }
@@ -149,7 +154,7 @@ impl Core {
             jobs: Jobs::default(),
             jobs_early: Vec::new(),
             witness: None,
-            hooks: None,
+            open_pages: None,
             staging: None,
             ftl,
             media,
@@ -191,26 +196,21 @@ impl Core {
             Request::Trim { lba, count, .. } if result.is_ok() => self.healing.forget(lba..lba + count),
             _ => {}
         }
-        match io {
-            Io::Read { buf, .. } => {
-                self.pending[tag as usize] = Pending { tag: user_tag, buf: Some(buf), failed: false };
-                self.carry_out(&[]);
-            }
-            Io::Write { data, .. } => {
-                self.pending[tag as usize] = Pending { tag: user_tag, buf: None, failed: false };
-                self.carry_out(data);
-            }
+        let mut zeros = Vec::new();
+        let (buf, data): (_, &[u8]) = match io {
+            Io::Read { buf, .. } => (Some(buf), &[]),
+            Io::Write { data, .. } => (None, data),
             Io::WriteZeroes { count, allocate: true, .. } => {
-                self.pending[tag as usize] = Pending { tag: user_tag, buf: None, failed: false };
-                let mut zeros = std::mem::take(&mut self.zeros);
+                zeros = std::mem::take(&mut self.zeros);
                 zeros.resize(zeros.len().max(count as usize * self.sector), 0);
-                self.carry_out(&zeros);
-                self.zeros = zeros;
+                (None, &zeros)
             }
-            Io::Flush | Io::Trim { .. } | Io::WriteZeroes { .. } => {
-                self.pending[tag as usize] = Pending { tag: user_tag, buf: None, failed: false };
-                self.carry_out(&[]);
-            }
+            Io::Flush | Io::Trim { .. } | Io::WriteZeroes { .. } => (None, &[]),
+        };
+        self.pending[tag as usize] = Pending { tag: user_tag, buf, failed: false };
+        self.carry_out(data);
+        if !zeros.is_empty() {
+            self.zeros = zeros;
         }
         if admission == Admission::Pending {
             return Submitted::Pending;
@@ -257,11 +257,12 @@ impl Core {
 
     /// Puts what stands in open pages where it survives the end of this process, on a medium that can.
     pub fn keep_open_pages(&mut self) {
-        let (Some(hooks), Some(paced)) = (&mut self.hooks, self.media.paced()) else { return };
+        let (Some(open), Some(paced)) = (&mut self.open_pages, self.media.paced()) else { return };
         let slot_bytes = self.checker.slot_bytes() as u32;
-        while let Some(open) = hooks.take_open() {
-            if let Some(page) = &self.buffers[open.buf as usize] {
-                paced.keep(address(open.at), open.slots.start * slot_bytes..open.slots.end * slot_bytes, page.clone());
+        while let Some(OpenSlots { buf, first, slots }) = open.pop() {
+            if let Some(page) = &self.buffers[buf as usize] {
+                let (at, _) = self.ftl.config().geometry.locate(first);
+                paced.keep(at, slots.start * slot_bytes..slots.end * slot_bytes, page.clone());
             }
         }
     }
@@ -409,9 +410,4 @@ impl Core {
             }
         }
     }
-}
-
-/// The medium's name for a page.
-pub(crate) fn address(page: ftl::PageAt) -> PageAddr {
-    PageAddr { die: page.die, block: page.leb, page: page.page }
 }

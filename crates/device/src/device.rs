@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use card::Health;
+use card::{Controller, Governor, Health};
 use media::flashback::layer_geometry;
 use media::ring::SharedRing;
 use media::{FileMedia, FileOptions, Media, Memory, Witness, WitnessError};
 
 use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_parity};
-use crate::attach::{Refusal, admit, attach, attach_read_only, write_superblock};
+use crate::attach::{Refusal, admit, attach, layer_config, write_superblock};
 use crate::core::Core;
 use crate::crypt::NoKey;
 use crate::drill::{Drills, with_drills};
-use crate::emulated::{self, Clock, Engine, WallClock};
+use crate::emulated::{self, Card, Clock, WallClock};
 use crate::format::{MediaFormat, encrypt, media_superblock, open_replacement, refused, superblock};
 use crate::identity::{self, Claim};
 use crate::page_file::PageFile;
@@ -56,7 +56,7 @@ pub struct Device {
     /// Work was taken since [`Device::idle`] last had everything durable.
     dirty: bool,
     /// What stands before the layer of an emulated device.
-    pub(crate) engine: Option<Box<Engine>>,
+    pub(crate) card: Option<Box<Card>>,
     /// Memory that is locked for page-file support.
     pub(crate) page_file: PageFile,
     /// Faults on command, where the device was marked for them when it was attached.
@@ -136,13 +136,12 @@ impl Device {
             return Err(AttachError::Left { path: files.paths[0].clone() });
         }
         if superblock.emulation.is_some() {
-            let clock = Box::new(WallClock::new());
+            let clock = Box::new(WallClock::default());
             let (Some(Some(backing)), path) = (backings.pop(), &files.paths[0]) else {
                 unreachable!("an emulated device has one file, and it was opened");
             };
-            let (core, engine) = emulated::open(backing, superblock, path, (read_only, staging), ring, clock)?;
-            let mut device =
-                Device { _claim: claim, places, ..Device::with_engine(core, files.paths, read_only, engine) };
+            let (core, card) = emulated::open(backing, superblock, path, (read_only, staging), ring, clock)?;
+            let mut device = Device { _claim: claim, places, ..Device::with_card(core, files.paths, read_only, card) };
             device.core.witness = witness;
             device.take_memory();
             device.go_on_with_drills(&options.drills);
@@ -153,10 +152,8 @@ impl Device {
         let media = with_drills(Box::new(media), &superblock, &options.drills);
         let media = with_parity(media, &superblock);
         let (needed, unclean) = (room::needed(&superblock), !superblock.anchor.clean);
-        let core = match read_only {
-            true => attach_read_only(media, superblock),
-            false => attach(media, superblock, false, staging),
-        };
+        let config = layer_config(&superblock, false);
+        let core = attach(media, superblock, config, read_only, staging);
         let core = core.map_err(|refusal| {
             let no_room = room::no_room(&refusal, needed, unclean, &files.paths);
             no_room.unwrap_or_else(|| refused(refusal, &files.paths[0]))
@@ -192,7 +189,8 @@ impl Device {
             admit(&mut superblock, Some(secret)).map_err(|refusal| refused(refusal, &PathBuf::from("memory")))?;
         }
         let media = Memory::new(superblock.geometry);
-        let core = attach(Box::new(media), superblock, false, None);
+        let config = layer_config(&superblock, false);
+        let core = attach(Box::new(media), superblock, config, false, None);
         let path = PathBuf::from("memory");
         let core = core.map_err(|refusal| refused(refusal, &path))?;
         Ok(Device::new(core, vec![path], false))
@@ -246,8 +244,9 @@ impl Device {
             assemble(read_labels(&mut *media), true, false).map_err(|refusal| refused(refusal, &path))?;
         admit(&mut superblock, secret).map_err(|refusal| refused(refusal, &path))?;
         let media = with_parity(with_drills(media, &superblock, &CarriedDrills::default()), &superblock);
-        let core = attach(media, superblock, erase_before_program, staging);
-        Ok(Device::new(core.map_err(|refusal| refused(refusal, &path))?, vec![path], false))
+        let config = layer_config(&superblock, erase_before_program);
+        let core = attach(media, superblock, config, false, staging).map_err(|refusal| refused(refusal, &path))?;
+        Ok(Device::new(core, vec![path], false))
     }
 
     /// Makes a medium for an emulated device, of the shape that it needs, and formats it.
@@ -272,8 +271,8 @@ impl Device {
     pub fn emulated(mut inner: Box<dyn Media>, clock: Box<dyn Clock>) -> Result<Device, AttachError> {
         let path = PathBuf::from("media");
         let superblock = assemble(read_labels(&mut *inner), false, false).map_err(|refusal| refused(refusal, &path))?;
-        let (core, engine) = emulated::open_media(inner, superblock, &path, (false, None), clock, |_| 0)?;
-        Ok(Device::with_engine(core, vec![path], false, engine))
+        let (core, card) = emulated::open_media(inner, superblock, &path, (false, None), clock, |_| 0)?;
+        Ok(Device::with_card(core, vec![path], false, card))
     }
 
     fn new(core: Core, paths: Vec<PathBuf>, read_only: bool) -> Device {
@@ -287,7 +286,7 @@ impl Device {
             read_only,
             counts: Counts::default(),
             dirty: false,
-            engine: None,
+            card: None,
             page_file: PageFile::default(),
             drills,
             _claim: None,
@@ -297,8 +296,8 @@ impl Device {
         }
     }
 
-    fn with_engine(core: Core, paths: Vec<PathBuf>, read_only: bool, engine: Engine) -> Device {
-        Device { engine: Some(Box::new(engine)), ..Device::new(core, paths, read_only) }
+    fn with_card(core: Core, paths: Vec<PathBuf>, read_only: bool, card: Card) -> Device {
+        Device { card: Some(Box::new(card)), ..Device::new(core, paths, read_only) }
     }
 
     /// What it is.
@@ -340,9 +339,9 @@ impl Device {
         *self.counts.of(&io) += 1;
         let writes = !matches!(io, Io::Read { .. } | Io::Flush);
         self.dirty |= !matches!(io, Io::Read { .. } | Io::Flush);
-        let submitted = match &mut self.engine {
+        let submitted = match &mut self.card {
             None => self.core.submit(tag, io),
-            Some(engine) => engine.submit(&mut self.core, tag, io),
+            Some(card) => card.submit(&mut self.core, tag, io),
         };
         match &submitted {
             Submitted::Busy(io) => *self.counts.of(io) -= 1,
@@ -398,9 +397,9 @@ impl Device {
 
     /// Drives the device and gives the next answer, never waiting.
     pub fn poll(&mut self) -> Option<Completion> {
-        let done = match &mut self.engine {
+        let done = match &mut self.card {
             None => self.core.poll(),
-            Some(engine) => engine.poll(&mut self.core),
+            Some(card) => card.poll(&mut self.core),
         };
         self.note_store();
         // Once the power is cut nothing is answered any more; it may go with a program that nobody waits for.
@@ -413,22 +412,22 @@ impl Device {
     pub fn time_left(&mut self) -> Option<Duration> {
         let stalled =
             if self.drills.is_some() { self.core.media.drill().and_then(|drill| drill.time_left()) } else { None };
-        let Some(engine) = self.engine.as_ref() else { return stalled };
-        let engine = engine.time_left(&mut self.core).map(Duration::from_nanos);
-        [stalled, engine].into_iter().flatten().min()
+        let Some(card) = self.card.as_mut() else { return stalled };
+        let card = card.time_left(&mut self.core).map(Duration::from_nanos);
+        [stalled, card].into_iter().flatten().min()
     }
 
     /// Whether the medium works at nothing and no answer waits in [`Device::poll`].
     pub fn is_idle(&self) -> bool {
-        let nothing_waits = self.engine.as_ref().is_none_or(|engine| engine.is_idle());
+        let nothing_waits = self.card.as_ref().is_none_or(|card| card.is_idle());
         nothing_waits && self.core.in_flight == 0 && !self.core.has_completions()
     }
 
     /// Waits until [`Device::poll`] can make progress (for users without an event loop of their own); returns at once
     /// when nothing is under way.
     pub fn wait(&mut self) {
-        match &self.engine {
-            Some(engine) => engine.wait(&mut self.core),
+        match &mut self.card {
+            Some(card) => card.wait(&mut self.core),
             None if self.core.has_completions() => {}
             None => self.core.wait(),
         }
@@ -440,8 +439,8 @@ impl Device {
         if self.read_only {
             return false;
         }
-        if let Some(engine) = &mut self.engine {
-            let more = engine.idle(&mut self.core);
+        if let Some(card) = &mut self.card {
+            let more = card.idle(&mut self.core);
             return std::mem::take(&mut self.dirty) || more;
         }
         let more = self.core.ftl.idle();
@@ -546,7 +545,9 @@ impl Device {
     /// Every figure.
     pub fn status(&self) -> Status {
         let state = if self.read_only { State::AttachedReadOnly } else { State::Attached };
-        let engine = self.engine.as_deref();
+        let emulated = self.card.as_deref();
+        let controller = emulated.map(|card| &card.controller);
+        let governor = controller.and_then(|controller| controller.governor.as_ref());
         let status = Status::of(&self.core, &self.counts, state);
         let set_aside = self.set_aside.iter().map(|(die, why)| format!("die {die}: {why}")).collect();
         let vanished = self.places.vanished();
@@ -559,18 +560,18 @@ impl Device {
             (None, _) => status.health,
         };
         let status = Status { health, set_aside, vanished, ..status };
-        let card = engine.and_then(Engine::trouble).filter(|_| status.health == HEALTHY);
+        let card = emulated.and_then(Card::trouble).filter(|_| status.health == HEALTHY);
         Status {
-            pacing: engine.map(Engine::pacing),
+            pacing: emulated.map(Card::pacing),
             drills: self.drills.is_some().then(|| self.drills().iter().map(ToString::to_string).collect()),
-            celsius: engine.and_then(Engine::celsius),
-            hold_ns_per_byte: engine.map(Engine::hold),
-            write_reduced: engine.map(|engine| engine.health() == Health::ReducedWrite),
-            worn_out: engine.map(|engine| engine.health() == Health::ReadOnly),
-            watts: engine.and_then(Engine::watts),
-            power_limit_watts: engine.and_then(Engine::power_limit_watts),
+            celsius: governor.map(Governor::celsius),
+            hold_ns_per_byte: controller.map(Controller::hold),
+            write_reduced: controller.map(|controller| controller.health() == Health::ReducedWrite),
+            worn_out: controller.map(|controller| controller.health() == Health::ReadOnly),
+            watts: governor.map(Governor::watts),
+            power_limit_watts: governor.map(Governor::limit_watts).filter(|limit| limit.is_finite()),
             reserve_percent: self.core.media.nand().map(|nand| nand.wear().reserve_percent()),
-            power_override: engine.and_then(|_| self.power_override()),
+            power_override: emulated.and_then(|_| self.power_override()),
             durability: self.durability().map(Durability::name).map(Into::into),
             page_file: self.page_file.is_locked(),
             store_full: self.is_store_full(),

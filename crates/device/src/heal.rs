@@ -6,7 +6,7 @@ use std::ops::Range;
 use ftl::{Ftl, ReadFor, Slot, SlotRead};
 use media::{Command, MediaError};
 
-use crate::core::{Core, MediaRead, address, index, layer_error};
+use crate::core::{Core, MediaRead, index, layer_error};
 
 /// Most unreadable sectors that are remembered by address.
 const REMEMBERED: usize = 1024;
@@ -117,7 +117,7 @@ impl Core {
         }
         self.reads[index(id)] = Some(MediaRead { asked: read, rebuilding: true });
         let bytes = self.bytes_of(&read);
-        self.media_submit(id, Command::Rebuild { at: address(read.page), bytes, min_seq: read.min_seq });
+        self.media_submit(id, Command::Rebuild { at: read.page, bytes, min_seq: read.min_seq });
     }
 
     fn give_up_read(&mut self, id: u64, read: &SlotRead) {

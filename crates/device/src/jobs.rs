@@ -42,7 +42,6 @@ struct Job {
     page: u32,
     /// The LEB may not be erased.
     pinned: bool,
-    /// Commands under way.
     left: u32,
     /// What was read of the stripe: data lanes first, then parity.
     parts: Vec<Option<Slice>>,
@@ -63,7 +62,6 @@ pub enum Background {
     Stuck,
 }
 
-/// All jobs.
 #[derive(Default)]
 pub(crate) struct Jobs {
     rebuild: Option<Job>,

@@ -101,7 +101,7 @@ impl Device {
 
     /// When writes are durable; nothing on an emulated card.
     pub(crate) fn durability(&self) -> Option<Durability> {
-        self.engine.is_none().then_some(self.core.superblock.durability)
+        self.card.is_none().then_some(self.core.superblock.durability)
     }
 
     /// Requests that clients may have with it at once; nothing for as many as it takes.
@@ -112,7 +112,7 @@ impl Device {
 
     /// Whether the power budget is overridden; nothing where there is none.
     pub(crate) fn power_override(&self) -> Option<bool> {
-        let budgeted = self.engine.as_ref().is_some_and(|engine| engine.has_governor());
+        let budgeted = self.card.as_ref().is_some_and(|card| card.controller.governor.is_some());
         budgeted.then_some(self.core.superblock.power_override)
     }
 
@@ -190,7 +190,7 @@ impl Device {
             Setting::NvmeBlock(bytes) => superblock.nvme_block_shift = bytes.trailing_zeros() as u8,
             Setting::PowerOverride(on) => {
                 superblock.power_override = *on;
-                if let Some(governor) = self.engine.as_mut().and_then(|engine| engine.governor()) {
+                if let Some(governor) = self.card.as_mut().and_then(|card| card.controller.governor.as_mut()) {
                     governor.override_limit(*on);
                 }
             }

@@ -231,7 +231,7 @@ impl WriteBack<'_> {
         if geometry.lane_of(number, die) >= geometry.data_dies() {
             return Ok(false);
         }
-        let at = crate::core::address(geometry.page_at(block, 0));
+        let at = geometry.page_at(block, 0);
         let bytes = 0..geometry.slot_bytes();
         // A header that cannot be read says nothing: its page may be among those that are written back.
         let Ok(Some(slice)) = self.call(Command::Read { at, bytes }) else { return Ok(true) };

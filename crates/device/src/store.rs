@@ -20,7 +20,6 @@ pub(crate) fn heir(old: &Uuid, formatted: u64) -> Uuid {
     uuid::Builder::from_random_bytes(bytes).into_uuid()
 }
 
-/// One backing file.
 pub(crate) struct Die {
     pub path: PathBuf,
     pub backing: Backing,
@@ -28,7 +27,6 @@ pub(crate) struct Die {
     pub number: u32,
 }
 
-/// All of them.
 pub(crate) struct Store {
     pub dies: Vec<Die>,
     /// The newest superblock.

@@ -121,7 +121,6 @@ pub(crate) struct Identity {
     pub next: Option<Uuid>,
 }
 
-/// An erase under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Erasing {
     pub level: EraseLevel,

@@ -1,13 +1,16 @@
 //! Emulated devices: what they keep, what they survive, and that they take the card's time.
 
+mod common;
+
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use card::{Module, ModuleConfig, Op, Request, Surroundings, VirtualDevice};
+use common::call;
 use device::{
     AttachOptions, Capacity, Completion, Device, EmulateOptions, Emulation, EraseLevel, FormatError, FormatOptions, Io,
-    IoError, Submitted, create_emulated, format, inspect, sure_erase,
+    Submitted, create_emulated, format, inspect, sure_erase,
 };
 use ftl::SplitMix64;
 use media::Memory;
@@ -40,15 +43,6 @@ fn next(device: &mut Device) -> Completion {
             return completion;
         }
         device.wait();
-    }
-}
-
-/// One request, waited for.
-fn call(device: &mut Device, io: Io<'_>) -> Result<Option<Vec<u8>>, IoError> {
-    match device.submit(1, io) {
-        Submitted::Done(result) => result,
-        Submitted::Pending => next(device).result,
-        Submitted::Busy(_) => panic!("one request is always taken"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::engine::{Engine, SlotRead};
 use crate::layer::Ftl;
-use crate::types::{Admission, BufId, Error, Header, Kind, LebId, PageAt, ReadFor, Request, Slot, Source};
+use crate::types::{Admission, BufId, Error, Header, Kind, LebId, PageAddr, ReadFor, Request, Slot, Source};
 use crate::words::Words;
 
 /// Slots whose places in the map are fetched into the cache together: where pages of the host's memory are small, each takes a walk
@@ -14,36 +14,30 @@ const SLOTS_TOGETHER: u32 = 32;
 /// So far ahead of a groom read they are; the groomer goes through a LEB from end to end.
 const SLOTS_AHEAD: u32 = 64;
 
-/// What operations cost, for a layer whose bytes are kept nowhere. Each says whether it is done on the spot; otherwise whoever owns the
-/// medium says so later with [`Addressed::done`].
+/// What operations cost, for a layer whose bytes are kept nowhere. Each function says whether the operation is done on the spot;
+/// otherwise whoever owns the medium says so later with [`Addressed::done`].
 pub trait Medium {
     /// Reads so many bytes of a page.
-    fn read(&mut self, id: u64, page: PageAt, bytes: u32, purpose: &ReadFor) -> bool;
+    fn read(&mut self, _id: u64, _page: PageAddr, _bytes: u32, _purpose: &ReadFor) -> bool {
+        true
+    }
 
     /// Programs so many bytes of a page.
-    fn program(&mut self, id: u64, page: PageAt, bytes: u32) -> bool;
+    fn program(&mut self, _id: u64, _page: PageAddr, _bytes: u32) -> bool {
+        true
+    }
 
     /// Erases a LEB.
-    fn erase(&mut self, id: u64, leb: LebId) -> bool;
+    fn erase(&mut self, _id: u64, _leb: LebId) -> bool {
+        true
+    }
 }
 
 /// A medium that takes no time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AtOnce;
 
-impl Medium for AtOnce {
-    fn read(&mut self, _: u64, _: PageAt, _: u32, _: &ReadFor) -> bool {
-        true
-    }
-
-    fn program(&mut self, _: u64, _: PageAt, _: u32) -> bool {
-        true
-    }
-
-    fn erase(&mut self, _: u64, _: LebId) -> bool {
-        true
-    }
-}
+impl Medium for AtOnce {}
 
 /// So often a request is offered to a layer on a medium that takes no time: each offer lets the groomer go on.
 const OFFERS: u32 = 1000;
@@ -191,7 +185,7 @@ impl<M: Medium> Engine for Addressed<M> {
     }
 
     #[inline]
-    fn program(&mut self, id: u64, page: PageAt, _: Range<u32>, _: BufId) {
+    fn program(&mut self, id: u64, page: PageAddr, _: Range<u32>, _: BufId) {
         let bytes = self.ftl.config().geometry.slots_per_page * self.sector_bytes();
         if self.medium.program(id, page, bytes) {
             self.done(id, true);

@@ -14,7 +14,6 @@ const EXTRA: f64 = 0.02;
 /// of which as many can be saved up as this share of the host's sectors.
 const SAVED: f64 = 0.02;
 
-/// State of grooming ahead.
 pub(crate) struct Ahead {
     on: bool,
     /// The LEB that was chosen.

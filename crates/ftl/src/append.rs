@@ -4,7 +4,7 @@ use crate::layer::{Ftl, id};
 use crate::leb::{LebState, Stream, Times};
 use crate::space::HOST_RESERVE;
 use crate::trims;
-use crate::types::{BufId, Command, Error, Header, Kind, LebId, PageAt, Slot, Source};
+use crate::types::{BufId, Command, Error, Header, Kind, LebId, PageAddr, Slot, Source};
 
 /// Buffers that only the groomer and checkpoints may take, so that host writes cannot starve them.
 const HOST_KEEPS_FREE: usize = 3;
@@ -17,10 +17,8 @@ pub(crate) enum Writer {
     Checkpoint,
 }
 
-/// An append point.
 #[derive(Default)]
 pub(crate) struct Append {
-    /// The open LEB.
     leb: Option<LebId>,
     /// Data page of the LEB that is being filled.
     page: u32,
@@ -46,19 +44,16 @@ pub(crate) struct Run {
 #[derive(Clone, Copy)]
 struct Buffer {
     leb: LebId,
-    at: PageAt,
-    /// Bytes handed to programs.
+    at: PageAddr,
     programmed: u32,
-    /// Programs under way.
     in_flight: u32,
-    /// Nothing more goes in.
     closed: bool,
 }
 
 /// A program under way, kept until it succeeds.
 #[derive(Clone, Copy)]
 pub(crate) struct Program {
-    page: PageAt,
+    page: PageAddr,
     start: u32,
     end: u32,
     pub buf: BufId,
@@ -222,7 +217,7 @@ impl Ftl {
         self.buffers.pages[buf as usize] = leb * geometry.pages_per_leb() + append.page;
         let entry = &mut self.lebs[leb];
         entry.buffered += 1;
-        self.commands.push_back(Command::Take { buf, page: at, opened: entry.opened });
+        self.commands.push(Command::Take { buf, page: at, opened: entry.opened });
     }
 
     /// The run is staged: closes the page when it is full.
@@ -265,7 +260,7 @@ impl Ftl {
         let run = self.reserve(stream, 1);
         let header = self.meta_header(kind, run.slot);
         let source = Source::Meta(bytes);
-        self.commands.push_back(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
+        self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
         self.commit(stream, run);
     }
 
@@ -332,7 +327,7 @@ impl Ftl {
         let padding = filled - append.filled;
         self.stats.padding_slots += u64::from(padding);
         if padding > 0 && !crate::mutant!(PaddingLeft) {
-            self.commands.push_back(Command::Blank { buf, at: append.filled, count: padding });
+            self.commands.push(Command::Blank { buf, at: append.filled, count: padding });
         }
         let append = &mut self.appends[stream.code() as usize];
         (append.filled, append.sealed) = (filled, filled);
@@ -365,7 +360,7 @@ impl Ftl {
             buffer.closed = true;
             self.release_if_done(buf);
         }
-        self.commands.push_back(Command::Finish { leb });
+        self.commands.push(Command::Finish { leb });
         self.close_leb(stream, leb);
     }
 
@@ -379,7 +374,7 @@ impl Ftl {
             let program = Program { page: buffer.at, start, end, buf, failed: false };
             self.stats.programmed_bytes += u64::from(end - start);
             let number = self.durability.begin_program(program);
-            self.commands.push_back(program.command(number));
+            self.commands.push(program.command(number));
         } else {
             self.release_if_done(buf);
         }
@@ -401,7 +396,7 @@ impl Ftl {
             self.buffers.buffers[buf as usize] = None;
             self.buffers.pages[buf as usize] = NO_PAGE;
             self.buffers.free.push(buf);
-            self.commands.push_back(Command::Release { buf });
+            self.commands.push(Command::Release { buf });
             self.lebs[buffer.leb].buffered -= 1;
         }
     }
@@ -411,7 +406,7 @@ impl Ftl {
             let open = self.trims.take().expect("just seen");
             let bytes = trims::encode(&open.records);
             let source = Source::Meta(bytes);
-            self.commands.push_back(Command::Stage { buf, at: open.at, count: 1, header: open.header, source });
+            self.commands.push(Command::Stage { buf, at: open.at, count: 1, header: open.header, source });
         }
     }
 }

@@ -72,7 +72,6 @@ struct Running {
     estimate: u64,
 }
 
-/// State of the checkpointer.
 pub(crate) struct Checkpointer {
     committed: Anchor,
     /// See [`further_lebs`].
@@ -400,7 +399,7 @@ impl Ftl {
                 self.empty_leb(leb);
             }
         }
-        self.commands.push_back(Command::Anchor { id: id::ANCHOR, anchor });
+        self.commands.push(Command::Anchor { id: id::ANCHOR, anchor });
     }
 
     pub(crate) fn anchor_done(&mut self, result: Result<(), Error>) {

@@ -177,7 +177,7 @@ impl Ftl {
             && (self.durability.base >= programs || crate::mutant!(SyncBeforePrograms))
         {
             self.durability.sync = Sync::Issued { seq };
-            self.commands.push_back(Command::Sync { id: id::SYNC });
+            self.commands.push(Command::Sync { id: id::SYNC });
         }
     }
 
@@ -214,7 +214,7 @@ impl Ftl {
     pub(crate) fn retry_programs(&mut self) {
         for number in std::mem::take(&mut self.durability.failed) {
             let program = self.durability.programs[(number - self.durability.base) as usize].expect("kept");
-            self.commands.push_back(program.command(number));
+            self.commands.push(program.command(number));
         }
     }
 }

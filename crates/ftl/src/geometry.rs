@@ -4,7 +4,7 @@
 //! the unit that a die programs; a program may stop at any multiple of [`Geometry::unit_bytes`].
 //! A *stripe* is one page on every die, a *LEB* one erase block on every die.
 
-use crate::types::{LebId, PageAt, Slot};
+use crate::types::{LebId, PageAddr, Slot};
 
 /// Bytes that follow each sector on media, where it is not encrypted: address, sequence, batch and checksum.
 /// The byte layout stands in `docs/format.md`.
@@ -68,7 +68,7 @@ impl Geometry {
     }
 
     /// Where a slot of a LEB lies: page address, and slot in the page.
-    pub fn locate(&self, slot: Slot) -> (PageAt, u32) {
+    pub fn locate(&self, slot: Slot) -> (PageAddr, u32) {
         let leb = slot / self.slots_per_leb();
         let in_leb = slot % self.slots_per_leb();
         let (lane_page, at) = (in_leb / self.slots_per_page, in_leb % self.slots_per_page);
@@ -76,9 +76,9 @@ impl Geometry {
     }
 
     /// The `n`-th data page of a LEB in the order in which pages are filled: stripe by stripe, lane by lane.
-    pub fn page_at(&self, leb: LebId, n: u32) -> PageAt {
+    pub fn page_at(&self, leb: LebId, n: u32) -> PageAddr {
         let (stripe, lane) = (n / self.data_dies(), n % self.data_dies());
-        PageAt { leb, page: stripe, die: self.die_of(stripe, lane) }
+        PageAddr { die: self.die_of(stripe, lane), block: leb, page: stripe }
     }
 
     /// The die of a stripe's lane; lanes from [`Geometry::data_dies`] on hold parity. With parity the lanes are turned by one

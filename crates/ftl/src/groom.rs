@@ -47,7 +47,6 @@ struct Moved {
     relocated: bool,
 }
 
-/// State of the groomer.
 pub(crate) struct Groomer {
     pub pace: Pace,
     pub policy: Box<dyn GroomPolicy>,
@@ -435,7 +434,7 @@ impl Ftl {
             }
             page.live.clear();
             self.groomer.lists.push(page.live);
-            self.commands.push_back(Command::Forget { id: page.id });
+            self.commands.push(Command::Forget { id: page.id });
         }
     }
 
@@ -482,7 +481,7 @@ impl Ftl {
         self.seq += 1;
         let header = Header { slot: run.slot, seq, kind: Kind::Data, lba, index: 0, remaining: 0, lag };
         let source = Source::Groom { id: read, first };
-        self.commands.push_back(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
+        self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
         if seq % 8 == 7 && crate::mutant!(GroomUnmapped) {
             return self.commit(stream, run);
         }

@@ -1,7 +1,7 @@
 //! The state machine itself: requests in, commands out. Start reading here.
 //!
 //! [`Ftl::submit`] answers or queues a request and leaves [`Command`]s behind, which the device fetches with
-//! [`Ftl::poll`] and carries out in order. What a medium finished comes back through [`Ftl::complete`].
+//! [`Ftl::commands`] and carries out in order. What a medium finished comes back through [`Ftl::complete`].
 //! The parts of the layer are `impl Ftl` blocks of their own: `read`, `write` and `trims` (requests), `append` (where bytes go), `durability`
 //! (flushes), `groom`, `checkpoint`, `space` (free LEBs).
 
@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 use crate::Geometry;
 use crate::append::{Append, Buffers};
 use crate::checkpoint::{Anchor, Checkpointer, checkpoint_lebs};
-use crate::commands::Commands;
 use crate::durability::Durability;
 use crate::groom::Groomer;
 use crate::leb::{LebState, Lebs, STREAMS, Stream};
@@ -116,10 +115,9 @@ pub struct Ftl {
     pub(crate) checkpointer: Checkpointer,
     pub(crate) stats: Stats,
     pub(crate) wear: Wear,
-    /// In a box of its own, so that handing all of them over moves one word.
-    pub(crate) commands: Box<Commands>,
+    pub(crate) commands: Vec<Command>,
     /// Room for commands, while others are carried out.
-    spare: Option<Box<Commands>>,
+    spare: Vec<Command>,
     completions: VecDeque<Completion>,
     pub(crate) pending_reads: Vec<PendingRead>,
     pub(crate) media_reads: Vec<Option<MediaRead>>,
@@ -173,8 +171,8 @@ impl Ftl {
             checkpointer: Checkpointer::new(anchor, &config),
             stats,
             wear,
-            commands: Box::new(Commands::with_capacity(256)),
-            spare: None,
+            commands: Vec::with_capacity(256),
+            spare: Vec::new(),
             completions: VecDeque::with_capacity(64),
             pending_reads,
             media_reads: Vec::new(),
@@ -197,27 +195,20 @@ impl Ftl {
         }
     }
 
-    /// The next command to carry out.
+    /// All commands that are to be carried out, in order. What is reported meanwhile makes further ones, which come after these.
     #[inline]
-    pub fn poll(&mut self) -> Option<Command> {
-        self.commands.pop_front()
-    }
-
-    /// All commands there are: the same as [`Ftl::poll`] until there are no more, without copying each. What is reported meanwhile
-    /// makes further ones, which come after these.
-    #[inline]
-    pub(crate) fn take_commands(&mut self) -> Option<Box<Commands>> {
-        if self.commands.is_empty() {
-            return None;
+    pub fn commands(&mut self) -> Option<Vec<Command>> {
+        match self.commands.is_empty() {
+            true => None,
+            false => Some(std::mem::replace(&mut self.commands, std::mem::take(&mut self.spare))),
         }
-        Some(std::mem::replace(&mut self.commands, self.spare.take().unwrap_or_default()))
     }
 
     /// The commands were carried out: their room serves the next ones.
     #[inline]
-    pub(crate) fn carried_out(&mut self, mut batch: Box<Commands>) {
-        batch.clear();
-        self.spare = Some(batch);
+    pub fn carried_out(&mut self, mut commands: Vec<Command>) {
+        commands.clear();
+        self.spare = commands;
     }
 
     /// The next answer to a pending request.

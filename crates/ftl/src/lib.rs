@@ -8,7 +8,7 @@
 //! It never holds a host byte: the device owns the buffers, the layer says what goes where. Reads get the newest data taken,
 //! a flush covers all that was answered before it, one write is never torn, and what was trimmed and flushed stays trimmed.
 //!
-//! **Where to start.** [`Ftl`] in `layer.rs`: [`Ftl::submit`] takes a request, [`Ftl::poll`] gives [`Command`]s,
+//! **Where to start.** [`Ftl`] in `layer.rs`: [`Ftl::submit`] takes a request, [`Ftl::commands`] gives [`Command`]s,
 //! [`Ftl::complete`] takes what the medium finished. An [`Engine`] carries the commands out, with bytes (`device`) or without
 //! ([`Addressed`]). Then `read.rs` and `write.rs`, `append.rs` (where bytes go), `durability.rs`
 //! (flushes), `groom.rs` and `pace.rs`, `checkpoint.rs`, and [`Recovery`], which makes an `Ftl` from what stands on media.
@@ -17,7 +17,6 @@ mod addressed;
 mod ahead;
 mod append;
 mod checkpoint;
-mod commands;
 mod dense;
 mod durability;
 mod engine;
@@ -60,7 +59,7 @@ pub use policy::{
     CostBenefit, DChoices, Dac, Destination, Eligible, Fifo, Greedy, GroomPolicy, LebView, Lifetime, Midas, Moved, Old,
     Policy, SepBit, Shape, Write,
 };
-pub use prefetch::prefetch_line;
+pub use prefetch::prefetch;
 pub use random::SplitMix64;
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
 pub use slots::{NOTE_BITS, UNNOTED};
@@ -68,7 +67,7 @@ pub use space::{max_sectors, min_spare_lebs};
 pub use stats::Stats;
 pub use trims::{TrimRecord, encode as encode_trims};
 pub use types::{
-    Admission, BufId, Command, Completion, Error, Header, Kind, LebId, NO_SLOT, PageAt, ReadFor, Request, Slot, Source,
-    Tag,
+    Admission, BufId, Command, Completion, Error, Header, Kind, LebId, NO_SLOT, PageAddr, ReadFor, Request, Slot,
+    Source, Tag,
 };
 pub use words::Words;

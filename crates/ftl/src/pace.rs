@@ -73,7 +73,6 @@ pub(crate) struct Pace {
     most: f64,
     /// What `most` is without rounds.
     most_steady: f64,
-    /// Free space is short.
     short: bool,
     /// Writes wait: in rounds for the end of this one, on demand for a LEB.
     stopped: bool,

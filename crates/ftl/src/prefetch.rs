@@ -2,7 +2,7 @@
 
 /// Starts to bring the cache line in which a value begins into the cache. It changes nothing, and costs little when it is there already.
 #[inline]
-pub fn prefetch_line<T>(value: &T) {
+pub(crate) fn prefetch_line<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch changes nothing and cannot fault, and the address is that of a live value.
     unsafe {
@@ -11,4 +11,12 @@ pub fn prefetch_line<T>(value: &T) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;
+}
+
+/// Starts to bring bytes into the cache.
+#[inline]
+pub fn prefetch(bytes: &[u8]) {
+    for line in bytes.chunks(64) {
+        prefetch_line(&line[0]);
+    }
 }

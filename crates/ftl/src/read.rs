@@ -34,7 +34,7 @@ impl Ftl {
                 while first + run < count && self.map.get(lba + u64::from(first + run)) == NO_SLOT {
                     run += 1;
                 }
-                self.commands.push_back(Command::Zero { tag, first, count: run });
+                self.commands.push(Command::Zero { tag, first, count: run });
                 first += run;
                 continue;
             }
@@ -51,7 +51,7 @@ impl Ftl {
                 _ => self.buffers.find(slot / geometry.slots_per_page),
             };
             match buffered {
-                Some(buf) => self.commands.push_back(Command::Copy { tag, first, count: run, buf, at }),
+                Some(buf) => self.commands.push(Command::Copy { tag, first, count: run, buf, at }),
                 None => {
                     let lba = lba + u64::from(first);
                     self.read_media(slot, run, ReadFor::Request { tag, first, lba, begins: parts == 0 });
@@ -70,10 +70,10 @@ impl Ftl {
     pub(crate) fn read_media(&mut self, slot: u32, count: u32, purpose: ReadFor) {
         let geometry = &self.config.geometry;
         let (page, at) = geometry.locate(slot);
-        let min_seq = if crate::mutant!(StalePasses) { 0 } else { self.lebs[page.leb].opened };
-        self.lebs[page.leb].readers += 1;
+        let min_seq = if crate::mutant!(StalePasses) { 0 } else { self.lebs[page.block].opened };
+        self.lebs[page.block].readers += 1;
         let n = slot % geometry.slots_per_leb() / geometry.slots_per_page;
-        let read = Some(MediaRead { leb: page.leb, purpose, page: n, at, count });
+        let read = Some(MediaRead { leb: page.block, purpose, page: n, at, count });
         let which = match self.free_reads.pop() {
             Some(which) => {
                 self.media_reads[which as usize] = read;
@@ -85,7 +85,7 @@ impl Ftl {
             }
         };
         let id = id::READ | u64::from(which);
-        self.commands.push_back(Command::Read { id, page, at, count, slot, min_seq, purpose });
+        self.commands.push(Command::Read { id, page, at, count, slot, min_seq, purpose });
     }
 
     /// Ends a media read's book-keeping.

@@ -14,7 +14,6 @@ const DEAD: u8 = 0;
 /// The slots of all LEBs.
 pub(crate) struct Slots {
     words: Words,
-    /// Bits of a slot.
     bits: u32,
     /// Bytes of a LEB.
     stride: usize,

@@ -48,14 +48,14 @@ impl Ftl {
             if self.lebs[leb].dirty && self.config.erase_before_program {
                 self.lebs[leb].state = LebState::Erasing;
                 self.cleaning.push(leb);
-                self.commands.push_back(Command::Erase { id: id::ERASE | u64::from(leb), leb });
+                self.commands.push(Command::Erase { id: id::ERASE | u64::from(leb), leb });
             } else if self.lebs[leb].allocated {
                 self.lebs[leb].state = LebState::Ready;
                 self.ready.push_back(leb);
             } else {
                 self.lebs[leb].state = LebState::Preparing;
                 self.preparing += 1;
-                self.commands.push_back(Command::Allocate { id: id::ALLOCATE | u64::from(leb), leb });
+                self.commands.push(Command::Allocate { id: id::ALLOCATE | u64::from(leb), leb });
             }
         }
     }
@@ -142,7 +142,7 @@ impl Ftl {
             self.wear.erased();
             if self.config.erase_before_program {
                 entry.state = LebState::Erasing;
-                self.commands.push_back(Command::Erase { id: id::ERASE | u64::from(leb), leb });
+                self.commands.push(Command::Erase { id: id::ERASE | u64::from(leb), leb });
             } else {
                 // It keeps its space, and is the next to be used: to give space back and ask for it anew costs a file
                 // system more than the writes themselves. What is not used again is given back in quiet times.
@@ -167,7 +167,7 @@ impl Ftl {
         let leb = self.free.remove(at).expect("just found");
         self.lebs[leb].state = LebState::Erasing;
         self.giving_back = true;
-        self.commands.push_back(Command::Erase { id: id::ERASE | u64::from(leb), leb });
+        self.commands.push(Command::Erase { id: id::ERASE | u64::from(leb), leb });
         true
     }
 

@@ -59,7 +59,7 @@ impl Ftl {
         {
             let record = TrimRecord { seq: self.seq, lba, count };
             open.records.push(record);
-            self.commands.push_back(Command::Record { header: open.header, record });
+            self.commands.push(Command::Record { header: open.header, record });
             self.seq += u64::from(!crate::mutant!(TrimUnnumbered));
             return true;
         }
@@ -72,19 +72,13 @@ impl Ftl {
         // A full slot can be staged only when its page is programmed or another takes its place.
         if let Some(full) = self.trims.take().filter(|_| !crate::mutant!(FullTrimsDropped)) {
             let source = Source::Meta(encode(&full.records));
-            self.commands.push_back(Command::Stage {
-                buf: full.buf,
-                at: full.at,
-                count: 1,
-                header: full.header,
-                source,
-            });
+            self.commands.push(Command::Stage { buf: full.buf, at: full.at, count: 1, header: full.header, source });
         }
         let run = self.reserve(stream, 1);
         let header = self.meta_header(Kind::Trims, run.slot);
         let record = TrimRecord { seq: self.seq, lba, count };
         self.seq += 1;
-        self.commands.push_back(Command::Record { header, record });
+        self.commands.push(Command::Record { header, record });
         self.trims = Some(OpenTrims { buf: run.buf, at: run.at, header, records: vec![record] });
         self.commit(stream, run);
         true

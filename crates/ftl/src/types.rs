@@ -147,15 +147,15 @@ impl Header {
     }
 }
 
-/// A page on media, in the layer's terms.
+/// The address of a page: the same block number on every die makes a LEB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PageAt {
-    /// Which LEB; the erase block has the same number on every die.
-    pub leb: LebId,
-    /// Page in the erase block.
-    pub page: u32,
-    /// Die.
+pub struct PageAddr {
+    /// Die, from 0.
     pub die: u32,
+    /// Erase block on the die, from 0: the number of the LEB.
+    pub block: u32,
+    /// Page in the erase block, from 0.
+    pub page: u32,
 }
 
 /// Where staged bytes come from.
@@ -208,7 +208,7 @@ pub enum Command {
         /// Which buffer.
         buf: BufId,
         /// The page that it will hold.
-        page: PageAt,
+        page: PageAddr,
         /// When the page's LEB was opened: nothing that is staged there is older.
         opened: u64,
     },
@@ -283,7 +283,7 @@ pub enum Command {
         /// For `complete` (or `groomed`).
         id: u64,
         /// Which page.
-        page: PageAt,
+        page: PageAddr,
         /// First slot in the page.
         at: u32,
         /// How many slots.
@@ -300,7 +300,7 @@ pub enum Command {
         /// For `complete`.
         id: u64,
         /// Which page.
-        page: PageAt,
+        page: PageAddr,
         /// First byte.
         start: u32,
         /// One past the last byte.

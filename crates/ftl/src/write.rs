@@ -42,7 +42,7 @@ impl Ftl {
                 lag: self.lag_of(seq + u64::from(first)),
             };
             let source = Source::Request { tag, first };
-            self.commands.push_back(Command::Stage { buf: run.buf, at: run.at, count: run.count, header, source });
+            self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: run.count, header, source });
             for i in 0..run.count {
                 let old = self.map.set(header.lba + u64::from(i), run.slot + i);
                 if old != NO_SLOT && !crate::mutant!(StaleLiveCount) {

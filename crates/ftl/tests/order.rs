@@ -159,12 +159,14 @@ impl Device {
     }
 
     fn carry_out(&mut self) {
-        while let Some(command) = self.ftl.poll() {
-            self.groom_reads += u32::from(groom_reads(&command));
-            if (self.hold)(&command) {
-                self.held.push(command);
-            } else {
-                self.finish(command);
+        while let Some(commands) = self.ftl.commands() {
+            for command in commands {
+                self.groom_reads += u32::from(groom_reads(&command));
+                if (self.hold)(&command) {
+                    self.held.push(command);
+                } else {
+                    self.finish(command);
+                }
             }
         }
     }
@@ -182,8 +184,8 @@ impl Device {
         match command {
             Command::Stage { count, header, source, .. } => self.stage(count, header, source),
             Command::Program { id, page, start, end, .. } => {
-                assert!(self.allocated.contains(&page.leb), "LEB {} has not all of its space", page.leb);
-                let first = page.leb * config().geometry.slots_per_leb() + page.page * SLOTS_PER_PAGE;
+                assert!(self.allocated.contains(&page.block), "LEB {} has not all of its space", page.block);
+                let first = page.block * config().geometry.slots_per_leb() + page.page * SLOTS_PER_PAGE;
                 for slot in first + start / SLOT_BYTES..first + end / SLOT_BYTES {
                     if let Some(content) = self.staged.get(&slot) {
                         self.media.insert(slot, content.clone());

@@ -12,12 +12,12 @@ use std::path::PathBuf;
 use io_uring::{opcode, squeue, types};
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::io::Errno;
+use slab::Slab;
 
 use crate::arena::Arena;
 use crate::backing::{Backing, OpenError, label_offset};
 use crate::page::ALIGN;
 use crate::ring::{Owner, SharedRing};
-use crate::slab::Slab;
 use crate::transfer::{Next, Purpose, Transfer, kernel_result};
 use crate::{
     Command, Done, Geometry, LABEL_AREA_BYTES, LABEL_BYTES, Media, MediaError, Page, PageAddr, PageBuf, Slice,
@@ -73,12 +73,12 @@ enum Operation {
     Transfer(Transfer),
     /// A part without a buffer of a command on every die.
     Part {
-        group: u32,
+        group: usize,
         die: u32,
     },
     /// One die's part of an erase: the bytes of the backing file that are still to be punched.
     Punch {
-        group: u32,
+        group: usize,
         die: u32,
         left: Range<u64>,
     },
@@ -192,7 +192,7 @@ impl FileMedia {
         let token = self.under_way.insert(operation);
         // SAFETY: what the entry points to is held by the operation until its completion came, also
         // when the medium is dropped; the entry names a file that the medium holds as long.
-        let pushed = unsafe { self.ring.borrow_mut().push(self.owner, u64::from(token), entry) };
+        let pushed = unsafe { self.ring.borrow_mut().push(self.owner, token as u64, entry) };
         pushed.map_err(|error| {
             self.under_way.remove(token);
             MediaError::from(errno(&error))
@@ -223,7 +223,7 @@ impl FileMedia {
     }
 
     /// Punches the first piece of a range.
-    fn punch(&mut self, group: u32, die: u32, range: Range<u64>) -> Result<(), MediaError> {
+    fn punch(&mut self, group: usize, die: u32, range: Range<u64>) -> Result<(), MediaError> {
         let end = range.end.min(range.start + PUNCH_BYTES);
         let entry = self.live(die).ok_or(MediaError::Lost)?.allocate(range.start, end - range.start, PUNCH);
         self.push(Operation::Punch { group, die, left: end..range.end }, entry)
@@ -250,12 +250,12 @@ impl FileMedia {
     }
 
     /// A command for all dies; it is held open while its parts are being started.
-    fn begin_group(&mut self, id: u64) -> u32 {
+    fn begin_group(&mut self, id: u64) -> usize {
         self.groups.insert(Group { id, left: 1, result: Ok(()), failed: Vec::new() })
     }
 
     /// Counts a part of a group that was started, or notes why it could not be.
-    fn count_part(&mut self, group: u32, die: u32, started: Result<(), MediaError>) {
+    fn count_part(&mut self, group: usize, die: u32, started: Result<(), MediaError>) {
         let Some(group) = self.groups.get_mut(group) else { return };
         match started {
             Ok(()) => group.left += 1,
@@ -264,7 +264,7 @@ impl FileMedia {
     }
 
     /// Ends one part of a group; gives the answer when it was the last.
-    fn end_part(&mut self, number: u32, die: u32, result: Result<(), MediaError>) -> Option<Done> {
+    fn end_part(&mut self, number: usize, die: u32, result: Result<(), MediaError>) -> Option<Done> {
         let group = self.groups.get_mut(number)?;
         group.left -= 1;
         if let Err(error) = result {
@@ -273,7 +273,7 @@ impl FileMedia {
         if group.left > 0 {
             return None;
         }
-        let group = self.groups.remove(number)?;
+        let group = self.groups.try_remove(number)?;
         let result = match group.result {
             Ok(()) => Ok(None),
             Err(MediaError::Os(error)) => Err(MediaError::Dies { dies: group.failed, error }),
@@ -294,13 +294,13 @@ impl FileMedia {
         loop {
             let completion = self.ring.borrow_mut().next(self.owner);
             let Some(completion) = completion else { return };
-            if let Some(done) = self.complete(completion.token as u32, completion.result) {
+            if let Some(done) = self.complete(completion.token as usize, completion.result) {
                 self.done.push_back(done);
             }
         }
     }
 
-    fn complete(&mut self, token: u32, result: i32) -> Option<Done> {
+    fn complete(&mut self, token: usize, result: i32) -> Option<Done> {
         match self.under_way.get_mut(token)? {
             Operation::Transfer(transfer) => {
                 let die = self.dies[transfer.die as usize].as_ref()?;
@@ -310,14 +310,14 @@ impl FileMedia {
                     Next::Again => {
                         let entry = transfer.entry(die.fd());
                         // SAFETY: as in `push`: the operation stays where it is and holds the buffer.
-                        let pushed = unsafe { self.ring.borrow_mut().push(self.owner, u64::from(token), entry) };
+                        let pushed = unsafe { self.ring.borrow_mut().push(self.owner, token as u64, entry) };
                         match pushed {
                             Ok(()) => return None,
                             Err(error) => Err(MediaError::from(errno(&error))),
                         }
                     }
                 };
-                let Some(Operation::Transfer(transfer)) = self.under_way.remove(token) else { return None };
+                let Some(Operation::Transfer(transfer)) = self.under_way.try_remove(token) else { return None };
                 self.finish(transfer, outcome)
             }
             Operation::Part { group, die } => {
@@ -331,7 +331,7 @@ impl FileMedia {
                 self.end_part(group, die, result)
             }
             Operation::Punch { .. } => {
-                let Some(Operation::Punch { group, die, left }) = self.under_way.remove(token) else { return None };
+                let Some(Operation::Punch { group, die, left }) = self.under_way.try_remove(token) else { return None };
                 let result = match kernel_result(result) {
                     Ok(_) if left.is_empty() => Ok(()),
                     Ok(_) => match self.punch(group, die, left) {

@@ -15,10 +15,8 @@ mod maintain;
 pub mod memory;
 pub mod nand;
 pub mod page;
-mod prefetch;
 pub mod ring;
 pub mod sim;
-mod slab;
 mod space;
 pub mod staged;
 mod transfer;
@@ -29,26 +27,14 @@ pub use backing::{Backing, OpenError};
 pub use cached::CachedFile;
 pub use file::{FileMedia, FileOptions};
 pub use flashback::{DieState, Flashback};
-pub use ftl::Geometry;
+pub use ftl::{Geometry, PageAddr};
 pub use memory::Memory;
 pub use page::{Page, PageBuf};
-pub use prefetch::prefetch;
 pub use space::FileSystem;
 pub use under::is_same_disk;
 pub use witness::{Witness, WitnessError};
 
 use std::ops::Range;
-
-/// The address of a page: the same block number on every die makes a LEB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PageAddr {
-    /// Die, from 0.
-    pub die: u32,
-    /// Erase block on the die, from 0.
-    pub block: u32,
-    /// Page in the erase block, from 0.
-    pub page: u32,
-}
 
 /// What a medium can be told to do.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::arena::Arena;
-use crate::prefetch::prefetch;
 use crate::{Command, Done, Geometry, LABEL_BYTES, Media, MediaError, Page, PageAddr, PageBuf, Slice};
+use ftl::prefetch;
 
 /// The pages of one erase block on one die; the table itself exists only once something was programmed.
 type BlockPages = Option<Box<[Option<Page>]>>;

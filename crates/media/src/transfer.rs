@@ -13,7 +13,7 @@ pub(crate) enum Purpose {
     /// A program command.
     Program { id: u64 },
     /// One die's copy of a label.
-    Label { group: u32 },
+    Label { group: usize },
 }
 
 /// One read or write. Holds the buffer as long as the kernel may use it.

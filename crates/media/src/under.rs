@@ -29,7 +29,6 @@ type Number = (u32, u32);
 struct Under {
     /// As sysfs names it. It may have been removed, or be in a mount namespace that is not ours.
     path: PathBuf,
-    /// The loop device's name.
     loop_device: String,
     /// Whom its lock keeps off: a device over a part of it shares it with devices over other parts.
     share: Share,

@@ -102,10 +102,7 @@ fn moments_do_not_depend_on_how_often_anybody_looks() {
 fn pages_of_all_dies_keep_apart_and_parity_takes_no_place() {
     let mut medium = medium();
     let geometry = *medium.geometry();
-    let pages: Vec<PageAddr> = (0..geometry.pages_per_leb())
-        .map(|n| geometry.page_at(3, n))
-        .map(|page| at(page.die, page.leb, page.page))
-        .collect();
+    let pages: Vec<PageAddr> = (0..geometry.pages_per_leb()).map(|n| geometry.page_at(3, n)).collect();
     for (id, at) in (0..).zip(&pages) {
         begin_program(&mut medium, id, *at, id as u32);
     }

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use ftl::{Anchor, BufId, Engine, Ftl, Header, LebId, PageAt, SlotRead, Source, Tag, TrimRecord};
+use ftl::{BufId, Command, Engine, Ftl, Header, LebId, PageAddr, SlotRead, Source, Tag};
 use media::Page;
 use media::nand::Class;
 
-use super::{Core, Groomed, MediaRead, address, index};
+use super::{Core, Groomed, MediaRead, OpenSlots, index};
 
 impl Engine for Core {
     type Payload<'a> = &'a [u8];
@@ -18,8 +18,13 @@ impl Engine for Core {
 
     fn stage(&mut self, buf: BufId, at: u32, count: u32, header: &Header, source: &Source, payload: &[u8]) {
         let sector = self.sector;
-        if let Some(hooks) = &mut self.hooks {
-            hooks.staged(buf, at..at + count, header);
+        if let Some(open) = &mut self.open_pages {
+            let end = at + count;
+            match open.iter_mut().find(|open| open.buf == buf) {
+                // The records of trims are staged last, into a slot in between.
+                Some(open) => open.slots = open.slots.start.min(at)..open.slots.end.max(end),
+                None => open.push(OpenSlots { buf, first: header.slot, slots: at..end }),
+            }
         }
         match source {
             Source::Request { first, .. } => {
@@ -48,7 +53,93 @@ impl Engine for Core {
         }
     }
 
-    fn copy(&mut self, tag: Tag, first: u32, count: u32, buf: BufId, at: u32) {
+    fn read(&mut self, id: u64, asked: SlotRead) {
+        if self.reads.len() <= index(id) {
+            self.reads.resize(index(id) + 1, None);
+        }
+        self.reads[index(id)] = Some(MediaRead { asked, rebuilding: false });
+        if self.open_pages.is_some()
+            && let Some(paced) = self.media.paced()
+        {
+            paced.reads_are(Class::of(&asked.purpose));
+        }
+        let bytes = self.bytes_of(&asked);
+        self.media_submit(id, media::Command::Read { at: asked.page, bytes });
+    }
+
+    fn program(&mut self, id: u64, page: PageAddr, bytes: Range<u32>, buf: BufId) {
+        if let Some(open) = &mut self.open_pages {
+            open.retain(|open| open.buf != buf);
+        }
+        let buffer = self.buffer(buf).clone();
+        if ftl::mutant!(StagedClearedEarly)
+            && let Some(stage) = self.kept()
+        {
+            stage.forget(&buffer);
+        }
+        self.media_submit(id, media::Command::Program { at: page, bytes, page: buffer });
+    }
+
+    fn erase(&mut self, id: u64, leb: LebId) {
+        self.media_submit(id, media::Command::Erase { block: leb });
+    }
+
+    fn secure(&mut self, id: u64, command: &Command) {
+        match command {
+            Command::Allocate { leb, .. } => self.media_submit(id, media::Command::Allocate { block: *leb }),
+            Command::Anchor { anchor, .. } => {
+                self.superblock.anchor.clone_from(anchor);
+                self.write_superblock(id);
+            }
+            _ => self.media_submit(id, media::Command::Sync),
+        }
+    }
+
+    fn handle(&mut self, command: &Command) {
+        match *command {
+            Command::Copy { tag, first, count, buf, at } => self.copy_staged(tag, first, count, buf, at),
+            Command::Zero { tag, first, count } => {
+                let (start, end) = (first as usize * self.sector, (first + count) as usize * self.sector);
+                self.pending[tag as usize].buf.as_mut().expect("a read has a buffer")[start..end].fill(0);
+            }
+            Command::Blank { buf, at, count } => {
+                let slot_bytes = self.checker.slot_bytes();
+                let page = self.buffer(buf);
+                // SAFETY: as in `seal`.
+                unsafe { page.bytes_mut(at as usize * slot_bytes..(at + count) as usize * slot_bytes) }.fill(0);
+            }
+            Command::Take { buf, page, opened } => {
+                let kept = self.kept().and_then(|stage| stage.page(page, opened));
+                self.buffers[buf as usize] = Some(kept.unwrap_or_else(|| self.media.page()));
+            }
+            Command::Release { buf } => self.buffers[buf as usize] = None,
+            Command::Record { ref header, ref record } => {
+                if let Some(stage) = self.kept() {
+                    stage.note_trim(header, record);
+                }
+            }
+            Command::Finish { leb } => {
+                if let Some(flashback) = self.media.flashback() {
+                    flashback.finish(leb);
+                }
+            }
+            Command::Forget { id } => {
+                // An id may be in use again already; the older one is meant.
+                if let Some(at) = self.groomed.iter().position(|(read, _)| *read == id) {
+                    self.groomed.remove(at);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Core {
+    fn buffer(&self, buf: BufId) -> &Page {
+        self.buffers[buf as usize].as_ref().expect("the layer took the buffer first")
+    }
+
+    fn copy_staged(&mut self, tag: Tag, first: u32, count: u32, buf: BufId, at: u32) {
         let slot_bytes = self.checker.slot_bytes();
         let start = at as usize * slot_bytes;
         let page = self.buffers[buf as usize].as_ref().expect("the layer took the buffer first");
@@ -62,96 +153,6 @@ impl Engine for Core {
                 pending.failed = true;
             }
         }
-    }
-
-    fn zero(&mut self, tag: Tag, first: u32, count: u32) {
-        let (start, end) = (first as usize * self.sector, (first + count) as usize * self.sector);
-        self.pending[tag as usize].buf.as_mut().expect("a read has a buffer")[start..end].fill(0);
-    }
-
-    fn read(&mut self, id: u64, asked: SlotRead) {
-        if self.reads.len() <= index(id) {
-            self.reads.resize(index(id) + 1, None);
-        }
-        self.reads[index(id)] = Some(MediaRead { asked, rebuilding: false });
-        if self.hooks.is_some()
-            && let Some(paced) = self.media.paced()
-        {
-            paced.reads_are(Class::of(&asked.purpose));
-        }
-        let bytes = self.bytes_of(&asked);
-        self.media_submit(id, media::Command::Read { at: address(asked.page), bytes });
-    }
-
-    fn blank(&mut self, buf: BufId, at: u32, count: u32) {
-        let slot_bytes = self.checker.slot_bytes();
-        let page = self.buffer(buf);
-        // SAFETY: as in `seal`.
-        unsafe { page.bytes_mut(at as usize * slot_bytes..(at + count) as usize * slot_bytes) }.fill(0);
-    }
-
-    fn take(&mut self, buf: BufId, page: PageAt, opened: u64) {
-        let kept = self.kept().and_then(|stage| stage.page(address(page), opened));
-        self.buffers[buf as usize] = Some(kept.unwrap_or_else(|| self.media.page()));
-    }
-
-    fn release(&mut self, buf: BufId) {
-        self.buffers[buf as usize] = None;
-    }
-
-    fn record(&mut self, header: &Header, record: &TrimRecord) {
-        if let Some(stage) = self.kept() {
-            stage.note_trim(header, record);
-        }
-    }
-
-    fn program(&mut self, id: u64, page: PageAt, bytes: Range<u32>, buf: BufId) {
-        if let Some(hooks) = &mut self.hooks {
-            hooks.programmed(buf);
-        }
-        let buffer = self.buffer(buf).clone();
-        if ftl::mutant!(StagedClearedEarly)
-            && let Some(stage) = self.kept()
-        {
-            stage.forget(&buffer);
-        }
-        self.media_submit(id, media::Command::Program { at: address(page), bytes, page: buffer });
-    }
-
-    fn finish(&mut self, leb: LebId) {
-        if let Some(flashback) = self.media.flashback() {
-            flashback.finish(leb);
-        }
-    }
-
-    fn forget(&mut self, id: u64) {
-        // An id may be in use again already; the older one is meant.
-        if let Some(at) = self.groomed.iter().position(|(read, _)| *read == id) {
-            self.groomed.remove(at);
-        }
-    }
-
-    fn allocate(&mut self, id: u64, leb: LebId) {
-        self.media_submit(id, media::Command::Allocate { block: leb });
-    }
-
-    fn erase(&mut self, id: u64, leb: LebId) {
-        self.media_submit(id, media::Command::Erase { block: leb });
-    }
-
-    fn sync(&mut self, id: u64) {
-        self.media_submit(id, media::Command::Sync);
-    }
-
-    fn anchor(&mut self, id: u64, anchor: &Anchor) {
-        self.superblock.anchor.clone_from(anchor);
-        self.write_superblock(id);
-    }
-}
-
-impl Core {
-    fn buffer(&self, buf: BufId) -> &Page {
-        self.buffers[buf as usize].as_ref().expect("the layer took the buffer first")
     }
 
     /// Copies sectors into their slots and seals them.

@@ -10,7 +10,7 @@ use media::drill::{CutReport, DrillMedia, Unsynced};
 
 use super::error::invalid;
 use super::{CarriedDrills, Drill, DrillError, Drills, PowerCut};
-use crate::core::{Core, address};
+use crate::core::Core;
 use crate::staging::Staging;
 use crate::{Device, FormatError};
 
@@ -114,7 +114,7 @@ impl Device {
                 self.check_die(*die)?;
                 let lost = self.core.lost_dies();
                 let dies = self.core.ftl.config().geometry.dies;
-                if self.engine.is_some() && lost.len() as u32 + 1 >= dies && !lost.contains(die) {
+                if self.card.is_some() && lost.len() as u32 + 1 >= dies && !lost.contains(die) {
                     return Err(invalid("die", *die, "one of several that still answer"));
                 }
                 self.media_drill(name)?.set_dead(*die, true);
@@ -159,18 +159,18 @@ impl Device {
             }
             Drill::FillReserve { read_only } => {
                 let read_only = *read_only;
-                let Some(engine) = &mut self.engine else {
+                let Some(card) = &mut self.card else {
                     let why = "there is no reserve of spare blocks on files and disks; an emulated card has one";
                     return Err(DrillError::Unfit { drill: name, why: why.into() });
                 };
-                engine.use_up_reserve(&mut self.core, read_only);
+                card.use_up_reserve(&mut self.core, read_only);
                 Ok(match read_only {
                     true => "the reserve is used up: writes are refused".into(),
                     false => "the reserve is used up: writes are held back".into(),
                 })
             }
             Drill::Overheat { celsius } => {
-                let Some(governor) = self.engine.as_mut().and_then(|engine| engine.governor()) else {
+                let Some(governor) = self.card.as_mut().and_then(|card| card.controller.governor.as_mut()) else {
                     let why = "it has no temperature; an emulated card has one, where its data sheet says how it warms";
                     return Err(DrillError::Unfit { drill: name, why: why.into() });
                 };
@@ -210,12 +210,12 @@ impl Device {
                 }
             }
             Drill::FillReserve { .. } => {
-                if let Some(engine) = &mut self.engine {
-                    engine.give_reserve_back(&mut self.core);
+                if let Some(card) = &mut self.card {
+                    card.give_reserve_back(&mut self.core);
                 }
             }
             Drill::Overheat { .. } => {
-                if let Some(governor) = self.engine.as_mut().and_then(|engine| engine.governor()) {
+                if let Some(governor) = self.card.as_mut().and_then(|card| card.controller.governor.as_mut()) {
                     governor.heat(None);
                 }
             }
@@ -250,7 +250,7 @@ impl Device {
             let slots = range.clone().map(|lba| core.ftl.map().get(lba));
             slots.filter(|slot| *slot != NO_SLOT).any(|slot| core.ftl.is_buffered(slot))
         };
-        if self.engine.is_none() && !self.is_read_only() && buffered(&self.core) {
+        if self.card.is_none() && !self.is_read_only() && buffered(&self.core) {
             // What is still in memory is read from there.
             self.core.ftl.close_open_lebs();
             let written = self.core.run_until(|core| !buffered(core));
@@ -264,7 +264,7 @@ impl Device {
             .filter(|slot| !self.core.ftl.is_buffered(*slot))
             .map(|slot| {
                 let (page, at) = geometry.locate(slot);
-                (address(page), at * geometry.slot_bytes()..(at + 1) * geometry.slot_bytes())
+                (page, at * geometry.slot_bytes()..(at + 1) * geometry.slot_bytes())
             })
             .collect();
         match places.is_empty() {

@@ -1,6 +1,6 @@
 //! Fault drills: what goes wrong by command, on devices that are marked for it.
 //!
-//! The faults of the medium live in [`media::drill`]; what a card as a whole does (heat, the end of its life) in its engine.
+//! The faults of the medium live in [`media::drill`]; what a card as a whole does (heat, the end of its life) in its controller.
 //! A drill lasts until it is undone. A power cut ends the device: whoever drives it drops it and attaches it again.
 
 mod carry_out;

@@ -17,16 +17,10 @@ pub trait Clock {
 #[derive(Debug)]
 pub struct WallClock(Instant);
 
-impl WallClock {
-    /// Begins at 0 now.
-    pub fn new() -> WallClock {
-        WallClock(Instant::now())
-    }
-}
-
 impl Default for WallClock {
+    /// Begins at 0 now.
     fn default() -> WallClock {
-        WallClock::new()
+        WallClock(Instant::now())
     }
 }
 

@@ -2,18 +2,18 @@
 
 use std::path::Path;
 
-use card::{Governor, LayoutError, Surroundings, buffer_pages, shape};
+use card::{Controller, LayoutError, Surroundings, buffer_pages, shape};
 use ftl::Pacing;
-use media::nand::{FrontEnd, Nand, Nanos, Paced, Shape, inner_geometry, micros};
+use media::nand::{Nand, Nanos, Paced, Shape, inner_geometry, micros};
 use media::ring::SharedRing;
 use media::{Backing, CachedFile, FileMedia, FileOptions, Geometry, Media};
 use profile::{Module, Profile};
 
-use super::engine::{Engine, Parts};
+use super::Clock;
+use super::card::Card;
 use super::format::flash_card;
 use super::path_time::path_time;
-use super::{Clock, Hooks};
-use crate::attach::{attach_with, layer_config, open_read_only};
+use crate::attach::{attach, layer_config};
 use crate::core::Core;
 use crate::drill::with_drills;
 use crate::format::refused;
@@ -32,7 +32,7 @@ pub(crate) fn open(
     (read_only, staging): (bool, Option<Staging>),
     ring: &SharedRing,
     clock: Box<dyn Clock>,
-) -> Result<(Core, Engine), AttachError> {
+) -> Result<(Core, Card), AttachError> {
     let options = FileOptions { read_only, page_cache: true };
     let file = FileMedia::new(vec![Some(backing)], inner_geometry(&superblock.geometry), ring.clone(), options)?;
     let inner = Box::new(CachedFile::new(file, read_only));
@@ -47,7 +47,7 @@ pub(crate) fn open_media(
     (read_only, staging): (bool, Option<Staging>),
     clock: Box<dyn Clock>,
     path_time: fn(Nanos) -> Nanos,
-) -> Result<(Core, Engine), AttachError> {
+) -> Result<(Core, Card), AttachError> {
     let unknown = |what: String| AttachError::Media {
         path: path.into(),
         what: format!("it emulates '{}', which this program cannot: {what}", superblock.profile),
@@ -60,19 +60,12 @@ pub(crate) fn open_media(
     let mut config = layer_config(&superblock, true);
     let geometry = config.geometry;
     config.buffers = config.min_buffers().max(buffer_pages(sheet, &geometry));
-    let hooks = Hooks::new(geometry);
     let media: Box<dyn Media> = Box::new(Paced::new(nand, inner));
     let media = with_drills(media, &superblock, &CarriedDrills::default());
-    let core = match read_only {
-        true => open_read_only(media, superblock, config),
-        false => attach_with(media, superblock, config, staging),
-    };
+    let core = attach(media, superblock, config, read_only, staging);
     let mut core = core.map_err(|refusal| refused(refusal, path))?;
-    core.hooks = Some(Box::new(hooks));
+    core.open_pages = Some(Vec::new());
     core.ftl.set_pacing(Pacing::Rounds(sheet.controller.groom_round_bytes));
-    let idle_watts = sheet.energy.idle_watts;
-    let around = Surroundings { power_unlimited: core.superblock.power_override, ..Surroundings::default() };
-    let governor = flash.card.as_ref().map(|card| Governor::new(card, flash.modules, idle_watts, &around));
     let mut now = 0;
     if let Some(paced) = core.media.paced() {
         paced.be_lazy(true);
@@ -84,10 +77,10 @@ pub(crate) fn open_media(
         write_ns = lead[1],
         "answers go out earlier to make up for the path to the client"
     );
-    let reduced_hold = card::reduced_hold(sheet, &geometry);
-    let parts = Parts { front: FrontEnd::new(&sheet.controller), governor, clock, lead, reduced_hold };
-    let engine = Engine::new(parts, now);
-    Ok((core, engine))
+    let around = Surroundings { power_unlimited: core.superblock.power_override, ..Surroundings::default() };
+    let card = flash.card.as_ref().map(|card| (card, flash.modules));
+    let controller = Controller::new(sheet, card, &around, &core.ftl, Some(lead));
+    Ok((core, Card::new(controller, clock, now)))
 }
 
 /// By how much earlier reads and writes are answered: what the path to the client takes, less what the driver of a real card takes.

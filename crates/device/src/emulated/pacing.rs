@@ -42,7 +42,6 @@ struct Second {
     off: u64,
 }
 
-/// The books of it.
 pub(crate) struct Books {
     errors: Histogram<u64>,
     /// Errors in thousandths of the request's time.

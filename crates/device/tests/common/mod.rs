@@ -2,21 +2,29 @@
 
 use device::{Device, Io, IoError, Submitted};
 
-/// One request, waited for.
-pub fn call(device: &mut Device, io: Io<'_>) -> Result<Option<Vec<u8>>, IoError> {
+/// One request, waited for; nothing when the power goes meanwhile.
+pub fn ask(device: &mut Device, io: Io<'_>) -> Option<Result<Option<Vec<u8>>, IoError>> {
     let mut io = Some(io);
     for _ in 0..1_000_000 {
         if let Some(request) = io.take() {
             match device.submit(1, request) {
-                Submitted::Done(result) => return result,
+                Submitted::Done(result) => return Some(result),
                 Submitted::Pending => {}
                 Submitted::Busy(request) => io = Some(request),
             }
         }
         if let Some(completion) = device.poll() {
-            return completion.result;
+            return Some(completion.result);
+        }
+        if device.power_cut().is_some() {
+            return None;
         }
         device.wait();
     }
     panic!("a request is never answered");
+}
+
+/// One request, waited for.
+pub fn call(device: &mut Device, io: Io<'_>) -> Result<Option<Vec<u8>>, IoError> {
+    ask(device, io).expect("the power is on")
 }

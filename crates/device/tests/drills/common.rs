@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use device::{
-    AttachOptions, Capacity, CarriedDrills, CreateOptions, Device, FormatOptions, Io, IoError, Submitted, create,
-    mark_for_drills,
+    AttachOptions, Capacity, CarriedDrills, CreateOptions, Device, FormatOptions, Io, IoError, create, mark_for_drills,
 };
 use media::ring::Ring;
 use tempfile::TempDir;
+
+#[path = "../common/mod.rs"]
+mod requests;
+pub use requests::{ask, call};
 
 pub const SECTOR: usize = 4096;
 
@@ -51,32 +54,6 @@ impl Files {
         let options = AttachOptions { drills, staging, ..AttachOptions::default() };
         Device::attach(&self.paths, &options, &ring).expect("attached")
     }
-}
-
-/// One request, waited for; nothing when the power goes meanwhile.
-pub fn ask(device: &mut Device, io: Io<'_>) -> Option<Result<Option<Vec<u8>>, IoError>> {
-    let mut io = Some(io);
-    for _ in 0..1_000_000 {
-        if let Some(request) = io.take() {
-            match device.submit(1, request) {
-                Submitted::Done(result) => return Some(result),
-                Submitted::Pending => {}
-                Submitted::Busy(request) => io = Some(request),
-            }
-        }
-        if let Some(done) = device.poll() {
-            return Some(done.result);
-        }
-        if device.power_cut().is_some() {
-            return None;
-        }
-        device.wait();
-    }
-    panic!("a request is never answered");
-}
-
-pub fn call(device: &mut Device, io: Io<'_>) -> Result<Option<Vec<u8>>, IoError> {
-    ask(device, io).expect("the power is on")
 }
 
 pub fn write(device: &mut Device, lba: u64, byte: u8) -> Result<(), IoError> {

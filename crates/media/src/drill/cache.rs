@@ -37,7 +37,6 @@ enum Doing {
     Syncing { syncs: Vec<u64> },
 }
 
-/// The cache.
 #[derive(Default)]
 pub(super) struct Cache {
     /// In the order in which they came.

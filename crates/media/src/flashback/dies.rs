@@ -25,7 +25,6 @@ impl TryFrom<u8> for DieState {
     }
 }
 
-/// All dies.
 pub(super) struct Dies {
     states: Vec<DieState>,
     /// How many may be missing.

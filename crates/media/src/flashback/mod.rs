@@ -27,6 +27,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use ftl::{Geometry, Slot};
+use slab::Slab;
 
 use self::dies::Dies;
 use self::journal::Journal;
@@ -35,7 +36,6 @@ use self::repair::Repair;
 use self::stripe::{Lane, Stripe};
 use self::sync::SyncRun;
 use crate::drill::DrillMedia;
-use crate::slab::Slab;
 use crate::{Backing, Command, Done, Media, MediaError, Page, PageAddr, Slice};
 
 pub use self::dies::DieState;
@@ -71,7 +71,7 @@ enum Own {
     /// A sync of the medium.
     Sync,
     /// A part of a repair.
-    Part { repair: u32, part: u32 },
+    Part { repair: usize, part: u32 },
     /// A page of a die that is being rebuilt, under its owner's id.
     Restore { id: u64, die: u32 },
 }
@@ -302,9 +302,9 @@ impl Flashback {
         self.early.extend(done);
     }
 
-    fn submit_own(&mut self, own: Own, command: Command) -> u32 {
+    fn submit_own(&mut self, own: Own, command: Command) -> usize {
         let key = self.own.insert(own);
-        self.submit_inner(OWN | u64::from(key), command);
+        self.submit_inner(OWN | key as u64, command);
         key
     }
 
@@ -406,7 +406,7 @@ impl Flashback {
     /// The medium finished something.
     fn finished(&mut self, done: Done) {
         if done.id >> 56 == OWN >> 56 {
-            return self.finished_own(done.id as u32, done.result);
+            return self.finished_own((done.id & !OWN) as usize, done.result);
         }
         let program = self.programs.iter().position(|program| program.id == done.id);
         let Some(program) = program.map(|index| self.programs.swap_remove(index)) else {
@@ -458,8 +458,8 @@ impl Flashback {
         }
     }
 
-    fn finished_own(&mut self, key: u32, result: Result<Option<Slice>, MediaError>) {
-        match self.own.remove(key) {
+    fn finished_own(&mut self, key: usize, result: Result<Option<Slice>, MediaError>) {
+        match self.own.try_remove(key) {
             Some(Own::Final { block, page, die }) => {
                 let result = self.without(result.map(|_| ()), Some(die));
                 self.note_own(key, result);

@@ -14,7 +14,6 @@ pub(super) struct Numbers {
     lanes: Vec<u32>,
     /// P and Q of the first so many lanes.
     sums: Vec<[u32; 2]>,
-    /// Of the parities.
     parities: Vec<[u32; 2]>,
 }
 

@@ -9,7 +9,6 @@ use super::parity::{self, Which};
 use super::{Flashback, Own, journal};
 use crate::{Command, Done, MediaError, Page, PageAddr, Slice};
 
-/// A repair under way.
 pub(super) struct Repair {
     id: u64,
     at: PageAddr,
@@ -187,20 +186,20 @@ impl Flashback {
         (lane.submitted >= bytes.end).then_some(slice)
     }
 
-    pub(super) fn part_read(&mut self, key: u32, part: u32, slice: Option<Slice>) {
+    pub(super) fn part_read(&mut self, key: usize, part: u32, slice: Option<Slice>) {
         if let Some(repair) = self.repairs.get_mut(key) {
             repair.parts[part as usize] = slice;
         }
         self.part_done(key);
     }
 
-    fn part_done(&mut self, key: u32) {
+    fn part_done(&mut self, key: usize) {
         let Some(repair) = self.repairs.get_mut(key) else { return };
         repair.left -= 1;
         if repair.left > 0 {
             return;
         }
-        let Some(repair) = self.repairs.remove(key) else { return };
+        let Some(repair) = self.repairs.try_remove(key) else { return };
         let result = self.solve(&repair).ok_or(MediaError::Lost).map(Some);
         self.done.push_back(Done { id: repair.id, result });
     }

@@ -31,7 +31,6 @@ pub(super) struct Journaled {
     pub place: u8,
 }
 
-/// An open stripe.
 pub(super) struct Stripe {
     pub block: u32,
     pub page: u32,

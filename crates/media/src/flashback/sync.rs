@@ -23,7 +23,7 @@ pub(super) struct SyncRun {
     id: u64,
     phase: Phase,
     /// Commands of our own that it waits for.
-    waits: Vec<u32>,
+    waits: Vec<usize>,
     failure: Option<MediaError>,
 }
 
@@ -39,7 +39,7 @@ impl Flashback {
     }
 
     /// A command of our own that a sync may wait for is done.
-    pub(super) fn note_own(&mut self, key: u32, result: Result<(), MediaError>) {
+    pub(super) fn note_own(&mut self, key: usize, result: Result<(), MediaError>) {
         if let Err(error) = &result {
             tracing::error!(%error, "parity could not be programmed");
         }

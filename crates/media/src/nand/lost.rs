@@ -16,7 +16,6 @@ pub(super) struct Gather {
     bytes: u32,
     /// It pays the cost of the request.
     first: bool,
-    /// For the host.
     host: bool,
     /// Pages that are still to come.
     left: u32,

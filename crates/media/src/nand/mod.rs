@@ -83,7 +83,6 @@ enum Kind {
     Erase,
 }
 
-/// An operation under way.
 #[derive(Clone, Copy, Debug)]
 struct Operation {
     id: u64,

@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use rustix::io::Errno;
+use slab::Slab;
 
 use super::{Class, Nand, Nanos};
-use crate::slab::Slab;
 use crate::{Command, Done, Geometry, Media, MediaError, Page, PageAddr, Slice};
 
 /// What a paced medium keeps its bytes in: the shape of the inner medium of flash of this shape.
@@ -24,7 +24,9 @@ pub const fn inner_geometry(flash: &Geometry) -> Geometry {
 /// The inner medium's id of a sync that nobody waits for.
 const LAZY_SYNC: u64 = u64::MAX;
 
-/// A command under way.
+/// The model's ids of reads that need no flash, with their tag in the lower half; commands have less in their highest byte.
+const PASS: u64 = 0xff << 56;
+
 struct UnderWay {
     /// Its owner's id; `None` when nobody waits for it.
     id: Option<u64>,
@@ -47,6 +49,8 @@ pub struct Paced {
     /// What is done, and by how much later than the model had it done.
     done: VecDeque<(Done, Nanos)>,
     lateness: Nanos,
+    /// Reads that needed no flash and came through the data path.
+    passed: VecDeque<u32>,
     /// Nobody waits for the disk.
     lazy: bool,
     /// The inner medium syncs, and nobody waits for it.
@@ -72,6 +76,7 @@ impl Paced {
             under_way: Slab::new(),
             done: VecDeque::new(),
             lateness: 0,
+            passed: VecDeque::new(),
             lazy: false,
             syncing: false,
             failure: None,
@@ -99,6 +104,16 @@ impl Paced {
     /// Whom the reads submitted from now on are for.
     pub fn reads_are(&mut self, class: Class) {
         self.class = class;
+    }
+
+    /// A host read of `bytes` that needs no cells takes the data path, see [`Nand::pass`].
+    pub fn pass(&mut self, tag: u32, bytes: u32) {
+        self.nand.pass(self.now, PASS | u64::from(tag), bytes);
+    }
+
+    /// The next such read that came through.
+    pub fn passed(&mut self) -> Option<u32> {
+        self.passed.pop_front()
     }
 
     /// By how much later than the model had it done the last command from [`Media::poll`] was done: the inner medium was slower.
@@ -137,17 +152,21 @@ impl Paced {
         let Some(at) = self.nand.step() else { return };
         self.now = self.now.max(at);
         while let Some(done) = self.nand.done() {
-            if let Some(entry) = self.under_way.get_mut(done.id as u32) {
+            if done.id & PASS == PASS {
+                self.passed.push_back(done.id as u32);
+                continue;
+            }
+            if let Some(entry) = self.under_way.get_mut(done.id as usize) {
                 entry.ended = Some(at);
                 entry.failed = !done.ok;
             }
-            self.finish(done.id as u32);
+            self.finish(done.id as usize);
         }
     }
 
     /// Hands a command to the inner medium.
-    fn store(&mut self, key: u32, command: Command) {
-        if let Some(done) = self.inner.submit(u64::from(key), command) {
+    fn store(&mut self, key: usize, command: Command) {
+        if let Some(done) = self.inner.submit(key as u64, command) {
             self.stored(done);
         }
     }
@@ -158,17 +177,17 @@ impl Paced {
             self.failure = self.failure.take().or(done.result.err());
             return;
         }
-        if let Some(entry) = self.under_way.get_mut(done.id as u32) {
+        if let Some(entry) = self.under_way.get_mut(done.id as usize) {
             entry.stored = Some(done.result);
         }
-        self.finish(done.id as u32);
+        self.finish(done.id as usize);
     }
 
     /// Ends a command that both are done with.
-    fn finish(&mut self, key: u32) {
+    fn finish(&mut self, key: usize) {
         let Some(entry) = self.under_way.get_mut(key) else { return };
         let (Some(ended), Some(_)) = (entry.ended, &entry.stored) else { return };
-        let Some(UnderWay { id, failed, stored: Some(result), .. }) = self.under_way.remove(key) else { return };
+        let Some(UnderWay { id, failed, stored: Some(result), .. }) = self.under_way.try_remove(key) else { return };
         let result = if failed { Err(MediaError::Os(Errno::IO)) } else { result };
         match id {
             Some(id) => self.done.push_back((Done { id, result }, self.now - ended)),
@@ -212,8 +231,8 @@ impl Paced {
     }
 
     /// The layer's command in the words of the inner medium; the model is told.
-    fn begin(&mut self, key: u32, command: Command) -> Command {
-        let id = u64::from(key);
+    fn begin(&mut self, key: usize, command: Command) -> Command {
+        let id = key as u64;
         match command {
             Command::Read { at, .. } | Command::Program { at, .. } if self.nand.is_out_of_reach(at.die) => {
                 self.fails_at_once(key);
@@ -245,14 +264,14 @@ impl Paced {
         }
     }
 
-    fn fails_at_once(&mut self, key: u32) {
+    fn fails_at_once(&mut self, key: usize) {
         self.ended_at_once(key);
         if let Some(entry) = self.under_way.get_mut(key) {
             entry.failed = true;
         }
     }
 
-    fn ended_at_once(&mut self, key: u32) {
+    fn ended_at_once(&mut self, key: usize) {
         if let Some(entry) = self.under_way.get_mut(key) {
             entry.ended = Some(self.now);
         }

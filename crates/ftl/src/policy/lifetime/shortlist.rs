@@ -14,7 +14,6 @@ const LISTED: usize = 64;
 /// So often in a drive write, at the least, all LEBs are looked through.
 const LOOKS: u64 = 256;
 
-/// The list.
 pub(super) struct Shortlist {
     /// With the scores of the last look, the least on top. Scores are not negative: then their bits have their order.
     lebs: BinaryHeap<Reverse<(u32, LebId)>>,

@@ -18,7 +18,6 @@ pub(super) struct Place {
 #[derive(Clone, Copy, Default)]
 struct Bin {
     place: Place,
-    /// Live sectors.
     live: u32,
     /// Deaths since the last advance.
     deaths: u32,
@@ -35,7 +34,6 @@ struct Rate {
     hazard: f64,
 }
 
-/// The count of deaths.
 pub(super) struct Tally {
     bins: [Bin; BINS],
     rates: [Rate; BINS],

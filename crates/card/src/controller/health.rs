@@ -1,9 +1,10 @@
-//! How a module does, and by how much its writes are held back for it.
+//! How a card does, and by how much its writes are held back for it.
 
 use ftl::Geometry;
+use media::nand::Nand;
 use profile::Module as Sheet;
 
-use super::Module;
+use super::{Back, Controller};
 use crate::device::Nanos;
 use crate::governor::Governor;
 use crate::report::Health;
@@ -14,17 +15,22 @@ const REDUCED_SHARE: f64 = 0.1;
 /// At this much reserve the one-time warning is due, per cent.
 const WARNING_PERCENT: f64 = 10.0;
 
-impl Module {
-    /// Nanoseconds by which each written byte is held back.
-    pub(super) fn hold(&self) -> f64 {
-        hold(self.governor.as_ref(), self.health, self.reduced_hold)
+impl Controller {
+    /// How near its end the card is.
+    pub fn health(&self) -> Health {
+        self.health
     }
 
-    pub(super) fn update_health(&mut self) {
-        let wear = self.flash.medium.nand.wear();
-        let geometry = &self.layout.geometry;
+    /// Nanoseconds by which each written byte is held back: by power and heat, and once the reserve is used up by at least so much.
+    pub fn hold(&self) -> f64 {
+        let governed = self.governor.as_ref().map_or(0.0, Governor::hold);
+        if self.health == Health::ReducedWrite { governed.max(self.reduced_hold) } else { governed }
+    }
+
+    pub(super) fn update_health(&mut self, nand: &Nand) {
+        let (wear, geometry) = (nand.wear(), &self.geometry);
         let left = geometry.blocks - wear.retired_lebs();
-        let needed = self.layout.sectors.div_ceil(u64::from(geometry.slots_per_leb() - 1)) as u32;
+        let needed = self.sectors.div_ceil(u64::from(geometry.slots_per_leb() - 1)) as u32;
         let spare = ftl::min_spare_lebs(geometry);
         let reserve = wear.reserve_percent();
         let health = match reserve {
@@ -37,22 +43,22 @@ impl Module {
         self.health = self.health.max(health);
     }
 
+    /// For fault drills: somebody changed the reserve. It is at least so near its end from now on.
+    pub fn reserve_changed(&mut self, nand: &Nand, at_least: Health) {
+        self.health = at_least;
+        self.update_health(nand);
+    }
+
     #[inline]
-    pub(super) fn govern(&mut self, now: Nanos) {
+    pub(super) fn govern(&mut self, back: &impl Back, now: Nanos) {
         let Some(governor) = self.governor.as_mut().filter(|governor| governor.is_due(now)) else { return };
-        let written = self.flash.ftl.stats().host_written_sectors * u64::from(self.layout.geometry.sector_bytes);
-        governor.update(now, self.flash.medium.nand.joules(), written);
+        let written = back.ftl().stats().host_written_sectors - self.written_before;
+        governor.update(now, back.nand().joules(), written * u64::from(self.geometry.sector_bytes));
     }
 }
 
-/// Nanoseconds by which each written byte is held back: by power and heat, and once the reserve is used up by at least `reduced_hold`.
-pub fn hold(governor: Option<&Governor>, health: Health, reduced_hold: f64) -> f64 {
-    let governed = governor.map_or(0.0, Governor::hold);
-    if health == Health::ReducedWrite { governed.max(reduced_hold) } else { governed }
-}
-
 /// Nanoseconds by which each written byte is held back in reduced-write mode.
-pub fn reduced_hold(sheet: &Sheet, geometry: &Geometry) -> f64 {
+pub(super) fn reduced_hold(sheet: &Sheet, geometry: &Geometry) -> f64 {
     1e9 / (program_rate(sheet, geometry) * REDUCED_SHARE)
 }
 

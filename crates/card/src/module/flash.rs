@@ -1,0 +1,168 @@
+//! The layer without bytes on the NAND model.
+
+use ftl::{Addressed, Admission, Engine, Ftl, LebId, Medium, PageAddr, ReadFor, Tag};
+use media::nand::{Class, Nand};
+
+use crate::controller::{Back, Change, Ended, READS};
+use crate::device::{Failure, Nanos, Op, Request};
+
+/// Chips, and what time it is for them.
+pub(super) struct Chips {
+    pub nand: Nand,
+    pub now: Nanos,
+}
+
+impl Medium for Chips {
+    #[inline]
+    fn read(&mut self, id: u64, page: PageAddr, bytes: u32, purpose: &ReadFor) -> bool {
+        self.nand.read(self.now, id, page, bytes, Class::of(purpose));
+        false
+    }
+
+    #[inline]
+    fn program(&mut self, id: u64, page: PageAddr, bytes: u32) -> bool {
+        self.nand.program(self.now, id, page, bytes);
+        false
+    }
+
+    #[inline]
+    fn erase(&mut self, id: u64, leb: LebId) -> bool {
+        self.nand.erase(self.now, id, leb);
+        false
+    }
+}
+
+/// Ids of reads that need no flash; the layer's own ids have less in their highest byte.
+const PASS: u64 = 0xff << 56;
+
+/// A read that the layer works on.
+#[derive(Clone, Copy, Default)]
+struct Reading {
+    tag: u32,
+    bytes: u32,
+}
+
+/// The layer on the model of the chips, and the reads that it works on.
+pub(super) struct Flash {
+    pub layer: Addressed<Chips>,
+    reading: Vec<Reading>,
+    free_tags: Vec<Tag>,
+    /// A read that needed no flash and came through the data path.
+    passed: Option<Tag>,
+}
+
+impl Flash {
+    pub fn new(ftl: Ftl, nand: Nand) -> Flash {
+        Flash {
+            layer: Addressed::new(ftl, Chips { nand, now: 0 }),
+            reading: vec![Reading::default(); READS as usize + 1],
+            free_tags: (1..=READS).rev().collect(),
+            passed: None,
+        }
+    }
+}
+
+impl Back for Flash {
+    #[inline]
+    fn ftl(&self) -> &Ftl {
+        &self.layer.ftl
+    }
+
+    #[inline]
+    fn nand(&self) -> &Nand {
+        &self.layer.medium.nand
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.layer.medium.now
+    }
+
+    #[inline]
+    fn set_now(&mut self, now: Nanos) {
+        self.layer.medium.now = now;
+    }
+
+    #[inline]
+    fn next_event(&mut self) -> Option<Nanos> {
+        self.layer.medium.nand.next_event()
+    }
+
+    #[inline]
+    fn run(&mut self, limit: Nanos) -> Option<Nanos> {
+        let at = self.layer.medium.nand.run(limit)?;
+        self.layer.medium.now = at;
+        Some(at)
+    }
+
+    #[inline]
+    fn tell(&mut self) -> bool {
+        let Some(done) = self.layer.medium.nand.done() else { return false };
+        if done.id & PASS == PASS {
+            self.passed = Some(done.id as Tag);
+        } else {
+            self.layer.done(done.id, done.ok);
+            self.layer.carry_out(());
+        }
+        true
+    }
+
+    #[inline]
+    fn read(&mut self, tag: u32, request: &Request, passes: bool) -> Admission {
+        let Some(layer_tag) = self.free_tags.pop() else { return Admission::Busy };
+        let sector = self.layer.ftl.config().geometry.sector_bytes;
+        self.reading[layer_tag as usize] = Reading { tag, bytes: request.bytes };
+        let (lba, count) = (request.offset / u64::from(sector), request.bytes / sector);
+        let mut admission = self.layer.ftl.submit(layer_tag, ftl::Request::Read { lba, count });
+        if admission == Admission::Done && passes {
+            let Chips { nand, now } = &mut self.layer.medium;
+            nand.pass(*now, PASS | u64::from(layer_tag), request.bytes);
+            admission = Admission::Pending;
+        }
+        if admission != Admission::Pending {
+            self.free_tags.push(layer_tag);
+        }
+        self.layer.carry_out(());
+        admission
+    }
+
+    fn take(&mut self, change: &mut Change) -> Admission {
+        let most = self.layer.ftl.config().max_request;
+        while change.sectors > 0 {
+            let (lba, fua) = (change.lba, false);
+            let (count, request) = match change.op {
+                Op::Trim => (change.sectors, ftl::Request::Trim { lba, count: u64::from(change.sectors), fua }),
+                _ => {
+                    let count = change.sectors.min(most);
+                    (count, ftl::Request::Write { lba, count, fua })
+                }
+            };
+            let admission = self.layer.ftl.submit(0, request);
+            self.layer.carry_out(());
+            if matches!(admission, Admission::Busy | Admission::Refused(_)) {
+                return admission;
+            }
+            debug_assert_eq!(admission, Admission::Done, "nothing waits for durability behind capacitors");
+            change.lba += u64::from(count);
+            change.sectors -= count;
+        }
+        Admission::Done
+    }
+
+    #[inline]
+    fn ended(&mut self) -> Option<Ended> {
+        let (layer_tag, result) = match self.passed.take() {
+            Some(tag) => (tag, Ok(())),
+            None => self.layer.ftl.completion().map(|completion| (completion.tag, completion.result))?,
+        };
+        let Reading { tag, bytes } = self.reading[layer_tag as usize];
+        self.free_tags.push(layer_tag);
+        Some(Ended { tag, bytes: Some(bytes), result: result.map_err(|_| Failure::Media) })
+    }
+
+    fn idle(&mut self) -> bool {
+        let more = self.layer.ftl.idle();
+        self.layer.carry_out(());
+        more
+    }
+}
