@@ -72,6 +72,10 @@ bench: release ## Measure side by side with peers and write docs/bench.md (BENCH
 install: release ## Install under PREFIX (/usr/local): program, man pages, completions, systemd unit
 	scripts/install-files.sh $(TARGET)/release/vsl $(PREFIX) $(DESTDIR)
 
+.PHONY: uninstall
+uninstall: ## Remove what `make install` put under PREFIX; device files and state stay
+	scripts/uninstall-files.sh $(PREFIX) $(DESTDIR)
+
 .PHONY: clean
 clean: ## Remove what was built
 	$(CARGO) clean

@@ -6,6 +6,7 @@ does things on the host. In the guest the host's loopback is 10.0.2.2.
 
 import base64
 import json
+import shutil
 import signal
 import socket
 import threading
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.check import Failed, check
-from harness.world import World
+from harness.world import MIB, World
 
 HOST = "10.0.2.2"
 DISTRIBUTION = "distribution"  # the kernel of this machine's Debian
@@ -43,6 +44,13 @@ def newer_kernel(world: World, what: str) -> bool:
     return False
 
 
+def free_port() -> int:
+    """A TCP port of the loopback that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 def fio_command(path: str, *options: str) -> str:
     """One fio job with direct I/O in a guest, its report in /tmp/fio.json."""
     words = [
@@ -50,6 +58,11 @@ def fio_command(path: str, *options: str) -> str:
         "--group_reporting", "--verify_fatal=1", "--exitall_on_error=1", *options,
     ]
     return " ".join(words)
+
+
+def _disk(image: Path, serial: str) -> list[object]:
+    """An image as a disk that cannot be written."""
+    return ["-drive", f"if=none,id={serial},file={image},format=raw,readonly=on", "-device", f"virtio-blk-pci,drive={serial},serial={serial}"]
 
 
 def programs(world: World) -> Path:
@@ -65,12 +78,15 @@ class Guest:
     """A virtual machine; it ends with its `with` block."""
 
     def __init__(self, world: World, kernel: str, *options: object, programs_disk: list[object] | None = None,
-                 memory: int = 768, cpus: int = 2, name: str = "guest") -> None:
-        """Boots it; `options` are for QEMU, and so is `programs_disk`, which gives it the disk with its programs; `memory` in MiB."""
+                 files: list[Path] | None = None, memory: int = 768, cpus: int = 2, name: str = "guest") -> None:
+        """Boots it; `options` are for QEMU, and so is `programs_disk`, which gives it the disk with its programs; `memory` in MiB.
+
+        It finds copies of `files` in /files.
+        """
         self.world, self.name = world, name
-        files = _directory(world)
-        check((files / f"{kernel}.kernel").exists(), f"{files} has no guest kernel: scripts/install-guest.sh prepares it, or give --tools")
-        self.version = (files / f"{kernel}.version").read_text().strip()
+        kernels = _directory(world)
+        check((kernels / f"{kernel}.kernel").exists(), f"{kernels} has no guest kernel: scripts/install-guest.sh prepares it, or give --tools")
+        self.version = (kernels / f"{kernel}.version").read_text().strip()
         self.console = world.dir / f"{name}-console.log"
         self.scripts: dict[int, Script] = {}
         self.lock = threading.Lock()
@@ -83,11 +99,13 @@ class Guest:
             listener.listen(1)
             self.process = world.start(
                 "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-                "-accel", "tcg,thread=multi", "-cpu", "max", "-m", memory, "-smp", cpus,
-                "-kernel", files / f"{kernel}.kernel", "-initrd", files / f"{kernel}.initrd",
+                "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", cpus,
+                # Memory that a vhost-user back end can map.
+                "-m", memory, "-object", f"memory-backend-memfd,id=memory,size={memory}M,share=on", "-machine", "memory-backend=memory",
+                "-kernel", kernels / f"{kernel}.kernel", "-initrd", kernels / f"{kernel}.initrd",
                 "-append", "console=ttyS0 quiet panic=-1 oops=panic",
                 "-serial", f"file:{self.console}",
-                *(programs_disk or self._programs_of_its_own()),
+                *(programs_disk or _disk(programs(world), "programs")), *(_disk(self._pack(files), "files") if files else []),
                 "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net",
                 "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={agent}", "-device", "virtserialport,chardev=agent,name=agent",
                 *options, log=f"{name}-qemu.log",
@@ -106,11 +124,15 @@ class Guest:
             raise Failed(f"Linux {self.version} did not boot; the end of its console: {self._console()[-2000:]}")
         print(f"guest {name}: Linux {self.version} is up after {time.monotonic() - began:.1f} s", flush=True)
 
-    def _programs_of_its_own(self) -> list[object]:
-        return [
-            "-drive", f"if=none,id=programs,file={programs(self.world)},format=raw,readonly=on",
-            "-device", "virtio-blk-pci,drive=programs,serial=programs",
-        ]
+    def _pack(self, files: list[Path]) -> Path:
+        """An image with these files."""
+        image, directory = self.world.dir / f"{self.name}-files.img", self.world.dir / f"{self.name}-files"
+        directory.mkdir()
+        for path in files:
+            shutil.copy(path, directory)
+        size = sum(path.stat().st_size for path in files) // MIB * 5 // 4 + 8
+        self.world.run("mke2fs", "-q", "-t", "ext4", "-b", 4096, "-O", "^has_journal", "-m", 0, "-d", directory, image, f"{size}M")
+        return image
 
     def __enter__(self) -> "Guest":
         return self
@@ -182,7 +204,7 @@ class Guest:
                     said = answers.read(length).decode(errors="replace")
                     script = self.scripts[number]
                     script.code, script.said = code, said
-                    print(f"{self.name}[{number}]: {said[-4000:]}[exit {code}]", flush=True)
+                    print(f"{self.name}[{number}]: {said[-1500:]}[exit {code}]", flush=True)
                     script.ended.set()
         except (OSError, ValueError) as error:
             print(f"{self.name}: {error!r}", flush=True)

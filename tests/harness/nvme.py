@@ -1,10 +1,11 @@
 """A guest's kernel as an NVMe/TCP host: of our service, or of the kernel's own target in the same guest, as a peer."""
 
 import json
-import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from harness.check import check, equal
-from harness.guest import HOST, Guest
+from harness.guest import HOST, Guest, free_port
 from harness.world import World
 
 DISCOVERY = "nqn.2014-08.org.nvmexpress.discovery"
@@ -12,12 +13,10 @@ HOST_ID = "5b2e9a60-3a5c-4f0e-9d0c-1d6d8e6f4a11"
 HOST_NQN = f"nqn.2014-08.org.nvmexpress:uuid:{HOST_ID}"
 
 
-def listen(world: World) -> int:
+def listen(world: World, *options: object) -> int:
     """Starts the service with NVMe/TCP on a free port of the loopback, where it also listens after a restart."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    world.servers.options = ["--nvme", f"127.0.0.1:{port}"]
+    port = free_port()
+    world.servers.options = ["--nvme-listen", f"127.0.0.1:{port}", *options]
     world.servers.up()
     return port
 
@@ -48,12 +47,9 @@ def namespace(guest: Guest, subsystem: str) -> str:
     """The block device of a subsystem, once it is there."""
     found = guest.run(f"""
         for try in $(seq 100); do
-          for s in /sys/class/nvme-subsystem/*; do
-            [ "$(cat $s/subsysnqn 2>/dev/null)" = {subsystem} ] || continue
-            for n in $s/nvme*n[0-9]*; do
-              case ${{n##*/}} in *c*) continue ;; esac
-              [ ! -b /dev/${{n##*/}} ] || {{ echo /dev/${{n##*/}}; exit; }}
-            done
+          for n in $(grep -lx {subsystem} /sys/class/nvme-subsystem/*/subsysnqn | xargs -r dirname | xargs -r ls); do
+            # Not the paths (nvme0c0n1) that lead to it.
+            case $n in nvme*c*) ;; nvme*n*) [ ! -b /dev/$n ] || {{ echo /dev/$n; exit; }} ;; esac
           done
           sleep 0.1
         done
@@ -98,3 +94,18 @@ def kernel_target(guest: Guest, mebibytes: int, port: int = 4420) -> str:
         echo 127.0.0.1 > ports/1/addr_traddr; echo {port} > ports/1/addr_trsvcid
         ln -s /sys/kernel/config/nvmet/subsystems/{subsystem} ports/1/subsystems/{subsystem}""")
     return subsystem
+
+
+@contextmanager
+def recorded(world: World, device: str) -> Iterator[list[tuple[str, int, int]]]:
+    """What a device is asked for meanwhile: kind, offset and length of each request, filled in at the end."""
+    trace = world.dir / "recorded.csv"
+    trace.unlink(missing_ok=True)
+    requests: list[tuple[str, int, int]] = []
+    world.vsl("trace", "record", device, "--to", trace)
+    yield requests
+    said = json.loads(world.vsl("trace", "record", device, "--stop", "--json").out)
+    equal(said["dropped"], 0, "requests left out of the recording")
+    for line in trace.read_text().splitlines():
+        _, _, _, kind, offset, length, _ = line.split(",")
+        requests.append((kind, int(offset), int(length)))

@@ -86,6 +86,8 @@ class Vsl:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        # How the daemon is started, also after it was killed.
+        self.options: list[object] = []
 
     def serve(self, name: str, size: int, sector: int, path: Path) -> Device:
         self.up()
@@ -95,7 +97,7 @@ class Vsl:
 
     def up(self) -> None:
         """Starts the daemon unless it runs."""
-        self.world.vsl("up")
+        self.world.vsl("up", *self.options)
 
     def revive(self, device: Device) -> None:
         self.up()
