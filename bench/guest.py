@@ -6,6 +6,7 @@ processors: the figures stand for each other's ratio, and for nothing else.
 """
 
 import argparse
+import contextlib
 import statistics
 import sys
 import tempfile
@@ -90,7 +91,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    print(table(*measure(options.vsl.resolve(), options.tools.resolve(), options.kernel, options.seconds, options.rounds)))
+    # What guests and commands say on their way is no result.
+    with contextlib.redirect_stdout(sys.stderr):
+        version, rows = measure(options.vsl.resolve(), options.tools.resolve(), options.kernel, options.seconds, options.rounds)
+    print(table(version, rows))
 
 
 if __name__ == "__main__":

@@ -88,9 +88,12 @@ pack_programs() {
   mke2fs -q -t ext4 -b 4096 -O ^has_journal -m 0 -d "$usr" "$guest/programs.img" "$(($(du -sm "$usr" | cut -f1) * 5 / 4 + 8))M"
 }
 
-unpack_kernel distribution || { echo "install-guest: this machine's apt has no linux-image-cloud-amd64" >&2; exit 1; }
-pack_kernel distribution
-pack_programs
+# Where only the newer kernel was missing, it is tried again, and what is there stays.
+if [ "$(cat "$guest/stamp" 2>/dev/null)" != "$stamp" ]; then
+  unpack_kernel distribution || { echo "install-guest: this machine's apt has no linux-image-cloud-amd64" >&2; exit 1; }
+  pack_kernel distribution
+  pack_programs
+fi
 
 # The same mirror that this machine has its Debian from, with lists of its own: the machine's are left alone.
 mirror=$(apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' 'Created-By: Packages' |

@@ -126,6 +126,13 @@ KILLED_BY = {
     "ErasedOnce": "device erase an_erase_that_is_cut_leaves_no_trace",
     "ResumedTooFar": "device erase an_erase_goes_on_where_it_was",
     "EraseUnmarked": "device erase an_erase_that_is_cut_leaves_no_trace",
+    "StagedSlotForgotten": "kill-seed 1",
+    "StagedTrimsForgotten": "kill-seed 7",
+    "StagedClearedEarly": "kill-seed 3",
+    "StagedOverNewer": "device staged nothing_is_written_over_what_is_newer",
+    "StagedEpochIgnored": "device lib staging::tests::only_what_the_last_attach_left_counts",
+    "StagedDieLeft": "killed-die-seed 5",
+    "StagedSurvivesCut": "device drills power::what_was_not_flushed_is_lost_when_it_is_dropped",
     "TwinTaken": "device lib identity::tests::an_identity_is_claimed_once",
     "IdentityUnannounced": "device lib identity::tests::a_cut_leaves_either_identity",
     "FlushUnawaited": "export vhost a_flush_is_answered_when_it_is_done_and_not_before",
@@ -210,7 +217,8 @@ class Programs:
         return dict(line.split("\t") for line in said.splitlines())
 
 
-SEEDS = {"seed": [], "encrypted-seed": ["--encrypted"], "die-loss-seed": ["--die-loss"]}
+SEEDS = {"seed": [], "encrypted-seed": ["--encrypted"], "die-loss-seed": ["--die-loss"],
+         "kill-seed": ["--kills"], "killed-die-seed": ["--die-loss", "--kills"]}
 
 
 def run(command: list[str], defect: str | None, seconds: float) -> tuple[int | None, str]:

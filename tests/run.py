@@ -93,8 +93,11 @@ def run_case(case: Case, options: argparse.Namespace, running: Running) -> tuple
     # Unix socket paths hold 107 bytes: a deep TMPDIR would leave no room.
     parent = tempfile.gettempdir() if len(tempfile.gettempdir()) < 40 else "/tmp"
     directory = Path(tempfile.mkdtemp(prefix="vsl-test.", dir=parent))
+    # Memory, as the directory of a service is: what a killed one leaves there goes with the case.
+    memory = Path(tempfile.mkdtemp(prefix="vsl-test.", dir="/dev/shm"))
     environment = os.environ | {
         MARK: str(directory),
+        "OPENVSL_STAGING_DIR": str(memory),
         "OPENVSL_RUNTIME_DIR": str(directory / "run"),
         "OPENVSL_STATE_DIR": str(directory / "state"),
         "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin",
@@ -113,6 +116,7 @@ def run_case(case: Case, options: argparse.Namespace, running: Running) -> tuple
         finally:
             running.over(process)
             clean(directory)
+            shutil.rmtree(memory, ignore_errors=True)
     took = time.monotonic() - began
     said = []
     if left := leftovers(directory):

@@ -102,6 +102,10 @@ def lines() -> list[Line]:
         Line("die-loss", [*simulator, "--from", "{first}", "--die-loss"], [
             count("seeds of die loss at any time, 0 lost sectors", "100,000", r"^(\d+) seeds held", 1e5),
         ], chunk=2000),
+        Line("kills", [*simulator, "--from", "2{first:07}", "--kills"], [
+            count("deaths of the process, 0 answered writes or trims lost", "1,000,000", r"(\d+) kills of the process", 1e6,
+                  share=(r"process \((\d+) during recovery", 0.10)),
+        ], chunk=1000),
         Line("twice", [*simulator, "--from", "{first}", "--twice"], [
             count("seeds run twice with identical state hashes", "10,000", r"^(\d+) seeds held twice with identical", 1e4),
         ], chunk=500),

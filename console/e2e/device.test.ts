@@ -120,6 +120,11 @@ it("predicts of a device on files only what its layer does", async () => {
   const card = await page.locator(".option", { hasText: "Improved writes" }).textContent();
   const row = await table.getByRole("row", { name: /improved-write/ }).textContent();
   expect(row).toContain(card?.match(/\d+ %/)?.[0]);
+  // What took long is listed.
+  await go(page, "Log");
+  await page.getByRole("button", { name: "Jobs" }).click();
+  const job = page.getByRole("region", { name: "Jobs" }).getByRole("row", { name: /prediction of plain/ });
+  expect(await job.textContent()).toContain("done");
 });
 
 it("plays a power cut, and switches on again", async () => {

@@ -1,9 +1,19 @@
-// Fetches the API's description from a service that is started for it: openapi.mjs VSL FILE. Types are made from it.
+// Fetches the API's description from a service that is started for it, and validates it: openapi.mjs VSL FILE. Types are made from it.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createConfig, lintFromString } from "@redocly/openapi-core";
+
+/** What OpenAPI 3.1 asks of a description, and what programs made from it rely on. */
+const RULES = {
+  struct: "error",
+  "no-unresolved-refs": "error",
+  "no-identical-paths": "error",
+  "operation-operationId-unique": "error",
+  "path-parameters-defined": "error",
+};
 
 const [vsl, file] = process.argv.slice(2);
 if (!vsl || !file) {
@@ -39,8 +49,13 @@ const ask = () =>
 let problem = new Error("the service does not come up");
 for (let tries = 0; tries < 300 && service.exitCode === null; tries += 1) {
   try {
-    writeFileSync(file, `${JSON.stringify(JSON.parse(await ask()), null, 2)}\n`);
-    problem = null;
+    const text = `${JSON.stringify(JSON.parse(await ask()), null, 2)}\n`;
+    writeFileSync(file, text);
+    const found = await lintFromString({ source: text, config: await createConfig({ rules: RULES }) });
+    const wrong = found.map(
+      ({ ruleId, message, location }) => `${location[0]?.pointer}: ${message} (${ruleId})`,
+    );
+    problem = wrong.length > 0 ? new Error(`the description is not valid:\n${wrong.join("\n")}`) : null;
     break;
   } catch (error) {
     problem = error;

@@ -9,7 +9,7 @@ from harness.libnbd import connect
 OURS = True
 LIMIT = 300
 SIZE = 512 * MIB
-FILE = 16 * MIB
+FILE = 8 * MIB
 
 
 def run(world: World) -> None:

@@ -41,7 +41,9 @@ class FaultFs:
         return self.ask({"cut": "drop" if seed is None else {"torn": seed}})
 
     def switch_on(self) -> None:
-        """Ends the power cut."""
+        """Ends the power cut, which took the machine's memory too."""
+        for stage in Path(os.environ["OPENVSL_STAGING_DIR"]).iterdir():
+            stage.unlink()
         self.ask("switch_on")
 
     def fault(self, on: list[str], effect: object, **rule: object) -> int:

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, seg } from "../api/client";
-import type { Audit, AuditEntry, Event } from "../api/types";
+import type { Audit, AuditEntry, Event, Job } from "../api/types";
 import { Button } from "../parts/Button";
 import { EventList } from "../parts/EventList";
 import { Input } from "../parts/Field";
@@ -8,14 +8,15 @@ import { Empty, Notice, Trouble } from "../parts/Notice";
 import { Panel } from "../parts/Panel";
 import { Switches } from "../parts/Switches";
 import { type Column, Table } from "../parts/Table";
-import { devices, events } from "../state/fleet";
+import { devices, events, jobs } from "../state/fleet";
 import { may } from "../state/link";
 import { usePaged } from "../state/paged";
 import { deed } from "../text/deed";
 import { moment } from "../text/moment";
+import { percent, span } from "../text/quantity";
 import { matches } from "../text/search";
 
-type Tab = "events" | "audit";
+type Tab = "events" | "jobs" | "audit";
 
 export function LogPage() {
   const [tab, setTab] = useState<Tab>("events");
@@ -28,6 +29,7 @@ export function LogPage() {
           value={tab}
           of={[
             { value: "events", label: "Events" },
+            { value: "jobs", label: "Jobs" },
             { value: "audit", label: "Audit" },
           ]}
           onChange={setTab}
@@ -42,7 +44,9 @@ export function LogPage() {
           onSet={setWords}
         />
       </div>
-      {tab === "events" ? <Events words={words} /> : <AuditLog words={words} />}
+      {tab === "events" && <Events words={words} />}
+      {tab === "jobs" && <Jobs words={words} />}
+      {tab === "audit" && <AuditLog words={words} />}
     </>
   );
 }
@@ -84,6 +88,60 @@ function Events({ words }: { words: string }) {
   return (
     <Panel label="Events">
       <EventList events={all.slice(0, 500)} />
+    </Panel>
+  );
+}
+
+const JOBS: readonly Column<Job>[] = [
+  { title: "Begun", class: "when", cell: ({ began_ms }) => moment(began_ms) },
+  {
+    title: "Job",
+    cell: ({ kind, device }) => (
+      <>
+        {kind}
+        {device && ` of ${device}`}
+      </>
+    ),
+  },
+  {
+    title: "Outcome",
+    cell: ({ state, progress }) => (
+      <span class={`badge ${JOB_TONES[state]}`}>
+        {state === "running" ? `running, ${percent(progress * 100, 0)}` : state}
+      </span>
+    ),
+  },
+  {
+    title: "Took",
+    number: true,
+    labelled: true,
+    cell: ({ began_ms, ended_ms }) => (ended_ms ? span((ended_ms - began_ms) / 1000) : "–"),
+  },
+  { title: "Remark", class: "wrap muted small", cell: ({ error, what }) => error ?? what },
+];
+
+const JOB_TONES: Record<Job["state"], string> = {
+  running: "",
+  done: "ok",
+  failed: "critical",
+  cancelled: "warning",
+};
+
+/** What took long: predictions, erases, lab runs and demo loads, the newest first. The service keeps the last hundred. */
+function Jobs({ words }: { words: string }) {
+  const found = jobs.value.filter(({ kind, device, state, what, error }) =>
+    matches(words, [kind, device, state, what, error]),
+  );
+  return (
+    <Panel label="Jobs">
+      <Table
+        class="cards"
+        label="Table of jobs"
+        rows={found}
+        keyOf={({ id }) => id}
+        columns={JOBS}
+        empty={<Empty title="No job since the service began" />}
+      />
     </Panel>
   );
 }

@@ -422,7 +422,7 @@ pub struct Detach {
 /// `vsl connect`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Without --by it takes what the kernel has: nvme-tcp (a restart of the service then costs no error), nbd, or
+Without --by it takes what the kernel has: nvme-tcp (a restart of the service then costs no error), nbd, or \
 a file in user space with a loop device on it. It needs root.
 
 Examples:

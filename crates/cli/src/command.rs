@@ -8,7 +8,10 @@ use crate::complete;
 /// The commands, by what they are for.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Service", &["up", "down", "console", "account", "hosts", "audit", "bugreport"]),
-    ("Devices", &["create", "attach", "detach", "scan", "config", "trim", "beacon", "format", "serve"]),
+    (
+        "Devices",
+        &["create", "attach", "detach", "connect", "disconnect", "scan", "config", "trim", "beacon", "format", "serve"],
+    ),
     ("State", &["status", "top", "history", "events", "alerts"]),
     ("Safety of data", &["scrub", "rebuild", "key", "sure-erase", "drill"]),
     ("Models and tests", &["sim", "profiles", "published", "lab", "trace"]),

@@ -177,7 +177,8 @@ fn settings_are_shown_set_and_kept_on_the_device() {
     place.vsl(&["config", "a", "trim", "maybe"]).fails(2, &["trim: 'maybe' is not a value", "on or off"]);
     let kept = json!({
         "attach-at-start": true, "beacon": true, "checkpoint-interval": "512MiB", "drills": false,
-        "durability": "write-through", "groomer": "greedy", "label": "a", "page-file": false, "trim": false
+        "durability": "write-through", "groomer": "greedy", "label": "a", "nvme-block": "4KiB",
+        "page-file": false, "queue-depth": "none", "trim": false
     });
     assert_eq!(place.vsl(&["config", "a", "--json"]).json(), kept);
     place.vsl(&["detach", "a"]).ok();

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::Failure;
 
+/// Names the directory of [`Paths::staging`].
+const STAGING: &str = "OPENVSL_STAGING_DIR";
+
 /// The directories of one instance of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
@@ -82,6 +85,44 @@ impl Paths {
     /// The devices to attach at start, and their settings.
     pub fn devices_file(&self) -> PathBuf {
         self.state.join("devices.toml")
+    }
+
+    /// Where page buffers outlive the process that fills them: a directory in memory, for its owner only. Nothing where there is none.
+    pub fn staging(&self) -> Option<PathBuf> {
+        let candidates = self.staging_candidates();
+        let fits = |directory: &PathBuf| {
+            let made = make_private(directory, STAGING).is_ok();
+            made && std::fs::File::open(directory).and_then(media::staged::is_in_memory).unwrap_or(false)
+        };
+        let found = candidates.iter().find(|directory| fits(directory)).cloned();
+        if found.is_none() {
+            let tried: Vec<String> = candidates.iter().map(|directory| directory.display().to_string()).collect();
+            tracing::warn!(
+                "{}: no directory of this user in memory; if the service is killed, what it answered and did not flush is lost: set {STAGING}",
+                tried.join(", ")
+            );
+        }
+        found
+    }
+
+    fn staging_candidates(&self) -> Vec<PathBuf> {
+        let named = std::env::var_os(STAGING).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let shared = PathBuf::from(format!("/dev/shm/openvsl-{}", rustix::process::geteuid().as_raw()));
+        named.map_or_else(|| vec![self.runtime.clone(), shared], |named| vec![named])
+    }
+
+    /// Forgets what a killed process left of a device that is formatted or erased.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub fn forget_staged(&self, info: &device::Info) -> Result<(), Failure> {
+        // Also where the service runs for another user.
+        self.staging_candidates().iter().try_for_each(|directory| {
+            device::forget_staged(directory, &info.uuid).map_err(|error| {
+                Failure::failed(format!("{}: {error}", device::staging_file(directory, &info.uuid).display()))
+                    .help("remove it: it holds what a killed service answered last")
+            })
+        })
     }
 
     /// Makes both directories, for their owner only.

@@ -13,7 +13,7 @@ mod recording;
 mod table;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use device::{AttachOptions, Durability, Secret, Setting, State};
@@ -37,6 +37,8 @@ pub struct Registry {
     recordings: Arc<recording::List>,
     /// Told when a device has come or gone.
     settled: Condvar,
+    /// Where page buffers outlive this process.
+    staging: Option<PathBuf>,
 }
 
 impl Registry {
@@ -44,11 +46,11 @@ impl Registry {
     ///
     /// # Errors
     /// What was remembered of recordings is damaged.
-    pub fn new(exports: Exports, state: StateFile) -> Result<Registry, Failure> {
+    pub fn new(exports: Exports, state: StateFile, staging: Option<PathBuf>) -> Result<Registry, Failure> {
         let recordings = Arc::new(recording::List::open(state.directory())?);
         let table = Table { devices: BTreeMap::new(), state, ready: false, closing: false };
         let (web, settled) = (OnceLock::new(), Condvar::new());
-        Ok(Registry { exports: Arc::new(exports), web, table: Mutex::new(table), recordings, settled })
+        Ok(Registry { exports: Arc::new(exports), web, table: Mutex::new(table), recordings, settled, staging })
     }
 
     /// Where the console is served; said once.
@@ -175,6 +177,7 @@ impl Registry {
 
     fn start(&self, name: &str, target: &Target, options: AttachOptions, log: &Arc<Log>) -> Result<Handle, Failure> {
         let read_only = options.read_only;
+        let options = AttachOptions { staging: self.staging.clone(), ..options };
         let handle = Handle::start(name, target.clone(), options)?;
         let (exports, device, log) = (Arc::clone(&self.exports), name.to_string(), Arc::clone(log));
         let (recordings, uuid) = (Arc::clone(&self.recordings), handle.facts().uuid.clone());

@@ -172,7 +172,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let state = StateFile::open(paths.devices_file())?;
     let api = bind(&paths.api_socket())?;
     let exports = Exports::start(&paths.nbd_socket(), Some(&paths.nvme_socket()), inherited, &options.listen)?;
-    let registry = Arc::new(Registry::new(exports, state)?);
+    let registry = Arc::new(Registry::new(exports, state, paths.staging())?);
     let origins = Origins { names: options.web.names.clone() };
     let (service, outgoing) = Service::open(Arc::clone(&registry), &paths.state, origins, options.web.assets)?;
     let bound = options.web.bind(&service)?;

@@ -1,7 +1,8 @@
 //! How long an attach takes after a crash, on a device full of random 4 KiB writes.
 //!
-//! `cargo run --release -p device --example attach_speed FILE [GiB] [over-provisioning %]` makes the device, writes every
-//! sector once in random order, goes on for a while, lets go of the file without a detach, and attaches it again.
+//! `cargo run --release -p device --example attach_speed FILE [GiB] [over-provisioning %] [DIRECTORY]` makes the device, writes every
+//! sector once in random order, goes on for a while, lets go of the file without a detach, and attaches it again. With a directory in
+//! memory the page buffers lie there, and the attach writes them back.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -15,9 +16,11 @@ const SECTOR: u32 = 4096;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let mut arguments = std::env::args().skip(1);
-    let path = PathBuf::from(arguments.next().ok_or("usage: attach_speed FILE [GiB] [over-provisioning %]")?);
+    let path =
+        PathBuf::from(arguments.next().ok_or("usage: attach_speed FILE [GiB] [over-provisioning %] [DIRECTORY]")?);
     let gib: u64 = arguments.next().map_or(Ok(8), |text| text.parse())?;
     let spare: u64 = arguments.next().map_or(Ok(28), |text| text.parse())?;
+    let options = AttachOptions { staging: arguments.next().map(PathBuf::from), ..AttachOptions::default() };
     let bytes = gib << 30;
     device::create(
         &[&path],
@@ -30,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         },
     )?;
     let ring = Ring::new(256)?;
-    let mut device = Device::attach(&[&path], &AttachOptions::default(), &ring)?;
+    let mut device = Device::attach(&[&path], &options, &ring)?;
     let sectors = device.info().sectors;
     let mut random = SplitMix64::new(7);
     // A permutation without a table: steps that can be undone modulo the next power of two, skipping what lies outside.
@@ -66,14 +69,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     drop(device);
 
     let start = Instant::now();
-    let device = Device::attach(&[&path], &AttachOptions::default(), &ring)?;
+    let device = Device::attach(&[&path], &options, &ring)?;
     println!("attach after a crash: {:.2} s", start.elapsed().as_secs_f64());
     device.verify()?;
     let start = Instant::now();
     device.detach()?;
     println!("detach: {:.2} s", start.elapsed().as_secs_f64());
     let start = Instant::now();
-    let device = Device::attach(&[&path], &AttachOptions::default(), &ring)?;
+    let device = Device::attach(&[&path], &options, &ring)?;
     println!("attach after a clean detach: {:.2} s", start.elapsed().as_secs_f64());
     device.detach()?;
     std::fs::remove_file(&path)?;

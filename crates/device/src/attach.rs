@@ -9,6 +9,7 @@ use crate::EraseLevel;
 use crate::checksum::Checker;
 use crate::core::{Core, address, label_command};
 use crate::crypt::{NoKey, Secret, unlock};
+use crate::staging::{Staging, write_back};
 use crate::superblock::{NotSuperblock, Superblock};
 
 /// Reads under way at once while recovering.
@@ -82,16 +83,25 @@ pub(crate) fn attach(
     media: Box<dyn Media>,
     superblock: Superblock,
     erase_before_program: bool,
+    staging: Option<Staging>,
 ) -> Result<Core, Refusal> {
     let config = layer_config(&superblock, erase_before_program);
-    attach_with(media, superblock, config)
+    attach_with(media, superblock, config, staging)
 }
 
 /// Attaches for reading and writing, with a layer configured like this.
-pub(crate) fn attach_with(media: Box<dyn Media>, superblock: Superblock, config: Config) -> Result<Core, Refusal> {
+pub(crate) fn attach_with(
+    media: Box<dyn Media>,
+    superblock: Superblock,
+    config: Config,
+    mut staging: Option<Staging>,
+) -> Result<Core, Refusal> {
     ready(&superblock)?;
     let mut opening = Opening::new(media, superblock);
-    let mut recovery = Recovery::new(config, opening.superblock.anchor.clone())?;
+    if let Some(left) = staging.as_ref().and_then(|staging| staging.left_by(&opening.superblock)) {
+        write_back(&mut *opening.media, &opening.superblock, left)?;
+    }
+    let mut recovery = Recovery::new(config.clone(), opening.superblock.anchor.clone())?;
     opening.load_checkpoint(&mut recovery)?;
     // The new epoch is on media before anything carries it: no sequence number is ever given out twice.
     let epoch = opening.newest_epoch(&mut recovery)? + 1;
@@ -106,7 +116,10 @@ pub(crate) fn attach_with(media: Box<dyn Media>, superblock: Superblock, config:
     }
     opening.prepare_parity()?;
     let ftl = recovery.finish(epoch)?;
+    // What was left is part of the log now, and the log is read.
+    staging.iter_mut().for_each(|staging| staging.begin(&opening.superblock, &config));
     let mut core = Core::new(ftl, opening.media, opening.superblock);
+    core.staging = staging;
     core.ftl.start();
     core.run_until(|core| core.ftl.is_started() || ftl::mutant!(StartsTooSoon))?;
     core.resume_jobs();

@@ -9,12 +9,14 @@ mod labels;
 use std::collections::VecDeque;
 
 use ftl::{Admission, Engine, Ftl, Header, ReadFor, Request, Slot, SlotRead, Tag};
+use media::staged::Stage;
 use media::{DieState, Done, Media, MediaError, Page, PageAddr, Slice, Witness};
 
 use crate::checksum::Checker;
 use crate::emulated::Hooks;
 use crate::heal::{Healed, Healing};
 use crate::jobs::{Jobs, is_job};
+use crate::staging::Staging;
 use crate::superblock::Superblock;
 use crate::{Completion, Io, IoError, Submitted};
 
@@ -49,6 +51,8 @@ enum Groomed {
 
 /// The engine.
 pub(crate) struct Core {
+    /// Where the page buffers lie, if they outlive the process. It goes first, so that it stays as it is when the others go.
+    pub staging: Option<Staging>,
     pub ftl: Ftl,
     pub media: Box<dyn Media>,
     pub checker: Checker,
@@ -146,6 +150,7 @@ impl Core {
             jobs_early: Vec::new(),
             witness: None,
             hooks: None,
+            staging: None,
             ftl,
             media,
             checker,
@@ -281,7 +286,16 @@ impl Core {
 
     /// Memory of the page buffers in use, bytes.
     pub fn buffer_memory(&self) -> u64 {
-        self.buffers.iter().flatten().map(|page| page.len() as u64).sum()
+        let buffers: u64 = self.buffers.iter().flatten().map(|page| page.len() as u64).sum();
+        // A page of the stage is a part of it.
+        let (kept, used) = self.kept().map_or((0, 0), Stage::memory);
+        kept + buffers.saturating_sub(used)
+    }
+
+    /// Where page buffers lie that outlive the process.
+    #[inline]
+    pub(crate) fn kept(&self) -> Option<&Stage> {
+        self.staging.as_ref().and_then(Staging::stage)
     }
 
     pub fn media_submit(&mut self, id: u64, command: media::Command) {

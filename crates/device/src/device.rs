@@ -18,6 +18,7 @@ use crate::format::{MediaFormat, encrypt, media_superblock, open_replacement, re
 use crate::identity::{self, Claim};
 use crate::page_file::PageFile;
 use crate::room::{self, Room};
+use crate::staging::{Staging, staging_file};
 use crate::status::{Counts, HEALTHY};
 use crate::vanished::Places;
 use crate::{
@@ -40,6 +41,9 @@ pub struct AttachOptions {
     pub drills: CarriedDrills,
     /// A file elsewhere that keeps how far the device has come: it must not be older than that. Made where there is none.
     pub witness: Option<PathBuf>,
+    /// A directory in memory where page buffers outlive the process: what is answered is there after its death. Without one, only
+    /// what was flushed is.
+    pub staging: Option<PathBuf>,
 }
 
 /// An attached module. Lives on one thread.
@@ -122,12 +126,21 @@ impl Device {
             }
         };
         let claim = Some(Claim::take(superblock.identity(), &files.paths)?);
+        // What was left belongs to the device as it was; one that is made another is a copy.
+        let identity = superblock.identity();
+        let directory = options.staging.as_deref();
+        // Whoever only reads leaves nothing, and makes no file.
+        let directory = directory.filter(|directory| !read_only || staging_file(directory, &identity).exists());
+        let staging = directory.and_then(|directory| Staging::open(directory, &superblock));
+        if read_only && staging.as_ref().is_some_and(|staging| staging.left_by(&superblock).is_some()) {
+            return Err(AttachError::Left { path: files.paths[0].clone() });
+        }
         if superblock.emulation.is_some() {
             let clock = Box::new(WallClock::new());
             let (Some(Some(backing)), path) = (backings.pop(), &files.paths[0]) else {
                 unreachable!("an emulated device has one file, and it was opened");
             };
-            let (core, engine) = emulated::open(backing, superblock, path, read_only, ring, clock)?;
+            let (core, engine) = emulated::open(backing, superblock, path, (read_only, staging), ring, clock)?;
             let mut device =
                 Device { _claim: claim, places, ..Device::with_engine(core, files.paths, read_only, engine) };
             device.core.witness = witness;
@@ -142,7 +155,7 @@ impl Device {
         let (needed, unclean) = (room::needed(&superblock), !superblock.anchor.clean);
         let core = match read_only {
             true => attach_read_only(media, superblock),
-            false => attach(media, superblock, false),
+            false => attach(media, superblock, false, staging),
         };
         let core = core.map_err(|refusal| {
             let no_room = room::no_room(&refusal, needed, unclean, &files.paths);
@@ -179,7 +192,7 @@ impl Device {
             admit(&mut superblock, Some(secret)).map_err(|refusal| refused(refusal, &PathBuf::from("memory")))?;
         }
         let media = Memory::new(superblock.geometry);
-        let core = attach(Box::new(media), superblock, false);
+        let core = attach(Box::new(media), superblock, false, None);
         let path = PathBuf::from("memory");
         let core = core.map_err(|refusal| refused(refusal, &path))?;
         Ok(Device::new(core, vec![path], false))
@@ -211,17 +224,30 @@ impl Device {
     /// # Errors
     /// As [`Device::on_media`]; or the secret does not open it.
     pub fn on_media_with(
+        media: Box<dyn Media>,
+        erase_before_program: bool,
+        secret: Option<&Secret>,
+    ) -> Result<Device, AttachError> {
+        Device::on_media_staged(media, erase_before_program, secret, None)
+    }
+
+    /// Like [`Device::on_media_with`], with page buffers that outlive the process.
+    ///
+    /// # Errors
+    /// As [`Device::on_media_with`].
+    pub fn on_media_staged(
         mut media: Box<dyn Media>,
         erase_before_program: bool,
         secret: Option<&Secret>,
+        staging: Option<Staging>,
     ) -> Result<Device, AttachError> {
         let path = PathBuf::from("media");
         let mut superblock =
             assemble(read_labels(&mut *media), true, false).map_err(|refusal| refused(refusal, &path))?;
         admit(&mut superblock, secret).map_err(|refusal| refused(refusal, &path))?;
         let media = with_parity(with_drills(media, &superblock, &CarriedDrills::default()), &superblock);
-        let core = attach(media, superblock, erase_before_program).map_err(|refusal| refused(refusal, &path))?;
-        Ok(Device::new(core, vec![path], false))
+        let core = attach(media, superblock, erase_before_program, staging);
+        Ok(Device::new(core.map_err(|refusal| refused(refusal, &path))?, vec![path], false))
     }
 
     /// Makes a medium for an emulated device, of the shape that it needs, and formats it.
@@ -246,7 +272,7 @@ impl Device {
     pub fn emulated(mut inner: Box<dyn Media>, clock: Box<dyn Clock>) -> Result<Device, AttachError> {
         let path = PathBuf::from("media");
         let superblock = assemble(read_labels(&mut *inner), false, false).map_err(|refusal| refused(refusal, &path))?;
-        let (core, engine) = emulated::open_media(inner, superblock, &path, false, clock, |_| 0)?;
+        let (core, engine) = emulated::open_media(inner, superblock, &path, (false, None), clock, |_| 0)?;
         Ok(Device::with_engine(core, vec![path], false, engine))
     }
 
@@ -586,6 +612,9 @@ impl Device {
         self.core.ftl.close();
         let is_closed = |core: &Core| core.ftl.is_closed() == Some(Ok(())) && core.in_flight == 0;
         let closed = idle.and_then(|()| self.core.run_until(is_closed));
+        if closed.is_ok() {
+            self.core.staging.iter_mut().for_each(Staging::discard);
+        }
         closed.map_err(|refusal| {
             tracing::error!(%refusal, "the device could not be closed");
             let why = self.core.ftl.failure().or(self.core.ftl.space_failure());

@@ -112,6 +112,14 @@ pub enum AttachError {
         /// What is wrong.
         what: String,
     },
+    /// The process that had it was killed, and some of what it answered is not on the device yet.
+    #[error(
+        "{path}: the process that had it attached was killed, and what it answered last is still to be written back; attach it for writing once"
+    )]
+    Left {
+        /// The device file.
+        path: PathBuf,
+    },
     /// The backing store has no room for what an attach for writing must write.
     #[error(
         "{path}: no space left to attach it for writing: that takes {wanted}; make room there, and attach it again"

@@ -6,6 +6,7 @@
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
+use media::staged::Stage;
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 use rustix::process::configure_io_flusher_behavior;
 
@@ -85,6 +86,7 @@ impl Device {
         let bytes = self.core.ftl.worst_memory();
         let taken = enough_memory(bytes).and_then(|()| ProcessLock::take()).and_then(|lock| {
             self.core.ftl.preallocate()?;
+            self.core.kept().map_or(Ok(()), Stage::take_memory)?;
             Ok(lock)
         });
         let lock = taken.map_err(|error| FormatError::Invalid {

@@ -220,8 +220,9 @@ impl Ftl {
         let at = geometry.page_at(leb, append.page);
         self.buffers.buffers[buf as usize] = Some(Buffer { leb, at, programmed: 0, in_flight: 0, closed: false });
         self.buffers.pages[buf as usize] = leb * geometry.pages_per_leb() + append.page;
-        self.lebs[leb].buffered += 1;
-        self.commands.push_back(Command::Take { buf });
+        let entry = &mut self.lebs[leb];
+        entry.buffered += 1;
+        self.commands.push_back(Command::Take { buf, page: at, opened: entry.opened });
     }
 
     /// The run is staged: closes the page when it is full.
@@ -400,6 +401,7 @@ impl Ftl {
             self.buffers.buffers[buf as usize] = None;
             self.buffers.pages[buf as usize] = NO_PAGE;
             self.buffers.free.push(buf);
+            self.commands.push_back(Command::Release { buf });
             self.lebs[buffer.leb].buffered -= 1;
         }
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::checkpoint::Anchor;
 use crate::layer::Ftl;
+use crate::trims::TrimRecord;
 use crate::types::{BufId, Command, Header, LebId, PageAt, ReadFor, Slot, Source, Tag};
 
 /// Slots of one page that the layer asks for, see [`Command::Read`].
@@ -68,7 +69,13 @@ pub trait Engine {
     }
 
     /// See [`Command::Take`].
-    fn take(&mut self, _buf: BufId) {}
+    fn take(&mut self, _buf: BufId, _page: PageAt, _opened: u64) {}
+
+    /// See [`Command::Release`].
+    fn release(&mut self, _buf: BufId) {}
+
+    /// See [`Command::Record`].
+    fn record(&mut self, _header: &Header, _record: &TrimRecord) {}
 
     /// See [`Command::Blank`].
     fn blank(&mut self, _buf: BufId, _at: u32, _count: u32) {}
@@ -107,7 +114,9 @@ pub trait Engine {
             Command::Read { id, page, at, count, slot, min_seq, purpose } => {
                 self.read(id, SlotRead { page, at, count, slot, min_seq, purpose });
             }
-            Command::Take { buf } => self.take(buf),
+            Command::Take { buf, page, opened } => self.take(buf, page, opened),
+            Command::Release { buf } => self.release(buf),
+            Command::Record { ref header, ref record } => self.record(header, record),
             Command::Blank { buf, at, count } => self.blank(buf, at, count),
             Command::Copy { tag, first, count, buf, at } => self.copy(tag, first, count, buf, at),
             Command::Zero { tag, first, count } => self.zero(tag, first, count),

@@ -66,6 +66,7 @@ pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
 pub use slots::{NOTE_BITS, UNNOTED};
 pub use space::{max_sectors, min_spare_lebs};
 pub use stats::Stats;
+pub use trims::{TrimRecord, encode as encode_trims};
 pub use types::{
     Admission, BufId, Command, Completion, Error, Header, Kind, LebId, NO_SLOT, PageAt, ReadFor, Request, Slot, Source,
     Tag,

@@ -130,6 +130,14 @@ planted::defects! {
     ErasedOnce "an erase overwrites one copy of the superblock only"
     ResumedTooFar "an erase that goes on leaves out what follows its mark"
     EraseUnmarked "a device that is being erased can be attached"
+    // What a killed process leaves.
+    StagedSlotForgotten "what a killed process left of a page is written back without its last slot"
+    StagedTrimsForgotten "trims that no page holds yet stand in the memory of the process only"
+    StagedClearedEarly "a page counts as programmed once its program is begun"
+    StagedOverNewer "what a killed process left is written over what is newer"
+    StagedEpochIgnored "what an earlier attach left counts as that of the last one"
+    StagedDieLeft "what a killed process left for a lost die is not given to parity"
+    StagedSurvivesCut "what was answered survives a power cut on command"
     // Identities.
     TwinTaken "a copy is attached beside its original"
     IdentityUnannounced "a file takes a new identity before the others know of it"

@@ -2,7 +2,7 @@
 
 use crate::layer::Ftl;
 use crate::leb::Stream;
-use crate::types::{Admission, BufId, Header, Kind, Tag};
+use crate::types::{Admission, BufId, Command, Header, Kind, Source, Tag};
 
 /// Bytes of one record: seq u64, lba u64, count u64, little-endian.
 const RECORD_BYTES: u32 = 24;
@@ -57,7 +57,9 @@ impl Ftl {
         if let Some(open) = &mut self.trims
             && open.records.len() < capacity
         {
-            open.records.push(TrimRecord { seq: self.seq, lba, count });
+            let record = TrimRecord { seq: self.seq, lba, count };
+            open.records.push(record);
+            self.commands.push_back(Command::Record { header: open.header, record });
             self.seq += u64::from(!crate::mutant!(TrimUnnumbered));
             return true;
         }
@@ -69,23 +71,28 @@ impl Ftl {
         };
         // A full slot can be staged only when its page is programmed or another takes its place.
         if let Some(full) = self.trims.take().filter(|_| !crate::mutant!(FullTrimsDropped)) {
-            let source = crate::types::Source::Meta(encode(&full.records));
-            let command =
-                crate::types::Command::Stage { buf: full.buf, at: full.at, count: 1, header: full.header, source };
-            self.commands.push_back(command);
+            let source = Source::Meta(encode(&full.records));
+            self.commands.push_back(Command::Stage {
+                buf: full.buf,
+                at: full.at,
+                count: 1,
+                header: full.header,
+                source,
+            });
         }
         let run = self.reserve(stream, 1);
         let header = self.meta_header(Kind::Trims, run.slot);
-        let records = vec![TrimRecord { seq: self.seq, lba, count }];
+        let record = TrimRecord { seq: self.seq, lba, count };
         self.seq += 1;
-        self.trims = Some(OpenTrims { buf: run.buf, at: run.at, header, records });
+        self.commands.push_back(Command::Record { header, record });
+        self.trims = Some(OpenTrims { buf: run.buf, at: run.at, header, records: vec![record] });
         self.commit(stream, run);
         true
     }
 }
 
 /// The bytes of a slot of records: count u64, 16 reserved, then the records.
-pub(crate) fn encode(records: &[TrimRecord]) -> Vec<u8> {
+pub fn encode(records: &[TrimRecord]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity((records.len() + 1) * RECORD_BYTES as usize);
     bytes.extend((records.len() as u64).to_le_bytes());
     bytes.extend([0; 16]);

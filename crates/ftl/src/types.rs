@@ -1,6 +1,7 @@
 //! The layer's vocabulary: requests in, commands out.
 
 use crate::checkpoint::Anchor;
+use crate::trims::TrimRecord;
 
 /// A place for one sector on media: LEB times [`crate::Geometry::slots_per_leb`] plus the slot in the LEB.
 pub type Slot = u32;
@@ -202,10 +203,26 @@ pub enum ReadFor {
 /// finish in any order and are reported with [`crate::Ftl::complete`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Give buffer `buf` fresh memory: what it held is on media.
+    /// Give buffer `buf` fresh memory.
     Take {
         /// Which buffer.
         buf: BufId,
+        /// The page that it will hold.
+        page: PageAt,
+        /// When the page's LEB was opened: nothing that is staged there is older.
+        opened: u64,
+    },
+    /// What the buffer held is on media, and nobody reads it from there any more.
+    Release {
+        /// Which buffer.
+        buf: BufId,
+    },
+    /// A trim's record, which is staged later, together with others in one slot. Until then it stands in the layer's memory only.
+    Record {
+        /// The header of the slot.
+        header: Header,
+        /// The record.
+        record: TrimRecord,
     },
     /// Fill slots of a buffer with zeros: nothing will stand in them, and what redundancy is made of must be known to those who solve for it.
     Blank {

@@ -222,6 +222,8 @@ impl Device {
                 self.ftl.complete(id, self.erase);
             }
             Command::Take { .. }
+            | Command::Record { .. }
+            | Command::Release { .. }
             | Command::Blank { .. }
             | Command::Finish { .. }
             | Command::Zero { .. }

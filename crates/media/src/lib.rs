@@ -20,6 +20,7 @@ pub mod ring;
 pub mod sim;
 mod slab;
 mod space;
+pub mod staged;
 mod transfer;
 mod under;
 pub mod witness;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-use crate::arena::Shared;
+use crate::{arena, staged};
 
 /// Alignment of every buffer: what direct I/O asks for on any disk, bytes.
 pub const ALIGN: usize = 4096;
@@ -20,10 +20,16 @@ pub type Page = Rc<PageBuf>;
 pub struct PageBuf {
     start: NonNull<u8>,
     len: usize,
-    /// Where the memory goes back to; `None` for the allocator.
-    arena: Option<Rc<Shared>>,
+    home: Home,
     // Keeps the type `!Sync` also if the pointer should ever be wrapped.
     _single_thread: Cell<()>,
+}
+
+/// Where a buffer's memory goes back to.
+enum Home {
+    Allocator,
+    Arena(Rc<arena::Shared>),
+    Stage(Rc<staged::Shared>),
 }
 
 impl PageBuf {
@@ -34,12 +40,17 @@ impl PageBuf {
         // SAFETY: the layout has a size above zero.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Rc::new(PageBuf { start, len, arena: None, _single_thread: Cell::new(()) })
+        Rc::new(PageBuf { start, len, home: Home::Allocator, _single_thread: Cell::new(()) })
     }
 
     /// A buffer in an arena's memory: `len` initialised bytes at `start` that nobody else uses.
-    pub(crate) fn from_arena(start: NonNull<u8>, len: usize, arena: Rc<Shared>) -> Page {
-        Rc::new(PageBuf { start, len, arena: Some(arena), _single_thread: Cell::new(()) })
+    pub(crate) fn from_arena(start: NonNull<u8>, len: usize, arena: Rc<arena::Shared>) -> Page {
+        Rc::new(PageBuf { start, len, home: Home::Arena(arena), _single_thread: Cell::new(()) })
+    }
+
+    /// The same in memory that outlives the process.
+    pub(crate) fn from_stage(start: NonNull<u8>, len: usize, stage: Rc<staged::Shared>) -> Page {
+        Rc::new(PageBuf { start, len, home: Home::Stage(stage), _single_thread: Cell::new(()) })
     }
 
     /// Its length, bytes.
@@ -82,9 +93,10 @@ impl PageBuf {
 
 impl Drop for PageBuf {
     fn drop(&mut self) {
-        if let Some(arena) = &self.arena {
-            arena.give_back(self.start);
-            return;
+        match &self.home {
+            Home::Allocator => {}
+            Home::Arena(arena) => return arena.give_back(self.start),
+            Home::Stage(stage) => return stage.give_back(self.start),
         }
         let layout = Layout::from_size_align(self.len, ALIGN).expect("the layout it was made with");
         // SAFETY: without an arena it was allocated in `new`, with this very layout.

@@ -9,6 +9,7 @@
 
 mod exhaustive;
 mod model;
+mod mortal;
 mod payload;
 mod plan;
 mod requests;

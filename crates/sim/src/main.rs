@@ -35,6 +35,9 @@ struct Arguments {
     /// Parity everywhere, and dies that fail as a whole at any time.
     #[arg(long)]
     die_loss: bool,
+    /// Kill the process in every seed in which that may be; otherwise in about an eighth.
+    #[arg(long)]
+    kills: bool,
     /// Run each seed twice: all answers and what stands on the medium at the end must be the same.
     #[arg(long)]
     twice: bool,
@@ -60,7 +63,12 @@ struct Arguments {
 impl Arguments {
     /// The options that a replay needs.
     fn how(&self) -> String {
-        let flags = [(self.encrypted, " --encrypted"), (self.die_loss, " --die-loss"), (self.twice, " --twice")];
+        let flags = [
+            (self.encrypted, " --encrypted"),
+            (self.die_loss, " --die-loss"),
+            (self.kills, " --kills"),
+            (self.twice, " --twice"),
+        ];
         flags.iter().filter(|(on, _)| *on).map(|(_, flag)| *flag).collect()
     }
 }
@@ -86,7 +94,8 @@ fn main() -> ExitCode {
         let scope = Exhaustive { longest, recovered: arguments.recovered, from: arguments.from, threads };
         return exhaustive(&scope, &watcher);
     }
-    let wish = Wish { encrypted: arguments.encrypted, die_loss: arguments.die_loss, digest: arguments.twice };
+    let Arguments { encrypted, die_loss, kills, twice, .. } = arguments;
+    let wish = Wish { encrypted, die_loss, kills, digest: twice };
     if let Some(seed) = arguments.seed {
         eprintln!("{:?}", Plan::new(&mut ftl::SplitMix64::new(seed), &wish));
         // A replay tells what the device logs; a series would drown in the errors that power cuts cause.
@@ -138,13 +147,14 @@ fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
             println!(
                 "{part} sequences of up to {} of {} operations held, on 2 dies x 4 blocks x 4 pages: {} sequences, each plain \
                  and with parity, waiting after each operation and not; {} moments of a power cut, {} states ({} of them of a power cut \
-                 during a recovery), {} of them distinct",
+                 during a recovery) and {} of a death of the process, {} of them distinct",
                 scope.longest,
                 sim::KINDS,
                 tried.sequences,
                 tried.moments,
                 tried.states,
                 tried.in_recovery,
+                tried.killed,
                 tried.distinct,
             );
             watcher.end(last + 1, last >= all)
@@ -160,13 +170,16 @@ fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
 fn tell(held: &Held, twice: bool) {
     let Held { seeds, sum } = held;
     println!(
-        "{seeds} seeds held{}: {} requests, {} power cuts ({} during recovery), {} erase blocks freed; {} faults of dies and \
+        "{seeds} seeds held{}: {} requests, {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed; {} faults of dies and \
          sectors ({} dies failed), {} sectors healed, {} read without their die, {} dies replaced, {} superblock copies spoilt, 0 sectors lost; beyond redundancy {} \
          reads and {} attaches refused; {} sectors sealed over {} power cuts, 0 (key, nonce) pairs repeated",
         if twice { " twice with identical hashes" } else { "" },
         sum.requests,
         sum.cuts,
         sum.recovery_cuts,
+        sum.kills,
+        sum.recovery_kills,
+        sum.left_pages,
         sum.freed_lebs,
         sum.faults,
         sum.die_losses,

@@ -25,6 +25,8 @@ pub struct Wish {
     pub encrypted: bool,
     /// Parity everywhere, and dies that fail as a whole.
     pub die_loss: bool,
+    /// Kill the process wherever that may be; otherwise about an eighth of the seeds do.
+    pub kills: bool,
     /// Say at the end what stands on the medium, see [`crate::Report::state`].
     pub digest: bool,
 }
@@ -53,6 +55,8 @@ pub struct Plan {
     pub depth: usize,
     /// A power cut once in so many requests; 0 for none.
     pub cut_once_in: u64,
+    /// Two in three of them are no power cuts: the process dies, and the medium knows nothing of it.
+    pub kills: bool,
     /// Clean detach once in so many requests; 0 for none.
     pub detach_once_in: u64,
     /// Weights of read, write, trim, flush, idle, zeroes.
@@ -163,6 +167,7 @@ impl Plan {
                 depth: 1 + random.below(16) as usize,
                 // What a power cut takes beyond redundancy cannot be told from what was damaged.
                 cut_once_in: if random.one_in(8) || beyond > 0 { 0 } else { 20 + random.below(600) },
+                kills: false,
                 detach_once_in: if random.one_in(2) { 0 } else { 50 + random.below(1000) },
                 mix,
                 fua_once_in: if random.one_in(2) { 0 } else { 1 + random.below(20) },
@@ -172,6 +177,12 @@ impl Plan {
             // Chosen by what was drawn already, so that the rest of a seed's plan does not depend on it.
             let drawn = plan.format.uuid.as_u128() >> 32;
             plan.format.policy = Policy::ALL[(drawn % Policy::ALL.len() as u128) as usize];
+            // What a program under way left is written again at the same place, which flash does not take.
+            let may_kill = !flash && !plan.errors && plan.beyond == 0;
+            plan.kills = may_kill && (wish.kills || (drawn >> 32).is_multiple_of(4));
+            if plan.kills && wish.kills && plan.cut_once_in == 0 {
+                plan.cut_once_in = 200;
+            }
             if wish.encrypted || plan.format.uuid.as_u128().is_multiple_of(3) {
                 plan.encrypt();
             }

@@ -7,6 +7,7 @@ use ftl::SplitMix64;
 use media::sim::{Cut, SimMedia, SimStore};
 
 use crate::model::Model;
+use crate::mortal::Mortal;
 use crate::payload;
 use crate::plan::{Plan, Wish};
 use crate::requests::{Answer, Asked};
@@ -51,6 +52,12 @@ pub struct Report {
     pub cuts: u64,
     /// Power cuts during recovery.
     pub recovery_cuts: u64,
+    /// Deaths of the process, those during recovery included.
+    pub kills: u64,
+    /// Deaths of the process during recovery.
+    pub recovery_kills: u64,
+    /// Pages that it left and that were written back.
+    pub left_pages: u64,
     /// Things that happened to dies and sectors.
     pub faults: u64,
     /// Dies that failed as a whole.
@@ -88,6 +95,9 @@ impl std::ops::AddAssign for Report {
             requests,
             cuts,
             recovery_cuts,
+            kills,
+            recovery_kills,
+            left_pages,
             faults,
             die_losses,
             unreadable,
@@ -106,6 +116,9 @@ impl std::ops::AddAssign for Report {
         self.requests += requests;
         self.cuts += cuts;
         self.recovery_cuts += recovery_cuts;
+        self.kills += kills;
+        self.recovery_kills += recovery_kills;
+        self.left_pages += left_pages;
         self.faults += faults;
         self.die_losses += die_losses;
         self.unreadable += unreadable;
@@ -134,6 +147,8 @@ pub(crate) struct Simulation {
     pub plan: Plan,
     pub random: SplitMix64,
     cutter: SplitMix64,
+    /// What dies, and what outlives it.
+    pub(crate) mortal: Mortal,
     pub store: SimStore,
     /// `None` once an attach was refused because of what was damaged beyond redundancy.
     pub device: Option<Device>,
@@ -174,6 +189,7 @@ pub fn run(seed: u64, wish: &Wish) -> Result<Report, Failure> {
         may_lack_space: plan.knobs.no_space > 0,
         may_be_unreadable: plan.beyond > 0,
         cutter: SplitMix64::from_state(random.bits()),
+        mortal: Mortal::new(plan.kills, plan.format.uuid.as_u128() as u64),
         plan,
         random,
         store,
@@ -203,18 +219,20 @@ impl Simulation {
             self.trouble(10);
             let media = SimMedia::new(&self.store, self.random.bits(), self.plan.knobs);
             let secret = self.plan.format.key.map(|key| Secret::key(&key));
-            let attached = Device::on_media_with(Box::new(media), self.plan.flash, secret.as_ref());
+            let (media, staging) = self.mortal.attach(media, &self.store);
+            let attached = Device::on_media_staged(media, self.plan.flash, secret.as_ref(), staging);
             self.check_nonces()?;
             match attached {
                 Ok(device) => {
                     self.device = Some(device);
                     self.label_is_bad = false;
+                    self.report.left_pages += self.mortal.attached();
                     return Ok(());
                 }
-                Err(_) if self.store.is_off() => {
-                    self.report.recovery_cuts += 1;
-                    self.cut_power();
-                }
+                Err(_) if self.store.is_off() => match self.cut() {
+                    true => self.report.recovery_kills += 1,
+                    false => self.report.recovery_cuts += 1,
+                },
                 Err(_) if self.may_be_unreadable => {
                     self.report.refused += 1;
                     return Ok(());
@@ -236,6 +254,23 @@ impl Simulation {
             None => Ok(()),
             Some(seq) => Err(Failure::Wrong(format!("sequence number {seq:#x} sealed two different sectors"))),
         }
+    }
+
+    /// What the end of the power was: the process dies, which gives true, or the power is cut.
+    fn cut(&mut self) -> bool {
+        if !self.mortal.dies() {
+            self.mortal.power_cut();
+            self.cut_power();
+            return false;
+        }
+        self.report.kills += 1;
+        self.note_healing();
+        self.mortal.killed();
+        self.device = None;
+        self.asked.iter_mut().for_each(|asked| *asked = None);
+        self.label_is_bad |= self.store.writes_label();
+        self.store.kill(&mut self.cutter);
+        true
     }
 
     fn cut_power(&mut self) {
@@ -297,13 +332,17 @@ impl Simulation {
     }
 
     fn crash(&mut self) -> Result<(), Failure> {
-        self.cut_power();
+        self.cut();
         self.attach()?;
         if self.store.is_off() || self.device.is_none() {
             return Ok(());
         }
         if self.may_be_unreadable {
             return self.compare_sectors();
+        }
+        if self.mortal.lost_nothing() {
+            // Only the process died, so what was answered is there.
+            self.model.flushed(&self.model.flush_covers());
         }
         if self.random.one_in(3) && !self.write_at_once()? {
             return self.crash();
@@ -315,7 +354,11 @@ impl Simulation {
         let sector = self.plan.geometry.sector_bytes as usize;
         self.model
             .crashed(|lba, op, zero| payload::holds(&image[lba as usize * sector..][..sector], lba, op, zero))
-            .map_err(|wrong| Failure::Wrong(format!("after power cut {}: {wrong}", self.report.cuts)))?;
+            .map_err(|wrong| {
+                let (cuts, kills) = (self.report.cuts, self.report.kills);
+                Failure::Wrong(format!("after power cut {cuts} and death {kills}: {wrong}"))
+            })?;
+        self.mortal.compared();
         self.verify()
     }
 

@@ -40,6 +40,16 @@ const SETTINGS: Record<string, Setting> = {
     what: "when writes survive a power cut: once flushed (write-back), once answered (write-through), or some time later (unsafe)",
     control: { kind: "choice", of: ["write-back", "write-through", "unsafe"] },
   },
+  "nvme-block": {
+    title: "NVMe block",
+    what: "bytes of a block over NVMe, none of which is ever torn; holds with the next attach",
+    control: { kind: "text", hint: "a size from the sector's to 64KiB" },
+  },
+  "queue-depth": {
+    title: "Queue depth",
+    what: "requests that all clients may have with the device at once",
+    control: { kind: "text", hint: "1 to 255, or none" },
+  },
   "power-override": {
     title: "Power override",
     what: "the card's slot may give any power: writes are not held back for it",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use daemon::{Failure, fields};
+use daemon::{Failure, Paths, fields};
 use device::{Certificate, EraseLevel};
 use serde_json::json;
 
@@ -31,6 +31,7 @@ pub fn sure_erase(args: &SureErase, output: Output) -> Result<(), Failure> {
         let question = format!("It is erased and cannot be brought back. Type {name} to go on:");
         confirm::ask(&super::describe(&info), &question, &name)?;
     }
+    Paths::from_environment().forget_staged(&info)?;
     let interrupt = Interrupt::listen()?;
     let bar = bar(output, "{msg} [{wide_bar}] {bytes} of {total_bytes}, {eta} left")?;
     bar.enable_steady_tick(TICK);

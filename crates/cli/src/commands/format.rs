@@ -1,6 +1,6 @@
 //! `vsl format`.
 
-use daemon::{Failure, Target};
+use daemon::{Failure, Paths, Target};
 use device::FormatOptions;
 use serde_json::json;
 
@@ -24,6 +24,7 @@ pub fn format(args: &Format, output: Output) -> Result<(), Failure> {
     if !args.yes {
         confirm::ask(&super::describe(&info), "Format it? Type yes:", "yes")?;
     }
+    Paths::from_environment().forget_staged(&info)?;
     let info = device::format(&paths, &options, secret.as_ref())?;
     output.result(&json!({ "devices": [super::info_json(&info)] }), || {
         format!(

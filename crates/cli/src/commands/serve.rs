@@ -1,7 +1,7 @@
 //! `vsl serve`.
 
 use daemon::exports::{Handle, Listen, Refused, Servers, Sockets, serve_vhost};
-use daemon::{Failure, Target};
+use daemon::{Failure, Paths, Target};
 use device::AttachOptions;
 
 use super::opener;
@@ -26,7 +26,8 @@ pub fn serve(args: &Serve) -> Result<(), Failure> {
     let name = target.default_name();
     let encrypted = target.paths().is_some_and(opener::is_encrypted);
     let secret = opener::for_device(&device, encrypted && !args.stdio, &args.opener)?;
-    let options = AttachOptions { read_only: args.read_only, secret, ..AttachOptions::default() };
+    let staging = Paths::from_environment().staging();
+    let options = AttachOptions { read_only: args.read_only, secret, staging, ..AttachOptions::default() };
     let handle = Handle::start(&name, target, options)?;
     let served = serve_until_told(args, &handle, inherited, &listen);
     let detached = handle.detach(true).map_err(|refused| match refused {

@@ -97,6 +97,7 @@ impl Registry {
     /// It was ended early, its store failed, or what is left cannot be attached.
     pub fn erase(&self, erasure: &Erasure, watch: &mut dyn FnMut(Erased) -> bool) -> Result<Certificate, Failure> {
         let Erasure { name, target, paths, level, opener } = erasure;
+        self.forget_staged(paths);
         let erased = opener.as_ref().map(Opener::secret).transpose().and_then(|secret| {
             let (_, certificate) = device::sure_erase(paths, *level, secret.as_ref(), watch)?;
             Ok((secret, certificate))
@@ -117,6 +118,16 @@ impl Registry {
         self.remember_key(name, key)?;
         self.table().entry(name)?.log.note("erased", level.name());
         Ok(certificate.into())
+    }
+
+    /// Nothing that a killed process left of a device may outlive what it held.
+    pub(super) fn forget_staged(&self, paths: &[PathBuf]) {
+        let (Some(directory), Some(Ok(info))) = (&self.staging, paths.first().map(|path| device::inspect(path))) else {
+            return;
+        };
+        if let Err(error) = device::forget_staged(directory, &info.uuid) {
+            tracing::error!("{}: {error}", device::staging_file(directory, &info.uuid).display());
+        }
     }
 
     /// An erase that was begun is not carried out after all.

@@ -67,6 +67,7 @@ impl Registry {
             Err(Refused::Gone(failure)) => tracing::warn!(device = name, "before a format: {failure}"),
             Ok(()) => {}
         }
+        self.forget_staged(&paths);
         if let Err(error) = device::format(&paths, &options, new_secret.as_ref()) {
             let failure = Failure::from(error);
             return Err(match before.map(|before| self.attach_target(name, target, before, key)) {

@@ -153,7 +153,7 @@ pub fn description(cookie: &str) -> utoipa::openapi::OpenApi {
 pub fn in_process(directory: &std::path::Path) -> Result<Router, Failure> {
     let exports = Exports::start(&directory.join("nbd.sock"), None, Vec::new(), &Listen::default())?;
     let state = StateFile::open(directory.join("devices.toml"))?;
-    let registry = Arc::new(Registry::new(exports, state)?);
+    let registry = Arc::new(Registry::new(exports, state, None)?);
     let (service, _) = Service::open(registry, directory, Origins::default(), assets::none)?;
     let owner = Peer::Unix { uid: Some(rustix::process::geteuid().as_raw()) };
     Ok(router(service).layer(MockConnectInfo(owner)))

@@ -25,7 +25,7 @@ fn at(peer: Peer) -> Api {
     let exports =
         Exports::start(&directory.path().join("nbd.sock"), None, Vec::new(), &Listen::default()).expect("listens");
     let state = StateFile::open(directory.path().join("devices.toml")).expect("empty");
-    let registry = Arc::new(Registry::new(exports, state).expect("opened"));
+    let registry = Arc::new(Registry::new(exports, state, None).expect("opened"));
     let (service, _) = Service::open(registry, directory.path(), Origins::default(), assets::none).expect("opened");
     let stop = service.stop.subscribe();
     let router = router(service.clone()).layer(MockConnectInfo(peer));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ftl::{Anchor, BufId, Engine, Ftl, Header, LebId, PageAt, SlotRead, Source, Tag};
+use ftl::{Anchor, BufId, Engine, Ftl, Header, LebId, PageAt, SlotRead, Source, Tag, TrimRecord};
 use media::Page;
 use media::nand::Class;
 
@@ -39,6 +39,11 @@ impl Engine for Core {
                 let mut padded = bytes.clone();
                 padded.resize(sector, 0);
                 self.seal(buf, at, header, &padded);
+                if header.kind == ftl::Kind::Trims
+                    && let Some(stage) = self.kept()
+                {
+                    stage.trims_staged(header.seq);
+                }
             }
         }
     }
@@ -85,10 +90,19 @@ impl Engine for Core {
         unsafe { page.bytes_mut(at as usize * slot_bytes..(at + count) as usize * slot_bytes) }.fill(0);
     }
 
-    fn take(&mut self, buf: BufId) {
-        // Dropped first, so that the medium can hand the same memory out again.
+    fn take(&mut self, buf: BufId, page: PageAt, opened: u64) {
+        let kept = self.kept().and_then(|stage| stage.page(address(page), opened));
+        self.buffers[buf as usize] = Some(kept.unwrap_or_else(|| self.media.page()));
+    }
+
+    fn release(&mut self, buf: BufId) {
         self.buffers[buf as usize] = None;
-        self.buffers[buf as usize] = Some(self.media.page());
+    }
+
+    fn record(&mut self, header: &Header, record: &TrimRecord) {
+        if let Some(stage) = self.kept() {
+            stage.note_trim(header, record);
+        }
     }
 
     fn program(&mut self, id: u64, page: PageAt, bytes: Range<u32>, buf: BufId) {
@@ -96,6 +110,11 @@ impl Engine for Core {
             hooks.programmed(buf);
         }
         let buffer = self.buffer(buf).clone();
+        if ftl::mutant!(StagedClearedEarly)
+            && let Some(stage) = self.kept()
+        {
+            stage.forget(&buffer);
+        }
         self.media_submit(id, media::Command::Program { at: address(page), bytes, page: buffer });
     }
 

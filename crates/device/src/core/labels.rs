@@ -136,6 +136,9 @@ impl Core {
                 return true;
             }
             self.labels.pop_front();
+            if let Some(stage) = self.kept().filter(|_| done.result.is_ok()) {
+                stage.set_generation(self.superblock.generation);
+            }
             self.write_next_copy();
         }
         let result = done.result.as_ref().map(|_| ());

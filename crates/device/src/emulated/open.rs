@@ -17,6 +17,7 @@ use crate::attach::{attach_with, layer_config, open_read_only};
 use crate::core::Core;
 use crate::drill::with_drills;
 use crate::format::refused;
+use crate::staging::Staging;
 use crate::superblock::Superblock;
 use crate::{AttachError, CarriedDrills};
 
@@ -28,14 +29,14 @@ pub(crate) fn open(
     backing: Backing,
     superblock: Superblock,
     path: &Path,
-    read_only: bool,
+    (read_only, staging): (bool, Option<Staging>),
     ring: &SharedRing,
     clock: Box<dyn Clock>,
 ) -> Result<(Core, Engine), AttachError> {
     let options = FileOptions { read_only, page_cache: true };
     let file = FileMedia::new(vec![Some(backing)], inner_geometry(&superblock.geometry), ring.clone(), options)?;
     let inner = Box::new(CachedFile::new(file, read_only));
-    open_media(inner, superblock, path, read_only, clock, path_time)
+    open_media(inner, superblock, path, (read_only, staging), clock, path_time)
 }
 
 /// Opens an emulated device on a medium that keeps its bytes.
@@ -43,7 +44,7 @@ pub(crate) fn open_media(
     inner: Box<dyn Media>,
     superblock: Superblock,
     path: &Path,
-    read_only: bool,
+    (read_only, staging): (bool, Option<Staging>),
     clock: Box<dyn Clock>,
     path_time: fn(Nanos) -> Nanos,
 ) -> Result<(Core, Engine), AttachError> {
@@ -64,7 +65,7 @@ pub(crate) fn open_media(
     let media = with_drills(media, &superblock, &CarriedDrills::default());
     let core = match read_only {
         true => open_read_only(media, superblock, config),
-        false => attach_with(media, superblock, config),
+        false => attach_with(media, superblock, config, staging),
     };
     let mut core = core.map_err(|refusal| refused(refusal, path))?;
     core.hooks = Some(Box::new(hooks));

@@ -14,6 +14,8 @@ pub const SECTOR: usize = 4096;
 /// A device's files, made in a directory of their own.
 pub struct Files {
     _dir: TempDir,
+    /// Where page buffers outlive the process, which a power cut on command must not let them.
+    memory: TempDir,
     pub paths: Vec<PathBuf>,
 }
 
@@ -29,7 +31,8 @@ impl Files {
             format: FormatOptions { sector_bytes: SECTOR as u32, capacity: Capacity::Advertised, label: "t".into() },
         };
         create(&paths, &options).expect("created");
-        Files { _dir: dir, paths }
+        let memory = tempfile::tempdir_in("/dev/shm").expect("a directory in memory");
+        Files { _dir: dir, memory, paths }
     }
 
     pub fn new(files: usize, parity: u32) -> Files {
@@ -44,7 +47,8 @@ impl Files {
 
     pub fn attach_with(&self, drills: CarriedDrills) -> Device {
         let ring = Ring::new(64).expect("io_uring");
-        let options = AttachOptions { drills, ..AttachOptions::default() };
+        let staging = Some(self.memory.path().into());
+        let options = AttachOptions { drills, staging, ..AttachOptions::default() };
         Device::attach(&self.paths, &options, &ring).expect("attached")
     }
 }

@@ -3,9 +3,11 @@
 //! This happens before anything new is written, so the journal still holds what the last sync put there, and parity that is
 //! found right is left alone: a power cut meanwhile, with the loss of a die on top, costs nothing.
 
+use ftl::Slot;
+
 use super::candidates::Rows;
 use super::{Flashback, journal, parity};
-use crate::{Command, Done, MediaError, PageAddr, Slice};
+use crate::{Command, Done, MediaError, Page, PageAddr, Slice};
 
 use super::parity::Which;
 
@@ -47,9 +49,19 @@ impl Flashback {
         }
         self.call(Command::Allocate { block })?;
         for page in 0..self.geometry.pages_per_block {
-            self.settle_stripe(block, page, opened)?;
+            self.settle_stripe(block, page, opened, &[])?;
         }
         Ok(())
+    }
+
+    /// Gives a stripe what a killed process left of its pages, and the parity that follows: also of a page whose die is lost, and
+    /// which is nowhere else. The pages are of a block that was opened at `opened`.
+    ///
+    /// # Errors
+    /// More dies failed than there is parity.
+    pub fn settle_left(&mut self, pages: &[(PageAddr, Page)], opened: u64) -> Result<(), MediaError> {
+        let Some((PageAddr { block, page, .. }, _)) = pages.first() else { return Ok(()) };
+        self.settle_stripe(*block, *page, opened, pages)
     }
 
     /// Makes what was settled durable.
@@ -61,7 +73,13 @@ impl Flashback {
         Ok(())
     }
 
-    fn settle_stripe(&mut self, block: u32, page: u32, opened: u64) -> Result<(), MediaError> {
+    fn settle_stripe(
+        &mut self,
+        block: u32,
+        page: u32,
+        opened: u64,
+        left: &[(PageAddr, Page)],
+    ) -> Result<(), MediaError> {
         let geometry = self.geometry;
         let (data, bytes) = (geometry.data_dies() as usize, geometry.page_bytes());
         let addresses = self.pages(block, page);
@@ -74,6 +92,17 @@ impl Flashback {
                 None => rows.lane(lane).unwrap_or_else(|| vec![0; bytes as usize]),
             })
             .collect();
+        for (at, here) in left {
+            let lane = geometry.lane_of(page, at.die) as usize;
+            if parts[lane].is_some() || !ftl::mutant!(StagedDieLeft) {
+                self.take_over(
+                    &mut lanes[lane],
+                    here.bytes(0..bytes as usize),
+                    geometry.lane_slot(block, page, lane as u32),
+                    opened,
+                );
+            }
+        }
         let mut any = false;
         for row in 0..geometry.slots_per_page {
             any |= self.settle_row((block, page, row), opened, &rows, &mut lanes);
@@ -94,6 +123,18 @@ impl Flashback {
             self.mend(at, old.as_ref(), &sum)?;
         }
         Ok(())
+    }
+
+    /// Takes the slots of a page over that pass their check, where those that stand there do not, or are older.
+    fn take_over(&self, into: &mut [u8], from: &[u8], first: Slot, opened: u64) {
+        let slot_bytes = self.geometry.slot_bytes() as usize;
+        for (number, (old, new)) in (first..).zip(into.chunks_exact_mut(slot_bytes).zip(from.chunks_exact(slot_bytes)))
+        {
+            let newer = |seq: &u64| self.check.seq(old, number).is_none_or(|old| old < *seq);
+            if self.check.seq(new, number).filter(|seq| *seq >= opened).is_some_and(|seq| newer(&seq)) {
+                old.copy_from_slice(new);
+            }
+        }
     }
 
     /// Puts what slots at the same place of every page should hold into `lanes`: those that fail their check as they were, where

@@ -1,6 +1,7 @@
 //! The power cut: what becomes of everything that no sync covered.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use ftl::SplitMix64;
 
@@ -87,6 +88,37 @@ impl Cut {
 }
 
 impl SimStore {
+    /// Kills the process that uses it: what was done stays, durable or not, and of what was under way each thing happened or not, a program or a
+    /// label also in its first part. The power is on again afterwards, where it was off; a [`super::SimMedia`] of before stays dead.
+    pub fn kill(&self, rng: &mut SplitMix64) {
+        let state = &mut *self.0.borrow_mut();
+        for flight in std::mem::take(&mut state.under_way) {
+            let pieces = |bytes: &[u8]| bytes.len().div_ceil(PIECE_BYTES) as u64;
+            let work = match (rng.below(3), flight.work) {
+                (0, _) => continue,
+                (1, Work::Program { at, to, range, bytes, page }) => {
+                    let first = (1 + rng.below(pieces(&bytes)) as usize) * PIECE_BYTES;
+                    let bytes = Rc::new(bytes[..first.min(bytes.len())].to_vec());
+                    Work::Program { at, to, range, bytes, page }
+                }
+                (1, Work::WriteLabel { copy, bytes }) => {
+                    let first = rng.below(bytes.iter().map(|bytes| pieces(bytes)).max().unwrap_or(0) + 1) as usize;
+                    for (die, bytes) in (0..).zip(&bytes).filter(|(die, _)| !state.dead.contains(die)) {
+                        for image in [&mut state.current, &mut state.durable] {
+                            image.write_label(die as usize, copy, bytes, |piece| piece < first);
+                        }
+                    }
+                    continue;
+                }
+                (_, work) => work,
+            };
+            state.take_effect(&work);
+        }
+        state.cut_at = None;
+        state.off = false;
+        state.cuts += 1;
+    }
+
     /// Cuts the power with the default [`Cut`], and switches it on again.
     pub fn power_cut(&self, rng: &mut SplitMix64) {
         self.power_cut_as(rng, &Cut::default());

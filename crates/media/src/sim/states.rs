@@ -49,12 +49,13 @@ pub struct CrashStates {
 }
 
 impl CrashStates {
-    fn new(state: &State) -> CrashStates {
+    /// Of a death of the process alone where `kept` says what is on the store then; otherwise of a power cut.
+    fn new(state: &State, kept: Option<&Image>) -> CrashStates {
         let dies = state.geometry.dies;
         let mut open = Vec::new();
         let mut labels = Vec::new();
         let erase = |open: &mut Vec<Open>, block| open.extend((0..dies).map(|die| Open::Erase { die, block }));
-        for effect in &state.volatile {
+        for effect in state.volatile.iter().filter(|_| kept.is_none()) {
             match &effect.change {
                 Change::Program { at, start, bytes } => {
                     open.push(Open::Program { at: *at, start: *start, bytes: Rc::clone(bytes) });
@@ -79,7 +80,7 @@ impl CrashStates {
         open.append(&mut labels);
         let ways: Vec<usize> = open.iter().map(Open::ways).collect();
         let next = Some(vec![0; ways.len()]);
-        CrashStates { durable: state.durable.clone(), open, ways, next }
+        CrashStates { durable: kept.unwrap_or(&state.durable).clone(), open, ways, next }
     }
 
     /// How many there are.
@@ -127,7 +128,13 @@ impl Iterator for CrashStates {
 impl SimStore {
     /// Every state that a power cut can leave now. Each is a store of its own, with the power on again.
     pub fn crash_states(&self) -> CrashStates {
-        CrashStates::new(&self.0.borrow())
+        CrashStates::new(&self.0.borrow(), None)
+    }
+
+    /// Every state that the death of the process can leave now: what is done stays, and what is under way is as in a power cut.
+    pub fn kill_states(&self) -> CrashStates {
+        let state = self.0.borrow();
+        CrashStates::new(&state, Some(&state.current))
     }
 
     /// A hash of what survives a power cut whatever happens; of a store that [`SimStore::crash_states`] gave, of all that stands on it.

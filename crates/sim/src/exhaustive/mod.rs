@@ -46,6 +46,8 @@ pub struct Scope {
     pub moments: u64,
     /// States that it left.
     pub states: u64,
+    /// States that a death of the process alone left, at the same moments.
+    pub killed: u64,
     /// Those that differ, and were attached and compared.
     pub distinct: u64,
     /// Of the states, those of a power cut during a recovery.
@@ -57,6 +59,7 @@ impl Scope {
         self.sequences += other.sequences;
         self.moments += other.moments;
         self.states += other.states;
+        self.killed += other.killed;
         self.distinct += other.distinct;
         self.in_recovery += other.in_recovery;
     }

@@ -2,14 +2,16 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use device::{Device, Io, MediaFormat, Submitted};
+use device::{Device, Io, MediaFormat, Staging, Submitted};
 use ftl::{Geometry, Policy, TRAILER_BYTES};
+use media::Media;
 use media::flashback::media_geometry;
 use media::sim::{Knobs, LabelFault, SimMedia, SimStore};
+use media::staged::Left;
 use uuid::Uuid;
 
 use super::operations::{Operation, SECTORS};
-use super::spy::{Moments, Spy};
+use super::spy::{Legacy, Moment, Moments, Spy};
 use super::{Scope, Seen};
 use crate::Failure;
 use crate::model::Model;
@@ -92,22 +94,24 @@ impl Run<'_> {
         Device::format_media(&mut SimMedia::new(&store, 1, knobs()), &format)
             .map_err(|error| Failure::Stuck(format!("format: {error}")))?;
         let moments = Moments::default();
-        let mut device = Some(attach(&store, Some(&moments)).map_err(wrong)?);
+        let legacy = Legacy::of(&store, None);
+        let mut device = Some(attach(&legacy, Some(&moments)).map_err(wrong)?);
         let mut model = Model::new(SECTORS);
         for (number, operation) in self.sequence.iter().enumerate() {
             let last = number + 1 == self.sequence.len();
             moments.borrow_mut().clear();
             // What was promised at each moment.
             let mut promised: Vec<Model> = Vec::new();
-            if !self.operation(*operation, &store, &mut device, &mut model, (&moments, &mut promised))? {
+            if !self.operation(*operation, &legacy, &mut device, &mut model, (&moments, &mut promised))? {
                 return Ok(());
             }
             if last {
-                moments.borrow_mut().push(store.fork());
+                moments.borrow_mut().push(legacy.moment());
                 promised.push(model.clone());
                 let moments = std::mem::take(&mut *moments.borrow_mut());
                 for (moment, model) in moments.iter().zip(&promised) {
-                    self.cut(moment, model, self.recovered, scope)?;
+                    self.cut(&moment.store, model, self.recovered, scope)?;
+                    self.kill(moment, model, self.recovered, scope)?;
                 }
             }
         }
@@ -118,7 +122,7 @@ impl Run<'_> {
     fn operation(
         &self,
         operation: Operation,
-        store: &SimStore,
+        legacy: &Legacy,
         device: &mut Option<Device>,
         model: &mut Model,
         (moments, promised): (&Moments, &mut Vec<Model>),
@@ -148,7 +152,7 @@ impl Run<'_> {
                 note(model);
                 detached.map_err(|error| wrong(format!("detach: {error}")))?;
                 model.flushed(&model.flush_covers());
-                *device = Some(attach(store, Some(moments)).map_err(wrong)?);
+                *device = Some(attach(legacy, Some(moments)).map_err(wrong)?);
                 note(model);
                 return Ok(true);
             }
@@ -215,7 +219,8 @@ impl Run<'_> {
                 scope.distinct += 1;
                 let store = state.fork();
                 lost.iter().for_each(|die| store.fail_die(*die));
-                self.recover(&store, model, recovered && lost.is_none(), scope).map_err(|failure| {
+                let legacy = Legacy::of(&store, None);
+                self.recover(&legacy, model, recovered && lost.is_none(), scope).map_err(|failure| {
                     failure.map(|what| format!("state {number} of {total}, without die {lost:?}: {what}"))
                 })?;
             }
@@ -223,6 +228,36 @@ impl Run<'_> {
             if (number == 1 || number == total) && !moment.writes_label() {
                 self.spoil_labels(&state, model, scope)
                     .map_err(|failure| failure.map(|what| format!("state {number} of {total}, {what}")))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the process die at a moment, and a die with it or none: all that was answered is there.
+    fn kill(&self, moment: &Moment, model: &Model, recovered: bool, scope: &mut Scope) -> Result<(), Failure> {
+        let Some(left) = &moment.left else { return Ok(()) };
+        let states = moment.store.kill_states();
+        let about = (self.shape as u8, recovered, digest_of(left), model.digest());
+        if !self.seen.insert(digest(&(&about, states.digest()))) {
+            return Ok(());
+        }
+        let total = states.count_all();
+        for (number, state) in (1..).zip(states) {
+            let ways: &[Option<u32>] = if self.shape == Shape::Plain { &[None] } else { &[None, Some(0), Some(1)] };
+            for lost in ways {
+                scope.killed += 1;
+                if !self.seen.insert(digest(&(&about, lost, state.durable_digest()))) {
+                    continue;
+                }
+                scope.distinct += 1;
+                let store = state.fork();
+                lost.iter().for_each(|die| store.fail_die(*die));
+                let legacy = Legacy::of(&store, Some(left.clone()));
+                self.recover(&legacy, model, recovered && lost.is_none(), scope).map_err(|failure| {
+                    failure.map(|what| {
+                        format!("the process killed, state {number} of {total}, without die {lost:?}: {what}")
+                    })
+                })?;
             }
         }
         Ok(())
@@ -241,7 +276,7 @@ impl Run<'_> {
                         continue;
                     }
                     scope.distinct += 1;
-                    self.recover(&store, model, false, scope).map_err(|failure| {
+                    self.recover(&Legacy::of(&store, None), model, false, scope).map_err(|failure| {
                         failure.map(|what| format!("superblock copy {copy} of dies {dies:?} {fault:?}: {what}"))
                     })?;
                 }
@@ -250,12 +285,15 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Attaches what a power cut left, and compares; the attach is cut as well where that is wanted.
-    fn recover(&self, store: &SimStore, model: &Model, cut: bool, scope: &mut Scope) -> Result<(), Failure> {
+    /// Attaches what a power cut or a killed process left, and compares; the attach is cut as well where that is wanted.
+    fn recover(&self, legacy: &Legacy, model: &Model, cut: bool, scope: &mut Scope) -> Result<(), Failure> {
         let moments = Moments::default();
-        let mut device = attach(store, cut.then_some(&moments)).map_err(wrong)?;
+        let mut device = attach(legacy, cut.then_some(&moments)).map_err(wrong)?;
         let moments = std::mem::take(&mut *moments.borrow_mut());
         let mut after = model.clone();
+        if legacy.found.is_some() {
+            after.flushed(&after.flush_covers());
+        }
         let io = Io::Read { lba: 0, buf: vec![0xee; SECTORS as usize * SECTOR] };
         let read = request(&mut device, io, || ())?.ok_or(Failure::Stuck("a read is not taken".into()))?;
         let image = read.map_err(|error| wrong(format!("read: {error}")))?.unwrap_or_default();
@@ -265,8 +303,11 @@ impl Run<'_> {
         device.verify().map_err(Failure::Wrong)?;
         for moment in &moments {
             let before = scope.states;
-            self.cut(moment, model, false, scope)?;
+            self.cut(&moment.store, model, false, scope)?;
             scope.in_recovery += scope.states - before;
+            if legacy.found.is_some() {
+                self.kill(moment, model, false, scope)?;
+            }
         }
         Ok(())
     }
@@ -278,14 +319,25 @@ fn digest(what: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-fn attach(store: &SimStore, moments: Option<&Moments>) -> Result<Device, String> {
-    let inner = SimMedia::new(store, 1, knobs());
-    let attached = match moments {
-        None => Device::on_media(Box::new(inner), false),
-        Some(moments) => {
-            Device::on_media(Box::new(Spy { inner, store: store.clone(), moments: moments.clone() }), false)
-        }
+/// A hash of all that was left.
+fn digest_of(left: &Left) -> u64 {
+    let pages = left.pages.iter().map(|page| (page.at, page.opened, page.page.bytes(0..page.page.len())));
+    let trims = left.trims.as_ref().map(|(header, records)| {
+        let records: Vec<_> = records.iter().map(|record| (record.seq, record.lba, record.count)).collect();
+        (header.slot, header.seq, header.lag, records)
+    });
+    digest(&(left.label.epoch, left.generation, pages.collect::<Vec<_>>(), trims))
+}
+
+fn attach(legacy: &Legacy, moments: Option<&Moments>) -> Result<Device, String> {
+    let inner = SimMedia::new(&legacy.store, 1, knobs());
+    legacy.keeper.replace(None);
+    let staging = Staging::in_memory(legacy.found.clone(), legacy.keeper.clone());
+    let media: Box<dyn Media> = match moments {
+        None => Box::new(inner),
+        Some(moments) => Box::new(Spy { inner, legacy: legacy.clone(), moments: moments.clone() }),
     };
+    let attached = Device::on_media_staged(media, false, None, Some(staging));
     attached.map_err(|error| format!("attach: {error}"))
 }
 

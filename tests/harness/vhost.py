@@ -1,0 +1,24 @@
+"""A guest with a device as its vhost-user-blk disk."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness.check import equal
+from harness.guest import Guest
+from harness.servers import Device
+from harness.world import World
+
+QUEUES = 2
+
+
+@contextmanager
+def boot(world: World, kernel: str, device: Device) -> Iterator[tuple[Guest, str]]:
+    """A guest, and the path of its disk; QEMU connects again every second when the service goes."""
+    socket = world.vsl("status", device.name, "--field", "vhost_socket").out.strip()
+    options = ["-chardev", f"socket,id=disk,path={socket},reconnect=1", "-device", f"vhost-user-blk-pci,chardev=disk,num-queues={QUEUES}"]
+    with Guest(world, kernel, *options, cpus=QUEUES) as guest:
+        uuid = next(d["uuid"] for d in world.servers.status()["devices"] if d["name"] == device.name)
+        path = guest.disk(uuid.replace("-", "")[:20])
+        queues = guest.run(f"ls /sys/block/{path.removeprefix('/dev/')}/mq").split()
+        equal(len(queues), QUEUES, "queues of the disk")
+        yield guest, path
