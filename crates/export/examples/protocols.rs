@@ -219,6 +219,9 @@ impl Nbd {
         let mut at = 0;
         while at < into.len() {
             if self.fresh.is_empty() {
+                // As the link does: what was gathered goes out when there is nothing left to look at.
+                self.stream.write_all(&self.output)?;
+                self.output.clear();
                 let count = self.stream.read(&mut self.input)?;
                 if count == 0 {
                     return Err("the server closed the connection".into());
@@ -250,8 +253,6 @@ impl Client for Nbd {
     }
 
     fn wait(&mut self) -> Result<(), Failure> {
-        self.stream.write_all(&self.output)?;
-        self.output.clear();
         let mut reply = [0; 16];
         self.take(&mut reply)?;
         if reply[..8] != [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0] {
