@@ -56,7 +56,12 @@ impl Worker {
     /// that its host had.
     pub(super) fn admit(&mut self, session: &crate::nvme::Session) -> bool {
         let admitted = session.admitted();
-        let is_current = self.core.nvme.is_current(&admitted);
+        // Two may have asked for the same queue before either of them came.
+        let is_first = !self.connections.iter().filter_map(|(_, connection)| connection.nvme()).any(|other| {
+            let other = other.admitted();
+            (other.controller, other.queue) == (admitted.controller, admitted.queue)
+        });
+        let is_current = is_first && self.core.nvme.is_current(&admitted);
         if is_current && admitted.queue == 0 {
             self.supersede(admitted.controller);
         }

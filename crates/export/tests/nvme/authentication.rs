@@ -163,3 +163,16 @@ fn a_queue_that_is_still_proving_itself_ends_with_a_reset() {
     prove(&target, &mut queue);
     assert!(queue.execute(Command::flush(1)).expect("an answer").status.is_success(), "one of after it");
 }
+
+#[test]
+fn of_two_that_prove_themselves_for_the_same_queue_one_gets_it() {
+    let target = guarded();
+    let host = host(1).with_keys(keys(SECRET, None), Policy::default());
+    let host = connect(&target, &host).expect("let in");
+    let [mut first, mut second] = [(); 2].map(|()| half_way(&target, 2, host.controller.cntlid()));
+    prove(&target, &mut second);
+    prove(&target, &mut first);
+    assert!(second.execute(Command::flush(1)).expect("an answer").status.is_success());
+    assert!(first.execute(Command::flush(1)).is_err(), "the queue is there already");
+    target.wait_for_queues(3);
+}

@@ -2,7 +2,7 @@
 //!
 //! Source: NVM Command Set Specification 1.0, 3.2.
 
-use super::{Command, Namespace};
+use super::{Command, Namespace, Payload};
 use crate::Sqe;
 use crate::bytes::put;
 use crate::command::nvm;
@@ -45,6 +45,12 @@ impl Command {
     pub fn read(namespace: &Namespace, first: u64, count: u32) -> Command {
         let len = count.saturating_mul(namespace.block_bytes);
         Command::receiving(blocks(nvm::READ, namespace.nsid, first, count), len)
+    }
+
+    /// Read of as many whole blocks as a buffer has room for; it comes back with the completion.
+    pub fn read_into(namespace: &Namespace, first: u64, buffer: Vec<u8>) -> Command {
+        let entry = blocks(nvm::READ, namespace.nsid, first, namespace.blocks_of(&buffer));
+        Command { entry, payload: Payload::In(buffer) }
     }
 
     /// Write of whole blocks.

@@ -21,6 +21,11 @@ impl<S: Read + Write> IoQueue<S> {
         &mut self.link
     }
 
+    /// The queue itself, for those who send many commands at a time all along.
+    pub fn into_link(self) -> Link<S> {
+        self.link
+    }
+
     /// Reads blocks.
     ///
     /// # Errors
