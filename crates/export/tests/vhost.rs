@@ -227,6 +227,7 @@ fn without_event_indices_the_flags_say_who_wants_to_be_woken() {
     let mut guest = Guest::connect(&server.path, 1);
     guest.negotiate(!feature::EVENT_IDX);
     guest.run().expect("started");
+    guest.queues[0].call.read().expect("called as it starts");
     for round in 0..50 {
         guest.write(round, &[round as u8; 512]);
         guest.queues[0].call.read().expect("called for each");
@@ -547,6 +548,23 @@ fn requests_are_carried_out_again_in_the_order_in_which_they_were_taken() {
     let last = guest.read(8, 4096);
     assert!(last == [5; 4096] || last == [6; 4096], "the last one of either queue: {}", last[0]);
     guest.write(16, &[9; 4096]);
+}
+
+#[test]
+fn a_guest_is_woken_for_what_a_dead_back_end_answered_and_did_not_say() {
+    let server = serve();
+    let mut guest = Guest::connect(&server.path, 1);
+    guest.negotiate(u64::MAX);
+    guest.track();
+    // The back end before died between the used ring and the call: nothing is left to be carried out again.
+    guest.queue_write(0, 20, 8, 1);
+    let parts = guest.region_parts();
+    parts.note(0, 20, 0, 1);
+    parts.answered(0, 1);
+    guest.tell_used(0, 20);
+    guest.run().expect("started");
+    guest.queues[0].call.read().expect("called for what it has not heard of");
+    assert_eq!(guest.answered(0).map(|(head, _)| head), Some(20));
 }
 
 #[test]

@@ -202,6 +202,10 @@ impl Ring {
         self.queue.set_next_used(used);
         self.running = true;
         self.listening = false;
+        if let Some(call) = &self.call {
+            // See `Session::set_call`: which of the two the front end says last is up to it.
+            signal(call);
+        }
         Ok(true)
     }
 
@@ -338,7 +342,7 @@ impl Ring {
 }
 
 /// Adds one to an eventfd that does not block.
-fn signal(fd: &OwnedFd) {
+pub(super) fn signal(fd: &OwnedFd) {
     // It fails only when the counter is full, and then the other side has enough to wake up for.
     let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
 }

@@ -197,6 +197,11 @@ impl Session {
     /// There is no such queue.
     pub fn set_call(&mut self, index: u32, fd: Option<OwnedFd>, err: bool) -> Result<(), Refused> {
         let ring = self.ring(index)?;
+        // A back end that died may have answered and not called. Whether the guest heard of it nobody knows, and a call too many
+        // does no harm.
+        if let (Some(fd), false) = (&fd, err) {
+            super::ring::signal(fd);
+        }
         *(if err { &mut ring.err } else { &mut ring.call }) = fd;
         Ok(())
     }
