@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
+use rustix::fs::{SealFlags, fcntl_add_seals};
 use vhost::vhost_user::message::VhostUserMemoryRegion;
 use vm_memory::{
     Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion, GuestRegionMmap,
@@ -67,6 +68,8 @@ impl Memory {
         if self.users.len() >= MAX_REGIONS {
             return Err(MemoryError::TooMany);
         }
+        // Reading beyond the end of a file that was cut off would end this process. Memory that is no memfd cannot be sealed.
+        let _ = fcntl_add_seals(&file, SealFlags::SHRINK);
         let held = file.metadata().ok().filter(|metadata| metadata.is_file()).map_or(0, |metadata| metadata.len());
         if offset.checked_add(bytes).is_none_or(|end| end > held) {
             return Err(MemoryError::NoFile(guest));
@@ -160,6 +163,17 @@ pub(super) mod tests {
         let less = memory.without(0x10_0000, 4096).expect("it is there");
         assert_eq!((less.guest_address(0x9010), less.bytes()), (None, 8192));
         assert!(memory.read(0x10_0ff0, &mut [0; 16]), "the old table stands as it was");
+    }
+
+    #[test]
+    fn a_memfd_cannot_shrink_any_more_once_it_is_mapped() {
+        let flags = rustix::fs::MemfdFlags::ALLOW_SEALING;
+        let fd = File::from(rustix::fs::memfd_create("guest", flags).expect("a file in memory"));
+        fd.set_len(8192).expect("its size");
+        let region = VhostUserMemoryRegion::new(0, 8192, 0, 0);
+        let memory = Memory::map(&[region], vec![fd.try_clone().expect("a descriptor")]).expect("it fits");
+        fd.set_len(4096).expect_err("sealed");
+        assert!(memory.write(8191, &[1]));
     }
 
     #[test]
