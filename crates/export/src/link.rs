@@ -324,7 +324,11 @@ impl Link {
             Source::Buffer(data) => data,
             Source::Input(at) => {
                 let piece = transfer.piece(core.device.info().max_request_bytes) as usize;
-                self.input.bytes().get(at..at + piece).unwrap_or_default()
+                let Some(data) = self.input.bytes().get(at..at + piece) else {
+                    // Sessions wait until a piece is there; no write may ever pass for done without its data.
+                    return Issued::Answered(Err(IoError::OutOfRange));
+                };
+                data
             }
         };
         let issued = core.issue(transfer, Origin { connection: key, peer: &self.peer, data }, &mut self.way);

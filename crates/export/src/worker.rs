@@ -98,6 +98,8 @@ pub struct Worker {
     active: bool,
     /// The timer for NVMe hosts is set.
     watching_hosts: bool,
+    /// When they were looked at last, milliseconds by the observer's clock.
+    looked_at_hosts_ms: u64,
     /// The alarm is set. One for many waits: a limit on each wait would cost every request a timer.
     alarm: bool,
     /// Before this no further step of a rebuild or a scrub begins.
@@ -182,6 +184,7 @@ impl Worker {
             untidy: true,
             active: true,
             watching_hosts: false,
+            looked_at_hosts_ms: 0,
             alarm: false,
             tidying: false,
             on_power_cut: None,

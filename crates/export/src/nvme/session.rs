@@ -2,8 +2,10 @@
 //! are done.
 //!
 //! A read, or a write whose data have come in one piece, goes to the device straight from the receive buffer, as an NBD request
-//! does. Everything else is a *task*: a plan of device requests that are carried out one after the other (a comparison is a
+//! does. Everything else is a *task* ([`tasks`]): a plan of device requests that are carried out one after the other (a comparison is a
 //! read; a deallocation a trim for each range; a copy reads and then one write), or data that are still awaited.
+
+mod tasks;
 
 use std::collections::VecDeque;
 
@@ -20,7 +22,7 @@ use super::subject::Attached;
 use crate::jobs::{Core, Issued, Payload, Source, Transfer};
 use crate::link::{Link, Step, cost};
 use crate::request::{Command, Request};
-use crate::slow::Held;
+use tasks::{Awaited, Fused, Task};
 
 /// Marks the cookie of a request that is a whole command; the command's identifier stands in its low bits.
 const WHOLE: u64 = 1 << 63;
@@ -40,77 +42,6 @@ enum Current {
         /// What was kept for it until its data came.
         granted: usize,
     },
-}
-
-/// A command that takes more than one request of the device, or whose data are awaited.
-#[derive(Debug)]
-struct Task {
-    /// The command that is answered; nothing where nobody asked.
-    cid: Option<u16>,
-    /// The second of two fused commands, answered with the first.
-    second: Option<u16>,
-    /// What is asked of the device next.
-    plan: VecDeque<Request>,
-    /// Data of the host, or what is copied.
-    data: Vec<u8>,
-    /// What must be stored for a comparison to succeed.
-    expected: Option<Vec<u8>>,
-    /// What is read is kept for a write.
-    gathers: bool,
-    /// Answered with data.
-    reads: bool,
-    /// Bytes that it counts as holding.
-    held: usize,
-    /// Data are awaited for this command.
-    awaits: Option<Awaited>,
-    /// The range is kept for itself while it is compared and written.
-    reserves: bool,
-}
-
-/// Data on their way.
-#[derive(Clone, Copy, Debug)]
-struct Awaited {
-    command: Nvm,
-    fuse: Fuse,
-    len: u32,
-    got: u32,
-    /// The host was told that we are ready.
-    granted: bool,
-    /// It fails like this once all of them are there.
-    fails: Option<Status>,
-}
-
-/// The first of two fused commands: the second must be the queue's next command. A queue has one such pair at a time.
-#[derive(Debug)]
-enum Fused {
-    None,
-    /// The first's data are awaited; its key.
-    Awaiting {
-        task: usize,
-        paired: bool,
-    },
-    /// The first is there.
-    First {
-        cid: u16,
-        range: Range,
-        expected: Vec<u8>,
-        paired: bool,
-    },
-}
-
-impl Fused {
-    /// Whether the second has come.
-    fn is_paired(&self) -> bool {
-        matches!(self, Fused::Awaiting { paired: true, .. } | Fused::First { paired: true, .. })
-    }
-
-    /// The second has come; whether there is a first that waits for it.
-    fn pair(&mut self) -> bool {
-        match self {
-            Fused::Awaiting { paired, .. } | Fused::First { paired, .. } => !std::mem::replace(paired, true),
-            Fused::None => false,
-        }
-    }
 }
 
 /// Who is at the other end, and how it wants to be talked to.
@@ -430,217 +361,6 @@ impl Session {
         core.nvme.controller(self.admitted.controller).is_some_and(|controller| controller.writes_through())
     }
 
-    /// Something else than the second of two fused commands came: the first fails.
-    fn miss_second(&mut self, link: &mut Link, core: &mut Core) {
-        if self.fused.is_paired() {
-            return;
-        }
-        match std::mem::replace(&mut self.fused, Fused::None) {
-            Fused::None => {}
-            Fused::First { cid, range, expected, .. } => {
-                link.let_go(expected.len());
-                self.fail(link, core, cid, Status::FUSED_MISSING, range.offset >> self.namespace.block_shift);
-            }
-            Fused::Awaiting { task, .. } => {
-                // Its data still come; it fails with the last of them.
-                if let Some(awaited) = self.tasks.get_mut(task).and_then(|task| task.awaits.as_mut()) {
-                    awaited.fuse = Fuse::None;
-                    awaited.fails = Some(Status::FUSED_MISSING);
-                }
-            }
-        }
-    }
-
-    /// Tells the host that there is room for the data of a command.
-    fn grant(&mut self, link: &mut Link, key: usize) {
-        let task = &mut self.tasks[key];
-        let (Some(awaited), Some(cid)) = (&mut task.awaits, task.cid) else { return };
-        awaited.granted = true;
-        task.held = awaited.len as usize;
-        link.hold(task.held);
-        let ready = pdu::Transfer { cid, tag: key as u16, offset: 0, len: awaited.len };
-        link.output.small(ready.ready(self.host.digests).as_bytes());
-    }
-
-    /// Data of a command that were asked for.
-    fn data(&mut self, link: &mut Link, key: usize, core: &mut Core, unit: &Common) -> Step {
-        let part = pdu::Transfer::decode(link.input.bytes());
-        let found = self.tasks.get_mut(usize::from(part.tag));
-        let Some(task) = found.filter(|task| task.cid == Some(part.cid)) else {
-            return self.fatal(link, Fatal::DataOutOfRange, 10);
-        };
-        let Some(awaited) = task.awaits.as_mut().filter(|awaited| awaited.granted) else {
-            return self.fatal(link, Fatal::DataOutOfRange, 10);
-        };
-        // In order, as the specification demands, and no more than was asked for.
-        if part.offset != awaited.got {
-            return self.fatal(link, Fatal::DataOutOfRange, 12);
-        }
-        if part.len as usize != unit.data_len || part.len == 0 || part.len > awaited.len - awaited.got {
-            return self.fatal(link, Fatal::DataOutOfRange, 16);
-        }
-        let last = awaited.got + part.len == awaited.len;
-        if last != (unit.flags & pdu::flag::LAST != 0) {
-            return self.fatal(link, Fatal::InvalidHeader, 1);
-        }
-        if let Some(controller) = core.nvme.controller(self.admitted.controller) {
-            controller.heard(core.observer.arrival() / 1_000_000);
-        }
-        if !unit.data_are_sound(link.input.bytes()) && !nvme::mutant!(DigestUnchecked) {
-            awaited.fails = awaited.fails.or(Some(Status::TRANSPORT_ERROR));
-        }
-        let Awaited { command, fuse, got, fails, len, .. } = *awaited;
-        let task_key = usize::from(part.tag);
-        if let (Nvm::Write(range, durable), Fuse::None, None, 0, true) = (command, fuse, fails, got, last) {
-            // All of it in one piece: from the receive buffer to the device, as small writes go.
-            let task = self.tasks.remove(task_key);
-            link.way_begins(core);
-            let command = Command::Write { fua: durable || self.writes_through(core) };
-            let cookie = WHOLE | u64::from(part.cid);
-            let request = Request { command, offset: range.offset, len: range.len, cookie };
-            return self.issue(link, key, core, Transfer::new(request), (unit.data_at, unit.len, task.held));
-        }
-        awaited.got += part.len;
-        if fails.is_none() {
-            task.data.reserve_exact(len as usize - got as usize);
-            task.data.extend_from_slice(unit.data(link.input.bytes()));
-        }
-        link.input.consume(unit.len);
-        if last {
-            let mut task = self.tasks.remove(task_key);
-            task.awaits = None;
-            match fails {
-                None => self.start(link, core, task, command, fuse),
-                Some(status) => {
-                    if matches!(self.fused, Fused::Awaiting { task, .. } if task == task_key) {
-                        self.fused = Fused::None;
-                    }
-                    self.refuse(link, core, task, status);
-                    self.pair_up(link, core);
-                }
-            }
-        }
-        Step::Done(cost(u64::from(part.len)))
-    }
-
-    /// The second of two fused commands that came before its first goes on, or fails with it.
-    fn pair_up(&mut self, link: &mut Link, core: &mut Core) {
-        if let Some((task, range, durable)) = self.early_second.take() {
-            self.start(link, core, task, Nvm::Write(range, durable), Fuse::Second);
-        }
-    }
-
-    /// Makes a plan for a command whose data are there.
-    fn start(&mut self, link: &mut Link, core: &mut Core, mut task: Task, command: Nvm, fuse: Fuse) {
-        let Some(cid) = task.cid else { return };
-        let read = |range: Range| Request { command: Command::Read, offset: range.offset, len: range.len, cookie: 0 };
-        let fua = self.writes_through(core);
-        let write =
-            |range: Range, durable: bool| Request { command: Command::Write { fua: durable || fua }, ..read(range) };
-        match (command, fuse) {
-            (Nvm::Compare(range), Fuse::First) => {
-                let paired = self.fused.is_paired();
-                self.fused = Fused::First { cid, range, expected: task.data, paired };
-                return self.pair_up(link, core);
-            }
-            (Nvm::Compare(range), _) => {
-                task.expected = Some(std::mem::take(&mut task.data));
-                self.plan(task, [read(range)]);
-            }
-            (Nvm::Write(range, durable), Fuse::Second) if matches!(self.fused, Fused::Awaiting { .. }) => {
-                self.early_second = Some((task, range, durable));
-                return;
-            }
-            (Nvm::Write(range, durable), Fuse::Second) => {
-                let pair = std::mem::replace(&mut self.fused, Fused::None);
-                let Fused::First { cid: first, range: compared, expected, .. } = pair else {
-                    return self.refuse(link, core, task, Status::FUSED_MISSING);
-                };
-                task.held += expected.len();
-                if compared != range {
-                    link.let_go(task.held);
-                    self.fail(link, core, first, Status::INVALID_FIELD, 0);
-                    return self.fail(link, core, cid, Status::FUSED_FAILED, 0);
-                }
-                let pair =
-                    Task { cid: Some(first), second: Some(cid), expected: Some(expected), reserves: true, ..task };
-                self.plan(pair, [read(range), write(range, durable)]);
-            }
-            (Nvm::Write(range, durable), _) => self.plan(task, [write(range, durable)]),
-            (Nvm::Deallocate(_), _) => match self.namespace.deallocated(&task.data) {
-                Ok(ranges) => {
-                    let trim = |range| Request { command: Command::Trim { fua }, ..read(range) };
-                    self.plan(task, ranges.into_iter().map(trim));
-                }
-                Err(status) => self.refuse(link, core, task, status),
-            },
-            (Nvm::Copy { to, durable, .. }, _) => match self.namespace.copied(to, &task.data) {
-                Ok((ranges, target)) => {
-                    link.hold(target.len as usize);
-                    let task = Task { held: task.held + target.len as usize, data: Vec::new(), gathers: true, ..task };
-                    self.plan(task, ranges.into_iter().map(read).chain([write(target, durable)]));
-                }
-                Err(status) => self.refuse(link, core, task, status),
-            },
-            (Nvm::Verify(range), _) => {
-                let most = u64::from(self.namespace.max_request_bytes);
-                let parts = (0..range.len.div_ceil(most))
-                    .map(|part| Range { offset: range.offset + part * most, len: most.min(range.len - part * most) });
-                self.plan(task, parts.map(read));
-            }
-            // A hint needs nothing; the others were requests from the start.
-            _ => self.plan(task, []),
-        }
-        // What has nothing to do is done.
-        while let Some(empty) = self.ready.iter().position(|key| self.tasks[*key].plan.is_empty()) {
-            if let Some(key) = self.ready.remove(empty) {
-                self.done(link, core, key, Status::SUCCESS);
-            }
-        }
-    }
-
-    fn plan(&mut self, task: Task, requests: impl IntoIterator<Item = Request>) {
-        let key = self.tasks.insert(task);
-        let cookie = key as u64;
-        self.tasks[key].plan = requests.into_iter().map(|request| Request { cookie, ..request }).collect();
-        self.ready.push_back(key);
-    }
-
-    fn refuse(&mut self, link: &mut Link, core: &mut Core, task: Task, status: Status) {
-        link.let_go(task.held);
-        if let Some(cid) = task.cid {
-            self.fail(link, core, cid, status, 0);
-        }
-    }
-
-    /// Hands the next request of the task at this place among those that are ready to the device.
-    fn issue_task(&mut self, link: &mut Link, key: usize, core: &mut Core, place: usize) -> Step {
-        let task_key = self.ready[place];
-        let task = &self.tasks[task_key];
-        let Some(request) = task.plan.front().copied() else {
-            self.ready.remove(place);
-            return Step::Done(0);
-        };
-        link.way_begins(core);
-        if task.reserves && request.command == Command::Read && !core.reserve(key, &request) {
-            return link.hold_back(Held::Reserved);
-        }
-        let source = match request.command {
-            Command::Write { .. } => Source::Buffer(&task.data),
-            _ => Source::Nothing,
-        };
-        let issued = link.issue(key, core, &mut Transfer::new(request), source);
-        if let Issued::Held(_) = issued {
-            return Step::Busy;
-        }
-        self.tasks[task_key].plan.pop_front();
-        self.ready.remove(place);
-        if let Issued::Answered(result) = issued {
-            self.answer(link, key, core, &request, result);
-        }
-        Step::Done(cost(request.len))
-    }
-
     /// Hands the next piece of a command that is one request to the device.
     #[inline]
     fn issue(
@@ -697,80 +417,6 @@ impl Session {
                 let lba = request.offset >> self.namespace.block_shift;
                 self.fail(link, core, cid, status_of(error, request.command), lba);
             }
-        }
-    }
-
-    /// A task has got one of its answers.
-    fn went_on(
-        &mut self,
-        link: &mut Link,
-        key: usize,
-        core: &mut Core,
-        request: &Request,
-        result: Result<Payload, IoError>,
-    ) {
-        let task_key = request.cookie as usize;
-        let Some(task) = self.tasks.get_mut(task_key) else { return };
-        let mut status = Status::SUCCESS;
-        match result {
-            Ok(read) => {
-                if task.reads {
-                    let cid = task.cid;
-                    self.tasks.remove(task_key);
-                    link.count(request);
-                    return match cid {
-                        Some(cid) => self.respond_with(link, core, Cqe::new(cid, Status::SUCCESS), read),
-                        None => read.into_pieces().for_each(|piece| core.pool.put(piece)),
-                    };
-                }
-                let mut at = 0;
-                for piece in read.into_pieces() {
-                    if task.gathers {
-                        task.data.extend_from_slice(&piece);
-                    } else if let Some(expected) = &task.expected
-                        && request.command == Command::Read
-                        && expected.get(at..at + piece.len()) != Some(&piece[..])
-                        && !nvme::mutant!(CompareForgiven)
-                    {
-                        status = Status::COMPARE_FAILED;
-                    }
-                    at += piece.len();
-                    core.pool.put(piece);
-                }
-                if matches!(request.command, Command::Write { .. }) {
-                    link.count(request);
-                }
-            }
-            Err(error) => status = status_of(error, request.command),
-        }
-        if status == Status::SUCCESS && !task.plan.is_empty() {
-            return self.ready.push_back(task_key);
-        }
-        if task.reserves {
-            core.release(key, request.cookie);
-        }
-        self.done(link, core, task_key, status);
-    }
-
-    /// A task is over.
-    fn done(&mut self, link: &mut Link, core: &mut Core, task_key: usize, status: Status) {
-        let task = self.tasks.remove(task_key);
-        link.let_go(task.held);
-        let Some(cid) = task.cid else {
-            if let Some(controller) = core.nvme.controller(self.admitted.controller) {
-                controller.shut_down();
-            }
-            return;
-        };
-        if status == Status::SUCCESS {
-            self.respond(link, Cqe::new(cid, status));
-        } else {
-            self.fail(link, core, cid, status, 0);
-        }
-        match (task.second, status) {
-            (Some(second), Status::SUCCESS) => self.respond(link, Cqe::new(second, status)),
-            (Some(second), _) => self.fail(link, core, second, Status::FUSED_FAILED, 0),
-            (None, _) => {}
         }
     }
 
@@ -858,23 +504,6 @@ impl Session {
         self.release(answer.cid);
         if !short {
             self.send(link, answer);
-        }
-    }
-}
-
-impl Task {
-    fn new(cid: u16) -> Task {
-        Task {
-            cid: Some(cid),
-            second: None,
-            plan: VecDeque::new(),
-            data: Vec::new(),
-            expected: None,
-            gathers: false,
-            reads: false,
-            held: 0,
-            awaits: None,
-            reserves: false,
         }
     }
 }

@@ -9,6 +9,9 @@ use io_uring::opcode;
 use super::{HOSTS, HOSTS_PERIOD, Worker};
 use crate::nvme::{Joined, describe, health_warnings};
 
+/// Looks further apart than this mean that the thread was held up, milliseconds; they come each second.
+const STOOD_STILL_MS: u64 = 3000;
+
 impl Worker {
     /// Lets a queue in, or says why not.
     pub(crate) fn join(&mut self, cid: u16, connect: &Connect, read_only: bool, at: &str) -> Result<Joined, Cqe> {
@@ -128,10 +131,16 @@ impl Worker {
     pub(super) fn look_at_hosts(&mut self) {
         self.watching_hosts = false;
         let now_ms = self.core.observer.now_ms();
+        // Where the thread itself stood still, a hung store for instance, nobody was heard, and nobody is to blame.
+        let stood_still = now_ms.saturating_sub(self.looked_at_hosts_ms) > STOOD_STILL_MS;
+        self.looked_at_hosts_ms = now_ms;
         let warnings = health_warnings(&self.core.device);
         let mut silent = Vec::new();
         for controller in self.core.nvme.controllers() {
             controller.look_at_health(warnings);
+            if stood_still {
+                controller.heard(now_ms);
+            }
             if controller.is_silent(now_ms) {
                 silent.push(controller.id);
             }
