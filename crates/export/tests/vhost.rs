@@ -465,6 +465,23 @@ fn one_front_end_at_a_time_and_silent_ones_keep_nobody_out() {
 }
 
 #[test]
+fn a_front_end_that_hangs_up_in_a_message_keeps_nobody_out() {
+    use std::io::Write;
+    let server = serve();
+    for count in [1, 11, 12, 19] {
+        let mut stream = std::os::unix::net::UnixStream::connect(&server.path).expect("it listens");
+        // GET_FEATURES, whole, and part of a SET_FEATURES.
+        let whole = [1u32, 1, 0].map(u32::to_le_bytes).concat();
+        let part = [2u32, 1, 8, 0, 0].map(u32::to_le_bytes).concat();
+        stream.write_all(&[&whole, &part[..count]].concat()).expect("taken");
+        drop(stream);
+        let began = std::time::Instant::now();
+        Guest::start(&server.path, 1).write(0, &[1; 512]);
+        assert!(began.elapsed() < Bounds::default().handshake_timeout / 2, "waited for the rest of {count} bytes");
+    }
+}
+
+#[test]
 fn a_detach_ends_a_guest_when_it_must() {
     let server = serve();
     let mut guest = Guest::start(&server.path, 1);

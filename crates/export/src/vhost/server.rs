@@ -198,6 +198,11 @@ fn message(fd: &OwnedFd, deadline: Option<Instant>, patience: Duration) -> io::R
         if count == HEADER_BYTES && there >= HEADER_BYTES as u64 + u64::from(size).min(4096) {
             return Ok(true);
         }
+        let mut polled = [PollFd::new(fd, PollFlags::IN)];
+        if poll(&mut polled, Some(&Timespec::default())).is_ok() && polled[0].revents().contains(PollFlags::HUP) {
+            // The rest of it will never come.
+            return Ok(false);
+        }
         if begun.elapsed() > patience {
             return Err(late());
         }

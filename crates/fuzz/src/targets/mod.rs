@@ -10,6 +10,7 @@ mod nvme;
 mod texts;
 mod traces;
 mod transmission;
+mod vhost;
 mod wire;
 
 /// One thing that takes bytes from outside.
@@ -49,6 +50,7 @@ pub static TARGETS: &[Target] = &[
     nvme::queue::TARGET,
     nvme::host::TARGET,
     nvme::auth::TARGET,
+    vhost::TARGET,
     labels::TARGET,
     medium::TARGET,
     api::REQUESTS,
