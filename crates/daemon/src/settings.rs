@@ -110,7 +110,10 @@ pub fn parse(name: &str, value: &str) -> Result<Change, Failure> {
             Failure::invalid(format!("{name}: '{value}' is not a value")).help(format!("choose one of {names}"))
         })?)),
         "nvme-block" => {
-            let bytes = size::parse(value).map_err(|error| Failure::invalid(format!("{name}: {error}")))?;
+            let bytes = size::parse(value).map_err(|error| {
+                Failure::invalid(format!("{name}: {error}"))
+                    .help("choose a power of two from the sector size to 64 KiB")
+            })?;
             Change::Device(Setting::NvmeBlock(u32::try_from(bytes).unwrap_or(u32::MAX)))
         }
         "queue-depth" => Change::Device(Setting::QueueDepth(match value {
