@@ -169,14 +169,17 @@ pub struct Servers {
 
 impl Servers {
     /// Starts them on Unix sockets, on sockets that a supervisor passed, and on TCP. Their clients share memory with `clients`.
+    /// The first `device`, with its name and whether it takes no writes, is served before anybody is let in: a client may wait at
+    /// a passed socket already.
     ///
     /// # Errors
-    /// An address cannot be bound.
+    /// An address cannot be bound, or the device's thread has ended.
     pub fn start(
         inherited: Vec<Listener>,
         sockets: Sockets<'_>,
         listen: &Listen,
         clients: &Arc<Clients>,
+        device: Option<(&str, &Handle, bool)>,
     ) -> Result<Servers, Failure> {
         let failed = |error: std::io::Error| Failure::failed(format!("serving devices: {error}"));
         let taken = |error: std::io::Error| failed(error).help(TAKEN);
@@ -203,13 +206,17 @@ impl Servers {
         // Where a passed socket listens is as good an address as one of ours.
         let tcp = |listeners: &[Listener]| listeners.iter().filter_map(Listener::tcp_address).collect();
         let (nbd_tcp, nvme_tcp) = (tcp(&for_nbd), tcp(&for_nvme));
+        let servers = Servers { nbd, nvme, nbd_tcp, nvme_tcp };
+        if let Some((name, handle, read_only)) = device {
+            servers.add(name, handle, read_only)?;
+        }
         for listener in for_nbd {
-            nbd.listen(listener).map_err(failed)?;
+            servers.nbd.listen(listener).map_err(failed)?;
         }
         for listener in for_nvme {
-            nvme.listen(listener).map_err(failed)?;
+            servers.nvme.listen(listener).map_err(failed)?;
         }
-        Ok(Servers { nbd, nvme, nbd_tcp, nvme_tcp })
+        Ok(servers)
     }
 
     /// Serves a device under this name.
@@ -617,7 +624,7 @@ impl Exports {
     ) -> Result<Exports, Failure> {
         let clients = listen.clients();
         let sockets = Sockets { nbd: Some(socket), nvme: nvme_socket };
-        let servers = Servers::start(inherited, sockets, listen, &clients)?;
+        let servers = Servers::start(inherited, sockets, listen, &clients, None)?;
         Ok(Exports {
             socket: socket.into(),
             nbd_tcp: servers.nbd_tcp.clone(),

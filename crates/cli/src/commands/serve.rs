@@ -49,8 +49,8 @@ fn serve_until_told(
     let told = runtime.block_on(async { daemon::serve::until_told() })?;
     let sockets = Sockets { nbd: args.socket.as_deref(), nvme: args.nvme_socket.as_deref() };
     let clients = listen.clients();
-    let servers = Servers::start(inherited, sockets, listen, &clients)?;
-    servers.add(&args.name, handle, args.read_only)?;
+    let device = Some((args.name.as_str(), handle, args.read_only));
+    let servers = Servers::start(inherited, sockets, listen, &clients, device)?;
     let socket = args.vhost_socket.as_deref();
     let name = if args.name.is_empty() { "disk" } else { &args.name };
     let disk = socket.map(|socket| serve_vhost(name, handle, args.read_only, socket, &clients)).transpose()?;
