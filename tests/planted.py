@@ -174,7 +174,7 @@ class Programs:
         targets = {words[1] for words in map(str.split, KILLED_BY.values()) if words[0] in BUILT} - {"lib"}
         tests = ["--lib", *(word for name in sorted(targets) for word in ["--test", name])]
         self.build(["test", "--no-run", *chosen, *tests])
-        self.build(["build", *chosen, "--bin", "vsl-sim", "--example", "mutants"])
+        self.build(["build", *chosen, "--bin", "vsl-sim", "--example", "nvme_mutants", "--example", "trace_mutants"])
 
     def build(self, words: list[str]) -> None:
         """Builds something with cargo, and notes what came of it."""
@@ -193,7 +193,7 @@ class Programs:
                 self.tests[(package.group(1) if package else "", target)] = message["executable"]
             elif name == "vsl-sim":
                 self.simulator = message["executable"]
-            elif name == "mutants" and "example" in kind:
+            elif name.endswith("_mutants") and "example" in kind:
                 self.listers.append(message["executable"])
 
     def commands(self, suite: str) -> list[list[str]]:
