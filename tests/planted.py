@@ -97,7 +97,7 @@ KILLED_BY = {
     "PlacePasses": "device lib checksum::tests::finds_every_single_bit",
     "StalePasses": "seed 20",
     "JournalInPlace": "die-loss-seed 358",
-    "JournalNextDoor": "seed 3239",
+    "JournalNextDoor": "die-loss-seed 819",
     "NoJournal": "seed 3",
     "SeatReused": "die-loss-seed 40",
     "ParityUnawaited": "die-loss-seed 8",
