@@ -101,6 +101,7 @@ def run(world: World) -> None:
     paths[3].unlink()
     # One alone is too few for what is lost: the others are found beside it.
     world.vsl("detach", "disk")
+    older.unlink()
     world.vsl("attach", paths[0], "--degraded", "--name", "disk")
     world.vsl("rebuild", "disk", 3, "--onto", paths[3], "--wait")
     fio(world, device, *VERIFY, "--verify_only=1")
