@@ -72,7 +72,7 @@ def paths() -> Iterator[str]:
     """Files of the tree that pages name."""
     for page in PAGES:
         for number, line in prose(page.read_text()):
-            for path in re.findall(r"`((?:crates|tests|console|bench|scripts|packaging|profiles|docs)/[\w./-]+)`", line):
+            for path in re.findall(r"`((?:crates|testkit|tests|console|bench|scripts|packaging|profiles|docs)/[\w./-]+)`", line):
                 if not (ROOT / path).exists() and path not in BUILT and not re.search(r"[A-Z]{4}", path):
                     yield f"{page.relative_to(ROOT)}:{number}: `{path}`: there is no such file"
 
@@ -122,15 +122,20 @@ def counted() -> Iterator[str]:
         yield f"CHANGELOG.md: the newest format version is {newest}; expected {version and version[1]}"
 
 
+def members() -> list[Path]:
+    """What each crate of the workspace is made from."""
+    return [*ROOT.glob("crates/*/Cargo.toml"), *ROOT.glob("testkit/*/Cargo.toml")]
+
+
 def listed() -> Iterator[str]:
     """Lists that the code holds: alert rules, drills, protocols, crates and what they depend on."""
     rules = re.findall(r'rule\(\s*"([\w-]+)"', read("crates/daemon/src/alerts/rules.rs"))
     drills = re.findall(r'Drill::\w+(?: \{[^}]*\})? => "([\w-]+)"', read("crates/device/src/drill/kind.rs"))
     protocols = [path.stem for path in ROOT.glob("crates/lab/protocols/*.toml")]
-    crates = [path.parent.name for path in ROOT.glob("crates/*/Cargo.toml")]
+    crates = [path.parent.name for path in members()]
     dependencies = {
         name
-        for path in ROOT.glob("crates/*/Cargo.toml")
+        for path in members()
         for kind in ["dependencies", "dev-dependencies", "build-dependencies"]
         for name, value in tomllib.loads(path.read_text()).get(kind, {}).items()
         if not (isinstance(value, dict) and (value.get("workspace") or "path" in value))

@@ -186,7 +186,7 @@ class Programs:
             message = json.loads(line)
             if message.get("reason") != "compiler-artifact" or not message.get("executable"):
                 continue
-            package = re.search(r"crates/(\w+)", message["package_id"])
+            package = re.search(r"(?:crates|testkit)/(\w+)", message["package_id"])
             name, kind = message["target"]["name"], message["target"]["kind"]
             if message["profile"]["test"]:
                 target = "lib" if "lib" in kind else name

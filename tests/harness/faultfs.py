@@ -1,4 +1,4 @@
-"""A file system under a device that loses what was not synced, and fails on command: crates/faultfs."""
+"""A file system under a device that loses what was not synced, and fails on command: testkit/faultfs."""
 
 import json
 import os

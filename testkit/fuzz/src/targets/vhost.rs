@@ -17,7 +17,7 @@ use vhost::{VhostBackend, VhostUserMemoryRegionInfo};
 use super::{Target, choices};
 use crate::choices::Choices;
 
-#[path = "../../../export/tests/common/guest.rs"]
+#[path = "../../../../crates/export/tests/common/guest.rs"]
 mod guest;
 
 use guest::{DATA, Guest, INDIRECT, MEMORY, NEXT, SIZE, WRITE};
