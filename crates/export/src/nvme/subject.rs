@@ -67,7 +67,7 @@ impl Subject for Attached<'_> {
             writes: status.writes,
             power_cycles: u64::from(info.attaches),
             power_on_hours: now.as_secs().saturating_sub(info.formatted) / 3600,
-            unsafe_shutdowns: 0,
+            unsafe_shutdowns: info.unsafe_shutdowns.into(),
             media_errors: status.read_errors,
         }
     }
