@@ -555,6 +555,7 @@ impl Handle {
 pub fn client(client: ClientInfo) -> Client {
     let since = client.since.duration_since(UNIX_EPOCH).map_or(0, |past| past.as_secs());
     Client {
+        id: client.id as u64,
         protocol: client.protocol.into(),
         peer: client.peer,
         tls: client.tls,

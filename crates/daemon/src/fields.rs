@@ -394,6 +394,7 @@ mod tests {
 
     fn client() -> Client {
         Client {
+            id: 0,
             protocol: "nbd".into(),
             peer: "process 7".into(),
             tls: false,

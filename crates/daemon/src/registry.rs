@@ -110,9 +110,8 @@ impl Registry {
     /// The name or the device is taken, or it cannot be attached.
     pub fn attach(&self, request: &AttachRequest) -> Result<DeviceView, Failure> {
         let target = Target::parse(&request.path)?.absolute()?;
-        // Who goes on without files has named those that are to be used; and what gets a new identity is written to, so it is named.
-        let named = request.degraded || request.new_identity;
-        let target = if named { target } else { target.with_members()? };
+        // What gets a new identity is written to, so it is named.
+        let target = if request.new_identity { target } else { target.with_members(request.degraded)? };
         let name = request.name.clone().unwrap_or_else(|| target.default_name());
         names::check("device", &name)?;
         let key = Key { file: request.key_file.clone(), typed: request.passphrase.is_some() };

@@ -251,6 +251,8 @@ pub type Config = BTreeMap<String, String>;
 /// A connected client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Client {
+    /// Its number on the device; a later client may get it again.
+    pub id: u64,
     /// The protocol that it speaks: `nbd`, `nvme` or `vhost`.
     pub protocol: String,
     /// Who: a process on a Unix socket, an address on TCP.
