@@ -59,6 +59,7 @@ check: ## The inner loop: format, lints, unit tests and pages, without root (CRA
 soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and write docs/soak.md
 	scripts/install-test-tools.sh
 	scripts/install-fsx.sh
+	scripts/install-debian.sh
 	$(PYTHON) tests/soak.py --minutes $(MINUTES)
 
 .PHONY: bench
