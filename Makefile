@@ -66,8 +66,9 @@ bench: release ## Measure side by side with peers and write docs/bench.md (BENCH
 	scripts/install-test-tools.sh
 	$(CARGO) build --locked --release -p card --example module_speed
 	$(PYTHON) bench/simulation.py --example $(TARGET)/release/examples/module_speed
-	$(CARGO) build --locked --release -p export --example protocols
+	$(CARGO) build --locked --release -p export --example protocols -p blkload --bin blkload
 	$(PYTHON) bench/nvme.py --example $(TARGET)/release/examples/protocols $(if $(filter quick smoke,$(BENCH)),--seconds 1 --rounds 3)
+	$(PYTHON) bench/vhost.py --example $(TARGET)/release/examples/protocols --blkload $(TARGET)/release/blkload $(if $(filter quick smoke,$(BENCH)),--seconds 1 --rounds 3)
 	$(PYTHON) bench/run.py --vsl $(TARGET)/release/vsl --plan $(or $(BENCH),full)
 
 .PHONY: install

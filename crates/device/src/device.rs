@@ -22,8 +22,8 @@ use crate::staging::{Staging, staging_file};
 use crate::status::{Counts, HEALTHY};
 use crate::vanished::Places;
 use crate::{
-    AttachError, Background, Capacity, CarriedDrills, Completion, CreateError, Durability, EmulateOptions, Extent,
-    FormatError, FormatOptions, Info, Io, IoError, Secret, State, Status, Submitted,
+    AttachError, Background, Capacity, CarriedDrills, Completion, Condition, CreateError, Durability, EmulateOptions,
+    Extent, FormatError, FormatOptions, Info, Io, IoError, Secret, State, Status, Submitted,
 };
 
 /// How a device is attached.
@@ -547,6 +547,19 @@ impl Device {
     pub fn extent(&self, lba: u64, max: u64) -> Extent {
         let (count, mapped) = self.core.ftl.map().run(lba, max);
         Extent { count, mapped }
+    }
+
+    /// What may be wrong with it.
+    pub fn condition(&self) -> Condition {
+        let core = &self.core;
+        let controller = self.card.as_deref().map(|card| &card.controller);
+        let worn_out = controller.is_some_and(|controller| controller.health() == Health::ReadOnly);
+        Condition {
+            reserve_percent: core.media.nand().map(|nand| nand.wear().reserve_percent()),
+            celsius: controller.and_then(|controller| controller.governor.as_ref()).map(Governor::celsius),
+            degraded: !core.lost_dies().is_empty() || !core.healing.unreadable.is_empty() || self.is_store_full(),
+            read_only: core.ftl.failure().is_some() || worn_out,
+        }
     }
 
     /// Every figure.

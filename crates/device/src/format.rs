@@ -80,6 +80,9 @@ pub struct Info {
     pub formatted: u64,
     /// Times it was attached since.
     pub attaches: u32,
+    /// Attaches that found it not detached: after the death of the service, or a power cut.
+    #[serde(default)]
+    pub unsafe_shutdowns: u32,
     /// Whether the last detach was clean.
     pub clean: bool,
     /// How it emulates the card of its profile, if it does.
@@ -127,6 +130,7 @@ impl Info {
             max_request_bytes: superblock.max_request_bytes,
             formatted: superblock.formatted,
             attaches: superblock.epoch,
+            unsafe_shutdowns: superblock.unsafe_shutdowns,
             clean: superblock.anchor.clean,
             emulation: superblock.emulation,
             encryption: superblock.encryption.as_ref().map(|_| CIPHER_NAME.into()),

@@ -177,6 +177,20 @@ pub struct Status {
     pub pacing: Option<Pacing>,
 }
 
+/// What may be wrong with a device. It is in [`Status`], too, but costs next to nothing and asks nothing of the store: for
+/// whoever looks all the time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Condition {
+    /// See [`Status::reserve_percent`].
+    pub reserve_percent: Option<f64>,
+    /// See [`Status::celsius`].
+    pub celsius: Option<f64>,
+    /// Dies are out of service, sectors cannot be read, or the store is full.
+    pub degraded: bool,
+    /// It takes no writes, because they failed or because an emulated card is worn out.
+    pub read_only: bool,
+}
+
 impl Status {
     pub(crate) fn of(core: &Core, counts: &Counts, state: State) -> Status {
         let ftl = &core.ftl;
