@@ -91,6 +91,16 @@ pub enum Command {
     Account(manage::Account),
     /// Other hosts' services under this one's console.
     Hosts(manage::Hosts),
+    /// Check what this machine lets the service do, and say what to do about it.
+    #[command(after_long_help = "\
+Looks at the kernel, io_uring, limits, directories, disks, ports and the clock, for the user who runs
+it, and changes nothing. It ends with 1 where something does not work.
+
+Examples:
+  vsl doctor
+  vsl doctor --json
+  sudo -u openvsl vsl doctor")]
+    Doctor,
     /// Gather what a report of a bug needs, without anything secret.
     Bugreport(manage::BugReport),
     /// List the data sheets that `create --profile` takes.

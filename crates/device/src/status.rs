@@ -132,6 +132,8 @@ pub struct Status {
     pub durability: Option<String>,
     /// Memory for the worst case is taken and locked, so that a swap file may lie on the device.
     pub page_file: bool,
+    /// Why its thread does without `io_uring`, and is slower.
+    pub without_io_uring: Option<String>,
     /// Spare blocks that an emulated card has left, per cent of those when it was new.
     pub reserve_percent: Option<f64>,
     /// An emulated card's reserve is used up, and it holds writes back.
@@ -260,6 +262,7 @@ impl Status {
             power_override: None,
             durability: None,
             page_file: false,
+            without_io_uring: media::ring::without_io_uring().map(Into::into),
             reserve_percent: None,
             write_reduced: None,
             worn_out: None,
