@@ -148,6 +148,8 @@ pub struct Status {
     pub sectors: u64,
     /// Memory of the forward map, bytes.
     pub map_memory_bytes: u64,
+    /// Memory that page-file support locks: what the layer takes at most, bytes.
+    pub worst_memory_bytes: u64,
     /// The same for each mapped sector.
     pub map_memory_per_sector: Option<f64>,
     /// Memory of the whole layer, buffers included, bytes.
@@ -270,6 +272,7 @@ impl Status {
             mapped_sectors: mapped,
             sectors: ftl.map().sectors(),
             map_memory_bytes: map_memory,
+            worst_memory_bytes: ftl.worst_memory(),
             map_memory_per_sector: (mapped > 0).then(|| map_memory as f64 / mapped as f64),
             memory_bytes: ftl.memory() as u64 + core.buffer_memory(),
             free_lebs: ftl.free_lebs(),

@@ -17,6 +17,7 @@ mod lab;
 mod man;
 mod notify;
 mod opener;
+mod predict;
 mod profiles;
 mod published;
 mod redundancy;
