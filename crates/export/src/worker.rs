@@ -364,7 +364,7 @@ impl Worker {
         self.watch_hosts()?;
         let time_left = self.core.device.time_left();
         let mut ring = self.ring.borrow_mut();
-        if !self.ready.is_empty() {
+        if !self.ready.is_empty() || self.core.device.can_go_on() {
             ring.submit()
         } else if let Some(left) = time_left {
             // Sleeping is not exact enough for the last stretch.
