@@ -22,7 +22,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 pub const ENVIRONMENT: &[(&str, &str)] = &[
     ("OPENVSL_RUNTIME_DIR", "sockets and lock [default: /run/openvsl, or in XDG_RUNTIME_DIR]"),
     ("OPENVSL_STATE_DIR", "what is remembered [default: /var/lib/openvsl, or in XDG_STATE_HOME]"),
-    ("OPENVSL_STAGING_DIR", "memory for what is answered and not yet on media [default: beside the sockets]"),
+    ("OPENVSL_STAGING_DIR", "memory for what is answered and not on media [default: beside the sockets]"),
     ("OPENVSL_IO", "`threads` does without io_uring, as is done by itself where that is forbidden"),
     ("RUST_LOG", "what to log where --log does not say it"),
     ("NO_COLOR", "no colours; TERM=dumb says the same"),

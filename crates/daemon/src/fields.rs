@@ -428,7 +428,7 @@ mod tests {
             paths: vec!["/d/fct0.vsl".into()],
             files: 1,
             parity_files: 0,
-            parity_chips: None,
+            parity_chips: Some("24 + 1".into()),
             file_number: 0,
             uuid: Uuid::nil(),
             next_uuid: None,

@@ -346,6 +346,8 @@ fn notify(states: &[NotifyState<'_>]) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

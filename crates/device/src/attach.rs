@@ -97,7 +97,8 @@ pub(crate) fn attach(
     if !read_only {
         // The new epoch is on media before anything carries it: no sequence number is ever given out twice.
         opening.superblock.epoch = epoch;
-        opening.superblock.unsafe_shutdowns += u32::from(!opening.superblock.anchor.clean);
+        let unsafe_shutdowns = &mut opening.superblock.unsafe_shutdowns;
+        *unsafe_shutdowns = unsafe_shutdowns.saturating_add(u32::from(!opening.superblock.anchor.clean));
         opening.superblock.anchor = recovery.anchor_for(epoch);
         if !ftl::mutant!(LateEpoch) {
             opening.write_superblock()?;
