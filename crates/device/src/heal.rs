@@ -100,9 +100,7 @@ impl Core {
         for slot in before.into_iter().filter(|slot| !wrong.contains(slot)) {
             if self.ftl.lebs().is_live(slot) {
                 self.healing.healed += 1;
-                if let ReadFor::Request { .. } = read.purpose
-                    && !ftl::mutant!(HealedInPlace)
-                {
+                if let ReadFor::Request { .. } = read.purpose {
                     self.ftl.relocate(slot);
                 }
             }

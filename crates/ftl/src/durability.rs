@@ -86,7 +86,6 @@ impl Durability {
                 }
                 Some(program)
             }
-            Err(_) if crate::mutant!(LostRetry) => self.end_program(number, Ok(())),
             Err(error) => {
                 let program = entry.as_mut().expect("a program that is under way");
                 self.unwell += u32::from(!program.failed);
@@ -127,7 +126,7 @@ impl Ftl {
 
     /// Answers `tag` when everything appended so far is durable.
     pub(crate) fn wait_durable(&mut self, tag: Tag) -> Admission {
-        if self.durable() >= self.seq || crate::mutant!(EarlyFlush) {
+        if self.durable() >= self.seq {
             return Admission::Done;
         }
         self.durability.waiters.push_back((self.seq, tag));
@@ -174,7 +173,7 @@ impl Ftl {
             self.durability.sync = Sync::Waiting { seq: self.seq, programs };
         }
         if let Sync::Waiting { seq, programs } = self.durability.sync
-            && (self.durability.base >= programs || crate::mutant!(SyncBeforePrograms))
+            && self.durability.base >= programs
         {
             self.durability.sync = Sync::Issued { seq };
             self.commands.push(Command::Sync { id: id::SYNC });
@@ -185,16 +184,13 @@ impl Ftl {
         let Sync::Issued { seq } = std::mem::replace(&mut self.durability.sync, Sync::Idle) else {
             unreachable!("one sync at a time")
         };
-        if let Err(error) = result
-            && !crate::mutant!(SyncForgiven)
-        {
+        if let Err(error) = result {
             // What the media did with the programs since the last sync is unknown: no later sync can make it good.
             self.durability.broken = Some(error);
             return self.fail_waiters();
         }
-        self.durability.durable = if crate::mutant!(DurableAtAnswer) { self.seq } else { seq };
-        let covers = |needed: u64| needed <= seq || crate::mutant!(WaitersTogether);
-        while let Some((_, tag)) = self.durability.waiters.pop_front_if(|(needed, _)| covers(*needed)) {
+        self.durability.durable = seq;
+        while let Some((_, tag)) = self.durability.waiters.pop_front_if(|(needed, _)| *needed <= seq) {
             self.answer(tag, Ok(()));
         }
     }
