@@ -60,6 +60,7 @@ check: ## The inner loop: format, lints, unit tests and pages, without root (CRA
 soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and write docs/soak.md
 	scripts/install-test-tools.sh
 	scripts/install-fsx.sh
+	scripts/install-debian.sh
 	$(PYTHON) tests/soak.py --minutes $(MINUTES)
 
 .PHONY: bench
@@ -67,8 +68,9 @@ bench: release ## Measure side by side with peers and write docs/bench.md (BENCH
 	scripts/install-test-tools.sh
 	$(CARGO) build --locked --release -p card --example module_speed
 	$(PYTHON) bench/simulation.py --example $(TARGET)/release/examples/module_speed
-	$(CARGO) build --locked --release -p export --example protocols
+	$(CARGO) build --locked --release -p export --example protocols -p blkload --bin blkload
 	$(PYTHON) bench/nvme.py --example $(TARGET)/release/examples/protocols $(if $(filter quick smoke,$(BENCH)),--seconds 1 --rounds 3)
+	$(PYTHON) bench/vhost.py --example $(TARGET)/release/examples/protocols --blkload $(TARGET)/release/blkload $(if $(filter quick smoke,$(BENCH)),--seconds 1 --rounds 3)
 	$(PYTHON) bench/run.py --vsl $(TARGET)/release/vsl --plan $(or $(BENCH),full)
 
 .PHONY: install

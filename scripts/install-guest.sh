@@ -63,7 +63,7 @@ pack_kernel() {
   cp "$(command -v busybox)" "$initrd/bin/busybox"
   ln -s /bin/busybox "$initrd/sbin/modprobe" # where the kernel looks for it
   ln -s usr/lib64 "$initrd/lib64"
-  cp tests/guest/init "$initrd/init"
+  cp tests/guest/init tests/guest/agent "$initrd/"
   (cd "$initrd" && find . | cpio --quiet -o -H newc -R 0:0) >"$guest/$name.initrd"
   cp "$image" "$guest/$name.kernel"
   echo "$version" >"$guest/$name.version"

@@ -36,7 +36,13 @@ profile=iodrive-duo-640-mlc
 if [ ! -e "$here/fct0.vsl" ] && [ ! -e "$here/fct1.vsl" ]; then
   "$binary" create "$here/fct" --profile "$profile"
 fi
-"$binary" up --listen "${OPENVSL_LISTEN:-127.0.0.1:7420}" --nvme-listen "${OPENVSL_NVME_LISTEN:-127.0.0.1:4420}" >/dev/null
+console=${OPENVSL_LISTEN:-127.0.0.1:7420}
+nvme=${OPENVSL_NVME_LISTEN:-127.0.0.1:4420}
+if ! "$binary" up --listen "$console" --nvme-listen "$nvme" >/dev/null; then
+  echo "run.sh: where $nvme (NVMe) or $console (the console) is taken, choose another:" >&2
+  echo "  OPENVSL_NVME_LISTEN=127.0.0.1:4421 OPENVSL_LISTEN=127.0.0.1:7421 make run" >&2
+  exit 1
+fi
 for device in fct0 fct1; do
   if ! "$binary" status "$device" --field uri >/dev/null 2>&1; then
     "$binary" attach "$here/$device.vsl" >/dev/null

@@ -93,9 +93,14 @@ def policies() -> Iterator[str]:
     variant = re.search(r"#\[default\]\s+(\w+) =", source)
     default = re.search(rf'Policy::{variant[1]} => "([\w-]+)"', source)[1] if variant else ""
     text = read("docs/groomer.md")
-    for name in names:
+    codes = dict(re.findall(r"^    (\w+) = (\d+),", source, re.MULTILINE))
+    for variant, name in re.findall(r'Policy::(\w+) => "([\w-]+)"', source):
         if f"`{name}`" not in text:
             yield f"docs/groomer.md: the policy `{name}` is not named"
+        if not re.search(rf"\b{codes[variant]} {name}\b", read("docs/format.md")):
+            yield f"docs/format.md: the policy '{codes[variant]} {name}' is not named"
+        if f'"{name}"' not in read("console/src/pages/configure/settings.ts"):
+            yield f"console/src/pages/configure/settings.ts: the policy '{name}' is not there to be chosen"
     if f"`{default}` (default)" not in text:
         yield f"docs/groomer.md: expected '`{default}` (default)'"
     word = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"][len(names)]
@@ -138,6 +143,7 @@ def listed() -> Iterator[str]:
     wanted = [
         ("docs/alerts.md", "alert rule", rules),
         ("docs/drills.md", "drill", drills),
+        ("console/src/pages/drills/kinds.ts", "drill", drills),
         ("docs/lab.md", "protocol", protocols),
         ("ARCHITECTURE.md", "crate", crates),
         ("ARCHITECTURE.md", "dependency", sorted(dependencies)),
@@ -147,7 +153,7 @@ def listed() -> Iterator[str]:
         if not names:
             yield f"{page}: no {kind} was found in the code: mend this test"
         for name in names:
-            if f"`{name}`" not in text and f"`{name} " not in text and f"vsl drill DEVICE {name}" not in text:
+            if not any(words in text for words in [f"`{name}`", f"`{name} ", f"vsl drill DEVICE {name}", f'name: "{name}"']):
                 yield f"{page}: the {kind} `{name}` is not named"
 
 

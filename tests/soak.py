@@ -31,6 +31,10 @@ SIM = str(TARGET / "release" / "vsl-sim")
 FUZZ = str(TARGET / "debug" / "vsl-fuzz")
 VSL = str(TARGET / "release" / "vsl")
 TOOLS = str(TARGET / "tools" / "bin")
+# Cases of a guest whose service is killed, and what it has its disk by.
+GUESTS = {"nvme_guest_restart": "NVMe/TCP", "vhost_guest": "vhost-user-blk", "nbd_guest": "NBD by QEMU"}
+# Slow cases that have a line of their own.
+OTHERWISE = {"disconnects_many", *(f"{name}_many" for name in GUESTS)}
 # What a command may take to clean up when its time is over.
 CLEAN_UP = 60  # seconds
 
@@ -123,15 +127,26 @@ def lines() -> list[Line]:
             count("hostile inputs, 0 aborts", "10,000,000", r"hostile input: (\d+) executions on \d+ targets, 0 aborts", 1e7),
             Figure("MiB by which memory grew at most", "under 64", r"memory grew by ([\d.]+) MiB", most=64, together="max"),
         ], chunk=1),
+        *(Line(f"fuzz-{target}", [FUZZ, target, "--executions", executions, "--seed", "{seed}"], [
+            count(f"hostile {units} to a server that runs, 0 aborts", "10,000,000", rf" 0 aborts, .* (\d+) {units}", 1e7),
+            Figure("MiB by which memory grew at most", "under 64", r"memory grew by ([\d.]+) MiB", most=64, together="max"),
+        ], chunk=1) for target, executions, units in [("nvme-session", "200000", "PDUs"), ("vhost", "30000", "descriptor chains")]),
         Line("planted", [sys.executable, "tests/planted.py", "--markdown", str(TARGET / "planted.md")], [
             count("planted defects of the storage layer, each found within 60 s", "40, and all", r"planted defects: (\d+) of \1 found", 40),
         ]),
         Line("liars", [sys.executable, "tests/mutants.py"], [
             count("planted faults of a lying server, found by the whole-system tests", "all", r"planted faults: (\d+) as they must be, 0 not", 1),
         ]),
+        Line("cuts-nvme", ["cargo", "test", "--locked", "--release", "-p", "export", "--test", "nvme", "--", "--nocapture", "no_power_cut_tears"], [
+            count("power cuts by drill under writes of 1 MiB over NVMe, 0 torn", "10,000", r"writes of 1 MiB: (\d+), .*torn: 0 ", 1e4),
+        ], chunk=1, environment={"OPENVSL_CUTS": "500", "OPENVSL_SEED": "{seed}", "TMPDIR": "/dev/shm"}),
+        *(Line(name, [*cases, f"{name}_many"], [
+            count(f"kill -9 under fio verify in a guest over {export}, in between restarts, upgrades and outages of 60 s, 0 I/O errors", "200",
+                  r"(\d+) × kill -9.*; errors: 0", 200),
+        ], chunk=1) for name, export in GUESTS.items()),
         *(Line(case.name, [*cases, case.name], [
             count(f"times the slow whole-system case held: {case.purpose.rstrip('.')}", "1", r"(\d+) passed, 0 failed", 1),
-        ]) for case in slow_cases() if case.name != "disconnects_many"),
+        ]) for case in slow_cases() if case.name not in OTHERWISE),
     ]
 
 
@@ -264,7 +279,7 @@ def prepare(wanted: list[Line]) -> None:
         FUZZ: [["build", "-p", "fuzz", "--bin", "vsl-fuzz"]],
         VSL: [["build", "--release", "--bin", "vsl", "--bin", "faultfs"]],
         "tests/mutants.py": [["build", "--bin", "vsl"]],
-        "cargo": [["test", "--release", "-p", "device", "--no-run"]],
+        "cargo": [["test", "--release", "-p", "device", "--no-run"], ["test", "--release", "-p", "export", "--test", "nvme", "--no-run"]],
     }
     words = {word for line in wanted for word in line.command}
     for command in (command for word, commands in builds.items() if word in words for command in commands):

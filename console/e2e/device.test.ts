@@ -13,6 +13,11 @@ it("attaches and detaches a device", async () => {
   await dialog.getByLabel("Device file").fill(vsl.file("nowhere.vsl"));
   await dialog.getByRole("button", { name: "Attach", exact: true }).click();
   await page.getByText("No such file").waitFor();
+  // Beside its field, where one types next, and nowhere else.
+  const field = dialog.getByLabel("Device file");
+  expect(await field.evaluate((one) => one === document.activeElement)).toBe(true);
+  expect(await field.getAttribute("aria-invalid")).toBe("true");
+  expect(await page.getByText("No such file").count()).toBe(1);
   await dialog.getByLabel("Device file").fill(vsl.file("mine.vsl"));
   await dialog.getByRole("button", { name: "Attach", exact: true }).click();
   await inTree(page, "mine").waitFor();
@@ -42,6 +47,10 @@ it("asks before it detaches from a client that came a moment ago", async () => {
     async () => vsl.vsl("status", "work", "--json"),
     (status) => /"peer"/.test(status),
   );
+  await page
+    .getByRole("region", { name: "Clients" })
+    .getByRole("row", { name: /^process \d+ \(fio\), user \d+ nbd .* [1-9]\d*(\.\d+)?\/s/ })
+    .waitFor();
   await page.getByRole("button", { name: "Detach", exact: true }).click();
   const dialog = page.getByRole("dialog", { name: "Detach work" });
   await dialog.getByText("1 client is connected").waitFor();
@@ -49,6 +58,23 @@ it("asks before it detaches from a client that came a moment ago", async () => {
   await dialog.waitFor({ state: "detached" });
   await go(page, "Overview");
   await page.getByText("No device is attached yet").waitFor();
+});
+
+it("finds a device among others, and shows what it was asked lately", async () => {
+  const vsl = await service();
+  vsl.device("one");
+  vsl.device("other");
+  const page = await open(vsl);
+  await inTree(page, "other").waitFor();
+  await page
+    .getByRole("img", { name: /^Last 15 minutes: reads up to 0\/s/ })
+    .nth(1)
+    .waitFor();
+  await page.getByLabel("Search the devices").fill("other.vsl");
+  await inTree(page, "one").waitFor({ state: "detached" });
+  await inTree(page, "other").waitFor();
+  await page.getByLabel("Search the devices").fill("nobody");
+  await page.getByText("No device here has these words").waitFor();
 });
 
 it("tells every figure, finds it and copies it", async () => {

@@ -82,12 +82,12 @@ describe("a rule", () => {
     metric("lost_dies", "Lost dies", "count"),
   ];
   it("reads as a sentence", () => {
-    expect(sentence(rule({}), known)).toBe("Temperature at or above 75 °C for 5 s; over at 72 °C");
+    expect(sentence(rule({}), known)).toBe("Temperature is at or above 75 °C for 5 s, until it is at 72 °C");
     const flag = { metric: "write_reduced", threshold: 1, clear: 0, for_s: 0 };
-    expect(sentence(rule(flag), known)).toBe("Writes reduced: yes");
-    expect(sentence(rule({ ...flag, metric: "lost_dies" }), known)).toBe("Lost dies: any");
+    expect(sentence(rule(flag), known)).toBe("Writes reduced");
+    expect(sentence(rule({ ...flag, metric: "lost_dies" }), known)).toBe("Any lost dies");
     expect(sentence(rule({ comparison: "below", threshold: 10, clear: 12 }), known)).toBe(
-      "Temperature at or below 10 °C for 5 s; over at 12 °C",
+      "Temperature is at or below 10 °C for 5 s, until it is at 12 °C",
     );
   });
 });

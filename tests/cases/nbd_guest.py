@@ -2,9 +2,9 @@
 
 import random
 
-from harness import MIB, Device, World, check, equal
-from harness.guest import DISTRIBUTION, HOST, Guest, free_port, programs
-from harness.guest_restarts import killed, restarts, stopped
+from harness import MIB, World, check, equal
+from harness.guest import DISTRIBUTION, HOST, Guest, free_port, nbd_disk, programs
+from harness.guest_restarts import killed, restarts, stopped, upgraded
 
 OURS = True
 LIMIT = 240
@@ -17,7 +17,7 @@ def run(world: World) -> None:
     device, system, _ = (world.device(256 * MIB, name) for name in ["disk", "system", "other"])
     world.run("nbdcopy", programs(world), system.uri)
     # Its programs come from a device of ours, too.
-    with Guest(world, DISTRIBUTION, *disk(device, "disk"), programs_disk=disk(system, "programs")) as guest:
+    with Guest(world, DISTRIBUTION, *nbd_disk(device, "disk"), programs_disk=nbd_disk(system, "programs")) as guest:
         path = guest.disk("disk")
         guest.run(f"mkfs.ext4 -q {path}; mount -t ext4 {path} /mnt", timeout=120)
         guest.fio("/mnt/file", *VERIFIED)
@@ -26,7 +26,7 @@ def run(world: World) -> None:
         guest.run(f"rm /mnt/file; sync -f /mnt; fstrim -v /mnt; umount /mnt; e2fsck -fn {path}")
         check(full - mapped(world) > 12 * MIB, f"fstrim in the guest gave back only {full - mapped(world)} bytes")
 
-        restarts(world, guest, device, path, [killed, stopped, killed], random.randrange(1 << 32))
+        restarts(world, guest, device, path, [killed, stopped, upgraded, killed], random.randrange(1 << 32))
 
         guest.run(f"modprobe nbd; nbd-client {HOST} {port} /dev/nbd0 -N other -b 4096 -C 2")
         guest.fio("/dev/nbd0", *VERIFIED)
@@ -39,12 +39,3 @@ def mapped(world: World, name: str = "disk") -> int:
     """How much of a device holds data."""
     [shown] = [d for d in world.servers.status()["devices"] if d["name"] == name]
     return shown["mapped_bytes"]
-
-
-def disk(device: Device, serial: str) -> list[str]:
-    """The device as a virtio disk, whose requests QEMU keeps for a minute while nobody answers."""
-    return [
-        "-blockdev",
-        f"driver=nbd,node-name={serial},server.type=unix,server.path={device.socket},export={device.name},reconnect-delay=60,discard=unmap",
-        "-device", f"virtio-blk-pci,drive={serial},serial={serial},logical_block_size=4096,physical_block_size=4096",
-    ]

@@ -1,10 +1,10 @@
-"""kill -9, and down and up, of the service under fio verify in a guest over NVMe/TCP: no I/O error, and nothing answered is lost."""
+"""kill -9, down and up, and an upgrade of the service under fio verify in a guest over NVMe/TCP: no I/O error, and nothing answered is lost."""
 
 import random
 
-from harness import MIB, World, nvme
+from harness import MIB, World, equal, nvme
 from harness.guest import DISTRIBUTION, Guest
-from harness.guest_restarts import killed, restarts, stopped
+from harness.guest_restarts import killed, restarts, stopped, upgraded
 
 OURS = True
 LIMIT = 240
@@ -15,7 +15,9 @@ def run(world: World) -> None:
     device = world.device(256 * MIB)
     with Guest(world, DISTRIBUTION) as guest:
         subsystem = nvme.nqn(world, device.name)
-        nvme.connect(guest, subsystem, port)
+        controller = nvme.connect(guest, subsystem, port)
         path = nvme.namespace(guest, subsystem)
-        restarts(world, guest, device, path, [killed, stopped, killed], random.randrange(1 << 32))
+        restarts(world, guest, device, path, [killed, stopped, upgraded, killed], random.randrange(1 << 32))
+        health = nvme.cli(guest, f"smart-log /dev/{controller}")
+        equal((health["power_cycles"], health["unsafe_shutdowns"]), (5, 2), "attaches, and those after a kill")
         nvme.disconnect(guest, subsystem)

@@ -99,6 +99,10 @@ def run(world: World) -> None:
     said = world.vsl("rebuild", "disk", 3, fails=True).text
     check("--onto" in said, said)
     paths[3].unlink()
+    # One alone is too few for what is lost: the others are found beside it.
+    world.vsl("detach", "disk")
+    older.unlink()
+    world.vsl("attach", paths[0], "--degraded", "--name", "disk")
     world.vsl("rebuild", "disk", 3, "--onto", paths[3], "--wait")
     fio(world, device, *VERIFY, "--verify_only=1")
     world.vsl("detach", "disk")

@@ -4,7 +4,7 @@ import random
 
 from harness import MIB, World, check, equal, nvme
 from harness.guest import BACKPORTS, DISTRIBUTION, Guest, newer_kernel
-from harness.guest_restarts import killed, restarts, stopped
+from harness.guest_restarts import killed, restarts, stopped, upgraded
 from harness.vhost import boot
 
 OURS = True
@@ -16,7 +16,7 @@ def run(world: World) -> None:
     device = world.device(256 * MIB)
     with boot(world, DISTRIBUTION, device) as (guest, path):
         keeps_files(world, guest, path)
-        restarts(world, guest, device, path, [killed, stopped, killed], random.randrange(1 << 32))
+        restarts(world, guest, device, path, [killed, stopped, upgraded, killed], random.randrange(1 << 32))
     if newer_kernel(world, "vhost-user-blk with a newer kernel"):
         with boot(world, BACKPORTS, device) as (guest, path):
             keeps_files(world, guest, path)

@@ -18,7 +18,7 @@ def run(world: World) -> None:
     device = world.device(1 * GIB)
     fio(world, device, "--rw=randwrite", "--bs=16k", "--iodepth=4", "--runtime=5", "--time_based", f"--size={128 * MIB}")
     time.sleep(2)
-    path = f"/devices/{device.name}/history?from=-60&metrics=write_bytes_per_s,read_iops"
+    path = f"/devices/{device.name}/history?from=-600&metrics=write_bytes_per_s,read_iops"
     before = web.get(path)
     equal(before["resolution_s"], 1, "the finest resolution")
     equal(before["at"], sorted(set(before["at"])), "moments ascend")
@@ -26,9 +26,10 @@ def run(world: World) -> None:
     check(len(busy) >= 4, f"seconds with writes: {busy}")
     written = sum(busy.values())
     counted = web.get(f"/devices/{device.name}")["host_written_bytes"]
-    # The figures are rates: where the load begins and ends a second may be shorter or longer than one, by half of one together.
-    apart = abs(written - counted) / max(busy.values())
-    check(apart < 0.5, f"history says {written:.0f} bytes were written, the device {counted}: {apart:.2f} s of the load")
+    # The figures are rates, each of the time since the last: a service that comes too late for a second leaves it out.
+    since = {at: at - last for last, at in zip(before["at"], before["at"][1:])}
+    said = sum(value * since.get(at, 1) for at, value in busy.items())
+    check(said / 1.5 < counted < said * 1.5, f"history says {said:.0f} bytes were written, the device {counted}")
     uuid = before["uuid"]
 
     kill(device)
@@ -42,9 +43,9 @@ def run(world: World) -> None:
     alert = [alert["rule"] for alert in web.get("/alerts")["alerts"]]
     world.wait(lambda: "unclean-attach" in [a["rule"] for a in web.get("/alerts")["alerts"]], f"the alert of an unclean attach; there are {alert}", 10)
 
-    world.wait(lambda: web.get(f"/devices/{device.name}/history?from=-600&resolution=1m")["at"], "a minute", 75)
-    minutes = web.get(f"/devices/{device.name}/history?from=-600&resolution=1m&metrics=write_p99_us,write_bytes_per_s")
-    check(any(value for value in minutes["values"]["write_bytes_per_s"]), f"no writes in {minutes}")
+    # A minute in the making is written from time to time: what there is may be from before the load.
+    minutes = f"/devices/{device.name}/history?from=-600&resolution=1m&metrics=write_p99_us,write_bytes_per_s"
+    world.wait(lambda: any(web.get(minutes)["values"]["write_bytes_per_s"]), "a minute with writes", 75)
 
     world.vsl("detach", device.name)
     by_uuid = web.get(f"/devices/{uuid}/history?from=-600&metrics=write_bytes_per_s")

@@ -11,15 +11,18 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.check import Failed, check
+from harness.servers import Device
 from harness.world import MIB, World
 
 HOST = "10.0.2.2"
 DISTRIBUTION = "distribution"  # the kernel of this machine's Debian
 BACKPORTS = "backports"  # a newer one, which may be missing
+DEBIAN = "debian"  # a whole Debian, with its own initrd (scripts/install-debian.sh)
 BOOT_SECONDS = 90
 # What a kernel says when a request failed, or worse.
 ERRORS = "I/O error|critical .* error|EXT4-fs.*(error|warning)|XFS.*([Cc]orrupt|[Ee]rror)|BTRFS (error|warning)|BUG:|Call Trace|blocked for more"
@@ -68,6 +71,15 @@ def _disk(image: Path, serial: str) -> list[object]:
     return ["-drive", f"if=none,id={serial},file={image},format=raw,readonly=on", "-device", f"virtio-blk-pci,drive={serial},serial={serial}"]
 
 
+def nbd_disk(device: Device, serial: str) -> list[str]:
+    """The device as a virtio disk, whose requests QEMU keeps for five minutes while nobody answers."""
+    return [
+        "-blockdev",
+        f"driver=nbd,node-name={serial},server.type=unix,server.path={device.socket},export={device.name},reconnect-delay=300,discard=unmap",
+        "-device", f"virtio-blk-pci,drive={serial},serial={serial},logical_block_size=4096,physical_block_size=4096",
+    ]
+
+
 def programs(world: World) -> Path:
     """The image of the disk with the programs of a guest."""
     return _directory(world) / "programs.img"
@@ -77,17 +89,26 @@ def _directory(world: World) -> Path:
     return world.tools.parent / "guest"
 
 
+def debian_image(world: World) -> Path:
+    """The root file system of the whole Debian."""
+    return _directory(world) / "debian.img"
+
+
 class Guest:
     """A virtual machine; it ends with its `with` block."""
 
     def __init__(self, world: World, kernel: str, *options: object, programs_disk: list[object] | None = None,
-                 files: list[Path] | None = None, memory: int = 768, cpus: int = 2, name: str = "guest") -> None:
+                 files: list[Path] | None = None, memory: int = 768, cpus: int = 2, name: str = "guest", append: str = "",
+                 boot_seconds: float = BOOT_SECONDS, machine: "Callable[[Guest, Path], list[object]] | None" = None) -> None:
         """Boots it; `options` are for QEMU, and so is `programs_disk`, which gives it the disk with its programs; `memory` in MiB.
 
-        It finds copies of `files` in /files.
+        It finds copies of `files` in /files. `append` goes to the kernel's command line. `machine` gives another command than QEMU's, with
+        the socket of the guest's agent.
         """
         self.world, self.name = world, name
         kernels = _directory(world)
+        self.kernel, self.initrd = kernels / f"{kernel}.kernel", kernels / f"{kernel}.initrd"
+        self.append = f"console=ttyS0 quiet panic=-1 oops=panic {append}"
         check((kernels / f"{kernel}.kernel").exists(), f"{kernels} has no guest kernel: scripts/install-guest.sh prepares it, or give --tools")
         self.version = (kernels / f"{kernel}.version").read_text().strip()
         self.console = world.dir / f"{name}-console.log"
@@ -100,19 +121,9 @@ class Guest:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(agent))
             listener.listen(1)
-            self.process = world.start(
-                "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-                "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", cpus,
-                # Memory that a vhost-user back end can map.
-                "-m", memory, "-object", f"memory-backend-memfd,id=memory,size={memory}M,share=on", "-machine", "memory-backend=memory",
-                "-kernel", kernels / f"{kernel}.kernel", "-initrd", kernels / f"{kernel}.initrd",
-                "-append", "console=ttyS0 quiet panic=-1 oops=panic",
-                "-serial", f"file:{self.console}",
-                *(programs_disk or _disk(programs(world), "programs")), *(_disk(self._pack(files), "files") if files else []),
-                "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net",
-                "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={agent}", "-device", "virtserialport,chardev=agent,name=agent",
-                *options, log=f"{name}-qemu.log",
-            )
+            disks = [*(_disk(programs(world), "programs") if programs_disk is None else programs_disk), *(_disk(self._pack(files), "files") if files else [])]
+            command = machine(self, agent) if machine else self._qemu(agent, memory, cpus, *disks, *options)
+            self.process = world.start(*command, log=f"{name}-qemu.log")
             listener.settimeout(BOOT_SECONDS)
             try:
                 self.agent, _ = listener.accept()
@@ -122,10 +133,23 @@ class Guest:
         up = self.scripts[0] = Script("")
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
-        if not up.ended.wait(BOOT_SECONDS) or up.code is None:
+        if not up.ended.wait(boot_seconds) or up.code is None:
             self.close()
             raise Failed(f"Linux {self.version} did not boot; the end of its console: {self._console()[-2000:]}")
         print(f"guest {name}: Linux {self.version} is up after {time.monotonic() - began:.1f} s", flush=True)
+
+    def _qemu(self, agent: Path, memory: int, cpus: int, *options: object) -> list[object]:
+        """QEMU's command."""
+        return [
+            "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", cpus,
+            # Memory that a vhost-user back end can map.
+            "-m", memory, "-object", f"memory-backend-memfd,id=memory,size={memory}M,share=on", "-machine", "memory-backend=memory",
+            "-kernel", self.kernel, "-initrd", self.initrd, "-append", self.append, "-serial", f"file:{self.console}",
+            "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net",
+            "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={agent}", "-device", "virtserialport,chardev=agent,name=agent",
+            *options,
+        ]
 
     def _pack(self, files: list[Path]) -> Path:
         """An image with these files."""

@@ -56,6 +56,7 @@ export type Event = Schemas["Event"] & { device?: string };
 // What the description leaves open, because it follows from tables or differs from job to job.
 
 export interface Client {
+  id: number;
   protocol: string;
   peer: string;
   tls: boolean;

@@ -1,18 +1,16 @@
 import { useState } from "preact/hooks";
 import { post, seg } from "../api/client";
-import type { Client, Device } from "../api/types";
+import type { Device } from "../api/types";
 import { Button } from "../parts/Button";
-import { Copy } from "../parts/Copy";
 import { Input } from "../parts/Field";
 import { Form } from "../parts/Form";
 import { Empty } from "../parts/Notice";
 import { Panel } from "../parts/Panel";
-import { type Column, Table } from "../parts/Table";
 import { href } from "../route";
 import { act } from "../state/action";
 import { device as find } from "../state/fleet";
-import { ago } from "../text/moment";
-import { bytes, count, percent } from "../text/quantity";
+import { bytes, percent } from "../text/quantity";
+import { Exports } from "./configure/Clients";
 import { Detach, Load } from "./configure/Danger";
 import { Keys } from "./configure/Keys";
 import { Recording } from "./configure/Recording";
@@ -22,107 +20,60 @@ export function ConfigurePage({ subject }: { subject: string }) {
   const device = find(subject);
   if (device === null) return null;
   return (
-    <div class="flow">
-      <Panel title="Attachment" aside={<Detach device={device} />}>
-        <dl class="pairs">
-          <dt>State</dt>
-          <dd>
-            {device.state}, {device.health}
-          </dd>
-          <dt>Device file</dt>
-          <dd class="wrap mono">{(device.paths ?? [device.path]).join(", ")}</dd>
-          <dt>Access</dt>
-          <dd>{device.read_only ? "read-only" : "read and write"}</dd>
-        </dl>
-        <div class="row">
-          <Load device={device} />
-          <a class="button" href={href("format", device.name)}>
-            Format…
-          </a>
-        </div>
-      </Panel>
+    <>
+      <Exports key={device.name} device={device} />
+      <div class="flow">
+        <Panel title="Attachment" aside={<Detach device={device} />}>
+          <dl class="pairs">
+            <dt>State</dt>
+            <dd>
+              {device.state}, {device.health}
+            </dd>
+            <dt>Device file</dt>
+            <dd class="wrap mono">{(device.paths ?? [device.path]).join(", ")}</dd>
+            {device.store_free_bytes !== undefined && device.store_free_bytes !== null && (
+              <>
+                <dt>Store below</dt>
+                <dd>
+                  {bytes(device.store_free_bytes)} free
+                  {device.allocated_bytes !== undefined &&
+                    `, ${bytes(device.allocated_bytes)} taken by this device`}
+                </dd>
+              </>
+            )}
+            <dt>Access</dt>
+            <dd>{device.read_only ? "read-only" : "read and write"}</dd>
+          </dl>
+          <div class="row">
+            <Load device={device} />
+            <a class="button" href={href("format", device.name)}>
+              Format…
+            </a>
+          </div>
+        </Panel>
 
-      <Panel title="Settings" aside={<span class="muted small">kept on the device</span>}>
-        {device.config ? (
-          <SettingsForm device={device.name} config={device.config} />
-        ) : (
-          <Empty title="Only while it is attached" />
-        )}
-      </Panel>
+        <Panel title="Settings" aside={<span class="muted small">kept on the device</span>}>
+          {device.config ? (
+            <SettingsForm device={device.name} config={device.config} />
+          ) : (
+            <Empty title="Only while it is attached" />
+          )}
+        </Panel>
 
-      <Exports device={device} />
+        <Panel label="Durability" title="Durability and upkeep">
+          <Durability device={device} />
+          <Upkeep device={device} />
+        </Panel>
 
-      <Panel label="Durability" title="Durability and upkeep">
-        <Durability device={device} />
-        <Upkeep device={device} />
-      </Panel>
+        <Panel title="Encryption">
+          <Keys device={device} />
+        </Panel>
 
-      <Panel title="Encryption">
-        <Keys device={device} />
-      </Panel>
-
-      <Panel title="Recording" aside={<span class="muted small">what clients ask, as a trace</span>}>
-        <Recording device={device.name} />
-      </Panel>
-    </div>
-  );
-}
-
-/** The protocol; over NVMe each of a host's queues is a client of its own. */
-const spoken = ({ protocol, nvme }: Client) => {
-  if (nvme === undefined) return protocol;
-  return nvme.queue === 0 ? `${protocol}, admin queue` : `${protocol}, queue ${nvme.queue}`;
-};
-
-/** A status in the protocol's numbers, as its tools print it. */
-const hex = (status: number) => `0x${status.toString(16)}`;
-
-const CLIENTS: readonly Column<Client>[] = [
-  {
-    title: "Client",
-    head: true,
-    cell: ({ peer, tls, nvme }) => (
-      <>
-        {peer} {tls && <span class="badge ok">TLS</span>}
-        {nvme?.header_digest && <span class="badge">header digest</span>}
-        {nvme?.data_digest && <span class="badge">data digest</span>}
-        {nvme !== undefined && <small class="wrap">{nvme.host}</small>}
-      </>
-    ),
-  },
-  { title: "Protocol", cell: spoken },
-  { title: "Since", cell: ({ since }) => ago(since * 1000) },
-  { title: "Requests", number: true, cell: ({ requests }) => count(requests) },
-  { title: "Read", number: true, cell: ({ read_bytes }) => bytes(read_bytes) },
-  { title: "Written", number: true, cell: ({ written_bytes }) => bytes(written_bytes) },
-  { title: "Under way", number: true, cell: ({ in_flight }) => count(in_flight) },
-  { title: "Last error", cell: ({ last_error }) => (last_error === undefined ? "" : hex(last_error)) },
-  { title: "Memory", number: true, cell: ({ memory_bytes }) => bytes(memory_bytes) },
-];
-
-function Exports({ device }: { device: Device }) {
-  const addresses = [device.uri, device.tcp_uri, device.nvme_command, device.vhost_socket].filter(
-    (one) => one !== undefined,
-  );
-  const clients = device.clients ?? [];
-  return (
-    <Panel title="Exports and clients">
-      <ul class="stack">
-        {addresses.map((one) => (
-          <li key={one} class="row">
-            <code class="wrap">{one}</code>
-            <Copy text={one} what={one} />
-          </li>
-        ))}
-      </ul>
-      <Table
-        label="Clients"
-        rows={clients}
-        keyOf={({ peer, since }, position) => `${peer} ${since} ${position}`}
-        columns={CLIENTS}
-        empty={<p class="muted">No client is connected.</p>}
-      />
-    </Panel>
+        <Panel title="Recording" aside={<span class="muted small">what clients ask, as a trace</span>}>
+          <Recording device={device.name} />
+        </Panel>
+      </div>
+    </>
   );
 }
 

@@ -8,7 +8,7 @@ import type { Tone } from "../parts/State";
 import { type Column, Table } from "../parts/Table";
 import { useResource } from "../state/resource";
 import { day } from "../text/moment";
-import { bytes, count, number, percent, quantity, span } from "../text/quantity";
+import { bytes, count, NONE, number, percent, quantity, span } from "../text/quantity";
 
 export function LifetimePage({ subject }: { subject: string }) {
   const { value, error } = useResource<Lifetime>(`/devices/${seg(subject)}/lifetime`, 5000);
@@ -125,7 +125,7 @@ function Erases({ life }: { life: Lifetime }) {
           { label: "Least", value: count(erases.min) },
           { label: "Mean", value: number(erases.average) },
           { label: "Most", value: count(erases.max) },
-        ]}
+        ].filter(({ value }) => value !== NONE)}
       />
       {bins.length > 0 ? (
         <Histogram bins={bins} />

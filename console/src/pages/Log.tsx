@@ -152,7 +152,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     title: "Who",
     cell: ({ who, role, via, peer }) => (
       <>
-        {who || "somebody who was not signed in"}{" "}
+        {who || "somebody not signed in"}{" "}
         <span class="muted small">{[role, via, peer].filter(Boolean).join(", ")}</span>
       </>
     ),

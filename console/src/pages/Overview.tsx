@@ -5,6 +5,7 @@ import { AttachDialog } from "../parts/AttachDialog";
 import { Button } from "../parts/Button";
 import { Cure } from "../parts/Cure";
 import { DeviceTree } from "../parts/DeviceTree";
+import { Input } from "../parts/Field";
 import { Figures } from "../parts/Figures";
 import { Lights } from "../parts/Lights";
 import { Empty, Notice } from "../parts/Notice";
@@ -24,6 +25,7 @@ import { CreateDialog } from "./overview/CreateDialog";
 export function OverviewPage() {
   const [attaching, setAttaching] = useState(false);
   const [creating, setCreating] = useState(false);
+  const [words, setWords] = useState("");
   return (
     <>
       <Attention />
@@ -32,6 +34,17 @@ export function OverviewPage() {
         title="Devices"
         aside={
           <>
+            {devices.value.length > 1 && (
+              <Input
+                label="Search the devices"
+                spoken
+                class="search"
+                type="search"
+                placeholder="Search"
+                value={words}
+                onSet={setWords}
+              />
+            )}
             <Demo />
             <Button needs="operator" onClick={() => setAttaching(true)}>
               Attach a device
@@ -44,7 +57,7 @@ export function OverviewPage() {
       >
         {devices.value.length > 0 ? (
           <>
-            <DeviceTree />
+            <DeviceTree words={words} />
             <Legend />
           </>
         ) : (

@@ -49,7 +49,13 @@ export function AttachDialog({ onClose }: { onClose: () => void }) {
         value={path}
         onSet={setPath}
       />
-      <Input label="Name (by default after the file)" spellcheck={false} value={name} onSet={setName} />
+      <Input
+        label="Name (by default after the file)"
+        spellcheck={false}
+        blame={/^the name /}
+        value={name}
+        onSet={setName}
+      />
       <div class="stack">
         <Check value={keep} onSet={setKeep}>
           Attach it again when the service starts
@@ -65,12 +71,14 @@ export function AttachDialog({ onClose }: { onClose: () => void }) {
             label="Passphrase"
             type="password"
             autocomplete="off"
+            blame={/passphrase|is encrypted/}
             value={passphrase}
             onSet={setPassphrase}
           />
           <Input
             label="or key file on the service's machine"
             spellcheck={false}
+            blame={/the key file/}
             value={keyFile}
             onSet={setKeyFile}
           />

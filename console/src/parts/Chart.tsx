@@ -108,7 +108,7 @@ export function Chart(props: Props) {
             stroke: colour(`c${line.tone}`),
             width: line.limit ? 1 : 1.5,
             dash: dash(line, position),
-            points: { show: false },
+            points: { show: false, size: 4, filter: (plot, series) => alone(plot.data[series] ?? []) },
             spanGaps: false,
             show: !hidden.has(line.metric),
           }),
@@ -199,6 +199,14 @@ export function Chart(props: Props) {
       </div>
       <Summary title={title} unit={unit} lines={lines} data={data} />
     </figure>
+  );
+}
+
+/** The points with none beside them: no line is drawn through them. */
+function alone(column: ArrayLike<number | null | undefined>): number[] {
+  const there = (index: number) => column[index] !== null && column[index] !== undefined;
+  return Array.from(column, (_, index) => index).filter(
+    (index) => there(index) && !there(index - 1) && !there(index + 1),
   );
 }
 

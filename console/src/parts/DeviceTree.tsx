@@ -7,6 +7,7 @@ import { devices, health, lookAt } from "../state/fleet";
 import { useResource } from "../state/resource";
 import { value } from "../state/telemetry";
 import { bytes, micros, number, percent, short } from "../text/quantity";
+import { matches } from "../text/search";
 import { Button } from "./Button";
 import { HostState } from "./HostState";
 import { Lights } from "./Lights";
@@ -14,6 +15,7 @@ import { Meter } from "./Meter";
 import { Scroll } from "./Scroll";
 import { State } from "./State";
 import { type Heading, Headings } from "./Table";
+import { Trend } from "./Trend";
 
 /** What the keys of modules begin with. */
 const MODULE = "module ";
@@ -23,14 +25,20 @@ const HEADINGS: readonly Heading[] = [
   { title: "Lights" },
   { title: "Health" },
   { title: "Data held" },
+  { title: "Free below", number: true },
   { title: "Temperature", number: true },
   { title: "Reads", number: true },
   { title: "Writes", number: true },
+  { title: "Last 15 min" },
   { title: "Write p99", number: true },
 ];
 
+/** What a device can be found by. */
+const wordsOf = ({ name, label, uuid, profile, path, state, health, uri, clients }: Device) =>
+  [name, label, uuid, profile, path, state, health, uri, clients?.map(({ peer }) => peer)].flat();
+
 /** Host, adapters, modules and volumes as a tree, each module with how it does just now. Arrow keys move between rows. */
-export function DeviceTree() {
+export function DeviceTree({ words }: { words: string }) {
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   // Modules are closed until somebody opens them, so that many fit on a screen; what holds them is open until it is closed.
   const toggle = (key: string) => {
@@ -39,7 +47,7 @@ export function DeviceTree() {
     setClosed(next);
   };
   const open = (key: string) => key.startsWith(MODULE) === closed.has(key);
-  const found = adapters(devices.value);
+  const found = adapters(devices.value.filter((device) => matches(words, wordsOf(device))));
   const others = useResource<Host[]>("/hosts", 10_000, "here");
   return (
     <Scroll label="Tree of devices">
@@ -60,6 +68,11 @@ export function DeviceTree() {
             found.map((adapter) => (
               <AdapterRows key={adapter.key} adapter={adapter} open={open} onToggle={toggle} />
             ))}
+          {found.length === 0 && (
+            <tr aria-level={2}>
+              <td colSpan={HEADINGS.length}>No device here has these words</td>
+            </tr>
+          )}
           {host.value === null && others.value?.map((other) => <HostRow key={other.name} host={other} />)}
         </tbody>
       </table>
@@ -77,7 +90,7 @@ function HostRow({ host }: { host: Host }) {
       <td>
         <HostState of={host} />
       </td>
-      <td colSpan={4} class="muted small about wrap">
+      <td colSpan={HEADINGS.length - 4} class="muted small about wrap">
         {host.reachable ? `${host.attached ?? 0} attached, ${host.alerts ?? 0} alerts` : host.error}
       </td>
       <td class="number">
@@ -163,6 +176,13 @@ function ModuleRows({ device, level, open, onToggle }: ModuleProps) {
             </span>
           )}
         </td>
+        <td data-label="Free below" class="number">
+          {device.store_free_bytes === undefined || device.store_free_bytes === null ? (
+            <span class="muted">–</span>
+          ) : (
+            bytes(device.store_free_bytes)
+          )}
+        </td>
         <td data-label="Temperature" class="number">
           {celsius === null ? <span class="muted">–</span> : `${number(celsius)} °C`}
         </td>
@@ -172,13 +192,14 @@ function ModuleRows({ device, level, open, onToggle }: ModuleProps) {
         <td data-label="Writes" class="number">
           {rate(figure("write_iops"), figure("write_bytes_per_s"))}
         </td>
+        <td data-label="Last 15 min">{attached && <Trend device={device.name} />}</td>
         <td data-label="Write p99" class="number">
           {micros(figure("write_p99_us"))}
         </td>
       </tr>
       {open(key) && (
         <tr aria-level={level + 1} class="volume" tabIndex={-1}>
-          <td class={`level-${level + 1}`} colSpan={8}>
+          <td class={`level-${level + 1}`} colSpan={HEADINGS.length}>
             <span class="muted small">
               {device.profile ? `${device.profile}, ` : ""}
               {filesOf(device)} ·{" "}
@@ -188,9 +209,6 @@ function ModuleRows({ device, level, open, onToggle }: ModuleProps) {
               {" "}
               · {device.clients?.length ?? 0} {device.clients?.length === 1 ? "client" : "clients"}
               {device.read_only && " · read-only"}
-              {device.store_free_bytes !== undefined &&
-                device.store_free_bytes !== null &&
-                ` · ${bytes(device.store_free_bytes)} free on its file system`}
               {device.encryption && ` · ${device.encryption}`}
             </span>
           </td>
@@ -239,7 +257,7 @@ function Group({ level, open, onToggle, kind, name, about, of }: GroupProps) {
           </State>
         )}
       </td>
-      <td colSpan={5} class="muted small about">
+      <td colSpan={HEADINGS.length - 3} class="muted small about">
         {about}
       </td>
     </tr>

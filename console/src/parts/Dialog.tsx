@@ -3,6 +3,7 @@ import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Problem, withFailuresTo } from "../state/action";
 import { Form } from "./Form";
 import { Notice } from "./Notice";
+import { Problems } from "./problems";
 
 interface Submit {
   /** What the button that does it says. */
@@ -30,6 +31,7 @@ export function Dialog({ title, onClose, submit, children }: Props) {
   const element = useRef<HTMLDialogElement>(null);
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
+  const [claimed, claim] = useState<Problem | null>(null);
   // All at once with the dialog's coming and going: a frame later, a quick hand is already at the next key.
   useLayoutEffect(() => {
     const dialog = element.current;
@@ -58,8 +60,8 @@ export function Dialog({ title, onClose, submit, children }: Props) {
     >
       <Form onSubmit={run}>
         <h2 id={id}>{title}</h2>
-        {children}
-        {problem && (
+        <Problems.Provider value={{ problem, claim }}>{children}</Problems.Provider>
+        {problem && problem !== claimed && (
           <div role="alert">
             <Notice tone="critical">
               <strong>{problem.what}</strong>

@@ -1,5 +1,6 @@
 import type { ComponentChildren, InputHTMLAttributes } from "preact";
-import { useId } from "preact/hooks";
+import { useContext, useId, useLayoutEffect, useRef } from "preact/hooks";
+import { Problems } from "./problems";
 
 interface FieldProps {
   label: ComponentChildren;
@@ -41,18 +42,44 @@ type Passed =
 
 interface InputProps extends FieldProps, Pick<InputHTMLAttributes, Passed> {
   type?: "text" | "number" | "password" | "search" | "url";
+  /** Failures that are about it, besides those that begin with what was typed here. */
+  blame?: RegExp | undefined;
   value: string;
   onSet: (text: string) => void;
 }
 
+/** Failures that begin with a device's path, and are about what opens it. */
+const OPENS = /passphrase|key file|is encrypted/;
+
+/** What went wrong in the dialog around a field, if that is about the field: the focus goes there, and the dialog does not say it again. */
+function useProblem(typed: string, blame: RegExp | undefined) {
+  const { problem, claim } = useContext(Problems);
+  const element = useRef<HTMLInputElement>(null);
+  const what = problem?.what ?? "";
+  const begins =
+    typed !== "" && (what.startsWith(typed) || what.startsWith(`'${typed}'`)) && !OPENS.test(what);
+  const mine = begins || blame?.test(what) ? problem : null;
+  useLayoutEffect(() => {
+    if (mine === null) return;
+    claim(mine);
+    element.current?.closest("details")?.setAttribute("open", "");
+    element.current?.focus();
+  }, [mine, claim]);
+  return { element, problem: mine };
+}
+
 /** A line of text under its label. */
 export function Input(props: InputProps) {
-  const { label, spoken, hint, class: kind, type = "text", onSet, ...rest } = props;
+  const { label, spoken, hint: usual, class: kind, type = "text", blame, onSet, ...rest } = props;
+  const { element, problem } = useProblem(props.value.trim(), blame);
+  const hint = problem ? [problem.what, problem.help].filter(Boolean).join("; ") : usual;
+  if (problem) rest["aria-invalid"] = true;
   return (
     <Field label={label} spoken={spoken} hint={hint} class={kind}>
       {(id) => (
         <input
           id={id}
+          ref={element}
           // One element for all sorts: its type is not the literal that the element's attributes are told apart by.
           type={type as "text"}
           aria-describedby={hint ? `${id}-hint` : undefined}

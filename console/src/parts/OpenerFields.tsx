@@ -49,6 +49,7 @@ export function OpenerFields({ label, draft, onSet, isNew = false }: Props) {
             label="Passphrase"
             type="password"
             autocomplete="off"
+            blame={isNew ? undefined : /passphrase/}
             value={draft.passphrase}
             onSet={(passphrase) => set({ passphrase })}
           />
@@ -70,6 +71,7 @@ export function OpenerFields({ label, draft, onSet, isNew = false }: Props) {
           hint="An absolute path to 32 random bytes or more."
           placeholder="/etc/openvsl/db.key"
           spellcheck={false}
+          blame={isNew ? undefined : /the key file/}
           value={draft.keyFile}
           onSet={(keyFile) => set({ keyFile })}
         />

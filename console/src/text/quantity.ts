@@ -1,7 +1,8 @@
 // Numbers as people read them. One place, so that the same figure looks the same on every page.
 
 const DECIMAL = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
-const NONE = "–";
+/** What stands where there is no figure. */
+export const NONE = "–";
 
 /** A figure as the API answers it: nothing where there is none. */
 type Maybe = number | null | undefined;

@@ -7,11 +7,11 @@ export function sentence(rule: Rule, metrics: readonly Metric[]): string {
   const label = metric?.label ?? rule.metric;
   const lasting = rule.for_s > 0 ? ` for ${span(rule.for_s)}` : "";
   const above = rule.comparison === "above";
-  if (metric?.unit === "flag") return `${label}: ${above ? "yes" : "no"}${lasting}`;
+  if (metric?.unit === "flag") return `${above ? label : `Not ${label.toLowerCase()}`}${lasting}`;
   const amount = (value: number) => quantity(metric?.unit ?? "count", value);
   if (above && rule.threshold === 1 && (metric?.unit ?? "count") === "count")
-    return `${label}: any${lasting}`;
+    return `Any ${label.toLowerCase()}${lasting}`;
   const clear = rule.clear ?? rule.threshold;
-  const over = clear === rule.threshold ? "" : `; over at ${amount(clear)}`;
-  return `${label} at or ${above ? "above" : "below"} ${amount(rule.threshold)}${lasting}${over}`;
+  const over = clear === rule.threshold ? "" : `, until it is at ${amount(clear)}`;
+  return `${label} is at or ${above ? "above" : "below"} ${amount(rule.threshold)}${lasting}${over}`;
 }

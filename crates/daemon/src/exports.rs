@@ -18,7 +18,7 @@ use export::{Clients, Listener};
 
 use rustix::fs::Mode;
 
-use crate::api::{Client, NvmeQueue};
+use crate::api::{Client, NvmeQueue, NvmeTarget};
 use crate::{Failure, Target};
 
 /// What to do where a device cannot be detached because of its clients.
@@ -555,6 +555,7 @@ impl Handle {
 pub fn client(client: ClientInfo) -> Client {
     let since = client.since.duration_since(UNIX_EPOCH).map_or(0, |past| past.as_secs());
     Client {
+        id: client.id as u64,
         protocol: client.protocol.into(),
         peer: client.peer,
         tls: client.tls,
@@ -710,34 +711,6 @@ impl Exports {
     }
 }
 
-/// Where a device is to be had over NVMe over TCP. Its text is the command by which `nvme-cli` connects there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NvmeTarget {
-    /// The address.
-    pub address: IpAddr,
-    /// The port.
-    pub port: u16,
-    /// The subsystem's name.
-    pub subsystem: String,
-}
-
-impl std::fmt::Display for NvmeTarget {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "nvme connect -t tcp -a {} -s {} -n {}", self.address, self.port, self.subsystem)
-    }
-}
-
-impl NvmeTarget {
-    /// The target that the command of its text connects to.
-    pub fn parse(command: &str) -> Option<NvmeTarget> {
-        let words: Vec<&str> = command.split_whitespace().collect();
-        let ["nvme", "connect", "-t", "tcp", "-a", address, "-s", port, "-n", subsystem] = words[..] else {
-            return None;
-        };
-        Some(NvmeTarget { address: address.parse().ok()?, port: port.parse().ok()?, subsystem: subsystem.into() })
-    }
-}
-
 /// An address that a host can connect to: for one that stands for all addresses, this machine's.
 fn reachable(address: IpAddr) -> IpAddr {
     match address {
@@ -772,15 +745,6 @@ pub fn tcp_uri(address: SocketAddr, name: &str, secure: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_command_that_connects_says_where_to() {
-        let subsystem = nvme::fabrics::subsystem_name("u");
-        let target = NvmeTarget { address: "::1".parse().expect("an address"), port: 4420, subsystem };
-        assert_eq!(target.to_string(), "nvme connect -t tcp -a ::1 -s 4420 -n nqn.2026-11.org.openvsl:uuid:u");
-        assert_eq!(NvmeTarget::parse(&target.to_string()), Some(target));
-        assert_eq!(NvmeTarget::parse("nvme connect -t tcp"), None);
-    }
 
     #[test]
     fn socket_paths_are_escaped_in_addresses() {

@@ -92,6 +92,7 @@ pub const FIELDS: &[Field] = &[
     brief("path", "Device file", Unit::Text, "where the device lives"),
     brief("uri", "NBD address", Unit::Text, "where clients on this machine reach it"),
     brief("tcp_uri", "NBD over TCP", Unit::Text, "where clients reach it over TCP"),
+    full("nvme", "NVMe target", Unit::Text, "where it is to be had over NVMe over TCP: address, port, subsystem"),
     brief("nvme_command", "NVMe", Unit::Text, "how a kernel connects to it over NVMe over TCP"),
     brief("vhost_socket", "vhost-user socket", Unit::Text, "where a virtual machine finds it as its disk"),
     brief("clients", "Clients", Unit::List, "connected clients, of every protocol"),
@@ -156,6 +157,12 @@ pub const FIELDS: &[Field] = &[
     full("paths", "Backing files", Unit::List, "one a die"),
     brief("files", "Files", Unit::Count, "backing files, each of them a die"),
     brief("parity_files", "Parity", Unit::Count, "files of every stripe that hold parity: as many may be lost"),
+    brief(
+        "parity_chips",
+        "Flashback",
+        Unit::Text,
+        "chips of data and of parity in each stripe of an emulated card: as many as the second number may be lost",
+    ),
     full("file_number", "File number", Unit::Count, "which of them was looked at; of an attached device the first"),
     full("dies", "Dies", Unit::Count, "its files, or those of the card that it emulates"),
     full("lost_dies", "Lost dies", Unit::List, "dies, by number, that are out of service"),
@@ -177,6 +184,7 @@ pub const FIELDS: &[Field] = &[
     ),
     full("formatted", "Formatted", Unit::Time, "when the format was made; seconds since 1970 in JSON"),
     full("attaches", "Attaches", Unit::Count, "since the format"),
+    full("unsafe_shutdowns", "Unsafe shutdowns", Unit::Count, "attaches that found it not detached, since the format"),
     full("clean", "Clean", Unit::Flag, "detached cleanly; while it is attached: no"),
     brief("bytes", "Capacity", Unit::Bytes, "what the host sees"),
     brief("sector_bytes", "Sector size", Unit::Bytes, "smallest unit of a request"),
@@ -280,6 +288,7 @@ const SET: &[&str] = &[
     "path",
     "uri",
     "tcp_uri",
+    "nvme",
     "nvme_command",
     "vhost_socket",
     "read_only",
@@ -295,6 +304,7 @@ const SET: &[&str] = &[
     "paths",
     "files",
     "parity_files",
+    "parity_chips",
     "file_number",
     "dies",
     "formatted",
@@ -385,12 +395,13 @@ pub fn plain(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{Client, Condition, Derived};
+    use crate::api::{Client, Condition, Derived, NvmeTarget};
     use device::{Info, State, Status};
     use uuid::Uuid;
 
     fn client() -> Client {
         Client {
+            id: 0,
             protocol: "nbd".into(),
             peer: "process 7".into(),
             tls: false,
@@ -410,6 +421,7 @@ mod tests {
             paths: vec!["/d/fct0.vsl".into()],
             files: 1,
             parity_files: 0,
+            parity_chips: None,
             file_number: 0,
             uuid: Uuid::nil(),
             next_uuid: None,
@@ -423,6 +435,7 @@ mod tests {
             max_request_bytes: 1 << 20,
             formatted: 1_000_000_000,
             attaches: 3,
+            unsafe_shutdowns: 1,
             clean: true,
             emulation: Some(device::Emulation { scale: 8, seed: 1 }),
             encryption: Some("aes-256-gcm".into()),
@@ -502,6 +515,7 @@ mod tests {
             path: "/d/fct0.vsl".into(),
             uri: Some("nbd+unix:///fct0?socket=/r".into()),
             tcp_uri: Some("nbd://127.0.0.1/fct0".into()),
+            nvme: Some(NvmeTarget { address: [127, 0, 0, 1].into(), port: 4420, subsystem: "nqn.x".into() }),
             nvme_command: Some("nvme connect -t tcp -a 127.0.0.1 -s 4420 -n nqn.x".into()),
             vhost_socket: Some("/run/openvsl/fct0.vhost".into()),
             read_only: Some(false),
@@ -555,6 +569,12 @@ mod tests {
     }
 
     #[test]
+    fn an_nvme_target_reads_as_the_command_that_connects_to_it() {
+        let target = NvmeTarget { address: "::1".parse().expect("an address"), port: 4420, subsystem: "nqn.x".into() };
+        assert_eq!(target.to_string(), "nvme connect -t tcp -a ::1 -s 4420 -n nqn.x");
+    }
+
+    #[test]
     fn derived_figures_are_right() {
         let derived = view().derived;
         assert_eq!(derived.bytes, Some(4_096_000));
@@ -568,6 +588,7 @@ mod tests {
         assert_eq!(shown("raw_bytes"), "5.12 MB (4.88 MiB)");
         assert_eq!(shown("beacon"), "yes");
         assert_eq!(shown("clients"), "process 7");
+        assert_eq!(shown("nvme"), "address=127.0.0.1, port=4420, subsystem=nqn.x");
         assert_eq!(shown("config"), "trim=on");
         assert_eq!(shown("formatted"), "2001-09-09T01:46:40Z");
         assert_eq!(show(Unit::Time, &Value::from(u64::MAX)), u64::MAX.to_string(), "a forged format says so");

@@ -18,7 +18,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use device::{AttachOptions, Durability, Secret, Setting, State};
 
-use crate::api::{AttachRequest, Condition, Config, Derived, DeviceView, Health, Passphrase, RebuildRequest};
+use crate::api::{
+    AttachRequest, Condition, Config, Derived, DeviceView, Health, NvmeTarget, Passphrase, RebuildRequest,
+};
 use crate::exports::{self, Exports, Handle, Refused};
 use crate::settings::{self, Change};
 use crate::state::StateFile;
@@ -108,9 +110,8 @@ impl Registry {
     /// The name or the device is taken, or it cannot be attached.
     pub fn attach(&self, request: &AttachRequest) -> Result<DeviceView, Failure> {
         let target = Target::parse(&request.path)?.absolute()?;
-        // Who goes on without files has named those that are to be used; and what gets a new identity is written to, so it is named.
-        let named = request.degraded || request.new_identity;
-        let target = if named { target } else { target.with_members()? };
+        // What gets a new identity is written to, so it is named.
+        let target = if request.new_identity { target } else { target.with_members(request.degraded)? };
         let name = request.name.clone().unwrap_or_else(|| target.default_name());
         names::check("device", &name)?;
         let key = Key { file: request.key_file.clone(), typed: request.passphrase.is_some() };
@@ -295,6 +296,7 @@ impl Registry {
                 path: entry.target.to_string(),
                 uri: None,
                 tcp_uri: None,
+                nvme: None,
                 nvme_command: None,
                 vhost_socket: None,
                 condition,
@@ -312,8 +314,8 @@ impl Registry {
                 Ok(seen) => {
                     view.uri = Some(self.exports.uri(name));
                     view.tcp_uri = self.exports.tcp_uri(name);
-                    view.nvme_command =
-                        self.exports.nvme_target(&seen.info.uuid.to_string()).map(|target| target.to_string());
+                    view.nvme = self.exports.nvme_target(&seen.info.uuid.to_string());
+                    view.nvme_command = view.nvme.as_ref().map(NvmeTarget::to_string);
                     view.vhost_socket = self.exports.vhost_socket(name);
                     view.clients = Some(seen.clients.into_iter().map(exports::client).collect());
                     view.beacon = Some(seen.settings.beacon);

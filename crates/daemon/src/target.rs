@@ -65,13 +65,18 @@ impl Target {
         }
     }
 
-    /// With the files of the device that lie beside those that were named, where it has more.
+    /// With the files of the device that lie beside those that were named, where it has more. Who wants it `degraded` has named
+    /// those that are to be used, if they are enough.
     ///
     /// # Errors
     /// There are copies among them.
-    pub fn with_members(mut self) -> Result<Target, Failure> {
+    pub fn with_members(mut self, degraded: bool) -> Result<Target, Failure> {
         if let Target::Files(paths) = &mut self {
-            paths.extend(device::members::beside(paths)?);
+            let infos = paths.iter().filter_map(|path| device::inspect(path).ok());
+            let enough = |info: device::Info| paths.len() >= (info.files - info.parity_files.min(info.files)) as usize;
+            if !(degraded && infos.into_iter().next().is_some_and(enough)) {
+                paths.extend(device::members::beside(paths)?);
+            }
         }
         Ok(self)
     }

@@ -97,6 +97,7 @@ pub(crate) fn attach(
     if !read_only {
         // The new epoch is on media before anything carries it: no sequence number is ever given out twice.
         opening.superblock.epoch = epoch;
+        opening.superblock.unsafe_shutdowns += u32::from(!opening.superblock.anchor.clean);
         opening.superblock.anchor = recovery.anchor_for(epoch);
         opening.write_superblock()?;
     }

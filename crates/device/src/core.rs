@@ -229,7 +229,7 @@ impl Core {
         while let Some(done) = self.next_done() {
             self.finish_media(done);
         }
-        self.carry_out(&[]);
+        self.share_sync();
         self.note_losses();
         self.completions.pop_front()
     }
@@ -296,6 +296,12 @@ impl Core {
     #[inline]
     pub(crate) fn kept(&self) -> Option<&Stage> {
         self.staging.as_ref().and_then(Staging::stage)
+    }
+
+    /// Begins the sync that requests wait for, and carries out whatever the layer wants.
+    pub fn share_sync(&mut self) {
+        self.ftl.share_sync();
+        self.carry_out(&[]);
     }
 
     pub fn media_submit(&mut self, id: u64, command: media::Command) {

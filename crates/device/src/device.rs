@@ -22,8 +22,8 @@ use crate::staging::{Staging, staging_file};
 use crate::status::{Counts, HEALTHY};
 use crate::vanished::Places;
 use crate::{
-    AttachError, Background, Capacity, CarriedDrills, Completion, CreateError, Durability, EmulateOptions, Extent,
-    FormatError, FormatOptions, Info, Io, IoError, Secret, State, Status, Submitted,
+    AttachError, Background, Capacity, CarriedDrills, Completion, Condition, CreateError, Durability, EmulateOptions,
+    Extent, FormatError, FormatOptions, Info, Io, IoError, Secret, State, Status, Submitted,
 };
 
 /// How a device is attached.
@@ -143,12 +143,16 @@ impl Device {
             let (core, card) = emulated::open(backing, superblock, path, (read_only, staging), ring, clock)?;
             let mut device = Device { _claim: claim, places, ..Device::with_card(core, files.paths, read_only, card) };
             device.core.witness = witness;
+            // It goes through the page cache.
+            device.core.ftl.sync_one_by_one();
             device.take_memory();
             device.go_on_with_drills(&options.drills);
             return Ok(device);
         }
         let file_options = FileOptions { read_only, ..FileOptions::default() };
         let media = FileMedia::new(backings, medium_geometry(&superblock), ring.clone(), file_options)?;
+        // Of syncs that overlap, the page cache tells any one that something could not be written. A witness keeps one number.
+        let overlaps = witness.is_none() && media.backings().all(|backing| backing.direct_alignment().is_some());
         let media = with_drills(Box::new(media), &superblock, &options.drills);
         let media = with_parity(media, &superblock);
         let (needed, unclean) = (room::needed(&superblock), !superblock.anchor.clean);
@@ -164,6 +168,9 @@ impl Device {
         }
         let mut device = Device { _claim: claim, set_aside, places, ..Device::new(core, files.paths, read_only) };
         device.core.witness = witness;
+        if !overlaps {
+            device.core.ftl.sync_one_by_one();
+        }
         device.take_memory();
         device.go_on_with_drills(&options.drills);
         Ok(device)
@@ -540,6 +547,19 @@ impl Device {
     pub fn extent(&self, lba: u64, max: u64) -> Extent {
         let (count, mapped) = self.core.ftl.map().run(lba, max);
         Extent { count, mapped }
+    }
+
+    /// What may be wrong with it.
+    pub fn condition(&self) -> Condition {
+        let core = &self.core;
+        let controller = self.card.as_deref().map(|card| &card.controller);
+        let worn_out = controller.is_some_and(|controller| controller.health() == Health::ReadOnly);
+        Condition {
+            reserve_percent: core.media.nand().map(|nand| nand.wear().reserve_percent()),
+            celsius: controller.and_then(|controller| controller.governor.as_ref()).map(Governor::celsius),
+            degraded: !core.lost_dies().is_empty() || !core.healing.unreadable.is_empty() || self.is_store_full(),
+            read_only: core.ftl.failure().is_some() || worn_out,
+        }
     }
 
     /// Every figure.

@@ -409,6 +409,8 @@ impl Core {
                 header.kind == Kind::Data && header.seq >= opened && self.ftl.map().get(header.lba) == slot
             });
             if right {
+                // It may have failed before, and have been put right below.
+                header.iter().for_each(|header| self.healing.forget(header.lba..header.lba + 1));
                 continue;
             }
             wrong = true;

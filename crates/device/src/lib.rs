@@ -60,5 +60,5 @@ pub use jobs::Background;
 pub use keys::{KeyChange, KeyError, KeyRing, add_key, change_key, remove_key};
 pub use settings::{Setting, Settings};
 pub use staging::{Keeper, Staging, forget_staged, staging_file};
-pub use status::{State, Status};
+pub use status::{Condition, State, Status};
 pub use superblock::FORMAT_VERSION;

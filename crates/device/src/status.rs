@@ -177,6 +177,35 @@ pub struct Status {
     pub pacing: Option<Pacing>,
 }
 
+/// What may be wrong with a device. It is in [`Status`], too, but costs next to nothing and asks nothing of the store: for
+/// whoever looks all the time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Condition {
+    /// See [`Status::reserve_percent`].
+    pub reserve_percent: Option<f64>,
+    /// See [`Status::celsius`].
+    pub celsius: Option<f64>,
+    /// Dies are out of service, sectors cannot be read, or the store is full.
+    pub degraded: bool,
+    /// It takes no writes, because they failed or because an emulated card is worn out.
+    pub read_only: bool,
+}
+
+/// What it means that dies are lost.
+fn lost_dies(core: &Core, lost: &[u32]) -> String {
+    let dies = core.ftl.config().geometry.dies;
+    let nand = core.media.nand();
+    let out = match nand.and_then(|nand| Some((nand.lost_chips()?, nand.chips()))) {
+        Some((chips, of)) if chips.len() == 1 => format!("chip {} of {of} out of service", chips[0]),
+        Some((chips, of)) => format!("{} of {of} chips out of service", chips.len()),
+        None => format!("{} of {dies} dies out of service", lost.len()),
+    };
+    match nand.is_some_and(|nand| lost.iter().any(|die| nand.is_out_of_reach(*die))) {
+        true => format!("failed: {out}, more than its parity makes up for"),
+        false => format!("degraded: {out}"),
+    }
+}
+
 impl Status {
     pub(crate) fn of(core: &Core, counts: &Counts, state: State) -> Status {
         let ftl = &core.ftl;
@@ -188,7 +217,7 @@ impl Status {
         let made_up = core.media.nand().map_or(0, |nand| nand.counts().made_up_bytes);
         let health = match ftl.failure() {
             Some(error) => format!("writes fail: {error}"),
-            None if !lost.is_empty() => format!("degraded: {} of {} dies out of service", lost.len(), geometry.dies),
+            None if !lost.is_empty() => lost_dies(core, &lost),
             None if !core.healing.unreadable.is_empty() => {
                 format!("{} sectors cannot be read", core.healing.unreadable.len())
             }

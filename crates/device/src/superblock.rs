@@ -72,6 +72,8 @@ pub(crate) struct Superblock {
     pub advertised_bytes: u64,
     /// Attaches so far; the attach under way included.
     pub epoch: u32,
+    /// Attaches that found the device not detached. Behind everything else, where older programs do not look.
+    pub unsafe_shutdowns: u32,
     /// Seconds since 1970 when it was formatted.
     pub formatted: u64,
     pub trim: bool,
@@ -161,6 +163,7 @@ impl Superblock {
             max_request_bytes: MAX_REQUEST_BYTES,
             advertised_bytes: sectors * u64::from(geometry.sector_bytes),
             epoch: 0,
+            unsafe_shutdowns: 0,
             formatted: 0,
             trim: true,
             beacon: false,
@@ -296,6 +299,7 @@ impl Superblock {
                 out.0.extend(identity.unwrap_or_default().as_bytes());
             }
         }
+        out.u32(self.unsafe_shutdowns);
         let len = out.0.len() as u32 + 4;
         out.0[12..16].copy_from_slice(&len.to_le_bytes());
         let sum = crc_fast::crc32_iscsi(&out.0);
@@ -385,6 +389,9 @@ impl Superblock {
             0 => Identity::default(),
             _ => Identity { own: input.identity()?, next: input.identity()? },
         };
+        // Older programs end before it.
+        let read = bytes.len() - input.0.len();
+        let unsafe_shutdowns = if read + 4 <= body.len() { input.u32()? } else { 0 };
         let anchor = Anchor {
             begin,
             next,
@@ -405,6 +412,7 @@ impl Superblock {
             max_request_bytes,
             advertised_bytes,
             epoch,
+            unsafe_shutdowns,
             formatted,
             trim: flags & 1 != 0,
             beacon: flags & 2 != 0,
@@ -454,6 +462,7 @@ pub(crate) mod tests {
         Superblock {
             generation: 3,
             epoch: 9,
+            unsafe_shutdowns: 5,
             formatted: 1_700_000_000,
             drills: true,
             nvme_block_shift: 14,
@@ -534,6 +543,18 @@ pub(crate) mod tests {
             assert_eq!(Superblock::decode(&bytes), Ok(superblock));
             assert_eq!(bytes[8], 5, "older programs must keep off");
         }
+    }
+
+    #[test]
+    fn what_a_program_wrote_that_counted_no_unsafe_shutdowns_is_read() {
+        let mut bytes = redundant().encode(0);
+        bytes.truncate(bytes.len() - 8);
+        let len = bytes.len() as u32 + 4;
+        bytes[12..16].copy_from_slice(&len.to_le_bytes());
+        let sum = crc_fast::crc32_iscsi(&bytes);
+        bytes.extend(sum.to_le_bytes());
+        bytes.resize(4096, 0xee);
+        assert_eq!(Superblock::decode(&bytes), Ok(Superblock { unsafe_shutdowns: 0, ..redundant() }));
     }
 
     #[test]

@@ -71,6 +71,7 @@ fn what_is_written_is_there_after_a_clean_detach_and_after_a_crash() {
 
     let mut device = attach(&path);
     assert!(!inspect(&path).expect("inspected").clean);
+    assert_eq!((device.info().attaches, device.info().unsafe_shutdowns), (2, 0));
     assert_eq!(read(&mut device, 7).expect("read"), vec![0; SECTOR]);
     assert_eq!(read(&mut device, 499 * 7).expect("read"), vec![499usize as u8; SECTOR]);
     write(&mut device, 3, 77);
@@ -79,10 +80,13 @@ fn what_is_written_is_there_after_a_clean_detach_and_after_a_crash() {
     drop(device);
 
     let mut device = attach(&path);
+    assert_eq!((device.info().attaches, device.info().unsafe_shutdowns), (3, 1));
     assert_eq!(read(&mut device, 3).expect("read"), vec![77; SECTOR]);
     assert!([vec![78; SECTOR], vec![0; SECTOR]].contains(&read(&mut device, 4).expect("read")));
     assert_eq!(read(&mut device, 21).expect("read"), vec![3; SECTOR]);
     device.verify().expect("the books agree");
+    device.detach().expect("detached");
+    assert_eq!(attach(&path).info().unsafe_shutdowns, 1, "a detach is none");
 }
 
 #[test]

@@ -1,21 +1,22 @@
-//! One device over NBD and over NVMe, and one kind of client for both: what `bench/nvme.py` measures with.
+//! One device over every protocol, and one kind of client for NBD and NVMe: what `bench/nvme.py` and `bench/vhost.py` measure with.
 //!
-//! `protocols serve BYTES` serves a device in memory over TCP, and prints where. `protocols drive PROTOCOL ADDRESS ...` keeps a
-//! number of requests under way on a number of connections, and prints how many were done in which time.
+//! `protocols serve BYTES` serves a device in memory over TCP, and as the disk of a virtual machine where a socket is named, and
+//! prints where. `protocols drive PROTOCOL ADDRESS ...` keeps a number of requests under way on a number of connections, and prints
+//! how many were done in which time.
 
-use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use device::Device;
-use export::{Address, Listener, Worker, nbd, nvme as target};
+use export::{Address, Listener, Worker, nbd, nvme as target, vhost};
 use nvme::initiator::{Command, ConnectOptions, Controller, Host, Link, Namespace};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
-const USAGE: &str = "protocols serve BYTES\n\
+const USAGE: &str = "protocols serve BYTES [VHOST_SOCKET]\n\
     protocols drive nbd|nvme ADDRESS SUBSYSTEM read|write BLOCK_BYTES DEPTH CONNECTIONS SECONDS DEVICE_BYTES";
 const SECTOR: u32 = 4096;
 
@@ -23,7 +24,8 @@ fn main() -> Result<(), Failure> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["serve", bytes] => serve(bytes.parse()?),
+        ["serve", bytes] => serve(bytes.parse()?, None),
+        ["serve", bytes, socket] => serve(bytes.parse()?, Some(socket.as_ref())),
         ["drive", protocol, address, subsystem, kind, block, depth, connections, seconds, bytes] => {
             let load = Load {
                 writes: kind == "write",
@@ -39,7 +41,7 @@ fn main() -> Result<(), Failure> {
 }
 
 /// Serves until its standard input ends.
-fn serve(bytes: u64) -> Result<(), Failure> {
+fn serve(bytes: u64, socket: Option<&Path>) -> Result<(), Failure> {
     let device = Worker::spawn("bench", move |_| Ok(Device::memory(bytes, SECTOR).expect("a size that fits")))?;
     let uuid = device.info()?.uuid.to_string();
     let clients = Arc::default();
@@ -48,6 +50,10 @@ fn serve(bytes: u64) -> Result<(), Failure> {
     let export = target::Export { name: "bench".into(), uuid, read_only: false, device: device.clone() };
     let subsystem = export.subsystem();
     nvme.add_export(export);
+    let disk = vhost::Server::new("bench", device.clone(), vhost::Options::default(), &clients)?;
+    if let Some(socket) = socket {
+        disk.listen(Listener::unix(socket)?)?;
+    }
     nbd.add_export(nbd::Export { name: String::new(), description: String::new(), read_only: false, device });
     let any = || Listener::tcp(([127, 0, 0, 1], 0).into());
     let address = |address| match address {
@@ -89,7 +95,7 @@ fn drive(protocol: &str, address: &str, subsystem: &str, connections: u16, load:
     let mut admin: Option<Controller<TcpStream>> = None;
     for number in 1..=connections {
         if protocol == "nbd" {
-            clients.push(Box::new(Nbd::connect(stream()?, load.block)?));
+            clients.push(Box::new(Nbd::connect(stream()?, load.block, load.depth)?));
             continue;
         }
         if admin.is_none() {
@@ -169,7 +175,7 @@ impl Client for Nvme {
     }
 }
 
-/// An NBD client like the above: simple replies, output gathered, 256 KiB read at a time.
+/// An NBD client like the above: simple replies, output gathered, 256 KiB read at a time, a buffer for each request.
 struct Nbd {
     stream: TcpStream,
     block: usize,
@@ -177,14 +183,14 @@ struct Nbd {
     input: Box<[u8]>,
     /// What of the input was not looked at yet.
     fresh: std::ops::Range<usize>,
-    data: Vec<u8>,
-    /// Whether each request under way reads. All are of one kind, so their order does not matter.
-    asked: VecDeque<bool>,
-    cookie: u64,
+    /// A request's buffer, by its cookie, and whether it reads.
+    requests: Vec<(Vec<u8>, bool)>,
+    /// Cookies that no request has.
+    free: Vec<usize>,
 }
 
 impl Nbd {
-    fn connect(mut stream: TcpStream, block: usize) -> Result<Nbd, Failure> {
+    fn connect(mut stream: TcpStream, block: usize, depth: usize) -> Result<Nbd, Failure> {
         stream.read_exact(&mut [0; 18])?;
         // Flags; then GO for the default export.
         let mut hello = vec![0, 0, 0, 3];
@@ -208,9 +214,8 @@ impl Nbd {
             output: Vec::new(),
             input: vec![0; 256 << 10].into_boxed_slice(),
             fresh: 0..0,
-            data: vec![7; block],
-            asked: VecDeque::new(),
-            cookie: 0,
+            requests: vec![(vec![7; block], false); depth],
+            free: (0..depth).collect(),
         })
     }
 
@@ -239,31 +244,34 @@ impl Nbd {
 
 impl Client for Nbd {
     fn submit(&mut self, writes: bool, block: u64) -> Result<(), Failure> {
-        self.cookie += 1;
+        let cookie = self.free.pop().ok_or("more requests than buffers")?;
+        self.requests[cookie].1 = !writes;
         self.output.extend(0x2560_9513u32.to_be_bytes());
         self.output.extend([0, 0, 0, u8::from(writes)]);
-        self.output.extend(self.cookie.to_be_bytes());
+        self.output.extend((cookie as u64).to_be_bytes());
         self.output.extend((block * self.block as u64).to_be_bytes());
         self.output.extend((self.block as u32).to_be_bytes());
         if writes {
-            self.output.extend(&self.data);
+            self.output.extend(&self.requests[cookie].0);
         }
-        self.asked.push_back(!writes);
         Ok(())
     }
 
     fn wait(&mut self) -> Result<(), Failure> {
         let mut reply = [0; 16];
         self.take(&mut reply)?;
-        if reply[..8] != [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0] {
+        let (head, cookie) = reply.split_at(8);
+        let cookie = u64::from_be_bytes(cookie.try_into()?) as usize;
+        if *head != [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0] {
             return Err("a request failed".into());
         }
-        if self.asked.pop_front().ok_or("an answer to nothing")? {
-            let mut data = std::mem::take(&mut self.data);
-            let taken = self.take(&mut data);
-            self.data = data;
-            taken?;
+        let (data, reads) = self.requests.get_mut(cookie).ok_or("an answer to nothing")?;
+        if *reads {
+            let mut data = std::mem::take(data);
+            self.take(&mut data)?;
+            self.requests[cookie].0 = data;
         }
+        self.free.push(cookie);
         Ok(())
     }
 }

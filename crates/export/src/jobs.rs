@@ -194,15 +194,19 @@ impl Transfer {
 }
 
 impl Core {
+    /// Why the next piece of a request must wait, whatever the device says.
+    #[inline]
+    pub fn held_back(&self, connection: usize, transfer: &Transfer) -> Option<Held> {
+        if transfer.is_new() && self.device.queue_depth().is_some_and(|depth| self.jobs.len() >= usize::from(depth)) {
+            return Some(Held::Depth);
+        }
+        let reserved = transfer.request.command.changes() && self.is_reserved(connection, &transfer.request);
+        reserved.then_some(Held::Reserved)
+    }
+
     /// Hands the next piece of a request to the device.
     #[inline]
     pub fn issue(&mut self, transfer: &mut Transfer, from: Origin<'_>, way: &mut Way) -> Issued {
-        if transfer.is_new() && self.device.queue_depth().is_some_and(|depth| self.jobs.len() >= usize::from(depth)) {
-            return Issued::Held(Held::Depth);
-        }
-        if transfer.request.command.changes() && self.is_reserved(from.connection, &transfer.request) {
-            return Issued::Held(Held::Reserved);
-        }
         let max = self.device.info().max_request_bytes;
         if transfer.is_new() && transfer.piece(max) == transfer.request.len {
             self.whole(transfer.request, from, way)

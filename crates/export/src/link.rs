@@ -294,11 +294,6 @@ impl Link {
         }
     }
 
-    /// Takes room for a read that is larger than the device takes in one; false when there is none just now.
-    pub fn take_large(&mut self, bytes: u64) -> bool {
-        usize::try_from(bytes).is_ok_and(|bytes| self.ticket.take_large(bytes))
-    }
-
     /// The session keeps so many bytes for a request to come.
     pub fn hold(&mut self, bytes: usize) {
         self.held += bytes;
@@ -315,15 +310,23 @@ impl Link {
         let request = transfer.request;
         let held = held_by(&request);
         let new = transfer.is_new();
-        if new && held > 0 && !core.reading.may_begin(key, held) {
-            self.way.held = Held::Reads;
-            return Issued::Held(Held::Reads);
+        let waits = core.held_back(key, transfer);
+        if let Some(why) =
+            waits.or_else(|| (new && held > 0 && !core.reading.may_begin(key, held)).then_some(Held::Reads))
+        {
+            self.way.held = why;
+            return Issued::Held(why);
+        }
+        let max = core.device.info().max_request_bytes;
+        if new && held > max as usize && !self.ticket.take_large(held) {
+            // Those who hold the room may never read: better a clear answer than to wait for them.
+            return Issued::Answered(Err(IoError::TooLarge));
         }
         let data = match source {
             Source::Nothing => &[],
             Source::Buffer(data) => data,
             Source::Input(at) => {
-                let piece = transfer.piece(core.device.info().max_request_bytes) as usize;
+                let piece = transfer.piece(max) as usize;
                 let Some(data) = self.input.bytes().get(at..at + piece) else {
                     // Sessions wait until a piece is there; no write may ever pass for done without its data.
                     return Issued::Answered(Err(IoError::OutOfRange));

@@ -6,6 +6,8 @@
 mod ending;
 mod hosts;
 mod kicks;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::io;

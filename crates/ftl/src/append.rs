@@ -335,6 +335,7 @@ impl Ftl {
         if filled == geometry.slots_per_page {
             self.close_page(stream);
         } else {
+            self.cut_short = self.cut_short.saturating_add(1);
             self.stage_trims(buf);
             self.program(buf, end, false);
         }

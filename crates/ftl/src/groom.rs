@@ -303,6 +303,11 @@ impl Ftl {
         }
     }
 
+    /// Whether the sector in a slot is to be written elsewhere, but not yet on its way.
+    pub fn will_relocate(&self, slot: Slot) -> bool {
+        self.groomer.relocations.contains(&slot)
+    }
+
     fn relocate_next(&mut self) {
         if self.checkpointer.is_closing() || !self.is_started() || !self.has_spare_lebs() {
             return;

@@ -11,6 +11,9 @@ use crate::types::{Admission, Command, Error, LebId};
 pub(crate) const READY: usize = 3;
 /// Free LEBs that host writes never take: the groomer and checkpoints need them to free others.
 pub(crate) const HOST_RESERVE: usize = 3;
+/// Programs that flushes cut short, for each page of a LEB, from which on a new LEB is filled before it is used: from there on it costs
+/// a file system less than to note with every sync which blocks were written for the first time.
+const FILL_FROM: u32 = 4;
 
 impl Ftl {
     /// Whether another LEB may be opened now.
@@ -54,8 +57,11 @@ impl Ftl {
             } else {
                 self.lebs[leb].state = LebState::Preparing;
                 self.preparing += 1;
-                self.commands.push(Command::Allocate { id: id::ALLOCATE | u64::from(leb), leb });
+                let often = self.cut_short >= FILL_FROM * self.config.geometry.pages_per_leb();
+                let fill = often && !self.config.erase_before_program;
+                self.commands.push(Command::Allocate { id: id::ALLOCATE | u64::from(leb), leb, fill });
             }
+            self.cut_short = 0;
         }
     }
 

@@ -153,7 +153,7 @@ impl Media for Memory {
                 self.erase(block);
                 Ok(None)
             }
-            Command::Allocate { .. } | Command::Sync => Ok(None),
+            Command::Allocate { .. } | Command::Fill { .. } | Command::Sync => Ok(None),
             Command::WriteLabel { copy, bytes } => self.write_label(copy, bytes).map(|()| None),
             Command::Rebuild { .. } => Err(MediaError::Lost),
         };

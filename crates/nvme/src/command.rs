@@ -144,6 +144,7 @@ impl Sqe {
 
     /// The same with a command dword, 10 to 15.
     #[must_use]
+    #[inline]
     pub fn with(mut self, dword: usize, value: u32) -> Sqe {
         put(&mut self.0, 4 * dword, &value.to_le_bytes());
         self
@@ -151,6 +152,7 @@ impl Sqe {
 
     /// The same with another identifier.
     #[must_use]
+    #[inline]
     pub fn with_cid(mut self, cid: u16) -> Sqe {
         put(&mut self.0, 2, &cid.to_le_bytes());
         self
@@ -158,6 +160,7 @@ impl Sqe {
 
     /// The same with a description of its data.
     #[must_use]
+    #[inline]
     pub fn with_data(mut self, data: Data) -> Sqe {
         let kind = match data {
             Data::InCapsule(_) => SGL_IN_CAPSULE,
@@ -261,6 +264,7 @@ impl Cqe {
     }
 
     /// As it travels.
+    #[inline]
     pub fn encode(&self) -> [u8; CQE_BYTES] {
         let mut bytes = [0; CQE_BYTES];
         put(&mut bytes, 0, &self.result.to_le_bytes());
@@ -271,6 +275,7 @@ impl Cqe {
     }
 
     /// Takes it apart.
+    #[inline]
     pub fn decode(bytes: &[u8; CQE_BYTES]) -> Cqe {
         Cqe {
             result: u64_at(bytes, 0),

@@ -145,6 +145,7 @@ impl Controller {
     }
 
     /// Whether its host wants written data to be durable when they are answered: it switched the cache off.
+    #[inline]
     pub fn writes_through(&self) -> bool {
         !self.features.write_cache
     }

@@ -187,7 +187,7 @@ fn controller(who: Identity<'_>, namespace: &Namespace) -> [u8; BYTES] {
     put(&mut page, 532, &less_one(namespace.max_blocks()).to_le_bytes());
     // Copy descriptors of format 0.
     put(&mut page, 534, &1u16.to_le_bytes());
-    // Capsules, in units of 16 bytes: a command and 16 KiB of data, a completion.
+    // Capsules, in units of 16 bytes: a command with its data, a completion.
     put(&mut page, 1792, &((SQE_BYTES as u32 + IN_CAPSULE_BYTES) / 16).to_le_bytes());
     put(&mut page, 1796, &1u32.to_le_bytes());
     // An I/O queue may be ended alone, by Disconnect (OFCS).
@@ -300,7 +300,7 @@ pub(crate) mod tests {
         let page = ask(cns::CONTROLLER, 0).expect("there");
         assert_eq!((&page[4..10], page[77]), (&b"abab  "[..], 8));
         assert_eq!((u16_at(&page, 78), u32_at(&page, 80)), (3, 0x2_0000));
-        assert_eq!(u32_at(&page, 1792), 1028, "16 KiB in a capsule");
+        assert_eq!(u32_at(&page, 1792), (64 + (128 << 10)) / 16, "128 KiB in a capsule");
         assert_eq!(page[525] & 1, 1);
         assert_eq!(&page[768..774], b"nqn.x\0");
     }

@@ -128,6 +128,7 @@ impl Command {
     }
 
     /// Bytes that the host sends with it.
+    #[inline]
     pub fn from_host(&self) -> usize {
         match self {
             Command::Write(range, _) | Command::Compare(range) => range.len as usize,
@@ -138,6 +139,7 @@ impl Command {
     }
 
     /// Bytes that the host gets.
+    #[inline]
     pub fn to_host(&self) -> usize {
         if let Command::Read(range) = self { range.len as usize } else { 0 }
     }
@@ -147,6 +149,7 @@ impl Command {
     ///
     /// # Errors
     /// The description is for less, or of a kind that does not fit.
+    #[inline]
     pub fn data(&self, entry: &Sqe) -> Result<Data, Status> {
         let data = entry.data()?;
         let (from, to) = (self.from_host(), self.to_host());
@@ -160,6 +163,7 @@ impl Command {
     }
 }
 
+#[inline]
 fn sized(range: Range, namespace: &Namespace) -> Result<Range, Status> {
     if range.len > u64::from(namespace.max_request_bytes) { Err(Status::INVALID_FIELD) } else { Ok(range) }
 }

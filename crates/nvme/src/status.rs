@@ -42,6 +42,8 @@ impl Status {
     pub const KEEP_ALIVE_INVALID: Status = Status(0x01a | Status::DNR);
     /// The namespace takes no writes.
     pub const WRITE_PROTECTED: Status = Status(0x020 | Status::DNR);
+    /// The command was not carried out, and is to be tried again.
+    pub const INTERRUPTED: Status = Status(0x021);
     /// The transport broke the command's data; to be tried again.
     pub const TRANSPORT_ERROR: Status = Status(0x022);
     /// A block beyond the namespace's end.

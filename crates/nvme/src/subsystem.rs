@@ -100,6 +100,7 @@ impl Subsystem {
     }
 
     /// A controller.
+    #[inline]
     pub fn controller(&mut self, id: u16) -> Option<&mut Controller> {
         self.controllers.get_mut(&id)
     }

@@ -161,7 +161,7 @@ fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
 fn tell(held: &Held, twice: bool) {
     let Held { seeds, sum } = held;
     println!(
-        "{seeds} seeds held{}: {} requests, {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed; {} faults of dies and \
+        "{seeds} seeds held{}: {} requests, {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed, {} syncs overlapping; {} faults of dies and \
          sectors ({} dies failed), {} sectors healed, {} read without their die, {} dies replaced, {} superblock copies spoilt, 0 sectors lost; beyond redundancy {} \
          reads and {} attaches refused; {} sectors sealed over {} power cuts, 0 (key, nonce) pairs repeated",
         if twice { " twice with identical hashes" } else { "" },
@@ -172,6 +172,7 @@ fn tell(held: &Held, twice: bool) {
         sum.recovery_kills,
         sum.left_pages,
         sum.freed_lebs,
+        sum.overlapping_syncs,
         sum.faults,
         sum.die_losses,
         sum.healed,

@@ -71,11 +71,13 @@ export function RuleDialog({ rule, taken, onClose, onSave }: Props) {
         />
         <Amount
           label="Clears at (by default the same)"
+          blame={/^clear: /}
           value={draft.clear ?? null}
           onSet={(clear) => change({ clear })}
         />
         <Amount
           label="Lasting, seconds"
+          blame={/ for_s: /}
           value={draft.for_s}
           onSet={(for_s) => change({ for_s: Math.max(0, Math.round(for_s ?? 0)) })}
         />
@@ -93,15 +95,16 @@ export function RuleDialog({ rule, taken, onClose, onSave }: Props) {
 
 interface AmountProps {
   label: string;
+  blame?: RegExp;
   value: number | null;
   onSet: (value: number | null) => void;
 }
 
 /** A number, or nothing. */
-function Amount({ label, value, onSet }: AmountProps) {
+function Amount({ value, onSet, ...rest }: AmountProps) {
   return (
     <Input
-      label={label}
+      {...rest}
       type="number"
       step="any"
       value={value === null || Number.isNaN(value) ? "" : String(value)}

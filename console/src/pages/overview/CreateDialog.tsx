@@ -79,6 +79,7 @@ export function CreateDialog({ onClose }: { onClose: () => void }) {
             hint={size === null ? "A size such as 8GiB or 500GB." : `${bytes(size)}; the file is sparse`}
             aria-invalid={size === null}
             spellcheck={false}
+            blame={/^(capacity|raw size): /}
             value={draft.size}
             onSet={(size) => set({ size })}
           />
@@ -142,6 +143,7 @@ export function CreateDialog({ onClose }: { onClose: () => void }) {
           </div>
           <Input
             label="Label (by default after the file)"
+            blame={/^label: /}
             value={draft.label}
             onSet={(label) => set({ label })}
           />

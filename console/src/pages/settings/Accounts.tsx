@@ -149,6 +149,7 @@ function Add({ onClose }: { onClose: () => void }) {
         label="Password (without one it has only access keys)"
         type="password"
         autocomplete="new-password"
+        blame={/^the password/}
         value={password}
         onSet={setPassword}
       />

@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use daemon::api::DeviceView;
-
-use daemon::{Failure, Paths, exports};
+use daemon::api::{DeviceView, NvmeTarget};
+use daemon::{Failure, Paths};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{Connect, Disconnect, Means};
@@ -149,7 +148,7 @@ fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> Result<T, Stri
 /// The kernel's NVMe host: survives a restart of the service without an error.
 fn by_nvme(view: &DeviceView) -> Result<(PathBuf, String), String> {
     const FABRICS: &str = "/dev/nvme-fabrics";
-    let Some(target) = view.nvme_command.as_deref().and_then(exports::NvmeTarget::parse) else {
+    let Some(NvmeTarget { address, port, subsystem }) = &view.nvme else {
         return Err("the service does not serve NVMe on TCP (`vsl up --nvme-listen 127.0.0.1:4420`)".into());
     };
     load("nvme-tcp");
@@ -157,7 +156,6 @@ fn by_nvme(view: &DeviceView) -> Result<(PathBuf, String), String> {
         std::io::ErrorKind::NotFound => "the kernel has no module nvme-tcp".to_string(),
         _ => format!("{FABRICS}: {error}"),
     })?;
-    let exports::NvmeTarget { address, port, subsystem } = &target;
     let asked = format!("transport=tcp,traddr={address},trsvcid={port},nqn={subsystem},reconnect_delay=1");
     let refused = |error: std::io::Error| format!("the kernel does not connect to {address}:{port}: {error}");
     fabrics.write_all(asked.as_bytes()).map_err(refused)?;
@@ -201,8 +199,14 @@ fn by_nbd(view: &DeviceView, paths: &Paths) -> Result<(PathBuf, String), String>
     let number = (0..256).find(free).ok_or("every /dev/nbdN is in use")?;
     let path = format!("/dev/nbd{number}");
     let socket = paths.nbd_socket().display().to_string();
-    run("nbd-client", &["-unix", &socket, &path, "-name", &view.name, "-persist"])?;
+    // The device takes whole sectors only.
+    let sector = sector_bytes(view).to_string();
+    run("nbd-client", &["-unix", &socket, &path, "-name", &view.name, "-block-size", &sector, "-persist"])?;
     Ok((path.into(), String::new()))
+}
+
+fn sector_bytes(view: &DeviceView) -> u32 {
+    view.info.as_ref().map_or(4096, |info| info.sector_bytes)
 }
 
 /// A file in user space, and a loop device on it.
@@ -219,7 +223,7 @@ fn by_fuse(view: &DeviceView, paths: &Paths) -> Result<(PathBuf, String), String
         .spawn()
         .map_err(|error| format!("there is no program nbdfuse ({error})"))?;
     // The device takes whole sectors only.
-    let sector = format!("--sector-size={}", view.info.as_ref().map_or(4096, |info| info.sector_bytes));
+    let sector = format!("--sector-size={}", sector_bytes(view));
     let losetup = ["--find", "--show", "--direct-io=on", &sector, &file.display().to_string()];
     let made = wait_for("the file of nbdfuse", || file.exists().then_some(())).and_then(|()| run("losetup", &losetup));
     match made {

@@ -19,7 +19,10 @@ const POLL: Duration = Duration::from_millis(100);
 
 pub fn scrub(args: &Scrub, output: Output) -> Result<ExitCode, Failure> {
     let client = super::client()?;
-    let name = client.attached(&args.device)?.name;
+    let before = client.attached(&args.device)?;
+    let counts = attached(&before).map(|status| (status.scrubbed_sectors, status.scrub_errors));
+    let (checked_before, wrong_before) = counts.unwrap_or_default();
+    let name = before.name;
     let request = ScrubRequest { on: !args.stop };
     let mut view: DeviceView = client.send(Method::POST, &format!("/devices/{name}/scrub"), &request)?;
     if args.wait {
@@ -32,8 +35,8 @@ pub fn scrub(args: &Scrub, output: Output) -> Result<ExitCode, Failure> {
         (None, true) => format!("not scrubbing {name}\n"),
         (None, false) => format!(
             "scrubbed {name}: {} sectors checked, {} found wrong, {} cannot be read\n{}",
-            status.scrubbed_sectors,
-            status.scrub_errors,
+            status.scrubbed_sectors - checked_before.min(status.scrubbed_sectors),
+            status.scrub_errors - wrong_before.min(status.scrub_errors),
             status.unreadable.len(),
             status.unreadable.iter().map(|lba| format!("  sector {lba}\n")).collect::<String>()
         ),

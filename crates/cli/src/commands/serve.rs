@@ -22,7 +22,7 @@ pub fn serve(args: &Serve) -> Result<(), Failure> {
     }
     let listen = with_nvme(listen(&args.listen, &args.nbd)?, &args.nvme_listen, &args.nvme)?;
     let device = args.paths.join(",");
-    let target = Target::parse(&device)?.absolute()?.with_members()?;
+    let target = Target::parse(&device)?.absolute()?.with_members(false)?;
     let name = target.default_name();
     let encrypted = target.paths().is_some_and(opener::is_encrypted);
     let secret = opener::for_device(&device, encrypted && !args.stdio, &args.opener)?;

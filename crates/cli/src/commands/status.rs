@@ -152,6 +152,10 @@ fn block(map: &Map<String, Value>, all: bool) -> String {
         if matches!(field.name, "name" | "state" | "health") {
             continue;
         }
+        // The parity of a card lies on its chips, not on files.
+        if field.name == "parity_files" && map.contains_key("parity_chips") {
+            continue;
+        }
         // That sectors lie in the clear is worth a line as well.
         let plain = Value::from("none");
         let value = map.get(field.name).or((field.name == "encryption" && map.contains_key("uuid")).then_some(&plain));

@@ -1,6 +1,7 @@
 //! Devices and the service: what `vsl` has always asked for.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use device::{Drill, Info, Secret, SecretError, State, Status};
@@ -250,6 +251,8 @@ pub type Config = BTreeMap<String, String>;
 /// A connected client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Client {
+    /// Its number on the device; a later client may get it again.
+    pub id: u64,
     /// The protocol that it speaks: `nbd`, `nvme` or `vhost`.
     pub protocol: String,
     /// Who: a process on a Unix socket, an address on TCP.
@@ -316,6 +319,23 @@ impl Condition {
     }
 }
 
+/// Where a device is to be had over NVMe over TCP. Its text is the command by which `nvme-cli` connects there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NvmeTarget {
+    /// The address.
+    pub address: IpAddr,
+    /// The port.
+    pub port: u16,
+    /// The subsystem's name.
+    pub subsystem: String,
+}
+
+impl std::fmt::Display for NvmeTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "nvme connect -t tcp -a {} -s {} -n {}", self.address, self.port, self.subsystem)
+    }
+}
+
 /// One device, as `GET /devices` lists it. Flat: see [`crate::fields`] for what each name means.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceView {
@@ -329,6 +349,9 @@ pub struct DeviceView {
     /// NBD address on TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_uri: Option<String>,
+    /// Where it is to be had over NVMe over TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvme: Option<NvmeTarget>,
     /// How a kernel connects to it over NVMe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvme_command: Option<String>,
@@ -383,6 +406,7 @@ impl DeviceView {
             path: target.to_string(),
             uri: None,
             tcp_uri: None,
+            nvme: None,
             nvme_command: None,
             vhost_socket: None,
             derived: Derived::new(info.as_ref(), &condition),

@@ -10,7 +10,6 @@ use super::status::describe;
 use crate::jobs::{Core, Issued, Payload, Source, Transfer};
 use crate::link::{Link, Step, cost};
 use crate::request::{Command, Request};
-use crate::slow::Held;
 
 /// Where in the stream of requests we are.
 #[derive(Clone, Copy, Debug)]
@@ -130,26 +129,12 @@ impl Session {
         let request = transfer.request;
         let piece = transfer.piece(self.limits.max_request_bytes);
         let mut data = 0;
-        match request.command {
-            Command::Write { .. } => {
-                data = piece as usize;
-                if link.input.bytes().len() < data {
-                    return link.wait_for_data(core, data);
-                }
-                link.data_are_there(core);
+        if let Command::Write { .. } = request.command {
+            data = piece as usize;
+            if link.input.bytes().len() < data {
+                return link.wait_for_data(core, data);
             }
-            Command::Read if transfer.is_new() && piece < request.len => {
-                if !core.reading.may_begin(key, request.len as usize) {
-                    return link.hold_back(Held::Reads);
-                }
-                if !link.take_large(request.len) {
-                    // Those who hold it may never read: better a clear answer than to wait for them.
-                    self.form(request.cookie).error(&mut link.output, Errno::NoMem);
-                    self.current = Current::Header;
-                    return Step::Done(1);
-                }
-            }
-            _ => {}
+            link.data_are_there(core);
         }
         let issued = link.issue(key, core, &mut transfer, if data > 0 { Source::Input(0) } else { Source::Nothing });
         self.current = match issued {
@@ -189,6 +174,8 @@ impl Session {
 fn errno(error: IoError, command: Command) -> Errno {
     match (error, command) {
         (IoError::OutOfRange, Command::Write { .. } | Command::WriteZeroes { .. }) => Errno::NoSpc,
+        // There is no memory for it: none is above what a client may ask for.
+        (IoError::TooLarge, Command::Read) => Errno::NoMem,
         (IoError::OutOfRange | IoError::TooLarge, _) => Errno::Inval,
         (IoError::ReadOnly, _) => Errno::Perm,
         (IoError::NoSpace, _) => Errno::NoSpc,

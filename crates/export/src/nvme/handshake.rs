@@ -1,12 +1,16 @@
 //! The first words of a connection: ICReq, and Connect of a queue.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 
 use nvme::auth::Responder;
 use nvme::command::{admin, fabrics};
 use nvme::fabrics::{CONNECT_DATA_BYTES, Connect};
 use nvme::pdu::{self, COMMON_BYTES, Common, Digests, Fatal, INIT_BYTES, Init, Kind};
 use nvme::{Cqe, Data, Sqe, Status};
+
+use crate::jobs::Payload;
+use crate::output::{Output, SEGMENTS};
+use crate::pool::Pool;
 
 /// A queue that the device's thread has let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +48,31 @@ pub struct Agreed {
     pub digests: Digests,
     /// Alignment that the host wants of data, bytes.
     pub align: usize,
+}
+
+impl Agreed {
+    /// Puts the answer to a command into the output: its data, and its completion unless the data are to say that it succeeded.
+    #[inline]
+    pub fn answer(&self, output: &mut Output, pool: &mut Pool, answer: &Cqe, data: Payload, short: bool) {
+        let len = data.len();
+        if len > 0 {
+            let part = pdu::Transfer { cid: answer.cid, tag: 0, offset: 0, len: len as u32 };
+            output.small(part.from_controller(short, self.digests, self.align).as_bytes());
+            let mut digest = self.digests.data.then(pdu::Summing::default);
+            for piece in data.into_pieces() {
+                if let Some(digest) = &mut digest {
+                    digest.update(&piece);
+                }
+                output.payload(piece, pool);
+            }
+            if let Some(digest) = digest {
+                output.small(&digest.finish());
+            }
+        }
+        if len == 0 || !short {
+            output.small(pdu::response(answer, self.digests).as_bytes());
+        }
+    }
 }
 
 /// Ends a connection with a reason.
@@ -161,17 +190,15 @@ pub fn authenticate(socket: &mut (impl Read + Write), agreed: &Agreed, mut respo
 /// # Errors
 /// The socket failed.
 pub fn answer(socket: &mut impl Write, agreed: &Agreed, answer: &Cqe, data: &[u8]) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    if !data.is_empty() {
-        let part = pdu::Transfer { cid: answer.cid, tag: 0, offset: 0, len: data.len() as u32 };
-        bytes.extend(part.from_controller(false, agreed.digests, agreed.align).as_bytes());
-        bytes.extend(data);
-        if agreed.digests.data {
-            bytes.extend(pdu::digest(data));
-        }
+    let (mut output, mut pool) = (Output::default(), Pool::default());
+    agreed.answer(&mut output, &mut pool, answer, Payload::from(data.to_vec()), false);
+    while !output.is_empty() {
+        let mut slices = [IoSlice::new(&[]); SEGMENTS];
+        let count = output.slices(&mut slices);
+        let sent = socket.write_vectored(&slices[..count])?;
+        output.advance(sent, &mut pool);
     }
-    bytes.extend(pdu::response(answer, agreed.digests).as_bytes());
-    socket.write_all(&bytes)
+    Ok(())
 }
 
 /// Refuses a command.

@@ -16,4 +16,4 @@ pub use server::{Export, Options, Server};
 pub use session::Session;
 
 pub(crate) use handshake::Joined;
-pub(crate) use subject::{describe, health_warnings};
+pub(crate) use subject::{describe, warnings};

@@ -175,8 +175,7 @@ impl Shared {
                 return Err(ended);
             }
         };
-        let host =
-            Host { name: connect.host, subsystem: connect.subsystem, digests: agreed.digests, align: agreed.align };
+        let host = Host { name: connect.host, subsystem: connect.subsystem, agreed };
         let session = Session::new(joined, host, taken);
         let arrival = Arrival {
             transport: Transport::new(socket.into_fd(), None),

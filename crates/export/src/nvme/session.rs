@@ -18,11 +18,15 @@ use nvme::{Admitted, Data, Namespace, Status};
 use slab::Slab;
 
 use super::Joined;
+use super::handshake::Agreed;
 use super::subject::Attached;
 use crate::jobs::{Core, Issued, Payload, Source, Transfer};
 use crate::link::{Link, Step, cost};
 use crate::request::{Command, Request};
 use tasks::{Awaited, Fused, Task};
+
+/// What a comparison brings along is copied until it is carried out: up to so many bytes at any time, more where there is room.
+const COPIED: u64 = 16 << 10;
 
 /// Marks the cookie of a request that is a whole command; the command's identifier stands in its low bits.
 const WHOLE: u64 = 1 << 63;
@@ -51,10 +55,8 @@ pub struct Host {
     pub name: String,
     /// The subsystem that it asked for.
     pub subsystem: String,
-    /// Digests that both use.
-    pub digests: Digests,
-    /// Alignment that it wants of data, bytes.
-    pub align: usize,
+    /// How its units look.
+    pub agreed: Agreed,
 }
 
 /// A host's queue.
@@ -108,7 +110,7 @@ impl Session {
 
     /// Which digests it uses.
     pub fn digests(&self) -> Digests {
-        self.host.digests
+        self.host.agreed.digests
     }
 
     /// Whether a command is read and not yet wholly with the device, or awaits its data.
@@ -171,7 +173,7 @@ impl Session {
             return Step::Need(COMMON_BYTES);
         };
         let most = self.namespace.max_request_bytes.max(IN_CAPSULE_BYTES) as usize;
-        let unit = match Common::decode(bytes, self.host.digests, most) {
+        let unit = match Common::decode(bytes, self.host.agreed.digests, most) {
             Ok(unit) => unit,
             Err((why, field)) => return self.fatal(link, why, field),
         };
@@ -292,6 +294,13 @@ impl Session {
     ) -> Step {
         let (cid, fuse) = (entry.cid(), entry.fuse().unwrap_or(Fuse::None));
         let refused = match fuse {
+            _ if matches!(command, Nvm::Compare(range) if range.len > COPIED)
+                && matches!(data, Data::InCapsule(_))
+                && !link.has_room() =>
+            {
+                self.miss_second(link, core);
+                Some(Status::INTERRUPTED)
+            }
             Fuse::Second => (!self.fused.pair()).then_some(Status::FUSED_MISSING),
             Fuse::First | Fuse::None => {
                 self.miss_second(link, core);
@@ -424,11 +433,7 @@ impl Session {
         };
         let outcome = controller.admin(entry, &self.host.subsystem, Behind::Device(&attached));
         if let Some(answer) = outcome.answer {
-            if outcome.data.is_empty() {
-                self.respond(link, answer);
-            } else {
-                self.respond_with(link, core, answer, Payload::from(outcome.data));
-            }
+            self.respond_with(link, core, answer, Payload::from(outcome.data));
         }
         match outcome.then {
             Then::Nothing => {}
@@ -474,32 +479,23 @@ impl Session {
 
     #[inline]
     fn send(&mut self, link: &mut Link, answer: Cqe) {
-        let sq_head = if self.admitted.no_flow_control { 0 } else { self.sq_head };
-        let answer = Cqe { sq_head, ..answer };
-        link.output.small(pdu::response(&answer, self.host.digests).as_bytes());
+        link.output.small(pdu::response(&self.headed(answer), self.host.agreed.digests).as_bytes());
+    }
+
+    /// The completion with how far the queue's entries are taken, where the host wants to know.
+    #[inline]
+    fn headed(&self, answer: Cqe) -> Cqe {
+        Cqe { sq_head: if self.admitted.no_flow_control { 0 } else { self.sq_head }, ..answer }
     }
 
     /// A command is answered with data.
     #[inline]
     fn respond_with(&mut self, link: &mut Link, core: &mut Core, answer: Cqe, data: Payload) {
+        self.release(answer.cid);
         // Without flow control a success needs no completion behind its data.
         let short = self.admitted.no_flow_control && answer.result == 0;
-        let part = pdu::Transfer { cid: answer.cid, tag: 0, offset: 0, len: data.len() as u32 };
-        link.output.small(part.from_controller(short, self.host.digests, self.host.align).as_bytes());
-        let mut digest = self.host.digests.data.then(pdu::Summing::default);
-        for piece in data.into_pieces() {
-            if let Some(digest) = &mut digest {
-                digest.update(&piece);
-            }
-            link.output.payload(piece, &mut core.pool);
-        }
-        if let Some(digest) = digest {
-            link.output.small(&digest.finish());
-        }
-        self.release(answer.cid);
-        if !short {
-            self.send(link, answer);
-        }
+        let answer = self.headed(answer);
+        self.host.agreed.answer(&mut link.output, &mut core.pool, &answer, data, short);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a device says of itself over NVMe.
 
-use device::{Device, Durability, Info, Settings, State, Status};
+use device::{Condition, Device, Durability, Info, Settings};
 use nvme::identify::WARM_KELVIN;
 use nvme::namespace::warning;
 use nvme::{Health, Namespace, Subject, Wear};
@@ -48,16 +48,16 @@ impl Subject for Attached<'_> {
     }
 
     fn health(&self) -> Health {
-        let (status, info) = (self.device.status(), self.device.info());
+        let (status, condition, info) = (self.device.status(), self.device.condition(), self.device.info());
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let worn = self.device.wear().map_or(0.0, |(erases, rated)| {
             let mean = erases.iter().copied().map(f64::from).sum::<f64>() / erases.len().max(1) as f64;
             100.0 * mean / f64::from(rated.max(1))
         });
         Health {
-            warnings: warnings(&status),
-            kelvin: status.celsius.map_or(0, kelvin),
-            spare_percent: status.reserve_percent.map_or(100, |percent| percent.clamp(0.0, 100.0) as u8),
+            warnings: warnings(&condition),
+            kelvin: condition.celsius.map_or(0, kelvin),
+            spare_percent: condition.reserve_percent.map_or(100, |percent| percent.clamp(0.0, 100.0) as u8),
             spare_threshold: SPARE_THRESHOLD,
             used_percent: worn.min(255.0) as u8,
             read_bytes: status.host_read_bytes,
@@ -67,7 +67,7 @@ impl Subject for Attached<'_> {
             writes: status.writes,
             power_cycles: u64::from(info.attaches),
             power_on_hours: now.as_secs().saturating_sub(info.formatted) / 3600,
-            unsafe_shutdowns: 0,
+            unsafe_shutdowns: info.unsafe_shutdowns.into(),
             media_errors: status.read_errors,
         }
     }
@@ -91,17 +91,13 @@ fn kelvin(celsius: f64) -> u16 {
     (celsius + 273.15).clamp(1.0, f64::from(u16::MAX)) as u16
 }
 
-/// The critical warnings that a device gives.
-pub fn health_warnings(device: &Device) -> u8 {
-    warnings(&device.status())
-}
-
-fn warnings(status: &Status) -> u8 {
+/// The critical warnings that a device in this condition gives.
+pub fn warnings(condition: &Condition) -> u8 {
     let found = [
-        (warning::SPARE, status.reserve_percent.is_some_and(|percent| percent < f64::from(SPARE_THRESHOLD))),
-        (warning::TEMPERATURE, status.celsius.is_some_and(|celsius| kelvin(celsius) >= WARM_KELVIN[0])),
-        (warning::DEGRADED, !status.lost_dies.is_empty() || !status.unreadable.is_empty() || status.store_full),
-        (warning::READ_ONLY, status.state == State::Error || status.worn_out == Some(true)),
+        (warning::SPARE, condition.reserve_percent.is_some_and(|percent| percent < f64::from(SPARE_THRESHOLD))),
+        (warning::TEMPERATURE, condition.celsius.is_some_and(|celsius| kelvin(celsius) >= WARM_KELVIN[0])),
+        (warning::DEGRADED, condition.degraded),
+        (warning::READ_ONLY, condition.read_only),
     ];
     found.into_iter().filter(|(_, holds)| *holds).map(|(bit, _)| bit).sum()
 }

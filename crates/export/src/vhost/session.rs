@@ -17,7 +17,6 @@ use super::ring::{Places, Ring, RingError};
 use crate::jobs::{Core, Issued, Payload, Source, Transfer};
 use crate::link::{Link, Step, cost};
 use crate::request::{Command, Request};
-use crate::slow::Held;
 
 /// Chains kept for their memory.
 const SPARE: usize = 64;
@@ -381,30 +380,17 @@ impl Session {
         let request = transfer.request;
         let piece = transfer.piece(core.device.info().max_request_bytes);
         let mut data = Source::Nothing;
-        match request.command {
-            Command::Write { .. } => {
-                self.piece.resize(self.piece.len().max(piece as usize), 0);
-                let to = &mut self.piece[..piece as usize];
-                let from = self.pending.get(request.cookie as usize);
-                let skip = HEADER_BYTES as u64 + transfer.issued();
-                if !from.is_some_and(|from| gather(&from.memory, &from.chain.readable, skip, to)) {
-                    // It was all there when the request came, in a table that is still mapped.
-                    link.break_off("a write's data are gone");
-                    return Step::Done(1);
-                }
-                data = Source::Buffer(to);
+        if let Command::Write { .. } = request.command {
+            self.piece.resize(self.piece.len().max(piece as usize), 0);
+            let to = &mut self.piece[..piece as usize];
+            let from = self.pending.get(request.cookie as usize);
+            let skip = HEADER_BYTES as u64 + transfer.issued();
+            if !from.is_some_and(|from| gather(&from.memory, &from.chain.readable, skip, to)) {
+                // It was all there when the request came, in a table that is still mapped.
+                link.break_off("a write's data are gone");
+                return Step::Done(1);
             }
-            Command::Read if transfer.is_new() && piece < request.len => {
-                if !core.reading.may_begin(key, request.len as usize) {
-                    return link.hold_back(Held::Reads);
-                }
-                if !link.take_large(request.len) {
-                    self.current = None;
-                    self.answer(link, core, &request, Err(IoError::TooLarge));
-                    return Step::Done(1);
-                }
-            }
-            _ => {}
+            data = Source::Buffer(to);
         }
         let issued = link.issue(key, core, &mut transfer, data);
         self.current = match issued {

@@ -164,55 +164,9 @@ fn end_recording(name: &str, recording: Option<Recording>) {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::os::unix::net::UnixStream;
-    use std::sync::Arc;
-
-    use device::Device;
 
     use super::*;
-    use crate::clients::{Clients, Ticket};
-    use crate::connection::{NewConnection, Session};
-    use crate::handle::Call;
-    use crate::link::Arrival;
-    use crate::mailbox::{Sender, mailbox};
-    use crate::nbd;
-    use crate::nbd::request::Limits;
-    use crate::seats::Seats;
-    use crate::transport::Transport;
-
-    /// A worker on a device in memory with so many clients, and what rings its bell.
-    fn worker_with(count: usize) -> (Worker, Vec<UnixStream>, Sender<Call>) {
-        let (sender, calls) = mailbox().expect("an eventfd");
-        let seats = Seats::default();
-        let mut worker = Worker::start("test".into(), calls, seats.clone(), |_| {
-            Ok(Device::memory(1 << 20, 4096).expect("good sizes"))
-        })
-        .expect("a device in memory");
-        let shared = Arc::new(Clients::new(0));
-        let limits = Limits {
-            bytes: 1 << 20,
-            sector_bytes: 4096,
-            max_request_bytes: 1 << 20,
-            read_only: false,
-            structured: false,
-            allocation: false,
-        };
-        let clients = (0..count)
-            .map(|_| {
-                let (client, server) = UnixStream::pair().expect("sockets");
-                let arrival = Arrival {
-                    transport: Transport::new(server.into(), None),
-                    peer: String::new(),
-                    export: String::new(),
-                    ticket: Ticket::new(&shared),
-                    seat: seats.take().expect("open"),
-                };
-                worker.add_connection(NewConnection { arrival, session: Session::Nbd(nbd::Session::new(limits)) });
-                client
-            })
-            .collect();
-        (worker, clients, sender)
-    }
+    use crate::worker::tests::worker_with;
 
     /// The turn to read is not kept for a client that was disconnected while it waited for it.
     #[test]

@@ -3,11 +3,13 @@
 use std::io;
 
 use ::nvme::fabrics::Connect;
-use ::nvme::{Cqe, Status};
+use ::nvme::{Admitted, Cqe, Status};
 use io_uring::opcode;
+use slab::Slab;
 
 use super::{HOSTS, HOSTS_PERIOD, Worker};
-use crate::nvme::{Joined, describe, health_warnings};
+use crate::connection::Connection;
+use crate::nvme::{Joined, describe, warnings};
 
 /// Looks further apart than this mean that the thread was held up, milliseconds; they come each second.
 const STOOD_STILL_MS: u64 = 3000;
@@ -19,10 +21,7 @@ impl Worker {
             return Err(Cqe::new(cid, Status::CONNECT_INVALID));
         }
         let connections = &self.connections;
-        let taken = |controller, queue| {
-            let sessions = connections.iter().filter_map(|(_, connection)| connection.nvme());
-            sessions.map(|session| session.admitted()).any(|it| (it.controller, it.queue) == (controller, queue))
-        };
+        let taken = |controller, queue| has_queue(connections, controller, queue);
         let now_ms = self.core.observer.now_ms();
         let admitted = self.core.nvme.connect(cid, connect, taken, now_ms)?;
         if let Some(controller) = self.core.nvme.controller(admitted.controller)
@@ -57,10 +56,7 @@ impl Worker {
     pub(super) fn admit(&mut self, session: &crate::nvme::Session) -> bool {
         let admitted = session.admitted();
         // Two may have asked for the same queue before either of them came.
-        let is_first = !self.connections.iter().filter_map(|(_, connection)| connection.nvme()).any(|other| {
-            let other = other.admitted();
-            (other.controller, other.queue) == (admitted.controller, admitted.queue)
-        });
+        let is_first = !has_queue(&self.connections, admitted.controller, admitted.queue);
         let is_current = is_first && self.core.nvme.is_current(&admitted);
         if is_current && admitted.queue == 0 {
             self.supersede(admitted.controller);
@@ -70,20 +66,17 @@ impl Worker {
 
     /// Ends every connection of a controller at once: nothing of what lies in them is carried out any more.
     fn end_association(&mut self, controller: u16, why: &str) {
-        let belongs = |session: &crate::nvme::Session| session.admitted().controller == controller;
-        let keys: Vec<usize> = self
-            .connections
-            .iter()
-            .filter(|(_, connection)| connection.nvme().is_some_and(belongs))
-            .map(|(key, _)| key)
-            .collect();
-        for key in keys {
+        self.break_off(why, |queue| queue.controller == controller);
+        self.core.nvme.remove(controller);
+    }
+
+    fn break_off(&mut self, why: &str, which: impl Fn(&Admitted) -> bool) {
+        for key in queues(&self.connections, which) {
             if let Some(connection) = self.connections.get_mut(key) {
                 connection.link.break_off(why);
             }
             self.make_ready(key);
         }
-        self.core.nvme.remove(controller);
     }
 
     /// A controller's admin queue is gone: so are its other queues.
@@ -94,22 +87,7 @@ impl Worker {
     /// Closes the I/O queues of controllers that their hosts reset.
     pub(super) fn close_queues(&mut self) {
         for controller in std::mem::take(&mut self.core.close_queues) {
-            let keys: Vec<usize> = self
-                .connections
-                .iter()
-                .filter(|(_, connection)| {
-                    connection.nvme().is_some_and(|session| {
-                        session.admitted().controller == controller && session.admitted().queue > 0
-                    })
-                })
-                .map(|(key, _)| key)
-                .collect();
-            for key in keys {
-                if let Some(connection) = self.connections.get_mut(key) {
-                    connection.link.break_off("its controller was reset");
-                }
-                self.make_ready(key);
-            }
+            self.break_off("its controller was reset", |queue| queue.controller == controller && queue.queue > 0);
         }
     }
 
@@ -131,7 +109,7 @@ impl Worker {
         // Where the thread itself stood still, a hung store for instance, nobody was heard, and nobody is to blame.
         let stood_still = now_ms.saturating_sub(self.looked_at_hosts_ms) > STOOD_STILL_MS;
         self.looked_at_hosts_ms = now_ms;
-        let warnings = health_warnings(&self.core.device);
+        let warnings = warnings(&self.core.device.condition());
         let mut silent = Vec::new();
         for controller in self.core.nvme.controllers() {
             controller.look_at_health(warnings);
@@ -146,12 +124,16 @@ impl Worker {
             tracing::warn!(device = %self.name, controller, "an NVMe host was silent for too long");
             self.end_association(controller, "its host was silent for too long");
         }
-        let admins: Vec<usize> = self
-            .connections
-            .iter()
-            .filter(|(_, connection)| connection.nvme().is_some_and(|session| session.admitted().queue == 0))
-            .map(|(key, _)| key)
-            .collect();
-        admins.into_iter().for_each(|key| self.make_ready(key));
+        queues(&self.connections, |queue| queue.queue == 0).into_iter().for_each(|key| self.make_ready(key));
     }
+}
+
+/// Keys of the connections that are such queues.
+fn queues(connections: &Slab<Connection>, which: impl Fn(&Admitted) -> bool) -> Vec<usize> {
+    let admitted = connections.iter().filter_map(|(key, connection)| Some((key, connection.nvme()?.admitted())));
+    admitted.filter(|(_, queue)| which(queue)).map(|(key, _)| key).collect()
+}
+
+fn has_queue(connections: &Slab<Connection>, controller: u16, queue: u16) -> bool {
+    !queues(connections, |it| (it.controller, it.queue) == (controller, queue)).is_empty()
 }

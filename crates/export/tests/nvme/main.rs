@@ -4,6 +4,7 @@ mod admin;
 mod associations;
 mod authentication;
 mod commands;
+mod cuts;
 mod fused;
 mod harness;
 mod late;

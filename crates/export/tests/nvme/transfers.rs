@@ -1,7 +1,7 @@
 //! How data travel: digests, lengths, identifiers, R2T; and what a host must not send.
 
 use nvme::command::nvm;
-use nvme::pdu::{Fatal, Kind, Transfer, flag};
+use nvme::pdu::{Fatal, IN_CAPSULE_BYTES, Kind, Transfer, flag};
 use nvme::{Data, Status};
 
 use crate::harness::*;
@@ -13,16 +13,43 @@ fn stored(target: &Target, first: u64, count: u32) -> Vec<u8> {
 }
 
 #[test]
-fn sixteen_kibibytes_travel_in_the_capsule_without_an_r2t() {
+fn what_the_capsule_holds_travels_in_it_without_an_r2t() {
     let target = target();
     let mut host = target.connect();
-    assert_eq!(host.controller.info().in_capsule_bytes, 16 << 10);
+    let most = host.controller.info().in_capsule_bytes;
+    assert_eq!(most, 128 << 10);
+    let blocks = most / 4096;
     let mut raw = host.raw(NONE);
-    raw.command(&on_blocks(nvm::WRITE, 1, 0, 4, Data::InCapsule(16384)), &pattern(1, 16384));
+    raw.command(&on_blocks(nvm::WRITE, 1, 0, blocks, Data::InCapsule(most)), &pattern(1, most as usize));
     assert_eq!(raw.unit().0.kind, Kind::CapsuleResp, "no R2T");
-    raw.command(&on_blocks(nvm::WRITE, 2, 4, 5, Data::Transport(20480)), &[]);
-    assert_eq!(raw.ready().len, 20480);
-    assert_eq!(stored(&target, 0, 4), pattern(1, 16384));
+    raw.command(&on_blocks(nvm::WRITE, 2, 32, blocks + 1, Data::Transport(most + 4096)), &[]);
+    assert_eq!(raw.ready().len, most + 4096);
+    assert_eq!(stored(&target, 0, blocks), pattern(1, most as usize));
+}
+
+#[test]
+fn comparisons_take_no_memory_that_their_queue_does_not_have() {
+    let target = target();
+    let mut host = target.connect();
+    let mut raw = host.raw(NONE);
+    // Nobody takes what these read, until sockets and the queue's memory are full of it.
+    for cid in 0..64 {
+        raw.command(&on_blocks(nvm::READ, cid, 0, 256, Data::Transport(1 << 20)), &[]);
+    }
+    for (cid, blocks) in [(100, 32), (101, 4)] {
+        let len = 4096 * blocks;
+        raw.command(&on_blocks(nvm::COMPARE, cid, 0, blocks, Data::InCapsule(len)), &vec![0; len as usize]);
+    }
+    let mut answers = std::collections::BTreeMap::new();
+    while answers.len() < 66 {
+        let (common, unit) = raw.unit();
+        if common.kind == Kind::CapsuleResp {
+            let done = nvme::pdu::completion(&unit);
+            answers.insert(done.cid, done.status);
+        }
+    }
+    assert_eq!(answers.remove(&100), Some(Status::INTERRUPTED), "to be tried again");
+    assert!(answers.values().all(|status| status.is_success()), "{answers:?}");
 }
 
 #[test]
@@ -102,7 +129,8 @@ fn lengths_that_lie_end_the_connection() {
     // More in the capsule than it takes.
     let mut host = target.connect();
     let mut raw = host.raw(NONE);
-    raw.command(&on_blocks(nvm::WRITE, 1, 0, 5, Data::InCapsule(20480)), &[7; 20480]);
+    let more = IN_CAPSULE_BYTES + 4096;
+    raw.command(&on_blocks(nvm::WRITE, 1, 0, more / 4096, Data::InCapsule(more)), &vec![7; more as usize]);
     assert_eq!(raw.ended(), Fatal::DataLimit as u16);
     // Units that no host sends.
     let bytes: [&[u8]; 4] = [&[1; 8], &[5, 0, 24, 0, 24, 0, 0, 0], &[9, 0, 24, 0, 24, 0, 0, 0], &[0x55; 8]];

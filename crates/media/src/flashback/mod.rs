@@ -108,7 +108,7 @@ pub struct Flashback {
     repairs: Slab<Repair>,
     journal: Journal,
     sync: Option<SyncRun>,
-    syncs_waiting: VecDeque<u64>,
+    syncs_waiting: Vec<u64>,
     /// Why parity could not be programmed: the next sync must fail.
     failure: Option<MediaError>,
     /// What the medium finished on the spot.
@@ -148,7 +148,7 @@ impl Flashback {
             repairs: Slab::new(),
             journal: Journal::new(),
             sync: None,
-            syncs_waiting: VecDeque::new(),
+            syncs_waiting: Vec::new(),
             failure: None,
             early: VecDeque::new(),
             done: VecDeque::new(),
@@ -510,7 +510,7 @@ impl Media for Flashback {
                 self.special.push((id, Special::Erase));
                 self.submit_inner(id, command);
             }
-            Command::Allocate { .. } => self.submit_inner(id, command),
+            Command::Allocate { .. } | Command::Fill { .. } => self.submit_inner(id, command),
         }
         None
     }

@@ -284,14 +284,16 @@ impl Queue {
     /// A unit is complete.
     fn end(&mut self, sound: bool) -> Result<(), Broken> {
         let (common, header) = self.unit()?;
-        let header = *header;
         match common.kind {
-            Kind::IcResp => self.agree(&header),
-            Kind::CapsuleResp => self.complete(pdu::completion(&header)),
-            Kind::R2T => self.answer(Transfer::decode(&header)),
+            Kind::IcResp => {
+                let header = *header;
+                self.agree(&header)
+            }
+            Kind::CapsuleResp => self.complete(pdu::completion(header)),
+            Kind::R2T => self.answer(Transfer::decode(header)),
             Kind::C2HData => {
+                let cid = Transfer::decode(header).cid;
                 self.filling = None;
-                let cid = Transfer::decode(&header).cid;
                 let (_, outstanding) = self.find(cid)?;
                 outstanding.spoiled |= !sound;
                 if common.flags & flag::SUCCESS == 0 {

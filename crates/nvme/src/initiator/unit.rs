@@ -1,6 +1,6 @@
 //! Cuts the stream of bytes that a controller sends into units, without keeping their data.
 
-use crate::pdu::{COMMON_BYTES, Common, DIGEST_BYTES, Digests, Fatal, INIT_BYTES};
+use crate::pdu::{COMMON_BYTES, Common, DIGEST_BYTES, Digests, Fatal, INIT_BYTES, Summing};
 
 /// What the next bytes of the stream are.
 pub(super) enum Step<'a> {
@@ -30,15 +30,17 @@ pub(super) struct Cutter {
     have: usize,
     common: Option<Common>,
     place: Place,
-    sum: crc_fast::Digest,
+    /// Of the data so far, on a connection with digests.
+    sum: Option<Summing>,
 }
 
 impl Cutter {
     pub(super) fn new() -> Cutter {
-        Cutter { header: [0; INIT_BYTES], have: 0, common: None, place: Place::Header, sum: new_sum() }
+        Cutter { header: [0; INIT_BYTES], have: 0, common: None, place: Place::Header, sum: None }
     }
 
     /// The unit whose header was the last [`Step::Header`].
+    #[inline]
     pub(super) fn unit(&self) -> Option<(Common, &[u8; INIT_BYTES])> {
         self.common.map(|common| (common, &self.header))
     }
@@ -47,6 +49,7 @@ impl Cutter {
     ///
     /// # Errors
     /// A header is impossible, and the offset of the field that is.
+    #[inline]
     pub(super) fn next<'a>(&mut self, bytes: &mut &'a [u8], digests: Digests) -> Result<Step<'a>, (Fatal, u32)> {
         loop {
             match self.place {
@@ -54,7 +57,7 @@ impl Cutter {
                     let Some(common) = self.header(bytes, digests)? else { return Ok(Step::Starved) };
                     let padding = common.data_at.saturating_sub(common.head(digests));
                     self.place = Place::Padding(padding);
-                    self.sum = new_sum();
+                    self.sum = digests.data.then(Summing::default);
                     return Ok(Step::Header);
                 }
                 Place::Padding(0) => self.place = Place::Data(self.common.map_or(0, |common| common.data_len)),
@@ -66,8 +69,8 @@ impl Cutter {
                 Place::Data(left) => {
                     let Some(taken) = take(bytes, left) else { return Ok(Step::Starved) };
                     self.place = Place::Data(left - taken.len());
-                    if digests.data {
-                        self.sum.update(taken);
+                    if let Some(sum) = &mut self.sum {
+                        sum.update(taken);
                     }
                     return Ok(Step::Data(taken));
                 }
@@ -80,7 +83,8 @@ impl Cutter {
                         continue;
                     }
                     let has_data = self.common.is_some_and(|common| common.data_len > 0);
-                    let sound = expected == 0 || !has_data || digest == (self.sum.finalize() as u32).to_le_bytes();
+                    let sum = self.sum.as_ref().map(Summing::finish);
+                    let sound = expected == 0 || !has_data || sum == Some(digest);
                     self.place = Place::Header;
                     self.have = 0;
                     return Ok(Step::End { sound });
@@ -90,6 +94,7 @@ impl Cutter {
     }
 
     /// Collects a header; nothing while it is not complete.
+    #[inline]
     fn header(&mut self, bytes: &mut &[u8], digests: Digests) -> Result<Option<Common>, (Fatal, u32)> {
         if !self.fill(bytes, COMMON_BYTES) {
             return Ok(None);
@@ -108,6 +113,7 @@ impl Cutter {
         Ok(Some(common))
     }
 
+    #[inline]
     fn fill(&mut self, bytes: &mut &[u8], len: usize) -> bool {
         let missing = len.saturating_sub(self.have);
         if let Some(taken) = take(bytes, missing) {
@@ -118,11 +124,8 @@ impl Cutter {
     }
 }
 
-fn new_sum() -> crc_fast::Digest {
-    crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi)
-}
-
 /// Up to so many of the bytes; nothing where there are none.
+#[inline]
 fn take<'a>(bytes: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at(len.min(bytes.len()));
     *bytes = rest;

@@ -267,6 +267,19 @@ mod tests {
         for resolution in [Resolution::Minute, Resolution::Hour] {
             assert_eq!(rows(&found, resolution)[0].seconds, 56, "{resolution:?}");
         }
+        // So they have where the service came back in the next.
+        let key = SeriesKey::device("u");
+        for at in (3600 - 15..3600 - 3).chain([3605]) {
+            found.add(begin + at, &[(key.clone(), "a".into(), second(1.0))]).expect("added");
+            if at == 3600 - 4 {
+                // What a kill forgets.
+                found = History::open(&crashed).expect("opened");
+            }
+        }
+        for resolution in [Resolution::Minute, Resolution::Hour] {
+            let query = Query { resolution: Some(resolution), ..Query::of(key.clone(), begin, begin + 3600) };
+            assert_eq!(found.query(&query).expect("read").rows[0].seconds, 12, "{resolution:?}");
+        }
         // A log that was cut in the middle of a transaction loses that one.
         drop(found);
         let log = directory.path().join("h.db-wal");

@@ -58,6 +58,7 @@ impl History {
                     put(&transaction, resolution, open.id, old.at, &old.sum())?;
                 }
                 if span.is_none() {
+                    complete(&transaction, key.of, resolution, open.id, begin)?;
                     *span =
                         Some(Span::new(key.of, begin, before(&transaction, key.of, resolution, open.id, begin..at)?));
                 }
@@ -134,6 +135,19 @@ fn put(connection: &Connection, resolution: Resolution, series: i64, at: u64, su
     let values = fixed.into_iter().chain(COLUMNS.iter().map(value));
     connection.prepare_cached(&STATEMENT)?.execute(params_from_iter(values))?;
     Ok(())
+}
+
+/// Writes the last span before `end` anew, with those of its seconds that a kill kept from it.
+fn complete(connection: &Connection, of: Of, resolution: Resolution, series: i64, end: u64) -> rusqlite::Result<()> {
+    let last: Option<i64> = connection
+        .prepare_cached("SELECT max(at) FROM point WHERE resolution = ? AND series = ? AND at < ?")?
+        .query_row((Resolution::Second as i64, series, end as i64), |row| row.get(0))?;
+    let Some(last) = last.map(|at| at as u64) else { return Ok(()) };
+    let begin = last - last % resolution.seconds();
+    match before(connection, of, resolution, series, begin..last + 1)? {
+        Some(sum) => put(connection, resolution, series, begin, &sum),
+        None => Ok(()),
+    }
 }
 
 /// What is known of a span from before the service was started. What is stored of it holds its first seconds; where the service was

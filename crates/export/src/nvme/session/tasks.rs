@@ -132,7 +132,7 @@ impl Session {
         task.held = awaited.len as usize;
         link.hold(task.held);
         let ready = pdu::Transfer { cid, tag: key as u16, offset: 0, len: awaited.len };
-        link.output.small(ready.ready(self.host.digests).as_bytes());
+        link.output.small(ready.ready(self.host.agreed.digests).as_bytes());
     }
 
     /// Data of a command that were asked for.

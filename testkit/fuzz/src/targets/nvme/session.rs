@@ -192,7 +192,7 @@ fn io(choices: &mut Choices, cid: u16) -> (Sqe, Vec<u8>, u32) {
                 range_bytes[4..8].copy_from_slice(&count.to_le_bytes());
                 range_bytes[8..].copy_from_slice(&first.to_le_bytes());
             }
-            let in_capsule = data.len() <= 16 << 10;
+            let in_capsule = data.len() <= pdu::IN_CAPSULE_BYTES as usize;
             let kind = if in_capsule { Data::InCapsule } else { Data::Transport };
             return (entry.with_data(kind(data.len() as u32)), data, 0);
         }
@@ -215,7 +215,7 @@ fn io(choices: &mut Choices, cid: u16) -> (Sqe, Vec<u8>, u32) {
         1 => entry.with_fuse(Fuse::Second),
         _ => entry,
     };
-    if from > 0 && from <= 16 << 10 && !choices.one_in(3) {
+    if from > 0 && from <= pdu::IN_CAPSULE_BYTES && !choices.one_in(3) {
         return (entry.with_data(Data::InCapsule(from)), vec![cid as u8; from as usize], 0);
     }
     (entry.with_data(Data::Transport(from + to)), Vec::new(), to)
