@@ -30,6 +30,8 @@ mod target;
 
 pub use access::Origins;
 pub use failure::{Failure, Kind};
+pub use media::ring::without_io_uring;
+pub use media::staged::is_in_memory;
 pub use paths::Paths;
 pub use routes::{Asset, Assets, in_process};
 pub use state::{Remembered, remembered};

@@ -424,6 +424,13 @@ impl Device {
         [stalled, card].into_iter().flatten().min()
     }
 
+    /// Whether [`Device::poll`] can make progress now although no completion of the ring announces it: the groomer's reads of a
+    /// medium in memory, for one.
+    #[inline]
+    pub fn can_go_on(&self) -> bool {
+        self.core.media.has_done()
+    }
+
     /// Whether the medium works at nothing and no answer waits in [`Device::poll`].
     pub fn is_idle(&self) -> bool {
         let nothing_waits = self.card.as_ref().is_none_or(|card| card.is_idle());

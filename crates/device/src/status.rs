@@ -132,6 +132,8 @@ pub struct Status {
     pub durability: Option<String>,
     /// Memory for the worst case is taken and locked, so that a swap file may lie on the device.
     pub page_file: bool,
+    /// Why its thread does without `io_uring`, and is slower.
+    pub without_io_uring: Option<String>,
     /// Spare blocks that an emulated card has left, per cent of those when it was new.
     pub reserve_percent: Option<f64>,
     /// An emulated card's reserve is used up, and it holds writes back.
@@ -146,6 +148,8 @@ pub struct Status {
     pub sectors: u64,
     /// Memory of the forward map, bytes.
     pub map_memory_bytes: u64,
+    /// Memory that page-file support locks: what the layer takes at most, bytes.
+    pub worst_memory_bytes: u64,
     /// The same for each mapped sector.
     pub map_memory_per_sector: Option<f64>,
     /// Memory of the whole layer, buffers included, bytes.
@@ -260,6 +264,7 @@ impl Status {
             power_override: None,
             durability: None,
             page_file: false,
+            without_io_uring: media::ring::without_io_uring().map(Into::into),
             reserve_percent: None,
             write_reduced: None,
             worn_out: None,
@@ -267,6 +272,7 @@ impl Status {
             mapped_sectors: mapped,
             sectors: ftl.map().sectors(),
             map_memory_bytes: map_memory,
+            worst_memory_bytes: ftl.worst_memory(),
             map_memory_per_sector: (mapped > 0).then(|| map_memory as f64 / mapped as f64),
             memory_bytes: ftl.memory() as u64 + core.buffer_memory(),
             free_lebs: ftl.free_lebs(),

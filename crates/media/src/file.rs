@@ -1,4 +1,4 @@
-//! A medium on files or block devices, one a die, through `io_uring`.
+//! A medium on files or block devices, one a die, through the ring.
 //!
 //! A backing file begins with [`LABEL_AREA_BYTES`] for the labels; block 0, block 1, … follow,
 //! page `p` of a block at `p * page_bytes`. Page buffers and program units are aligned, so direct
@@ -9,16 +9,15 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use io_uring::{opcode, squeue, types};
-use rustix::fd::{AsFd, AsRawFd};
-use rustix::fs::SeekFrom;
+use rustix::fd::{AsFd, AsRawFd, RawFd};
+use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 use slab::Slab;
 
 use crate::arena::Arena;
 use crate::backing::{Backing, OpenError, label_offset};
 use crate::page::ALIGN;
-use crate::ring::{Owner, SharedRing};
+use crate::ring::{Entry, Owner, SharedRing};
 use crate::transfer::{Next, Purpose, Transfer, kernel_result};
 use crate::{
     Command, Done, Geometry, LABEL_AREA_BYTES, LABEL_BYTES, Media, MediaError, Page, PageAddr, PageBuf, Slice,
@@ -31,9 +30,7 @@ const PUNCH_BYTES: u64 = 4 << 20;
 /// How much a fill writes in one piece.
 const FILL_BYTES: u64 = 1 << 20;
 
-const PUNCH: i32 =
-    (rustix::fs::FallocateFlags::PUNCH_HOLE.bits() | rustix::fs::FallocateFlags::KEEP_SIZE.bits()) as i32;
-const KEEP_SIZE: i32 = rustix::fs::FallocateFlags::KEEP_SIZE.bits() as i32;
+const PUNCH: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
 
 /// How a [`FileMedia`] uses its backing files.
 #[derive(Clone, Copy, Debug, Default)]
@@ -202,7 +199,7 @@ impl FileMedia {
         self.push(Operation::Transfer(transfer), entry)
     }
 
-    fn push(&mut self, operation: Operation, entry: squeue::Entry) -> Result<(), MediaError> {
+    fn push(&mut self, operation: Operation, entry: Entry) -> Result<(), MediaError> {
         let token = self.under_way.insert(operation);
         // SAFETY: what the entry points to is held by the operation until its completion came, also
         // when the medium is dropped; the entry names a file that the medium holds as long.
@@ -214,7 +211,7 @@ impl FileMedia {
     }
 
     /// Runs `entry` on every die, with one answer when all are done.
-    fn on_every_die(&mut self, id: u64, entry: impl Fn(&Die) -> Option<squeue::Entry>) -> Option<Done> {
+    fn on_every_die(&mut self, id: u64, entry: impl Fn(&Die) -> Option<Entry>) -> Option<Done> {
         let group = self.begin_group(id);
         for die in 0..self.geometry.dies {
             let Some(entry) = self.live(die).and_then(&entry) else { continue };
@@ -249,7 +246,7 @@ impl FileMedia {
         let bytes = self.geometry.block_bytes();
         for die in 0..self.geometry.dies {
             let Some(live) = self.live(die).filter(|die| !die.backing.is_block_device()) else { continue };
-            let entry = live.allocate(position, bytes, KEEP_SIZE);
+            let entry = live.allocate(position, bytes, FallocateFlags::KEEP_SIZE);
             let left = position..position + bytes;
             let pushed = self.push(Operation::Fill { group, die, left, zeros: None }, entry);
             self.count_part(group, die, pushed);
@@ -270,7 +267,7 @@ impl FileMedia {
         }
         let zeros = zeros.unwrap_or_else(|| PageBuf::new(FILL_BYTES as usize));
         let len = FILL_BYTES.min(left.end - left.start) as u32;
-        let entry = opcode::Write::new(live.fd(), zeros.as_ptr(), len).offset(left.start).build();
+        let entry = Entry::Write { fd: live.fd(), address: zeros.as_ptr(), bytes: len, position: left.start };
         self.push(Operation::Fill { group, die, left, zeros: Some(zeros) }, entry)?;
         Ok(true)
     }
@@ -486,8 +483,8 @@ impl Die {
         Ok(Die { backing, left_out: false, alignment, punches: true, fills })
     }
 
-    fn fd(&self) -> types::Fd {
-        types::Fd(self.backing.as_fd().as_raw_fd())
+    fn fd(&self) -> RawFd {
+        self.backing.as_fd().as_raw_fd()
     }
 
     /// Whether some of these bytes were not written yet.
@@ -495,12 +492,12 @@ impl Die {
         self.fills && rustix::fs::seek(&self.backing, SeekFrom::Hole(bytes.start)).is_ok_and(|hole| hole < bytes.end)
     }
 
-    fn sync(&self) -> squeue::Entry {
-        opcode::Fsync::new(self.fd()).flags(types::FsyncFlags::DATASYNC).build()
+    fn sync(&self) -> Entry {
+        Entry::SyncData { fd: self.fd() }
     }
 
-    fn allocate(&self, position: u64, bytes: u64, mode: i32) -> squeue::Entry {
-        opcode::Fallocate::new(self.fd(), bytes).offset(position).mode(mode).build()
+    fn allocate(&self, position: u64, bytes: u64, mode: FallocateFlags) -> Entry {
+        Entry::Allocate { fd: self.fd(), position, bytes, mode }
     }
 }
 
@@ -525,7 +522,7 @@ impl Media for FileMedia {
             Command::Allocate { block } => {
                 let position = block_position(&self.geometry, block);
                 return self.on_every_die(id, |die| {
-                    (!die.backing.is_block_device()).then(|| die.allocate(position, bytes, KEEP_SIZE))
+                    (!die.backing.is_block_device()).then(|| die.allocate(position, bytes, FallocateFlags::KEEP_SIZE))
                 });
             }
             Command::Fill { block } => return self.fill(id, block),
@@ -547,7 +544,7 @@ impl Media for FileMedia {
         self.collect();
         while self.done.is_empty() && !self.under_way.is_empty() {
             if let Err(error) = self.ring.borrow_mut().wait_for(self.owner) {
-                tracing::error!(%error, "io_uring does not wait");
+                tracing::error!(%error, "the ring does not wait");
                 return;
             }
             self.collect();

@@ -183,6 +183,11 @@ pub trait Media {
     /// when its user waits, here or on the ring.
     fn poll(&mut self) -> Option<Done>;
 
+    /// Whether [`Media::poll`] has something that no completion of the ring will announce.
+    fn has_done(&self) -> bool {
+        false
+    }
+
     /// Waits until [`Media::poll`] has something, when commands are under way; at once otherwise.
     fn wait(&mut self);
 

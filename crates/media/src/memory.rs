@@ -164,6 +164,10 @@ impl Media for Memory {
         self.reads.pop_front()
     }
 
+    fn has_done(&self) -> bool {
+        !self.reads.is_empty()
+    }
+
     fn wait(&mut self) {}
 
     fn read_label(&mut self, die: u32, copy: u8) -> Result<Vec<u8>, MediaError> {
@@ -231,6 +235,14 @@ mod tests {
         assert_eq!(medium.allocated_bytes(), Some(3 * page));
         medium.submit(1, Command::Erase { block: 0 });
         assert_eq!(medium.allocated_bytes(), Some(page));
+    }
+
+    #[test]
+    fn a_read_is_there_before_it_is_taken() {
+        let mut medium = medium();
+        let command = Command::Read { at: PageAddr { die: 0, block: 0, page: 0 }, bytes: 0..4096 };
+        assert!(medium.submit(1, command).is_none() && medium.has_done());
+        assert!(medium.poll().is_some() && !medium.has_done());
     }
 
     #[test]

@@ -98,6 +98,7 @@ fn module(module: &Module) -> Result<(), String> {
         ("nand.variation_percent", nand.variation_percent),
         ("controller.read_request_us", controller.read_request_us),
         ("controller.write_request_us", controller.write_request_us),
+        ("controller.overwrite_us", controller.overwrite_us),
         ("controller.read_latency_us", controller.read_latency_us),
         ("controller.write_latency_us", controller.write_latency_us),
         ("controller.reserve_percent", controller.reserve_percent),

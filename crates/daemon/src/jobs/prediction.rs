@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
-use card::{Built, Format, build};
+use card::{Built, Format, build, usable_bytes};
 use lab::engine::{Position, Progress, virtual_time};
 use lab::workload::{self, Load, Phase, Precondition, Trace, Workload};
 use profile::{Device, Profile};
@@ -32,7 +32,7 @@ pub const STAND_IN: &str = "iodrive-320-mlc";
 pub struct About {
     /// Its capacity by its stock format, bytes.
     pub advertised_bytes: u64,
-    /// Its media in all, bytes.
+    /// Its media in all, parity and reserve left out, bytes.
     pub raw_bytes: u64,
     /// Bytes in a sector.
     pub sector_bytes: u32,
@@ -43,11 +43,15 @@ pub struct About {
 }
 
 impl About {
-    /// Host capacity in a format, bytes.
-    fn bytes(&self, format: Format) -> u64 {
+    /// Host capacity in a format, bytes. What is high performance an emulated card knows, as every card has its own.
+    fn bytes(&self, format: Format, module: &profile::Module) -> u64 {
         let share = |percent: f64| (self.advertised_bytes as f64 * percent / 100.0) as u64;
+        let of_card = module.high_performance_bytes.filter(|_| self.emulated);
         match format {
-            Format::Stock | Format::HighPerformance => self.advertised_bytes,
+            Format::Stock => self.advertised_bytes,
+            Format::HighPerformance => {
+                share(of_card.map_or(80.0, |bytes| 100.0 * bytes as f64 / module.advertised_bytes as f64))
+            }
             // As much as the raw capacity allows.
             Format::Maximum => share(110.0).min(self.raw_bytes / 100 * 96),
             Format::ImprovedWrite => share(70.0),
@@ -72,8 +76,8 @@ pub struct Question {
     pub capacities: Vec<String>,
 }
 
-/// The four that the original's tools offer.
-pub const CAPACITIES: [&str; 4] = ["maximum", "advertised", "improved-write", "maximum-write"];
+/// Those that the original's tools offer.
+pub const CAPACITIES: [&str; 5] = ["maximum", "advertised", "high-performance", "improved-write", "maximum-write"];
 
 /// A capacity as the model of a card has it.
 ///
@@ -181,26 +185,26 @@ impl Question {
         self.about.as_ref().is_some_and(|about| !about.emulated)
     }
 
-    /// Host and raw capacity of the device that a choice makes, bytes.
+    /// Capacity of the device that a choice makes, for the host and in all without parity and reserve, bytes.
     fn sizes(&self, format: Format, module: &profile::Module) -> (u64, u64) {
         match &self.about {
-            Some(about) => (about.bytes(format), about.raw_bytes),
-            None => (format.bytes(module).unwrap_or(module.advertised_bytes), module.raw_bytes),
+            Some(about) => (about.bytes(format, module), about.raw_bytes),
+            None => (format.bytes(module).unwrap_or(module.advertised_bytes), usable_bytes(module, largest(module))),
         }
     }
 }
 
+/// The largest sector of a module's formats, bytes.
+fn largest(module: &profile::Module) -> u32 {
+    module.format.sector_bytes.iter().copied().max().unwrap_or(4096)
+}
+
 /// A card whose over-provisioning is that of a device on files or disks in this format, with its groomer and sectors.
-fn stand_in(about: &About, format: Format, options: &mut card::Options, profile: &Profile) -> Result<(), Failure> {
-    let stock = build(profile, &card::Options { scale: 65_536, ..card::Options::default() })
-        .map_err(|error| Failure::failed(error.to_string()))?;
-    let whole = stock.scaling.map_or(1.0, |scaling| scaling.by);
-    let raw = stock.devices.first().map_or(0.0, |device| device.report().raw_bytes as f64 * whole);
-    let share = about.bytes(format) as f64 / (about.raw_bytes as f64).max(1.0);
-    options.format = Format::Bytes((raw * share) as u64);
+fn stand_in(about: &About, format: Format, options: &mut card::Options, module: &profile::Module) {
+    let share = about.bytes(format, module) as f64 / (about.raw_bytes as f64).max(1.0);
+    options.format = Format::Bytes((usable_bytes(module, about.sector_bytes) as f64 * share) as u64);
     options.sector_bytes = Some(about.sector_bytes);
     options.policy = card::Policy::from_name(&about.groomer);
-    Ok(())
 }
 
 /// One choice, and what the host wrote a second; nothing where somebody cancelled it.
@@ -215,8 +219,9 @@ fn one(
     let driver = profile.drivers.get("linux").or_else(|| profile.drivers.values().next()).copied().unwrap_or_default();
     let format = format_of(capacity)?;
     let mut options = card::Options { format, scale, interrupts: driver.interrupts, ..card::Options::default() };
+    let Device::Flash(flash) = &profile.device else { return Err(Failure::failed("no flash card")) };
     if let Some(about) = question.about.as_ref().filter(|about| !about.emulated) {
-        stand_in(about, format, &mut options, profile)?;
+        stand_in(about, format, &mut options, &flash.module);
     }
     let Built { mut devices, scaling } =
         build(profile, &options).map_err(|error| Failure::invalid(error.to_string()))?;
@@ -242,7 +247,6 @@ fn one(
     let years = used.years_to_wear_out.filter(|_| used.host_written_bytes > 0);
     let native = question.is_native();
     let of_card = |figure: Option<f64>| figure.filter(|_| !native);
-    let Device::Flash(flash) = &profile.device else { return Err(Failure::failed("no flash card")) };
     let (bytes, raw) = question.sizes(format, &flash.module);
     // An emulated card may be smaller than the card of its data sheet, and wears out sooner by as much.
     let size = bytes as f64 / (built as f64 * by).max(1.0);

@@ -94,9 +94,18 @@ async fn predict(
             _ => None,
         };
         let capacities = request.capacities.clone();
-        let capacities = capacities.unwrap_or_else(|| prediction::CAPACITIES.iter().map(ToString::to_string).collect());
+        let mut capacities =
+            capacities.unwrap_or_else(|| prediction::CAPACITIES.iter().map(ToString::to_string).collect());
         if capacities.is_empty() || capacities.len() > 16 {
             return Err(Failure::invalid(format!("capacities: {} of them", capacities.len())).help("try 1 to 16"));
+        }
+        // Some cards have no high-performance format: of several choices it is left out.
+        if let (Some(flash), true) = (profile.flash(), capacities.len() > 1) {
+            for capacity in std::mem::take(&mut capacities) {
+                if prediction::format_of(&capacity)?.bytes(&flash.module).is_some() {
+                    capacities.push(capacity);
+                }
+            }
         }
         capacities.iter().try_for_each(|capacity| prediction::format_of(capacity).map(drop))?;
         let question = prediction::Question { profile, about, named: request.workload.clone(), trace, capacities };

@@ -4,7 +4,7 @@ use std::io;
 
 use ::nvme::fabrics::Connect;
 use ::nvme::{Admitted, Cqe, Status};
-use io_uring::opcode;
+use media::ring::Entry;
 use slab::Slab;
 
 use super::{HOSTS, HOSTS_PERIOD, Worker};
@@ -97,7 +97,7 @@ impl Worker {
             return Ok(());
         }
         self.watching_hosts = true;
-        let entry = opcode::Timeout::new(&HOSTS_PERIOD).build();
+        let entry = Entry::Timeout(&HOSTS_PERIOD);
         // SAFETY: the entry points to a static.
         unsafe { self.ring.borrow_mut().push(self.owner, HOSTS, entry) }
     }

@@ -25,6 +25,7 @@ fn changed(dies: u32, channels: u32, change: impl FnOnce(&mut Shape, &mut Sheet)
     let controller = Controller {
         read_request_us: 10.0,
         write_request_us: 0.0,
+        overwrite_us: 0.0,
         read_latency_us: 0.0,
         write_latency_us: 0.0,
         read_bytes_per_s: 1_000_000_000,

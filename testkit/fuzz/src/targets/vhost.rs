@@ -16,6 +16,7 @@ use vhost::{VhostBackend, VhostUserMemoryRegionInfo};
 
 use super::{Target, choices};
 use crate::choices::Choices;
+use crate::runner::count;
 
 #[path = "../../../../crates/export/tests/common/guest.rs"]
 mod guest;
@@ -175,7 +176,7 @@ fn request(choices: &mut Choices, guest: &mut Guest, head: u16) {
 /// One round of chains: each is answered, or the connection is closed.
 fn chains(choices: &mut Choices, running: &mut Running) {
     let Running { server, guest } = running;
-    let mut honest = true;
+    let (mut honest, mut offered) = (true, 0);
     for number in 0..=below(choices, u64::from(CHAINS)) as u16 {
         // Far enough apart for the longest of them.
         let head = number * 6 % (SIZE - 8);
@@ -192,6 +193,7 @@ fn chains(choices: &mut Choices, running: &mut Running) {
         }
         let head = if choices.one_in(64) { index(choices) } else { head };
         guest.offer(0, head);
+        offered += 1;
         if number * 6 >= SIZE - 8 {
             break;
         }
@@ -232,6 +234,9 @@ fn chains(choices: &mut Choices, running: &mut Running) {
             break true;
         }
     };
+    // Those that were answered, and the one that closed the queue.
+    let answered = u64::from(guest.used_idx(0).wrapping_sub(guest.queues[0].used)) + u64::from(closed);
+    count(answered.min(offered), "descriptor chains");
     guest.queues[0].used = guest.used_idx(0);
     if closed {
         *guest = self::guest(server);
