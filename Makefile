@@ -59,6 +59,7 @@ check: ## The inner loop: format, lints, unit tests and pages, without root (CRA
 	$(CARGO) clippy --locked $(SCOPE) --all-targets -- -D warnings
 	$(CARGO) test --locked $(SCOPE) --lib --quiet
 	$(PYTHON) tests/pages.py
+	$(PYTHON) tests/planted.py --check
 
 .PHONY: soak
 soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and write docs/soak.md

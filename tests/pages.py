@@ -111,7 +111,7 @@ def policies() -> Iterator[str]:
 
 def counted() -> Iterator[str]:
     """Numbers that the code knows."""
-    mutants = len(re.findall(r'^    "\w+": "', read("tests/planted.py"), re.MULTILINE))
+    mutants = len(list(ROOT.glob("testkit/planted/*.patch")))
     text = " ".join(read("docs/testing.md").split())
     said = re.search(r"(\d+) planted defects", text)
     if not said or int(said[1]) != mutants:

@@ -175,7 +175,6 @@ impl Core {
             Io::WriteZeroes { lba, count, fua, allocate: false } => {
                 Request::Trim { lba: *lba, count: *count, fua: *fua }
             }
-            Io::WriteZeroes { .. } if ftl::mutant!(ZeroesForgotten) => Request::Flush,
             Io::WriteZeroes { lba, count, fua, allocate: true } => {
                 Request::Write { lba: *lba, count: *count as u32, fua: *fua }
             }
@@ -360,9 +359,6 @@ impl Core {
                 let out = out[first as usize * self.sector..].chunks_exact_mut(self.sector);
                 for (i, (slot, out)) in (0..).zip(slots(slice.bytes(), slot_bytes).zip(out)) {
                     let number = asked.slot + i;
-                    if i == 2 && ftl::mutant!(ReadShort) {
-                        continue;
-                    }
                     let right = self.checker.check(slot, number).is_some_and(|header| {
                         header.kind == ftl::Kind::Data
                             && header.lba == lba + u64::from(i)

@@ -374,7 +374,7 @@ impl Device {
         if lba.checked_add(count).is_none_or(|end| end > self.info.sectors) {
             return Err(IoError::OutOfRange);
         }
-        if writes && self.read_only && !ftl::mutant!(ReadOnlyIgnored) {
+        if writes && self.read_only {
             return Err(IoError::ReadOnly);
         }
         let sized = matches!(io, Io::Write { .. } | Io::WriteZeroes { allocate: true, .. });

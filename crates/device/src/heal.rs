@@ -102,9 +102,7 @@ impl Core {
                 // It is read again until it lies elsewhere, and once more to get there.
                 let counted = read.purpose == ReadFor::Relocate || self.ftl.will_relocate(slot);
                 self.healing.healed += u64::from(!counted);
-                if let ReadFor::Request { .. } = read.purpose
-                    && !ftl::mutant!(HealedInPlace)
-                {
+                if let ReadFor::Request { .. } = read.purpose {
                     self.ftl.relocate(slot);
                 }
             }

@@ -106,7 +106,6 @@ impl Durability {
                 }
                 Some(program)
             }
-            Err(_) if crate::mutant!(LostRetry) => self.end_program(number, Ok(())),
             Err(error) => {
                 let program = entry.as_mut().expect("a program that is under way");
                 self.unwell += u32::from(!program.failed);
@@ -147,7 +146,7 @@ impl Ftl {
 
     /// Answers `tag` when everything appended so far is durable.
     pub(crate) fn wait_durable(&mut self, tag: Tag) -> Admission {
-        if self.durable() >= self.seq || crate::mutant!(EarlyFlush) {
+        if self.durable() >= self.seq {
             return Admission::Done;
         }
         self.durability.waiters.push_back((self.seq, tag));
@@ -196,8 +195,7 @@ impl Ftl {
             && self.durability.syncs.len() < self.durability.most
         {
             let Some(next) = self.durability.next.or_else(|| self.gather()) else { return };
-            let overlaps = !self.durability.syncs.is_empty() && crate::mutant!(OverlapUnawaited);
-            if self.durability.base < next.programs && !overlaps && !crate::mutant!(SyncBeforePrograms) {
+            if self.durability.base < next.programs {
                 self.durability.next = Some(next);
                 return;
             }
@@ -224,18 +222,11 @@ impl Ftl {
         let durability = &mut self.durability;
         let at = (number - durability.first) as usize;
         durability.syncs[at].done = true;
-        if let Err(error) = result
-            && !crate::mutant!(SyncForgiven)
-        {
+        if let Err(error) = result {
             // What the media did with the programs since the last sync is unknown: no later sync can make it good.
             durability.broken = Some(error);
         }
-        let mut seq = match () {
-            () if crate::mutant!(SyncOvertakes) => durability.syncs[at].seq,
-            () if crate::mutant!(NewestSyncCounts) => durability.syncs.back().map_or(0, |sync| sync.seq),
-            () if crate::mutant!(DurableAtAnswer) => self.seq,
-            () => durability.durable,
-        };
+        let mut seq = durability.durable;
         while let Some(sync) = durability.syncs.pop_front_if(|sync| sync.done) {
             durability.first += 1;
             seq = seq.max(sync.seq);
@@ -244,8 +235,7 @@ impl Ftl {
             return self.fail_waiters();
         }
         durability.durable = durability.durable.max(seq);
-        let covers = |needed: u64| needed <= seq || crate::mutant!(WaitersTogether);
-        while let Some((_, tag)) = self.durability.waiters.pop_front_if(|(needed, _)| covers(*needed)) {
+        while let Some((_, tag)) = self.durability.waiters.pop_front_if(|(needed, _)| *needed <= seq) {
             self.answer(tag, Ok(()));
         }
     }

@@ -313,8 +313,7 @@ impl Ftl {
     /// that was emptied still does: what emptied it may not be durable yet, or a read may be under way there.
     pub fn pin(&mut self, leb: LebId) -> bool {
         let entry = &mut self.lebs[leb];
-        let emptied = entry.state == LebState::Emptied && !crate::mutant!(PinEmptiedLeft);
-        let holds = emptied || matches!(entry.state, LebState::Closed | LebState::Grooming);
+        let holds = matches!(entry.state, LebState::Emptied | LebState::Closed | LebState::Grooming);
         entry.readers += u32::from(holds);
         holds
     }

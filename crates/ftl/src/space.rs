@@ -20,7 +20,6 @@ impl Ftl {
     pub(crate) fn can_open(&self, writer: Writer) -> bool {
         let keep = match writer {
             Writer::Host if self.no_space.is_some() => READY - 1,
-            Writer::Host if crate::mutant!(NoReserve) => 0,
             Writer::Host => HOST_RESERVE + self.checkpointer.reserve(),
             Writer::Groom => self.checkpointer.groom_reserve(),
             Writer::Checkpoint => 0,
@@ -122,9 +121,8 @@ impl Ftl {
         let entry = &mut self.lebs[leb];
         entry.state = LebState::Emptied;
         self.wear.emptied(entry.stream, self.stats.host_written_sectors.saturating_sub(entry.times.opened));
-        let seq = if crate::mutant!(EraseBeforeDurable) { 0 } else { self.seq };
-        self.emptied.push_back((leb, seq));
-        self.want_durable(seq);
+        self.emptied.push_back((leb, self.seq));
+        self.want_durable(self.seq);
     }
 
     /// Frees emptied LEBs whose time has come.
@@ -135,7 +133,7 @@ impl Ftl {
             if seq > durable {
                 break;
             }
-            if (self.lebs[leb].readers > 0 && !crate::mutant!(ErasePinned)) || self.lebs[leb].buffered > 0 {
+            if self.lebs[leb].readers > 0 || self.lebs[leb].buffered > 0 {
                 i += 1;
                 continue;
             }

@@ -54,10 +54,6 @@ struct Arguments {
     /// With --exhaustive, cut the recoveries after sequences of up to so many operations too.
     #[arg(long, value_name = "OPERATIONS", default_value_t = 1)]
     recovered: usize,
-    /// Say which defects are planted in this build, and what each does.
-    #[cfg(feature = "mutants")]
-    #[arg(long)]
-    list_mutants: bool,
 }
 
 impl Arguments {
@@ -75,11 +71,6 @@ impl Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    #[cfg(feature = "mutants")]
-    if arguments.list_mutants {
-        ftl::mutants::Mutant::ALL.iter().for_each(|(_, name, what)| println!("{name}\t{what}"));
-        return ExitCode::SUCCESS;
-    }
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = arguments.threads.unwrap_or(processors);
     let watcher = match Watcher::new(arguments.seconds.map(Duration::from_secs)) {

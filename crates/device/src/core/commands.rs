@@ -72,11 +72,6 @@ impl Engine for Core {
             open.retain(|open| open.buf != buf);
         }
         let buffer = self.buffer(buf).clone();
-        if ftl::mutant!(StagedClearedEarly)
-            && let Some(stage) = self.kept()
-        {
-            stage.forget(&buffer);
-        }
         self.media_submit(id, media::Command::Program { at: page, bytes, page: buffer });
     }
 

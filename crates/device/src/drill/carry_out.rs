@@ -343,9 +343,7 @@ impl Device {
 
     fn power_went(&mut self, report: CutReport) {
         self.core.keep_open_pages();
-        if !ftl::mutant!(StagedSurvivesCut) {
-            self.core.staging.iter_mut().for_each(Staging::discard);
-        }
+        self.core.staging.iter_mut().for_each(Staging::discard);
         let faults = self.core.media.drill().map(|drill| drill.faults().clone()).unwrap_or_default();
         if let Some(drills) = &mut self.drills {
             let mut active = std::mem::take(&mut drills.active);

@@ -353,7 +353,7 @@ impl Session {
             Asked::Device { command: Command::Write { .. }, .. } => &chain.readable,
             Asked::Device { .. } => return Ok(asked),
         };
-        if is_there(&self.memory, data) || ftl::mutant!(OutsideTaken) { Ok(asked) } else { Err(Status::IoErr) }
+        if is_there(&self.memory, data) { Ok(asked) } else { Err(Status::IoErr) }
     }
 
     /// The next request: first what the back end before had taken, over all queues in the order in which it took them.
@@ -404,9 +404,6 @@ impl Session {
             Issued::Held(_) => return Step::Busy,
             Issued::Answered(_) if core.device.power_cut().is_some() => {}
             Issued::Answered(result) => self.answer(link, core, &request, result),
-            Issued::Pending if request.command == Command::Flush && ftl::mutant!(FlushUnawaited) => {
-                self.answer(link, core, &request, Ok(Payload::default()));
-            }
             _ => {}
         }
         Step::Done(if request.command.is_sized() { (piece / COST_BYTES).max(1) as u32 } else { 1 })
@@ -418,11 +415,7 @@ impl Session {
         let status = match result {
             Ok(read) => {
                 link.count(request);
-                let mut skip = if ftl::mutant!(ReadShifted) && pending.chain.writable.len() > 2 {
-                    u64::from(pending.chain.writable[0].bytes)
-                } else {
-                    0
-                };
+                let mut skip = 0;
                 let mut there = true;
                 for bytes in read.into_pieces() {
                     there &= scatter(&pending.memory, &pending.chain.writable, skip, &bytes);

@@ -45,10 +45,7 @@ impl Worker {
         let Some(fresh) = self.core.nvme.controller(controller) else { return };
         let (host, host_id, at) = (fresh.host.clone(), fresh.host_id, fresh.at.clone());
         for other in self.core.nvme.of_host(&host, &host_id) {
-            if other != controller
-                && !::nvme::mutant!(SupersededGoesOn)
-                && self.core.nvme.controller(other).is_some_and(|other| other.at == at)
-            {
+            if other != controller && self.core.nvme.controller(other).is_some_and(|other| other.at == at) {
                 self.end_association(other, "its host came again");
             }
         }

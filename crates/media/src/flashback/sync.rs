@@ -37,7 +37,7 @@ impl Flashback {
 
     fn begin_sync_for(&mut self, ids: Vec<u64>) {
         let waits = self.own.iter().filter(|(_, own)| matches!(own, Own::Final { .. }));
-        let waits = waits.map(|(key, _)| key).filter(|_| !ftl::mutant!(ParityUnawaited)).collect();
+        let waits = waits.map(|(key, _)| key).collect();
         self.sync = Some(SyncRun { ids, phase: Phase::Finals, waits, failure: self.failure.take() });
         self.advance_sync();
     }
@@ -98,8 +98,7 @@ impl Flashback {
     /// Begins to write the parity of what is programmed of open stripes and not in the journal yet. False when there is no
     /// seat for one of them.
     fn journal_open_stripes(&mut self) -> bool {
-        let open = if ftl::mutant!(NoJournal) { 0 } else { self.stripes.len() };
-        for index in 0..open {
+        for index in 0..self.stripes.len() {
             let rows = self.stripes[index].uncovered(self.geometry.slot_bytes());
             if rows.is_empty() {
                 continue;

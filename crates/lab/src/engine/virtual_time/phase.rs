@@ -369,7 +369,7 @@ impl<'a> PhaseRun<'a> {
                     if let Some(gate) = &mut thread.gate {
                         gate.step();
                     }
-                    if trace::mutant!(LateStart) { self.now } else { due }
+                    due
                 }
             };
             let device = thread.device as usize;
