@@ -435,6 +435,16 @@ mod tests {
         assert!(begins(true, 1), "with capacitors there is no recovery");
     }
 
+    /// What the groomer moved behind the last checkpoint would stand in none.
+    #[test]
+    fn no_room_is_made_for_a_checkpoint_that_has_begun() {
+        let mut layer = small::attached(small::config());
+        layer.free.truncate(1);
+        assert!(layer.lacks_checkpoint_room(), "another would take what a recovery needs");
+        layer.begin_checkpoint();
+        assert!(!layer.lacks_checkpoint_room());
+    }
+
     #[test]
     fn the_groomer_leaves_room_for_a_recovery_and_for_the_checkpoint_under_way() {
         let mut layer = small::attached(small::config());
