@@ -31,7 +31,7 @@ def run(world: World) -> None:
         "fio", "--name=verify", "--ioengine=nbd", f"--uri={uri}", "--rw=randrw", "--bs=4k", "--size=64m", "--iodepth=32",
         "--verify=crc32c", "--do_verify=1",
     )
-    found = {look["check"]: look["state"] for look in json.loads(world.run(*here, "doctor", "--json").out)}
+    found = {look["check"]: look["state"] for look in json.loads(world.run(*here, "doctor", "--json").out)["items"]}
     equal((found["io_uring"], found["runtime directory"]), ("note", "ok"), "what `vsl doctor` finds")
     check("PROBLEM" not in world.run(*here, "doctor").out, "it works, with a restriction")
     said = world.run("env", f"OPENVSL_RUNTIME_DIR={path}/run", world.vsl_path, "doctor", fails=True).out
