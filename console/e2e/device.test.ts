@@ -95,7 +95,7 @@ it("tells every figure, finds it and copies it", async () => {
 
 it("predicts before it formats, and formats only what was named", async () => {
   const vsl = await service();
-  vsl.device("card", "--emulate", "iodrive-320-mlc", "--scale", "2048");
+  vsl.device("card", "--emulate", "iodrive-320-mlc", "--scale", "64");
   const before = Number(vsl.vsl("status", "card", "--field", "bytes"));
   const page = await open(vsl);
   await chooseDevice(page, "card");
