@@ -104,7 +104,7 @@ it("predicts before it formats, and formats only what was named", async () => {
   await page.getByRole("button", { name: "Predict", exact: true }).click();
   const table = page.getByRole("region", { name: "Prediction" }).getByRole("table");
   await table.waitFor({ timeout: 240_000 });
-  expect(await table.getByRole("row").count()).toBe(5);
+  expect(await table.getByRole("row").count()).toBe(6);
   const iops = async (row: number) =>
     Number((await table.getByRole("row").nth(row).locator(".bar-cell").textContent())?.replace(/,/g, ""));
   expect(await iops(1)).toBeGreaterThan(0);
