@@ -298,6 +298,7 @@ impl Registry {
                 tcp_uri: None,
                 nvme: None,
                 nvme_command: None,
+                nvme_uri: None,
                 vhost_socket: None,
                 condition,
                 read_only: Some(entry.read_only),
@@ -315,6 +316,7 @@ impl Registry {
                     view.uri = Some(self.exports.uri(name));
                     view.tcp_uri = self.exports.tcp_uri(name);
                     view.nvme = self.exports.nvme_target(&seen.info.uuid.to_string());
+                    view.nvme_uri = self.exports.nvme_uri(&seen.info.uuid.to_string());
                     view.nvme_command = view.nvme.as_ref().map(NvmeTarget::to_string);
                     view.vhost_socket = self.exports.vhost_socket(name);
                     view.clients = Some(seen.clients.into_iter().map(exports::client).collect());

@@ -355,6 +355,9 @@ pub struct DeviceView {
     /// How a kernel connects to it over NVMe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvme_command: Option<String>,
+    /// NVMe address on the Unix socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvme_uri: Option<String>,
     /// Unix socket on which it is the disk of a virtual machine (vhost-user-blk).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vhost_socket: Option<PathBuf>,
@@ -408,6 +411,7 @@ impl DeviceView {
             tcp_uri: None,
             nvme: None,
             nvme_command: None,
+            nvme_uri: None,
             vhost_socket: None,
             derived: Derived::new(info.as_ref(), &condition),
             condition,
