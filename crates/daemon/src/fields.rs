@@ -235,6 +235,7 @@ pub const FIELDS: &[Field] = &[
     full("writes", "Writes", Unit::Count, "requests answered since the attach"),
     full("flushes", "Flushes", Unit::Count, "requests answered since the attach"),
     full("trims", "Trims", Unit::Count, "trims and zeroings answered since the attach"),
+    full("batches", "Batches", Unit::Count, "batches of writes and trims answered since the attach"),
     full("map_memory_bytes", "Memory of the map", Unit::Bytes, "memory of the forward map"),
     full(
         "worst_memory_bytes",
@@ -459,6 +460,7 @@ mod tests {
             writes: 2,
             flushes: 3,
             trims: 4,
+            batches: 41,
             host_read_bytes: 5,
             host_written_bytes: 6,
             host_trimmed_bytes: 7,

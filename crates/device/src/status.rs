@@ -39,6 +39,7 @@ pub(crate) struct Counts {
     pub writes: u64,
     pub flushes: u64,
     pub trims: u64,
+    pub batches: u64,
 }
 
 impl Counts {
@@ -49,6 +50,7 @@ impl Counts {
             Io::Write { .. } => &mut self.writes,
             Io::Flush => &mut self.flushes,
             Io::Trim { .. } | Io::WriteZeroes { .. } => &mut self.trims,
+            Io::Batch { .. } => &mut self.batches,
         }
     }
 }
@@ -69,6 +71,9 @@ pub struct Status {
     pub flushes: u64,
     /// Trim and write-zeroes requests since attach.
     pub trims: u64,
+    /// Batches of writes and trims since attach, each counted once.
+    #[serde(default)]
+    pub batches: u64,
     /// Bytes read by the host, over the format's life.
     pub host_read_bytes: u64,
     /// Bytes written by the host, over the format's life.
@@ -234,6 +239,7 @@ impl Status {
             writes: counts.writes,
             flushes: counts.flushes,
             trims: counts.trims,
+            batches: counts.batches,
             host_read_bytes: stats.host_read_sectors * sector,
             host_written_bytes: stats.host_written_sectors * sector,
             host_trimmed_bytes: stats.host_trimmed_sectors * sector,
