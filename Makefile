@@ -68,6 +68,7 @@ soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and
 	scripts/install-debian.sh
 	scripts/install-release-tools.sh
 	$(PYTHON) tests/soak.py --minutes $(MINUTES)
+	$(MAKE) docs
 	scripts/install-package-root.sh
 	packaging/check-reproducible.sh
 

@@ -29,7 +29,7 @@ def run(world: World) -> None:
         "dpkg -i /mnt/package.deb",
         "test $pid = $(pgrep_vsl)",
         "vsl down && dpkg --remove openvsl && test -e /root/scratch.vsl && test -e /var/lib/openvsl/devices.toml",
-        "! command -v vsl",
-        "dpkg --purge openvsl && test -e /root/scratch.vsl && ! test -e /var/lib/openvsl && ! test -e /etc/default/openvsl",
+        "(! test -e /usr/bin/vsl)",
+        "dpkg --purge openvsl && test -e /root/scratch.vsl && (! test -e /var/lib/openvsl) && (! test -e /etc/default/openvsl)",
     ])
     in_time(said, "a development build")

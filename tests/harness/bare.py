@@ -9,7 +9,8 @@ from harness.world import World
 TREE = Path(__file__).resolve().parents[2]
 # What README promises.
 MINUTE_SECONDS = 60
-NO_COMPILER = "! command -v cargo cc gcc node"
+# In a subshell: a shell that ends with the first error passes over one that begins with `!`.
+NO_COMPILER = "for tool in cargo cc gcc node; do (! command -v $tool); done"
 # Each command is found by its name: the package of `pgrep` is not there.
 PGREP = "pgrep_vsl() { for process in /proc/[0-9]*; do [ -e $process/comm ] && grep -qx vsl $process/comm && echo ${process#/proc/}; done; true; }"
 
