@@ -49,7 +49,7 @@ fn switch(device: &str, setting: &str, switch: Option<Switch>, output: Output) -
 /// Sets a value if there is one; gives all values that hold then.
 fn exchange(device: &str, setting: Option<&str>, value: Option<&str>) -> Result<Values, Failure> {
     let client = super::client()?;
-    let path = format!("/devices/{}/config", client.attached(device)?.name);
+    let path = format!("/devices/{}/config", client.attached(device)?.text("name"));
     match (setting, value) {
         (Some(setting), Some(value)) => {
             client.send(Method::PATCH, &path, &Values::from([(setting.to_string(), value.to_string())]))

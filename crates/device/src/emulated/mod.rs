@@ -18,4 +18,4 @@ pub use clock::{Clock, WallClock};
 pub(crate) use format::superblock;
 pub use format::{EmulateOptions, Emulation, create_emulated};
 pub(crate) use open::{open, open_media};
-pub use pacing::Pacing;
+pub use pacing::{Keeping, Pacing};
