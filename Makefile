@@ -15,9 +15,13 @@ MINUTES ?= 10
 SCOPE := $(if $(CRATE),-p $(CRATE),--workspace)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
+# Cases that run a second time where io_uring is refused: files, disks, every export, durability, drills, kill -9.
+ON_THREADS := backing_errors crash detach disconnects disk_full drill_faults drill_power durability emulated ext4 fio_mixed \
+	fio_verify flashback kill libnbd_commands lossy_cuts multi_conn nvme_guest page_file slow_requests status tls trace_record vhost
+
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Build, make a default device, attach it and print what to try
@@ -46,6 +50,7 @@ test: ## Check everything: format, lints, unit tests, whole-system tests with fo
 	$(PYTHON) tests/pages.py $(TARGET)/debug/vsl
 	$(PYTHON) tests/planted.py
 	$(PYTHON) tests/run.py --vsl $(TARGET)/debug/vsl --tools $(TARGET)/tools/bin
+	$(PYTHON) tests/run.py --vsl $(TARGET)/debug/vsl --tools $(TARGET)/tools/bin --without-io-uring $(ON_THREADS)
 	scripts/test-console.sh $(TARGET)/debug/vsl
 
 .PHONY: check
@@ -54,12 +59,16 @@ check: ## The inner loop: format, lints, unit tests and pages, without root (CRA
 	$(CARGO) clippy --locked $(SCOPE) --all-targets -- -D warnings
 	$(CARGO) test --locked $(SCOPE) --lib --quiet
 	$(PYTHON) tests/pages.py
+	$(PYTHON) tests/planted.py --check
 
 .PHONY: soak
 soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and write docs/soak.md
 	scripts/install-test-tools.sh
 	scripts/install-fsx.sh
+	scripts/install-debian.sh
 	$(PYTHON) tests/soak.py --minutes $(MINUTES)
+	scripts/install-package-root.sh
+	packaging/check-reproducible.sh
 
 .PHONY: bench
 bench: release ## Measure side by side with peers and write docs/bench.md (BENCH=quick: a shorter run)
@@ -74,6 +83,26 @@ bench: release ## Measure side by side with peers and write docs/bench.md (BENCH
 .PHONY: install
 install: release ## Install under PREFIX (/usr/local): program, man pages, completions, systemd unit
 	scripts/install-files.sh $(TARGET)/release/vsl $(PREFIX) $(DESTDIR)
+
+.PHONY: deb
+deb: release ## Make the Debian package, in target/deb
+	scripts/install-package-root.sh
+	packaging/build-deb.sh $(TARGET)/release/vsl $(TARGET)/deb
+
+.PHONY: static
+static: ## Build the program as one static file, for x86_64 and aarch64, in target/static
+	scripts/build-console.sh
+	packaging/build-static.sh x86_64 aarch64
+
+.PHONY: image
+image: static ## Make a container image (OCI) of the static programs, in target/openvsl.oci.tar
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) packaging/build-image.py $(TARGET)/openvsl.oci.tar latest \
+	  x86_64=$(TARGET)/static/vsl-x86_64 aarch64=$(TARGET)/static/vsl-aarch64
+
+.PHONY: release-artifacts
+release-artifacts: ## Make everything of a release, with checksums, bill of materials and licences, in target/release-artifacts
+	scripts/install-package-root.sh
+	packaging/release.sh $(TARGET)/release-artifacts
 
 .PHONY: uninstall
 uninstall: ## Remove what `make install` put under PREFIX; device files and state stay

@@ -92,7 +92,7 @@ def peers() -> list[Contender]:
             "file",
             lambda store, sock, size: [
                 "qemu-nbd", "-f", "raw", "--cache=none", "--aio=io_uring", "--discard=unmap",
-                "--persistent", "--shared=16", "-k", f"{sock}", f"{store}",
+                "--persistent", "--shared=64", "-k", f"{sock}", f"{store}",
             ],
             _sparse,
         ),

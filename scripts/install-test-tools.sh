@@ -56,4 +56,5 @@ if [ ${#missing[@]} -gt 0 ]; then
   "$scripts/install-packages.sh" install-test-tools "${packages[@]}"
 fi
 "$scripts/install-guest.sh"
+"$scripts/install-package-root.sh"
 "$scripts/install-schemathesis.sh"

@@ -111,7 +111,7 @@ def policies() -> Iterator[str]:
 
 def counted() -> Iterator[str]:
     """Numbers that the code knows."""
-    mutants = len(re.findall(r'^    "\w+": "', read("tests/planted.py"), re.MULTILINE))
+    mutants = len(list(ROOT.glob("testkit/planted/*.patch")))
     text = " ".join(read("docs/testing.md").split())
     said = re.search(r"(\d+) planted defects", text)
     if not said or int(said[1]) != mutants:
@@ -155,6 +155,19 @@ def listed() -> Iterator[str]:
         for name in names:
             if not any(words in text for words in [f"`{name}`", f"`{name} ", f"vsl drill DEVICE {name}", f'name: "{name}"']):
                 yield f"{page}: the {kind} `{name}` is not named"
+
+
+def lab() -> Iterator[str]:
+    """Workloads and protocols that pages name come with the program."""
+    for directory, pattern in [
+        ("workloads", r'"workload": "([^"]+)"|--workload ([a-z][\w-]+)(?![\w.])'),
+        ("protocols", r'"protocol": "([^"]+)"|vsl lab (?:run|show) ([a-z][\w-]+)(?![\w./])'),
+    ]:
+        known = {path.stem for path in ROOT.glob(f"crates/lab/{directory}/*.toml")} | {"recorded"}
+        found = [(page, name) for page in PAGES for pair in re.findall(pattern, page.read_text()) for name in pair if name]
+        if len(known) < 5 or not found:
+            yield f"crates/lab/{directory}: nothing is named or nothing is there: mend this test"
+        yield from (f"{page.relative_to(ROOT)}: there is no {name} among the {directory}" for page, name in found if name not in known)
 
 
 def fields(vsl: Path) -> Iterator[str]:
@@ -201,7 +214,7 @@ def statuses() -> Iterator[str]:
 
 def main() -> int:
     vsl = [Path(argument) for argument in sys.argv[1:]]
-    checks = [lengths(), links(), paths(), summary(), policies(), counted(), listed(), events(), statuses(), *map(fields, vsl), *map(commands, vsl)]
+    checks = [lengths(), links(), paths(), summary(), policies(), counted(), listed(), lab(), events(), statuses(), *map(fields, vsl), *map(commands, vsl)]
     mistakes = [mistake for check in checks for mistake in check]
     print("\n".join(mistakes) or f"{len(PAGES)} pages agree with the code")
     return 1 if mistakes else 0

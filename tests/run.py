@@ -3,6 +3,7 @@
 
 import argparse
 import ast
+import errno
 import os
 import shutil
 import signal
@@ -178,6 +179,16 @@ def what_is_missing(cases: list[Case]) -> str | None:
     return None
 
 
+def refuse_io_uring() -> None:
+    """Puts this process, and all that it starts, under a filter like those of container runtimes."""
+    import seccomp  # Only this needs it.
+
+    filtered = seccomp.SyscallFilter(seccomp.ALLOW)
+    for call in ["io_uring_setup", "io_uring_enter", "io_uring_register"]:
+        filtered.add_rule(seccomp.ERRNO(errno.EPERM), call)
+    filtered.load()
+
+
 def main() -> int:
     """Runs what is asked for; exit status 0 if everything passed."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -189,6 +200,7 @@ def main() -> int:
     parser.add_argument(
         "--server", choices=["vsl", "nbdkit", "qemu", *FAULTS], default="vsl", help="a stand-in for vsl, to try the tests themselves"
     )
+    parser.add_argument("--without-io-uring", action="store_true", help="a system call filter refuses io_uring, as in many containers")
     parser.add_argument("--jobs", type=int, default=min(os.cpu_count() or 1, 4), help="so many cases at once (default: %(default)s)")
     parser.add_argument("--discard-failed", action="store_true", help="keep nothing of failed cases but what is printed")
     options = parser.parse_args()
@@ -209,6 +221,8 @@ def main() -> int:
         print(f"left out, as asked: {' '.join(case.name for case in cases if case.root) or 'nothing'}")
         cases = [case for case in cases if not case.root]
 
+    if options.without_io_uring:
+        refuse_io_uring()
     # A test that did not run has shown nothing, so it counts as failed; --without-root leaves it out knowingly.
     missing = what_is_missing(cases)
     impossible = [case for case in cases if case.root and missing]

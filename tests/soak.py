@@ -267,7 +267,7 @@ def write_page(rows: dict[str, dict]) -> None:
     planted = TARGET / "planted.md"
     if planted.exists() and "planted" in rows:
         out += ["", "## Planted defects", "",
-                "Each is compiled in with the feature `mutants` and switched on by the variable `OPENVSL_MUTANT`. A suite is a seed of",
+                "Each is a patch of `testkit/planted`, switched on by the variable `OPENVSL_MUTANT` in a copy of the tree. A suite is a seed of",
                 "`vsl-sim`, its exhaustive scope, or a test of a crate: package, target, name.", "", planted.read_text().strip()]
     PAGE.write_text("\n".join(out) + "\n")
 

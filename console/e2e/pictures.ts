@@ -67,7 +67,7 @@ async function webp([png, quality]: readonly [string, number]): Promise<string> 
 it("takes the pictures", async () => {
   mkdirSync(OUT, { recursive: true });
   const vsl = await service();
-  const card = vsl.device("fct0", "--emulate", "iodrive-320-mlc", "--scale", "2048");
+  const card = vsl.device("fct0", "--emulate", "iodrive-320-mlc", "--scale", "64");
   const db = vsl.device("db", "--drills");
   vsl.vsl("alerts", "rule", "busy", "--metric", "write_iops", "--above", "100", "--for", "3");
   const load = ["--bs=4k", "--iodepth=4", "--time_based", "--runtime=1200", "--size=32m"];

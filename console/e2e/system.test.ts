@@ -97,7 +97,7 @@ it("compares two runs", async () => {
     ["large", "iodrive-640-mlc"],
   ] as const) {
     const out = join(vsl.directory, "state", "lab", name);
-    vsl.vsl("lab", "run", "snia-pts-latency", "--device", card, "--scale", "4096", "--yes", "--out", out);
+    vsl.vsl("lab", "run", "snia-pts-latency", "--device", card, "--scale", "64", "--yes", "--out", out);
     vsl.vsl("lab", "report", out);
   }
   const page = await open(vsl);

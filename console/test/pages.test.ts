@@ -138,8 +138,9 @@ describe("attention", () => {
 describe("capacities", () => {
   const duo = device({ bytes: 224e9, advertised_bytes: 320e9, raw_bytes: 409.6e9 });
   it("have names at their places", () => {
-    expect([100, 70, 50, 83].map(capacityAt)).toEqual([
+    expect([100, 80, 70, 50, 83].map(capacityAt)).toEqual([
       "advertised",
+      "high-performance",
       "improved-write",
       "maximum-write",
       "83%",

@@ -21,6 +21,7 @@ def run(world: World) -> None:
     world.vsl("drill", "card", "overheat")
     world.wait(lambda: rate(world, device) and held(world) > 50, "the card to hold writes back")
     equal(world.vsl("status", "card", "--field", "drills").out.strip(), "overheat to 79 degrees Celsius", "drills")
+    equal(world.vsl("status", "card", "--field", "health").out.strip(), "too warm: writes are held back", "health")
     most, hot = 1e9 / held(world), rate(world, device)
     # It only gets more; what was under way when the second began counts too.
     check(hot < 1.5 * most, f"{hot:.0f} bytes a second, where at most {most:.0f} are let through")
@@ -50,6 +51,15 @@ def run(world: World) -> None:
         equal(bytes(handle.pread(CHUNK, number * CHUNK)), chunk(number), f"chunk {number} without die 0")
     equal(world.vsl("status", "card", "--field", "lost_dies").out.strip(), "0", "dies out of service")
     check(int(world.vsl("status", "card", "--field", "degraded_reads").out) > 0, "no sector stood on die 0")
+    equal(world.vsl("status", "card", "--field", "parity_chips").out.strip(), "24 + 1", "Flashback")
+    # And for the rest of its chip, but for no second one.
+    world.vsl("drill", "card", "kill-chip", 0)
+    for number in range(CHUNKS):
+        equal(bytes(handle.pread(CHUNK, number * CHUNK)), chunk(number), f"chunk {number} without chip 0")
+    equal(world.vsl("status", "card", "--field", "health").out.strip(), "degraded: chip 0 of 25 out of service", "health")
+    world.vsl("drill", "card", "kill-chip", 1)
+    check("failed: 2 of 25 chips" in world.vsl("status", "card", "--field", "health").out, "two chips are more than parity makes up for")
+    world.vsl("drill", "card", "undo", "kill-chip")
     world.vsl("drill", "card", "undo", "kill-die")
     equal(world.vsl("status", "card", "--field", "health").out.strip(), "healthy", "health with die 0 back")
 

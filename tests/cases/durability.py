@@ -85,7 +85,7 @@ def cut(world: World, dice: random.Random) -> None:
 
 def override(world: World) -> None:
     """The limit goes and comes back, at once and with the next attach."""
-    world.vsl("create", world.dir / "card.vsl", "--emulate", "iodrive-duo-640-mlc", "--scale", 512, "--module", 0)
+    world.vsl("create", world.dir / "card.vsl", "--emulate", "iodrive-duo-640-mlc", "--scale", 64, "--module", 0)
     world.vsl("attach", "card.vsl")
     limit = world.vsl("status", "card", "--field", "power_limit_watts").out.strip()
     check(float(limit) > 1, f"a power limit of {limit} W")

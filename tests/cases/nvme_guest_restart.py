@@ -19,5 +19,7 @@ def run(world: World) -> None:
         path = nvme.namespace(guest, subsystem)
         restarts(world, guest, device, path, [killed, stopped, upgraded, killed], random.randrange(1 << 32))
         health = nvme.cli(guest, f"smart-log /dev/{controller}")
-        equal((health["power_cycles"], health["unsafe_shutdowns"]), (5, 2), "attaches, and those after a kill")
+        # nvme-cli writes what has 128 bits as text.
+        counts = (int(health["power_cycles"]), int(health["unsafe_shutdowns"]))
+        equal(counts, (5, 2), "attaches, and those after a kill")
         nvme.disconnect(guest, subsystem)

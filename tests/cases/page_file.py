@@ -15,9 +15,14 @@ def run(world: World) -> None:
     small = int(field(world, device, "map_memory_bytes"))
     check(small < sectors, f"{small} bytes of map memory for {sectors} sectors that hold nothing")
     equal(locked(world), 0, "KiB locked before")
-    world.vsl("config", device.name, "page-file", "on")
+    asked = world.vsl("config", device.name, "page-file", "on", fails=True).err
+    worst = int(field(world, device, "worst_memory_bytes"))
+    check("of memory" in asked and "--yes" in asked, f"it locks memory unasked: {asked}")
+    equal(locked(world), 0, "KiB locked before it was confirmed")
+    world.vsl("config", device.name, "page-file", "on", "--yes")
     for _ in range(2):
         taken = int(field(world, device, "map_memory_bytes"))
+        check(taken <= worst, f"{taken} bytes taken where {worst} were announced")
         check(taken >= 4 * sectors, f"{taken} bytes of map memory for {sectors} sectors")
         check(locked(world) * 1024 >= taken, f"{locked(world)} KiB locked")
         fio(world, device, "--rw=randwrite", "--bs=4k", "--iodepth=16", f"--size={SIZE}", "--io_size=96m")

@@ -15,7 +15,7 @@ def run(world: World) -> None:
     check(tool[1] is not None, "fio's package has no fio_jsonplus_clat2csv")
     for name, *mix in [("mixed", "--rw", "randrw", "--rwmixread", "70"), ("reads", "--rw", "randread")]:
         result = world.dir / f"{name}.json"
-        common = ["--bs", "4k", "--iodepth", "8", "--runtime", "100ms", "--scale", "1000", "--json"]
+        common = ["--bs", "4k", "--iodepth", "8", "--runtime", "100ms", "--scale", "64", "--json"]
         result.write_text(world.vsl("sim", "iodrive-320-mlc", *mix, *common).out)
         job = json.loads(result.read_text())["jobs"][0]
         table = world.dir / f"{name}.csv"

@@ -44,5 +44,5 @@ def run(world: World) -> None:
     equal(info["requests"]["read"]["requests"], read["read"]["total_ios"], "reads recorded until the service ended")
 
     # What was recorded is a workload: for a simulated card …
-    sim = world.vsl("sim", "iodrive-320-mlc", "--scale", 1000, "--trace", trace, "--pace", "depth", "--iodepth", 16, "--json")
+    sim = world.vsl("sim", "iodrive-320-mlc", "--scale", 64, "--trace", trace, "--pace", "depth", "--iodepth", 16, "--json")
     equal(json.loads(sim.out)["jobs"][0]["read"]["total_ios"], job["read"]["total_ios"], "reads played on a card")

@@ -16,7 +16,7 @@ def run(world: World) -> None:
     trace = json.loads(world.vsl("trace", "info", recorded, "--json").out)
 
     def play(*options: object) -> dict:
-        common = ["--scale", 1000, "--json", "--trace", recorded]
+        common = ["--scale", 64, "--json", "--trace", recorded]
         return json.loads(world.vsl("sim", "iodrive-320-mlc", *common, *options).out)["jobs"][0]
 
     seconds = {}

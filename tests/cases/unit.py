@@ -60,7 +60,7 @@ def serves(world: World) -> None:
     written(world, vsl("status", "device", "--field", "uri").strip())
     # The unit's LimitMEMLOCK is what page-file support needs; where this machine's own bound is lower, that is what it says.
     may_lock = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1] == resource.RLIM_INFINITY
-    said = vsl("config", "device", "page-file", "on", fails=not may_lock)
+    said = vsl("config", "device", "page-file", "on", "--yes", fails=not may_lock)
     check(may_lock or "LimitMEMLOCK=infinity" in said, said)
     said = vsl("attach", "/etc/hostname", fails=True)
     check("ermission denied" in said or "not an OpenVSL device" in said, said)

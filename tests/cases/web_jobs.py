@@ -83,7 +83,7 @@ def predict(world: World, web: Web) -> None:
 
 def lab(world: World, web: Web) -> None:
     check("snia-pts-write-saturation" in [one["name"] for one in web.get("/lab/protocols")], "protocols")
-    request = {"protocol": "ioblazer", "device": "iodrive-320-mlc", "name": "first", "scale": 512}
+    request = {"protocol": "ioblazer", "device": "iodrive-320-mlc", "name": "first", "scale": 64}
     web.refused(400, "POST", "/lab/runs", {**request, "name": "../first"})
     web.refused(400, "POST", "/lab/runs", {**request, "protocol": "/etc/passwd"})
     job = ended(world, web, web.do("POST", "/lab/runs", request, 202))
@@ -119,7 +119,7 @@ def compared(world: World, web: Web, request: dict) -> None:
     text = world.vsl("lab", "compare", directory / "first", directory / "second", "--all").out
     check("first" in text and "second" in text and len(text.splitlines()) >= len(rows), text)
     check("no run's directory" in world.vsl("lab", "compare", directory / "first", world.dir, fails=True).err, "a directory without a run")
-    world.vsl("lab", "run", "snia-pts-latency", "--device", "iodrive-320-mlc", "--scale", 4096, "--out", directory / "other", "--yes")
+    world.vsl("lab", "run", "snia-pts-latency", "--device", "iodrive-320-mlc", "--scale", 64, "--out", directory / "other", "--yes")
     refused = web.refused(400, "GET", "/lab/compare?runs=first,other")
     equal(refused["error"], "these are runs of different protocols: ioblazer and snia-pts-latency", "runs of different protocols")
     check("the same protocol" in refused["help"], f"{refused}")

@@ -58,7 +58,7 @@ def run(world: World) -> None:
     web = up(world)
     plain = world.device(256 * MIB)
     path = world.dir / "card.vsl"
-    world.vsl("create", path, "--emulate", "iodrive-320-mlc", "--scale", 512)
+    world.vsl("create", path, "--emulate", "iodrive-320-mlc", "--scale", 64)
     world.vsl("attach", path)
     card = Device("card", path, 0, world.servers.uri("card"))
     world.vsl("account", "add", "prometheus", "--role", "viewer", "--no-password")

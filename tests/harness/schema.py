@@ -36,7 +36,7 @@ def run(world: World, extent: Extent) -> None:
     (world.dir / "pass").write_text("correct horse\n")
     world.vsl("create", world.dir / "plain.vsl", "--size", "64MiB", "--drills")
     world.vsl("create", world.dir / "safe.vsl", "--size", "64MiB", "--encrypt", "--passphrase-file", world.dir / "pass")
-    world.vsl("create", world.dir / "card.vsl", "--emulate", "iodrive-320-mlc", "--scale", 4096)
+    world.vsl("create", world.dir / "card.vsl", "--emulate", "iodrive-320-mlc", "--scale", 64)
     attach = {
         "plain": [world.dir / "plain.vsl"],
         "safe": [world.dir / "safe.vsl", "--passphrase-file", world.dir / "pass"],

@@ -14,7 +14,7 @@ const LINES = [
 ] as const;
 
 /** The greatest of each step of a time, by the step's number. */
-export function steps(
+function steps(
   at: readonly number[],
   values: readonly (number | null)[],
   from: number,

@@ -9,7 +9,7 @@ use crate::device::VirtualDevice;
 use crate::disk::Disk;
 use crate::format::Format;
 use crate::governor::Surroundings;
-use crate::layout::LayoutError;
+use crate::layout::{LayoutError, largest_scale};
 use crate::moderated::Moderated;
 use crate::module::{Module, ModuleConfig};
 
@@ -23,9 +23,14 @@ pub enum Arrangement {
     BothModules,
     /// Two modules, striped by the operating system: those of one card, or of two cards with one each.
     Raid0,
+    /// So many modules of as many cards as it takes, striped by the operating system.
+    Raid0Of(u32),
     /// Two modules, mirrored by the operating system.
     Raid1,
 }
+
+/// Modules that one host had at most.
+const MODULES: u32 = 8;
 
 impl std::str::FromStr for Arrangement {
     type Err = String;
@@ -36,7 +41,12 @@ impl std::str::FromStr for Arrangement {
             "both-modules" => Ok(Self::BothModules),
             "raid0" => Ok(Self::Raid0),
             "raid1" => Ok(Self::Raid1),
-            _ => Err(format!("'{text}' is no arrangement; there are: single, both-modules, raid0, raid1")),
+            _ => match text.strip_prefix("raid0-").and_then(|count| count.parse().ok()) {
+                Some(count) if (2..=MODULES).contains(&count) => Ok(Self::Raid0Of(count)),
+                _ => Err(format!(
+                    "'{text}' is no arrangement; there are: single, both-modules, raid0, raid1, and raid0-2 to raid0-{MODULES}"
+                )),
+            },
         }
     }
 }
@@ -146,6 +156,18 @@ pub enum BuildError {
         /// What was asked for.
         arrangement: Arrangement,
     },
+    /// It cannot be built so small.
+    #[error(
+        "{device} cannot be built {scale} times smaller: below 16 pages a block and 384 blocks a die nothing is as it was; at most {largest}"
+    )]
+    Scale {
+        /// The profile.
+        device: String,
+        /// What was asked for.
+        scale: u32,
+        /// The largest that there is.
+        largest: u32,
+    },
     /// The member's sheet is missing or an array itself.
     #[error("{device}: its member '{member}' is no device that can be a member")]
     Member {
@@ -175,6 +197,7 @@ pub fn build(profile: &Profile, options: &Options) -> Result<Built, BuildError> 
             });
         }
         (Arrangement::Raid0 | Arrangement::Raid1, _) => 2,
+        (Arrangement::Raid0Of(count), _) => count,
     };
     let mut devices = Vec::new();
     for at in 0..count {
@@ -184,7 +207,7 @@ pub fn build(profile: &Profile, options: &Options) -> Result<Built, BuildError> 
     }
     let devices: Vec<Box<dyn VirtualDevice>> = match options.arrangement {
         Arrangement::Single | Arrangement::BothModules => devices,
-        Arrangement::Raid0 => {
+        Arrangement::Raid0 | Arrangement::Raid0Of(_) => {
             let array = Array::striped(devices, options.stripe_bytes);
             vec![Box::new(array.beginning_at(options.stripe_offset))]
         }
@@ -196,6 +219,34 @@ pub fn build(profile: &Profile, options: &Options) -> Result<Built, BuildError> 
             .into(),
     });
     Ok(Built { devices, scaling })
+}
+
+/// Up to this scale a device is built *about* so many times smaller, as small as it can be.
+const ABOUT: u32 = 64;
+
+/// Whether a scale that somebody asked for by its number can be had. Disks are as large as they are at every scale.
+///
+/// # Errors
+/// It is larger than what the device can be built in.
+pub fn check_scale(profile: &Profile, scale: u32) -> Result<(), BuildError> {
+    let module = match &profile.device {
+        Device::Flash(flash) => &flash.module,
+        Device::Bridged(bridged) => &bridged.module,
+        Device::Disk(_) => return Ok(()),
+        Device::Array(array) => {
+            let missing = |_| BuildError::Member { device: profile.name.clone(), member: array.member.clone() };
+            let member = profile::find(&array.member).map_err(missing)?;
+            return match member.device {
+                Device::Array(_) => Ok(()),
+                _ => check_scale(&member, scale),
+            };
+        }
+    };
+    let largest = largest_scale(module);
+    if scale > ABOUT.max(largest) {
+        return Err(BuildError::Scale { device: profile.name.clone(), scale, largest });
+    }
+    Ok(())
 }
 
 /// One device that the sheet describes, and how much smaller it is.
@@ -274,6 +325,9 @@ fn drive(
     options: &Options,
     seed: u64,
 ) -> Result<(Box<dyn VirtualDevice>, f64), BuildError> {
+    if options.format.bytes(&bridged.module).is_none() {
+        no_format(profile, options)?;
+    }
     let mut controllers: Vec<Box<dyn VirtualDevice>> = Vec::new();
     let mut scaled = 1.0f64;
     for at in 0..bridged.modules {

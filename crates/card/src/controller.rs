@@ -11,8 +11,8 @@ mod health;
 
 use std::collections::VecDeque;
 
-use ftl::{Admission, Ftl, Geometry};
-use media::nand::{FrontEnd, Nand};
+use ftl::{Admission, Ftl, Geometry, NO_SLOT};
+use media::nand::{FrontEnd, Nand, micros};
 use profile::{Card, Module as Sheet};
 
 use crate::device::{Answer, Failure, Nanos, Op, Request};
@@ -111,6 +111,8 @@ pub struct Controller {
     geometry: Geometry,
     sectors: u64,
     pub(crate) front: FrontEnd,
+    /// What a write over mapped sectors takes of the front end on top.
+    overwrite: Nanos,
     /// Power and heat, where the data sheet knows of them.
     pub governor: Option<Governor>,
     /// Host sectors that were written before it began.
@@ -158,6 +160,7 @@ impl Controller {
             geometry,
             sectors: ftl.config().sectors,
             front: FrontEnd::new(&sheet.controller),
+            overwrite: micros(sheet.controller.overwrite_us),
             governor: card.map(|(card, modules)| Governor::new(card, modules, sheet.energy.idle_watts, surroundings)),
             written_before: ftl.stats().host_written_sectors,
             reduced_hold: health::reduced_hold(sheet, &geometry),
@@ -266,9 +269,12 @@ impl Controller {
     fn arrive(&mut self, back: &mut impl Back, tag: u32, request: Request) {
         let sector = self.geometry.sector_bytes;
         let bytes = if request.op == Op::Write { request.bytes } else { 0 };
-        let hold = (self.hold() * f64::from(bytes)) as Nanos;
-        let through = self.front.arrive(back.now(), bytes, hold);
+        let mut hold = (self.hold() * f64::from(bytes)) as Nanos;
         let lba = request.offset / u64::from(sector);
+        if self.overwrite > 0 && bytes > 0 && back.ftl().map().get(lba) != NO_SLOT {
+            hold += self.overwrite;
+        }
+        let through = self.front.arrive(back.now(), bytes, hold);
         if self.waiting.len() < LONG_LINE {
             back.ftl().hint_write(lba);
         }

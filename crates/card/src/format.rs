@@ -28,7 +28,10 @@ impl Format {
     pub fn bytes(self, module: &profile::Module) -> Option<u64> {
         let percent = |percent: f64| (module.advertised_bytes as f64 * percent / 100.0) as u64;
         let limits = &module.format;
+        let choice = [limits.maximum_percent, limits.improved_write_percent, limits.maximum_write_percent] != [100; 3];
         match self {
+            // The sheet of a drive whose maker gives no tool to format it.
+            chosen if chosen != Format::Stock && !choice => None,
             Format::Stock => Some(module.advertised_bytes),
             Format::Maximum => Some(percent(limits.maximum_percent.into())),
             Format::ImprovedWrite => Some(percent(limits.improved_write_percent.into())),

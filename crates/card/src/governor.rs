@@ -139,7 +139,7 @@ impl Governor {
         self.shut_down |= self.celsius >= self.shutdown_celsius;
         self.smooth_watts += SMOOTHING * (self.watts - self.smooth_watts);
         let share = ((self.smooth_watts - self.idle_watts) / (self.limit_watts - self.idle_watts).max(0.1)).max(0.0);
-        let too_warm = self.celsius >= self.throttle_celsius;
+        let too_warm = self.is_too_warm();
         if bytes == 0 {
             return;
         }
@@ -181,6 +181,11 @@ impl Governor {
     /// Temperature inside, degrees Celsius.
     pub fn celsius(&self) -> f64 {
         self.celsius
+    }
+
+    /// Whether writes are held back for the temperature inside.
+    pub fn is_too_warm(&self) -> bool {
+        self.celsius >= self.throttle_celsius
     }
 
     /// Whether it switched itself off.

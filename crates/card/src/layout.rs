@@ -75,6 +75,24 @@ fn blocks_of_die(module: &Module) -> (u32, u32) {
     (all, (f64::from(all) * module.controller.reserve_percent / 100.0).round() as u32)
 }
 
+/// How many times shorter blocks and how many times fewer of them there are at most.
+fn divisors(module: &Module) -> (u32, u32) {
+    let (all, reserve) = blocks_of_die(module);
+    ((module.nand.pages_per_block / PAGES_MIN).max(1), ((all - reserve) / LEBS_MIN).max(1))
+}
+
+/// How many times smaller a module can be built at most.
+pub fn largest_scale(module: &Module) -> u32 {
+    let (shorter, fewer) = divisors(module);
+    shorter * fewer
+}
+
+/// Flash of a module that host and groomer share, parity and reserve left out, bytes. Over-provisioning is how much more this is than
+/// the host's capacity.
+pub fn usable_bytes(module: &Module, sector: u32) -> u64 {
+    shape(module, sector, 1).map_or(module.raw_bytes, |shape| shape.geometry.raw_bytes())
+}
+
 /// The flash of a module in sectors of `sector` bytes, about `scale` times smaller, whatever its format.
 ///
 /// Scaling makes blocks shorter first, down to 16 pages, then takes fewer of them, down to 384; the reserve keeps its share of
@@ -94,8 +112,9 @@ pub fn shape(module: &Module, sector: u32, scale: u32) -> Result<Shape, LayoutEr
     let (all, reserve) = blocks_of_die(module);
     let usable = all - reserve;
 
-    let shorter = (nand.pages_per_block / PAGES_MIN).clamp(1, scale.max(1));
-    let fewer = (scale.max(1) / shorter).clamp(1, (usable / LEBS_MIN).max(1));
+    let (shortest, fewest) = divisors(module);
+    let shorter = shortest.min(scale.max(1));
+    let fewer = (scale.max(1) / shorter).clamp(1, fewest);
     let geometry = Geometry {
         dies: chips.count * nand.dies_per_chip,
         parity: chips.parity * nand.dies_per_chip,

@@ -27,14 +27,14 @@ mod testing;
 
 pub use array::{Array, Raid5, WriteBack};
 pub use bridge::Bridge;
-pub use build::{Arrangement, BuildError, Built, Options, Scaling, build};
+pub use build::{Arrangement, BuildError, Built, Options, Scaling, build, check_scale};
 pub use controller::{Back, Change, Controller, Due, Ended};
 pub use device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
 pub use disk::Disk;
 pub use format::Format;
 pub use ftl::{Pacing, Policy};
 pub use governor::{Governor, Level, PERIOD, Surroundings};
-pub use layout::{Layout, LayoutError, buffer_pages, layout, shape};
+pub use layout::{Layout, LayoutError, buffer_pages, largest_scale, layout, shape, usable_bytes};
 pub use leds::Leds;
 pub use media::nand::micros;
 pub use moderated::Moderated;

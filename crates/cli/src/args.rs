@@ -91,6 +91,16 @@ pub enum Command {
     Account(manage::Account),
     /// Other hosts' services under this one's console.
     Hosts(manage::Hosts),
+    /// Check what this machine lets the service do, and say what to do about it.
+    #[command(after_long_help = "\
+Looks at the kernel, io_uring, limits, directories, disks, ports and the clock, for the user who runs
+it, and changes nothing. It ends with 1 where something does not work.
+
+Examples:
+  vsl doctor
+  vsl doctor --json
+  sudo -u openvsl vsl doctor")]
+    Doctor,
     /// Gather what a report of a bug needs, without anything secret.
     Bugreport(manage::BugReport),
     /// List the data sheets that `create --profile` takes.
@@ -324,8 +334,8 @@ pub struct Create {
     /// Bytes in a sector: 512, 1024, 2048 or 4096.
     #[arg(long, value_name = "BYTES", visible_alias = "sector-size", value_parser = values::sector, default_value = "4096")]
     pub sector: u32,
-    /// Host capacity: advertised, maximum (110 %), improved-write (70 %), maximum-write (50 %), a
-    /// percentage of the advertised such as 80%, or a size.
+    /// Host capacity: advertised, maximum (110 %), high-performance (80 %), improved-write (70 %),
+    /// maximum-write (50 %), a percentage of the advertised such as 90%, or a size.
     #[arg(long, value_parser = values::capacity, default_value = "advertised")]
     pub capacity: Capacity,
     /// A name for people [default: the file's name].
@@ -349,18 +359,28 @@ pub struct Create {
 #[command(after_long_help = "\
 Says what will be destroyed and asks. Without a terminal it needs --yes.
 
+With --predict it changes nothing: the service runs a workload on a model of an attached device in each capacity. Of a \
+device on files or disks the result is its write amplification, since its store decides how fast it is.
+
 Examples:
+  vsl format fct0 --predict
   vsl format fct0.vsl --capacity maximum-write
   vsl format fct0.vsl --sector 512 --capacity 80% --yes")]
 pub struct Format {
-    /// The file of a detached device; several with commas in between.
+    /// The file of a detached device; several with commas in between. With --predict an attached device.
     #[arg(value_hint = ValueHint::FilePath)]
     pub device: String,
+    /// Say what each capacity would do to a workload, and format nothing.
+    #[arg(long, conflicts_with_all = ["sector", "label", "encrypt", "plain"])]
+    pub predict: bool,
+    /// The workload of --predict, by its name in `vsl sim --list`, or `recorded`: what was recorded of the device last.
+    #[arg(long, value_name = "NAME", default_value = "recorded", requires = "predict")]
+    pub workload: String,
     /// Bytes in a sector: 512, 1024, 2048 or 4096 [default: as it is].
     #[arg(long, value_name = "BYTES", visible_alias = "sector-size", value_parser = values::sector)]
     pub sector: Option<u32>,
-    /// Host capacity: advertised, maximum (110 %), improved-write (70 %), maximum-write (50 %), a
-    /// percentage of the advertised such as 80%, or a size.
+    /// Host capacity: advertised, maximum (110 %), high-performance (80 %), improved-write (70 %),
+    /// maximum-write (50 %), a percentage of the advertised such as 90%, or a size.
     #[arg(long, visible_alias = "size", value_parser = values::capacity, default_value = "advertised")]
     pub capacity: Capacity,
     /// A name for people [default: as it is].
@@ -521,6 +541,9 @@ pub struct Config {
     pub setting: Option<String>,
     /// Its new value.
     pub value: Option<String>,
+    /// Do not ask before memory is locked for page-file support.
+    #[arg(short, long, requires = "value")]
+    pub yes: bool,
 }
 
 /// `vsl scrub`.

@@ -7,7 +7,7 @@ use crate::complete;
 
 /// The commands, by what they are for.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Service", &["up", "down", "console", "account", "hosts", "audit", "bugreport"]),
+    ("Service", &["up", "down", "console", "account", "hosts", "audit", "doctor", "bugreport"]),
     (
         "Devices",
         &["create", "attach", "detach", "connect", "disconnect", "scan", "config", "trim", "beacon", "format", "serve"],
@@ -22,13 +22,15 @@ const GROUPS: &[(&str, &[&str])] = &[
 pub const ENVIRONMENT: &[(&str, &str)] = &[
     ("OPENVSL_RUNTIME_DIR", "sockets and lock [default: /run/openvsl, or in XDG_RUNTIME_DIR]"),
     ("OPENVSL_STATE_DIR", "what is remembered [default: /var/lib/openvsl, or in XDG_STATE_HOME]"),
+    ("OPENVSL_STAGING_DIR", "memory for what is answered and not on media [default: beside the sockets]"),
+    ("OPENVSL_IO", "`threads` does without io_uring, as is done by itself where that is forbidden"),
     ("RUST_LOG", "what to log where --log does not say it"),
     ("NO_COLOR", "no colours; TERM=dumb says the same"),
 ];
 
 /// Files that the program uses, with their meanings.
 pub const FILES: &[(&str, &str)] = &[
-    ("/run/openvsl/api.sock", "the service's API; only its user and root may use it"),
+    ("/run/openvsl/api.sock", "the service's API; only its user and group, and root, may use it"),
     ("/run/openvsl/nbd.sock", "the NBD server"),
     ("/var/lib/openvsl/devices.toml", "devices to attach at start"),
     ("/var/lib/openvsl/openvsl.log", "the log of a service that `vsl up` started"),

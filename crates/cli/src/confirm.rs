@@ -1,4 +1,4 @@
-//! Asking before something is destroyed.
+//! Asking before something is destroyed, or more is taken than one would expect.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -9,14 +9,22 @@ use daemon::Failure;
 /// # Errors
 /// The user says otherwise, or there is no terminal to ask on.
 pub fn ask(what: &str, question: &str, answer: &str) -> Result<(), Failure> {
+    ask_before(&format!("destroy {what}"), question, answer)
+}
+
+/// Shows what this would do and waits for `answer` to be typed.
+///
+/// # Errors
+/// The user says otherwise, or there is no terminal to ask on.
+pub fn ask_before(deed: &str, question: &str, answer: &str) -> Result<(), Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Failure::conflict(format!("this would destroy {what}; there is no terminal to ask on"))
+        return Err(Failure::conflict(format!("this would {deed}; there is no terminal to ask on"))
             .help("add --yes if that is meant"));
     }
     let mut line = String::new();
     let mut err = std::io::stderr();
-    let asked = writeln!(err, "This destroys {what}.")
+    let asked = writeln!(err, "This would {deed}.")
         .and_then(|()| write!(err, "{question} "))
         .and_then(|()| err.flush())
         .and_then(|()| stdin.lock().read_line(&mut line));

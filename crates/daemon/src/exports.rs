@@ -1,9 +1,7 @@
 //! Our side of the `export` crate: the servers, one a protocol, that serve devices by name.
 
 use std::collections::BTreeMap;
-use std::fs::Permissions;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
@@ -18,6 +16,7 @@ use rustix::fs::Mode;
 use crate::Failure;
 use crate::api::{Client, NvmeQueue, NvmeTarget};
 use crate::handle::Handle;
+use crate::paths::socket_permissions;
 
 /// Where and how devices are exported, besides the Unix socket.
 #[derive(Clone, Debug, Default)]
@@ -241,11 +240,11 @@ impl Servers {
 const TAKEN: &str =
     "choose another address, or find out with `ss -lp` who listens there; a socket's path is at most 107 bytes";
 
-/// A Unix socket that from its first moment is its owner's only, wherever it is.
+/// A Unix socket that from its first moment is for those only who may use it.
 fn private(socket: &Path, who: &str) -> Result<Listener, Failure> {
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let listener = Listener::unix(socket).map_err(|error| Failure::failed(format!("{who}: {error}")).help(TAKEN))?;
-    std::fs::set_permissions(socket, Permissions::from_mode(0o600)).map_err(|error| Failure::io(socket, &error))?;
+    std::fs::set_permissions(socket, socket_permissions(socket)).map_err(|error| Failure::io(socket, &error))?;
     Ok(listener)
 }
 

@@ -34,6 +34,8 @@ mod web;
 pub use access::Origins;
 pub use failure::{Failure, Kind};
 pub use jobs::prediction;
+pub use media::ring::without_io_uring;
+pub use media::staged::is_in_memory;
 pub use paths::Paths;
 pub use program::{Asset, Program};
 pub use state::{Remembered, remembered};

@@ -1,7 +1,8 @@
 //! Where the service keeps its sockets, its lock and what it remembers.
 
 use std::ffi::OsString;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::fs::Permissions;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::Failure;
@@ -105,7 +106,8 @@ impl Paths {
         found
     }
 
-    fn staging_candidates(&self) -> Vec<PathBuf> {
+    /// Where such a directory is looked for, in this order.
+    pub fn staging_candidates(&self) -> Vec<PathBuf> {
         let named = std::env::var_os(STAGING).filter(|path| !path.is_empty()).map(PathBuf::from);
         let shared = PathBuf::from(format!("/dev/shm/openvsl-{}", rustix::process::geteuid().as_raw()));
         named.map_or_else(|| vec![self.runtime.clone(), shared], |named| vec![named])
@@ -133,6 +135,13 @@ impl Paths {
         make_private(&self.runtime, "OPENVSL_RUNTIME_DIR")?;
         make_private(&self.state, "OPENVSL_STATE_DIR")
     }
+}
+
+/// Who may use a socket: its owner; its group too where the directory lets the group in and nobody else, as the systemd unit makes it.
+pub(crate) fn socket_permissions(socket: &Path) -> Permissions {
+    let directory = socket.parent().and_then(|directory| std::fs::metadata(directory).ok());
+    let group = directory.is_some_and(|directory| directory.mode() & 0o077 == 0o050);
+    Permissions::from_mode(if group { 0o660 } else { 0o600 })
 }
 
 fn make_private(directory: &Path, variable: &str) -> Result<(), Failure> {
@@ -202,6 +211,15 @@ mod tests {
         for directory in [&paths.runtime, &paths.state] {
             let mode = std::fs::metadata(directory).expect("there").mode();
             assert_eq!(mode & 0o077, 0, "{}", directory.display());
+        }
+    }
+
+    #[test]
+    fn a_group_is_let_in_where_its_directory_is_for_it_alone() {
+        let base = tempfile::tempdir().expect("tempdir");
+        for (directory, socket) in [(0o700, 0o600), (0o750, 0o660), (0o755, 0o600), (0o770, 0o600)] {
+            std::fs::set_permissions(base.path(), Permissions::from_mode(directory)).expect("ours");
+            assert_eq!(socket_permissions(&base.path().join("api.sock")).mode(), socket, "{directory:o}");
         }
     }
 

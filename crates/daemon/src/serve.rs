@@ -1,9 +1,9 @@
 //! The service's life: one instance, its sockets, its signals, and an orderly end.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use crate::alerts::{self, Outgoing};
 use crate::exports::{Exports, Listen};
 use crate::hosts;
 use crate::net;
+use crate::paths::socket_permissions;
 use crate::registry::Registry;
 use crate::service::Service;
 use crate::state::StateFile;
@@ -168,6 +169,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     })?;
     paths.make()?;
     let _lock = Lock::take(&paths.lock_file())?;
+    if let Some(reason) = media::ring::without_io_uring() {
+        tracing::warn!(reason, "devices run without io_uring, which is slower");
+    }
     // What an earlier service left there is not about this one. Where it cannot be removed, nothing was left.
     let _ = std::fs::remove_file(paths.stop_file());
     let state = StateFile::open(paths.devices_file())?;
@@ -330,7 +334,7 @@ fn bind(path: &Path) -> Result<UnixListener, Failure> {
         _ => {}
     }
     let listener = UnixListener::bind(path).map_err(socket)?;
-    std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(socket)?;
+    std::fs::set_permissions(path, socket_permissions(path)).map_err(socket)?;
     Ok(listener)
 }
 
@@ -348,6 +352,8 @@ fn notify(states: &[NotifyState<'_>]) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

@@ -137,7 +137,7 @@ fn behind(labels: &[Label], newest: &Superblock) -> Vec<u32> {
     let established = if anchor.clean { newest.epoch } else { (anchor.checkpoint_begin >> EPOCH_SHIFT) as u32 };
     let serves = |die: u32| newest.dies.get(die as usize).is_none_or(|state| *state == DieState::Good);
     let labels = labels.iter().flatten().filter(|label| serves(label.die));
-    let behind = labels.filter(|label| label.epoch < established && !ftl::mutant!(OldCopyServes));
+    let behind = labels.filter(|label| label.epoch < established);
     behind.map(|label| label.die).collect()
 }
 
@@ -204,9 +204,6 @@ pub(crate) fn assemble(labels: Vec<Label>, degraded: bool, read_only: bool) -> R
     }
     let is_here = |die: u32| labels.iter().flatten().any(|label| label.die == die && label.uuid == superblock.uuid);
     let missing: Vec<u32> = (0..geometry.dies).filter(|die| !is_here(*die)).collect();
-    if ftl::mutant!(StaleDie) {
-        superblock.dies.fill(DieState::Good);
-    }
     let unexpected = missing.iter().any(|die| superblock.dies[*die as usize] != DieState::Lost);
     for die in &missing {
         superblock.dies[*die as usize] = DieState::Lost;

@@ -48,8 +48,8 @@ pub(crate) enum Refusal {
 /// Makes a superblock ready to attach with: refuses a device that is being erased, and unlocks one that is encrypted.
 pub(crate) fn admit(superblock: &mut Superblock, secret: Option<&Secret>) -> Result<(), Refusal> {
     match superblock.erase {
-        Some(erasing) if !ftl::mutant!(EraseUnmarked) => Err(Refusal::BeingErased(erasing.level)),
-        _ => unlock(superblock, secret).map_err(Refusal::Key),
+        Some(erasing) => Err(Refusal::BeingErased(erasing.level)),
+        None => unlock(superblock, secret).map_err(Refusal::Key),
     }
 }
 
@@ -97,11 +97,10 @@ pub(crate) fn attach(
     if !read_only {
         // The new epoch is on media before anything carries it: no sequence number is ever given out twice.
         opening.superblock.epoch = epoch;
-        opening.superblock.unsafe_shutdowns += u32::from(!opening.superblock.anchor.clean);
+        let unsafe_shutdowns = &mut opening.superblock.unsafe_shutdowns;
+        *unsafe_shutdowns = unsafe_shutdowns.saturating_add(u32::from(!opening.superblock.anchor.clean));
         opening.superblock.anchor = recovery.anchor_for(epoch);
-        if !ftl::mutant!(LateEpoch) {
-            opening.write_superblock()?;
-        }
+        opening.write_superblock()?;
     }
     if !recovery.is_clean() {
         if !read_only {
@@ -119,7 +118,7 @@ pub(crate) fn attach(
     let mut core = Core::new(ftl, opening.media, opening.superblock);
     core.staging = staging;
     core.ftl.start();
-    core.run_until(|core| core.ftl.is_started() || ftl::mutant!(StartsTooSoon))?;
+    core.run_until(|core| core.ftl.is_started())?;
     core.resume_jobs();
     Ok(core)
 }
@@ -128,7 +127,7 @@ pub(crate) fn attach(
 fn ready(superblock: &Superblock) -> Result<(), Refusal> {
     let locked = superblock.encryption.as_ref().is_some_and(|encryption| encryption.unlocked.0.is_none());
     match superblock.erase {
-        Some(erasing) if !ftl::mutant!(EraseUnmarked) => Err(Refusal::BeingErased(erasing.level)),
+        Some(erasing) => Err(Refusal::BeingErased(erasing.level)),
         _ if locked => Err(Refusal::Key(NoKey::Missing)),
         _ => Ok(()),
     }
@@ -164,7 +163,7 @@ impl Core {
 /// Writes both copies of a superblock on a medium that does nothing else at the time, the first durably before the second:
 /// whichever of them is lost later, the other says the same.
 pub(crate) fn write_superblock(media: &mut dyn Media, superblock: &mut Superblock) -> Result<(), Refusal> {
-    for _ in 0..if ftl::mutant!(OneCopy) { 1 } else { 2 } {
+    for _ in 0..2 {
         superblock.generation += 1;
         let done = match media.submit(0, label_command(superblock)) {
             Some(done) => done,

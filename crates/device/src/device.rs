@@ -143,12 +143,16 @@ impl Device {
             let (core, card) = emulated::open(backing, superblock, path, (read_only, staging), ring, clock)?;
             let mut device = Device { _claim: claim, places, ..Device::with_card(core, files.paths, read_only, card) };
             device.core.witness = witness;
+            // It goes through the page cache.
+            device.core.ftl.sync_one_by_one();
             device.take_memory();
             device.go_on_with_drills(&options.drills);
             return Ok(device);
         }
         let file_options = FileOptions { read_only, ..FileOptions::default() };
         let media = FileMedia::new(backings, medium_geometry(&superblock), ring.clone(), file_options)?;
+        // Of syncs that overlap, the page cache tells any one that something could not be written. A witness keeps one number.
+        let overlaps = witness.is_none() && media.backings().all(|backing| backing.direct_alignment().is_some());
         let media = with_drills(Box::new(media), &superblock, &options.drills);
         let media = with_parity(media, &superblock);
         let (needed, unclean) = (room::needed(&superblock), !superblock.anchor.clean);
@@ -164,6 +168,9 @@ impl Device {
         }
         let mut device = Device { _claim: claim, set_aside, places, ..Device::new(core, files.paths, read_only) };
         device.core.witness = witness;
+        if !overlaps {
+            device.core.ftl.sync_one_by_one();
+        }
         device.take_memory();
         device.go_on_with_drills(&options.drills);
         Ok(device)
@@ -367,7 +374,7 @@ impl Device {
         if lba.checked_add(count).is_none_or(|end| end > self.info.sectors) {
             return Err(IoError::OutOfRange);
         }
-        if writes && self.read_only && !ftl::mutant!(ReadOnlyIgnored) {
+        if writes && self.read_only {
             return Err(IoError::ReadOnly);
         }
         let sized = matches!(io, Io::Write { .. } | Io::WriteZeroes { allocate: true, .. });
@@ -415,6 +422,13 @@ impl Device {
         let Some(card) = self.card.as_mut() else { return stalled };
         let card = card.time_left(&mut self.core).map(Duration::from_nanos);
         [stalled, card].into_iter().flatten().min()
+    }
+
+    /// Whether [`Device::poll`] can make progress now although no completion of the ring announces it: the groomer's reads of a
+    /// medium in memory, for one.
+    #[inline]
+    pub fn can_go_on(&self) -> bool {
+        self.core.media.has_done()
     }
 
     /// Whether the medium works at nothing and no answer waits in [`Device::poll`].
@@ -604,7 +618,7 @@ impl Device {
         match trouble {
             Trouble::NoRoomToRecover | Trouble::StoreFull | Trouble::StoreFails(_) => self.store_in_words(trouble),
             Trouble::WritesFail(error) => format!("writes fail: {error}"),
-            Trouble::Degraded => format!("degraded: {} of {} dies out of service", figures.lost, figures.dies),
+            Trouble::Degraded => self.lost_in_words(figures),
             Trouble::Unreadable => format!("{} sectors cannot be read", figures.unreadable_sectors),
             Trouble::Vanished => self.places.vanished().next().map_or_else(String::new, |path| {
                 let path = path.display();
@@ -612,6 +626,20 @@ impl Device {
             }),
             Trouble::Card(words) => words.into(),
             Trouble::PageFile => self.page_file.trouble().unwrap_or_default().into(),
+        }
+    }
+
+    /// What it means that dies are lost.
+    fn lost_in_words(&self, figures: &Figures) -> String {
+        let nand = self.core.media.nand();
+        let out = match nand.and_then(|nand| Some((nand.lost_chips()?, nand.chips()))) {
+            Some((chips, of)) if chips.len() == 1 => format!("chip {} of {of} out of service", chips[0]),
+            Some((chips, of)) => format!("{} of {of} chips out of service", chips.len()),
+            None => format!("{} of {} dies out of service", figures.lost, figures.dies),
+        };
+        match nand.is_some_and(|nand| self.core.lost_dies().any(|die| nand.is_out_of_reach(die))) {
+            true => format!("failed: {out}, more than its parity makes up for"),
+            false => format!("degraded: {out}"),
         }
     }
 

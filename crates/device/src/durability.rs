@@ -45,7 +45,7 @@ impl Durability {
     pub(crate) fn admit(self, io: Io<'_>) -> Option<Io<'_>> {
         let durable = |asked: bool| match self {
             Durability::WriteBack => asked,
-            Durability::WriteThrough => asked || !ftl::mutant!(WriteThroughForgotten),
+            Durability::WriteThrough => true,
             Durability::Unsafe => false,
         };
         Some(match io {

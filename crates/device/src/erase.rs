@@ -250,8 +250,7 @@ impl Run<'_> {
         let (mut before, mut since_mark) = (0, 0);
         for number in 0..store.dies.len() {
             let end = store.dies[number].backing.bytes()?;
-            let skipped = if from > 0 && ftl::mutant!(ResumedTooFar) { CHUNK } else { 0 };
-            let mut at = BASE + from.saturating_sub(before) + skipped;
+            let mut at = BASE + from.saturating_sub(before);
             while let Some(data) = store.dies[number].backing.next_data(at, end)? {
                 at = data.start;
                 while at < data.end {

@@ -53,6 +53,9 @@ pub struct Info {
     pub files: u32,
     /// How many of them hold parity in every stripe.
     pub parity_files: u32,
+    /// Chips of data and of parity in each of its stripes, on an emulated card that has parity: as many chips as the second number may
+    /// be lost.
+    pub parity_chips: Option<String>,
     /// Which of them was looked at, from 0; of an attached device the first.
     pub file_number: u32,
     /// What it is known by: made by the format, or given to a copy since.
@@ -117,6 +120,7 @@ impl Info {
             paths: paths.to_vec(),
             files: superblock.files(),
             parity_files: if superblock.dies.is_empty() { 0 } else { superblock.geometry.parity },
+            parity_chips: emulated::parity_chips(superblock),
             file_number: superblock.die,
             uuid: superblock.identity(),
             next_uuid: superblock.identity.next,

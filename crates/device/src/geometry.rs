@@ -98,6 +98,7 @@ pub(crate) fn sectors(capacity: Capacity, advertised: u64, geometry: &Geometry) 
         Capacity::Maximum => {
             (advertised as f64 * 1.1).min((max_sectors(geometry) * u64::from(geometry.sector_bytes)) as f64)
         }
+        Capacity::HighPerformance => advertised as f64 * 0.8,
         Capacity::ImprovedWrite => advertised as f64 * 0.7,
         Capacity::MaximumWrite => advertised as f64 * 0.5,
         Capacity::Bytes(bytes) => bytes as f64,

@@ -99,10 +99,10 @@ impl Core {
         self.healing.degraded_reads += u64::from(before.is_empty()) * u64::from(read.count);
         for slot in before.into_iter().filter(|slot| !wrong.contains(slot)) {
             if self.ftl.lebs().is_live(slot) {
-                self.healing.healed += 1;
-                if let ReadFor::Request { .. } = read.purpose
-                    && !ftl::mutant!(HealedInPlace)
-                {
+                // It is read again until it lies elsewhere, and once more to get there.
+                let counted = read.purpose == ReadFor::Relocate || self.ftl.will_relocate(slot);
+                self.healing.healed += u64::from(!counted);
+                if let ReadFor::Request { .. } = read.purpose {
                     self.ftl.relocate(slot);
                 }
             }

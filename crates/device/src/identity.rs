@@ -32,9 +32,7 @@ impl Claim {
     /// [`AttachError::Twin`] when it is attached already.
     pub fn take(identity: Uuid, paths: &[PathBuf]) -> Result<Claim, AttachError> {
         let mut attached = attached();
-        if let Some(other) = attached.get(&identity)
-            && !ftl::mutant!(TwinTaken)
-        {
+        if let Some(other) = attached.get(&identity) {
             return Err(AttachError::Twin { paths: paths.to_vec(), identity, other: other.clone() });
         }
         attached.insert(identity, paths.to_vec());
@@ -88,9 +86,6 @@ fn write<E>(
     let new = Uuid::new_v4();
     let announced = Identity { next: Some(new), ..superblock.identity };
     for identity in [announced, Identity { own: Some(new), next: None }] {
-        if ftl::mutant!(IdentityUnannounced) && identity.next.is_some() {
-            continue;
-        }
         superblock.identity = identity;
         for _ in 0..2 {
             superblock.generation += 1;

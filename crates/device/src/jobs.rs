@@ -204,7 +204,7 @@ impl Core {
                     job.leb += 1;
                     continue;
                 }
-                (job.pinned, job.page) = (true, u32::from(ftl::mutant!(RebuildSkipsStripe)));
+                (job.pinned, job.page) = (true, 0);
             }
             while job.page < self.ftl.config().geometry.pages_per_block {
                 if self.is_needed(job) {
@@ -250,7 +250,7 @@ impl Core {
     /// successor is not durable.
     fn is_needed(&self, job: &Job) -> bool {
         let (leb, page) = (job.leb, job.page);
-        if job.purpose != Purpose::Scrub && !ftl::mutant!(RebuildDeadLeft) {
+        if job.purpose != Purpose::Scrub {
             return true;
         }
         let entry = &self.ftl.lebs()[leb];
@@ -357,7 +357,7 @@ impl Core {
                 }
                 self.healing.note_slots(&self.ftl, &hopeless);
                 // What the block held in an earlier life is of no account.
-                let counts = !wrong && !ftl::mutant!(ScrubParityBlind) && self.is_written(job.leb, job.page, &parts);
+                let counts = !wrong && self.is_written(job.leb, job.page, &parts);
                 let flashback = self.media.flashback();
                 if counts && flashback.is_some_and(|flashback| !flashback.parity_holds(&parts)) {
                     tracing::warn!(leb = job.leb, page = job.page, "a stripe's parity is not that of its data");
@@ -408,7 +408,9 @@ impl Core {
             let right = header.is_some_and(|header| {
                 header.kind == Kind::Data && header.seq >= opened && self.ftl.map().get(header.lba) == slot
             });
-            if right || ftl::mutant!(ScrubBlind) {
+            if right {
+                // It may have failed before, and have been put right below.
+                header.iter().for_each(|header| self.healing.forget(header.lba..header.lba + 1));
                 continue;
             }
             wrong = true;

@@ -152,9 +152,7 @@ fn why_not(left: &Left, superblock: &Superblock) -> Option<&'static str> {
     Some(match () {
         () if device != *superblock.identity().as_bytes() => "it belongs to another device",
         () if page_bytes != superblock.geometry.page_bytes() => "its pages are of another size",
-        () if epoch != superblock.epoch && !ftl::mutant!(StagedEpochIgnored) => {
-            "the device was attached since without it"
-        }
+        () if epoch != superblock.epoch => "the device was attached since without it",
         // Either of the two newest superblocks says all that counts, and the newer one may have gone bad.
         () if superblock.generation + 1 < left.generation => "the device is an older copy of what it belongs to",
         () => "",
@@ -240,7 +238,7 @@ impl WriteBack<'_> {
         let mut room = Vec::new();
         let sector = is_header.and_then(|_| self.checker.sector(slice.bytes(), &mut room));
         let header = sector.and_then(LebHeader::decode);
-        Ok(header.is_none_or(|header| header.opened <= page.opened) || ftl::mutant!(StagedOverNewer))
+        Ok(header.is_none_or(|header| header.opened <= page.opened))
     }
 
     /// The sequence number of a slot that counts: it passes its check, and is of this life of the LEB and of the last attach.
@@ -294,7 +292,6 @@ impl WriteBack<'_> {
         let old = here.map_or_else(|| vec![0; bytes as usize], |slice| slice.bytes().to_vec());
         let first = self.first_slot(at);
         let mut new = old.clone();
-        let mut last = None;
         for (index, slot) in page.bytes(0..bytes as usize).chunks_exact(slot_bytes).enumerate() {
             let number = first + index as u32;
             if number >= first + geometry.slots_per_page {
@@ -303,13 +300,9 @@ impl WriteBack<'_> {
             let Some(seq) = self.sound(slot, number, opened) else { continue };
             let range = index * slot_bytes..(index + 1) * slot_bytes;
             let newer = self.checker.check(&old[range.clone()], number).is_some_and(|header| header.seq >= seq);
-            if !newer || ftl::mutant!(StagedOverNewer) {
-                new[range.clone()].copy_from_slice(slot);
-                last = Some(range);
+            if !newer {
+                new[range].copy_from_slice(slot);
             }
-        }
-        if let Some(range) = last.filter(|_| ftl::mutant!(StagedSlotForgotten)) {
-            new[range.clone()].copy_from_slice(&old[range]);
         }
         let target = self.media.page();
         // SAFETY: the medium just handed the buffer out, nobody else knows it.

@@ -106,9 +106,6 @@ impl Store {
                     return Ok(false);
                 }
                 let copy = (superblock.generation % 2) as u8;
-                if ftl::mutant!(ErasedOnce) && superblock.erase.is_some() && copy == 1 {
-                    continue;
-                }
                 // Written to its full length, so that nothing of what stood there is left behind the end.
                 die.backing.write_label(copy, &superblock.encode(die.number))?;
             }

@@ -344,6 +344,7 @@ fn create_format_and_erase() {
     assert!(matches!(create(&[&path], &options(256 << 20)), Err(CreateError::Exists { .. })));
     let old = inspect(&path).expect("inspected");
     for (sector_bytes, capacity, part) in [
+        (512, Capacity::HighPerformance, 0.8),
         (512, Capacity::ImprovedWrite, 0.7),
         (1024, Capacity::MaximumWrite, 0.5),
         (2048, Capacity::Percent(90.0), 0.9),

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 use ::nvme::Subsystem;
 use device::{AttachError, Background, Device, Figures, Io, IoError, PowerCut, Status, Submitted};
-use io_uring::{opcode, types};
-use media::ring::{Owner, Ring, SharedRing};
+use media::ring::{Entry, Owner, Ring, SharedRing, Timer};
+use rustix::event::PollFlags;
 use slab::Slab;
 
 use crate::connection::{Connection, NewConnection, Session, Turn};
@@ -54,11 +54,11 @@ const STUCK_PAUSE: Duration = Duration::from_secs(1);
 const POLLED: Duration = Duration::from_micros(60);
 
 /// How long no client must ask anything before the device may tidy up.
-static QUIET: types::Timespec = types::Timespec::new().nsec(100_000_000);
+static QUIET: Timer = Timer::new(Duration::from_millis(100));
 /// How often it is looked whether NVMe hosts are alive, and whether there is something to tell them.
-static HOSTS_PERIOD: types::Timespec = types::Timespec::new().sec(1);
+static HOSTS_PERIOD: Timer = Timer::new(Duration::from_secs(1));
 /// How long between two steps of tidying up.
-static TIDY: types::Timespec = types::Timespec::new().nsec(2_000_000);
+static TIDY: Timer = Timer::new(Duration::from_millis(2));
 
 /// What a completion of the ring is about, in the low bits of its token.
 const BELL: u64 = 0;
@@ -374,7 +374,7 @@ impl Worker {
         self.watch_hosts()?;
         let time_left = self.core.device.time_left();
         let mut ring = self.ring.borrow_mut();
-        if !self.ready.is_empty() {
+        if !self.ready.is_empty() || self.core.device.can_go_on() {
             ring.submit()
         } else if let Some(left) = time_left {
             // Sleeping is not exact enough for the last stretch.
@@ -412,7 +412,7 @@ impl Worker {
             return Ok(());
         }
         self.alarm = true;
-        let entry = opcode::Timeout::new(if self.tidying { &TIDY } else { &QUIET }).build();
+        let entry = Entry::Timeout(if self.tidying { &TIDY } else { &QUIET });
         // SAFETY: the entry points to a static.
         unsafe { self.ring.borrow_mut().push(self.owner, ALARM, entry) }
     }
@@ -448,7 +448,7 @@ impl Worker {
                 BELL => {
                     self.mailbox.answer_bell();
                     self.receive_calls();
-                    if !io_uring::cqueue::more(completion.flags) {
+                    if !completion.more {
                         self.listen_to_bell()?;
                     }
                 }
@@ -461,7 +461,7 @@ impl Worker {
                 ALARM => self.tidy()?,
                 HOSTS => self.look_at_hosts(),
                 CANCELLED => {}
-                KICKED => self.kicked(key, completion.result, completion.flags)?,
+                KICKED => self.kicked(key, completion.result, completion.more)?,
                 _ => {
                     if let Some(connection) = self.connections.get_mut(key) {
                         connection.link.polling = false;
@@ -556,7 +556,8 @@ impl Worker {
         let waits = connection.link.send(&mut self.core);
         if waits {
             connection.link.polling = true;
-            let entry = opcode::PollAdd::new(types::Fd(connection.link.transport.fd().as_raw_fd()), POLLOUT).build();
+            let entry =
+                Entry::Poll { fd: connection.link.transport.fd().as_raw_fd(), events: PollFlags::OUT, multi: false };
             // SAFETY: the entry points to nothing; the descriptor stays open until it completes.
             unsafe { self.ring.borrow_mut().push(self.owner, WRITABLE | (key as u64) << KIND_BITS, entry)? };
         }
@@ -565,11 +566,11 @@ impl Worker {
             // taking it costs less than going to sleep for it.
             Turn::Receive(need) if connection.has_part() && connection.link.take_now(need) => self.make_ready(key),
             Turn::Receive(need) => {
-                let (start, len, whole) = connection.link.transport.lend(&mut connection.link.input, need, true);
-                let flags = if whole { MSG_WAITALL } else { 0 };
-                let entry = opcode::Recv::new(types::Fd(connection.link.transport.fd().as_raw_fd()), start, len as u32);
+                let (address, len, whole) = connection.link.transport.lend(&mut connection.link.input, need, true);
+                let (fd, bytes) = (connection.link.transport.fd().as_raw_fd(), len as u32);
+                let entry = Entry::Receive { fd, address, bytes, whole };
                 connection.link.receiving = true;
-                let (token, entry) = (RECEIVED | (key as u64) << KIND_BITS, entry.flags(flags).build());
+                let token = RECEIVED | (key as u64) << KIND_BITS;
                 // SAFETY: the lent part of the buffer neither moves nor is touched until the completion is
                 // taken, the connection is kept until then, and a buffer still lent is never freed.
                 unsafe { self.ring.borrow_mut().push(self.owner, token, entry)? };
@@ -616,7 +617,7 @@ impl Worker {
     }
 
     fn listen_to_bell(&mut self) -> io::Result<()> {
-        let entry = opcode::PollAdd::new(types::Fd(self.mailbox.bell().as_raw_fd()), POLLIN).multi(true).build();
+        let entry = Entry::Poll { fd: self.mailbox.bell().as_raw_fd(), events: PollFlags::IN, multi: true };
         // SAFETY: the entry points to nothing; the descriptor lives as long as the mailbox.
         unsafe { self.ring.borrow_mut().push(self.owner, BELL, entry) }
     }
@@ -626,7 +627,3 @@ impl Worker {
 fn no_thread(name: &str, error: &io::Error) -> AttachError {
     AttachError::Media { path: PathBuf::from(name), what: format!("cannot start the device's thread: {error}") }
 }
-
-const POLLIN: u32 = rustix::event::PollFlags::IN.bits() as u32;
-const POLLOUT: u32 = rustix::event::PollFlags::OUT.bits() as u32;
-const MSG_WAITALL: i32 = rustix::net::RecvFlags::WAITALL.bits() as i32;

@@ -66,7 +66,7 @@ impl Ftl {
         ahead.balance = (ahead.balance + written.saturating_sub(ahead.looked) as f64 * EXTRA).min(saved);
         ahead.looked = written;
         let worth = self.groomer.pace.usual_price();
-        let most = if crate::mutant!(AheadAtAnyPrice) { f64::INFINITY } else { self.groomer.ahead.balance };
+        let most = self.groomer.ahead.balance;
         let Some((leb, cost)) = self.cheap_victim(worth, most) else { return false };
         self.groomer.ahead.balance = (self.groomer.ahead.balance - cost).min(saved);
         self.groomer.ahead.leb = Some(leb);

@@ -233,7 +233,7 @@ impl Ftl {
 
     fn open_leb(&mut self, stream: Stream) {
         let leb = self.take_ready(stream).expect("room was asked for first");
-        let opened = self.batch.filter(|_| !crate::mutant!(LateOpened)).unwrap_or(self.seq);
+        let opened = self.batch.unwrap_or(self.seq);
         let entry = &mut self.lebs[leb];
         entry.state = LebState::Open;
         entry.stream = stream;
@@ -310,7 +310,7 @@ impl Ftl {
         let entry = &mut self.lebs[leb];
         entry.state = LebState::Closed;
         entry.times.close(self.stats.host_written_sectors, self.config.geometry.slots_per_leb());
-        entry.closed = if crate::mutant!(ClosedEarly) { entry.opened } else { self.seq };
+        entry.closed = self.seq;
     }
 
     /// Programs what stands in a stream's page and was not programmed yet, up to a whole program unit; the slots
@@ -326,7 +326,7 @@ impl Ftl {
         let filled = end.div_ceil(geometry.slot_bytes()).min(geometry.slots_per_page);
         let padding = filled - append.filled;
         self.stats.padding_slots += u64::from(padding);
-        if padding > 0 && !crate::mutant!(PaddingLeft) {
+        if padding > 0 {
             self.commands.push(Command::Blank { buf, at: append.filled, count: padding });
         }
         let append = &mut self.appends[stream.code() as usize];
@@ -335,6 +335,7 @@ impl Ftl {
         if filled == geometry.slots_per_page {
             self.close_page(stream);
         } else {
+            self.cut_short = self.cut_short.saturating_add(1);
             self.stage_trims(buf);
             self.program(buf, end, false);
         }
@@ -343,9 +344,6 @@ impl Ftl {
     /// Seals every stream.
     pub(crate) fn seal_all(&mut self) {
         for stream in Stream::all() {
-            if stream != Stream::FIRST && stream != Stream::Checkpoint && crate::mutant!(GroomUnsealed) {
-                continue;
-            }
             self.seal(stream);
         }
     }
@@ -392,7 +390,7 @@ impl Ftl {
 
     fn release_if_done(&mut self, buf: BufId) {
         let buffer = self.buffers.buffers[buf as usize].expect("in use");
-        if buffer.closed && (buffer.in_flight == 0 || crate::mutant!(BufferReused)) {
+        if buffer.closed && buffer.in_flight == 0 {
             self.buffers.buffers[buf as usize] = None;
             self.buffers.pages[buf as usize] = NO_PAGE;
             self.buffers.free.push(buf);
@@ -402,7 +400,7 @@ impl Ftl {
     }
 
     fn stage_trims(&mut self, buf: BufId) {
-        if self.trims.as_ref().is_some_and(|trims| trims.buf == buf) && !crate::mutant!(TrimUnstaged) {
+        if self.trims.as_ref().is_some_and(|trims| trims.buf == buf) {
             let open = self.trims.take().expect("just seen");
             let bytes = trims::encode(&open.records);
             let source = Source::Meta(bytes);

@@ -178,7 +178,7 @@ pub(crate) fn checkpoint_lebs(geometry: &Geometry, mapped: u64) -> u32 {
 /// LEBs that a recovery's checkpoint takes at most, beyond its first: trims that are not durable come back, so the map may be full. With
 /// capacitors there is no recovery.
 pub(crate) fn further_lebs(config: &Config) -> u32 {
-    if config.power_protected || crate::mutant!(NoReserve) {
+    if config.power_protected {
         return 0;
     }
     checkpoint_lebs(&config.geometry, config.sectors) - 1
@@ -226,14 +226,13 @@ impl Ftl {
     pub(crate) fn lacks_checkpoint_room(&self) -> bool {
         let recovery = self.checkpointer.further + 1;
         let begun = self.checkpointer.running.is_some() || self.checkpointer.closed;
-        if begun && !crate::mutant!(GroomBehindLast) {
+        if begun {
             return false;
         }
         self.checkpointer.recovers
             && self.is_started()
             && self.no_space.is_none()
             && (self.free_lebs() as usize) < 2 * recovery
-            && !crate::mutant!(RecoveryStranded)
     }
 
     /// Whether the groomer can free LEBs before the next checkpoint.
@@ -280,7 +279,7 @@ impl Ftl {
                     self.write_piece();
                 }
                 Phase::Durable { seq } => {
-                    if self.durable() < seq && !crate::mutant!(AnchorBeforeDurable) {
+                    if self.durable() < seq {
                         return;
                     }
                     self.write_anchor();
@@ -332,7 +331,7 @@ impl Ftl {
         let mut runs = 0u16;
         let more = loop {
             if bytes.len() + RUN_BYTES + 4 > room {
-                break Some(next + u64::from(crate::mutant!(CheckpointSkips)));
+                break Some(next);
             }
             let Some(lba) = self.map.next_mapped(next) else { break None };
             let fit = (room - bytes.len() - RUN_BYTES) / 4;
@@ -381,12 +380,11 @@ impl Ftl {
 
     fn write_anchor(&mut self) {
         let running = self.checkpointer.running.as_mut().expect("running");
-        let begin = if crate::mutant!(CheckpointBeginsLate) { self.seq } else { running.begin };
         let anchor = Box::new(Anchor {
-            begin,
+            begin: running.begin,
             next: self.seq,
             doubted_from: None,
-            clean: running.clean || crate::mutant!(AlwaysClean),
+            clean: running.clean,
             checkpoint_begin: running.begin,
             checkpoint: running.lebs.clone(),
             checkpoint_slots: running.slots,
@@ -394,11 +392,6 @@ impl Ftl {
             stats: self.stats,
         });
         running.phase = Phase::Anchor(anchor.clone());
-        if crate::mutant!(CheckpointFreedEarly) {
-            for leb in std::mem::take(&mut self.checkpointer.committed.checkpoint) {
-                self.empty_leb(leb);
-            }
-        }
         self.commands.push(Command::Anchor { id: id::ANCHOR, anchor });
     }
 
@@ -440,6 +433,16 @@ mod tests {
         assert!(!begins(false, 1), "the power may fail before it counts");
         assert!(begins(false, 2));
         assert!(begins(true, 1), "with capacitors there is no recovery");
+    }
+
+    /// What the groomer moved behind the last checkpoint would stand in none.
+    #[test]
+    fn no_room_is_made_for_a_checkpoint_that_has_begun() {
+        let mut layer = small::attached(small::config());
+        layer.free.truncate(1);
+        assert!(layer.lacks_checkpoint_room(), "another would take what a recovery needs");
+        layer.begin_checkpoint();
+        assert!(!layer.lacks_checkpoint_room());
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! Flushes: every waiter shares the next sync of the media, and programs are known done before it begins.
+//! Flushes: waiters share syncs of the media, and the programs that a sync covers are done before it begins.
+//!
+//! Several syncs may be under way, each with the number below which it covers everything. One counts only when it and all that
+//! were begun before it have succeeded: what a sync failed to write, a later one may report as clean.
 
 use std::collections::VecDeque;
 
@@ -6,17 +9,20 @@ use crate::append::Program;
 use crate::layer::{Ftl, id};
 use crate::types::{Admission, Command, Error, Tag};
 
-enum Sync {
-    Idle,
-    /// Waits until every program below `programs` is done; then everything below `seq` is on media.
-    Waiting {
-        seq: u64,
-        programs: u64,
-    },
-    /// The media's sync is under way.
-    Issued {
-        seq: u64,
-    },
+/// Syncs under way at once. While as many are, flushes gather for the next one.
+const SYNCS: usize = 4;
+
+/// The next sync: it waits until every program below `programs` is done; then everything below `seq` is on media.
+#[derive(Clone, Copy)]
+struct Next {
+    seq: u64,
+    programs: u64,
+}
+
+/// A sync of the media: everything below `seq` is durable when it is done.
+struct Sync {
+    seq: u64,
+    done: bool,
 }
 
 /// What is durable, and who waits for it.
@@ -25,7 +31,12 @@ pub(crate) struct Durability {
     pub durable: u64,
     /// The layer itself wants everything below this durable.
     wanted: u64,
-    sync: Sync,
+    next: Option<Next>,
+    /// Syncs under way from number `first` on, in the order in which they began.
+    syncs: VecDeque<Sync>,
+    first: u64,
+    /// How many may be under way.
+    most: usize,
     waiters: VecDeque<(u64, Tag)>,
     /// Programs under way from number `base` on; `None` are done.
     programs: VecDeque<Option<Program>>,
@@ -44,7 +55,10 @@ impl Durability {
         Durability {
             durable: seq,
             wanted: seq,
-            sync: Sync::Idle,
+            next: None,
+            syncs: VecDeque::new(),
+            first: 0,
+            most: SYNCS,
             waiters: VecDeque::new(),
             programs: VecDeque::new(),
             base: 0,
@@ -61,7 +75,13 @@ impl Durability {
     }
 
     pub fn is_busy(&self) -> bool {
-        !self.programs.is_empty() || !self.waiters.is_empty() || !matches!(self.sync, Sync::Idle)
+        !self.programs.is_empty() || !self.waiters.is_empty() || self.next.is_some() || !self.syncs.is_empty()
+    }
+
+    /// What will be durable without another sync.
+    fn covered(&self) -> u64 {
+        let newest = self.next.map(|next| next.seq).or(self.syncs.back().map(|sync| sync.seq));
+        newest.unwrap_or(self.durable).max(self.durable)
     }
 
     /// Numbers a program that begins.
@@ -86,7 +106,6 @@ impl Durability {
                 }
                 Some(program)
             }
-            Err(_) if crate::mutant!(LostRetry) => self.end_program(number, Ok(())),
             Err(error) => {
                 let program = entry.as_mut().expect("a program that is under way");
                 self.unwell += u32::from(!program.failed);
@@ -127,11 +146,11 @@ impl Ftl {
 
     /// Answers `tag` when everything appended so far is durable.
     pub(crate) fn wait_durable(&mut self, tag: Tag) -> Admission {
-        if self.durable() >= self.seq || crate::mutant!(EarlyFlush) {
+        if self.durable() >= self.seq {
             return Admission::Done;
         }
         self.durability.waiters.push_back((self.seq, tag));
-        self.advance_sync();
+        // It begins with [`Ftl::share_sync`], so that those who ask at the same time share it.
         Admission::Pending
     }
 
@@ -151,50 +170,72 @@ impl Ftl {
         self.advance_sync();
     }
 
-    /// Everything below this number will be durable when the sync that is under way is done.
-    pub fn syncs_below(&self) -> Option<u64> {
-        match self.durability.sync {
-            Sync::Issued { seq } => Some(seq),
-            _ => None,
+    /// Begins the sync that requests wait for. Those that were taken since the last call share it.
+    #[inline]
+    pub fn share_sync(&mut self) {
+        if !self.durability.waiters.is_empty() {
+            self.advance_sync();
         }
     }
 
-    /// Takes the sync one step further when it can.
+    /// Syncs no longer overlap: the medium, or who keeps a record of them, takes one after the other.
+    pub fn sync_one_by_one(&mut self) {
+        self.durability.most = 1;
+    }
+
+    /// Everything below this number will be durable when the oldest sync under way is done.
+    pub fn syncs_below(&self) -> Option<u64> {
+        self.durability.syncs.front().map(|sync| sync.seq)
+    }
+
+    /// Begins the next sync, or takes it one step further, when it can.
     pub(crate) fn advance_sync(&mut self) {
-        if self.durability.broken.is_some() || self.durability.stalled.is_some() {
-            return;
-        }
-        if let Sync::Idle = self.durability.sync {
-            let last = self.durability.waiters.back().map_or(0, |(seq, _)| *seq);
-            if self.durability.wanted.max(last) <= self.durable() {
+        while self.durability.broken.is_none()
+            && self.durability.stalled.is_none()
+            && self.durability.syncs.len() < self.durability.most
+        {
+            let Some(next) = self.durability.next.or_else(|| self.gather()) else { return };
+            if self.durability.base < next.programs {
+                self.durability.next = Some(next);
                 return;
             }
-            self.seal_all();
-            let programs = self.durability.base + self.durability.programs.len() as u64;
-            self.durability.sync = Sync::Waiting { seq: self.seq, programs };
-        }
-        if let Sync::Waiting { seq, programs } = self.durability.sync
-            && (self.durability.base >= programs || crate::mutant!(SyncBeforePrograms))
-        {
-            self.durability.sync = Sync::Issued { seq };
-            self.commands.push(Command::Sync { id: id::SYNC });
+            self.durability.next = None;
+            let number = self.durability.first + self.durability.syncs.len() as u64;
+            self.durability.syncs.push_back(Sync { seq: next.seq, done: false });
+            self.commands.push(Command::Sync { id: id::SYNC | number });
         }
     }
 
-    pub(crate) fn sync_done(&mut self, result: Result<(), Error>) {
-        let Sync::Issued { seq } = std::mem::replace(&mut self.durability.sync, Sync::Idle) else {
-            unreachable!("one sync at a time")
-        };
-        if let Err(error) = result
-            && !crate::mutant!(SyncForgiven)
-        {
+    /// Has the programs begun that the next sync waits for, if anybody wants one.
+    fn gather(&mut self) -> Option<Next> {
+        let last = self.durability.waiters.back().map_or(0, |(seq, _)| *seq);
+        let covered = self.durability.covered().max(self.durable());
+        if self.durability.wanted.max(last) <= covered {
+            return None;
+        }
+        self.seal_all();
+        let programs = self.durability.base + self.durability.programs.len() as u64;
+        Some(Next { seq: self.seq, programs })
+    }
+
+    pub(crate) fn sync_done(&mut self, number: u64, result: Result<(), Error>) {
+        let durability = &mut self.durability;
+        let at = (number - durability.first) as usize;
+        durability.syncs[at].done = true;
+        if let Err(error) = result {
             // What the media did with the programs since the last sync is unknown: no later sync can make it good.
-            self.durability.broken = Some(error);
+            durability.broken = Some(error);
+        }
+        let mut seq = durability.durable;
+        while let Some(sync) = durability.syncs.pop_front_if(|sync| sync.done) {
+            durability.first += 1;
+            seq = seq.max(sync.seq);
+        }
+        if durability.broken.is_some() {
             return self.fail_waiters();
         }
-        self.durability.durable = if crate::mutant!(DurableAtAnswer) { self.seq } else { seq };
-        let covers = |needed: u64| needed <= seq || crate::mutant!(WaitersTogether);
-        while let Some((_, tag)) = self.durability.waiters.pop_front_if(|(needed, _)| covers(*needed)) {
+        durability.durable = durability.durable.max(seq);
+        while let Some((_, tag)) = self.durability.waiters.pop_front_if(|(needed, _)| *needed <= seq) {
             self.answer(tag, Ok(()));
         }
     }
@@ -202,9 +243,7 @@ impl Ftl {
     /// Tells everyone who waits that durability cannot be had now.
     pub(crate) fn fail_waiters(&mut self) {
         let Some(error) = self.durability.broken.or(self.durability.stalled) else { return };
-        if !matches!(self.durability.sync, Sync::Issued { .. }) {
-            self.durability.sync = Sync::Idle;
-        }
+        self.durability.next = None;
         while let Some((_, tag)) = self.durability.waiters.pop_front() {
             self.answer(tag, Err(error));
         }

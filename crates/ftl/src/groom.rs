@@ -282,7 +282,7 @@ impl Ftl {
     fn wants_victim(&self) -> bool {
         // Until the checkpoint that ends a recovery counts, another recovery would look at the old log only, and
         // miss what was moved.
-        if !self.is_started() && !crate::mutant!(GroomBeforeStart) {
+        if !self.is_started() {
             return false;
         }
         // The last checkpoint, too, leaves room for a recovery.
@@ -301,6 +301,11 @@ impl Ftl {
             self.groomer.relocations_wait = None;
             self.work();
         }
+    }
+
+    /// Whether the sector in a slot is to be written elsewhere, but not yet on its way.
+    pub fn will_relocate(&self, slot: Slot) -> bool {
+        self.groomer.relocations.contains(&slot)
     }
 
     fn relocate_next(&mut self) {
@@ -445,7 +450,7 @@ impl Ftl {
         while let Some((at, lba)) = page.live.get(page.done).copied() {
             let slot = page.slot + at;
             // The host may have written or trimmed it while it was read.
-            if self.map.get(lba) == slot || crate::mutant!(GroomOverwrites) {
+            if self.map.get(lba) == slot {
                 let destination = match page.destination {
                     Some(destination) => destination,
                     None => self.place_moved(lba, slot),
@@ -453,9 +458,7 @@ impl Ftl {
                 let Some(stream) = self.groom_stream(destination.stream) else {
                     if page.destination.is_none() {
                         // The host may give it up while it waits, and the policy is told then what it notes of it now.
-                        if !crate::mutant!(WaitingUnnoted) {
-                            self.lebs.set_note(self.lebs.place(slot), destination.note);
-                        }
+                        self.lebs.set_note(self.lebs.place(slot), destination.note);
                         page.destination = Some(destination);
                     }
                     break;
@@ -463,9 +466,7 @@ impl Ftl {
                 self.move_sector(page.id, at - page.at, lba, stream, &destination);
                 moved += 1;
             }
-            if !crate::mutant!(DestinationKept) {
-                page.destination = None;
-            }
+            page.destination = None;
             page.done += 1;
         }
         self.stats.groomed_sectors += u64::from(moved);
@@ -482,9 +483,6 @@ impl Ftl {
         let header = Header { slot: run.slot, seq, kind: Kind::Data, lba, index: 0, remaining: 0, lag };
         let source = Source::Groom { id: read, first };
         self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
-        if seq % 8 == 7 && crate::mutant!(GroomUnmapped) {
-            return self.commit(stream, run);
-        }
         let (leb, _) = self.lebs.place(run.slot);
         self.lebs[leb].times.count_moved(destination.written);
         let old = self.map.set(lba, run.slot);
@@ -497,7 +495,7 @@ impl Ftl {
 
     fn finish_victim(&mut self) {
         let victim = self.groomer.victim.take().expect("there is one");
-        if self.lebs[victim.leb].live == 0 || crate::mutant!(DamagedFreed) {
+        if self.lebs[victim.leb].live == 0 {
             self.empty_leb(victim.leb);
         } else {
             debug_assert!(self.lebs[victim.leb].damaged);
@@ -516,9 +514,7 @@ impl Ftl {
         }
         // Streams that it does not use would keep their LEBs open for ever.
         for stream in self.groomer.streams..DATA_STREAMS {
-            if !crate::mutant!(StreamsLeft) {
-                self.give_up(Stream::Data(stream));
-            }
+            self.give_up(Stream::Data(stream));
         }
     }
 

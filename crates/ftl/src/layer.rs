@@ -101,6 +101,8 @@ pub struct Ftl {
     pub(crate) recovers_space: bool,
     /// A free LEB's space is being given back.
     pub(crate) giving_back: bool,
+    /// Programs that flushes cut short since a LEB was made ready.
+    pub(crate) cut_short: u32,
     pub(crate) emptied: VecDeque<(LebId, u64)>,
     pub(crate) appends: [Append; STREAMS],
     pub(crate) buffers: Buffers,
@@ -159,6 +161,7 @@ impl Ftl {
             asked_again: false,
             recovers_space: false,
             giving_back: false,
+            cut_short: 0,
             emptied: VecDeque::new(),
             appends: Default::default(),
             buffers,
@@ -236,7 +239,7 @@ impl Ftl {
             id::PROGRAM => self.program_done(which, result),
             id::ALLOCATE => self.allocate_done(which as LebId, result),
             id::ERASE => self.erase_done(which as LebId, result),
-            id::SYNC => self.sync_done(result),
+            id::SYNC => self.sync_done(which, result),
             id::ANCHOR => self.anchor_done(result),
             _ => unreachable!("an id that the layer never gave"),
         }
@@ -310,8 +313,7 @@ impl Ftl {
     /// that was emptied still does: what emptied it may not be durable yet, or a read may be under way there.
     pub fn pin(&mut self, leb: LebId) -> bool {
         let entry = &mut self.lebs[leb];
-        let emptied = entry.state == LebState::Emptied && !crate::mutant!(PinEmptiedLeft);
-        let holds = emptied || matches!(entry.state, LebState::Closed | LebState::Grooming);
+        let holds = matches!(entry.state, LebState::Emptied | LebState::Closed | LebState::Grooming);
         entry.readers += u32::from(holds);
         holds
     }

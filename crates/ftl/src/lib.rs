@@ -25,7 +25,6 @@ mod groom;
 mod layer;
 mod leb;
 mod map;
-mod mutant;
 mod pace;
 mod policy;
 mod preallocate;
@@ -52,8 +51,6 @@ pub use geometry::{Geometry, TRAILER_BYTES};
 pub use layer::{Config, Ftl, is_read, is_sync};
 pub use leb::{DATA_STREAMS, Leb, LebState, Lebs, STREAMS, Stream, Times};
 pub use map::{LEAF_SECTORS, Map};
-#[cfg(feature = "mutants")]
-pub use mutant::mutants;
 pub use pace::Pacing;
 pub use policy::{
     CostBenefit, DChoices, Dac, Destination, Eligible, Fifo, Greedy, GroomPolicy, LebView, Lifetime, Midas, Moved, Old,

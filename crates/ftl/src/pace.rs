@@ -195,9 +195,7 @@ impl Pace {
     pub fn earn(&mut self, moved: u32, live: u32, slots: u32) {
         let earned = match live {
             0 => f64::from(slots),
-            _ if self.pacing == Pacing::Steady && !crate::mutant!(PricedApart) => {
-                f64::from(moved) / self.price.moves().max(f64::from(slots).recip())
-            }
+            _ if self.pacing == Pacing::Steady => f64::from(moved) / self.price.moves().max(f64::from(slots).recip()),
             _ => f64::from(moved) * f64::from(slots - live) / f64::from(live),
         };
         let middle = (self.start + self.low) / 2.0;

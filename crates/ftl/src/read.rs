@@ -70,7 +70,7 @@ impl Ftl {
     pub(crate) fn read_media(&mut self, slot: u32, count: u32, purpose: ReadFor) {
         let geometry = &self.config.geometry;
         let (page, at) = geometry.locate(slot);
-        let min_seq = if crate::mutant!(StalePasses) { 0 } else { self.lebs[page.block].opened };
+        let min_seq = self.lebs[page.block].opened;
         self.lebs[page.block].readers += 1;
         let n = slot % geometry.slots_per_leb() / geometry.slots_per_page;
         let read = Some(MediaRead { leb: page.block, purpose, page: n, at, count });

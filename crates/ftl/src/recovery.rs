@@ -179,7 +179,7 @@ impl Recovery {
     /// left out of the log, and what it holds would be missed only if something newer said that it was durable.
     pub fn headless(&mut self, leb: LebId, second: &Header) {
         let entry = &mut self.lebs[leb];
-        if second.seq > entry.opened && second.seq >= self.anchor.begin && !crate::mutant!(HeadlessLeft) {
+        if second.seq > entry.opened && second.seq >= self.anchor.begin {
             // Nothing of this life is older: slots are filled in the order of their numbers.
             entry.opened = second.seq;
             self.opened_in(second.seq, second.kind != Kind::Checkpoint);
@@ -229,7 +229,7 @@ impl Recovery {
         if seq > end {
             return Err(Damage::Older { witnessed: seq, end: self.anchor.next });
         }
-        if same_attach && !self.anchor.clean && !crate::mutant!(WitnessUnheard) {
+        if same_attach && !self.anchor.clean {
             self.durable = self.durable.max(seq);
         }
         Ok(())
@@ -237,15 +237,12 @@ impl Recovery {
 
     /// Sequence number when a LEB was opened, as far as it is known by now: 0 before its header or the checkpoint told.
     pub fn opened(&self, leb: LebId) -> u64 {
-        if crate::mutant!(GapSinceCheckpoint) {
-            return self.anchor.begin;
-        }
         self.lebs[leb].opened
     }
 
     /// LEBs that may hold something newer than the checkpoint: all their slots must be given to [`Recovery::slot`].
     pub fn lebs_to_scan(&self) -> Vec<LebId> {
-        let was_open = |leb: &LebId| self.anchor.open.contains(leb) && !crate::mutant!(ForgottenOpenLeb);
+        let was_open = |leb: &LebId| self.anchor.open.contains(leb);
         (0..self.lebs.len())
             .filter(|leb| !self.scanned[*leb as usize])
             .filter(|leb| self.lebs[*leb].opened >= self.anchor.begin.max(1) || was_open(leb))
@@ -288,7 +285,7 @@ impl Recovery {
             self.durable = self.durable.max(durable.ok_or(Damage::Nonsense("a lag before the first number"))?);
         }
         // What a LEB held in an earlier life is of no account: an attach that came to nothing may have used it again.
-        if header.seq < self.lebs[leb].opened && !crate::mutant!(EarlierLife) {
+        if header.seq < self.lebs[leb].opened {
             return Ok(());
         }
         if header.kind == Kind::Data && header.slot.is_multiple_of(self.config.geometry.slots_per_leb()) {
@@ -399,7 +396,7 @@ impl Recovery {
         seen.sort_unstable();
         seen.dedup();
         let missing = self.durable - self.anchor.begin - seen.len() as u64;
-        if missing == 0 || crate::mutant!(HolesUnseen) {
+        if missing == 0 {
             return Ok(());
         }
         let first = (self.anchor.begin..).zip(&seen).find(|(expected, seq)| expected != *seq);
@@ -408,9 +405,7 @@ impl Recovery {
     }
 
     fn replay(&mut self) -> Result<(), Damage> {
-        if !crate::mutant!(UnorderedReplay) {
-            self.entries.sort_unstable_by_key(|entry| entry.seq);
-        }
+        self.entries.sort_unstable_by_key(|entry| entry.seq);
         self.entries.dedup_by_key(|entry| entry.seq);
         self.trims.sort_unstable_by_key(|trim| trim.seq);
         let mut trims = std::mem::take(&mut self.trims).into_iter().peekable();
@@ -426,14 +421,13 @@ impl Recovery {
                 && (0..).zip(batch).all(|(i, entry)| {
                     entry.seq == first.seq + i && u64::from(entry.index) == i && entry.lba == first.lba + i
                 });
-            if !whole && !crate::mutant!(TornBatch) {
-                if first.seq < self.durable && !crate::mutant!(HolesUnseen) {
+            if !whole {
+                if first.seq < self.durable {
                     return Err(Damage::Nonsense("a flushed write is not whole"));
                 }
                 at += 1;
                 continue;
             }
-            let batch = if whole { batch } else { &entries[at..=at] };
             while let Some(trim) = trims.next_if(|trim| trim.seq < first.seq) {
                 self.replay_trim(trim)?;
             }
@@ -449,14 +443,10 @@ impl Recovery {
     }
 
     fn replay_trim(&mut self, trim: TrimRecord) -> Result<(), Damage> {
-        if crate::mutant!(LostTrim) {
-            return Ok(());
-        }
         if trim.lba.checked_add(trim.count).is_none_or(|end| end > self.map.sectors()) {
             return Err(Damage::Nonsense("the log trims outside the device"));
         }
-        let count = if crate::mutant!(ShortTrim) { trim.count.max(2) - 1 } else { trim.count };
-        self.map.clear(trim.lba, count, |_| {});
+        self.map.clear(trim.lba, trim.count, |_| {});
         Ok(())
     }
 
@@ -490,7 +480,6 @@ impl Recovery {
             // What was replayed is needed until the next checkpoint counts, also where none of it is live any more.
             // What an attach left that never got that far is not.
             let replayed = !self.anchor.clean
-                && !crate::mutant!(FreedLog)
                 && (self.anchor.open.contains(&id)
                     || leb.opened >= self.anchor.begin.max(1)
                         && leb.opened >> EPOCH_SHIFT == self.anchor.begin >> EPOCH_SHIFT);

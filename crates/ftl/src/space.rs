@@ -11,13 +11,15 @@ use crate::types::{Admission, Command, Error, LebId};
 pub(crate) const READY: usize = 3;
 /// Free LEBs that host writes never take: the groomer and checkpoints need them to free others.
 pub(crate) const HOST_RESERVE: usize = 3;
+/// Programs that flushes cut short, for each page of a LEB, from which on a new LEB is filled before it is used: from there on it costs
+/// a file system less than to note with every sync which blocks were written for the first time.
+const FILL_FROM: u32 = 4;
 
 impl Ftl {
     /// Whether another LEB may be opened now.
     pub(crate) fn can_open(&self, writer: Writer) -> bool {
         let keep = match writer {
             Writer::Host if self.no_space.is_some() => READY - 1,
-            Writer::Host if crate::mutant!(NoReserve) => 0,
             Writer::Host => HOST_RESERVE + self.checkpointer.reserve(),
             Writer::Groom => self.checkpointer.groom_reserve(),
             Writer::Checkpoint => 0,
@@ -55,8 +57,11 @@ impl Ftl {
             } else {
                 self.lebs[leb].state = LebState::Preparing;
                 self.preparing += 1;
-                self.commands.push(Command::Allocate { id: id::ALLOCATE | u64::from(leb), leb });
+                let often = self.cut_short >= FILL_FROM * self.config.geometry.pages_per_leb();
+                let fill = often && !self.config.erase_before_program;
+                self.commands.push(Command::Allocate { id: id::ALLOCATE | u64::from(leb), leb, fill });
             }
+            self.cut_short = 0;
         }
     }
 
@@ -116,9 +121,8 @@ impl Ftl {
         let entry = &mut self.lebs[leb];
         entry.state = LebState::Emptied;
         self.wear.emptied(entry.stream, self.stats.host_written_sectors.saturating_sub(entry.times.opened));
-        let seq = if crate::mutant!(EraseBeforeDurable) { 0 } else { self.seq };
-        self.emptied.push_back((leb, seq));
-        self.want_durable(seq);
+        self.emptied.push_back((leb, self.seq));
+        self.want_durable(self.seq);
     }
 
     /// Frees emptied LEBs whose time has come.
@@ -129,7 +133,7 @@ impl Ftl {
             if seq > durable {
                 break;
             }
-            if (self.lebs[leb].readers > 0 && !crate::mutant!(ErasePinned)) || self.lebs[leb].buffered > 0 {
+            if self.lebs[leb].readers > 0 || self.lebs[leb].buffered > 0 {
                 i += 1;
                 continue;
             }

@@ -1,7 +1,6 @@
 //! Trims, and their records: several share a slot as long as its page is not programmed.
 
 use crate::layer::Ftl;
-use crate::leb::Stream;
 use crate::types::{Admission, BufId, Command, Header, Kind, Source, Tag};
 
 /// Bytes of one record: seq u64, lba u64, count u64, little-endian.
@@ -39,10 +38,8 @@ impl Ftl {
             }
             let (lebs, groomer) = (&mut self.lebs, &mut self.groomer);
             self.map.clear(lba, count, |slot| {
-                if !crate::mutant!(TrimKeepsLive) {
-                    groomer.discarded(lebs.note(lebs.place(slot)));
-                    lebs.set_dead(slot);
-                }
+                groomer.discarded(lebs.note(lebs.place(slot)));
+                lebs.set_dead(slot);
             });
             self.groomer.trimmed(lba, count);
         }
@@ -60,17 +57,15 @@ impl Ftl {
             let record = TrimRecord { seq: self.seq, lba, count };
             open.records.push(record);
             self.commands.push(Command::Record { header: open.header, record });
-            self.seq += u64::from(!crate::mutant!(TrimUnnumbered));
+            self.seq += 1;
             return true;
         }
         // The first stream's, or where that has no LEB open and may open none, another one's: as long as the others have room the groomer may see
         // no need to free any.
         let stream = self.host_stream_with_room(1, 0);
-        let Some(stream) = stream.filter(|stream| *stream == Stream::FIRST || !crate::mutant!(TrimsFirstOnly)) else {
-            return false;
-        };
+        let Some(stream) = stream else { return false };
         // A full slot can be staged only when its page is programmed or another takes its place.
-        if let Some(full) = self.trims.take().filter(|_| !crate::mutant!(FullTrimsDropped)) {
+        if let Some(full) = self.trims.take() {
             let source = Source::Meta(encode(&full.records));
             self.commands.push(Command::Stage { buf: full.buf, at: full.at, count: 1, header: full.header, source });
         }

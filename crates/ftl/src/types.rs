@@ -314,6 +314,9 @@ pub enum Command {
         id: u64,
         /// Which LEB.
         leb: LebId,
+        /// Fill it as well: flushes will cut it into many programs, and where blocks were written before, a file system has nothing
+        /// to note of them.
+        fill: bool,
     },
     /// *Async.* Erase the LEB.
     Erase {

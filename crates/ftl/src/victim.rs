@@ -106,7 +106,7 @@ impl Ftl {
     /// the first that is moved whole frees a LEB.
     fn recovers_space(&mut self) -> bool {
         self.recovers_space &= self.free_lebs() as usize <= HOST_RESERVE + self.checkpointer.reserve();
-        self.recovers_space && !crate::mutant!(PolicyAfterCut)
+        self.recovers_space
     }
 
     /// The LEB that the policy wants most if that costs so many moves at the most, where a freed slot is worth so many; where the policy
@@ -148,7 +148,7 @@ impl Ftl {
         let begin = self.groomable_before();
         let slots = self.config.geometry.slots_per_leb();
         // Those of a checkpoint are freed by the next one, which takes as many: asked for on their account, there would be no end of it.
-        let of_data = |leb: &Leb| leb.stream != Stream::Checkpoint || crate::mutant!(CheckpointForItself);
+        let of_data = |leb: &Leb| leb.stream != Stream::Checkpoint;
         let newer =
             |leb: &Leb| leb.state == LebState::Closed && leb.closed > begin && of_data(leb) && gains(leb, slots);
         let any = self.lebs.iter().any(|(_, leb)| newer(leb));

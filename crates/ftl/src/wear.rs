@@ -88,8 +88,7 @@ impl Wear {
     }
 
     fn lives_long(&self, stream: Stream) -> bool {
-        let long = self.lives[stream.code() as usize] > self.life * LONG;
-        if crate::mutant!(WornForHot) { !long } else { long }
+        self.lives[stream.code() as usize] > self.life * LONG
     }
 }
 
@@ -142,7 +141,7 @@ impl Ftl {
 
     /// A LEB that lags so far behind the others that it is groomed whatever it holds.
     pub(crate) fn laggard(&mut self) -> Option<LebId> {
-        if !self.wear.on || self.wear.erases < self.wear.look_at || crate::mutant!(ColdStays) {
+        if !self.wear.on || self.wear.erases < self.wear.look_at {
             return None;
         }
         let count = u64::from(self.lebs.len());

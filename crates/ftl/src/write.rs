@@ -45,7 +45,7 @@ impl Ftl {
             self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: run.count, header, source });
             for i in 0..run.count {
                 let old = self.map.set(header.lba + u64::from(i), run.slot + i);
-                if old != NO_SLOT && !crate::mutant!(StaleLiveCount) {
+                if old != NO_SLOT {
                     self.lebs.set_dead(old);
                 }
                 self.lebs.set_live(run.slot + i, self.groomer.note((first + i) as usize));
@@ -59,7 +59,7 @@ impl Ftl {
     /// Answers what was just appended: at once, or when it is durable.
     pub(crate) fn after_append(&mut self, tag: Tag, fua: bool) -> Admission {
         self.work();
-        if !fua || crate::mutant!(DroppedFua) {
+        if !fua {
             return Admission::Done;
         }
         self.wait_durable(tag)

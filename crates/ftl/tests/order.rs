@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ftl::{
-    Admission, Anchor, Command, Config, Error, Ftl, Geometry, Header, Kind, LebHeader, LebId, LebState, Policy,
-    ReadFor, Recovery, Request, Slot, Source,
+    Admission, Anchor, Command, Completion, Config, Error, Ftl, Geometry, Header, Kind, LebHeader, LebId, LebState,
+    Policy, ReadFor, Recovery, Request, Slot, Source,
 };
 
 const SLOTS_PER_PAGE: u32 = 4;
@@ -159,6 +159,7 @@ impl Device {
     }
 
     fn carry_out(&mut self) {
+        self.ftl.share_sync();
         while let Some(commands) = self.ftl.commands() {
             for command in commands {
                 self.groom_reads += u32::from(groom_reads(&command));
@@ -211,7 +212,7 @@ impl Device {
                 self.anchor = *anchor;
                 self.ftl.complete(id, Ok(()));
             }
-            Command::Allocate { id, leb } => {
+            Command::Allocate { id, leb, .. } => {
                 self.allocated.insert(leb);
                 self.ftl.complete(id, Ok(()));
             }
@@ -408,6 +409,47 @@ fn a_leb_that_was_emptied_is_kept_for_who_pins_it() {
     device.carry_out();
     assert_ne!(device.ftl.lebs()[leb].erases, erases, "nobody needs it any more");
     device.check();
+}
+
+/// A device with two flushes that wait for a sync each, and the syncs.
+fn two_syncs() -> (Device, Command, Command) {
+    let mut device = Device::new();
+    device.flush();
+    device.hold = |command| matches!(command, Command::Sync { .. });
+    for tag in [1, 2] {
+        assert!(device.write(u64::from(tag)));
+        assert_eq!(device.ftl.submit(tag, Request::Flush), Admission::Pending);
+        device.carry_out();
+    }
+    let [first, second] = <[Command; 2]>::try_from(std::mem::take(&mut device.held)).expect("two syncs under way");
+    (device, first, second)
+}
+
+#[test]
+fn of_syncs_that_overlap_each_counts_when_those_before_it_are_done() {
+    let (mut device, first, second) = two_syncs();
+    device.finish(second);
+    assert_eq!(device.ftl.completion(), None, "the first may still fail");
+    device.finish(first);
+    assert_eq!(device.ftl.completion(), Some(Completion { tag: 1, result: Ok(()) }));
+    assert_eq!(device.ftl.completion(), Some(Completion { tag: 2, result: Ok(()) }));
+}
+
+#[test]
+fn of_syncs_that_overlap_none_counts_once_one_has_failed() {
+    for fails in [0, 1] {
+        let (mut device, first, second) = two_syncs();
+        let mut order = [first, second];
+        order.rotate_left(fails);
+        for (sync, result) in order.into_iter().zip([Err(Error::Media), Ok(())]) {
+            let Command::Sync { id } = sync else { panic!("{sync:?} is no sync") };
+            device.ftl.complete(id, result);
+        }
+        for tag in [1, 2] {
+            assert_eq!(device.ftl.completion(), Some(Completion { tag, result: Err(Error::Media) }));
+        }
+        assert!(device.ftl.doubted_from().is_some());
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use profile::Driver;
 ///
 /// A thread has a processor of its own. It spends `submit` on a request, then waits for the lock that the threads of a device
 /// share and holds it for `serial`; then the request is at the driver's queue, which hands at most `limit` at once to the device, in order.
-/// An answer takes `latency` to come back, any number at the same time, and then `complete` of its thread's processor.
+/// An answer takes `latency` in the mean to come back, any number at the same time, and then `complete` of its thread's processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
     /// Of the thread's processor, before the device sees the request.
@@ -32,6 +32,13 @@ impl Costs {
             latency: micros(driver.latency_us),
             limit: driver.queue_limit.unwrap_or(u32::MAX).max(1),
         }
+    }
+
+    /// How long an answer takes to come back: three quarters of the mean are the least, and on top is what interrupt and scheduler need
+    /// by chance, whose times are exponential. `varied` is drawn from that distribution, with a mean of 1.
+    pub fn wake(&self, varied: f64) -> Nanos {
+        let least = self.latency - self.latency / 4;
+        least + (varied * (self.latency / 4) as f64) as Nanos
     }
 
     /// Processor time of one request, the lock included.

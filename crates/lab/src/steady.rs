@@ -96,7 +96,7 @@ impl Rule {
         let squares: f64 = (0..count).map(|index| (at(index) - middle).powi(2)).sum();
         let slope = products / squares;
         let rise = slope * (number - 1.0);
-        let excursion = if trace::mutant!(FallingIsSteady) { rise.max(0.0) } else { rise.abs() };
+        let excursion = rise.abs();
         let (range, range_allowed) = (high - low, self.range_percent / 100.0 * mean.abs());
         let excursion_allowed = self.slope_percent / 100.0 * mean.abs();
         // A hair more, because twenty per cent of a mean is not exact in binary.
@@ -131,8 +131,7 @@ impl Rule {
             for (at, slice) in counts.iter_mut().enumerate() {
                 let (low, high) = (from + at as f64 * length, from + (at + 1) as f64 * length);
                 let shared = (end.min(high) - begin.max(low)).max(0.0);
-                let share = if trace::mutant!(StumpCounts) && shared > 0.0 { length } else { shared };
-                *slice += count * share / seconds;
+                *slice += count * shared / seconds;
             }
             begin = end;
         }

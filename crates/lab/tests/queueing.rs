@@ -109,5 +109,7 @@ fn drivers_are_told_apart_by_their_costs() {
     let load = "read_percent = 100\nsize = 4096";
     let results = run(&workload("duration = 1", load), fast(), all);
     let latency = &results.phases[0].total.all.latency;
-    assert_eq!((latency.min_ns, latency.max_ns), (109_000, 109_000));
+    close("all costs", latency.mean_ns, 109_000.0, 0.01);
+    // No host is even: three quarters of the latency are the least, the rest is chance.
+    assert!((86_500..87_000).contains(&latency.min_ns) && latency.stddev_ns > 15_000.0, "{latency:?}");
 }

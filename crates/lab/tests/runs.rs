@@ -58,6 +58,7 @@ fn options() -> Options {
         quick: false,
         formats: None,
         arrays: None,
+        drivers: None,
         tests: Vec::new(),
         repeat: 1,
         seed: 1,
@@ -309,4 +310,22 @@ fn a_part_that_broke_off_before_it_began_is_whole_once_it_was_done() {
     std::fs::write(&journal, format!("{plan}\n{broke}\n")).expect("written");
     let run = Run::open(&path).expect("a run");
     assert_eq!((run.parts[0].complete, run.parts[0].broke.as_deref()), (false, Some("no device")));
+}
+
+#[test]
+fn drivers_are_an_axis_and_what_a_sheet_does_not_know_is_left_out() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let drivers = ["linux", "windows", "beos"].map(String::from).to_vec();
+    let path = directory.path().join("run");
+    begin(&path, Options { drivers: Some(drivers), ..options() }).conduct(&Nobody).expect("a journal");
+    let run = Run::open(&path).expect("a run");
+    let parts: Vec<_> = run.parts.iter().map(|part| (part.plan.driver.as_deref(), &part.plan.part)).collect();
+    assert!(parts.len() >= 2 && parts.iter().all(|(driver, part)| part.contains(driver.expect("named"))), "{parts:?}");
+    let iops = |driver: &str| {
+        let part = run.parts.iter().find(|part| part.plan.driver.as_deref() == Some(driver)).expect("a part of it");
+        assert_eq!(part.begin.as_ref().expect("begun").machine.driver, driver);
+        part.steps.last().expect("steps").total.all.iops
+    };
+    assert_ne!(iops("linux"), iops("windows"), "two drivers cost the same");
+    assert!(run.left_out.iter().any(|why| why.contains("'beos'")), "{:?}", run.left_out);
 }

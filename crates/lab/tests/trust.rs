@@ -182,6 +182,17 @@ fn a_failed_request_ends_the_run_with_what_was_measured() {
     assert_eq!(last.submitted, last.completed);
 }
 
+#[test]
+fn a_failure_within_the_ramp_ends_the_run_with_nothing_counted() {
+    let mut device = Servers::new(1, 100_000, 0);
+    device.fail_from = Some(150);
+    let text = MIXED.replace("capacities = 1.0", "bytes = \"100MiB\"");
+    let results = run(&from_toml(&text).expect("a workload"), device, Driver::default());
+    let last = results.phases.last().expect("phases");
+    assert!(matches!(results.ended, Ended::Failed(_)), "{:?}", results.ended);
+    assert_eq!((last.name.as_str(), last.seconds, last.total.all.requests), ("measure", 0.0, 0));
+}
+
 /// Ends a run at its second look.
 struct Impatient(u32);
 

@@ -1,4 +1,4 @@
-//! A medium on files or block devices, one a die, through `io_uring`.
+//! A medium on files or block devices, one a die, through the ring.
 //!
 //! A backing file begins with [`LABEL_AREA_BYTES`] for the labels; block 0, block 1, … follow,
 //! page `p` of a block at `p * page_bytes`. Page buffers and program units are aligned, so direct
@@ -9,15 +9,15 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use io_uring::{opcode, squeue, types};
-use rustix::fd::{AsFd, AsRawFd};
+use rustix::fd::{AsFd, AsRawFd, RawFd};
+use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 use slab::Slab;
 
 use crate::arena::Arena;
 use crate::backing::{Backing, OpenError, label_offset};
 use crate::page::ALIGN;
-use crate::ring::{Owner, SharedRing};
+use crate::ring::{Entry, Owner, SharedRing};
 use crate::transfer::{Next, Purpose, Transfer, kernel_result};
 use crate::{
     Command, Done, Geometry, LABEL_AREA_BYTES, LABEL_BYTES, Media, MediaError, Page, PageAddr, PageBuf, Slice,
@@ -27,9 +27,10 @@ use crate::{
 /// meanwhile, for 150 us a MiB where this was measured; smaller pieces cost more in all.
 const PUNCH_BYTES: u64 = 4 << 20;
 
-const PUNCH: i32 =
-    (rustix::fs::FallocateFlags::PUNCH_HOLE.bits() | rustix::fs::FallocateFlags::KEEP_SIZE.bits()) as i32;
-const KEEP_SIZE: i32 = rustix::fs::FallocateFlags::KEEP_SIZE.bits() as i32;
+/// How much a fill writes in one piece.
+const FILL_BYTES: u64 = 1 << 20;
+
+const PUNCH: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
 
 /// How a [`FileMedia`] uses its backing files.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,6 +67,8 @@ struct Die {
     alignment: u32,
     /// Erase gives space back. Off once the target said that it cannot.
     punches: bool,
+    /// Fill writes what was not written before: past the page cache, on a file system that writes in place and notes what was written.
+    fills: bool,
 }
 
 /// What the kernel works at, by token.
@@ -75,6 +78,14 @@ enum Operation {
     Part {
         group: usize,
         die: u32,
+    },
+    /// One die's part of a fill: the bytes of the backing file that are still to be written, and what with. The first piece is their
+    /// allocation.
+    Fill {
+        group: usize,
+        die: u32,
+        left: Range<u64>,
+        zeros: Option<Page>,
     },
     /// One die's part of an erase: the bytes of the backing file that are still to be punched.
     Punch {
@@ -188,7 +199,7 @@ impl FileMedia {
         self.push(Operation::Transfer(transfer), entry)
     }
 
-    fn push(&mut self, operation: Operation, entry: squeue::Entry) -> Result<(), MediaError> {
+    fn push(&mut self, operation: Operation, entry: Entry) -> Result<(), MediaError> {
         let token = self.under_way.insert(operation);
         // SAFETY: what the entry points to is held by the operation until its completion came, also
         // when the medium is dropped; the entry names a file that the medium holds as long.
@@ -200,7 +211,7 @@ impl FileMedia {
     }
 
     /// Runs `entry` on every die, with one answer when all are done.
-    fn on_every_die(&mut self, id: u64, entry: impl Fn(&Die) -> Option<squeue::Entry>) -> Option<Done> {
+    fn on_every_die(&mut self, id: u64, entry: impl Fn(&Die) -> Option<Entry>) -> Option<Done> {
         let group = self.begin_group(id);
         for die in 0..self.geometry.dies {
             let Some(entry) = self.live(die).and_then(&entry) else { continue };
@@ -227,6 +238,38 @@ impl FileMedia {
         let end = range.end.min(range.start + PUNCH_BYTES);
         let entry = self.live(die).ok_or(MediaError::Lost)?.allocate(range.start, end - range.start, PUNCH);
         self.push(Operation::Punch { group, die, left: end..range.end }, entry)
+    }
+
+    fn fill(&mut self, id: u64, block: u32) -> Option<Done> {
+        let group = self.begin_group(id);
+        let position = block_position(&self.geometry, block);
+        let bytes = self.geometry.block_bytes();
+        for die in 0..self.geometry.dies {
+            let Some(live) = self.live(die).filter(|die| !die.backing.is_block_device()) else { continue };
+            let entry = live.allocate(position, bytes, FallocateFlags::KEEP_SIZE);
+            let left = position..position + bytes;
+            let pushed = self.push(Operation::Fill { group, die, left, zeros: None }, entry);
+            self.count_part(group, die, pushed);
+        }
+        self.end_part(group, 0, Ok(()))
+    }
+
+    /// A piece of a fill is done: writes the next one, or says that there is none.
+    fn fill_on(
+        &mut self,
+        (group, die): (usize, u32),
+        left: Range<u64>,
+        zeros: Option<Page>,
+    ) -> Result<bool, MediaError> {
+        let live = self.live(die).ok_or(MediaError::Lost)?;
+        if left.is_empty() || (zeros.is_none() && !live.is_to_be_filled(&left)) {
+            return Ok(false);
+        }
+        let zeros = zeros.unwrap_or_else(|| PageBuf::new(FILL_BYTES as usize));
+        let len = FILL_BYTES.min(left.end - left.start) as u32;
+        let entry = Entry::Write { fd: live.fd(), address: zeros.as_ptr(), bytes: len, position: left.start };
+        self.push(Operation::Fill { group, die, left, zeros: Some(zeros) }, entry)?;
+        Ok(true)
     }
 
     fn write_label(&mut self, id: u64, copy: u8, bytes: &[Vec<u8>]) -> Option<Done> {
@@ -330,6 +373,24 @@ impl FileMedia {
                 };
                 self.end_part(group, die, result)
             }
+            Operation::Fill { .. } => {
+                let Some(Operation::Fill { group, die, left, zeros }) = self.under_way.try_remove(token) else {
+                    return None;
+                };
+                let next = match (kernel_result(result), zeros) {
+                    // Space cannot be reserved there: the medium works without.
+                    (Ok(_) | Err(Errno::OPNOTSUPP | Errno::NOSYS), None) => self.fill_on((group, die), left, None),
+                    (Ok(moved), zeros) => match u64::from(moved) / ALIGN as u64 * ALIGN as u64 {
+                        0 => Err(MediaError::Os(Errno::IO)),
+                        whole => self.fill_on((group, die), left.start + whole..left.end, zeros),
+                    },
+                    (Err(error), _) => Err(MediaError::from(error)),
+                };
+                match next {
+                    Ok(true) => None,
+                    next => self.end_part(group, die, next.map(drop)),
+                }
+            }
             Operation::Punch { .. } => {
                 let Some(Operation::Punch { group, die, left }) = self.under_way.try_remove(token) else { return None };
                 let result = match kernel_result(result) {
@@ -400,6 +461,14 @@ pub fn check_length(backing: &Backing, geometry: &Geometry) -> Result<(), OpenEr
     }
 }
 
+/// Whether it is a file of ext4 or XFS: there blocks stay where they are, and count as unwritten until they are written once.
+fn writes_in_place(backing: &Backing) -> bool {
+    const EXT4: u64 = 0xef53;
+    const XFS: u64 = 0x5846_5342;
+    let kind = rustix::fs::fstatfs(backing).map(|stat| stat.f_type as u64);
+    !backing.is_block_device() && matches!(kind, Ok(EXT4 | XFS))
+}
+
 impl Die {
     fn new(mut backing: Backing, geometry: &Geometry, options: FileOptions) -> Result<Die, OpenError> {
         check_length(&backing, geometry)?;
@@ -410,19 +479,25 @@ impl Die {
         }
         let alignment = backing.direct_alignment().unwrap_or(1);
         tracing::debug!(path = %backing.path().display(), alignment, "backing file open");
-        Ok(Die { backing, left_out: false, alignment, punches: true })
+        let fills = alignment > 1 && writes_in_place(&backing);
+        Ok(Die { backing, left_out: false, alignment, punches: true, fills })
     }
 
-    fn fd(&self) -> types::Fd {
-        types::Fd(self.backing.as_fd().as_raw_fd())
+    fn fd(&self) -> RawFd {
+        self.backing.as_fd().as_raw_fd()
     }
 
-    fn sync(&self) -> squeue::Entry {
-        opcode::Fsync::new(self.fd()).flags(types::FsyncFlags::DATASYNC).build()
+    /// Whether some of these bytes were not written yet.
+    fn is_to_be_filled(&self, bytes: &Range<u64>) -> bool {
+        self.fills && rustix::fs::seek(&self.backing, SeekFrom::Hole(bytes.start)).is_ok_and(|hole| hole < bytes.end)
     }
 
-    fn allocate(&self, position: u64, bytes: u64, mode: i32) -> squeue::Entry {
-        opcode::Fallocate::new(self.fd(), bytes).offset(position).mode(mode).build()
+    fn sync(&self) -> Entry {
+        Entry::SyncData { fd: self.fd() }
+    }
+
+    fn allocate(&self, position: u64, bytes: u64, mode: FallocateFlags) -> Entry {
+        Entry::Allocate { fd: self.fd(), position, bytes, mode }
     }
 }
 
@@ -447,9 +522,10 @@ impl Media for FileMedia {
             Command::Allocate { block } => {
                 let position = block_position(&self.geometry, block);
                 return self.on_every_die(id, |die| {
-                    (!die.backing.is_block_device()).then(|| die.allocate(position, bytes, KEEP_SIZE))
+                    (!die.backing.is_block_device()).then(|| die.allocate(position, bytes, FallocateFlags::KEEP_SIZE))
                 });
             }
+            Command::Fill { block } => return self.fill(id, block),
             Command::Erase { block } => return self.erase(id, block),
             Command::Sync => return self.on_every_die(id, |die| Some(die.sync())),
             Command::WriteLabel { copy, bytes } => return self.write_label(id, copy, &bytes),
@@ -468,7 +544,7 @@ impl Media for FileMedia {
         self.collect();
         while self.done.is_empty() && !self.under_way.is_empty() {
             if let Err(error) = self.ring.borrow_mut().wait_for(self.owner) {
-                tracing::error!(%error, "io_uring does not wait");
+                tracing::error!(%error, "the ring does not wait");
                 return;
             }
             self.collect();

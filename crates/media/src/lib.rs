@@ -1,8 +1,9 @@
 //! Where bits live: memory, files and block devices, behind one seam.
 //!
 //! [`Media`] is that seam: geometry, submit a command, collect what is done. Commands run
-//! concurrently and finish in any order; only [`Command::Sync`] orders anything: when it is done,
-//! every program that was *done before it was submitted* survives a power cut.
+//! concurrently and finish in any order; only [`Command::Sync`] orders anything: when it and all
+//! that were submitted before it are done, and none has failed, every program that was *done before
+//! it was submitted* survives a power cut.
 
 pub mod arena;
 pub mod backing;
@@ -70,6 +71,13 @@ pub enum Command {
     /// Make sure that the block's space exists on every die before it is written
     /// (a file reserves it, so that a full disk shows here and not in a program).
     Allocate {
+        /// Which block, on every die.
+        block: u32,
+    },
+    /// Like [`Command::Allocate`], for a block whose content nobody needs: where the store has something to note of blocks that are
+    /// written for the first time, they are written now, so that a [`Command::Sync`] of what is programmed there has less to do.
+    /// The block then reads as before or as zeros; until a sync a power cut can undo it, on each die and page by itself.
+    Fill {
         /// Which block, on every die.
         block: u32,
     },
@@ -174,6 +182,11 @@ pub trait Media {
     /// The next finished command, never waiting. It makes no system call: what was submitted goes to the kernel
     /// when its user waits, here or on the ring.
     fn poll(&mut self) -> Option<Done>;
+
+    /// Whether [`Media::poll`] has something that no completion of the ring will announce.
+    fn has_done(&self) -> bool {
+        false
+    }
 
     /// Waits until [`Media::poll`] has something, when commands are under way; at once otherwise.
     fn wait(&mut self);

@@ -153,7 +153,7 @@ impl Media for Memory {
                 self.erase(block);
                 Ok(None)
             }
-            Command::Allocate { .. } | Command::Sync => Ok(None),
+            Command::Allocate { .. } | Command::Fill { .. } | Command::Sync => Ok(None),
             Command::WriteLabel { copy, bytes } => self.write_label(copy, bytes).map(|()| None),
             Command::Rebuild { .. } => Err(MediaError::Lost),
         };
@@ -162,6 +162,10 @@ impl Media for Memory {
 
     fn poll(&mut self) -> Option<Done> {
         self.reads.pop_front()
+    }
+
+    fn has_done(&self) -> bool {
+        !self.reads.is_empty()
     }
 
     fn wait(&mut self) {}
@@ -231,6 +235,14 @@ mod tests {
         assert_eq!(medium.allocated_bytes(), Some(3 * page));
         medium.submit(1, Command::Erase { block: 0 });
         assert_eq!(medium.allocated_bytes(), Some(page));
+    }
+
+    #[test]
+    fn a_read_is_there_before_it_is_taken() {
+        let mut medium = medium();
+        let command = Command::Read { at: PageAddr { die: 0, block: 0, page: 0 }, bytes: 0..4096 };
+        assert!(medium.submit(1, command).is_none() && medium.has_done());
+        assert!(medium.poll().is_some() && !medium.has_done());
     }
 
     #[test]

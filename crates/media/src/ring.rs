@@ -1,15 +1,27 @@
-//! One `io_uring` for everything that a device thread waits for: media commands and sockets.
+//! One ring for everything that a device thread waits for: media commands and sockets.
 //!
 //! Each user of the ring registers as an *owner*; completions are kept apart by owner, so that a
 //! file medium and the NBD connections of the same thread share one system call per round.
+//!
+//! The ring is the kernel's `io_uring`. Where that is refused, as in many containers, [`threads`]
+//! carries out the same operations with `poll` and a few threads.
+
+mod entry;
+mod pool;
+mod threads;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use io_uring::{IoUring, cqueue, opcode, squeue};
+use rustix::io::Errno;
+
+pub use entry::{Entry, Timer};
+use threads::Threads;
 
 /// A ring shared by the users of one thread.
 pub type SharedRing = Rc<RefCell<Ring>>;
@@ -18,15 +30,50 @@ pub type SharedRing = Rc<RefCell<Ring>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner(u16);
 
-/// One completion: the token it was pushed with, and the kernel's result (negative errno on error).
+/// One completion.
 #[derive(Clone, Copy, Debug)]
 pub struct Completion {
-    /// What the owner pushed it with.
+    /// The token that the owner pushed the operation with.
     pub token: u64,
-    /// The kernel's result.
+    /// What the system call would have given, or a negative errno.
     pub result: i32,
-    /// `IORING_CQE_F_*`.
-    pub flags: u32,
+    /// The operation goes on, and completes again.
+    pub more: bool,
+}
+
+/// What carries out a ring's operations.
+enum Engine {
+    Uring(IoUring),
+    Threads(Threads),
+}
+
+/// Chooses the ring of threads where its value is `threads`, for tests and comparisons.
+const CHOICE: &str = "OPENVSL_IO";
+
+/// Why the rings of this process do without `io_uring`, if they do. Asks the kernel once.
+pub fn without_io_uring() -> Option<&'static str> {
+    static REASON: OnceLock<Option<String>> = OnceLock::new();
+    let find = || {
+        if std::env::var_os(CHOICE).is_some_and(|choice| choice == "threads") {
+            return Some(format!("{CHOICE}=threads"));
+        }
+        let error = IoUring::new(1).err()?;
+        match Errno::from_io_error(&error)? {
+            Errno::NOSYS => Some("the kernel has no io_uring".into()),
+            Errno::PERM | Errno::ACCESS => {
+                let off = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+                let why = if off.is_ok_and(|off| off.trim() != "0") {
+                    "kernel.io_uring_disabled"
+                } else {
+                    "a system call filter, as container runtimes set one"
+                };
+                Some(format!("io_uring is forbidden by {why}"))
+            }
+            // Too little memory or too few descriptors stop an attach, and its message says so.
+            _ => None,
+        }
+    };
+    REASON.get_or_init(find).as_deref()
 }
 
 /// Bits of `user_data` left to an owner's token.
@@ -38,7 +85,7 @@ fn user_data(owner: Owner, token: u64) -> u64 {
 
 /// The ring.
 pub struct Ring {
-    uring: IoUring,
+    engine: Engine,
     users: Vec<User>,
     /// Completions that no owner has taken yet.
     waiting: usize,
@@ -58,18 +105,36 @@ impl Ring {
     /// A ring with room for `entries` submissions between two system calls.
     ///
     /// # Errors
-    /// The kernel has no `io_uring`, or a container forbids it.
+    /// The operating system has no memory or descriptors for it.
     pub fn new(entries: u32) -> io::Result<SharedRing> {
+        match without_io_uring() {
+            Some(_) => Ring::of_threads(),
+            None => Ok(Ring::on(Engine::Uring(Ring::uring(entries)?))),
+        }
+    }
+
+    /// A ring that does without `io_uring`.
+    ///
+    /// # Errors
+    /// The operating system has no descriptors for it.
+    pub fn of_threads() -> io::Result<SharedRing> {
+        Ok(Ring::on(Engine::Threads(Threads::new()?)))
+    }
+
+    fn on(engine: Engine) -> SharedRing {
+        Rc::new(RefCell::new(Ring { engine, users: Vec::new(), waiting: 0 }))
+    }
+
+    fn uring(entries: u32) -> io::Result<IoUring> {
         // One thread submits and reaps, so the kernel can leave completion work to our own
         // system call (Linux 6.1 and later); older kernels get a plain ring.
-        let uring = IoUring::builder()
+        IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
             .setup_taskrun_flag()
             .setup_cqsize(entries * 4)
             .build(entries)
-            .or_else(|_| IoUring::builder().setup_cqsize(entries * 4).build(entries))?;
-        Ok(Rc::new(RefCell::new(Ring { uring, users: Vec::new(), waiting: 0 })))
+            .or_else(|_| IoUring::builder().setup_cqsize(entries * 4).build(entries))
     }
 
     /// Adds a user.
@@ -106,20 +171,33 @@ impl Ring {
     /// or at once when the submission queue is full.
     ///
     /// # Safety
-    /// Everything the entry points to stays valid and obeys the entry's needs until its completion
-    /// came out of [`Ring::next`].
+    /// Everything the entry points to, and its descriptor, stays valid and obeys the entry's
+    /// needs until its last completion came out of [`Ring::next`].
     ///
     /// # Errors
     /// The kernel refused the system call that makes room.
-    pub unsafe fn push(&mut self, owner: Owner, token: u64, entry: squeue::Entry) -> io::Result<()> {
+    #[inline]
+    pub unsafe fn push(&mut self, owner: Owner, token: u64, entry: Entry) -> io::Result<()> {
         debug_assert!(token < 1 << TOKEN_BITS);
-        let entry = entry.user_data(user_data(owner, token));
-        // SAFETY: the caller's promise.
-        while unsafe { self.uring.submission().push(&entry) }.is_err() {
-            self.submit()?;
+        let data = user_data(owner, token);
+        match &mut self.engine {
+            Engine::Uring(_) => self.push_sqe(&entry.sqe().user_data(data))?,
+            // SAFETY: the caller's promise.
+            Engine::Threads(threads) => unsafe { threads.push(data, entry) },
         }
         self.users[usize::from(owner.0)].under_way += 1;
         Ok(())
+    }
+
+    fn push_sqe(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+        loop {
+            let Engine::Uring(uring) = &mut self.engine else { return Ok(()) };
+            // SAFETY: the promise of `push`'s caller; a cancellation points to nothing.
+            if unsafe { uring.submission().push(entry) }.is_ok() {
+                return Ok(());
+            }
+            self.submit()?;
+        }
     }
 
     /// Asks the kernel to end what `owner` pushed with `token`: it completes with `ECANCELED` if it had not completed before.
@@ -128,9 +206,13 @@ impl Ring {
     /// # Errors
     /// The kernel refused the system call that makes room.
     pub fn cancel(&mut self, owner: Owner, token: u64, answer: u64) -> io::Result<()> {
-        let entry = opcode::AsyncCancel::new(user_data(owner, token)).build();
-        // SAFETY: the entry points to nothing.
-        unsafe { self.push(owner, answer, entry) }
+        let (target, data) = (user_data(owner, token), user_data(owner, answer));
+        match &mut self.engine {
+            Engine::Uring(_) => self.push_sqe(&opcode::AsyncCancel::new(target).build().user_data(data))?,
+            Engine::Threads(threads) => threads.cancel(target, data),
+        }
+        self.users[usize::from(owner.0)].under_way += 1;
+        Ok(())
     }
 
     /// Hands queued entries to the kernel and sorts what is done, never waiting.
@@ -139,12 +221,14 @@ impl Ring {
     /// # Errors
     /// The kernel refused the system call.
     pub fn submit(&mut self) -> io::Result<()> {
-        let queue = self.uring.submission();
-        let idle = queue.is_empty() && !queue.taskrun() && !queue.cq_overflow();
-        drop(queue);
-        if idle {
-            self.reap();
-            return Ok(());
+        if let Engine::Uring(uring) = &mut self.engine {
+            let queue = uring.submission();
+            let idle = queue.is_empty() && !queue.taskrun() && !queue.cq_overflow();
+            drop(queue);
+            if idle {
+                self.reap();
+                return Ok(());
+            }
         }
         self.enter(0, None)
     }
@@ -185,26 +269,22 @@ impl Ring {
     }
 
     fn enter(&mut self, want: usize, timeout: Option<Duration>) -> io::Result<()> {
-        let done = match timeout {
-            Some(timeout) if want > 0 => {
+        let done = match (&mut self.engine, timeout) {
+            (Engine::Threads(threads), _) => threads.enter(want > 0, timeout),
+            (Engine::Uring(uring), Some(timeout)) if want > 0 => {
                 let spec = io_uring::types::Timespec::from(timeout);
                 let args = io_uring::types::SubmitArgs::new().timespec(&spec);
-                self.uring.submitter().submit_with_args(want, &args)
+                uring.submitter().submit_with_args(want, &args).map(drop)
             }
-            _ => self.uring.submit_and_wait(want),
+            (Engine::Uring(uring), _) => uring.submit_and_wait(want).map(drop),
         };
         match done {
-            Ok(_) => {}
+            Ok(()) => {}
             // Nothing came in time, a signal came first, or completions must be taken first.
             Err(error)
                 if matches!(
-                    error.raw_os_error().map(rustix::io::Errno::from_raw_os_error),
-                    Some(
-                        rustix::io::Errno::TIME
-                            | rustix::io::Errno::INTR
-                            | rustix::io::Errno::BUSY
-                            | rustix::io::Errno::AGAIN
-                    )
+                    Errno::from_io_error(&error),
+                    Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN)
                 ) => {}
             Err(error) => return Err(error),
         }
@@ -213,14 +293,21 @@ impl Ring {
     }
 
     fn reap(&mut self) {
-        for entry in self.uring.completion() {
-            let (owner, token) = (entry.user_data() >> TOKEN_BITS, entry.user_data() & ((1 << TOKEN_BITS) - 1));
-            let user = &mut self.users[owner as usize];
-            user.under_way -= u32::from(!cqueue::more(entry.flags()));
+        let Ring { engine, users, waiting } = self;
+        let mut sort = |data: u64, result: i32, more: bool| {
+            let (owner, token) = (data >> TOKEN_BITS, data & ((1 << TOKEN_BITS) - 1));
+            let user = &mut users[owner as usize];
+            user.under_way -= u32::from(!more);
             if !user.gone {
-                user.queue.push_back(Completion { token, result: entry.result(), flags: entry.flags() });
-                self.waiting += 1;
+                user.queue.push_back(Completion { token, result, more });
+                *waiting += 1;
             }
+        };
+        match engine {
+            Engine::Uring(uring) => {
+                uring.completion().for_each(|it| sort(it.user_data(), it.result(), cqueue::more(it.flags())));
+            }
+            Engine::Threads(threads) => threads.done().for_each(|it| sort(it.data, it.result, it.more)),
         }
     }
 }

@@ -329,9 +329,6 @@ impl Stage {
 
     /// A trim's record that its slot does not hold yet. The slot's first begins it anew.
     pub fn note_trim(&self, header: &Header, record: &TrimRecord) {
-        if ftl::mutant!(StagedTrimsForgotten) {
-            return;
-        }
         let head = &self.0.head;
         let count = match head.long(TRIMS_AT + 8).load(Ordering::Relaxed) == header.seq.to_le() {
             true => u32::from_le(head.word(TRIMS_AT).load(Ordering::Relaxed)),

@@ -1,8 +1,10 @@
 //! One read or write of a backing file, carried on until it is whole.
 
-use io_uring::{opcode, squeue, types};
+use std::os::fd::RawFd;
+
 use rustix::io::Errno;
 
+use crate::ring::Entry;
 use crate::{MediaError, Page};
 
 /// What a transfer is part of.
@@ -43,14 +45,14 @@ pub(crate) enum Next {
 
 impl Transfer {
     /// The entry for what is left.
-    pub(crate) fn entry(&self, file: types::Fd) -> squeue::Entry {
+    pub(crate) fn entry(&self, fd: RawFd) -> Entry {
         let position = self.position + u64::from(self.progress);
-        let left = self.len - self.progress;
+        let bytes = self.len - self.progress;
         // A raw address: the entry's pusher vouches that the buffer stays. `start + len` lies inside it.
         let address = self.page.as_ptr().wrapping_add((self.start + self.progress) as usize);
         match self.purpose {
-            Purpose::Read { .. } => opcode::Read::new(file, address, left).offset(position).build(),
-            _ => opcode::Write::new(file, address, left).offset(position).build(),
+            Purpose::Read { .. } => Entry::Read { fd, address, bytes, position },
+            _ => Entry::Write { fd, address, bytes, position },
         }
     }
 

@@ -14,10 +14,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use io_uring::{opcode, squeue, types};
 use rustix::io::Errno;
 
-use crate::ring::{Owner, SharedRing};
+use crate::ring::{Entry, Owner, SharedRing};
 use crate::{Done, MediaError};
 
 const MAGIC: [u8; 8] = *b"VSLWITNS";
@@ -85,10 +84,10 @@ impl Witness {
         debug_assert!(self.held.is_none(), "one sync at a time");
         self.held = Some(done);
         self.record.copy_from_slice(&record(self.device, seq));
-        let write = opcode::Write::new(types::Fd(self.file.as_raw_fd()), self.record.as_ptr(), RECORD_BYTES as u32);
-        let entry = write.offset(self.place * PLACES_APART).build();
+        let (fd, address, bytes) = (self.file.as_raw_fd(), self.record.as_ptr(), RECORD_BYTES as u32);
+        let position = self.place * PLACES_APART;
         self.place = 1 - self.place;
-        self.push(WRITTEN, entry)
+        self.push(WRITTEN, Entry::Write { fd, address, bytes, position })
     }
 
     /// The sync that waited, once its number is on record.
@@ -97,8 +96,7 @@ impl Witness {
         let completion = self.ring.borrow_mut().next(self.owner)?;
         match (completion.token, completion.result) {
             (WRITTEN, written) if written == RECORD_BYTES as i32 => {
-                let sync = opcode::Fsync::new(types::Fd(self.file.as_raw_fd())).flags(types::FsyncFlags::DATASYNC);
-                self.push(SYNCED, sync.build())
+                self.push(SYNCED, Entry::SyncData { fd: self.file.as_raw_fd() })
             }
             (SYNCED, 0) => self.held.take(),
             (_, result) => self.fail(&if result < 0 { Errno::from_raw_os_error(-result) } else { Errno::NOSPC }.into()),
@@ -111,7 +109,7 @@ impl Witness {
         self.held.is_some() && self.ring.borrow_mut().wait(None).is_ok()
     }
 
-    fn push(&mut self, token: u64, entry: squeue::Entry) -> Option<Done> {
+    fn push(&mut self, token: u64, entry: Entry) -> Option<Done> {
         // SAFETY: the record is boxed, and changed only when no entry is under way; the file stays open until then as well,
         // since `drop` waits for it.
         let pushed = unsafe { self.ring.borrow_mut().push(self.owner, token, entry) };

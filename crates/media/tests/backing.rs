@@ -147,6 +147,33 @@ fn allocate_takes_space_and_erase_gives_it_back() {
     assert_eq!(paths[0].metadata().expect("metadata").len(), backing_bytes(&geometry));
 }
 
+#[test]
+fn fill_takes_space_and_touches_no_other_block() {
+    let dir = disk();
+    // Blocks that are filled in several pieces.
+    let geometry = Geometry { pages_per_block: 160, ..common::geometry() };
+    let paths = create(&dir, &geometry);
+    let ring = media::ring::Ring::new(8).expect("io_uring");
+    let mut media = FileMedia::open(&paths, geometry, ring, FileOptions::default()).expect("open");
+    let block = geometry.block_bytes() * u64::from(geometry.dies);
+    for die in 0..geometry.dies {
+        program_page(&mut media, at(die, 0, 159), 1);
+        program_page(&mut media, at(die, 2, 0), 2);
+    }
+    let before = media.allocated_bytes().expect("a regular file");
+    run(&mut media, Command::Fill { block: 1 }).expect("fill");
+    assert!(media.allocated_bytes().expect("a regular file") >= before + block);
+    for die in 0..geometry.dies {
+        expect_zeros(&mut media, at(die, 1, 0), 0..geometry.page_bytes());
+        expect_zeros(&mut media, at(die, 1, 159), 0..geometry.page_bytes());
+        program_page(&mut media, at(die, 1, 80), 3);
+        expect(&mut media, at(die, 1, 80), 0..geometry.page_bytes(), 3);
+        expect(&mut media, at(die, 0, 159), 0..geometry.page_bytes(), 1);
+        expect(&mut media, at(die, 2, 0), 0..geometry.page_bytes(), 2);
+    }
+    assert_eq!(paths[0].metadata().expect("metadata").len(), backing_bytes(&geometry));
+}
+
 /// A block larger than the whole tmpfs, which refuses it before it takes any of it.
 #[test]
 fn a_full_disk_shows_in_allocate() {
@@ -155,7 +182,9 @@ fn a_full_disk_shows_in_allocate() {
     let paths = create(&dir, &geometry);
     let ring = media::ring::Ring::new(8).expect("io_uring");
     let mut media = FileMedia::open(&paths, geometry, ring, FileOptions::default()).expect("open");
-    assert_eq!(run(&mut media, Command::Allocate { block: 0 }).err(), Some(MediaError::NoSpace));
+    for command in [Command::Allocate { block: 0 }, Command::Fill { block: 0 }] {
+        assert_eq!(run(&mut media, command).err(), Some(MediaError::NoSpace));
+    }
     program_page(&mut media, at(0, 0, 9), 1);
     expect(&mut media, at(0, 0, 9), 0..4096, 1);
 }
@@ -175,6 +204,7 @@ fn a_read_only_medium_changes_nothing() {
         Command::Program { at: at(0, 0, 1), bytes: 0..4096, page },
         Command::Erase { block: 0 },
         Command::Allocate { block: 1 },
+        Command::Fill { block: 1 },
         Command::WriteLabel { copy: 0, bytes: vec![vec![1]] },
     ] {
         assert_eq!(run(&mut media, command).err(), Some(MediaError::Os(Errno::ROFS)));

@@ -37,7 +37,6 @@ pub mod feature;
 pub mod identify;
 pub mod initiator;
 pub mod log;
-mod mutant;
 pub mod namespace;
 pub mod nvm;
 pub mod pdu;
@@ -46,9 +45,6 @@ mod status;
 mod subsystem;
 
 pub use command::{Cqe, Data, Fuse, Sqe};
-#[cfg(feature = "mutants")]
-#[doc(hidden)]
-pub use mutant::mutants;
 pub use namespace::{Health, Namespace, Subject, Wear};
 pub use status::Status;
 pub use subsystem::{Admitted, Subsystem};

@@ -48,6 +48,10 @@ fn published(figures: &Published) -> Result<(), String> {
     ])
 }
 
+fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
 fn modules(count: u32) -> Result<(), String> {
     ensure((1..=64).contains(&count), &format!("modules is {count}, but must be 1 to 64"))
 }
@@ -59,6 +63,10 @@ fn module(module: &Module) -> Result<(), String> {
         "chips.count x chips.bytes must be raw_bytes",
     )?;
     ensure(chips.parity < chips.count, "chips.parity must be below chips.count")?;
+    ensure(
+        chips.parity == 0 || greatest_common_divisor(chips.count, nand.dies_per_chip) == 1,
+        "with parity, chips.count and nand.dies_per_chip must have no common divisor: a parity group takes one die of each chip",
+    )?;
     ensure(module.advertised_bytes < module.raw_bytes, "advertised_bytes must be below raw_bytes")?;
     if let Some(bytes) = module.high_performance_bytes {
         ensure(bytes < module.advertised_bytes, "high_performance_bytes must be below advertised_bytes")?;
@@ -90,6 +98,7 @@ fn module(module: &Module) -> Result<(), String> {
         ("nand.variation_percent", nand.variation_percent),
         ("controller.read_request_us", controller.read_request_us),
         ("controller.write_request_us", controller.write_request_us),
+        ("controller.overwrite_us", controller.overwrite_us),
         ("controller.read_latency_us", controller.read_latency_us),
         ("controller.write_latency_us", controller.write_latency_us),
         ("controller.reserve_percent", controller.reserve_percent),

@@ -96,6 +96,9 @@ pub struct Controller {
     pub read_request_us: f64,
     /// Time that the front end is taken by every host write, whatever its size, microseconds.
     pub write_request_us: f64,
+    /// The same on top for a write over what the drive holds already: its controller has to find the old place in its map and mark it.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub overwrite_us: f64,
     /// What a read waits on top, microseconds; any number of reads wait at the same time.
     pub read_latency_us: f64,
     /// What a write waits on top, microseconds; any number of writes wait at the same time.
@@ -120,6 +123,10 @@ pub struct Controller {
     /// Otherwise it lies in the host, whose driver answers such reads without asking the card.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub map_in_drive: bool,
+}
+
+fn is_nothing(us: &f64) -> bool {
+    *us == 0.0
 }
 
 fn is_zero(bytes: &u64) -> bool {

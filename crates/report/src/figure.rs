@@ -26,13 +26,23 @@ pub(crate) struct Place<'a> {
 
 /// The points of a stage, in order; of those that measure where none is named.
 pub(crate) fn places<'a>(variant: &Variant<'a>, stage: Option<&str>) -> Vec<Place<'a>> {
+    places_of(variant, stage, false)
+}
+
+/// The same with every round as a point of its own: a device's course, where nothing is judged to be steady.
+pub(crate) fn course<'a>(variant: &Variant<'a>, stage: Option<&str>) -> Vec<Place<'a>> {
+    places_of(variant, stage, true)
+}
+
+fn places_of<'a>(variant: &Variant<'a>, stage: Option<&str>, each_round: bool) -> Vec<Place<'a>> {
     let wanted = |step: &&Step| stage.map_or(step.role == Role::Measure, |name| step.stage == name);
     // Where each point has a part of its own, steps of the same name are different points.
     let steps = |parts: &[&'a PartResults]| -> Vec<(String, &'a Step)> {
         let own = |part: &&'a PartResults| {
             let (part, point) = (*part, part.plan.point.clone().unwrap_or_default());
-            let steps = part.steps.iter().filter(wanted).filter(move |step| counts(part, step));
-            steps.map(move |step| (format!("{point}/{}", key(step)), step)).collect::<Vec<_>>()
+            let steps = part.steps.iter().filter(wanted).filter(move |step| each_round || counts(part, step));
+            let name = move |step: &Step| if each_round { step.step.clone() } else { key(step) };
+            steps.map(move |step| (format!("{point}/{}", name(step)), step)).collect::<Vec<_>>()
         };
         parts.iter().flat_map(own).collect()
     };

@@ -15,8 +15,8 @@ pub(crate) struct View<'a> {
 pub(crate) struct Variant<'a> {
     /// What tells it from the other variants of the run; empty where there is only one.
     pub(crate) name: String,
-    /// Device, format, arrangement and write cache, as far as each differs within the run.
-    pub(crate) words: [String; 4],
+    /// Device, format, arrangement, write cache and driver, as far as each differs within the run.
+    pub(crate) words: [String; 5],
     /// Its parts by repeat: one each, or one for each point where each has a part of its own.
     pub(crate) repeats: Vec<Vec<&'a PartResults>>,
 }
@@ -31,7 +31,7 @@ pub(crate) fn views(run: &Run) -> Vec<View<'_>> {
 }
 
 /// What tells parts apart.
-fn identity(part: &PartResults) -> [String; 4] {
+fn identity(part: &PartResults) -> [String; 5] {
     let plan = &part.plan;
     let cache = plan.write_cache.map(|on| if on { "write cache on" } else { "write cache off" });
     [
@@ -39,18 +39,19 @@ fn identity(part: &PartResults) -> [String; 4] {
         plan.format.clone().unwrap_or_default(),
         plan.array.clone().unwrap_or_default(),
         cache.unwrap_or_default().to_string(),
+        plan.driver.clone().unwrap_or_default(),
     ]
 }
 
 fn variants<'a>(run: &'a Run, test: &str) -> Vec<Variant<'a>> {
     // A name holds only what differs somewhere in the run, so that a colour means the same in every chart.
-    let all: Vec<[String; 4]> = run.parts.iter().map(identity).collect();
-    let differs: Vec<bool> = (0..4).map(|at| all.iter().any(|one| one[at] != all[0][at])).collect();
-    let mut found: Vec<([String; 4], Variant<'a>)> = Vec::new();
+    let all: Vec<[String; 5]> = run.parts.iter().map(identity).collect();
+    let differs: Vec<bool> = (0..5).map(|at| all.iter().any(|one| one[at] != all[0][at])).collect();
+    let mut found: Vec<([String; 5], Variant<'a>)> = Vec::new();
     for part in run.parts.iter().filter(|part| part.plan.test == test && !part.steps.is_empty()) {
         let key = identity(part);
         if !found.iter().any(|(known, _)| *known == key) {
-            let words: [String; 4] =
+            let words: [String; 5] =
                 std::array::from_fn(|at| if differs[at] { key[at].clone() } else { String::new() });
             found.push((key.clone(), Variant { name: joined(&words), words, repeats: Vec::new() }));
         }
@@ -92,8 +93,8 @@ pub(crate) fn groups<'v, 'a>(variants: &'v [Variant<'a>]) -> Vec<Group<'v, 'a>> 
         return vec![Group { name: String::new(), members }];
     }
     let common = |variant: &Variant| {
-        let [device, _, array, cache] = &variant.words;
-        joined(&[device.clone(), array.clone(), cache.clone()])
+        let [device, _, array, cache, driver] = &variant.words;
+        joined(&[device.clone(), array.clone(), cache.clone(), driver.clone()])
     };
     let names = distinct(variants.iter().map(common));
     let members = |name: &String| {
@@ -104,6 +105,16 @@ pub(crate) fn groups<'v, 'a>(variants: &'v [Variant<'a>]) -> Vec<Group<'v, 'a>> 
 }
 
 impl<'a> Variant<'a> {
+    /// The variant that differs from this one in nothing but that it has `over`: what this one is compared with.
+    pub(crate) fn base<'v>(&self, over: &str, all: &'v [Variant<'a>]) -> Option<&'v Variant<'a>> {
+        let is_base = |other: &&Variant| {
+            let mut differing = (0..self.words.len()).filter(|at| self.words[*at] != other.words[*at]);
+            let one = differing.next();
+            one.is_some_and(|at| other.words[at] == over) && differing.next().is_none()
+        };
+        all.iter().find(is_base)
+    }
+
     /// Steps of the first part of the first repeat: what is shown over time. Where each point has a part, it is that of the first.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &'a Step> + use<'_, 'a> {
         self.part().steps.iter()

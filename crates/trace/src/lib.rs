@@ -15,7 +15,6 @@ mod formats;
 pub mod generate;
 pub mod info;
 mod input;
-mod mutant;
 mod output;
 pub mod playback;
 mod reader;
@@ -25,9 +24,6 @@ pub mod recorder;
 pub use error::{Place, TraceError};
 pub use formats::{Aside, Format, Volumes, device_number, parse_volume};
 pub use input::compression::Compression;
-#[cfg(feature = "mutants")]
-#[doc(hidden)]
-pub use mutant::mutants;
 pub use output::{Left, OutputFormat, Writer};
 pub use reader::{Reader, Wanted};
 pub use record::{LARGEST_OFFSET, LARGEST_REQUEST, Op, Record};

@@ -26,13 +26,19 @@ pub struct Report {
     pub took: Duration,
     /// What the process grew by.
     pub grown_bytes: u64,
+    /// What the inputs were made of, where the target counts it: how many, and of what.
+    pub units: (u64, &'static str),
 }
 
 impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let rate = self.executions as f64 / self.took.as_secs_f64().max(1e-9);
         let grown = self.grown_bytes as f64 / f64::from(1 << 20);
-        write!(f, "{} executions, {rate:.0} a second, 0 aborts, memory grew by {grown:.1} MiB", self.executions)
+        write!(f, "{} executions, {rate:.0} a second, 0 aborts, memory grew by {grown:.1} MiB", self.executions)?;
+        match self.units {
+            (0, _) => Ok(()),
+            (count, name) => write!(f, ", {count} {name}"),
+        }
     }
 }
 
@@ -57,6 +63,13 @@ struct Current {
 
 static CURRENT: Mutex<Current> = Mutex::new(Current { target: "", input: Vec::new(), panic: None });
 static DONE: AtomicU64 = AtomicU64::new(0);
+static UNITS: Mutex<(u64, &str)> = Mutex::new((0, ""));
+
+/// Counts what an input is made of, such as the PDUs that it sends.
+pub(crate) fn count(units: u64, name: &'static str) {
+    let mut counted = UNITS.lock().unwrap_or_else(PoisonError::into_inner);
+    *counted = (counted.0 + units, name);
+}
 
 fn current() -> MutexGuard<'static, Current> {
     CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
@@ -152,6 +165,7 @@ pub fn run(target: &'static Target, executions: u64, seed: u64) -> Result<Report
     }
     memory::arm();
     let (before, began) = (memory::resident_bytes(), Instant::now());
+    *UNITS.lock().unwrap_or_else(PoisonError::into_inner) = (0, "");
     let mut last = Vec::new();
     for _ in 0..executions {
         last = mutate::input(target, &corpus, &mut random);
@@ -163,5 +177,6 @@ pub fn run(target: &'static Target, executions: u64, seed: u64) -> Result<Report
         let what = format!("memory grew by {grown_bytes} bytes in {executions} executions (seed {seed})");
         return Err(Finding { target: target.name, what, input: save(target.name, &last) });
     }
-    Ok(Report { executions, took, grown_bytes })
+    let units = *UNITS.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(Report { executions, took, grown_bytes, units })
 }

@@ -54,10 +54,6 @@ struct Arguments {
     /// With --exhaustive, cut the recoveries after sequences of up to so many operations too.
     #[arg(long, value_name = "OPERATIONS", default_value_t = 1)]
     recovered: usize,
-    /// Say which defects are planted in this build, and what each does.
-    #[cfg(feature = "mutants")]
-    #[arg(long)]
-    list_mutants: bool,
 }
 
 impl Arguments {
@@ -75,11 +71,6 @@ impl Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    #[cfg(feature = "mutants")]
-    if arguments.list_mutants {
-        ftl::mutants::Mutant::ALL.iter().for_each(|(_, name, what)| println!("{name}\t{what}"));
-        return ExitCode::SUCCESS;
-    }
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = arguments.threads.unwrap_or(processors);
     let watcher = match Watcher::new(arguments.seconds.map(Duration::from_secs)) {
@@ -170,7 +161,7 @@ fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
 fn tell(held: &Held, twice: bool) {
     let Held { seeds, sum } = held;
     println!(
-        "{seeds} seeds held{}: {} requests, {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed; {} faults of dies and \
+        "{seeds} seeds held{}: {} requests, {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed, {} syncs overlapping; {} faults of dies and \
          sectors ({} dies failed), {} sectors healed, {} read without their die, {} dies replaced, {} superblock copies spoilt, 0 sectors lost; beyond redundancy {} \
          reads and {} attaches refused; {} sectors sealed over {} power cuts, 0 (key, nonce) pairs repeated",
         if twice { " twice with identical hashes" } else { "" },
@@ -181,6 +172,7 @@ fn tell(held: &Held, twice: bool) {
         sum.recovery_kills,
         sum.left_pages,
         sum.freed_lebs,
+        sum.overlapping_syncs,
         sum.faults,
         sum.die_losses,
         sum.healed,

@@ -58,6 +58,8 @@ pub struct Report {
     pub recovery_kills: u64,
     /// Pages that it left and that were written back.
     pub left_pages: u64,
+    /// Syncs that began while another one was under way.
+    pub overlapping_syncs: u64,
     /// Things that happened to dies and sectors.
     pub faults: u64,
     /// Dies that failed as a whole.
@@ -98,6 +100,7 @@ impl std::ops::AddAssign for Report {
             kills,
             recovery_kills,
             left_pages,
+            overlapping_syncs,
             faults,
             die_losses,
             unreadable,
@@ -119,6 +122,7 @@ impl std::ops::AddAssign for Report {
         self.kills += kills;
         self.recovery_kills += recovery_kills;
         self.left_pages += left_pages;
+        self.overlapping_syncs += overlapping_syncs;
         self.faults += faults;
         self.die_losses += die_losses;
         self.unreadable += unreadable;
@@ -200,6 +204,7 @@ pub fn run(seed: u64, wish: &Wish) -> Result<Report, Failure> {
     simulation.traffic()?;
     simulation.finish()?;
     simulation.check_nonces()?;
+    simulation.report.overlapping_syncs = simulation.store.overlapping_syncs();
     if wish.digest {
         simulation.report.state = simulation.store.digest();
     }

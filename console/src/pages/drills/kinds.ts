@@ -50,6 +50,13 @@ export const KINDS: readonly Kind[] = [
     asks: [{ name: "die", label: "Die", kind: "number", value: "0" }],
   },
   {
+    name: "kill-chip",
+    title: "Kill a chip",
+    what: "A flash chip of the card answers nothing any more, with all its dies.",
+    on: "emulated",
+    asks: [{ name: "chip", label: "Chip", kind: "number", value: "0" }],
+  },
+  {
     name: "stall-die",
     title: "Stall a die",
     what: "It answers everything later.",

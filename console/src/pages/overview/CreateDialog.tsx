@@ -12,7 +12,7 @@ import { flash, namesOf } from "../lab/lists";
 import { type Draft, isTyped, requestOf } from "./create";
 
 const SECTORS = [512, 1024, 2048, 4096];
-const CAPACITIES = ["advertised", "maximum", "improved-write", "maximum-write"];
+const CAPACITIES = ["advertised", "maximum", "high-performance", "improved-write", "maximum-write"];
 const KINDS = ["size", "profile", "emulate"] as const;
 const SAID = {
   size: "of any size",

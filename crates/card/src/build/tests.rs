@@ -36,6 +36,11 @@ fn a_card_gives_its_modules_and_arrays_of_them() {
     let bytes = one.devices[0].bytes();
     assert_eq!(striped.devices[0].bytes(), bytes / 65_536 * 65_536 * 2);
     assert_eq!(mirrored.devices[0].bytes(), bytes / 4096 * 4096);
+    let eight = "raid0-8".parse().expect("eight modules");
+    assert_eq!(with(eight).devices[0].bytes(), bytes / 65_536 * 65_536 * 8);
+    for text in ["raid0-1", "raid0-9", "raid0-", "raid5"] {
+        assert!(text.parse::<Arrangement>().is_err(), "{text}");
+    }
 }
 
 #[test]
@@ -56,10 +61,28 @@ fn what_does_not_fit_is_refused_with_a_reason() {
     };
     let format = Options { format: Format::ImprovedWrite, ..scaled() };
     assert!(error("wd-re3", format).contains("has no low-level format"));
+    assert!(
+        error("sata-ssd-64", Options { format: Format::Percent(80.0), ..scaled() }).contains("has no low-level format")
+    );
     let both = Options { arrangement: Arrangement::BothModules, ..scaled() };
     assert!(error("wd-re3", both).contains("cannot be arranged"));
     let high = Options { format: Format::HighPerformance, ..scaled() };
     assert!(error("iodrive2-1200-mlc", high).contains("has no format 'high-performance'"));
     let huge = Options { format: Format::Percent(400.0), ..scaled() };
     assert!(error("iodrive-320-mlc", huge).contains("room for"));
+}
+
+#[test]
+fn a_scale_is_honoured_or_refused() {
+    for name in ["iodrive-320-mlc", "intel-x25m-160", "sata-ssd-raid5", "wd-re3"] {
+        let by = |scale| build(&sheet(name), &Options { scale, ..Options::default() }).expect("built").scaling;
+        assert_eq!(check_scale(&sheet(name), 64), Ok(()), "{name}");
+        let Some(largest) = by(u32::MAX).map(|scaling| scaling.by) else { continue };
+        let exact = largest as u32;
+        if exact > 64 {
+            assert_eq!(check_scale(&sheet(name), exact), Ok(()), "{name}");
+        }
+        let words = check_scale(&sheet(name), exact.max(64) + 2).expect_err("too small").to_string();
+        assert!(words.contains("at most"), "{words}");
+    }
 }

@@ -57,8 +57,10 @@ impl Segments {
             if end <= reached {
                 return Some(now);
             }
-            // Nothing is gained by waiting for a place far ahead.
-            if end <= growth.limit && start <= reached.saturating_add(self.bytes / 4) {
+            // Nothing is gained by waiting for a place far ahead. A head that has not stopped yet reads on for a request that goes
+            // further than it would by itself.
+            let near = start <= reached.saturating_add(self.bytes / 4);
+            if near && (end <= growth.limit || reached < growth.limit) {
                 let rest = u128::from(end - reached) * 1_000_000_000;
                 return Some(now + rest.div_ceil(u128::from(growth.bytes_per_s.max(1))) as Nanos);
             }
@@ -124,6 +126,7 @@ mod tests {
         assert_eq!(segments.ready(1_150, 200, 300), Some(1_150));
         assert_eq!(segments.ready(9_000, 200, 1_200), Some(9_000));
         assert_eq!(segments.ready(9_000, 200, 1_201), None, "half of its memory ahead");
+        assert_eq!(segments.ready(1_900, 200, 5_000), Some(5_800), "a head that has not stopped reads on");
         assert_eq!(segments.ready(9_000, 90, 200), None);
     }
 

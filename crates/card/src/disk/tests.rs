@@ -50,11 +50,16 @@ fn a_queue_lets_the_drive_choose() {
 #[test]
 fn streams_run_at_the_rate_of_their_zone() {
     let sheet = sheet(false);
-    for (op, outstanding) in [(Op::Read, 1), (Op::Read, 16), (Op::Write, 16)] {
-        let outer = bytes_per_s(&run(&mut Disk::new(&sheet), outstanding, sequential(op, 20_000, 65_536, 0)));
+    for (op, outstanding, size) in
+        [(Op::Read, 1, 65_536), (Op::Read, 1, 1 << 20), (Op::Read, 16, 65_536), (Op::Write, 16, 65_536)]
+    {
+        let stream = |from| {
+            let requests = sequential(op, (1_310_720_000 / size) as usize, size, from);
+            bytes_per_s(&run(&mut Disk::new(&sheet), outstanding, requests))
+        };
+        let outer = stream(0);
         assert!((outer / sheet.outer_bytes_per_s as f64 - 1.0).abs() < 0.03, "{op:?} x {outstanding}: {outer}");
-        let from = (sheet.bytes - 20_000 * 65_536) / 65_536 * 65_536;
-        let inner = bytes_per_s(&run(&mut Disk::new(&sheet), outstanding, sequential(op, 20_000, 65_536, from)));
+        let inner = stream((sheet.bytes - 1_310_720_000) >> 20 << 20);
         assert!((inner / sheet.inner_bytes_per_s as f64 - 1.0).abs() < 0.03, "{op:?} x {outstanding}: {inner}");
     }
 }

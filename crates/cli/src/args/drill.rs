@@ -56,6 +56,11 @@ pub enum What {
         /// Which, from 0.
         die: u32,
     },
+    /// A chip of an emulated card answers nothing any more, with all its dies.
+    KillChip {
+        /// Which, from 0.
+        chip: u32,
+    },
     /// A die answers everything later.
     StallDie {
         /// Which, from 0.

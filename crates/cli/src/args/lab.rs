@@ -44,9 +44,13 @@ pub struct Choice {
     /// Low-level format in place of the protocol's, such as stock, improved-write-performance or 80%. May be given more than once.
     #[arg(long, value_name = "FORMAT")]
     pub format: Vec<String>,
-    /// How modules are used in place of the protocol's: single, both-modules, raid0, raid1. May be given more than once.
+    /// How modules are used in place of the protocol's: single, both-modules, raid0, raid1, raid0-3 to raid0-8. May be given more than once.
     #[arg(long, value_name = "ARRAY")]
     pub array: Vec<String>,
+    /// What the host's driver costs, by its name in the data sheet, such as linux or windows. Given more than once, everything is
+    /// done with each. [default: as the protocol says]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub driver: Vec<String>,
     /// Only this test of the protocol. May be given more than once.
     #[arg(long, value_name = "TEST")]
     pub test: Vec<String>,

@@ -35,7 +35,7 @@ pub struct Sim {
     pub list: bool,
     #[command(flatten)]
     pub machine: Machine,
-    /// A workload by name, or a TOML or JSON file of one; docs/workload.md describes it.
+    /// A workload by name, a TOML or JSON file of one, or an .icf file of Iometer; docs/workload.md describes it.
     #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath, help_heading = "Workload")]
     pub workload: Option<String>,
     /// A job file of fio.
@@ -217,10 +217,7 @@ pub enum Precondition {
 }
 
 fn parse_format(text: &str) -> Result<Format, String> {
-    match text {
-        "high-performance" => Ok(Format::HighPerformance),
-        text => text.parse::<Capacity>().map(Format::from).map_err(|what| format!("{what}; or high-performance")),
-    }
+    text.parse::<Capacity>().map(Format::from)
 }
 
 fn parse_pacing(text: &str) -> Result<Pacing, String> {

@@ -31,6 +31,7 @@ pub fn drill(args: &Args, output: Output) -> Result<(), Failure> {
             Drill::PowerCut { at_write, at_program, unsynced, seed }
         }
         &What::KillDie { die } => Drill::KillDie { die },
+        &What::KillChip { chip } => Drill::KillChip { chip },
         &What::StallDie { die, ms } => Drill::StallDie { die, ms },
         &What::Rot { sectors: (lba, count) } => Drill::Rot { lba, count },
         &What::FailReads { sectors: (lba, count) } => Drill::FailReads { lba, count },

@@ -10,6 +10,9 @@ use crate::confirm;
 use crate::output::Output;
 
 pub fn format(args: &Format, output: Output) -> Result<(), Failure> {
+    if args.predict {
+        return super::predict::predict(args, output);
+    }
     let (paths, info) = super::detached(&args.device)?;
     let options = FormatOptions {
         sector_bytes: args.sector.unwrap_or(info.sector_bytes),

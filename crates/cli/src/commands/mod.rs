@@ -5,6 +5,7 @@ mod alerts;
 mod attachment;
 mod connect;
 mod create;
+mod doctor;
 mod drill;
 mod erase;
 mod format;
@@ -16,6 +17,7 @@ mod lab;
 mod man;
 mod notify;
 mod opener;
+mod predict;
 mod profiles;
 mod published;
 mod redundancy;
@@ -72,6 +74,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Console => access::console(output)?,
         Command::Account(what) => access::account(what, output)?,
         Command::Hosts(args) => hosts::hosts(args, output)?,
+        Command::Doctor => return doctor::doctor(output),
         Command::Bugreport(args) => hosts::bug_report(args, output)?,
         Command::Profiles => profiles::list(output)?,
         Command::Sim(args) => return sim::sim(args, output),

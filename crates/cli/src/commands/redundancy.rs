@@ -18,13 +18,18 @@ const POLL: Duration = Duration::from_millis(100);
 
 pub fn scrub(args: &Scrub, output: Output) -> Result<ExitCode, Failure> {
     let client = super::client()?;
-    let name = client.attached(&args.device)?.text("name").to_string();
+    let before = client.attached(&args.device)?;
+    let name = before.text("name").to_string();
     let request = ScrubRequest { on: !args.stop };
     let mut view: DeviceView = client.send(Method::POST, &format!("/devices/{name}/scrub"), &request)?;
     if args.wait {
         view = wait(&client, &name, output, "scrubbing", |view| view.field("scrub_percent"))?;
     }
     is_attached(&view)?;
+    let counted = |field| {
+        let count = |view: &DeviceView| view.field::<u64>(field).unwrap_or_default();
+        count(&view).saturating_sub(count(&before))
+    };
     let unreadable: Vec<u64> = view.field("unreadable").unwrap_or_default();
     let code = if args.wait && !unreadable.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     output.result(&json!({ "devices": [view] }), || match (view.field::<f64>("scrub_percent"), args.stop) {
@@ -32,8 +37,8 @@ pub fn scrub(args: &Scrub, output: Output) -> Result<ExitCode, Failure> {
         (None, true) => format!("not scrubbing {name}\n"),
         (None, false) => format!(
             "scrubbed {name}: {} sectors checked, {} found wrong, {} cannot be read\n{}",
-            view.field::<u64>("scrubbed_sectors").unwrap_or_default(),
-            view.field::<u64>("scrub_errors").unwrap_or_default(),
+            counted("scrubbed_sectors"),
+            counted("scrub_errors"),
             unreadable.len(),
             unreadable.iter().map(|lba| format!("  sector {lba}\n")).collect::<String>()
         ),

@@ -65,6 +65,10 @@ pub fn up(args: &Up, output: Output) -> Result<(), Failure> {
     if let Some(warning) = listen.warning() {
         output.note(&format!("warning: {warning}"));
     }
+    // The service was started from here: what this process may not do it may not do either.
+    if let Some(reason) = daemon::without_io_uring() {
+        output.note(&format!("note: devices run without io_uring, which is slower: {reason}"));
+    }
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::args::{Beacon, Config, Switch, Trim};
+use crate::confirm;
 use crate::output::Output;
 
 pub fn config(args: &Config, output: Output) -> Result<(), Failure> {
@@ -17,6 +18,9 @@ pub fn config(args: &Config, output: Output) -> Result<(), Failure> {
             None if MEANINGS.iter().any(|(name, _)| name == setting) => {}
             None => return Err(unknown(setting)),
         }
+    }
+    if args.setting.as_deref() == Some("page-file") && args.value.as_deref() == Some("on") && !args.yes {
+        ask_for_memory(&args.device)?;
     }
     let values = exchange(&args.device, args.setting.as_deref(), args.value.as_deref())?;
     match &args.setting {
@@ -30,6 +34,17 @@ pub fn config(args: &Config, output: Output) -> Result<(), Failure> {
             lines.collect()
         }),
     }
+}
+
+/// Page-file support locks memory for the worst case, which is much more than a device takes in use.
+fn ask_for_memory(device: &str) -> Result<(), Failure> {
+    let view = super::client()?.attached(device)?;
+    if view.field("page_file") == Some(true) {
+        return Ok(());
+    }
+    let memory = size::show(view.field("worst_memory_bytes").unwrap_or_default());
+    let deed = format!("lock {memory} of memory, as long as {} is attached", view.text("name"));
+    confirm::ask_before(&deed, "Lock it? Type yes:", "yes")
 }
 
 pub fn beacon(args: &Beacon, output: Output) -> Result<(), Failure> {

@@ -147,7 +147,8 @@ fn block(map: &DeviceView, all: bool) -> String {
     let mut out = format!("{}  {}, {}\n", plain("name"), plain("state"), plain("health"));
     let mut group = "";
     for field in table::fields().filter(|field| all || field.brief) {
-        if matches!(field.name, "name" | "state" | "health") {
+        let replaced = field.unless.is_some_and(|other| map.contains_key(other));
+        if replaced || matches!(field.name, "name" | "state" | "health") {
             continue;
         }
         // That sectors lie in the clear is worth a line as well.

@@ -230,7 +230,7 @@ pub fn built_in() -> Vec<Rule> {
             on,
             0,
             Critical,
-            "a file in use was deleted, moved or replaced; its data is lost when the device is detached; copy the device's content first",
+            "a file in use was deleted, moved or replaced, and is lost when the device is detached; with parity, rebuild it after the next attach; without, copy the device's content first",
         ),
         rule(
             "store-full",

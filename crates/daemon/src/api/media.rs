@@ -74,7 +74,7 @@ pub struct CreateRequest {
     #[serde(default)]
     #[schema(minimum = 512, maximum = 4096)]
     pub sector_bytes: Option<u32>,
-    /// `advertised`, `maximum`, `improved-write`, `maximum-write`, a percentage such as `80%`, or bytes; `advertised` by default.
+    /// `advertised`, `maximum`, `high-performance`, `improved-write`, `maximum-write`, a percentage such as `80%`, or bytes; `advertised` by default.
     #[serde(default)]
     pub capacity: Option<String>,
     /// A name for people; after the file by default.
@@ -103,7 +103,7 @@ pub struct CreateRequest {
 pub struct FormatRequest {
     /// The device's name once more.
     pub confirm: String,
-    /// `advertised`, `maximum`, `improved-write`, `maximum-write`, a percentage such as `80%`, or bytes.
+    /// `advertised`, `maximum`, `high-performance`, `improved-write`, `maximum-write`, a percentage such as `80%`, or bytes.
     #[serde(default)]
     pub capacity: Option<String>,
     /// 512, 1024, 2048 or 4096; as it is by default.

@@ -17,7 +17,7 @@ pub const STAND_IN: &str = "iodrive-320-mlc";
 pub struct About {
     /// Its capacity by its stock format, bytes.
     pub advertised_bytes: u64,
-    /// Its media in all, bytes.
+    /// Its media in all, parity and reserve left out, bytes.
     pub raw_bytes: u64,
     /// Bytes in a sector.
     pub sector_bytes: u32,
@@ -38,7 +38,7 @@ pub struct Question {
     pub named: String,
     /// A recording to play instead of a named workload.
     pub trace: Option<PathBuf>,
-    /// The capacities to try, as `vsl format` names them.
+    /// The capacities to try, as `vsl format` names them. Of several, those that the card does not have are left out.
     pub capacities: Vec<String>,
 }
 
@@ -46,14 +46,14 @@ pub struct Question {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Line {
-    /// How far it is, from 0 to 1.
-    At(f64),
+    /// How far it is, from 0 to 1, with so many capacities.
+    At(f64, usize),
     /// It is done.
     Done(Prediction),
 }
 
-/// The four that the original's tools offer.
-pub const CAPACITIES: [&str; 4] = ["maximum", "advertised", "improved-write", "maximum-write"];
+/// Those that the original's tools offer.
+pub const CAPACITIES: [&str; 5] = ["maximum", "advertised", "high-performance", "improved-write", "maximum-write"];
 
 /// Has the question answered.
 ///
@@ -67,7 +67,7 @@ pub fn predict(question: &Question, task: &Task) -> Result<Option<JobResult>, Fa
     let ended = process::finish(command, &question_text, task, |lines| {
         for line in lines {
             match serde_json::from_str(&line) {
-                Ok(Line::At(share)) => task.at(share, &format!("{} capacities", question.capacities.len())),
+                Ok(Line::At(share, capacities)) => task.at(share, &format!("{capacities} capacities")),
                 Ok(Line::Done(answer)) => prediction = Some(answer),
                 Err(error) => tracing::warn!("a prediction said '{}': {error}", line.escape_debug()),
             }

@@ -98,7 +98,10 @@ fn sectors(before: &Figures, now: &Figures) -> Vec<Event> {
         events.push(("scrub-begins", String::new()));
     }
     if now.scrubs > before.scrubs {
-        events.push(("scrub-ends", format!("{} found wrong, {unreadable} cannot be read", now.scrub_errors)));
+        events.push((
+            "scrub-ends",
+            format!("{} found wrong since the attach, {unreadable} cannot be read", now.scrub_errors),
+        ));
     }
     if unreadable > before.unreadable_sectors {
         events.push(("unreadable", format!("{unreadable} sectors cannot be read")));

@@ -72,11 +72,6 @@ impl Engine for Core {
             open.retain(|open| open.buf != buf);
         }
         let buffer = self.buffer(buf).clone();
-        if ftl::mutant!(StagedClearedEarly)
-            && let Some(stage) = self.kept()
-        {
-            stage.forget(&buffer);
-        }
         self.media_submit(id, media::Command::Program { at: page, bytes, page: buffer });
     }
 
@@ -86,6 +81,7 @@ impl Engine for Core {
 
     fn secure(&mut self, id: u64, command: &Command) {
         match command {
+            Command::Allocate { leb, fill: true, .. } => self.media_submit(id, media::Command::Fill { block: *leb }),
             Command::Allocate { leb, .. } => self.media_submit(id, media::Command::Allocate { block: *leb }),
             Command::Anchor { anchor, .. } => {
                 self.superblock.anchor.clone_from(anchor);

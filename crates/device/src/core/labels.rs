@@ -130,7 +130,7 @@ impl Core {
                 // The other copy is the one that is sure to be good: the next one goes where this one should be.
                 self.superblock.generation += 1;
             }
-            self.second_copy = done.result.is_ok() && !self.second_copy && !ftl::mutant!(OneCopy);
+            self.second_copy = done.result.is_ok() && !self.second_copy;
             if self.second_copy {
                 self.write_next_copy();
                 return true;
@@ -166,6 +166,6 @@ pub(crate) fn label_command(superblock: &Superblock) -> media::Command {
         bytes
     };
     let bytes = (0..superblock.files()).map(|die| whole(superblock.encode(die))).collect();
-    let copy = if ftl::mutant!(SameCopy) { 0 } else { (superblock.generation % 2) as u8 };
+    let copy = (superblock.generation % 2) as u8;
     media::Command::WriteLabel { copy, bytes }
 }

@@ -90,9 +90,7 @@ impl Cipher {
     fn context(&self, fields: &[u8; FIELDS]) -> Aad<[u8; 16 + FIELDS]> {
         let mut context = [0; 16 + FIELDS];
         context[..16].copy_from_slice(self.uuid.as_bytes());
-        if !ftl::mutant!(UnboundAddress) {
-            context[16..].copy_from_slice(fields);
-        }
+        context[16..].copy_from_slice(fields);
         Aad::from(context)
     }
 }
@@ -106,9 +104,7 @@ fn nonce(fields: &[u8; FIELDS]) -> Nonce {
 #[inline]
 fn nonce_bytes(fields: &[u8; FIELDS]) -> [u8; 12] {
     let mut nonce = [0; 12];
-    if !ftl::mutant!(NonceWithoutSequence) {
-        nonce[..8].copy_from_slice(&fields[..8]);
-    }
+    nonce[..8].copy_from_slice(&fields[..8]);
     nonce[8..].copy_from_slice(&fields[28..]);
     nonce
 }

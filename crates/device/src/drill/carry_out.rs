@@ -120,6 +120,18 @@ impl Device {
                 self.media_drill(name)?.set_dead(*die, true);
                 Ok(format!("die {die} answers nothing any more"))
             }
+            Drill::KillChip { chip } => {
+                let dies = self.dies_of_chip(*chip)?;
+                let lost: Vec<u32> = self.core.lost_dies().collect();
+                let left =
+                    (0..self.core.ftl.config().geometry.dies).find(|die| !dies.contains(die) && !lost.contains(die));
+                if left.is_none() {
+                    return Err(invalid("chip", *chip, "one of several that still answer"));
+                }
+                let medium = self.media_drill(name)?;
+                dies.iter().for_each(|die| medium.set_dead(*die, true));
+                Ok(format!("chip {chip} answers nothing any more, nor do its {} dies", dies.len()))
+            }
             Drill::StallDie { die, ms } => {
                 self.check_die(*die)?;
                 if !(1..=STALL_MAX_MS).contains(ms) {
@@ -197,7 +209,14 @@ impl Device {
                     drills.cut_at_write = None;
                 }
             }
-            Drill::KillDie { die } => self.media_drill(name)?.set_dead(*die, false),
+            Drill::KillDie { .. } | Drill::KillChip { .. } => {
+                let others = self.drills().iter().filter(|other| *other != drill);
+                let dead: Vec<u32> = others.flat_map(|other| self.killed_by(other)).collect();
+                let back = self.killed_by(drill).into_iter().filter(|die| !dead.contains(die));
+                let back: Vec<u32> = back.collect();
+                let medium = self.media_drill(name)?;
+                back.into_iter().for_each(|die| medium.set_dead(die, false));
+            }
             Drill::StallDie { die, .. } => self.media_drill(name)?.set_stall(*die, None),
             Drill::Rot { .. } => {
                 let mended = self.media_drill(name)?.mend(0);
@@ -226,6 +245,27 @@ impl Device {
     fn media_drill(&mut self, drill: &'static str) -> Result<&mut DrillMedia, DrillError> {
         let why = || "its medium takes no faults".to_string();
         self.core.media.drill().ok_or_else(|| DrillError::Unfit { drill, why: why() })
+    }
+
+    /// The dies that a drill keeps dead.
+    fn killed_by(&self, drill: &Drill) -> Vec<u32> {
+        match drill {
+            Drill::KillDie { die } => vec![*die],
+            Drill::KillChip { chip } => self.dies_of_chip(*chip).unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The dies of an emulated card's chip.
+    fn dies_of_chip(&self, chip: u32) -> Result<Vec<u32>, DrillError> {
+        let Some(nand) = self.core.media.nand() else {
+            let why = "files and disks have no chips; an emulated card has them";
+            return Err(DrillError::Unfit { drill: "kill-chip", why: why.into() });
+        };
+        if chip >= nand.chips() {
+            return Err(invalid("chip", chip, format!("0 to {}", nand.chips() - 1)));
+        }
+        Ok((0..nand.geometry().dies).filter(|die| nand.chip_of(*die) == chip).collect())
     }
 
     fn check_die(&self, die: u32) -> Result<(), DrillError> {
@@ -303,9 +343,7 @@ impl Device {
 
     fn power_went(&mut self, report: CutReport) {
         self.core.keep_open_pages();
-        if !ftl::mutant!(StagedSurvivesCut) {
-            self.core.staging.iter_mut().for_each(Staging::discard);
-        }
+        self.core.staging.iter_mut().for_each(Staging::discard);
         let faults = self.core.media.drill().map(|drill| drill.faults().clone()).unwrap_or_default();
         if let Some(drills) = &mut self.drills {
             let mut active = std::mem::take(&mut drills.active);

@@ -29,6 +29,11 @@ pub enum Drill {
         /// Which.
         die: u32,
     },
+    /// A chip of an emulated card answers nothing any more, with all its dies.
+    KillChip {
+        /// Which.
+        chip: u32,
+    },
     /// A die takes longer for everything.
     StallDie {
         /// Which.
@@ -78,14 +83,24 @@ enum UnsyncedText {
 
 impl Drill {
     /// Names of all drills.
-    pub const NAMES: [&'static str; 8] =
-        ["power-cut", "kill-die", "stall-die", "rot", "fail-reads", "ignore-flushes", "fill-reserve", "overheat"];
+    pub const NAMES: [&'static str; 9] = [
+        "power-cut",
+        "kill-die",
+        "kill-chip",
+        "stall-die",
+        "rot",
+        "fail-reads",
+        "ignore-flushes",
+        "fill-reserve",
+        "overheat",
+    ];
 
     /// Its name.
     pub fn name(&self) -> &'static str {
         match self {
             Drill::PowerCut { .. } => "power-cut",
             Drill::KillDie { .. } => "kill-die",
+            Drill::KillChip { .. } => "kill-chip",
             Drill::StallDie { .. } => "stall-die",
             Drill::Rot { .. } => "rot",
             Drill::FailReads { .. } => "fail-reads",
@@ -99,6 +114,7 @@ impl Drill {
     pub(super) fn excludes(&self, other: &Drill) -> bool {
         match (self, other) {
             (Drill::KillDie { die }, Drill::KillDie { die: other }) => die == other,
+            (Drill::KillChip { chip }, Drill::KillChip { chip: other }) => chip == other,
             (Drill::StallDie { die, .. }, Drill::StallDie { die: other, .. }) => die == other,
             (Drill::Rot { lba, count }, Drill::Rot { lba: other, count: others })
             | (Drill::FailReads { lba, count }, Drill::FailReads { lba: other, count: others }) => {
@@ -116,6 +132,7 @@ impl fmt::Display for Drill {
             Drill::PowerCut { at_write: Some(n), .. } => write!(f, " at write {n}"),
             Drill::PowerCut { at_program: Some(n), .. } => write!(f, " at program {n}"),
             Drill::KillDie { die } => write!(f, " {die}"),
+            Drill::KillChip { chip } => write!(f, " {chip}"),
             Drill::StallDie { die, ms } => write!(f, " {die} by {ms} ms"),
             Drill::Rot { lba, count } | Drill::FailReads { lba, count } => write!(f, " {lba}+{count}"),
             Drill::FillReserve { read_only: true } => f.write_str(" until it is read-only"),

@@ -124,6 +124,7 @@ impl<'c, 'io> Bytes<'c, 'io> {
 
     /// Tells the layer what the medium finished next.
     fn tell_next(&mut self) -> bool {
+        self.core.share_sync();
         if let Some(done) = self.core.next_done() {
             self.late = self.core.media.paced().map_or(0, |paced| paced.lateness());
             self.core.finish_media(done);

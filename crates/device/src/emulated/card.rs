@@ -9,7 +9,7 @@
 //! go out earlier by the difference, the *lead*, as far as they are known by then. Of many requests under way, answers that are due at nearly the same
 //! time go out together, half of them a little early and half a little late: one call for each would cost the client more than the card gives it.
 
-use card::{Answer, Back, Controller, Failure, Health, Op, Request};
+use card::{Answer, Back, Controller, Failure, Governor, Health, Op, Request};
 use media::nand::Nanos;
 
 use super::back::{Bytes, Requests};
@@ -94,6 +94,9 @@ impl Card {
             _ if self.controller.is_shut_down() => Some("too hot: it has switched itself off"),
             Health::ReadOnly => Some("worn out: it takes no more writes"),
             Health::ReducedWrite => Some("its reserve is used up: writes are held back"),
+            _ if self.controller.governor.as_ref().is_some_and(Governor::is_too_warm) => {
+                Some("too warm: writes are held back")
+            }
             Health::Healthy | Health::Warning => None,
         }
     }

@@ -49,13 +49,25 @@ pub(crate) fn flash_card(name: &str) -> Result<(Profile, Flash), String> {
     }
 }
 
+/// Chips of data and of parity in each stripe of an emulated card that has parity.
+pub(crate) fn parity_chips(superblock: &Superblock) -> Option<String> {
+    superblock.emulation?;
+    let (_, flash) = flash_card(&superblock.profile).ok()?;
+    let chips = &flash.module.chips;
+    (chips.parity > 0).then(|| format!("{} + {}", chips.count - chips.parity, chips.parity))
+}
+
 /// The superblock of an empty emulated device.
 pub(crate) fn superblock(name: &str, emulation: Emulation, options: &FormatOptions) -> Result<Superblock, FormatError> {
     check_label("label", &options.label)?;
     let invalid = |name, value: String, expected| FormatError::Invalid { name, value, expected };
     let (profile, flash) = flash_card(name).map_err(|why| invalid("profile", name.into(), why))?;
+    card::check_scale(&profile, emulation.scale)
+        .map_err(|error| invalid("scale", emulation.scale.to_string(), error.to_string()))?;
     let format = Format::from(options.capacity);
-    let bytes = format.bytes(&flash.module).unwrap_or(flash.module.advertised_bytes);
+    let bytes = format
+        .bytes(&flash.module)
+        .ok_or_else(|| invalid("capacity", options.capacity.to_string(), format!("a format of {}", profile.name)))?;
     let layout = layout(&flash.module, bytes, options.sector_bytes, emulation.scale)
         .map_err(|error| invalid("format", profile.name.clone(), format!("one that the card takes: {error}")))?;
     let geometry = layout.geometry;

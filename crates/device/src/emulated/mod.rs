@@ -15,7 +15,7 @@ mod path_time;
 pub(crate) use card::Card;
 pub use clock::{Clock, WallClock};
 
-pub(crate) use format::superblock;
 pub use format::{EmulateOptions, Emulation, create_emulated};
+pub(crate) use format::{parity_chips, superblock};
 pub(crate) use open::{open, open_media};
 pub use pacing::{Keeping, Pacing};

@@ -31,18 +31,14 @@ pub(crate) fn choose_superblock(copies: [Copy; 2]) -> Result<Superblock, Refusal
             Err(found) => refusal = Some(worse(refusal, found)),
         }
     }
-    if ftl::mutant!(OlderLabel) {
-        valid.sort_by_key(|(_, superblock)| std::cmp::Reverse(superblock.generation));
-    } else {
-        valid.sort_by_key(|(_, superblock)| superblock.generation);
-    }
+    valid.sort_by_key(|(_, superblock)| superblock.generation);
     let in_place = valid.iter().all(|(number, superblock)| superblock.generation % 2 == *number);
     let in_step = match valid.as_slice() {
         [(_, older), (_, newer)] => in_place && older.generation.abs_diff(newer.generation) == 1,
         _ => false,
     };
     match valid.pop() {
-        Some((_, newest)) => Ok(Superblock { in_step: in_step || ftl::mutant!(LoneCopyBelieved), ..newest }),
+        Some((_, newest)) => Ok(Superblock { in_step, ..newest }),
         None => Err(refusal.expect("a copy is valid, or there is a reason why not")),
     }
 }

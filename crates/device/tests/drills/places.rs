@@ -63,6 +63,43 @@ fn rot_heals_with_parity() {
 }
 
 #[test]
+fn a_rotten_sector_is_healed_once_however_often_it_is_read() {
+    let files = Files::new(4, 1);
+    let mut device = filled(&files);
+    device.drill(rot(50, 50)).expect("rotten");
+    for _ in 0..3 {
+        assert_eq!(wrong(&mut device), Vec::<u64>::new());
+    }
+    // Once what follows is durable, they are written elsewhere: for that they are read once more.
+    (0..20).for_each(|_| {
+        (SECTORS..3 * SECTORS).for_each(|lba| write(&mut device, lba, lba as u8).expect("written"));
+        flush(&mut device).expect("flushed");
+    });
+    device.undo_drill("all").expect("undone");
+    assert_eq!(wrong(&mut device), Vec::<u64>::new());
+    assert_eq!(device.status().healed_sectors, 50);
+    device.detach().expect("detached");
+}
+
+#[test]
+fn a_scrub_forgets_what_it_can_read_again() {
+    let files = Files::new(1, 0);
+    let mut device = filled(&files);
+    device.drill(fail(10, 4)).expect("on");
+    assert_eq!(wrong(&mut device), [10, 11, 12, 13]);
+    device.undo_drill("all").expect("undone");
+    assert_eq!(device.status().unreadable, [10, 11, 12, 13]);
+    device.scrub(true).expect("attached for writing");
+    while device.status().scrubs == 0 {
+        device.background();
+        device.poll();
+        device.wait();
+    }
+    assert_eq!((device.status().unreadable, device.status().health.as_str()), (Vec::<u64>::new(), "healthy"));
+    device.detach().expect("detached");
+}
+
+#[test]
 fn reads_fail_until_the_sector_is_written_or_the_drill_ends() {
     let files = Files::new(1, 0);
     let mut device = filled(&files);

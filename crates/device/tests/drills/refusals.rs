@@ -12,6 +12,7 @@ fn every() -> Vec<Drill> {
     vec![
         power_cut(),
         Drill::KillDie { die: 0 },
+        Drill::KillChip { chip: 0 },
         Drill::StallDie { die: 0, ms: 5 },
         Drill::Rot { lba: 0, count: 1 },
         Drill::FailReads { lba: 0, count: 1 },
@@ -61,6 +62,7 @@ fn what_makes_no_sense_is_told() {
     let sectors = device.info().sectors;
     for (drill, words) in [
         (Drill::KillDie { die: 2 }, "die: 2: expected 0 to 1"),
+        (Drill::KillChip { chip: 0 }, "kill-chip: files and disks have no chips"),
         (Drill::StallDie { die: 9, ms: 1 }, "die: 9: expected 0 to 1"),
         (Drill::StallDie { die: 1, ms: 0 }, "ms: 0: expected 1 to 60000"),
         (Drill::StallDie { die: 1, ms: 60_001 }, "ms: 60001"),

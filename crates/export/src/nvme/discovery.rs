@@ -16,7 +16,7 @@ use crate::timed::Timed;
 
 /// How often it is looked whether there is something to tell.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a command may take to come once it has begun.
+/// How long a command may take to come once it has begun, and an answer to go.
 const COMMAND: Duration = Duration::from_secs(10);
 /// How long a host without a keep alive timer may be silent.
 const IDLE: Duration = Duration::from_secs(120);
@@ -50,6 +50,8 @@ pub fn serve(
             controller.raise(Event::DiscoveryChanged);
         }
         known = fresh;
+        // The time to look again may be over by now.
+        socket.set_deadline(Instant::now() + COMMAND);
         while let Some(event) = controller.next_event() {
             answer(&mut socket, agreed, &Cqe { sq_head: head, ..event }, &[])?;
         }

@@ -228,7 +228,7 @@ impl Session {
         if unit.data_len > most as usize {
             return self.fatal(link, Fatal::DataLimit, 4);
         }
-        let sound = unit.data_are_sound(link.input.bytes()) || nvme::mutant!(DigestUnchecked);
+        let sound = unit.data_are_sound(link.input.bytes());
         let checked = if conflict {
             Err(Status::ID_CONFLICT)
         } else if !sound {
@@ -331,11 +331,6 @@ impl Session {
             cookie: WHOLE | u64::from(cid),
         };
         let request = match command {
-            Nvm::Flush if nvme::mutant!(FlushForgotten) => {
-                link.input.consume(unit.len);
-                self.respond(link, Cqe::new(cid, Status::SUCCESS));
-                return Step::Done(1);
-            }
             Nvm::Flush => whole(Command::Flush, Range { offset: 0, len: 0 }),
             Nvm::Read(range) if link.has_room() => whole(Command::Read, range),
             Nvm::Read(range) => {

@@ -188,12 +188,6 @@ impl Part {
         let mut taken: Vec<(u64, u16)> =
             (0..size).filter(is_taken).map(|head| (self.region.load(self.entry(head, COUNTER)), head)).collect();
         taken.sort_unstable();
-        if ftl::mutant!(ReplaySkips) && !taken.is_empty() {
-            taken.remove(0);
-        }
-        if ftl::mutant!(ReplayReversed) {
-            taken.reverse();
-        }
         Ok(taken)
     }
 
@@ -201,9 +195,7 @@ impl Part {
     #[inline]
     pub fn taken(&self, head: u16, counter: u64) {
         self.region.store(self.entry(head, COUNTER), counter);
-        if !ftl::mutant!(TakenUnnoted) {
-            self.region.store(self.entry(head, 0), 1u8);
-        }
+        self.region.store(self.entry(head, 0), 1u8);
     }
 
     /// The guest is about to be told that a request is done.

@@ -4,7 +4,7 @@ use std::io;
 
 use ::nvme::fabrics::Connect;
 use ::nvme::{Admitted, Cqe, Status};
-use io_uring::opcode;
+use media::ring::Entry;
 use slab::Slab;
 
 use super::{HOSTS, HOSTS_PERIOD, Worker};
@@ -45,10 +45,7 @@ impl Worker {
         let Some(fresh) = self.core.nvme.controller(controller) else { return };
         let (host, host_id, at) = (fresh.host.clone(), fresh.host_id, fresh.at.clone());
         for other in self.core.nvme.of_host(&host, &host_id) {
-            if other != controller
-                && !::nvme::mutant!(SupersededGoesOn)
-                && self.core.nvme.controller(other).is_some_and(|other| other.at == at)
-            {
+            if other != controller && self.core.nvme.controller(other).is_some_and(|other| other.at == at) {
                 self.end_association(other, "its host came again");
             }
         }
@@ -100,7 +97,7 @@ impl Worker {
             return Ok(());
         }
         self.watching_hosts = true;
-        let entry = opcode::Timeout::new(&HOSTS_PERIOD).build();
+        let entry = Entry::Timeout(&HOSTS_PERIOD);
         // SAFETY: the entry points to a static.
         unsafe { self.ring.borrow_mut().push(self.owner, HOSTS, entry) }
     }

@@ -4,9 +4,10 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use io_uring::{cqueue, opcode, types};
+use media::ring::Entry;
+use rustix::event::PollFlags;
 
-use super::{CANCELLED, KICKED, KIND_BITS, POLLIN, Worker};
+use super::{CANCELLED, KICKED, KIND_BITS, Worker};
 use crate::vhost;
 
 /// A bell that the ring listens to.
@@ -67,7 +68,7 @@ impl Worker {
     fn listen(&mut self, kick: usize) -> io::Result<()> {
         let Some(Kick { fd, .. }) = self.kicks.get(kick) else { return Ok(()) };
         // Once for all its rings: nobody reads the counter, so each write to it, and nothing else, makes a completion.
-        let entry = opcode::PollAdd::new(types::Fd(fd.as_raw_fd()), POLLIN).multi(true).build();
+        let entry = Entry::Poll { fd: fd.as_raw_fd(), events: PollFlags::IN, multi: true };
         // SAFETY: the entry points to nothing; the descriptor stays open until the last completion is taken.
         unsafe { self.ring.borrow_mut().push(self.owner, KICKED | (kick as u64) << KIND_BITS, entry) }
     }
@@ -79,9 +80,9 @@ impl Worker {
     }
 
     /// A bell rang, or the kernel listens to it no more.
-    pub(super) fn kicked(&mut self, kick: usize, result: i32, flags: u32) -> io::Result<()> {
+    pub(super) fn kicked(&mut self, kick: usize, result: i32, more: bool) -> io::Result<()> {
         let Some(Kick { connection, wanted, .. }) = self.kicks.get(kick) else { return Ok(()) };
-        let (connection, wanted, over) = (*connection, *wanted, !cqueue::more(flags));
+        let (connection, wanted, over) = (*connection, *wanted, !more);
         if wanted {
             self.make_ready(connection);
         }

@@ -116,6 +116,8 @@ fn a_discovery_controller_lists_the_subsystems_and_tells_of_changes() {
     // Without an address of TCP there is none to list.
     assert!(before.entries.is_empty(), "{before:?}");
     let event = discovery.request_event().expect("room");
+    // By then the target has looked for news in vain, which it does once a second.
+    std::thread::sleep(std::time::Duration::from_millis(1500));
     target.server.remove_export("test");
     assert_eq!(discovery.event(event).expect("an event") >> 16 & 0xff, 0x70);
     assert!(discovery.discover().expect("a list").generation > before.generation);

@@ -107,7 +107,7 @@ impl<'a> Eligible<'a> {
     #[inline]
     fn check(&self, id: LebId, leb: &'a Leb) -> Option<LebView<'a>> {
         let may = leb.state == LebState::Closed
-            && (leb.closed <= self.closed_before || crate::mutant!(GroomTheWindow))
+            && leb.closed <= self.closed_before
             && leb.stream != Stream::Checkpoint
             && gains(leb, self.slots)
             && (!leb.damaged || leb.live == 0);

@@ -21,6 +21,9 @@ pub struct Chart {
     /// What is drawn of them.
     #[serde(default)]
     pub metrics: Vec<Metric>,
+    /// Device, format, array or driver that tables compare others with, each with what differs in nothing else.
+    #[serde(default)]
+    pub over: Option<String>,
 }
 
 /// How something is drawn.
@@ -49,6 +52,8 @@ pub enum ChartKind {
     Exceedance,
     /// Figures in rows and columns.
     Table,
+    /// The same as quotients over what [`Chart::over`] names.
+    Quotients,
     /// One bar for each device, format and arrangement.
     Bars,
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use toml::Spanned;
 
-use super::{Protocol, Role, Stage, Test};
+use super::{ChartKind, Protocol, Role, Stage, Test};
 use crate::published;
 use crate::workload::{self, Load};
 
@@ -74,6 +74,9 @@ impl Protocol {
                 if !self.tests.iter().any(|test| test.name() == name) {
                     return fail(format!("there is no test '{name}'"));
                 }
+            }
+            if chart.kind == ChartKind::Quotients && chart.over.is_none() {
+                return fail("quotients need 'over': the device, format, array or driver to compare with".into());
             }
             if let Some(stage) = &chart.stage {
                 let mut drawn = self

@@ -24,6 +24,7 @@ const FILES: &[Shipped] = files![
     "mail-server",
     "fujitsu-primergy",
     "ioblazer",
+    "near-linear",
     "thomas-krenn",
     "snia-pts-iops",
     "snia-pts-throughput",

@@ -252,7 +252,7 @@ mod tests {
         let measured = measure(&rows, &sources, &settings, &profile_of, &|_, _| ControlFlow::Continue(()));
         assert!(measured[0].value.is_some());
         assert!(measured[1].problem.as_deref().is_some_and(|problem| problem.contains("card-of-the-future")));
-        assert!(measured[2].problem.as_deref().is_some_and(|problem| problem.contains("high-performance")));
+        assert!(measured[2].problem.as_deref().is_some_and(|problem| problem.contains("no low-level format")));
     }
 
     #[test]

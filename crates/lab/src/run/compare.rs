@@ -117,8 +117,8 @@ impl Key {
     }
 }
 
-/// The devices, formats and arrangements of a run.
-struct Names([Vec<String>; 3]);
+/// The devices, formats, arrangements and drivers of a run.
+struct Names([Vec<String>; 4]);
 
 impl Names {
     fn of(run: &Run) -> Names {
@@ -132,23 +132,24 @@ impl Names {
             list(plans().map(|plan| plan.device.clone()).collect()),
             list(plans().filter_map(|plan| plan.format.clone()).collect()),
             list(plans().filter_map(|plan| plan.array.clone()).collect()),
+            list(plans().filter_map(|plan| plan.driver.clone()).collect()),
         ])
     }
 
     /// What the runs differ in while each has but one of it: that is what is being compared, and no part of a figure's identity.
-    fn differing(all: &[Names]) -> [bool; 3] {
+    fn differing(all: &[Names]) -> [bool; 4] {
         std::array::from_fn(|at| {
             all.iter().all(|names| names.0[at].len() <= 1) && all.iter().any(|names| names.0[at] != all[0].0[at])
         })
     }
 }
 
-fn table(run: &Run, differing: &[bool; 3]) -> BTreeMap<Key, BTreeMap<usize, Vec<f64>>> {
+fn table(run: &Run, differing: &[bool; 4]) -> BTreeMap<Key, BTreeMap<usize, Vec<f64>>> {
     let mut table: BTreeMap<Key, BTreeMap<usize, Vec<f64>>> = BTreeMap::new();
     for part in &run.parts {
         for step in shown(part) {
             let plan = &part.plan;
-            let setup = [Some(&plan.device), plan.format.as_ref(), plan.array.as_ref()];
+            let setup = [Some(&plan.device), plan.format.as_ref(), plan.array.as_ref(), plan.driver.as_ref()];
             let setup = setup.into_iter().zip(differing).filter(|(_, differs)| !**differs).filter_map(|(name, _)| name);
             let mut setup: Vec<&str> = setup.map(String::as_str).collect();
             setup.extend(plan.write_cache.map(|on| if on { "cache-on" } else { "cache-off" }));

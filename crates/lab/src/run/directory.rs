@@ -47,6 +47,9 @@ pub struct Options {
     /// Arrangements in place of the protocol's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrays: Option<Vec<String>>,
+    /// The host's drivers in place of the protocol's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drivers: Option<Vec<String>>,
     /// Only these tests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,

@@ -24,6 +24,8 @@ pub struct Wanted {
     pub formats: Option<Vec<String>>,
     /// Arrangements in place of the protocol's.
     pub arrays: Option<Vec<String>>,
+    /// The host's drivers in place of the protocol's.
+    pub drivers: Option<Vec<String>>,
     /// Only these tests.
     pub tests: Vec<String>,
     /// How often everything is done, each time from another seed.
@@ -176,6 +178,8 @@ struct Setup {
     format: Option<String>,
     array: Option<String>,
     write_cache: Option<bool>,
+    /// The host's driver, where somebody named one.
+    driver: Option<String>,
     /// A virtual disk, or an array of them.
     is_disk: bool,
 }
@@ -190,10 +194,13 @@ fn setups(protocol: &Protocol, form: &Form, wanted: &Wanted, left_out: &mut Vec<
     };
     let formats = choice(&wanted.formats, &form.formats, &protocol.formats);
     let arrays = choice(&wanted.arrays, &form.arrays, &protocol.arrays);
+    let named = wanted.drivers.iter().flatten().cloned().map(Some).collect();
+    let drivers: Vec<Option<String>> = if wanted.drivers.is_some() { named } else { vec![None] };
     let mut setups: Vec<Setup> = Vec::new();
     for device in devices {
         if !wanted.is_virtual {
-            setups.push(Setup { device: device.clone(), format: None, array: None, write_cache: None, is_disk: false });
+            let device = device.clone();
+            setups.push(Setup { device, format: None, array: None, write_cache: None, driver: None, is_disk: false });
             continue;
         }
         let profile = profile::find(device).map_err(|error| NoPlan(error.to_string()))?;
@@ -210,12 +217,17 @@ fn setups(protocol: &Protocol, form: &Form, wanted: &Wanted, left_out: &mut Vec<
                     _ if !known.has_write_cache => vec![None],
                     ref list => list.iter().copied().map(Some).collect(),
                 };
-                for write_cache in caches {
+                for (write_cache, driver) in caches.iter().flat_map(|cache| drivers.iter().map(move |it| (cache, it))) {
+                    if let Some(name) = driver.as_ref().filter(|name| !profile.drivers.contains_key(*name)) {
+                        left_out.push(format!("{device}: nobody knows what a driver for '{name}' costs there"));
+                        continue;
+                    }
                     setups.push(Setup {
                         device: profile.name.clone(),
                         format: known.has_formats.then(|| format.clone()),
                         array: Some(known.array(array).into()),
-                        write_cache,
+                        write_cache: *write_cache,
+                        driver: driver.clone(),
                         is_disk: is_disk(&profile),
                     });
                 }
@@ -223,7 +235,7 @@ fn setups(protocol: &Protocol, form: &Form, wanted: &Wanted, left_out: &mut Vec<
         }
         if setups.len() == before {
             return Err(NoPlan(format!(
-                "{device} can be tested in none of the formats and arrangements: {}",
+                "{device} can be tested in none of the formats, arrangements and drivers: {}",
                 left_out.join("; ")
             )));
         }
@@ -241,26 +253,31 @@ struct Prepared {
 /// The ways a test is done on one device: one, or one for each point where each has a device of its own.
 fn variants(test: &Test, form: &Form, quick: bool) -> Result<Vec<(String, Prepared)>, NoPlan> {
     let fail = |problem: String| NoPlan(format!("test '{}': {problem}", test.name()));
-    let mut alternatives: Vec<(String, Option<Combination>)> = vec![(String::new(), None)];
-    if test.each_anew {
-        let measured = test.stages.iter().find(|stage| stage.role == Role::Measure);
-        if let Some(stage) = measured {
-            let all = combinations(test, stage, vary(stage, quick)).map_err(fail)?;
-            alternatives = all.into_iter().map(|one| (one.label.clone(), Some(one))).collect();
-        }
+    // Each with the stage that it is a point of.
+    let mut alternatives: Vec<(String, Option<(&str, Combination)>)> = Vec::new();
+    for stage in test.stages.iter().filter(|stage| test.each_anew && stage.role == Role::Measure) {
+        let all = combinations(test, stage, vary(stage, quick)).map_err(fail)?;
+        alternatives.extend(all.into_iter().map(|one| (one.label.clone(), Some((stage.name(), one)))));
+    }
+    if alternatives.is_empty() {
+        alternatives.push((String::new(), None));
     }
     let mut variants = Vec::new();
     for (label, only) in alternatives {
         let mut prepared = Prepared { stages: Vec::new(), driver: None, stripe_offset: 0 };
         if let Some(name) = &test.prepared_as {
             let load = match &only {
-                Some(one) => one.load.clone(),
+                Some((_, one)) => one.load.clone(),
                 None => heaviest(test, quick).map_err(fail)?,
             };
             prepare(test, name.get_ref(), load, &mut prepared).map_err(fail)?;
         }
         for stage in &test.stages {
             let only = only.as_ref().filter(|_| stage.role == Role::Measure);
+            if only.is_some_and(|(name, _)| *name != stage.name()) {
+                continue;
+            }
+            let only = only.map(|(_, one)| one);
             prepared.stages.push(stage_plan(test, stage, form, quick, only).map_err(fail)?);
         }
         variants.push((label, prepared));
@@ -409,6 +426,7 @@ fn part(test: &Test, setup: &Setup, label: &str, prepared: &Prepared, repeat: u3
     name.extend(setup.format.clone());
     name.extend(setup.array.clone());
     name.extend(setup.write_cache.map(|on| format!("cache-{}", if on { "on" } else { "off" })));
+    name.extend(setup.driver.clone());
     if !label.is_empty() {
         name.push(label.into());
     }
@@ -432,6 +450,7 @@ fn part(test: &Test, setup: &Setup, label: &str, prepared: &Prepared, repeat: u3
             format: setup.format.clone(),
             array: setup.array.clone(),
             write_cache: setup.write_cache,
+            driver: setup.driver.clone(),
             point: (!label.is_empty()).then(|| label.into()),
             repeat,
             seed,
@@ -439,7 +458,7 @@ fn part(test: &Test, setup: &Setup, label: &str, prepared: &Prepared, repeat: u3
         },
         stages,
         made,
-        driver: prepared.driver.clone(),
+        driver: setup.driver.clone().or_else(|| prepared.driver.clone()),
         stripe_offset: prepared.stripe_offset,
     }
 }

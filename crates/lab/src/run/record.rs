@@ -61,6 +61,9 @@ pub struct PartPlan {
     pub array: Option<String>,
     /// The write cache, where the protocol says.
     pub write_cache: Option<bool>,
+    /// The host's driver, where somebody named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
     /// The point that it measures, where each has a part of its own.
     pub point: Option<String>,
     /// Number of the repeat, from 0.

@@ -119,6 +119,7 @@ pub fn ready(
         is_virtual,
         formats: options.formats.clone(),
         arrays: options.arrays.clone(),
+        drivers: options.drivers.clone(),
         tests: options.tests.clone(),
         repeat: options.repeat,
         seed: options.seed,

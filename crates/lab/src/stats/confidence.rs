@@ -80,7 +80,7 @@ impl Difference {
 
     /// It is more than noise explains.
     pub fn is_real(&self) -> bool {
-        self.difference.abs() > self.half_width || trace::mutant!(NoiseDiffers)
+        self.difference.abs() > self.half_width
     }
 }
 

@@ -3,6 +3,7 @@
 //! A workload is a list of phases, a phase a list of loads that run side by side. The text forms are TOML and JSON, and
 //! `docs/workload.md` describes them field by field.
 
+mod icf;
 mod named;
 pub(crate) mod prepare;
 mod quantity;

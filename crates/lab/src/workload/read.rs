@@ -57,14 +57,18 @@ pub fn from_json(text: &str) -> Result<Workload, ReadError> {
     Ok(workload)
 }
 
-/// A workload from a file: JSON when its name ends so, TOML otherwise.
+/// A workload from a file: JSON or a configuration of Iometer (`.icf`) when its name ends so, TOML otherwise.
 ///
 /// # Errors
 /// The file cannot be read, or is no workload.
 pub fn read(path: &Path) -> Result<Workload, ReadError> {
     let text = text_of(path).map_err(|error| ReadError::File { path: path.into(), error })?;
-    let json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    let workload = if json { from_json(&text) } else { from_toml(&text) };
+    let is = |kind: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(kind));
+    let workload = match () {
+        () if is("json") => from_json(&text),
+        () if is("icf") => super::icf::workload(&text).map_err(ReadError::Invalid),
+        () => from_toml(&text),
+    };
     workload.map_err(|error| ReadError::In { path: path.into(), error: Box::new(error) })
 }
 

@@ -422,6 +422,8 @@ impl Media for DrillMedia {
                 self.faults.unreadable.retain(|(place, _)| place.block != block);
                 self.pass(id, Command::Erase { block }, UnderWay::default())
             }
+            // What its cache holds of the block would have to go.
+            Command::Fill { block } => self.pass(id, Command::Allocate { block }, UnderWay::default()),
             command @ (Command::Allocate { .. } | Command::Rebuild { .. }) => {
                 self.pass(id, command, UnderWay::default())
             }

@@ -108,7 +108,7 @@ pub struct Flashback {
     repairs: Slab<Repair>,
     journal: Journal,
     sync: Option<SyncRun>,
-    syncs_waiting: VecDeque<u64>,
+    syncs_waiting: Vec<u64>,
     /// Why parity could not be programmed: the next sync must fail.
     failure: Option<MediaError>,
     /// What the medium finished on the spot.
@@ -148,7 +148,7 @@ impl Flashback {
             repairs: Slab::new(),
             journal: Journal::new(),
             sync: None,
-            syncs_waiting: VecDeque::new(),
+            syncs_waiting: Vec::new(),
             failure: None,
             early: VecDeque::new(),
             done: VecDeque::new(),
@@ -256,9 +256,6 @@ impl Flashback {
 
     /// Nothing more is appended to a block: the stripe that stands open is filled up and gets its parity.
     pub fn finish(&mut self, block: u32) {
-        if ftl::mutant!(OpenStripeLeft) {
-            return self.stripes.retain(|stripe| stripe.block != block || stripe.closing);
-        }
         let bytes = self.geometry.page_bytes();
         let Some(index) = self.stripes.iter().position(|stripe| stripe.block == block && !stripe.closing) else {
             return;
@@ -310,7 +307,7 @@ impl Flashback {
 
     /// Answers a command that succeeded because a die is lost, or in spite of it.
     fn answer_in_spite(&mut self, done: Done) {
-        match self.dies.is_recorded() || ftl::mutant!(LossForgotten) {
+        match self.dies.is_recorded() {
             true => self.done.push_back(done),
             false => self.held.push(done),
         }
@@ -362,8 +359,7 @@ impl Flashback {
                 continue;
             }
             let buffer = self.inner.page();
-            let made_of = lanes - usize::from(ftl::mutant!(ParitySkew));
-            self.stripes[index].parity(Which::nth(number), made_of, bytes.clone(), &buffer);
+            self.stripes[index].parity(Which::nth(number), lanes, bytes.clone(), &buffer);
             self.stripes[index].finals += 1;
             let command = Command::Program { at: PageAddr { die, block, page }, bytes: bytes.clone(), page: buffer };
             self.submit_own(Own::Final { block, page, die }, command);
@@ -514,7 +510,7 @@ impl Media for Flashback {
                 self.special.push((id, Special::Erase));
                 self.submit_inner(id, command);
             }
-            Command::Allocate { .. } => self.submit_inner(id, command),
+            Command::Allocate { .. } | Command::Fill { .. } => self.submit_inner(id, command),
         }
         None
     }

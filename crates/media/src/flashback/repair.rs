@@ -99,19 +99,12 @@ impl Flashback {
         min_seq: u64,
         live: impl Fn(Slot) -> bool,
     ) {
-        if ftl::mutant!(RebuildUnchecked) {
-            return;
-        }
         let slot_bytes = self.geometry.slot_bytes() as usize;
         let first = self.geometry.lane_slot(at.block, at.page, lane as u32);
         for (i, number) in (0..self.geometry.slots_per_page as usize).zip(first..) {
             let range = i * slot_bytes..(i + 1) * slot_bytes;
             let right = |bytes: &[u8]| self.check.seq(bytes, number).is_some_and(|seq| seq >= min_seq);
-            let blank = page[range.clone()].iter().all(|byte| *byte == 0);
-            if right(&page[range.clone()])
-                || !live(number) && ftl::mutant!(RebuildLiveOnly)
-                || !live(number) && blank && ftl::mutant!(RebuildTrustsBlank)
-            {
+            if right(&page[range.clone()]) {
                 continue;
             }
             let slot = (lane, range.clone(), number);
@@ -218,7 +211,7 @@ impl Flashback {
         if !self.may_solve(&rows, lane as usize) {
             rows.parities.clear();
         }
-        let skipped = if ftl::mutant!(HealedShifted) { 0 } else { (start / slot_bytes) as u32 };
+        let skipped = (start / slot_bytes) as u32;
         let first = geometry.lane_slot(repair.at.block, repair.at.page, lane) + skipped;
         let mut any = false;
         for (number, (i, out)) in (first..).zip(out.chunks_exact_mut(slot_bytes).enumerate()) {

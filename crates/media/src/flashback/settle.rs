@@ -33,9 +33,7 @@ impl Flashback {
         let pages: Vec<_> = pages
             .map(|(die, number)| Some(journal::page(&geometry, die, number)).filter(|at| self.dies.reads(at.die)))
             .collect();
-        if !ftl::mutant!(JournalUnread) {
-            self.found = self.read_together(&pages, geometry.page_bytes());
-        }
+        self.found = self.read_together(&pages, geometry.page_bytes());
     }
 
     /// Gives every stripe of a block the parity of what stands there. What was written since the block was opened has at least
@@ -44,9 +42,6 @@ impl Flashback {
     /// # Errors
     /// More dies failed than there is parity.
     pub fn settle(&mut self, block: u32, opened: u64) -> Result<(), MediaError> {
-        if ftl::mutant!(NoSettle) {
-            return Ok(());
-        }
         self.call(Command::Allocate { block })?;
         for page in 0..self.geometry.pages_per_block {
             self.settle_stripe(block, page, opened, &[])?;
@@ -94,14 +89,12 @@ impl Flashback {
             .collect();
         for (at, here) in left {
             let lane = geometry.lane_of(page, at.die) as usize;
-            if parts[lane].is_some() || !ftl::mutant!(StagedDieLeft) {
-                self.take_over(
-                    &mut lanes[lane],
-                    here.bytes(0..bytes as usize),
-                    geometry.lane_slot(block, page, lane as u32),
-                    opened,
-                );
-            }
+            self.take_over(
+                &mut lanes[lane],
+                here.bytes(0..bytes as usize),
+                geometry.lane_slot(block, page, lane as u32),
+                opened,
+            );
         }
         let mut any = false;
         for row in 0..geometry.slots_per_page {

@@ -74,12 +74,9 @@ impl Stripe {
         };
         for row in rows {
             let Range { start, end } = units(*row);
-            let sharing = match ftl::mutant!(JournalNextDoor) {
-                true => *row..*row + 1,
-                false => (start / slot_bytes) as usize..(end.div_ceil(slot_bytes) as usize).min(before.len()),
-            };
+            let sharing = (start / slot_bytes) as usize..(end.div_ceil(slot_bytes) as usize).min(before.len());
             let counts = |place: u8| before[sharing.clone()].iter().any(|row| row.lanes > 0 && row.place == place);
-            let free = (0..places as u8).find(|place| !counts(*place) || ftl::mutant!(JournalInPlace));
+            let free = (0..places as u8).find(|place| !counts(*place));
             let place = free.expect("more places than can hold anything that counts here");
             self.journaled[*row] = Journaled { lanes: self.covered((*row as u32 + 1) * slot_bytes), place };
             let runs = &mut runs[usize::from(place)];

@@ -18,9 +18,9 @@ enum Phase {
     Sync,
 }
 
-/// The sync under way; others wait for it.
+/// The sync under way; others wait for it, and share the next.
 pub(super) struct SyncRun {
-    id: u64,
+    ids: Vec<u64>,
     phase: Phase,
     /// Commands of our own that it waits for.
     waits: Vec<usize>,
@@ -30,11 +30,15 @@ pub(super) struct SyncRun {
 impl Flashback {
     pub(super) fn begin_sync(&mut self, id: u64) {
         if self.sync.is_some() {
-            return self.syncs_waiting.push_back(id);
+            return self.syncs_waiting.push(id);
         }
+        self.begin_sync_for(vec![id]);
+    }
+
+    fn begin_sync_for(&mut self, ids: Vec<u64>) {
         let waits = self.own.iter().filter(|(_, own)| matches!(own, Own::Final { .. }));
-        let waits = waits.map(|(key, _)| key).filter(|_| !ftl::mutant!(ParityUnawaited)).collect();
-        self.sync = Some(SyncRun { id, phase: Phase::Finals, waits, failure: self.failure.take() });
+        let waits = waits.map(|(key, _)| key).collect();
+        self.sync = Some(SyncRun { ids, phase: Phase::Finals, waits, failure: self.failure.take() });
         self.advance_sync();
     }
 
@@ -82,17 +86,19 @@ impl Flashback {
             return self.advance_sync();
         }
         let Some(sync) = self.sync.take() else { return };
-        self.answer_in_spite(Done { id: sync.id, result: sync.failure.map_or(Ok(None), Err) });
-        if let Some(next) = self.syncs_waiting.pop_front() {
-            self.begin_sync(next);
+        for id in sync.ids {
+            self.answer_in_spite(Done { id, result: sync.failure.clone().map_or(Ok(None), Err) });
+        }
+        let waiting = std::mem::take(&mut self.syncs_waiting);
+        if !waiting.is_empty() {
+            self.begin_sync_for(waiting);
         }
     }
 
     /// Begins to write the parity of what is programmed of open stripes and not in the journal yet. False when there is no
     /// seat for one of them.
     fn journal_open_stripes(&mut self) -> bool {
-        let open = if ftl::mutant!(NoJournal) { 0 } else { self.stripes.len() };
-        for index in 0..open {
+        for index in 0..self.stripes.len() {
             let rows = self.stripes[index].uncovered(self.geometry.slot_bytes());
             if rows.is_empty() {
                 continue;

@@ -1,9 +1,12 @@
-//! Dies that answer nothing any more: what stood on them is made again of the rest of its stripe.
+//! Dies that answer nothing any more: what stood on them is made again of the rest of its parity group.
 //!
-//! A read of such a page takes a read of as many other pages of its stripe as there are data pages in it. They go over their channels to the
-//! controller, which has them all before the one page goes on over the data path. A program of such a page ends in the controller, where the
-//! stripe's parity is made of it. This holds as long as no more dies are lost than a stripe has pages of parity; beyond that, nothing can be
-//! made of the rest.
+//! A stripe is a page on every die. Its pages form as many *parity groups* as a chip has dies, each with one die of every chip: on a card
+//! of 24 + 1 chips with four dies each, four groups of 24 data pages and one of parity. So a chip may fail as a whole, or one die of each
+//! group, and two dies of one group may not.
+//!
+//! A read of a lost page takes a read of as many other pages of its group as there are data pages in it. They go over their channels to the
+//! controller, which has them all before the one page goes on over the data path. A program of such a page ends in the controller, where
+//! the group's parity is made of it.
 
 use super::{Class, Kind, Line, NONE, Nand, Nanos, Operation, Stage};
 use crate::PageAddr;
@@ -36,17 +39,33 @@ impl Nand {
         &self.lost
     }
 
-    /// Whether nothing can be read from a die, nor written to it: it is lost, and more of them than parity makes up for.
+    /// The parity group of a die. Dies are numbered across the chips first, and lanes turn by one die a stripe, so that neighbours in
+    /// either order are in different groups.
+    const fn group_of(&self, die: u32) -> u32 {
+        die % self.groups
+    }
+
+    /// Whether nothing can be read from a die, nor written to it: it is lost, and more of its group than parity makes up for.
     pub fn is_out_of_reach(&self, die: u32) -> bool {
-        self.lost.len() > self.geometry.parity as usize && self.lost.contains(&die)
+        let group = self.group_of(die);
+        let lost = self.lost.iter().filter(|lost| self.group_of(**lost) == group).count();
+        lost as u32 > self.geometry.parity / self.groups && self.lost.contains(&die)
+    }
+
+    /// Chips all of whose dies are lost; `None` where dies are lost besides.
+    pub fn lost_chips(&self) -> Option<Vec<u32>> {
+        let dies_of = |chip| self.lost.iter().filter(move |die| self.chip_of(**die) == chip).count() as u32;
+        let lost = (0..self.chips).filter(|chip| dies_of(*chip) > 0).collect::<Vec<_>>();
+        lost.iter().all(|chip| dies_of(*chip) == self.geometry.dies / self.chips).then_some(lost)
     }
 
     /// Begins the read of a page whose die is lost.
     #[cold]
     pub(super) fn gather(&mut self, now: Nanos, id: u64, at: PageAddr, bytes: u32, class: Class) {
         let lanes = 0..self.geometry.dies;
-        let others = lanes.map(|lane| self.geometry.die_of(at.page, lane)).filter(|die| !self.lost.contains(die));
-        let others: Vec<u32> = others.take(self.geometry.data_dies() as usize).collect();
+        let dies = lanes.map(|lane| self.geometry.die_of(at.page, lane));
+        let others = dies.filter(|die| self.group_of(*die) == self.group_of(at.die) && !self.lost.contains(die));
+        let others: Vec<u32> = others.take((self.geometry.data_dies() / self.groups) as usize).collect();
         let (first, host) = match class {
             Class::Host { first } => (first, true),
             Class::Groom => (false, false),

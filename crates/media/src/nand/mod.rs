@@ -159,9 +159,19 @@ pub struct Shape {
     pub erase_divisor: u32,
 }
 
+impl Shape {
+    /// Into how many parity groups the pages of a stripe fall: with parity, one for each die of a chip.
+    fn parity_groups(&self) -> u32 {
+        if self.geometry.parity == 0 { 1 } else { self.dies_per_chip.max(1) }
+    }
+}
+
 /// The chips of one module in time.
 pub struct Nand {
     geometry: Geometry,
+    /// Into which the pages of a stripe fall, each with parity of its own.
+    groups: u32,
+    chips: u32,
     timing: Timing,
     planes: u32,
     dies: Vec<Die>,
@@ -199,12 +209,13 @@ impl Nand {
         timing.erase /= Nanos::from(shape.erase_divisor.max(1));
         let empty = Waiting { first: NONE, last: NONE };
         let channels = sheet.channels.max(1);
-        // Dies are numbered across the chips first, so that the pages of a stripe begin on as many channels as there are.
         let chips = (shape.geometry.dies / shape.dies_per_chip.max(1)).max(1);
         let die = |die| Die { busy: false, in_a_row: 0, lines: [empty; 2], channel: die % chips % channels };
         let Geometry { dies, blocks, .. } = shape.geometry;
         Nand {
             geometry: shape.geometry,
+            groups: shape.parity_groups(),
+            chips,
             timing,
             planes: sheet.planes,
             dies: (0..dies).map(die).collect(),
@@ -227,6 +238,17 @@ impl Nand {
     /// Its shape.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
+    }
+
+    /// The chip that a die is on. Dies are numbered across the chips first, so that the pages of a stripe begin on as many channels as
+    /// there are.
+    pub fn chip_of(&self, die: u32) -> u32 {
+        die % self.chips
+    }
+
+    /// Chips, those of parity included.
+    pub fn chips(&self) -> u32 {
+        self.chips
     }
 
     /// Reads `bytes` of a page, whose die is not out of reach.

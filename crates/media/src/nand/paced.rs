@@ -257,7 +257,7 @@ impl Paced {
                 self.ended_at_once(key);
                 Command::WriteLabel { copy, bytes }
             }
-            command @ (Command::Allocate { .. } | Command::Sync | Command::Rebuild { .. }) => {
+            command @ (Command::Allocate { .. } | Command::Fill { .. } | Command::Sync | Command::Rebuild { .. }) => {
                 self.ended_at_once(key);
                 command
             }

@@ -25,6 +25,7 @@ fn changed(dies: u32, channels: u32, change: impl FnOnce(&mut Shape, &mut Sheet)
     let controller = Controller {
         read_request_us: 10.0,
         write_request_us: 0.0,
+        overwrite_us: 0.0,
         read_latency_us: 0.0,
         write_latency_us: 0.0,
         read_bytes_per_s: 1_000_000_000,
@@ -296,6 +297,37 @@ fn dies_are_out_of_reach_when_more_are_lost_than_parity_makes_up_for() {
     nand.set_lost(2, false);
     assert_eq!(nand.lost(), [0]);
     assert!(!nand.is_out_of_reach(0));
+}
+
+/// Chips of two dies each, one of the chips for parity: two groups of two data pages and one of parity a stripe.
+fn with_parity_groups() -> Nand {
+    changed(6, 3, |shape, _| {
+        shape.geometry.parity = 2;
+        shape.dies_per_chip = 2;
+    })
+}
+
+#[test]
+fn a_chip_may_be_lost_as_a_whole_and_no_two_dies_of_a_group() {
+    let mut nand = with_parity_groups();
+    let dies = |chip| (0..6).filter(|die| nand.chip_of(*die) == chip).collect::<Vec<u32>>();
+    assert_eq!((nand.chips(), dies(0), dies(1), dies(2)), (3, vec![0, 3], vec![1, 4], vec![2, 5]));
+    [0, 3].iter().for_each(|die| nand.set_lost(*die, true));
+    assert!((0..6).all(|die| !nand.is_out_of_reach(die)));
+    assert_eq!(nand.lost_chips(), Some(vec![0]));
+    // Dies 0, 2 and 4 are one group.
+    nand.set_lost(4, true);
+    assert_eq!((0..6).filter(|die| nand.is_out_of_reach(*die)).collect::<Vec<u32>>(), [0, 4]);
+    assert_eq!(nand.lost_chips(), None, "half of a chip is lost");
+}
+
+#[test]
+fn a_lost_page_is_made_of_its_group_alone() {
+    let mut nand = with_parity_groups();
+    nand.set_lost(0, true);
+    nand.read(0, 1, page(0, 0), 4096, HOST);
+    run(&mut nand);
+    assert_eq!((nand.counts().reads, nand.counts().made_up_bytes), (2, 4096), "of two others, not of five");
 }
 
 #[test]

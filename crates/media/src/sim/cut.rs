@@ -146,7 +146,12 @@ impl SimStore {
                     change(image, &Change::Program { at: *at, start: range.start as usize, bytes: bytes.clone() });
                 }
                 Work::Erase { block } => change(image, &Change::Erase { block: *block }),
-                Work::Allocate { block } => change(image, &Change::Allocate { block: *block }),
+                Work::Allocate { block, fill } => {
+                    if *fill {
+                        change(image, &Change::Erase { block: *block });
+                    }
+                    change(image, &Change::Allocate { block: *block });
+                }
                 Work::Program { to: None, .. }
                 | Work::Read { .. }
                 | Work::Rebuild

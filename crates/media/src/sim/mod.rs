@@ -40,7 +40,8 @@ pub struct Knobs {
     pub read_error: u32,
     /// A program fails with `EIO`, any of its pieces written.
     pub program_error: u32,
-    /// A sync fails with `EIO`, having made nothing durable; any of what it should have covered no later sync covers either.
+    /// A sync fails with `EIO`, having made nothing durable; any of what it should have covered no later sync covers either. Where an
+    /// older one is under way, that one may be told instead.
     pub sync_error: u32,
     /// Programming a block that was not allocated since its last erase breaks the protocol.
     pub must_allocate: bool,
@@ -120,6 +121,7 @@ impl SimMedia {
     }
 
     fn work(&mut self, state: &mut State, command: Command) -> Work {
+        let fill = matches!(command, Command::Fill { .. });
         match command {
             Command::Read { at, bytes } => {
                 let inside = bytes.start <= bytes.end && bytes.end <= self.geometry.page_bytes();
@@ -147,11 +149,15 @@ impl SimMedia {
                 assert!(busy.is_none(), "erase of block {block} while {busy:?} is under way");
                 Work::Erase { block }
             }
-            Command::Allocate { block } => {
+            Command::Allocate { block } | Command::Fill { block } => {
                 assert!(block < self.geometry.blocks, "allocation of block {block} of {}", self.geometry.blocks);
-                Work::Allocate { block }
+                Work::Allocate { block, fill }
             }
-            Command::Sync => Work::Sync { covers: state.effects_done },
+            Command::Sync => {
+                let overlaps = state.under_way.iter().any(|flight| matches!(flight.work, Work::Sync { .. }));
+                state.overlaps += u64::from(overlaps);
+                Work::Sync { covers: state.effects_done, failed: false }
+            }
             Command::WriteLabel { copy, bytes } => {
                 let busy =
                     |flight: &Flight| matches!(flight.work, Work::WriteLabel { copy: other, .. } if other == copy);
@@ -184,11 +190,24 @@ impl SimMedia {
                 }
             }
             Work::Allocate { .. } if self.rng.chance(self.knobs.no_space) => Err(MediaError::NoSpace),
-            Work::Sync { covers } if self.rng.chance(self.knobs.sync_error) => {
-                // As the page cache does it: what could not be written counts as clean from then on.
-                let rng = &mut self.rng;
-                state.volatile.retain(|effect| effect.number >= *covers || rng.chance(500_000));
-                Err(io_error())
+            Work::Sync { failed: true, .. } => Err(io_error()),
+            Work::Sync { covers, .. } => {
+                // Of syncs that overlap an older one may be who is told.
+                let at = state.under_way.iter().position(|flight| matches!(flight.work, Work::Sync { .. }));
+                let older = at.map(|at| &mut state.under_way[at].work);
+                match older {
+                    _ if !self.rng.chance(self.knobs.sync_error) => Ok(None),
+                    Some(Work::Sync { covers: older, failed }) if *older < *covers && self.rng.chance(500_000) => {
+                        *failed = true;
+                        let covered = *older;
+                        self.lose(state, covered);
+                        Ok(None)
+                    }
+                    _ => {
+                        self.lose(state, *covers);
+                        Err(io_error())
+                    }
+                }
             }
             _ => Ok(None),
         };
@@ -206,6 +225,11 @@ impl SimMedia {
             result => result,
         };
         Done { id: flight.id, result }
+    }
+
+    /// A sync failed. As the page cache does it: what could not be written counts as clean from then on.
+    fn lose(&mut self, state: &mut State, covered: u64) {
+        state.volatile.retain(|effect| effect.number >= covered || self.rng.chance(500_000));
     }
 
     fn read(
@@ -257,7 +281,7 @@ impl Work {
     fn block(&self) -> Option<u32> {
         match self {
             Work::Program { at, .. } => Some(at.block),
-            Work::Erase { block } | Work::Allocate { block } => Some(*block),
+            Work::Erase { block } | Work::Allocate { block, .. } => Some(*block),
             Work::Read { .. } | Work::Rebuild | Work::Sync { .. } | Work::WriteLabel { .. } => None,
         }
     }
@@ -272,7 +296,7 @@ impl State {
         assert_eq!(page.len(), bytes as usize, "program from a buffer that is no page");
         let busy = |flight: &&Flight| match flight.work {
             Work::Erase { block } => block == at.block,
-            Work::Allocate { block } => must_allocate && block == at.block,
+            Work::Allocate { block, .. } => must_allocate && block == at.block,
             _ => false,
         };
         let busy = self.under_way.iter().find(busy);

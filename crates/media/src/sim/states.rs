@@ -69,7 +69,7 @@ impl CrashStates {
                 Work::Program { to: Some(at), range, bytes, .. } => {
                     open.push(Open::Program { at: *at, start: range.start as usize, bytes: Rc::clone(bytes) });
                 }
-                Work::Erase { block } => erase(&mut open, *block),
+                Work::Erase { block } | Work::Allocate { block, fill: true } => erase(&mut open, *block),
                 Work::WriteLabel { copy, bytes } => {
                     let each = (0..).zip(bytes);
                     labels.extend(each.map(|(die, bytes)| Open::Label { die, copy: *copy, bytes: bytes.clone() }));

@@ -28,6 +28,8 @@ pub(super) struct State {
     pub effects_done: u64,
     /// Commands submitted ever.
     pub commands: u64,
+    /// Syncs that began while another one was under way.
+    pub overlaps: u64,
     /// The command with which the power fails.
     pub cut_at: Option<u64>,
     /// The power is off: nothing is done any more.
@@ -98,10 +100,13 @@ pub(super) enum Work {
     },
     Allocate {
         block: u32,
+        fill: bool,
     },
     /// Covers the effects numbered below `covers`.
     Sync {
         covers: u64,
+        /// Some of these are lost already; it is yet to be told.
+        failed: bool,
     },
     WriteLabel {
         copy: u8,
@@ -125,6 +130,7 @@ impl SimStore {
             under_way: Vec::new(),
             effects_done: 0,
             commands: 0,
+            overlaps: 0,
             cut_at: None,
             off: false,
             cuts: 0,
@@ -150,6 +156,11 @@ impl SimStore {
     /// Commands submitted ever, reads included.
     pub fn commands(&self) -> u64 {
         self.0.borrow().commands
+    }
+
+    /// Syncs so far that began while another one was under way.
+    pub fn overlapping_syncs(&self) -> u64 {
+        self.0.borrow().overlaps
     }
 
     /// Lets the power fail with command number `command` (as [`SimStore::commands`] counts, so
@@ -305,8 +316,12 @@ impl State {
                 self.unreadable.retain(|(_, bad, _)| bad != block);
                 Change::Erase { block: *block }
             }
-            Work::Allocate { block } => Change::Allocate { block: *block },
-            Work::Sync { covers } => {
+            Work::Allocate { block, fill: true } => {
+                self.take_effect(&Work::Erase { block: *block });
+                Change::Allocate { block: *block }
+            }
+            Work::Allocate { block, .. } => Change::Allocate { block: *block },
+            Work::Sync { covers, .. } => {
                 let durable = self.volatile.partition_point(|effect| effect.number < *covers);
                 for effect in self.volatile.drain(..durable) {
                     effect.change.apply(&mut self.durable, &self.dead);

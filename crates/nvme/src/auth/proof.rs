@@ -103,6 +103,6 @@ impl Proof<'_> {
 
     /// Whether a proof is right. How long that takes says nothing of the right one.
     pub(super) fn is_right(&self, key: &[u8], proof: &[u8]) -> bool {
-        crate::mutant!(ProofNotCompared) || hmac::verify(&self.hash.key(key), &self.message(), proof).is_ok()
+        hmac::verify(&self.hash.key(key), &self.message(), proof).is_ok()
     }
 }

@@ -30,6 +30,7 @@ pub struct Range {
 }
 
 /// A command on blocks in a row, at least one.
+#[inline]
 fn blocks(opcode: u8, nsid: u32, first: u64, count: u32) -> Sqe {
     let entry = Sqe::new(opcode, 0, nsid).with(10, first as u32).with(11, (first >> 32) as u32);
     entry.with(12, count.saturating_sub(1) & 0xffff)
@@ -48,12 +49,14 @@ impl Command {
     }
 
     /// Read of as many whole blocks as a buffer has room for; it comes back with the completion.
+    #[inline]
     pub fn read_into(namespace: &Namespace, first: u64, buffer: Vec<u8>) -> Command {
         let entry = blocks(nvm::READ, namespace.nsid, first, namespace.blocks_of(&buffer));
         Command { entry, payload: Payload::In(buffer) }
     }
 
     /// Write of whole blocks.
+    #[inline]
     pub fn write(namespace: &Namespace, first: u64, data: Vec<u8>) -> Command {
         Command::sending(blocks(nvm::WRITE, namespace.nsid, first, namespace.blocks_of(&data)), data)
     }

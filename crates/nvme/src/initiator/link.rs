@@ -218,6 +218,7 @@ impl Completion {
     ///
     /// # Errors
     /// It did not.
+    #[inline]
     pub fn succeeded(self, command: &'static str) -> Result<Completion, Error> {
         if self.status.is_success() { Ok(self) } else { Err(Error::Refused { command, status: self.status }) }
     }

@@ -83,6 +83,7 @@ impl Command {
     }
 
     /// A command with data for the controller.
+    #[inline]
     pub fn sending(entry: Sqe, data: Vec<u8>) -> Command {
         Command { entry, payload: Payload::Out(data) }
     }

@@ -116,11 +116,13 @@ impl Queue {
     }
 
     /// Commands that were submitted, and whose completion was not taken yet.
+    #[inline]
     pub fn outstanding(&self) -> usize {
         self.slots.len() - self.free.len() + self.done.len()
     }
 
     /// Whether so many more commands may be submitted.
+    #[inline]
     pub fn has_room(&self, commands: usize) -> bool {
         self.outstanding() + commands <= self.slots.len()
     }
@@ -149,6 +151,7 @@ impl Queue {
     }
 
     /// The next command that ended.
+    #[inline]
     pub fn completion(&mut self) -> Option<Completion> {
         self.done.pop_front()
     }
@@ -160,6 +163,7 @@ impl Queue {
     ///
     /// # Panics
     /// The connection is not agreed upon yet.
+    #[inline]
     pub fn submit(&mut self, command: Command) -> Result<u16, Full> {
         if !self.has_room(1) {
             return Err(Full);

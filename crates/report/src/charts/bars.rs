@@ -119,8 +119,13 @@ fn category(view: &View, place: &Place, all: &[&Step], several: bool) -> String 
 
 /// What tells a step from the others.
 pub(super) fn label(step: &Step, all: &[&Step]) -> String {
-    let about: [&dyn Fn(&Step) -> String; 6] = [
-        &|step| step.stage.clone(),
+    let stage = if all.iter().any(|other| other.stage != step.stage) { step.stage.as_str() } else { "" };
+    format!("{stage} {}", settings(step, all)).trim().to_owned()
+}
+
+/// The settings that tell a step from the others.
+pub(super) fn settings(step: &Step, all: &[&Step]) -> String {
+    let about: [&dyn Fn(&Step) -> String; 5] = [
         &context::size,
         &|step| context::mix(step.point.read_percent),
         &|step| step.point.access.clone(),

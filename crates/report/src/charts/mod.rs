@@ -29,7 +29,7 @@ fn stage(asked: &protocol::Chart) -> Option<&str> {
 
 /// Whether a chart is of several tests at once.
 pub(crate) fn is_of_all(kind: ChartKind) -> bool {
-    matches!(kind, ChartKind::Bars | ChartKind::Table)
+    matches!(kind, ChartKind::Bars | ChartKind::Table | ChartKind::Quotients)
 }
 
 /// Tests that a chart is of.
@@ -77,7 +77,7 @@ pub(crate) fn of_test(asked: &protocol::Chart, view: &View, rows: &[Row]) -> Res
         ChartKind::LatencyHeatMap => charts.extend(field(view, stage(asked))?),
         ChartKind::Histogram => charts.extend(latency::histograms(view, stage(asked))?),
         ChartKind::Exceedance => charts.extend(exceedances(view, stage(asked))?),
-        ChartKind::Bars | ChartKind::Table => {}
+        ChartKind::Bars | ChartKind::Table | ChartKind::Quotients => {}
     }
     Ok(charts.into_iter().filter(|chart| !chart.is_empty()).map(Block::from).collect())
 }

@@ -92,6 +92,8 @@ pub struct Row {
     pub meaning: &'static str,
     /// `vsl status` shows it without being asked for everything.
     pub brief: bool,
+    /// Text leaves it out where this field has a value.
+    pub unless: Option<&'static str>,
     /// It is a field of a device.
     field: Option<Read>,
     /// It is a metric, of a device or of the service.
@@ -115,6 +117,7 @@ const fn row(name: &'static str, label: &'static str, unit: Unit, meaning: &'sta
         source: Source::Measured,
         meaning,
         brief: false,
+        unless: None,
         field: None,
         of: None,
         second: Second::Field,
@@ -168,6 +171,11 @@ const fn service(
 impl Row {
     const fn brief(self) -> Row {
         Row { brief: true, ..self }
+    }
+
+    /// Of a device that has another field, text shows that one in its place.
+    const fn unless(self, name: &'static str) -> Row {
+        Row { unless: Some(name), ..self }
     }
 
     const fn modelled(self) -> Row {

@@ -136,6 +136,8 @@ pub const TABLE: &[(&str, &[Row])] = &[
             .brief().read(|f| f.durability.map(Durability::name).into()),
         set("page_file", "Page-file support", Flag, "memory for the worst case is taken and locked, so that swap may lie on the device")
             .read(|f| f.page_file.into()),
+        field("without_io_uring", "Without io_uring", Text, "why the device runs on threads, which is slower")
+            .brief().read(|f| f.without_io_uring.into()),
     ]),
     ("Emulated card", &[
         field("celsius", "Temperature", Celsius, "inside an emulated card")
@@ -170,7 +172,9 @@ pub const TABLE: &[(&str, &[Row])] = &[
         set("format_version", "Format version", Count, "version of the layout on media"),
         set("paths", "Backing files", List, "one a die"),
         set("files", "Files", Count, "backing files, each of them a die").brief(),
-        set("parity_files", "Parity", Count, "files of every stripe that hold parity: as many may be lost").brief(),
+        set("parity_files", "Parity", Count, "files of every stripe that hold parity: as many may be lost").brief().unless("parity_chips"),
+        set("parity_chips", "Flashback", Text, "chips of data and of parity in each stripe of an emulated card: as many as the second number may be lost")
+            .brief(),
         set("file_number", "File number", Count, "which of them was looked at; of an attached device the first"),
         set("dies", "Dies", Count, "its files, or those of the card that it emulates").read(|f| f.dies.into()),
         field("lost_dies", "Lost dies", List, "dies, by number, that are out of service").words(|s| s.lost_dies.clone().into()),
@@ -204,7 +208,7 @@ pub const TABLE: &[(&str, &[Row])] = &[
         set("sectors", "Sectors", Count, "sectors that the host sees").read(|f| f.sectors.into()),
         set("advertised_bytes", "Advertised capacity", Bytes, "capacity of the stock format"),
         set("raw_bytes", "Raw capacity", Bytes, "media in all, the reserve included"),
-        set("over_provisioning_percent", "Over-provisioning", Percent, "raw capacity beyond the host's, per cent of the host's")
+        set("over_provisioning_percent", "Over-provisioning", Percent, "raw capacity beyond the host's, parity and reserve left out, per cent of the host's")
             .read(|f| f.over_provisioning_percent.into()),
         set("max_request_bytes", "Largest request", Bytes, "a write up to it is never torn"),
         field("mapped_bytes", "Data held", Bytes, "sectors that hold data, in bytes")
@@ -256,6 +260,8 @@ pub const TABLE: &[(&str, &[Row])] = &[
     ("Memory", &[
         field("map_memory_bytes", "Memory of the map", Bytes, "memory of the forward map")
             .read(|f| f.map_memory_bytes.into()).kept(Last).line("Memory", "forward map", 1),
+        field("worst_memory_bytes", "Page-file memory", Bytes, "memory that page-file support locks: what the layer takes at most")
+            .read(|f| f.worst_memory_bytes.into()),
         field("map_memory_per_sector", "Map per sector", Ratio, "bytes of map memory for each sector mapped")
             .read(|f| f.map_memory_per_sector().into()),
         field("memory_bytes", "Memory", Bytes, "memory of the whole layer, and of what clients have under way")

@@ -145,13 +145,7 @@ impl Requests {
     fn advance(&mut self) {
         let lull = (1.0 - RUSH * RUSH_SHARE) / (1.0 - RUSH_SHARE);
         loop {
-            let times = if crate::mutant!(SteadyArrivals) {
-                1.0
-            } else if self.rush {
-                RUSH
-            } else {
-                lull
-            };
+            let times = if self.rush { RUSH } else { lull };
             let next = self.now_ns + self.exponential() * self.gap_ns / times;
             if next < self.until_ns {
                 self.now_ns = next;

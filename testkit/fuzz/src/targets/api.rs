@@ -155,6 +155,7 @@ const STRINGS: &[&str] = &[
     "m",
     "power-cut",
     "kill-die",
+    "kill-chip",
     "rot",
     "memory:1MiB",
     "memory:16MiB",

@@ -102,7 +102,7 @@ impl FlatMedia {
                 self.flat.0.borrow_mut().blocks[range].copy_from_slice(from);
             }
             Command::Rebuild { .. } => return Err(MediaError::Lost),
-            Command::Allocate { .. } | Command::Erase { .. } | Command::Sync => {}
+            Command::Allocate { .. } | Command::Fill { .. } | Command::Erase { .. } | Command::Sync => {}
             Command::WriteLabel { copy, bytes } => {
                 let label = &mut self.flat.0.borrow_mut().labels[usize::from(copy)];
                 let bytes = &bytes[0];

@@ -11,6 +11,8 @@ pub(super) enum Operation {
     Zeroes { lba: u64 },
     /// Make everything durable.
     Flush,
+    /// Three times: write a sector, and ask for everything to become durable without waiting for it.
+    Flushes,
     /// Read everything.
     Read,
     /// A quiet moment.
@@ -23,7 +25,7 @@ pub(super) enum Operation {
 pub(super) const SECTORS: u64 = 3;
 
 /// All that sequences are made of.
-pub(super) const OPERATIONS: [Operation; 11] = [
+pub(super) const OPERATIONS: [Operation; 12] = [
     Operation::Write { lba: 0, count: 1, fua: false },
     Operation::Write { lba: 1, count: 1, fua: false },
     Operation::Write { lba: 0, count: 2, fua: false },
@@ -32,6 +34,7 @@ pub(super) const OPERATIONS: [Operation; 11] = [
     Operation::Trim { lba: 0, count: 3, fua: true },
     Operation::Zeroes { lba: 1 },
     Operation::Flush,
+    Operation::Flushes,
     Operation::Read,
     Operation::Idle,
     Operation::Detach,

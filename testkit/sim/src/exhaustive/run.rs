@@ -14,7 +14,7 @@ use super::operations::{Operation, SECTORS};
 use super::spy::{Legacy, Moment, Moments, Spy};
 use super::{Scope, Seen};
 use crate::Failure;
-use crate::model::Model;
+use crate::model::{Model, OpId};
 use crate::payload;
 use crate::requests::Answer;
 
@@ -24,6 +24,8 @@ const SECTOR: usize = 512;
 const PATIENCE: u32 = 10_000;
 /// Times that a request is submitted again before it counts as not taken.
 const ATTEMPTS: u32 = 200;
+/// The tag of the first of flushes that overlap.
+const FLUSHES: u64 = 1;
 
 /// The module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +142,7 @@ impl Run<'_> {
             }
             Operation::Flush => (Some(Io::Flush), None),
             Operation::Read => (Some(Io::Read { lba: 0, buf: vec![0xee; SECTORS as usize * SECTOR] }), None),
+            Operation::Flushes => return self.flushes(here, model, note),
             Operation::Idle => {
                 here.idle();
                 note(model);
@@ -187,6 +190,49 @@ impl Run<'_> {
             note(model);
         }
         Ok(true)
+    }
+
+    /// Writes and flushes that are not waited for before the next ones, so that their syncs overlap.
+    fn flushes(&self, device: &mut Device, model: &mut Model, mut note: impl FnMut(&Model)) -> Result<bool, Failure> {
+        // What each flush that is not answered must cover.
+        let mut waiting: Vec<Option<Vec<OpId>>> = Vec::new();
+        let mut lba = 0;
+        for _ in 0..PATIENCE {
+            if lba < SECTORS {
+                let mut data = vec![0; SECTOR];
+                payload::fill(&mut data, lba, model.next_op(), false);
+                let mut during = model.clone();
+                let op = during.took(lba, 1, false);
+                let taken = match device.submit(0, Io::Write { lba, data: &data, fua: false }) {
+                    Submitted::Done(Ok(_)) => true,
+                    Submitted::Busy(_) => false,
+                    _ => return Err(wrong("a write is neither taken nor refused")),
+                };
+                if taken {
+                    note(&during);
+                    *model = during;
+                    model.answered(op, false);
+                    waiting.push(Some(model.flush_covers()));
+                    let Submitted::Pending = device.submit(FLUSHES + lba, Io::Flush) else {
+                        return Err(wrong("a flush of what is not durable is answered at once"));
+                    };
+                    lba += 1;
+                }
+            }
+            note(model);
+            let completion = device.poll();
+            note(model);
+            if let Some(completion) = completion {
+                completion.result.map_err(|error| wrong(format!("a flush failed: {error}")))?;
+                let covers = waiting[(completion.tag - FLUSHES) as usize].take();
+                model.flushed(&covers.expect("each flush is answered once"));
+                note(model);
+            }
+            if waiting.iter().all(Option::is_none) && (lba == SECTORS || device.is_idle()) {
+                return Ok(lba == SECTORS);
+            }
+        }
+        Err(Failure::Stuck("a flush was never answered".into()))
     }
 
     /// Waits for everything under way. A device that nobody asks anything comes to rest.

@@ -30,12 +30,22 @@ pub fn options(choice: &Choice, protocol: &Protocol) -> Result<Options, Failure>
     let some = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
     let trace = choice.trace.as_ref().map(std::path::absolute).transpose();
     let (target, devices) = target(&choice.device, protocol)?;
+    if let Some(scale) = choice.scale.filter(|_| target == "virtual") {
+        for profile in devices.iter().filter_map(|name| profile::find(name).ok()) {
+            card::check_scale(&profile, scale).map_err(|error| Failure::invalid(error.to_string()))?;
+        }
+    }
+    if target != "virtual" && !choice.driver.is_empty() {
+        return Err(Failure::invalid(format!("--driver {} with a {target} device", choice.driver.join(", ")))
+            .help("a real device is driven by this host; --driver is for data sheets"));
+    }
     Ok(Options {
         target,
         devices,
         quick: !choice.full,
         formats: some(&choice.format),
         arrays: some(&choice.array),
+        drivers: some(&choice.driver),
         tests: choice.test.clone(),
         repeat: choice.repeat,
         seed: choice.seed,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
-use card::{Built, Format, build};
+use card::{Built, Format, build, usable_bytes};
 use lab::engine::{Position, Progress, virtual_time};
 use lab::workload::{self, Load, Phase, Precondition, Trace, Workload};
 use profile::{Device, Profile};
@@ -31,8 +31,7 @@ pub fn predict() -> Result<(), Failure> {
     let question: Question = serde_json::from_reader(std::io::stdin())
         .map_err(|error| Failure::invalid(format!("standard input is no question of the service: {error}")))?;
     let profile = profile::find(&question.profile).map_err(|error| Failure::invalid(error.to_string()))?;
-    let prediction = of(&Asked { question, profile })?;
-    say(&Line::Done(prediction))
+    say(&Line::Done(of(Asked { question, profile })?))
 }
 
 fn say(line: &Line) -> Result<(), Failure> {
@@ -46,11 +45,15 @@ struct Asked {
     profile: Profile,
 }
 
-/// Host capacity of a device in a format, bytes.
-fn bytes(about: &About, format: Format) -> u64 {
+/// Host capacity of a device in a format, bytes. What is high performance an emulated card knows, as every card has its own.
+fn bytes(about: &About, format: Format, module: &profile::Module) -> u64 {
     let share = |percent: f64| (about.advertised_bytes as f64 * percent / 100.0) as u64;
+    let of_card = module.high_performance_bytes.filter(|_| about.emulated);
     match format {
-        Format::Stock | Format::HighPerformance => about.advertised_bytes,
+        Format::Stock => about.advertised_bytes,
+        Format::HighPerformance => {
+            share(of_card.map_or(80.0, |bytes| 100.0 * bytes as f64 / module.advertised_bytes as f64))
+        }
         // As much as the raw capacity allows.
         Format::Maximum => share(110.0).min(about.raw_bytes / 100 * 96),
         Format::ImprovedWrite => share(70.0),
@@ -87,12 +90,19 @@ fn workload_of(question: &Question) -> Result<Workload, Failure> {
 }
 
 /// Runs every choice.
-fn of(asked: &Asked) -> Result<Prediction, Failure> {
-    let question = &asked.question;
+fn of(mut asked: Asked) -> Result<Prediction, Failure> {
     let Device::Flash(flash) = &asked.profile.device else {
         return Err(Failure::invalid(format!("{} is no flash card", asked.profile.name))
             .help("`GET /api/v1/lab/profiles` says which are"));
     };
+    if asked.question.capacities.len() > 1 {
+        // Some cards have no high-performance format.
+        asked
+            .question
+            .capacities
+            .retain(|name| format_of(name).map_or(true, |format| format.bytes(&flash.module).is_some()));
+    }
+    let (asked, question) = (&asked, &asked.question);
     let scale = u32::try_from((flash.module.advertised_bytes / SIMULATED).clamp(1, 65_536)).unwrap_or(1);
     let mut prediction = Prediction {
         workload: question.named.clone(),
@@ -147,26 +157,31 @@ impl Asked {
         self.question.about.as_ref().is_some_and(|about| !about.emulated)
     }
 
-    /// Host and raw capacity of the device that a choice makes, bytes.
+    /// Capacity of the device that a choice makes, for the host and in all without parity and reserve, bytes.
     fn sizes(&self, format: Format, module: &profile::Module) -> (u64, u64) {
         match &self.question.about {
-            Some(about) => (bytes(about, format), about.raw_bytes),
-            None => (format.bytes(module).unwrap_or(module.advertised_bytes), module.raw_bytes),
+            Some(about) => (bytes(about, format, module), about.raw_bytes),
+            None => (format.bytes(module).unwrap_or(module.advertised_bytes), usable_bytes(module, largest(module))),
         }
     }
 }
 
 /// A card whose over-provisioning is that of a device on files or disks in this format, with its groomer and sectors.
-fn stand_in(about: &About, format: Format, options: &mut card::Options, profile: &Profile) -> Result<(), Failure> {
-    let stock = build(profile, &card::Options { scale: 65_536, ..card::Options::default() })
-        .map_err(|error| Failure::failed(error.to_string()))?;
-    let whole = stock.scaling.map_or(1.0, |scaling| scaling.by);
-    let raw = stock.devices.first().map_or(0.0, |device| device.report().raw_bytes as f64 * whole);
-    let share = bytes(about, format) as f64 / (about.raw_bytes as f64).max(1.0);
-    options.format = Format::Bytes((raw * share) as u64);
+fn stand_in(about: &About, format: Format, options: &mut card::Options, module: &profile::Module) {
+    let share = bytes(about, format, module) as f64 / (about.raw_bytes as f64).max(1.0);
+    options.format = Format::Bytes((usable_bytes(module, about.sector_bytes) as f64 * share) as u64);
     options.sector_bytes = Some(about.sector_bytes);
     options.policy = card::Policy::from_name(&about.groomer);
-    Ok(())
+}
+
+/// The largest sector of a module's formats, bytes.
+fn largest(module: &profile::Module) -> u32 {
+    module.format.sector_bytes.iter().copied().max().unwrap_or(4096)
+}
+
+/// A capacity as the model of a card has it.
+fn format_of(capacity: &str) -> Result<Format, Failure> {
+    capacity.parse::<device::Capacity>().map(Format::from).map_err(Failure::invalid)
 }
 
 /// One choice, and what the host wrote a second.
@@ -174,10 +189,11 @@ fn one(asked: &Asked, capacity: &str, scale: u32, watch: &mut Watch<'_>) -> Resu
     let (question, profile) = (&asked.question, &asked.profile);
     let workload = workload_of(question)?;
     let driver = profile.drivers.get("linux").or_else(|| profile.drivers.values().next()).copied().unwrap_or_default();
-    let format = Format::from(capacity.parse::<device::Capacity>().map_err(Failure::invalid)?);
+    let format = format_of(capacity)?;
+    let Device::Flash(flash) = &profile.device else { return Err(Failure::failed("no flash card")) };
     let mut options = card::Options { format, scale, interrupts: driver.interrupts, ..card::Options::default() };
     if let Some(about) = question.about.as_ref().filter(|about| !about.emulated) {
-        stand_in(about, format, &mut options, profile)?;
+        stand_in(about, format, &mut options, &flash.module);
     }
     let Built { mut devices, scaling } =
         build(profile, &options).map_err(|error| Failure::invalid(error.to_string()))?;
@@ -200,7 +216,6 @@ fn one(asked: &Asked, capacity: &str, scale: u32, watch: &mut Watch<'_>) -> Resu
     let years = used.years_to_wear_out.filter(|_| used.host_written_bytes > 0);
     let native = asked.is_native();
     let of_card = |figure: Option<f64>| figure.filter(|_| !native);
-    let Device::Flash(flash) = &profile.device else { return Err(Failure::failed("no flash card")) };
     let (bytes, raw) = asked.sizes(format, &flash.module);
     // An emulated card may be smaller than the card of its data sheet, and wears out sooner by as much.
     let size = bytes as f64 / (built as f64 * by).max(1.0);
@@ -240,7 +255,7 @@ impl Progress for Watch<'_> {
         let before = std::mem::replace(&mut far[self.at], done);
         // A hundred lines a capacity: nobody can read more. Once the service reads no more, nobody waits for the rest.
         let further = (done * 100.0).floor() > (before * 100.0).floor();
-        match !further || say(&Line::At(far.iter().sum::<f64>() / far.len() as f64)).is_ok() {
+        match !further || say(&Line::At(far.iter().sum::<f64>() / far.len() as f64, far.len())).is_ok() {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }

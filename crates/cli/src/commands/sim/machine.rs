@@ -1,6 +1,6 @@
 //! The device of `vsl sim`, and the host's driver in front of it.
 
-use card::{Arrangement, Built, Options, Surroundings, build};
+use card::{Arrangement, Built, Options, Surroundings, build, check_scale};
 use daemon::Failure;
 use lab::workload::{Precondition, Workload};
 use profile::{Device, Driver, Profile};
@@ -58,6 +58,7 @@ pub fn build_for(name: &str, args: &Sim, how: Precondition, workload: &Workload)
     let machine = &args.machine;
     let profile =
         profile::find(name).map_err(|error| Failure::invalid(error.to_string()).help("`vsl profiles` lists them"))?;
+    check_scale(&profile, machine.scale).map_err(|error| Failure::invalid(error.to_string()))?;
     let (driver, costs) = driver(&profile, machine.driver.as_deref())?;
     let options = Options {
         arrangement: Arrangement::from(machine.array),

@@ -97,7 +97,7 @@ async fn devices_are_made_and_nothing_is_overwritten() {
         .ok(
             "POST",
             "/create",
-            json!({ "paths": [place.path("card")], "emulate": "iodrive-duo-640-mlc", "scale": 2048, "attach": true }),
+            json!({ "paths": [place.path("card")], "emulate": "iodrive-duo-640-mlc", "scale": 64, "attach": true }),
         )
         .await;
     let names: Vec<_> = made.as_array().expect("a list").iter().map(|device| device["name"].clone()).collect();

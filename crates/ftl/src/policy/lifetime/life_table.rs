@@ -97,7 +97,7 @@ impl LifeTable {
     }
 
     pub fn count(&mut self, row: Row, age: f32, deaths: f32, exposure: f32) {
-        let step = if crate::mutant!(AgeForgotten) { 0 } else { self.step(age) };
+        let step = self.step(age);
         let seen = &mut self.seen[usize::from(row.0)][step];
         seen.deaths += deaths;
         seen.exposure += exposure;

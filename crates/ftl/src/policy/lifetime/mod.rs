@@ -189,7 +189,7 @@ impl Lifetime {
 /// Whether a sector with this label is as old as what was moved to its LEB, and not as what the host wrote there.
 #[inline]
 fn came_moved(label: Label) -> bool {
-    label.is_moved() && !crate::mutant!(MovedAge)
+    label.is_moved()
 }
 
 impl GroomPolicy for Lifetime {

@@ -31,9 +31,8 @@ impl Runs {
     /// Where a write would belong. It may be asked about more than once: who has no room for it now comes again.
     #[inline]
     pub fn of(&self, lba: u64, now: u64) -> Member {
-        let gap = if crate::mutant!(RoundedApart) { 0 } else { GAP };
         // All at once, without a branch: most belong to none.
-        let near = self.ends.map(|end| u32::from((lba as u32).wrapping_sub(end) < gap));
+        let near = self.ends.map(|end| u32::from((lba as u32).wrapping_sub(end) < GAP));
         let mask = near.iter().zip(0..).fold(0, |mask, (near, at)| mask | near << at);
         match mask {
             0 => Member { at: self.next, salt: lba ^ now },

@@ -35,7 +35,7 @@ impl Shortlist {
     /// The LEB of the highest score; those without live sectors come before all others.
     pub fn best(&mut self, eligible: &Eligible, score: impl Fn(&LebView) -> f32) -> Option<LebId> {
         let score = |leb: &LebView| if leb.live == 0 { f32::INFINITY } else { score(leb) }.to_bits();
-        if eligible.now() < self.due || crate::mutant!(ListedForEver) {
+        if eligible.now() < self.due {
             let mut left = 0;
             let lebs = self.lebs.iter().filter_map(|Reverse((_, id))| eligible.get(*id)).inspect(|_| left += 1);
             let best = highest(lebs.map(|leb| (score(&leb), leb.id)));

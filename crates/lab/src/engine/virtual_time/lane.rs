@@ -1,8 +1,12 @@
 //! One device with the driver in front of it.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use card::{Answer, Nanos, Report, VirtualDevice};
+use rand_distr::{Distribution, Exp1};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
 
 use super::flights::{Flights, Stage};
 use crate::host::Costs;
@@ -21,8 +25,10 @@ pub struct Lane<'a> {
     locked: VecDeque<(Nanos, u32)>,
     /// Requests that wait because the device has its fill.
     queue: VecDeque<u32>,
-    /// Answers on their way to their threads.
-    answers: VecDeque<(Nanos, u32)>,
+    /// Answers on their way to their threads, the next first: one that is quick overtakes others.
+    answers: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// How long each takes.
+    wakes: Xoshiro256PlusPlus,
     /// Requests at the device.
     at_device: u32,
     /// The same, added up over time, and until when.
@@ -31,8 +37,8 @@ pub struct Lane<'a> {
 }
 
 impl<'a> Lane<'a> {
-    /// A device, with nothing under way. `places`: how many requests there can be.
-    pub fn new(device: &'a mut dyn VirtualDevice, now: Nanos, places: usize) -> Lane<'a> {
+    /// A device, with nothing under way. `places`: how many requests there can be. `seed` is of what varies in the host.
+    pub fn new(device: &'a mut dyn VirtualDevice, now: Nanos, places: usize, seed: u64) -> Lane<'a> {
         Lane {
             device,
             at: now,
@@ -40,7 +46,8 @@ impl<'a> Lane<'a> {
             lock_free: 0,
             locked: VecDeque::with_capacity(places),
             queue: VecDeque::with_capacity(places),
-            answers: VecDeque::with_capacity(places),
+            answers: BinaryHeap::with_capacity(places),
+            wakes: Xoshiro256PlusPlus::seed_from_u64(seed),
             at_device: 0,
             area: 0,
             area_until: now,
@@ -51,7 +58,7 @@ impl<'a> Lane<'a> {
     #[inline]
     pub fn next(&self) -> Nanos {
         let locked = self.locked.front().map_or(Nanos::MAX, |(at, _)| *at);
-        let answers = self.answers.front().map_or(Nanos::MAX, |(at, _)| *at);
+        let answers = self.answers.peek().map_or(Nanos::MAX, |Reverse((at, _))| *at);
         locked.min(answers)
     }
 
@@ -64,7 +71,8 @@ impl<'a> Lane<'a> {
             if self.at_device == 0 {
                 return limit;
             }
-            self.at = self.device.advance_to_answer(limit);
+            // A cache that went on by itself while nobody asked has events left from then, which are done now.
+            self.at = self.device.advance_to_answer(limit).max(now);
             self.told = true;
         }
         self.at
@@ -144,14 +152,15 @@ impl<'a> Lane<'a> {
         {
             self.submit(now, next, flights);
         }
-        self.answers.push_back((now + costs.latency, tag));
+        let varied: f64 = Exp1.sample(&mut self.wakes);
+        self.answers.push(Reverse((now + costs.wake(varied), tag)));
     }
 
     /// An answer that has come to its thread.
     #[inline]
     pub fn arrived(&mut self, now: Nanos) -> Option<u32> {
-        let (_, tag) = self.answers.pop_front_if(|(at, _)| *at <= now)?;
-        Some(tag)
+        self.answers.peek().filter(|Reverse((at, _))| *at <= now)?;
+        self.answers.pop().map(|Reverse((_, tag))| tag)
     }
 
     /// Requests at the device, added up over time: requests times nanoseconds.

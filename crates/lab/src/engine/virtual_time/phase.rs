@@ -157,7 +157,10 @@ impl<'a> PhaseRun<'a> {
         Ok(PhaseRun {
             workload,
             at,
-            lanes: devices.iter_mut().map(|device| Lane::new(device.as_mut(), now, places)).collect(),
+            lanes: (0..)
+                .zip(devices)
+                .map(|(lane, device)| Lane::new(device.as_mut(), now, places, !seed_of(workload.seed, at, lane, 0)))
+                .collect(),
             costs,
             sequences: vec![Sequence::default(); plans.len()],
             plans,
@@ -366,7 +369,7 @@ impl<'a> PhaseRun<'a> {
                     if let Some(gate) = &mut thread.gate {
                         gate.step();
                     }
-                    if trace::mutant!(LateStart) { self.now } else { due }
+                    due
                 }
             };
             let device = thread.device as usize;

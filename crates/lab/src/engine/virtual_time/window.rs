@@ -106,6 +106,8 @@ impl Window {
     /// Counting begins.
     pub fn begin(&mut self, report: Report, device_area: u128) {
         self.open = true;
+        // A phase that ended within its ramp begins where it ends.
+        self.row_from = self.from;
         self.row_before = report.clone();
         self.before = report;
         self.device_area = device_area;

@@ -20,6 +20,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::{digests, garble, unit};
 use crate::choices::Choices;
+use crate::runner::count;
 use crate::targets::{Target, choices};
 
 pub const TARGET: Target = Target {
@@ -255,6 +256,7 @@ fn script(choices: &mut Choices, running: &Running) -> Script {
     sound &= !garble(choices, &mut first, 32) && is_sound_io;
     bytes.extend(first);
     let mut asked = BTreeMap::new();
+    let mut units = 3;
     if connect.queue == 0 {
         let enable = property::configuration::ENABLE | property::configuration::ENTRY_SIZES;
         let entry = Sqe::fabrics(fabrics::PROPERTY_SET, 1).with(11, property::CC).with(12, enable);
@@ -278,7 +280,9 @@ fn script(choices: &mut Choices, running: &Running) -> Script {
             sound = false;
         }
         bytes.extend(capsule);
+        units += 1;
     }
+    count(units, "PDUs");
     // The first of two fused commands is answered once something comes behind it.
     bytes.extend(pdu::command(&Sqe::new(nvm::FLUSH, 250, 1), 0, digests, 4).as_bytes());
     asked.insert(250, 0);
@@ -358,10 +362,11 @@ impl Conversation<'_, '_> {
                 _ => drop(parts.remove(at)),
             }
         }
-        let count = parts.len();
+        let parts_sent = parts.len();
+        count(parts_sent as u64, "PDUs");
         for (number, part) in parts.into_iter().enumerate() {
             let data = vec![part.cid as u8; part.len as usize];
-            let last = number + 1 == count;
+            let last = number + 1 == parts_sent;
             let mut unit = unit(&part.from_host(last, self.script.digests, 4), &data, self.script.digests);
             self.script.sound &= !garble(choices, &mut unit, 32);
             self.script.bytes.extend(unit);

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Makes the Debian package of a program that is built: build-deb.sh PROGRAM DIRECTORY [LICENCES]. Prints the package's path.
+# SOURCE_DATE_EPOCH is the time of everything in it [default: of the newest commit].
+set -euo pipefail
+tree=$(realpath "$(dirname "$0")/..")
+VSL_PROGRAM=$(realpath "${1:?the built vsl}")
+directory=$(realpath -m "${2:?where the package goes}")
+licences=${3:+$(realpath "$3")}
+export VSL_PROGRAM VSL_TREE=$tree
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$tree" log -1 --format=%ct)}
+version=$("$VSL_PROGRAM" --version | awk '{ print $2; exit }')
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/openvsl" "$directory"
+cp -r "$tree/packaging/debian" "$work/openvsl/debian"
+cd "$work/openvsl"
+for name in service sysusers; do
+  sed 's|@BINDIR@|/usr/bin|' "$tree/packaging/openvsl.$name" >"debian/openvsl.$name"
+done
+cat >debian/changelog <<CHANGELOG
+openvsl ($version) unstable; urgency=medium
+
+  * See NEWS.md for what changed.
+
+ -- OpenVSL maintainers <maintainers@openvsl.invalid>  $(date -uRd "@$SOURCE_DATE_EPOCH")
+CHANGELOG
+[ -z "$licences" ] || { echo "$licences" >debian/openvsl.docs; }
+umask 022
+debian/rules binary >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+package=$(basename "$work"/openvsl_*.deb)
+mv "$work/$package" "$directory/$package"
+echo "$directory/$package"

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Makes everything of a release in DIRECTORY, with checksums, bill of materials and licences: release.sh DIRECTORY
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=$(realpath -m "${1:?where the release goes}")
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+tools=$target/tools
+export CARGO_TARGET_DIR=$target
+scripts/build-console.sh
+# It writes the bill of materials: built once, unoptimised.
+if [ ! -e "$tools/bin/cargo-cyclonedx" ]; then
+  CARGO_TARGET_DIR=$tools/build cargo install --quiet --debug --locked --version 0.5.9 --root "$tools" cargo-cyclonedx
+fi
+rm -rf "$tools/build" "$out"
+mkdir -p "$out"
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+
+. packaging/reproducible.sh
+packaging/licenses.py >"$out/THIRD-PARTY-LICENSES"
+"$tools/bin/cargo-cyclonedx" cyclonedx --quiet --format json --manifest-path crates/cli/Cargo.toml --override-filename openvsl.cdx
+mv crates/cli/openvsl.cdx.json "$out/openvsl-$version.cdx.json"
+find crates -name 'openvsl.cdx.json' -delete
+
+cargo build --quiet --locked --release --bin vsl
+packaging/build-deb.sh "$target/release/vsl" "$out" "$out/THIRD-PARTY-LICENSES"
+packaging/build-static.sh x86_64 aarch64
+images=()
+for architecture in x86_64 aarch64; do
+  cp "$target/static/vsl-$architecture" "$out/vsl-$version-$architecture"
+  images+=("$architecture=$out/vsl-$version-$architecture")
+done
+packaging/build-image.py "$out/openvsl-$version.oci.tar" "$version" "${images[@]}"
+(cd "$out" && sha256sum -- * >SHA256SUMS)
+cat "$out/SHA256SUMS"
