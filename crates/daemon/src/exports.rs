@@ -296,6 +296,7 @@ pub struct Exports {
     /// Gone once the service stops.
     servers: Mutex<Option<Servers>>,
     socket: PathBuf,
+    nvme_socket: Option<PathBuf>,
     nbd_tcp: Vec<SocketAddr>,
     nvme_tcp: Vec<SocketAddr>,
     /// Whether NBD clients need TLS.
@@ -321,6 +322,7 @@ impl Exports {
         let servers = Servers::start(inherited, sockets, listen, &clients, None)?;
         Ok(Exports {
             socket: socket.into(),
+            nvme_socket: nvme_socket.map(Into::into),
             nbd_tcp: servers.nbd_tcp.clone(),
             nvme_tcp: servers.nvme_tcp.clone(),
             secure: matches!(listen.tls, Tls::Require(_)),
@@ -398,6 +400,12 @@ impl Exports {
         Some(NvmeTarget { address: reachable(address.ip()), port: address.port(), subsystem })
     }
 
+    /// Where programs on this machine find a device that bring an NVMe host of their own, as the SDK does.
+    pub fn nvme_uri(&self, uuid: &str) -> Option<String> {
+        let socket = self.nvme_socket.as_deref()?;
+        Some(uri_on(socket, "nvme+unix", &nvme::fabrics::subsystem_name(uuid)))
+    }
+
     /// Where clients find it over TCP.
     pub fn tcp_uri(&self, name: &str) -> Option<String> {
         self.nbd_tcp.first().map(|address| tcp_uri(*address, name, self.secure))
@@ -415,9 +423,12 @@ fn reachable(address: IpAddr) -> IpAddr {
 
 /// The address of an export on a Unix socket.
 pub fn unix_uri(socket: &Path, name: &str, secure: bool) -> String {
+    uri_on(socket, if secure { "nbds+unix" } else { "nbd+unix" }, name)
+}
+
+fn uri_on(socket: &Path, scheme: &str, name: &str) -> String {
     use std::fmt::Write;
     use std::os::unix::ffi::OsStrExt;
-    let scheme = if secure { "nbds+unix" } else { "nbd+unix" };
     let mut uri = format!("{scheme}:///{name}?socket=");
     for byte in socket.as_os_str().as_bytes() {
         match byte {

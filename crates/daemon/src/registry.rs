@@ -301,6 +301,7 @@ impl Registry {
                     view.set("uri", self.exports.uri(name));
                     view.set("tcp_uri", self.exports.tcp_uri(name));
                     let nvme = self.exports.nvme_target(&seen.info.uuid.to_string());
+                    view.set("nvme_uri", self.exports.nvme_uri(&seen.info.uuid.to_string()));
                     view.set("nvme_command", nvme.as_ref().map(NvmeTarget::to_string));
                     view.set("nvme", nvme);
                     view.set("vhost_socket", self.exports.vhost_socket(name));

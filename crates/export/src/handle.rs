@@ -5,9 +5,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, SystemTime};
 
 use device::{Device, Figures, Info, IoError, PowerCut, Settings, Status};
+use media::ring::mailbox::Sender;
 
 use crate::connection::NewConnection;
-use crate::mailbox::Sender;
 use crate::nvme::Joined;
 use crate::observe::Observed;
 use crate::recording::Recording;

@@ -22,7 +22,6 @@ mod input;
 mod jobs;
 mod link;
 mod listen;
-mod mailbox;
 pub mod nbd;
 pub mod nvme;
 mod observe;

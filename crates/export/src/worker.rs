@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use ::nvme::Subsystem;
 use device::{AttachError, Background, Device, Figures, Io, IoError, PowerCut, Status, Submitted};
+use media::ring::mailbox::{Mailbox, mailbox};
 use media::ring::{Entry, Owner, Ring, SharedRing, Timer};
 use rustix::event::PollFlags;
 use slab::Slab;
@@ -26,7 +27,6 @@ use slab::Slab;
 use crate::connection::{Connection, NewConnection, Session, Turn};
 use crate::handle::{Call, ClientInfo, NvmeInfo, Shape, WorkerHandle};
 use crate::jobs::{Core, Slot};
-use crate::mailbox::{Mailbox, mailbox};
 use crate::nvme;
 use crate::observe::{Observed, Observer};
 use crate::pool::Pool;

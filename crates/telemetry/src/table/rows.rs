@@ -116,6 +116,7 @@ pub const TABLE: &[(&str, &[Row])] = &[
         set("tcp_uri", "NBD over TCP", Text, "where clients reach it over TCP").brief(),
         set("nvme", "NVMe target", Text, "where it is to be had over NVMe over TCP: address, port, subsystem"),
         set("nvme_command", "NVMe", Text, "how a kernel connects to it over NVMe over TCP").brief(),
+        set("nvme_uri", "NVMe address", Text, "where programs on this machine reach it with the SDK"),
         set("vhost_socket", "vhost-user socket", Text, "where a virtual machine finds it as its disk").brief(),
         field("clients", "Clients", List, "connected clients, of every protocol").brief(),
         set("read_only", "Read-only", Flag, "attached to take no writes").brief(),

@@ -1,4 +1,4 @@
-//! How other threads reach a device thread: a bounded channel and a bell that its ring listens to.
+//! How other threads reach a device's thread: a bounded channel, and a bell that the thread's ring listens to.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;

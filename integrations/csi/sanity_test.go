@@ -1,0 +1,70 @@
+package main
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
+)
+
+// TestSanity runs csi-sanity against a service of its own: VSL names the program, ACCESS (mount or block) how volumes are used. They
+// are connected and mounted, which needs root.
+func TestSanity(t *testing.T) {
+	program, err := exec.LookPath(os.Getenv("VSL"))
+	if err != nil {
+		t.Fatalf("VSL must name the program: %v", err)
+	}
+	if os.Geteuid() != 0 {
+		t.Fatal("volumes are mounted here: run it as root")
+	}
+	// Paths of sockets are short.
+	top, err := os.MkdirTemp("/tmp", "csi.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(top) })
+	for name, place := range map[string]string{"OPENVSL_RUNTIME_DIR": "run", "OPENVSL_STATE_DIR": "state", "OPENVSL_STAGING_DIR": "stages"} {
+		t.Setenv(name, filepath.Join(top, place))
+	}
+	if out, err := exec.Command(program, "up").CombinedOutput(); err != nil {
+		t.Fatalf("vsl up: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command(program, "down", "--force").CombinedOutput(); err != nil {
+			t.Errorf("vsl down: %v: %s", err, out)
+		}
+	})
+
+	d := &driver{vsl: vsl{program}, nodeID: "here", directory: filepath.Join(top, "volumes"), run: filepath.Join(top, "connected")}
+	for _, directory := range []string{d.directory, d.run} {
+		if err := os.Mkdir(directory, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listener, err := net.Listen("unix", filepath.Join(top, "csi.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving := server(d)
+	go serving.Serve(listener)
+	t.Cleanup(serving.Stop)
+
+	config := sanity.NewTestConfig()
+	config.Address = "unix://" + listener.Addr().String()
+	config.TargetPath = filepath.Join(top, "target")
+	config.StagingPath = filepath.Join(top, "staging")
+	config.TestVolumeSize = 256 << 20
+	config.TestNodeVolumeAttachLimit = false
+	if access := os.Getenv("ACCESS"); access != "" {
+		config.TestVolumeAccessType = access
+	}
+	sanity.Test(t, config)
+
+	left, err := filepath.Glob(filepath.Join(d.directory, "*"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("volumes are left: %v %v", left, err)
+	}
+}
