@@ -85,10 +85,17 @@ func (c *controller) CreateVolume(ctx context.Context, request *csi.CreateVolume
 			return nil, err
 		}
 		has = size
+		err = c.handOver(c.path(id))
 	case err != nil:
 		return nil, err
 	case !fits(has, request.CapacityRange):
 		return nil, status.Errorf(codes.AlreadyExists, "the volume %q is there with %d bytes, which are not what is asked for", request.Name, has)
+	default:
+		// A request that was cut off may have left it to the driver's user.
+		err = c.handOver(c.path(id))
+	}
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
 	}
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: id, CapacityBytes: has, AccessibleTopology: []*csi.Topology{c.topology()}}}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -35,6 +36,7 @@ type driver struct {
 	nodeID    string
 	directory string
 	run       string
+	runtime   string
 	busy      sync.Map
 }
 
@@ -53,6 +55,26 @@ func (d *driver) volume(ctx context.Context, id string) (int64, error) {
 		return 0, status.Errorf(codes.NotFound, "there is no volume %q: %v", id, err)
 	}
 	return d.vsl.size(ctx, d.path(id))
+}
+
+// prepare makes the driver's directories. The service must be there, because the volumes' one is given to its user.
+func (d *driver) prepare() error {
+	for _, needed := range []string{d.directory, d.run} {
+		if err := os.MkdirAll(needed, 0o700); err != nil {
+			return err
+		}
+	}
+	return d.handOver(d.directory)
+}
+
+// handOver gives a file to the service's user, whom its runtime directory belongs to: the driver is root, and the service is not.
+func (d *driver) handOver(path string) error {
+	info, err := os.Stat(d.runtime)
+	if err != nil {
+		return err
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	return os.Chown(path, int(owner.Uid), int(owner.Gid))
 }
 
 // lock takes a volume for one request. A second one is told to come again, as the specification has it.
@@ -129,10 +151,13 @@ func main() {
 	if *nodeID == "" {
 		log.Fatal("--node-id or NODE_NAME must say how this node is called")
 	}
-	for _, needed := range []string{*directory, *run} {
-		if err := os.MkdirAll(needed, 0o700); err != nil {
-			log.Fatal(err)
-		}
+	runtime := os.Getenv("OPENVSL_RUNTIME_DIR")
+	if runtime == "" {
+		runtime = "/run/openvsl"
+	}
+	d := &driver{vsl: vsl{*program}, nodeID: *nodeID, directory: *directory, run: *run, runtime: runtime}
+	if err := d.prepare(); err != nil {
+		log.Fatal(err)
 	}
 	path := strings.TrimPrefix(*endpoint, "unix://")
 	// That of an earlier run would be in the way.
@@ -143,5 +168,5 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	log.Fatal(server(&driver{vsl: vsl{*program}, nodeID: *nodeID, directory: *directory, run: *run}).Serve(listener))
+	log.Fatal(server(d).Serve(listener))
 }

@@ -5,10 +5,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
 )
+
+const nobody = 65534
 
 // TestSanity runs csi-sanity against a service of its own: VSL names the program, ACCESS (mount or block) how volumes are used. They
 // are connected and mounted, which needs root.
@@ -26,11 +29,17 @@ func TestSanity(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(top) })
+	// As under systemd: the driver is root, and the service is somebody else.
+	if err := os.Chown(top, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
 	for name, place := range map[string]string{"OPENVSL_RUNTIME_DIR": "run", "OPENVSL_STATE_DIR": "state", "OPENVSL_STAGING_DIR": "stages"} {
 		t.Setenv(name, filepath.Join(top, place))
 	}
-	if out, err := exec.Command(program, "up").CombinedOutput(); err != nil {
-		t.Fatalf("vsl up: %v: %s", err, out)
+	up := exec.Command(program, "up")
+	up.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if err := up.Run(); err != nil {
+		t.Fatalf("vsl up: %v", err)
 	}
 	t.Cleanup(func() {
 		if out, err := exec.Command(program, "down", "--force").CombinedOutput(); err != nil {
@@ -38,11 +47,9 @@ func TestSanity(t *testing.T) {
 		}
 	})
 
-	d := &driver{vsl: vsl{program}, nodeID: "here", directory: filepath.Join(top, "volumes"), run: filepath.Join(top, "connected")}
-	for _, directory := range []string{d.directory, d.run} {
-		if err := os.Mkdir(directory, 0o700); err != nil {
-			t.Fatal(err)
-		}
+	d := &driver{vsl: vsl{program}, nodeID: "here", directory: filepath.Join(top, "volumes"), run: filepath.Join(top, "connected"), runtime: filepath.Join(top, "run")}
+	if err := d.prepare(); err != nil {
+		t.Fatal(err)
 	}
 	listener, err := net.Listen("unix", filepath.Join(top, "csi.sock"))
 	if err != nil {

@@ -10,6 +10,7 @@ use media::{FileMedia, FileOptions, Media, Memory, Witness, WitnessError};
 
 use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_parity};
 use crate::attach::{Refusal, admit, attach, layer_config, write_superblock};
+use crate::batch::check_batch;
 use crate::core::Core;
 use crate::crypt::NoKey;
 use crate::drill::{Drills, with_drills};
@@ -345,6 +346,7 @@ impl Device {
         };
         *self.counts.of(&io) += 1;
         let writes = !matches!(io, Io::Read { .. } | Io::Flush);
+        let batch = matches!(io, Io::Batch { .. });
         self.dirty |= !matches!(io, Io::Read { .. } | Io::Flush);
         let submitted = match &mut self.card {
             None => self.core.submit(tag, io),
@@ -354,6 +356,9 @@ impl Device {
             Submitted::Busy(io) => *self.counts.of(io) -= 1,
             _ if self.drills.is_some() && self.power_goes(writes) => return Submitted::Pending,
             _ => {}
+        }
+        if batch && self.info.format_version != self.core.superblock.version() {
+            self.renew_info();
         }
         submitted
     }
@@ -370,6 +375,8 @@ impl Device {
             Io::Write { lba, data, .. } => (*lba, bytes(data.len())?, true),
             Io::Flush => return Ok(!self.read_only),
             Io::Trim { lba, count, .. } | Io::WriteZeroes { lba, count, .. } => (*lba, *count, true),
+            Io::Batch { .. } if self.read_only => return Err(IoError::ReadOnly),
+            Io::Batch { ops, data, .. } => return Ok(check_batch(&self.info, ops, data.len()).map(|()| true)?),
         };
         if lba.checked_add(count).is_none_or(|end| end > self.info.sectors) {
             return Err(IoError::OutOfRange);

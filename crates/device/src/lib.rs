@@ -8,11 +8,12 @@
 //! before it is given out: a sector that fails is an error, never wrong data. What comes from outside is checked here; the
 //! layer below may rely on it.
 //!
-//! **Where to start.** A request's way: `device.rs` (checks) → `core.rs` (carries out what the layer asks for) →
+//! **Where to start.** A request's way: `device.rs` (checks; those of batches in `batch.rs`) → `core.rs` (carries out what the layer asks for) →
 //! [`media::Media`]. An attach: `attach.rs`. What stands on media: `superblock.rs`, `checksum.rs`, and `docs/format.md`.
 
 mod assemble;
 mod attach;
+mod batch;
 mod capacity;
 mod checksum;
 mod core;
@@ -50,8 +51,9 @@ pub use drill::{CarriedDrills, Drill, DrillError, PowerCut, Unsynced, mark_for_d
 pub use durability::Durability;
 pub use emulated::{Clock, EmulateOptions, Emulation, Keeping, Pacing, WallClock, create_emulated};
 pub use erase::{Certificate, EraseLevel, Erased, sure_erase};
-pub use error::{AttachError, CreateError, FormatError, IoError};
+pub use error::{AttachError, BatchError, CreateError, FormatError, IoError};
 pub use format::{CreateOptions, FormatOptions, Info, MediaFormat, create, create_encrypted, format, inspect};
+pub use ftl::{BatchOp, batch_slots};
 #[cfg(feature = "simulation")]
 pub use geometry::allow_tiny_modules;
 pub use geometry::max_sectors;

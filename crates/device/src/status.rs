@@ -57,6 +57,8 @@ pub struct Counts {
     pub flushes: u64,
     /// Trims and zeroings.
     pub trims: u64,
+    /// Batches of writes and trims, each counted once.
+    pub batches: u64,
 }
 
 impl Counts {
@@ -67,6 +69,7 @@ impl Counts {
             Io::Write { .. } => &mut self.writes,
             Io::Flush => &mut self.flushes,
             Io::Trim { .. } | Io::WriteZeroes { .. } => &mut self.trims,
+            Io::Batch { .. } => &mut self.batches,
         }
     }
 }

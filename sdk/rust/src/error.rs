@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use device::{AttachError, CreateError, DrillError, IoError};
+use device::{AttachError, BatchError, CreateError, DrillError, IoError};
 
 use crate::BadAddress;
 
@@ -37,6 +37,9 @@ pub enum Error {
         /// What is possible.
         max: u64,
     },
+    /// A batch that is none.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
     /// The device takes no writes.
     #[error("the device is read-only")]
     ReadOnly,
@@ -86,6 +89,7 @@ impl From<IoError> for Error {
         match error {
             IoError::ReadOnly => Error::ReadOnly,
             IoError::NoSpace => Error::NoSpace,
+            IoError::Batch(error) => Error::Batch(error),
             // Ranges and sizes were checked before; a device that refuses them all the same is broken.
             IoError::Media | IoError::OutOfRange | IoError::TooLarge => Error::Media,
         }

@@ -16,6 +16,21 @@ const SETTINGS_ID: u64 = u64::MAX;
 const LOSSES_ID: u64 = u64::MAX - 1;
 /// The id of a superblock write that records that a sync failed.
 const DOUBT_ID: u64 = u64::MAX - 2;
+/// The id of a superblock write that raises the version of a format for its first batch.
+const BATCHES_ID: u64 = u64::MAX - 3;
+
+/// Whether the superblocks on media say that there may be batches: an older program must keep off before there is one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Batches {
+    /// They do not, or not for sure.
+    Unknown,
+    /// They are being written.
+    Announced,
+    /// They could not be written.
+    Failed,
+    /// They do.
+    Admitted,
+}
 
 impl Core {
     /// Writes the superblock, after those that wait already.
@@ -48,6 +63,23 @@ impl Core {
             false if self.settings_lost => Err(IoError::Media),
             false => Ok(true),
         }
+    }
+
+    /// Has the superblocks say that there may be batches. A batch waits for that, or fails with it.
+    pub(super) fn admit_batches(&mut self) -> Result<(), IoError> {
+        match self.batches {
+            Batches::Unknown => {
+                self.batches = Batches::Announced;
+                self.superblock.batches = true;
+                self.write_superblock(BATCHES_ID);
+            }
+            Batches::Failed => {
+                self.batches = Batches::Unknown;
+                return Err(IoError::Media);
+            }
+            Batches::Announced | Batches::Admitted => {}
+        }
+        Ok(())
     }
 
     /// Whether a die holds what it should.
@@ -147,6 +179,11 @@ impl Core {
                 tracing::error!(%error, "the settings could not be saved");
                 self.settings_lost = true;
             }
+            (BATCHES_ID, Err(error)) => {
+                tracing::error!(%error, "the format could not be made ready for batches");
+                self.batches = Batches::Failed;
+            }
+            (BATCHES_ID, Ok(())) => self.batches = Batches::Admitted,
             (DOUBT_ID, Err(error)) => tracing::error!(%error, "that a sync failed could not be put on record"),
             (SETTINGS_ID | DOUBT_ID, Ok(())) => {}
             (LOSSES_ID, result) => self.losses_recorded(result),

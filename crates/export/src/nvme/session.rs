@@ -503,7 +503,7 @@ impl Session {
 fn status_of(error: IoError, command: Command) -> Status {
     match (error, command) {
         (IoError::OutOfRange, _) => Status::LBA_RANGE,
-        (IoError::TooLarge, _) => Status::INVALID_FIELD,
+        (IoError::TooLarge | IoError::Batch(_), _) => Status::INVALID_FIELD,
         (IoError::ReadOnly, _) => Status::WRITE_PROTECTED,
         (IoError::NoSpace, _) => Status::CAPACITY_EXCEEDED,
         (IoError::Media, Command::Read) => Status::READ_ERROR,

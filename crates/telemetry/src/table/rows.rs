@@ -257,6 +257,7 @@ pub const TABLE: &[(&str, &[Row])] = &[
         field("writes", "Writes", Count, "requests answered since the attach").read(|f| f.requests.writes.into()).counter("writes_total"),
         field("flushes", "Flushes", Count, "requests answered since the attach").read(|f| f.requests.flushes.into()).counter("flushes_total"),
         field("trims", "Trims", Count, "trims and zeroings answered since the attach").read(|f| f.requests.trims.into()).counter("trims_total"),
+        field("batches", "Batches", Count, "batches of writes and trims answered since the attach").read(|f| f.requests.batches.into()),
     ]),
     ("Memory", &[
         field("map_memory_bytes", "Memory of the map", Bytes, "memory of the forward map")
