@@ -39,7 +39,7 @@ mod worker;
 
 pub use acceptor::Bounds;
 pub use clients::Clients;
-pub use handle::{ClientInfo, DetachError, FlushError, Gone, NvmeInfo, Shape, View, WorkerHandle};
+pub use handle::{ClientInfo, DetachError, FlushError, Gone, Look, NvmeInfo, Shape, View, WorkerHandle};
 pub use listen::{Address, Listener, inherited};
 pub use observe::{Observed, Sort};
 pub use recording::Recording;
