@@ -28,7 +28,7 @@ BOOT_SECONDS = 90
 # What a kernel says when a request failed, or worse.
 ERRORS = "I/O error|critical .* error|EXT4-fs.*(error|warning)|XFS.*([Cc]orrupt|[Ee]rror)|BTRFS (error|warning)|BUG:|Call Trace|blocked for more"
 
-# The flag of such a request in that log (REQ_RAHEAD).
+# The flag of a read ahead in that log (REQ_RAHEAD).
 READ_AHEAD = 1 << 19
 
 
