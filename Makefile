@@ -66,7 +66,9 @@ soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and
 	scripts/install-test-tools.sh
 	scripts/install-fsx.sh
 	scripts/install-debian.sh
+	scripts/install-release-tools.sh
 	$(PYTHON) tests/soak.py --minutes $(MINUTES)
+	$(MAKE) docs
 	scripts/install-package-root.sh
 	packaging/check-reproducible.sh
 
@@ -79,6 +81,13 @@ bench: release ## Measure side by side with peers and write docs/bench.md (BENCH
 	$(PYTHON) bench/nvme.py --example $(TARGET)/release/examples/protocols $(if $(filter quick smoke,$(BENCH)),--seconds 1 --rounds 3)
 	$(PYTHON) bench/vhost.py --example $(TARGET)/release/examples/protocols --blkload $(TARGET)/release/blkload $(if $(filter quick smoke,$(BENCH)),--seconds 1 --rounds 3)
 	$(PYTHON) bench/run.py --vsl $(TARGET)/release/vsl --plan $(or $(BENCH),full)
+
+.PHONY: docs
+docs: ## Build the book with search, in target/book, and check its links
+	scripts/build-console.sh
+	scripts/install-mdbook.sh
+	$(CARGO) build --locked --bin vsl
+	$(PYTHON) scripts/build-docs.py $(TARGET)/debug/vsl $(TARGET)/tools/bin/mdbook $(TARGET)/book
 
 .PHONY: install
 install: release ## Install under PREFIX (/usr/local): program, man pages, completions, systemd unit

@@ -97,9 +97,9 @@ class Image:
         return self.json("manifest.v1", manifest, platform=platform)
 
     def write(self, path: str, version: str, manifests: list[dict]) -> None:
-        """The layout, as one tar, as `podman load`, `skopeo copy oci-archive:` and `docker load` take it: one name, for every architecture."""
+        """The layout, as one tar, as `podman load` and `skopeo copy oci-archive:` take it: one name, `openvsl:VERSION`, for every architecture."""
         kind = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json"}
-        named = self.json("index.v1", {**kind, "manifests": manifests}, annotations={"org.opencontainers.image.ref.name": version})
+        named = self.json("index.v1", {**kind, "manifests": manifests}, annotations={"org.opencontainers.image.ref.name": f"openvsl:{version}"})
         index = {**kind, "manifests": [named]}
         with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
             add(archive, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')

@@ -12,11 +12,14 @@ if ! "$zig/bin/cargo-zigbuild" --version >/dev/null 2>&1; then
 fi
 export PATH=$zig/bin:$PATH
 . packaging/reproducible.sh
+sysroot=$(rustc --print sysroot)
 for architecture in "$@"; do
   triple=$architecture-unknown-linux-musl
   rustup target list --installed | grep -qx "$triple" || rustup target add "$triple" >&2
-  CARGO_PROFILE_RELEASE_STRIP=symbols cargo zigbuild --quiet --locked --release --bin vsl --target "$triple" >&2
+  cargo zigbuild --quiet --locked --release --bin vsl --target "$triple" >&2
   mkdir -p "$target/static"
-  install -m 755 "$target/$triple/release/vsl" "$target/static/vsl-$architecture"
+  # Zig's linker strips nothing, and its objcopy does not either; Rust's knows every architecture.
+  LD_LIBRARY_PATH=$sysroot/lib "$sysroot/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin/rust-objcopy" --strip-all \
+    "$target/$triple/release/vsl" "$target/static/vsl-$architecture"
   echo "$target/static/vsl-$architecture"
 done

@@ -18,8 +18,10 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 . packaging/reproducible.sh
 packaging/licenses.py >"$out/THIRD-PARTY-LICENSES"
 "$tools/bin/cargo-cyclonedx" cyclonedx --quiet --format json --manifest-path crates/cli/Cargo.toml --override-filename openvsl.cdx
-mv crates/cli/openvsl.cdx.json "$out/openvsl-$version.cdx.json"
-find crates -name 'openvsl.cdx.json' -delete
+# It names our own crates by where they lie, which is another place for everybody.
+sed "s|$PWD|/openvsl|g" crates/cli/openvsl.cdx.json >"$out/openvsl-$version.cdx.json"
+# It writes one for every crate.
+find . -name target -prune -o -name openvsl.cdx.json -exec rm {} +
 
 cargo build --quiet --locked --release --bin vsl
 packaging/build-deb.sh "$target/release/vsl" "$out" "$out/THIRD-PARTY-LICENSES"

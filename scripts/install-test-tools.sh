@@ -27,6 +27,7 @@ needs=(
   "mkfs.btrfs btrfs-progs"
   "openssl openssl"
   "jq jq"
+  "sqlite3 sqlite3"
   "node nodejs"
   "npm npm"
   "chromium chromium"

@@ -164,6 +164,9 @@ def lab() -> Iterator[str]:
         ("protocols", r'"protocol": "([^"]+)"|vsl lab (?:run|show) ([a-z][\w-]+)(?![\w./])'),
     ]:
         known = {path.stem for path in ROOT.glob(f"crates/lab/{directory}/*.toml")} | {"recorded"}
+        if directory == "workloads":
+            # Those of `vsl lab waf`.
+            known |= set(re.findall(r'Workload::\w+ => "([\w.-]+)"', read("crates/lab/src/waf/workload.rs")))
         found = [(page, name) for page in PAGES for pair in re.findall(pattern, page.read_text()) for name in pair if name]
         if len(known) < 5 or not found:
             yield f"crates/lab/{directory}: nothing is named or nothing is there: mend this test"

@@ -2,6 +2,7 @@
 
 The device is served by a service of its own in a directory of its own. `nbdfuse` shows it as a file, a loop device as a block device,
 and ext4 of the running kernel is mounted on that: no kernel module of ours, and none for NBD. Needs root for the loop device and the mount.
+Without a mount, what is tried uses the device over NBD by itself, and nothing needs root.
 """
 
 import argparse
@@ -32,11 +33,11 @@ class Trouble(Exception):
 class Drilled:
     """The device, its file system, and its power."""
 
-    def __init__(self, vsl: str, directory: Path, size: str) -> None:
+    def __init__(self, vsl: str, directory: Path, size: str, mounted: bool = True) -> None:
         os.environ["PATH"] += ":/usr/sbin:/sbin"
-        if os.geteuid() != 0:
+        if mounted and os.geteuid() != 0:
             raise Trouble("a loop device and a mount need root: run this as root")
-        missing = [f"{tool} (package {package})" for tool, package in NEEDED.items() if not shutil.which(tool)]
+        missing = [f"{tool} (package {package})" for tool, package in NEEDED.items() if mounted and not shutil.which(tool)]
         if not shutil.which(vsl):
             missing.append(f"{vsl} (name it with --vsl)")
         if missing:
@@ -47,6 +48,7 @@ class Drilled:
             "OPENVSL_RUNTIME_DIR": str(directory / "run"),
             "OPENVSL_STATE_DIR": str(directory / "state"),
         }
+        self.mounted = mounted
         self.mount = directory / "mnt"
         self.file = directory / "fuse" / "nbd"
         self.fuse: subprocess.Popen | None = None
@@ -58,9 +60,10 @@ class Drilled:
             self.vsl("up")
             self.vsl("create", directory / "db.vsl", "--size", size, "--drills")
             self.vsl("attach", directory / "db.vsl", "--name", "db")
-            self.connect()
-            run("mkfs.ext4", "-q", "-b", 4096, self.loop)
-            run("mount", self.loop, self.mount)
+            if mounted:
+                self.connect()
+                run("mkfs.ext4", "-q", "-b", 4096, self.loop)
+                run("mount", self.loop, self.mount)
         except BaseException:
             # The first trouble is the one worth telling.
             with contextlib.suppress(Trouble, OSError, subprocess.SubprocessError):
@@ -79,9 +82,13 @@ class Drilled:
             text = out.read()
         return json.loads(text) if text.strip() else {}
 
+    def uri(self) -> str:
+        """The device's NBD address."""
+        return self.vsl("status", "db", "--field", "uri")["devices"][0]["uri"]
+
     def connect(self) -> None:
         """Shows the device as a block device."""
-        uri = self.vsl("status", "db", "--field", "uri")["devices"][0]["uri"]
+        uri = self.uri()
         with open(self.directory / "nbdfuse.log", "ab") as log:
             self.fuse = subprocess.Popen(["nbdfuse", self.file, uri], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         wait(lambda: is_mounted(self.file.parent) and self.file.exists(), "nbdfuse")
@@ -121,8 +128,9 @@ class Drilled:
         self.disconnect()
         cut = self.vsl("drill", "db", "list")["said"]
         self.vsl("drill", "db", "power-on")
-        self.connect()
-        run("mount", self.loop, self.mount)
+        if self.mounted:
+            self.connect()
+            run("mount", self.loop, self.mount)
         return cut
 
     def close(self) -> None:
@@ -180,14 +188,14 @@ def common_options(about: str, most: int) -> argparse.ArgumentParser:
 Rounds = Callable[[Drilled, random.Random], Generator[bool, None, None]]
 
 
-def try_out(name: str, options: argparse.Namespace, size: str, rounds: Rounds) -> int:
+def try_out(name: str, options: argparse.Namespace, size: str, rounds: Rounds, mounted: bool = True) -> int:
     """Makes a device of this size and cuts its power until something is wrong or the rounds are over. Gives the program's exit status."""
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
     print(f"seed {seed}")
     directory = options.directory or Path(tempfile.mkdtemp(prefix="vsl-drill."))
     cuts = violations = 0
     try:
-        drilled = Drilled(options.vsl, directory, size)
+        drilled = Drilled(options.vsl, directory, size, mounted)
         with contextlib.closing(drilled), contextlib.closing(rounds(drilled, random.Random(seed))) as wrong:
             for is_wrong in wrong:
                 cuts, violations = cuts + 1, violations + is_wrong

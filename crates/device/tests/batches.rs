@@ -86,8 +86,8 @@ fn each_operation_finds_its_data() {
     let expected = [0, 0, 0, 4, 3, 9, 9, 1, 2, 9, 0, 9];
     assert_eq!(seen(&mut device, 0..12), expected);
     let status = device.status();
-    assert_eq!((status.batches, status.writes), (1, 12));
-    assert_eq!((status.host_written_bytes, status.host_trimmed_bytes), (16 * SECTOR as u64, 4 * SECTOR as u64));
+    assert_eq!((status.requests.batches, status.requests.writes), (1, 12));
+    assert_eq!((status.layer.host_written_sectors, status.layer.host_trimmed_sectors), (16, 4));
     device.verify().expect("sound books");
     device.detach().expect("detached");
     assert_eq!(seen(&mut attach(&store), 0..12), expected);
@@ -152,7 +152,7 @@ fn wrong_use_is_named_and_changes_nothing() {
     assert_eq!(uneven, Err(IoError::Batch(BatchError::Data { found: SECTOR as u32 + 1, expected: SECTOR as u32 })));
     assert_eq!(seen(&mut device, 0..8), [9; 8]);
     let after = device.status();
-    assert_eq!((after.batches, after.host_written_bytes), (0, before.host_written_bytes));
+    assert_eq!((after.requests.batches, after.layer.host_written_sectors), (0, before.layer.host_written_sectors));
     assert_eq!(device.info().format_version, 1, "what refuses all batches stays of its version");
     // As much as a batch takes.
     batch(&mut device, &[write(0, most)], &vec![1; MOST as usize * SECTOR]).expect("carried out");

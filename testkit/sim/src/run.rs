@@ -501,7 +501,7 @@ impl Simulation {
         if self.store.is_off() {
             self.crash()?;
         }
-        self.report.freed_lebs = self.device().status().erased_lebs;
+        self.report.freed_lebs = self.device().status().layer.erased_lebs;
         self.verify()?;
         self.clean_detach()?;
         self.plan.errors = false;

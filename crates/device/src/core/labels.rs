@@ -86,15 +86,15 @@ impl Core {
     }
 
     /// Dies that are not in service, or are not on record as being so; on an emulated card those that answer nothing.
-    pub fn lost_dies(&self) -> Vec<u32> {
-        if let Some(nand) = self.media.nand() {
-            let mut lost = nand.lost().to_vec();
-            lost.sort_unstable();
-            return lost;
-        }
-        let states = self.superblock.dies.iter().zip(&self.recorded);
-        let serves = |(a, b): (&DieState, &DieState)| *a == DieState::Good && *b == DieState::Good;
-        (0..).zip(states).filter(|(_, states)| !serves(*states)).map(|(die, _)| die).collect()
+    pub fn lost_dies(&self) -> impl Iterator<Item = u32> {
+        let nand = self.media.nand();
+        let serves = move |die: &u32| match nand {
+            Some(nand) => !nand.lost().contains(die),
+            None => [&self.superblock.dies, &self.recorded].iter().all(|dies| dies[*die as usize] == DieState::Good),
+        };
+        let dies = self.superblock.dies.len().min(self.recorded.len()) as u32;
+        let dies = if nand.is_some() { self.superblock.geometry.dies } else { dies };
+        (0..dies).filter(move |die| !serves(die))
     }
 
     /// The redundancy of a device that has lost this die.

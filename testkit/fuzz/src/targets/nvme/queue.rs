@@ -19,12 +19,14 @@ pub const TARGET: Target = Target {
 
 const DEPTH: u16 = 8;
 const NAMESPACE: Namespace = Namespace {
+    read_only: false,
     nsid: 1,
     blocks: 1 << 30,
     block_bytes: 512,
     used_blocks: 0,
     features: 0,
     atomic_blocks: None,
+    read_only: false,
     nguid: [0; 16],
 };
 

@@ -1,0 +1,55 @@
+"""Every command of getting started, install, integrations and the task pages runs word for word, in a system of its own; the rest is run by other tests."""
+
+from harness import World, check
+from harness.bare import TREE
+from harness.layered import layered
+from harness.page import commands
+
+ROOT = True
+OURS = True
+LIMIT = 400
+# What stands in these pages and is not run here: how the command begins, and the case that runs it.
+ELSEWHERE = {
+    "# apt install": "package",
+    "# apt purge": "package",
+    "# systemctl": "nvme_systemd",
+    "# systemd-sysusers": "unit",
+    "# podman": "image",
+    "# run=$(podman": "image",
+    "# fio --name=try": "image",
+    "# install -m 755 vsl-": "static_program",
+    "$ qemu-system-x86_64": "nbd_guest",
+}
+# What a page finds there when it begins.
+BEFORE = {
+    # As systemd would have started it.
+    "install.md": "vsl up",
+    "integrations.md": "vsl up",
+    "tasks/virtual-machine.md": "qemu-img create -q -f qcow2 debian-12.qcow2 64M",
+    "tasks/database.md": "mkdir /srv/a /srv/b /srv/c",
+    "tasks/backup.md": "mkdir /backup",
+    "tasks/power-cuts.md": f"mkdir -p /usr/share/openvsl && ln -s {TREE}/examples/drills /usr/share/openvsl/drills",
+}
+# A page that goes on where another one stopped.
+AFTER = {"tasks/backup.md": "tasks/database.md"}
+# The end of a page that is not done when another one goes on.
+TAKES_AWAY = "To take it away"
+
+
+def run(world: World) -> None:
+    for case in set(ELSEWHERE.values()):
+        check((TREE / f"tests/cases/{case}.py").exists(), f"there is no case {case}, which is to run what pages say")
+    ran = 0
+    pages = ["getting-started.md", "install.md", "integrations.md", *sorted(str(page.relative_to(TREE / "docs")) for page in TREE.glob("docs/tasks/*.md"))]
+    for page in pages:
+        text = (TREE / "docs" / page).read_text()
+        found = [*commands(text)]
+        here = [command for command in found if not command.text.startswith(tuple(ELSEWHERE))]
+        if page in AFTER:
+            before = (TREE / "docs" / AFTER[page]).read_text().split(TAKES_AWAY)[0]
+            here = [*commands(before), *here]
+        prepared = [BEFORE[name] for name in (AFTER.get(page), page) if name in BEFORE]
+        layered(world, page.replace("/", "-"), [*prepared, *(command.script() for command in here)])
+        ran += len(here)
+    check(ran > 60, f"{ran} commands were found")
+    print(f"figure: {ran} commands of {len(pages)} pages")
