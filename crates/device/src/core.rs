@@ -168,11 +168,12 @@ impl Core {
 
     /// Takes a request whose range was checked.
     pub fn submit<'a>(&mut self, user_tag: u64, io: Io<'a>) -> Submitted<'a> {
-        if matches!(io, Io::Batch { .. }) && self.batches != Batches::Admitted {
-            return match self.admit_batches() {
-                Ok(()) => Submitted::Busy(io),
-                Err(error) => Submitted::Done(Err(error)),
-            };
+        if matches!(io, Io::Batch { .. }) {
+            match self.admits_batches() {
+                Ok(true) => {}
+                Ok(false) => return Submitted::Busy(io),
+                Err(error) => return Submitted::Done(Err(error)),
+            }
         }
         let Some(tag) = self.free_tags.pop() else { return Submitted::Busy(io) };
         let sectors = |bytes: usize| (bytes / self.sector) as u32;

@@ -65,21 +65,19 @@ impl Core {
         }
     }
 
-    /// Has the superblocks say that there may be batches. A batch waits for that, or fails with it.
-    pub(super) fn admit_batches(&mut self) -> Result<(), IoError> {
-        match self.batches {
-            Batches::Unknown => {
-                self.batches = Batches::Announced;
-                self.superblock.batches = true;
-                self.write_superblock(BATCHES_ID);
-            }
-            Batches::Failed => {
-                self.batches = Batches::Unknown;
-                return Err(IoError::Media);
-            }
-            Batches::Announced | Batches::Admitted => {}
+    /// Whether a batch may be taken: has the superblocks say that there may be some, which it waits for, or fails with.
+    pub(super) fn admits_batches(&mut self) -> Result<bool, IoError> {
+        if self.batches == Batches::Unknown {
+            self.batches = Batches::Announced;
+            self.superblock.batches = true;
+            // On some media that is done on the spot.
+            self.write_superblock(BATCHES_ID);
         }
-        Ok(())
+        if self.batches == Batches::Failed {
+            self.batches = Batches::Unknown;
+            return Err(IoError::Media);
+        }
+        Ok(self.batches == Batches::Admitted)
     }
 
     /// Whether a die holds what it should.
