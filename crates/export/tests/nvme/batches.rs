@@ -33,7 +33,8 @@ fn a_batch_writes_and_deallocates_blocks_of_every_size() {
             assert_eq!(blocks(&mut queue, &namespace, 4, 3), [3, 4, 9]);
         }
         let status = target.device.status().expect("the device is there");
-        assert_eq!((status.batches, status.writes), (4, 2), "each counts once");
+        let counts = status.requests;
+        assert_eq!((counts.batches, counts.writes), (4, 2), "each counts once");
     }
 }
 
