@@ -12,7 +12,7 @@ PACKAGE = SOURCE / "sdk/python"
 
 
 def run(world: World) -> None:
-    tools = world.tools / "wheel/bin"
+    tools = world.tools.parent / "wheel/bin"
     # The same profile and target as the program under test: what is built already is not built again.
     world.run(
         world.tool("maturin"), "build", "--locked", "--profile", "dev", "--manifest-path", PACKAGE / "Cargo.toml", "--out", world.dir / "wheels",

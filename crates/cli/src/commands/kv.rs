@@ -84,10 +84,8 @@ fn open(device: &str) -> Result<Device, Failure> {
         result.map_err(|error| Failure::failed(error.to_string()).help("`vsl status` lists the devices of the service"))
     };
     // Without a service every device is a file.
-    if let Ok(Some(view)) = super::client().and_then(|client| client.find(device))
-        && let Some(address) = view.nvme_uri
-    {
-        return opened(Device::connect(&address));
+    if let Ok(Some(view)) = super::client().and_then(|client| client.find(device)) {
+        return opened(Device::connect(view.text("nvme_uri")));
     }
     opened(Device::open(Path::new(device)))
 }
