@@ -53,8 +53,9 @@ def measure(server: Server, seconds: float, rounds: int) -> Iterator[Row]:
     for kind, block, depth in LOADS:
         for connections in CONNECTIONS:
             runs: dict[str, list[Run]] = {protocol: [] for protocol in PROTOCOLS}
-            for _ in range(rounds):
-                for protocol in PROTOCOLS:
+            for number in range(rounds):
+                # In turn first and second: whoever comes second finds the caches as the other left them.
+                for protocol in PROTOCOLS if number % 2 else reversed(PROTOCOLS):
                     runs[protocol].append(run(server, protocol, kind, block, depth, connections, seconds))
             name = f"{kind} {block // 1024} KiB, depth {depth}, {connections} connection{'s' if connections > 1 else ''}"
             yield Row(name, **runs)

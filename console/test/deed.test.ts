@@ -25,7 +25,7 @@ describe("the audit log", () => {
     );
   });
   it("has words for every request that changes something", () => {
-    const routes = new URL("../../crates/daemon/src/routes/", import.meta.url);
+    const routes = new URL("../../crates/daemon/src/web/routes/", import.meta.url);
     let found = 0;
     for (const file of readdirSync(routes).filter((name) => name.endsWith(".rs"))) {
       const source = readFileSync(new URL(file, routes), "utf8");

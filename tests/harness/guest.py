@@ -6,6 +6,7 @@ does things on the host. In the guest the host's loopback is 10.0.2.2.
 
 import base64
 import json
+import re
 import shutil
 import signal
 import socket
@@ -26,6 +27,9 @@ DEBIAN = "debian"  # a whole Debian, with its own initrd (scripts/install-debian
 BOOT_SECONDS = 90
 # What a kernel says when a request failed, or worse.
 ERRORS = "I/O error|critical .* error|EXT4-fs.*(error|warning)|XFS.*([Cc]orrupt|[Ee]rror)|BTRFS (error|warning)|BUG:|Call Trace|blocked for more"
+
+# The flag of a read ahead in that log (REQ_RAHEAD).
+READ_AHEAD = 1 << 19
 
 
 @dataclass
@@ -202,8 +206,9 @@ class Guest:
         return self.run(f"cat {path}").strip()
 
     def errors(self) -> list[str]:
-        """Lines of the kernel's log about failed requests and worse."""
-        return self.run(f"dmesg | grep -E '{ERRORS}' || true").splitlines()
+        """Lines of the kernel's log about failed requests and worse; not about reads ahead, which are not repeated and which nobody waits for."""
+        lines = self.run(f"dmesg | grep -E '{ERRORS}' || true").splitlines()
+        return [line for line in lines if not ((flags := re.search(r"\(READ\) flags (0x[0-9a-f]+)", line)) and int(flags[1], 16) & READ_AHEAD)]
 
     def disk(self, serial: str) -> str:
         """The virtio disk with that serial number."""

@@ -74,8 +74,10 @@ impl Client {
     pub fn find(&self, device: &str) -> Result<Option<DeviceView>, Failure> {
         let devices: Vec<DeviceView> = self.get("/devices")?;
         let asked = files(device);
-        let has = |view: &DeviceView| view.path == device || files(&view.path).iter().any(|file| asked.contains(file));
-        let by_name = devices.iter().position(|view| view.name == device);
+        let has = |view: &DeviceView| {
+            view.text("path") == device || files(view.text("path")).iter().any(|file| asked.contains(file))
+        };
+        let by_name = devices.iter().position(|view| view.text("name") == device);
         let at = by_name.or_else(|| devices.iter().position(has));
         Ok(at.and_then(|at| devices.into_iter().nth(at)))
     }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use daemon::api::DeviceView;
-use daemon::{Paths, fields, settings};
+use daemon::{Paths, settings};
 use device::Durability;
 
 use crate::client::Client;
@@ -32,7 +32,7 @@ fn candidates(command: &str, argument: &str) -> Option<ArgValueCompleter> {
         (_, "setting") => of(|| settings::MEANINGS.iter().map(|(name, _)| (*name).into()).collect()),
         ("config", "value") => of(values),
         (_, "groomer" | "policy") => of(policies),
-        (_, "field") => of(|| fields::FIELDS.iter().map(|field| field.name.into()).collect()),
+        (_, "field") => of(|| telemetry::table::fields().map(|field| field.name.into()).collect()),
         (_, "workload") => of(|| lab::workload::names().iter().map(|named| named.name.into()).collect()),
         (_, "protocol") => of(|| lab::protocol::shipped().iter().map(|file| file.name.into()).collect()),
         _ => None,
@@ -47,7 +47,7 @@ fn fitting(list: &[String], current: &OsStr) -> Vec<CompletionCandidate> {
 /// A service that does not answer has no devices.
 fn devices_and_files(current: &OsStr) -> Vec<CompletionCandidate> {
     let asked = Client::new(&Paths::from_environment()).and_then(|client| client.get::<Vec<DeviceView>>("/devices"));
-    let names: Vec<String> = asked.unwrap_or_default().into_iter().map(|view| view.name).collect();
+    let names: Vec<String> = asked.unwrap_or_default().into_iter().map(|view| view.text("name").to_string()).collect();
     let mut found = fitting(&names, current);
     found.extend(PathCompleter::any().complete(current));
     found

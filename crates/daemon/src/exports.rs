@@ -1,31 +1,22 @@
-//! Our side of the `export` crate: device threads, and the servers, one a protocol, that serve them by name.
+//! Our side of the `export` crate: the servers, one a protocol, that serve devices by name.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
 
-use device::{AttachOptions, Drill, FormatError, Info, KeyRing, PowerCut, Setting, Settings, Status};
 use export::nbd::Tls;
 use export::nvme::Hosts;
 use export::vhost;
-use export::{ClientInfo, DetachError, Gone, Observed, Recording, View, Worker, WorkerHandle};
-use export::{Clients, Listener};
+use export::{ClientInfo, Clients, Listener};
 
 use rustix::fs::Mode;
 
+use crate::Failure;
 use crate::api::{Client, NvmeQueue, NvmeTarget};
+use crate::handle::Handle;
 use crate::paths::socket_permissions;
-use crate::{Failure, Target};
-
-/// What to do where a device cannot be detached because of its clients.
-pub const CLIENTS_HINDER: &str =
-    "disconnect them first, or add --force to close their connections once what they asked for is done";
-
-/// So long a superblock may take on its way to the backing store.
-const SAVED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where and how devices are exported, besides the Unix socket.
 #[derive(Clone, Debug, Default)]
@@ -223,8 +214,8 @@ impl Servers {
     /// # Errors
     /// The device's thread has ended.
     pub fn add(&self, name: &str, handle: &Handle, read_only: bool) -> Result<(), Failure> {
-        let (description, device) = (handle.info()?.label, handle.worker.clone());
-        let uuid = handle.facts.uuid.clone();
+        let (description, device) = (handle.info()?.label, handle.worker().clone());
+        let uuid = handle.facts().uuid.clone();
         self.nvme.add_export(export::nvme::Export { name: name.into(), uuid, read_only, device: device.clone() });
         self.nbd.add_export(export::nbd::Export { name: name.into(), description, read_only, device });
         Ok(())
@@ -270,284 +261,9 @@ pub fn serve_vhost(
 ) -> Result<vhost::Server, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("the vhost-user server: {error}"));
     let options = vhost::Options { read_only, ..vhost::Options::default() };
-    let server = vhost::Server::new(name, handle.worker.clone(), options, clients).map_err(failed)?;
+    let server = vhost::Server::new(name, handle.worker().clone(), options, clients).map_err(failed)?;
     server.listen(private(socket, "the vhost-user server")?).map_err(failed)?;
     Ok(server)
-}
-
-/// A device thread.
-#[derive(Clone)]
-pub struct Handle {
-    worker: WorkerHandle,
-    facts: Arc<Facts>,
-    power_cut: Arc<OnceLock<PowerCut>>,
-}
-
-/// What does not change while a device is attached.
-#[derive(Debug)]
-pub struct Facts {
-    /// Of its format.
-    pub uuid: String,
-    /// Bytes of a sector.
-    pub sector_bytes: u32,
-    /// It was not detached cleanly before.
-    pub unclean: bool,
-}
-
-impl Handle {
-    /// Starts a device thread and attaches the device there.
-    ///
-    /// # Errors
-    /// It cannot be attached.
-    pub fn start(name: &str, target: Target, options: AttachOptions) -> Result<Handle, Failure> {
-        // Afterwards nothing says it any more. What cannot be read is not attached either.
-        let first = target.paths().and_then(|paths| paths.first());
-        let before = first.and_then(|path| device::inspect(path).ok());
-        let worker = Worker::spawn(name, move |ring| target.attach(&options, ring))?;
-        let info = worker.info().map_err(gone)?;
-        let facts = Facts {
-            uuid: info.uuid.to_string(),
-            sector_bytes: info.sector_bytes,
-            unclean: before.is_some_and(|before| !before.clean && before.attaches > 0),
-        };
-        Ok(Handle { worker, facts: Arc::new(facts), power_cut: Arc::default() })
-    }
-
-    /// What does not change while it is attached.
-    pub fn facts(&self) -> &Arc<Facts> {
-        &self.facts
-    }
-
-    /// Asks what its clients asked since this was asked last, without waiting for the answer.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub fn observe(&self) -> Result<Receiver<(Observed, Status)>, Failure> {
-        self.worker.observe().map_err(gone)
-    }
-
-    /// Erases of each logical erase block, and how many it is rated for, as the model of an emulated card says.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub fn wear(&self) -> Result<Option<(Vec<u32>, u32)>, Failure> {
-        self.worker.with_device(|device| device.wear()).map_err(gone)
-    }
-
-    /// What the device is.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub fn info(&self) -> Result<Info, Failure> {
-        self.worker.info().map_err(gone)
-    }
-
-    /// Every figure.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub fn status(&self) -> Result<Status, Failure> {
-        self.worker.status().map_err(gone)
-    }
-
-    /// What is shown of the device, all of one moment.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub fn view(&self) -> Result<View, Failure> {
-        self.worker.view().map_err(gone)
-    }
-
-    /// How many clients are connected.
-    pub fn clients(&self) -> usize {
-        self.worker.clients().map_or(0, |clients| clients.len())
-    }
-
-    /// The settings kept on the device.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub fn settings(&self) -> Result<Settings, Failure> {
-        self.worker.with_device(|device| device.settings()).map_err(gone)
-    }
-
-    /// Changes settings, all or none.
-    ///
-    /// # Errors
-    /// The device does not take one of them, or the thread has ended.
-    pub fn change(&self, changes: Vec<Setting>) -> Result<(), Failure> {
-        let result = self.worker.with_device(move |device| device.set(&changes));
-        result.map_err(gone)?.map_err(refused)?;
-        self.wait_saved()
-    }
-
-    /// The key slots; nothing where it is not encrypted.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub fn key_ring(&self) -> Result<Option<KeyRing>, Failure> {
-        self.worker.with_device(|device| device.key_ring()).map_err(gone)
-    }
-
-    /// Puts changed key slots in place of those that they were made from, and waits until nothing is left of the old ones.
-    ///
-    /// # Errors
-    /// They were changed meanwhile, cannot be written, or the thread has ended.
-    pub fn set_keys(&self, old: KeyRing, new: KeyRing) -> Result<Info, Failure> {
-        let result = self.worker.with_device(move |device| {
-            device.set_keys(&old, &new)?;
-            Ok::<_, FormatError>(device.info().clone())
-        });
-        let info = result.map_err(gone)?.map_err(refused)?;
-        self.wait_saved()?;
-        Ok(info)
-    }
-
-    /// Waits until what was set lies on the device, so that no power cut takes it back.
-    ///
-    /// # Errors
-    /// It cannot be written, or does not come to it.
-    pub fn wait_saved(&self) -> Result<(), Failure> {
-        let end = Instant::now() + SAVED_WITHIN;
-        let unsaved = |why: &str| {
-            Failure::failed(format!("{}: it holds now, and is not on the device: {why}", self.worker.name()))
-                .help("look at `vsl status`: its backing store may have failed")
-        };
-        loop {
-            match self.worker.with_device(|device| device.is_saved()).map_err(gone)? {
-                Ok(true) => return Ok(()),
-                Err(error) => return Err(unsaved(&error.to_string())),
-                Ok(false) if Instant::now() >= end => return Err(unsaved("its backing store does not answer")),
-                Ok(false) => std::thread::sleep(Duration::from_millis(1)),
-            }
-        }
-    }
-
-    /// Has `call` run when a drill cuts the power, with what was being recorded.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub fn on_power_cut(
-        &self,
-        call: impl FnOnce(&PowerCut, Option<Recording>) + Send + 'static,
-    ) -> Result<(), Failure> {
-        let power_cut = Arc::clone(&self.power_cut);
-        let call = move |cut, recording| {
-            call(&cut, recording);
-            // The power goes once: its thread ends with it.
-            let _ = power_cut.set(cut);
-        };
-        self.worker.on_power_cut(call).map_err(gone)
-    }
-
-    /// How a drill cut the power, once it has; then the thread is gone.
-    pub fn power_cut(&self) -> Option<&PowerCut> {
-        self.power_cut.get()
-    }
-
-    /// Waits until the device's thread has ended.
-    pub fn wait_until_gone(&self) {
-        self.worker.wait_until_gone();
-    }
-
-    /// Makes everything durable that was answered.
-    ///
-    /// # Errors
-    /// The device failed, or the thread has ended.
-    pub fn flush(&self) -> Result<(), Failure> {
-        self.worker.flush().map_err(|error| Failure::failed(error.to_string()))
-    }
-
-    /// The drills that are on.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub fn drills(&self) -> Result<Vec<Drill>, Failure> {
-        self.worker.with_device(|device| device.drills().to_vec()).map_err(gone)
-    }
-
-    /// Begins a drill, and says in words what was done.
-    ///
-    /// # Errors
-    /// The device does not take it, or the thread has ended.
-    pub fn drill(&self, drill: Drill) -> Result<String, Failure> {
-        let result = self.worker.with_device(move |device| device.drill(drill)).map_err(gone)?;
-        result.map_err(|error| Failure::drill(self.worker.name(), &error))
-    }
-
-    /// Ends drills; gives those that ended.
-    ///
-    /// # Errors
-    /// None of this name is on, or the thread has ended.
-    pub fn undo_drill(&self, drill: &str) -> Result<Vec<Drill>, Failure> {
-        let drill = drill.to_string();
-        let result = self.worker.with_device(move |device| device.undo_drill(&drill)).map_err(gone)?;
-        result.map_err(|error| Failure::drill(self.worker.name(), &error))
-    }
-
-    /// Begins or ends a scrub.
-    ///
-    /// # Errors
-    /// The device is read-only, or the thread has ended.
-    pub fn scrub(&self, on: bool) -> Result<(), Failure> {
-        self.worker.with_device(move |device| device.scrub(on)).map_err(gone)?.map_err(refused)
-    }
-
-    /// Begins to record what clients ask into a file.
-    ///
-    /// # Errors
-    /// It is being recorded already, or the thread has ended.
-    pub fn begin_recording(&self, recording: Recording) -> Result<(), Failure> {
-        let Err(recording) = self.worker.begin_recording(recording).map_err(gone)? else { return Ok(()) };
-        let path = recording.status().path;
-        // It is empty, and its name is free again for another try.
-        drop(recording);
-        let _ = std::fs::remove_file(path);
-        let name = self.worker.name();
-        Err(Failure::conflict(format!("{name} is being recorded already"))
-            .help(format!("`vsl trace record {name} --stop` ends that")))
-    }
-
-    /// Takes the recording from the device.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub fn end_recording(&self) -> Result<Option<Recording>, Failure> {
-        self.worker.end_recording().map_err(gone)
-    }
-
-    /// How the recording stands.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub fn recording(&self) -> Result<Option<trace::recorder::Status>, Failure> {
-        self.worker.recording().map_err(gone)
-    }
-
-    /// Rebuilds a lost die.
-    ///
-    /// # Errors
-    /// It is not lost, what is to take its place cannot be used, or the thread has ended.
-    pub fn rebuild(&self, die: u32, onto: Option<PathBuf>) -> Result<(), Failure> {
-        let result = self.worker.with_device(move |device| device.rebuild(die, onto.as_deref()));
-        Ok(result.map_err(gone)??)
-    }
-
-    /// Detaches once what is under way is done.
-    ///
-    /// # Errors
-    /// Clients are connected and `force` is not set; or it was detached and the checkpoint failed.
-    pub fn detach(&self, force: bool) -> Result<(), Refused> {
-        self.worker.detach(force).map_err(|error| match error {
-            DetachError::Clients { .. } => Refused::StillAttached(
-                Failure::conflict(error.to_string().split("; ").next().unwrap_or_default()).help(CLIENTS_HINDER),
-            ),
-            DetachError::Underway { .. } => {
-                Refused::StillAttached(Failure::conflict(error.to_string()).help("wait until it is done"))
-            }
-            DetachError::Io { .. } | DetachError::Gone(_) => Refused::Gone(Failure::failed(error.to_string())),
-        })
-    }
 }
 
 /// A client in the API's words.
@@ -575,33 +291,12 @@ pub fn client(client: ClientInfo) -> Client {
     }
 }
 
-/// How a detach failed.
-#[derive(Debug)]
-pub enum Refused {
-    /// The device goes on as before.
-    StillAttached(Failure),
-    /// It is detached all the same.
-    Gone(Failure),
-}
-
-/// Without the advice for a format: it was a request that cannot be.
-fn refused(error: FormatError) -> Failure {
-    match error {
-        FormatError::Invalid { .. } => Failure::invalid(error.to_string()),
-        error => error.into(),
-    }
-}
-
-fn gone(error: Gone) -> Failure {
-    Failure::failed(format!("{}: its thread has ended", error.name))
-        .help("the service's log says why; detach it and attach it again")
-}
-
 /// The servers that serve every device by its name.
 pub struct Exports {
     /// Gone once the service stops.
     servers: Mutex<Option<Servers>>,
     socket: PathBuf,
+    nvme_socket: Option<PathBuf>,
     nbd_tcp: Vec<SocketAddr>,
     nvme_tcp: Vec<SocketAddr>,
     /// Whether NBD clients need TLS.
@@ -627,6 +322,7 @@ impl Exports {
         let servers = Servers::start(inherited, sockets, listen, &clients, None)?;
         Ok(Exports {
             socket: socket.into(),
+            nvme_socket: nvme_socket.map(Into::into),
             nbd_tcp: servers.nbd_tcp.clone(),
             nvme_tcp: servers.nvme_tcp.clone(),
             secure: matches!(listen.tls, Tls::Require(_)),
@@ -704,6 +400,12 @@ impl Exports {
         Some(NvmeTarget { address: reachable(address.ip()), port: address.port(), subsystem })
     }
 
+    /// Where programs on this machine find a device that bring an NVMe host of their own, as the SDK does.
+    pub fn nvme_uri(&self, uuid: &str) -> Option<String> {
+        let socket = self.nvme_socket.as_deref()?;
+        Some(uri_on(socket, "nvme+unix", &nvme::fabrics::subsystem_name(uuid)))
+    }
+
     /// Where clients find it over TCP.
     pub fn tcp_uri(&self, name: &str) -> Option<String> {
         self.nbd_tcp.first().map(|address| tcp_uri(*address, name, self.secure))
@@ -721,9 +423,12 @@ fn reachable(address: IpAddr) -> IpAddr {
 
 /// The address of an export on a Unix socket.
 pub fn unix_uri(socket: &Path, name: &str, secure: bool) -> String {
+    uri_on(socket, if secure { "nbds+unix" } else { "nbd+unix" }, name)
+}
+
+fn uri_on(socket: &Path, scheme: &str, name: &str) -> String {
     use std::fmt::Write;
     use std::os::unix::ffi::OsStrExt;
-    let scheme = if secure { "nbds+unix" } else { "nbd+unix" };
     let mut uri = format!("{scheme}:///{name}?socket=");
     for byte in socket.as_os_str().as_bytes() {
         match byte {

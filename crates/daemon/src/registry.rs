@@ -18,10 +18,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use device::{AttachOptions, Durability, Secret, Setting, State};
 
-use crate::api::{
-    AttachRequest, Condition, Config, Derived, DeviceView, Health, NvmeTarget, Passphrase, RebuildRequest,
-};
-use crate::exports::{self, Exports, Handle, Refused};
+use crate::api::{AttachRequest, Config, DeviceView, Health, NvmeTarget, Passphrase, RebuildRequest};
+use crate::exports::{self, Exports};
+use crate::handle::{CLIENTS_HINDER, Handle, Refused, refused};
 use crate::settings::{self, Change};
 use crate::state::StateFile;
 use crate::{Failure, Target, names};
@@ -161,7 +160,7 @@ impl Registry {
                 }
                 tracing::debug!(device = name, path = %target, read_only, "attached");
                 log.note("attached", if read_only { "to be read only" } else { "" });
-                first.iter().for_each(|status| log.look(status));
+                first.iter().for_each(|status| log.look(status, Some(status)));
                 Ok(())
             }
             Err(failure) => {
@@ -259,7 +258,7 @@ impl Registry {
 
     fn stop(&self, name: &str, handle: &Handle, force: bool) -> Result<(), Refused> {
         // A detach that would be refused ends no recording.
-        if (force || handle.clients() == 0)
+        if (force || handle.client_count() == 0)
             && let Err(failure) = self.end_recording(name, handle)
         {
             tracing::error!(device = name, "what was recorded: {failure}");
@@ -290,52 +289,41 @@ impl Registry {
             let handle = if let Standing::Attached(handle) = entry.standing() { Some(handle.clone()) } else { None };
             // What is attached is asked below, which may take a while.
             let (state, health) = entry.in_words();
-            let condition = Condition::Other { state, health };
-            let view = DeviceView {
-                name: name.into(),
-                path: entry.target.to_string(),
-                uri: None,
-                tcp_uri: None,
-                nvme: None,
-                nvme_command: None,
-                vhost_socket: None,
-                condition,
-                read_only: Some(entry.read_only),
-                beacon: None,
-                clients: None,
-                config: None,
-                info: None,
-                derived: Derived::default(),
-            };
+            let mut view = DeviceView::new(name, &entry.target, state, &health);
+            view.set("read_only", entry.read_only);
             (view, handle.map(|handle| (handle, remembered)))
         };
         if let Some((handle, remembered)) = handle {
             match handle.view() {
                 Ok(seen) => {
-                    view.uri = Some(self.exports.uri(name));
-                    view.tcp_uri = self.exports.tcp_uri(name);
-                    view.nvme = self.exports.nvme_target(&seen.info.uuid.to_string());
-                    view.nvme_command = view.nvme.as_ref().map(NvmeTarget::to_string);
-                    view.vhost_socket = self.exports.vhost_socket(name);
-                    view.clients = Some(seen.clients.into_iter().map(exports::client).collect());
-                    view.beacon = Some(seen.settings.beacon);
-                    view.config = Some(settings::show(&seen.settings, remembered));
-                    view.info = Some(seen.info);
+                    view.describe(&seen.info);
+                    view.measure(&seen.status);
+                    view.set("uri", self.exports.uri(name));
+                    view.set("tcp_uri", self.exports.tcp_uri(name));
+                    let nvme = self.exports.nvme_target(&seen.info.uuid.to_string());
+                    view.set("nvme_uri", self.exports.nvme_uri(&seen.info.uuid.to_string()));
+                    view.set("nvme_command", nvme.as_ref().map(NvmeTarget::to_string));
+                    view.set("nvme", nvme);
+                    view.set("vhost_socket", self.exports.vhost_socket(name));
+                    view.set("clients", seen.clients.into_iter().map(exports::client).collect::<Vec<_>>());
+                    view.set("beacon", seen.settings.beacon);
+                    view.set("config", settings::show(&seen.settings, remembered));
                     // Without room for a recovery it is read only, whatever was asked for.
-                    view.read_only = Some(seen.status.state == State::AttachedReadOnly || view.read_only == Some(true));
-                    view.condition = Condition::Attached(Box::new(seen.status));
+                    if seen.status.state == State::AttachedReadOnly {
+                        view.set("read_only", true);
+                    }
                 }
-                Err(failure) => {
+                Err(gone) => {
                     // It may have gone just now.
                     let (state, health) = match self.table().entry(name)?.in_words() {
-                        (State::Attached, _) => (State::Error, failure.to_string()),
+                        (State::Attached, _) => (State::Error, Failure::from(gone).to_string()),
                         other => other,
                     };
-                    view.condition = Condition::Other { state, health };
+                    view.set("state", state.name());
+                    view.set("health", health);
                 }
             }
         }
-        view.derived = Derived::new(view.info.as_ref(), &view.condition);
         Ok(view)
     }
 
@@ -348,7 +336,7 @@ impl Registry {
             let mut table = self.table();
             (table.attached(name)?, table.state.remembers(name))
         };
-        Ok(settings::show(&handle.settings()?, remembered))
+        Ok(settings::show(&handle.with_device(|device| device.settings())?, remembered))
     }
 
     /// Changes settings, all or none.
@@ -383,7 +371,8 @@ impl Registry {
         }
         if !on_device.is_empty() {
             let through = on_device.contains(&Setting::Durability(Durability::WriteThrough));
-            handle.change(on_device)?;
+            handle.ask(move |device| device.set(&on_device).map_err(refused))?;
+            handle.wait_saved()?;
             if through {
                 // The promise holds from this answer on, also for what was answered before.
                 handle.flush()?;
@@ -409,7 +398,7 @@ impl Registry {
     /// There is no such device, or it is not attached.
     pub fn scrub(&self, name: &str, on: bool) -> Result<DeviceView, Failure> {
         let handle = self.table().attached(name)?;
-        handle.scrub(on)?;
+        handle.ask(move |device| device.scrub(on).map_err(refused))?;
         tracing::info!(device = name, on, "scrub");
         self.view(name)
     }
@@ -432,7 +421,8 @@ impl Registry {
                     .help("name a file in the directory of one of the device's others"));
             }
         }
-        handle.rebuild(request.die, request.onto.clone())?;
+        let (die, onto) = (request.die, request.onto.clone());
+        handle.ask(move |device| device.rebuild(die, onto.as_deref()))?;
         tracing::info!(device = name, die = request.die, "rebuilding");
         let target = Target::Files(handle.info()?.paths);
         let mut table = self.table();
@@ -474,13 +464,13 @@ impl Registry {
         };
         let busy: Vec<String> = handles
             .iter()
-            .map(|(name, handle)| (name, handle.clients()))
+            .map(|(name, handle)| (name, handle.client_count()))
             .filter(|(_, clients)| *clients > 0)
             .map(|(name, clients)| format!("{name} ({clients})"))
             .collect();
         if !force && !busy.is_empty() {
             let words = format!("clients are connected: {}", busy.join(", "));
-            return Err(Failure::conflict(words).help(exports::CLIENTS_HINDER));
+            return Err(Failure::conflict(words).help(CLIENTS_HINDER));
         }
         self.table().closing = true;
         Ok(())

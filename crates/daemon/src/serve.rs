@@ -23,9 +23,10 @@ use crate::hosts;
 use crate::net;
 use crate::paths::socket_permissions;
 use crate::registry::Registry;
-use crate::routes::{Assets, Service, router};
+use crate::service::Service;
 use crate::state::StateFile;
-use crate::{Failure, Paths};
+use crate::web::router;
+use crate::{Failure, Paths, Program, ticker};
 
 /// How long a request to the API or a job may go on once the service stops.
 const GRACE: Duration = Duration::from_secs(5);
@@ -50,8 +51,8 @@ pub struct Web {
     pub tls: Option<Arc<ServerConfig>>,
     /// Names under which it may be asked, besides its addresses.
     pub names: Vec<String>,
-    /// The console's files.
-    pub assets: Assets,
+    /// The console's files, and what the lab knows.
+    pub program: Program,
 }
 
 impl std::fmt::Debug for Web {
@@ -178,13 +179,18 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let exports = Exports::start(&paths.nbd_socket(), Some(&paths.nvme_socket()), inherited, &options.listen)?;
     let registry = Arc::new(Registry::new(exports, state, paths.staging())?);
     let origins = Origins { names: options.web.names.clone() };
-    let (service, outgoing) = Service::open(Arc::clone(&registry), &paths.state, origins, options.web.assets)?;
+    let (service, outgoing) = Service::open(Arc::clone(&registry), &paths.state, origins, options.web.program)?;
     let bound = options.web.bind(&service)?;
     let addresses: Vec<String> = bound.iter().filter_map(Bound::address).collect();
     registry.set_web(addresses);
     let ending = Arc::new(AtomicBool::new(false));
     let jobs = Arc::clone(&service.jobs);
-    let monitor = service.monitor.start(Arc::clone(&registry), Arc::clone(&service.alerting), Arc::clone(&ending))?;
+    let monitor = ticker::start(
+        Arc::clone(&service.monitor),
+        Arc::clone(&registry),
+        Arc::clone(&service.alerting),
+        Arc::clone(&ending),
+    )?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

@@ -63,8 +63,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "filled in {:.1} s: {} sectors mapped of {sectors}, write amplification {:.2}, {:.2} bytes of map a sector",
         start.elapsed().as_secs_f64(),
         status.mapped_sectors,
-        status.write_amplification.unwrap_or(0.0),
-        status.map_memory_per_sector.unwrap_or(0.0)
+        status.layer.write_amplification().unwrap_or(0.0),
+        status.map_memory_per_sector().unwrap_or(0.0)
     );
     drop(device);
 

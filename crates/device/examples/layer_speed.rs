@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     report("random write, sustained", count, start.elapsed(), &device);
     let after = device.status();
-    let groomed = after.groomed_bytes - before.groomed_bytes;
+    let groomed = after.bytes(after.layer.groomed_sectors - before.layer.groomed_sectors);
     println!("  of which groomed: {:.2} times what was written", groomed as f64 / (count * SECTOR as u64) as f64);
 
     let (start, mut count) = (Instant::now(), 0);
@@ -117,6 +117,6 @@ fn report(what: &str, count: u64, time: Duration, device: &Device) {
     println!(
         "{what:26} {:8.0} k/s   {:.2} bytes of map a sector",
         count as f64 / time.as_secs_f64() / 1000.0,
-        status.map_memory_per_sector.unwrap_or(0.0)
+        status.map_memory_per_sector().unwrap_or(0.0)
     );
 }

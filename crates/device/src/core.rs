@@ -20,6 +20,7 @@ use crate::staging::Staging;
 use crate::superblock::Superblock;
 use crate::{Completion, Io, IoError, Submitted};
 
+use labels::Batches;
 pub(crate) use labels::label_command;
 
 /// A request that is not answered yet.
@@ -78,6 +79,7 @@ pub(crate) struct Core {
     second_copy: bool,
     /// One of the superblocks with settings that were to be written lately could not be.
     settings_lost: bool,
+    batches: Batches,
     /// Media commands under way.
     pub in_flight: usize,
     /// Sectors that failed their check, and what became of them.
@@ -148,6 +150,7 @@ impl Core {
             labels: VecDeque::new(),
             second_copy: false,
             settings_lost: false,
+            batches: if superblock.batches { Batches::Admitted } else { Batches::Unknown },
             in_flight: 0,
             healing: Healing::default(),
             recorded: superblock.dies.clone(),
@@ -165,6 +168,13 @@ impl Core {
 
     /// Takes a request whose range was checked.
     pub fn submit<'a>(&mut self, user_tag: u64, io: Io<'a>) -> Submitted<'a> {
+        if matches!(io, Io::Batch { .. }) {
+            match self.admits_batches() {
+                Ok(true) => {}
+                Ok(false) => return Submitted::Busy(io),
+                Err(error) => return Submitted::Done(Err(error)),
+            }
+        }
         let Some(tag) = self.free_tags.pop() else { return Submitted::Busy(io) };
         let sectors = |bytes: usize| (bytes / self.sector) as u32;
         let request = match &io {
@@ -172,6 +182,7 @@ impl Core {
             Io::Write { lba, data, fua } => Request::Write { lba: *lba, count: sectors(data.len()), fua: *fua },
             Io::Flush => Request::Flush,
             Io::Trim { lba, count, fua } => Request::Trim { lba: *lba, count: *count, fua: *fua },
+            Io::Batch { ops, fua, .. } => Request::Batch { ops, fua: *fua },
             Io::WriteZeroes { lba, count, fua, allocate: false } => {
                 Request::Trim { lba: *lba, count: *count, fua: *fua }
             }
@@ -193,12 +204,13 @@ impl Core {
         match request {
             Request::Write { lba, count, .. } if result.is_ok() => self.healing.forget(lba..lba + u64::from(count)),
             Request::Trim { lba, count, .. } if result.is_ok() => self.healing.forget(lba..lba + count),
+            Request::Batch { ops, .. } if result.is_ok() => ops.iter().for_each(|op| self.healing.forget(op.sectors())),
             _ => {}
         }
         let mut zeros = Vec::new();
         let (buf, data): (_, &[u8]) = match io {
             Io::Read { buf, .. } => (Some(buf), &[]),
-            Io::Write { data, .. } => (None, data),
+            Io::Write { data, .. } | Io::Batch { data, .. } => (None, data),
             Io::WriteZeroes { count, allocate: true, .. } => {
                 zeros = std::mem::take(&mut self.zeros);
                 zeros.resize(zeros.len().max(count as usize * self.sector), 0);

@@ -10,6 +10,7 @@ use media::{FileMedia, FileOptions, Media, Memory, Witness, WitnessError};
 
 use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_parity};
 use crate::attach::{Refusal, admit, attach, layer_config, write_superblock};
+use crate::batch::check_batch;
 use crate::core::Core;
 use crate::crypt::NoKey;
 use crate::drill::{Drills, with_drills};
@@ -19,11 +20,11 @@ use crate::identity::{self, Claim};
 use crate::page_file::PageFile;
 use crate::room::{self, Room};
 use crate::staging::{Staging, staging_file};
-use crate::status::{Counts, HEALTHY};
+use crate::status::{Counts, Figures, Trouble};
 use crate::vanished::Places;
 use crate::{
-    AttachError, Background, Capacity, CarriedDrills, Completion, Condition, CreateError, Durability, EmulateOptions,
-    Extent, FormatError, FormatOptions, Info, Io, IoError, Secret, State, Status, Submitted,
+    AttachError, Background, Capacity, CarriedDrills, Completion, Condition, CreateError, EmulateOptions, Extent,
+    FormatError, FormatOptions, Info, Io, IoError, Secret, State, Status, Submitted,
 };
 
 /// How a device is attached.
@@ -345,6 +346,7 @@ impl Device {
         };
         *self.counts.of(&io) += 1;
         let writes = !matches!(io, Io::Read { .. } | Io::Flush);
+        let batch = matches!(io, Io::Batch { .. });
         self.dirty |= !matches!(io, Io::Read { .. } | Io::Flush);
         let submitted = match &mut self.card {
             None => self.core.submit(tag, io),
@@ -354,6 +356,9 @@ impl Device {
             Submitted::Busy(io) => *self.counts.of(io) -= 1,
             _ if self.drills.is_some() && self.power_goes(writes) => return Submitted::Pending,
             _ => {}
+        }
+        if batch && self.info.format_version != self.core.superblock.version() {
+            self.renew_info();
         }
         submitted
     }
@@ -370,6 +375,11 @@ impl Device {
             Io::Write { lba, data, .. } => (*lba, bytes(data.len())?, true),
             Io::Flush => return Ok(!self.read_only),
             Io::Trim { lba, count, .. } | Io::WriteZeroes { lba, count, .. } => (*lba, *count, true),
+            Io::Batch { .. } if self.read_only => return Err(IoError::ReadOnly),
+            Io::Batch { ops, data, .. } => {
+                let shape = (self.info.sectors, self.info.sector_bytes, self.info.max_request_bytes);
+                return Ok(check_batch(shape, ops, data.len()).map(|()| true)?);
+            }
         };
         if lba.checked_add(count).is_none_or(|end| end > self.info.sectors) {
             return Err(IoError::OutOfRange);
@@ -561,53 +571,85 @@ impl Device {
         let core = &self.core;
         let controller = self.card.as_deref().map(|card| &card.controller);
         let worn_out = controller.is_some_and(|controller| controller.health() == Health::ReadOnly);
+        let lost = core.lost_dies().next().is_some();
         Condition {
             reserve_percent: core.media.nand().map(|nand| nand.wear().reserve_percent()),
             celsius: controller.and_then(|controller| controller.governor.as_ref()).map(Governor::celsius),
-            degraded: !core.lost_dies().is_empty() || !core.healing.unreadable.is_empty() || self.is_store_full(),
+            degraded: lost || !core.healing.unreadable.is_empty() || self.is_store_full(),
             read_only: core.ftl.failure().is_some() || worn_out,
         }
     }
 
-    /// Every figure.
-    pub fn status(&self) -> Status {
+    /// Every figure, without allocating anything.
+    pub fn figures(&self) -> Figures {
         let state = if self.read_only { State::AttachedReadOnly } else { State::Attached };
-        let emulated = self.card.as_deref();
-        let controller = emulated.map(|card| &card.controller);
+        let controller = self.card.as_deref().map(|card| &card.controller);
         let governor = controller.and_then(|controller| controller.governor.as_ref());
-        let status = Status::of(&self.core, &self.counts, state);
-        let set_aside = self.set_aside.iter().map(|(die, why)| format!("die {die}: {why}")).collect();
-        let vanished = self.places.vanished();
-        let health = match (self.store_trouble(), vanished.first()) {
-            (Some(trouble), _) => trouble,
-            (None, Some(path)) if status.health == HEALTHY => format!(
-                "{} was deleted, moved or replaced while in use; its data is lost when the device is detached: copy the device's content first",
-                path.display()
-            ),
-            (None, _) => status.health,
+        let figures = Figures::of(&self.core, self.counts, state);
+        let vanished_files = self.places.vanished().count() as u32;
+        let others = || {
+            let vanished = (vanished_files > 0).then_some(Trouble::Vanished);
+            let card = || self.card.as_deref().and_then(Card::trouble).map(Trouble::Card);
+            vanished.or_else(card).or_else(|| self.page_file.trouble().map(|_| Trouble::PageFile))
         };
-        let status = Status { health, set_aside, vanished, ..status };
-        let card = emulated.and_then(Card::trouble).filter(|_| status.health == HEALTHY);
-        Status {
-            pacing: emulated.map(Card::pacing),
-            drills: self.drills.is_some().then(|| self.drills().iter().map(ToString::to_string).collect()),
+        Figures {
+            trouble: self.store_trouble().or(figures.trouble).or_else(others),
+            vanished_files,
+            pacing: self.card.as_deref().map(Card::pacing),
             celsius: governor.map(Governor::celsius),
             hold_ns_per_byte: controller.map(Controller::hold),
             write_reduced: controller.map(|controller| controller.health() == Health::ReducedWrite),
             worn_out: controller.map(|controller| controller.health() == Health::ReadOnly),
             watts: governor.map(Governor::watts),
             power_limit_watts: governor.map(Governor::limit_watts).filter(|limit| limit.is_finite()),
-            reserve_percent: self.core.media.nand().map(|nand| nand.wear().reserve_percent()),
-            power_override: emulated.and_then(|_| self.power_override()),
-            durability: self.durability().map(Durability::name).map(Into::into),
+            power_override: controller.and_then(|_| self.power_override()),
+            durability: self.durability(),
             page_file: self.page_file.is_locked(),
             store_full: self.is_store_full(),
-            health: match (card, self.page_file.trouble().filter(|_| status.health == HEALTHY)) {
-                (Some(card), _) => card.into(),
-                (None, Some(trouble)) => trouble.into(),
-                (None, None) => status.health,
-            },
-            ..status
+            ..figures
+        }
+    }
+
+    /// Every figure, with the words and lists that people read.
+    pub fn status(&self) -> Status {
+        let figures = self.figures();
+        Status {
+            health: figures.trouble.map_or_else(|| "healthy".into(), |trouble| self.in_words(trouble, &figures)),
+            lost_dies: self.core.lost_dies().collect(),
+            set_aside: self.set_aside.iter().map(|(die, why)| format!("die {die}: {why}")).collect(),
+            vanished: self.places.vanished().cloned().collect(),
+            unreadable: self.core.healing.unreadable.iter().copied().collect(),
+            drills: self.drills.is_some().then(|| self.drills().iter().map(ToString::to_string).collect()),
+            figures,
+        }
+    }
+
+    fn in_words(&self, trouble: Trouble, figures: &Figures) -> String {
+        match trouble {
+            Trouble::NoRoomToRecover | Trouble::StoreFull | Trouble::StoreFails(_) => self.store_in_words(trouble),
+            Trouble::WritesFail(error) => format!("writes fail: {error}"),
+            Trouble::Degraded => self.lost_in_words(figures),
+            Trouble::Unreadable => format!("{} sectors cannot be read", figures.unreadable_sectors),
+            Trouble::Vanished => self.places.vanished().next().map_or_else(String::new, |path| {
+                let path = path.display();
+                format!("{path} was deleted, moved or replaced while in use; its data is lost when the device is detached: copy the device's content first")
+            }),
+            Trouble::Card(words) => words.into(),
+            Trouble::PageFile => self.page_file.trouble().unwrap_or_default().into(),
+        }
+    }
+
+    /// What it means that dies are lost.
+    fn lost_in_words(&self, figures: &Figures) -> String {
+        let nand = self.core.media.nand();
+        let out = match nand.and_then(|nand| Some((nand.lost_chips()?, nand.chips()))) {
+            Some((chips, of)) if chips.len() == 1 => format!("chip {} of {of} out of service", chips[0]),
+            Some((chips, of)) => format!("{} of {of} chips out of service", chips.len()),
+            None => format!("{} of {} dies out of service", figures.lost, figures.dies),
+        };
+        match nand.is_some_and(|nand| self.core.lost_dies().any(|die| nand.is_out_of_reach(die))) {
+            true => format!("failed: {out}, more than its parity makes up for"),
+            false => format!("degraded: {out}"),
         }
     }
 

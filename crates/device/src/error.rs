@@ -19,9 +19,45 @@ pub enum IoError {
     /// The backing store is full.
     #[error("no space left on the backing store")]
     NoSpace,
+    /// A batch that is none; nothing of it was carried out.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
     /// The media failed, or a sector failed its check.
     #[error("media error")]
     Media,
+}
+
+/// Why a batch cannot be carried out. Operations are counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BatchError {
+    /// No operations.
+    #[error("the batch has no operations; expected at least one write or trim")]
+    Empty,
+    /// An operation of no sectors.
+    #[error("operation {0} of the batch has no sectors; expected at least one")]
+    NoSectors(u32),
+    /// An operation beyond the last sector.
+    #[error("operation {0} of the batch reaches beyond the device's last sector")]
+    OutOfRange(u32),
+    /// Two operations on one sector.
+    #[error("operations {0} and {1} of the batch overlap; expected each sector in one of them")]
+    Overlap(u32, u32),
+    /// The data are not what the writes want.
+    #[error("the data of the batch are {found} bytes long; its writes take {expected}")]
+    Data {
+        /// Bytes that came.
+        found: u32,
+        /// Bytes that the writes name.
+        expected: u32,
+    },
+    /// More than the maximum request.
+    #[error("the batch takes {sectors} sectors, its trims included; a batch takes at most {most}")]
+    TooLarge {
+        /// What it takes: see [`crate::batch_slots`].
+        sectors: u32,
+        /// The maximum request.
+        most: u32,
+    },
 }
 
 /// Why a device could not be created.

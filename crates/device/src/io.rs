@@ -1,5 +1,7 @@
 //! Requests to a device and their answers.
 
+use ftl::BatchOp;
+
 use crate::IoError;
 
 /// A request. Addresses and counts are in sectors of the device's format.
@@ -18,6 +20,18 @@ pub enum Io<'a> {
         /// First sector.
         lba: u64,
         /// A multiple of the sector size.
+        data: &'a [u8],
+        /// Durable when answered.
+        fua: bool,
+    },
+    /// Carry out all of these writes and trims or none of them, whatever a crash leaves. Reads see all or none as well. Copied
+    /// before [`crate::Device::submit`] returns. What a batch must be, [`crate::BatchError`] says.
+    ///
+    /// The first one of a format raises its version: programs before it cannot read it any more.
+    Batch {
+        /// In any order: no two of them may touch the same sector. A trim is carried out whatever `trim` is set to.
+        ops: &'a [BatchOp],
+        /// What the writes write, one behind another in the order of `ops`.
         data: &'a [u8],
         /// Durable when answered.
         fua: bool,

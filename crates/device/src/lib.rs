@@ -8,11 +8,12 @@
 //! before it is given out: a sector that fails is an error, never wrong data. What comes from outside is checked here; the
 //! layer below may rely on it.
 //!
-//! **Where to start.** A request's way: `device.rs` (checks) → `core.rs` (carries out what the layer asks for) →
+//! **Where to start.** A request's way: `device.rs` (checks; those of batches in `batch.rs`) → `core.rs` (carries out what the layer asks for) →
 //! [`media::Media`]. An attach: `attach.rs`. What stands on media: `superblock.rs`, `checksum.rs`, and `docs/format.md`.
 
 mod assemble;
 mod attach;
+mod batch;
 mod capacity;
 mod checksum;
 mod core;
@@ -40,6 +41,7 @@ mod store;
 mod superblock;
 mod vanished;
 
+pub use batch::check_batch;
 pub use capacity::Capacity;
 pub use crypt::SEALED_TRAILER_BYTES;
 pub use crypt::{Secret, SecretError, SecretKind};
@@ -48,10 +50,11 @@ pub use crypt::{nonces, seed_entropy};
 pub use device::{AttachOptions, Device};
 pub use drill::{CarriedDrills, Drill, DrillError, PowerCut, Unsynced, mark_for_drills};
 pub use durability::Durability;
-pub use emulated::{Clock, EmulateOptions, Emulation, Pacing, WallClock, create_emulated};
+pub use emulated::{Clock, EmulateOptions, Emulation, Keeping, Pacing, WallClock, create_emulated};
 pub use erase::{Certificate, EraseLevel, Erased, sure_erase};
-pub use error::{AttachError, CreateError, FormatError, IoError};
+pub use error::{AttachError, BatchError, CreateError, FormatError, IoError};
 pub use format::{CreateOptions, FormatOptions, Info, MediaFormat, create, create_encrypted, format, inspect};
+pub use ftl::{BatchOp, batch_slots};
 #[cfg(feature = "simulation")]
 pub use geometry::allow_tiny_modules;
 pub use geometry::max_sectors;
@@ -60,5 +63,5 @@ pub use jobs::Background;
 pub use keys::{KeyChange, KeyError, KeyRing, add_key, change_key, remove_key};
 pub use settings::{Setting, Settings};
 pub use staging::{Keeper, Staging, forget_staged, staging_file};
-pub use status::{Condition, State, Status};
+pub use status::{Condition, Counts, Figures, State, Status, Trouble};
 pub use superblock::FORMAT_VERSION;

@@ -7,6 +7,7 @@ use media::{FileSystem, MediaError};
 
 use crate::assemble::medium_geometry;
 use crate::attach::{Refusal, layer_config};
+use crate::status::Trouble;
 use crate::superblock::Superblock;
 use crate::{AttachError, Device};
 
@@ -49,7 +50,7 @@ impl Device {
         match self.store_trouble() {
             Some(trouble) => {
                 self.room.left = self.core.media.free_bytes();
-                tracing::error!(path = %path.display(), "{trouble}");
+                tracing::error!(path = %path.display(), "{}", self.store_in_words(trouble));
             }
             // Where something worse took its place, that has lines of its own.
             None if self.core.ftl.failure().is_some() => {}
@@ -58,17 +59,27 @@ impl Device {
     }
 
     /// What is wrong with the store, if it gives no more space.
-    pub(crate) fn store_trouble(&self) -> Option<String> {
-        if let Some(missing) = &self.room.missing {
-            return Some(format!("read-only: {missing}"));
+    pub(crate) fn store_trouble(&self) -> Option<Trouble> {
+        if self.room.missing.is_some() {
+            return Some(Trouble::NoRoomToRecover);
         }
         if self.core.ftl.failure() == Some(Error::Media) {
             // That is worse, and room would not help.
             return None;
         }
-        let error = self.core.ftl.store_failure();
-        if !is_full(&self.core.ftl) {
-            return error.map(|error| format!("writes fail: the store gives no more space: {error}; look at it"));
+        if is_full(&self.core.ftl) {
+            return Some(Trouble::StoreFull);
+        }
+        self.core.ftl.store_failure().map(Trouble::StoreFails)
+    }
+
+    /// The same in words.
+    pub(crate) fn store_in_words(&self, trouble: Trouble) -> String {
+        if let (Trouble::NoRoomToRecover, Some(missing)) = (trouble, &self.room.missing) {
+            return format!("read-only: {missing}");
+        }
+        if let Trouble::StoreFails(error) = trouble {
+            return format!("writes fail: the store gives no more space: {error}; look at it");
         }
         let systems = file_systems(&self.info().paths);
         let place = match systems.iter().min_by_key(|(system, _)| system.free_bytes) {
@@ -78,7 +89,7 @@ impl Device {
             }
             None => "make room on what lies under it".into(),
         };
-        Some(format!("writes fail: the store is full: {place}, and it goes on"))
+        format!("writes fail: the store is full: {place}, and it goes on")
     }
 
     /// Whether the store has no room for what is written, or had none for the attach.

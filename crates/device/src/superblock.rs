@@ -19,9 +19,12 @@ use wire::{AES_256_GCM, Reader, Writer};
 /// First bytes of every copy.
 pub(crate) const MAGIC: [u8; 8] = *b"OPENVSL\0";
 
-/// The newest format version that this program reads and writes: that of copies with an identity of their own. An older program
-/// would write superblocks without it, so it must keep off.
-pub const FORMAT_VERSION: u32 = 5;
+/// The newest format version that this program reads and writes: that of formats on which there was a batch. An older program would take
+/// none of what belongs to one, so it must keep off.
+pub const FORMAT_VERSION: u32 = 6;
+
+/// The version of copies with an identity of their own, and nothing newer. An older program would write superblocks without it.
+const IDENTITY_VERSION: u32 = 5;
 
 /// The version of devices that are encrypted, or being erased, and nothing newer. From here on a superblock says which sections
 /// it has; the older ones have one or none.
@@ -43,7 +46,9 @@ mod section {
     pub const ENCRYPTION: u32 = 4;
     pub const ERASE: u32 = 8;
     pub const IDENTITY: u32 = 16;
-    pub const ALL: u32 = 31;
+    /// Nothing stands there: batches may be in the log.
+    pub const BATCHES: u32 = 32;
+    pub const ALL: u32 = 63;
 }
 
 /// Longest label, bytes.
@@ -107,6 +112,8 @@ pub(crate) struct Superblock {
     pub erase: Option<Erasing>,
     /// What a copy is known by beside its original.
     pub identity: Identity,
+    /// There may be batches in the log.
+    pub batches: bool,
     /// Not on media: both copies on every die were as they should be, so that nothing newer than this was ever written. Where
     /// it is false, a clean detach is believed only after a look at the log.
     pub in_step: bool,
@@ -187,6 +194,7 @@ impl Superblock {
             in_step: true,
             witnessed: None,
             identity: Identity::default(),
+            batches: false,
         }
     }
 
@@ -203,8 +211,11 @@ impl Superblock {
 
     /// The format version that it is written in.
     pub fn version(&self) -> u32 {
-        if self.identity != Identity::default() {
+        if self.batches {
             return FORMAT_VERSION;
+        }
+        if self.identity != Identity::default() {
+            return IDENTITY_VERSION;
         }
         if self.encryption.is_some() || self.erase.is_some() {
             return SECTIONS_VERSION;
@@ -229,6 +240,7 @@ impl Superblock {
             | bit(section::ENCRYPTION, self.encryption.is_some())
             | bit(section::ERASE, self.erase.is_some())
             | bit(section::IDENTITY, self.identity != Identity::default())
+            | bit(section::BATCHES, self.batches)
     }
 
     /// The copy for one die.
@@ -435,6 +447,7 @@ impl Superblock {
             in_step: true,
             witnessed: None,
             identity,
+            batches: sections & section::BATCHES != 0,
         };
         superblock.validate()?;
         superblock.check_numbers()?;
@@ -498,6 +511,10 @@ pub(crate) mod tests {
         Superblock { identity, ..encrypted() }
     }
 
+    fn batched() -> Superblock {
+        Superblock { batches: true, ..copied() }
+    }
+
     fn redundant() -> Superblock {
         let mut superblock = sample();
         superblock.geometry.dies = 4;
@@ -543,6 +560,11 @@ pub(crate) mod tests {
             assert_eq!(Superblock::decode(&bytes), Ok(superblock));
             assert_eq!(bytes[8], 5, "older programs must keep off");
         }
+        for superblock in [batched(), Superblock { batches: true, ..emulated() }] {
+            let bytes = superblock.encode(0);
+            assert_eq!(Superblock::decode(&bytes), Ok(superblock));
+            assert_eq!(bytes[8], 6, "older programs must keep off");
+        }
     }
 
     #[test]
@@ -572,6 +594,7 @@ pub(crate) mod tests {
             encrypted().encode(0),
             erasing().encode(0),
             copied().encode(0),
+            batched().encode(0),
         ] {
             for at in 0..bytes.len() {
                 assert!(Superblock::decode(&bytes[..at]).is_err());
@@ -586,10 +609,10 @@ pub(crate) mod tests {
     #[test]
     fn nonsense_is_refused() {
         let mut random = ftl::SplitMix64::new(1);
-        let samples = [sample(), emulated(), redundant(), encrypted(), erasing(), copied()]
+        let samples = [sample(), emulated(), redundant(), encrypted(), erasing(), copied(), batched()]
             .map(|superblock| superblock.encode(0));
         for _ in 0..20_000 {
-            let mut bytes = samples[random.below(6) as usize].clone();
+            let mut bytes = samples[random.below(7) as usize].clone();
             let end = bytes.len() - 4;
             for _ in 0..1 + random.below(4) {
                 let at = 16 + random.below(end as u64 - 16) as usize;

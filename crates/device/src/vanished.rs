@@ -22,9 +22,8 @@ impl Places {
     }
 
     /// Those that are there no more.
-    pub fn vanished(&self) -> Vec<PathBuf> {
-        let gone = |(path, was): &&(PathBuf, _)| identity(path) != Some(*was);
-        self.0.iter().filter(gone).map(|(path, _)| path.clone()).collect()
+    pub fn vanished(&self) -> impl Iterator<Item = &PathBuf> {
+        self.0.iter().filter(|(path, was)| identity(path) != Some(*was)).map(|(path, _)| path)
     }
 }
 
@@ -44,16 +43,16 @@ mod tests {
             std::fs::write(path, "x").expect("written");
         }
         let mut places = Places::of(paths.iter());
-        assert!(places.vanished().is_empty());
+        assert!(places.vanished().next().is_none());
         std::fs::write(&paths[0], "more").expect("written");
-        assert!(places.vanished().is_empty(), "it is the same file");
+        assert!(places.vanished().next().is_none(), "it is the same file");
         std::fs::remove_file(&paths[0]).expect("deleted");
         std::fs::rename(&paths[1], dir.path().join("elsewhere")).expect("moved");
         std::fs::write(dir.path().join("new"), "x").expect("written");
         std::fs::rename(dir.path().join("new"), &paths[2]).expect("replaced");
-        assert_eq!(places.vanished(), paths[..3]);
+        assert_eq!(places.vanished().cloned().collect::<Vec<_>>(), paths[..3]);
         // What takes the place of one says nothing of the others.
         places.replace(&paths[1], &dir.path().join("elsewhere"));
-        assert_eq!(places.vanished(), [paths[0].clone(), paths[2].clone()]);
+        assert_eq!(places.vanished().collect::<Vec<_>>(), [&paths[0], &paths[2]]);
     }
 }

@@ -213,7 +213,7 @@ fn it_takes_the_time_that_the_card_in_virtual_time_takes() {
         assert!((0.98..1.02).contains(&ratio), "{what}: {ratio}");
     }
     let pacing = device.status().pacing.expect("it is emulated");
-    assert_eq!((pacing.pacing_max_us, pacing.pacing.as_str()), (0.0, "keeps up with the card"));
+    assert_eq!((pacing.max_us, pacing.keeping), (0.0, device::Keeping::Up));
 }
 
 /// Many at a time, and more than the buffer takes: every request is answered once.

@@ -217,7 +217,7 @@ fn a_rebuilt_die_serves() {
         device.die_replaced(die).expect("it is lost");
         settle(&mut device);
         let status = device.status();
-        assert!(status.lost_dies.is_empty() && status.rebuilding_die.is_none(), "{what}: {:?}", status.lost_dies);
+        assert!(status.lost_dies.is_empty() && status.rebuilding.is_none(), "{what}: {:?}", status.lost_dies);
         store.fail_die((die + 1) % 3);
         assert_eq!(read_all(&mut device, sectors, &what), 0, "{what}: sectors cannot be read");
     }

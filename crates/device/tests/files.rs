@@ -219,7 +219,7 @@ fn a_rotten_sector_is_an_error() {
         }
     }
     assert!(errors >= 60, "{errors} errors");
-    assert_eq!(device.status().read_errors, errors);
+    assert_eq!(device.status().layer.read_errors, errors);
     // Overwritten, a sector is well again.
     write(&mut device, 5, 99);
     assert_eq!(read(&mut device, 5).expect("read"), vec![99; SECTOR]);

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use device::{AttachOptions, Device, Io, Secret, inspect};
+use device::{AttachOptions, BatchOp, Device, Io, Secret, inspect};
 use media::LABEL_BYTES;
 use media::ring::Ring;
 
@@ -37,6 +37,7 @@ fn devices_of_every_earlier_version_attach_and_stay_of_it() {
         (2, vec![("v2", 368_669_360_128)]),
         (3, vec![("v3a", parity), ("v3b", parity), ("v3c", parity)]),
         (4, vec![("v4", 137_363_456)]),
+        (5, vec![("v5", 137_363_456)]),
     ];
     for (version, files) in made {
         let paths = device(directory.path(), &files);
@@ -53,11 +54,21 @@ fn devices_of_every_earlier_version_attach_and_stay_of_it() {
         let info = inspect(&paths[0]).expect("inspected");
         assert_eq!((info.format_version, info.attaches), (version, 1), "what an older program reads");
 
-        // With an identity of its own it is of the newest version.
+        // With an identity of its own it is of the version that has them, and with a batch of the newest.
         let options = AttachOptions { new_identity: true, ..options };
         let mut attached = Device::attach(&paths, &options, &ring).expect("attached");
+        assert_eq!(attached.info().format_version, 5);
         let buf = vec![0; data.len()];
-        assert_eq!(call(&mut attached, Io::Read { lba: 3, buf }), Ok(Some(data)));
+        assert_eq!(call(&mut attached, Io::Read { lba: 3, buf }), Ok(Some(data.clone())));
+        let ops = [BatchOp::Write { lba: 9, count: 1 }, BatchOp::Trim { lba: 3, count: 1 }];
+        call(&mut attached, Io::Batch { ops: &ops, data: &data, fua: true }).expect("carried out");
+        drop(attached);
+        let options = AttachOptions { new_identity: false, ..options };
+        let mut attached = Device::attach(&paths, &options, &ring).expect("attached");
+        for (lba, expected) in [(3, vec![0; data.len()]), (9, data.clone())] {
+            let buf = vec![0xee; data.len()];
+            assert_eq!(call(&mut attached, Io::Read { lba, buf }), Ok(Some(expected)));
+        }
         attached.detach().expect("detached");
         let renewed = inspect(&paths[0]).expect("inspected");
         assert_eq!(renewed.format_version, device::FORMAT_VERSION);

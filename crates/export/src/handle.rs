@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, SystemTime};
 
-use device::{Device, Info, IoError, PowerCut, Settings, Status};
+use device::{Device, Figures, Info, IoError, PowerCut, Settings, Status};
+use media::ring::mailbox::Sender;
 
 use crate::connection::NewConnection;
-use crate::mailbox::Sender;
 use crate::nvme::Joined;
 use crate::observe::Observed;
 use crate::recording::Recording;
@@ -115,6 +115,17 @@ pub struct NvmeInfo {
     pub header_digest: bool,
     /// Data carry a digest.
     pub data_digest: bool,
+}
+
+/// What a device thread says once a second.
+#[derive(Debug)]
+pub struct Look {
+    /// What clients asked since the last look.
+    pub observed: Observed,
+    /// Every figure.
+    pub figures: Figures,
+    /// The same in words, while something is wrong.
+    pub status: Option<Status>,
 }
 
 /// What is shown of a device, all of one moment.
@@ -251,18 +262,20 @@ impl WorkerHandle {
         self.ask(|worker| worker.status())
     }
 
-    /// Asks what clients asked since the last look, and for every figure, without waiting. There is one such look at a time: each
+    /// Asks what clients asked since the last look, and for every figure, without waiting; in words too while something is wrong. There is one such look at a time: each
     /// begins where the last one ended.
     ///
     /// # Errors
     /// The thread is gone.
-    pub fn observe(&self) -> Result<Receiver<(Observed, Status)>, Gone> {
+    pub fn observe(&self) -> Result<Receiver<Look>, Gone> {
         let (answer, wait) = sync_channel(1);
         let fresh = Observed::default();
         // An asker that went away needs no answer.
         let call: Call = Box::new(move |worker| {
             worker.device().look_at_store();
-            drop(answer.send((worker.observe(fresh), worker.status())));
+            let observed = worker.observe(fresh);
+            let (figures, status) = worker.figures();
+            drop(answer.send(Look { observed, figures, status }));
         });
         self.sender.send(call).map_err(|_| self.gone())?;
         Ok(wait)

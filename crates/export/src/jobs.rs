@@ -4,7 +4,7 @@
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
-use device::{Device, Io, IoError, Submitted};
+use device::{BatchOp, Device, Io, IoError, Submitted};
 use slab::Slab;
 
 use crate::observe::Observer;
@@ -71,6 +71,8 @@ pub struct Job {
     pub issuing: bool,
     /// Nobody waits for the answer any more.
     pub abandoned: bool,
+    /// Operations of a batch, if it is recorded.
+    ops: Vec<BatchOp>,
     /// The first failure.
     error: Option<IoError>,
     /// What was read.
@@ -86,6 +88,8 @@ pub enum Source<'a> {
     Input(usize),
     /// Here.
     Buffer(&'a [u8]),
+    /// Those of a batch, and its operations.
+    Batch(&'a [BatchOp], &'a [u8]),
 }
 
 /// Whom a piece comes from, and what it brings along.
@@ -97,6 +101,8 @@ pub struct Origin<'a> {
     pub peer: &'a str,
     /// The bytes of the piece, if it is a write's.
     pub data: &'a [u8],
+    /// The operations, if it is a batch.
+    pub ops: &'a [BatchOp],
 }
 
 /// What was read, in order; a request that the device took in one needs no list.
@@ -196,11 +202,20 @@ impl Transfer {
 impl Core {
     /// Why the next piece of a request must wait, whatever the device says.
     #[inline]
-    pub fn held_back(&self, connection: usize, transfer: &Transfer) -> Option<Held> {
+    pub fn held_back(&self, connection: usize, transfer: &Transfer, ops: &[BatchOp]) -> Option<Held> {
         if transfer.is_new() && self.device.queue_depth().is_some_and(|depth| self.jobs.len() >= usize::from(depth)) {
             return Some(Held::Depth);
         }
-        let reserved = transfer.request.command.changes() && self.is_reserved(connection, &transfer.request);
+        let shift = self.device.info().sector_bytes.trailing_zeros();
+        let is_reserved = |op: &BatchOp| {
+            let sectors = op.sectors();
+            let (offset, len) = (sectors.start << shift, (sectors.end - sectors.start) << shift);
+            self.is_reserved(connection, &Request { offset, len, ..transfer.request })
+        };
+        let reserved = match transfer.request.command {
+            Command::Batch { .. } => ops.iter().any(is_reserved),
+            command => command.changes() && self.is_reserved(connection, &transfer.request),
+        };
         reserved.then_some(Held::Reserved)
     }
 
@@ -219,17 +234,18 @@ impl Core {
     #[inline]
     fn whole(&mut self, request: Request, from: Origin<'_>, way: &mut Way) -> Issued {
         let began = self.recorded_now();
-        match self.submit(&request, request.offset, request.len, from.data) {
+        match self.submit(&request, request.offset, request.len, &from) {
             Err(why) => Issued::Held(Held::Device(why)),
             Ok(Some(result)) => {
                 way.taken = self.observer.arrival();
-                self.answered(from.peer, (began, *way), &request, result.is_ok());
+                self.answered(from.peer, (began, *way), (&request, from.ops), result.is_ok());
                 Issued::Answered(result.map(Payload::of))
             }
             Ok(None) => {
                 way.taken = self.observer.arrival();
                 let job = Job::new(from.connection, request, (began, *way));
-                self.jobs.insert(Slot::Job(Job { given: 1, parts: 1, issuing: false, ..job }));
+                let ops = if began.is_some() { from.ops.to_vec() } else { Vec::new() };
+                self.jobs.insert(Slot::Job(Job { given: 1, parts: 1, issuing: false, ops, ..job }));
                 Issued::Pending
             }
         }
@@ -244,7 +260,7 @@ impl Core {
         let len = transfer.piece(max);
         // What has failed once is not carried on with; a write's data go by.
         if self.job(key).is_none_or(|job| job.error.is_none()) {
-            match self.submit(&request, request.offset + transfer.issued, len, from.data) {
+            match self.submit(&request, request.offset + transfer.issued, len, &from) {
                 Err(why) => return Issued::Held(Held::Device(why)),
                 Ok(Some(result)) => {
                     if let Some(job) = self.job(key) {
@@ -283,16 +299,18 @@ impl Core {
         request: &Request,
         offset: u64,
         len: u64,
-        data: &[u8],
+        from: &Origin<'_>,
     ) -> Result<Option<Answer>, &'static str> {
         let shift = self.device.info().sector_bytes.trailing_zeros();
         let (lba, count) = (offset >> shift, len >> shift);
+        let data = from.data;
         let io = match request.command {
             Command::Read => Io::Read { lba, buf: self.pool.take(len as usize) },
             Command::Write { fua } => Io::Write { lba, data, fua },
             Command::Flush => Io::Flush,
             Command::Trim { fua } => Io::Trim { lba, count, fua },
             Command::WriteZeroes { fua, allocate } => Io::WriteZeroes { lba, count, fua, allocate },
+            Command::Batch { fua } => Io::Batch { ops: from.ops, data, fua },
         };
         match self.device.submit(self.jobs.vacant_key() as u64, io) {
             Submitted::Done(result) => Ok(Some(result)),
@@ -338,7 +356,7 @@ impl Core {
 
     /// A job has its last answer: its result.
     pub fn ended(&mut self, peer: &str, job: Job) -> Result<Payload, IoError> {
-        self.answered(peer, (job.began, job.way), &job.request, job.error.is_none());
+        self.answered(peer, (job.began, job.way), (&job.request, &job.ops), job.error.is_none());
         match job.error {
             Some(error) => {
                 job.read.into_pieces().for_each(|piece| self.pool.put(piece));
@@ -351,11 +369,11 @@ impl Core {
     /// A request is answered, `done` or not; it is counted, and recorded if there is a recording that was there when the device
     /// took it.
     #[inline]
-    fn answered(&mut self, peer: &str, (began, way): Times, request: &Request, done: bool) {
+    fn answered(&mut self, peer: &str, (began, way): Times, (request, ops): (&Request, &[BatchOp]), done: bool) {
         self.observer.answered(request.command, way.arrived, done.then_some(request.len));
         self.slow.answered(peer, way, self.observer.arrival(), request);
         if let (Some(recording), Some(began)) = (&self.recording, began) {
-            recording.answered(began, request);
+            recording.answered(began, request, ops, self.device.info().sector_bytes);
         }
     }
 
@@ -380,6 +398,7 @@ impl Job {
             parts: 0,
             issuing: true,
             abandoned: false,
+            ops: Vec::new(),
             error: None,
             read: Payload::default(),
         }

@@ -22,7 +22,6 @@ mod input;
 mod jobs;
 mod link;
 mod listen;
-mod mailbox;
 pub mod nbd;
 pub mod nvme;
 mod observe;
@@ -40,7 +39,7 @@ mod worker;
 
 pub use acceptor::Bounds;
 pub use clients::Clients;
-pub use handle::{ClientInfo, DetachError, FlushError, Gone, NvmeInfo, Shape, View, WorkerHandle};
+pub use handle::{ClientInfo, DetachError, FlushError, Gone, Look, NvmeInfo, Shape, View, WorkerHandle};
 pub use listen::{Address, Listener, inherited};
 pub use observe::{Observed, Sort};
 pub use recording::Recording;

@@ -310,7 +310,8 @@ impl Link {
         let request = transfer.request;
         let held = held_by(&request);
         let new = transfer.is_new();
-        let waits = core.held_back(key, transfer);
+        let ops = if let Source::Batch(ops, _) = source { ops } else { &[] };
+        let waits = core.held_back(key, transfer, ops);
         if let Some(why) =
             waits.or_else(|| (new && held > 0 && !core.reading.may_begin(key, held)).then_some(Held::Reads))
         {
@@ -324,7 +325,7 @@ impl Link {
         }
         let data = match source {
             Source::Nothing => &[],
-            Source::Buffer(data) => data,
+            Source::Buffer(data) | Source::Batch(_, data) => data,
             Source::Input(at) => {
                 let piece = transfer.piece(max) as usize;
                 let Some(data) = self.input.bytes().get(at..at + piece) else {
@@ -334,7 +335,7 @@ impl Link {
                 data
             }
         };
-        let issued = core.issue(transfer, Origin { connection: key, peer: &self.peer, data }, &mut self.way);
+        let issued = core.issue(transfer, Origin { connection: key, peer: &self.peer, data, ops }, &mut self.way);
         let begun = new && (!transfer.is_new() || matches!(issued, Issued::Pending));
         if begun {
             self.in_flight += 1;
@@ -389,7 +390,7 @@ impl Link {
     pub fn count(&mut self, request: &Request) {
         match request.command {
             Command::Read => self.counters.read_bytes += request.len,
-            Command::Write { .. } => self.counters.written_bytes += request.len,
+            Command::Write { .. } | Command::Batch { .. } => self.counters.written_bytes += request.len,
             _ => {}
         }
     }

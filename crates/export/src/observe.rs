@@ -56,7 +56,7 @@ impl Sort {
 pub struct Observed {
     /// Reads.
     pub reads: Sort,
-    /// Writes, those of zeroes that allocate among them.
+    /// Writes, those of zeroes that allocate and batches among them.
     pub writes: Sort,
     /// Trims, and zeroings that may give space back.
     pub trims: Sort,
@@ -130,7 +130,7 @@ impl Observer {
                 self.seen.reads.bytes += bytes;
                 Kind::Read
             }
-            Command::Write { .. } | Command::WriteZeroes { allocate: true, .. } => {
+            Command::Write { .. } | Command::WriteZeroes { allocate: true, .. } | Command::Batch { .. } => {
                 self.seen.writes.bytes += bytes;
                 Kind::Write
             }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use device::BatchOp;
 use trace::recorder::{Recorder, Status};
 use trace::{Op, Record, TraceError};
 
@@ -33,8 +34,22 @@ impl Recording {
         self.recorder.stop()
     }
 
-    /// A request that the device took at `taken` is answered.
-    pub(crate) fn answered(&self, taken: Instant, request: &Request) {
+    /// A request that the device took at `taken` is answered. A batch is recorded as what it consists of, all at the same time.
+    pub(crate) fn answered(&self, taken: Instant, request: &Request, ops: &[BatchOp], sector_bytes: u32) {
+        let bytes = u64::from(sector_bytes);
+        for op in ops {
+            let sectors = op.sectors();
+            let command = match op {
+                BatchOp::Write { .. } => Command::Write { fua: false },
+                BatchOp::Trim { .. } => Command::Trim { fua: false },
+            };
+            let (offset, len) = (sectors.start * bytes, (sectors.end - sectors.start) * bytes);
+            self.one_answered(taken, &Request { command, offset, len, ..*request });
+        }
+        self.one_answered(taken, request);
+    }
+
+    fn one_answered(&self, taken: Instant, request: &Request) {
         // One that another recording was there for is not this one's.
         let Some(at) = taken.checked_duration_since(self.began) else { return };
         let op = match request.command {
@@ -44,6 +59,7 @@ impl Recording {
             Command::WriteZeroes { allocate: true, .. } => Op::Write,
             Command::Trim { .. } | Command::WriteZeroes { .. } => Op::Trim,
             Command::Flush => Op::Flush,
+            Command::Batch { .. } => return,
         };
         let (offset, bytes) = if op == Op::Flush { (0, 0) } else { (request.offset, request.len) };
         if bytes == 0 && op != Op::Flush {
@@ -73,11 +89,14 @@ mod tests {
         let earlier = Instant::now();
         let recorder = Recorder::start(&path, OutputFormat::Msr, 0, "d").expect("a new file");
         let recording = Recording::new(recorder);
-        recording.answered(earlier, &read(0));
-        recording.answered(Instant::now(), &read(4096));
+        recording.answered(earlier, &read(0), &[], 4096);
+        recording.answered(Instant::now(), &read(4096), &[], 4096);
+        let batch = Request { command: Command::Batch { fua: false }, ..read(0) };
+        let ops = [BatchOp::Write { lba: 9, count: 1 }, BatchOp::Trim { lba: 5, count: 2 }];
+        recording.answered(Instant::now(), &batch, &ops, 4096);
         recording.stop().expect("written");
         let records = Reader::open(&path, &Wanted::default()).expect("a trace");
         let offsets: Vec<u64> = records.map(|record| record.expect("sound").offset).collect();
-        assert_eq!(offsets, [4096]);
+        assert_eq!(offsets, [4096, 9 * 4096, 5 * 4096], "a batch as what it consists of");
     }
 }

@@ -24,6 +24,11 @@ pub enum Command {
         /// Keep the space.
         allocate: bool,
     },
+    /// Writes and trims of which all or none are carried out. They stand beside the request, whose length is that of what they write.
+    Batch {
+        /// Durable when answered.
+        fua: bool,
+    },
 }
 
 /// A request, checked against its export's limits by the protocol that it came by.

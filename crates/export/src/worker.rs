@@ -18,7 +18,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use ::nvme::Subsystem;
-use device::{AttachError, Background, Device, Io, IoError, PowerCut, Status, Submitted};
+use device::{AttachError, Background, Device, Figures, Io, IoError, PowerCut, Status, Submitted};
+use media::ring::mailbox::{Mailbox, mailbox};
 use media::ring::{Entry, Owner, Ring, SharedRing, Timer};
 use rustix::event::PollFlags;
 use slab::Slab;
@@ -26,7 +27,6 @@ use slab::Slab;
 use crate::connection::{Connection, NewConnection, Session, Turn};
 use crate::handle::{Call, ClientInfo, NvmeInfo, Shape, WorkerHandle};
 use crate::jobs::{Core, Slot};
-use crate::mailbox::{Mailbox, mailbox};
 use crate::nvme;
 use crate::observe::{Observed, Observer};
 use crate::pool::Pool;
@@ -207,11 +207,21 @@ impl Worker {
         }
     }
 
-    /// Every figure of the device; its memory with what its clients hold.
+    /// Every figure of the device, in words too; its memory with what its clients hold.
     pub(crate) fn status(&self) -> Status {
-        let clients: usize = self.connections.iter().map(|(_, connection)| connection.memory()).sum();
         let status = self.core.device.status();
-        Status { memory_bytes: status.memory_bytes + (clients + self.core.pool.memory()) as u64, ..status }
+        Status { figures: self.with_clients(status.figures), ..status }
+    }
+
+    /// The same without words, unless something is wrong, which people want to read: nothing is allocated.
+    pub(crate) fn figures(&self) -> (Figures, Option<Status>) {
+        let figures = self.with_clients(self.core.device.figures());
+        (figures, figures.trouble.is_some().then(|| self.status()))
+    }
+
+    fn with_clients(&self, figures: Figures) -> Figures {
+        let clients: usize = self.connections.iter().map(|(_, connection)| connection.memory()).sum();
+        Figures { memory_bytes: figures.memory_bytes + (clients + self.core.pool.memory()) as u64, ..figures }
     }
 
     /// The device, for control calls.

@@ -2,7 +2,7 @@
 //!
 //! [`Ftl::submit`] answers or queues a request and leaves [`Command`]s behind, which the device fetches with
 //! [`Ftl::commands`] and carries out in order. What a medium finished comes back through [`Ftl::complete`].
-//! The parts of the layer are `impl Ftl` blocks of their own: `read`, `write` and `trims` (requests), `append` (where bytes go), `durability`
+//! The parts of the layer are `impl Ftl` blocks of their own: `read`, `write`, `trims` and `batch` (requests), `append` (where bytes go), `durability`
 //! (flushes), `groom`, `checkpoint`, `space` (free LEBs).
 
 use std::collections::VecDeque;
@@ -110,7 +110,7 @@ pub struct Ftl {
     pub(crate) seq: u64,
     /// Slots left in the open LEBs that host writes go to.
     pub(crate) host_left: u64,
-    /// First sequence number of the batch that is being appended.
+    /// First sequence number of the write, or batch of writes and trims, that is being appended.
     pub(crate) batch: Option<u64>,
     pub(crate) durability: Durability,
     pub(crate) groomer: Groomer,
@@ -188,12 +188,13 @@ impl Ftl {
     ///
     /// # Panics
     /// When the range or the size breaks that contract: the device checks what comes from outside.
-    pub fn submit(&mut self, tag: Tag, request: Request) -> Admission {
+    pub fn submit(&mut self, tag: Tag, request: Request<'_>) -> Admission {
         self.groomer.ahead.quiet = false;
         match request {
             Request::Read { lba, count } => self.read(tag, lba, count),
             Request::Write { lba, count, fua } => self.write(tag, lba, count, fua),
             Request::Trim { lba, count, fua } => self.trim(tag, lba, count, fua),
+            Request::Batch { ops, fua } => self.write_batch(tag, ops, fua),
             Request::Flush => self.flush(tag),
         }
     }

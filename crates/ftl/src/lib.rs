@@ -16,6 +16,7 @@
 mod addressed;
 mod ahead;
 mod append;
+mod batch;
 mod checkpoint;
 mod dense;
 mod durability;
@@ -45,6 +46,7 @@ mod write;
 
 pub use addressed::{Addressed, AtOnce, Medium};
 pub use append::LebHeader;
+pub use batch::batch_slots;
 pub use checkpoint::Anchor;
 pub use engine::{Engine, SlotRead};
 pub use geometry::{Geometry, TRAILER_BYTES};
@@ -64,7 +66,7 @@ pub use space::{max_sectors, min_spare_lebs};
 pub use stats::Stats;
 pub use trims::{TrimRecord, encode as encode_trims};
 pub use types::{
-    Admission, BufId, Command, Completion, Error, Header, Kind, LebId, NO_SLOT, PageAddr, ReadFor, Request, Slot,
-    Source, Tag,
+    Admission, BatchOp, BufId, Command, Completion, Error, Header, Kind, LebId, NO_SLOT, PageAddr, ReadFor, Request,
+    Slot, Source, Tag,
 };
 pub use words::Words;

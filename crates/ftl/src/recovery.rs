@@ -2,10 +2,12 @@
 //!
 //! The device reads, this decides. First the checkpoint's slots, then, unless the last detach was clean, the first slot of
 //! every LEB, then every slot of the LEBs that may hold something newer than the checkpoint. What is newer is replayed
-//! in the order of its sequence numbers, whole batches only.
+//! in the order of its sequence numbers, whole writes and batches only.
 //!
 //! A missing number is a write that was never flushed, and legitimately gone, unless something newer
 //! says that it was durable: then the log is damaged, and recovery stops rather than bring older data back.
+
+use std::collections::BTreeMap;
 
 use crate::append::LebHeader;
 use crate::checkpoint::{Anchor, LEB_BYTES, PIECE_BYTES, PIECE_LEBS, PIECE_MAP, RUN_BYTES};
@@ -75,11 +77,12 @@ pub enum Damage {
     },
 }
 
-/// A host sector found in the log.
+/// A host sector found in the log, or a slot of a batch's trims.
 #[derive(Clone, Copy)]
 struct Entry {
     seq: u64,
     lba: u64,
+    /// [`NO_SLOT`] for trims, whose records stand elsewhere.
     slot: u32,
     index: u16,
     remaining: u16,
@@ -94,6 +97,8 @@ pub struct Recovery {
     pieces: u32,
     entries: Vec<Entry>,
     trims: Vec<TrimRecord>,
+    /// Records of batches, by the number of their slot.
+    batch_trims: BTreeMap<u64, Vec<TrimRecord>>,
     /// Sequence numbers seen that are neither entries nor trims.
     others: Vec<u64>,
     durable: u64,
@@ -125,6 +130,7 @@ impl Recovery {
             pieces: 0,
             entries: Vec::new(),
             trims: Vec::new(),
+            batch_trims: BTreeMap::new(),
             others: Vec::new(),
             durable: anchor.begin,
             scanned: vec![false; blocks as usize],
@@ -213,6 +219,7 @@ impl Recovery {
             self.others.clear();
             self.entries.clear();
             self.trims.clear();
+            self.batch_trims.clear();
         }
         Ok(epoch.max(self.newest_epoch))
     }
@@ -292,14 +299,14 @@ impl Recovery {
             // No writer of ours puts one there, and slot 0 stands for "not mapped".
             return Err(Damage::Nonsense("a host sector in the place of a LEB's header"));
         }
+        let Header { seq, lba, slot, index, remaining, .. } = *header;
         match header.kind {
-            Kind::Data => self.entries.push(Entry {
-                seq: header.seq,
-                lba: header.lba,
-                slot: header.slot,
-                index: header.index,
-                remaining: header.remaining,
-            }),
+            Kind::Data => self.entries.push(Entry { seq, lba, slot, index, remaining }),
+            Kind::BatchTrims => {
+                let trims = trims::decode(bytes).ok_or(Damage::Nonsense("a slot of a batch's trim records"))?;
+                self.batch_trims.insert(seq, trims);
+                self.entries.push(Entry { seq, lba, slot: NO_SLOT, index, remaining });
+            }
             Kind::Trims => {
                 self.others.push(header.seq);
                 let trims = trims::decode(bytes).ok_or(Damage::Nonsense("a slot of trim records"))?;
@@ -419,7 +426,8 @@ impl Recovery {
             let whole = first.index == 0
                 && !batch.is_empty()
                 && (0..).zip(batch).all(|(i, entry)| {
-                    entry.seq == first.seq + i && u64::from(entry.index) == i && entry.lba == first.lba + i
+                    let behind = usize::from(entry.index) + usize::from(entry.remaining) + 1;
+                    entry.seq == first.seq + i && u64::from(entry.index) == i && behind == count
                 });
             if !whole {
                 if first.seq < self.durable {
@@ -432,6 +440,11 @@ impl Recovery {
                 self.replay_trim(trim)?;
             }
             for entry in batch {
+                if entry.slot == NO_SLOT {
+                    let trims = self.batch_trims.remove(&entry.seq).unwrap_or_default();
+                    trims.into_iter().try_for_each(|trim| self.replay_trim(trim))?;
+                    continue;
+                }
                 if entry.lba >= sectors {
                     return Err(Damage::Nonsense("the log names a sector outside the device"));
                 }

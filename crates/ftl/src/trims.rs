@@ -9,7 +9,7 @@ const RECORD_BYTES: u32 = 24;
 /// One trim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrimRecord {
-    /// Its place in the order of everything ever appended.
+    /// Its place in the order of everything ever appended; in a batch that of its slot.
     pub seq: u64,
     /// First sector.
     pub lba: u64,
@@ -36,21 +36,25 @@ impl Ftl {
             if !self.record_trim(lba, count) {
                 return self.no_room();
             }
-            let (lebs, groomer) = (&mut self.lebs, &mut self.groomer);
-            self.map.clear(lba, count, |slot| {
-                groomer.discarded(lebs.note(lebs.place(slot)));
-                lebs.set_dead(slot);
-            });
-            self.groomer.trimmed(lba, count);
+            self.unmap(lba, count);
         }
         self.stats.host_trimmed_sectors += count;
         self.after_append(tag, fua)
     }
 
+    /// Forgets sectors whose trim is recorded.
+    pub(crate) fn unmap(&mut self, lba: u64, count: u64) {
+        let (lebs, groomer) = (&mut self.lebs, &mut self.groomer);
+        self.map.clear(lba, count, |slot| {
+            groomer.discarded(lebs.note(lebs.place(slot)));
+            lebs.set_dead(slot);
+        });
+        self.groomer.trimmed(lba, count);
+    }
+
     /// Appends a trim record; `false` when there is no room.
     pub(crate) fn record_trim(&mut self, lba: u64, count: u64) -> bool {
-        // The first record's place is the count of records.
-        let capacity = (self.config.geometry.sector_bytes / RECORD_BYTES) as usize - 1;
+        let capacity = records_in_slot(self.config.geometry.sector_bytes);
         if let Some(open) = &mut self.trims
             && open.records.len() < capacity
         {
@@ -78,6 +82,11 @@ impl Ftl {
         self.commit(stream, run);
         true
     }
+}
+
+/// Records that a slot has room for: the count of them stands in the place of the first.
+pub(crate) fn records_in_slot(sector_bytes: u32) -> usize {
+    (sector_bytes / RECORD_BYTES) as usize - 1
 }
 
 /// The bytes of a slot of records: count u64, 16 reserved, then the records.

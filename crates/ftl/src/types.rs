@@ -1,5 +1,7 @@
 //! The layer's vocabulary: requests in, commands out.
 
+use std::ops::Range;
+
 use crate::checkpoint::Anchor;
 use crate::trims::TrimRecord;
 
@@ -21,7 +23,7 @@ pub type BufId = u32;
 
 /// A request, in sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum Request<'a> {
     /// Read `count` sectors from `lba` on.
     Read {
         /// First sector.
@@ -29,7 +31,7 @@ pub enum Request {
         /// How many.
         count: u32,
     },
-    /// Write them, as one atomic batch.
+    /// Write them, all or none.
     Write {
         /// First sector.
         lba: u64,
@@ -47,8 +49,46 @@ pub enum Request {
         /// Durable when answered.
         fua: bool,
     },
+    /// Carry out all of these or none, whatever a power cut leaves. No two of them may touch the same sector.
+    Batch {
+        /// In any order; the data of the writes stand one behind another in the order of these.
+        ops: &'a [BatchOp],
+        /// Durable when answered.
+        fua: bool,
+    },
     /// What was answered before is durable when this is answered.
     Flush,
+}
+
+/// An operation of a batch, in sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchOp {
+    /// Write `count` sectors from `lba` on.
+    Write {
+        /// First sector.
+        lba: u64,
+        /// How many, at least 1.
+        count: u32,
+    },
+    /// Unmap them: they read as zeros.
+    Trim {
+        /// First sector.
+        lba: u64,
+        /// How many, at least 1.
+        count: u64,
+    },
+}
+
+impl BatchOp {
+    /// The sectors that it touches.
+    #[must_use]
+    pub fn sectors(&self) -> Range<u64> {
+        let (lba, count) = match *self {
+            BatchOp::Write { lba, count } => (lba, u64::from(count)),
+            BatchOp::Trim { lba, count } => (lba, count),
+        };
+        lba..lba.saturating_add(count)
+    }
 }
 
 /// What [`crate::Ftl::submit`] did with a request.
@@ -96,6 +136,8 @@ pub enum Kind {
     Trims = 3,
     /// A piece of a checkpoint.
     Checkpoint = 4,
+    /// Trim records of a batch, which count only together with the rest of it.
+    BatchTrims = 5,
 }
 
 impl TryFrom<u8> for Kind {
@@ -106,6 +148,7 @@ impl TryFrom<u8> for Kind {
             2 => Kind::LebHeader,
             3 => Kind::Trims,
             4 => Kind::Checkpoint,
+            5 => Kind::BatchTrims,
             other => return Err(other),
         })
     }
@@ -122,9 +165,9 @@ pub struct Header {
     pub kind: Kind,
     /// Host sector for [`Kind::Data`]; otherwise 0. Below 2^48.
     pub lba: u64,
-    /// Its place in its atomic batch, from 0.
+    /// Its place in its write or batch, from 0.
     pub index: u16,
-    /// How many sectors of the batch follow.
+    /// How many slots of the write or batch follow.
     pub remaining: u16,
     /// `seq` minus the number below which everything was durable when this was appended; saturates.
     pub lag: u32,

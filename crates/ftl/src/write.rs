@@ -1,8 +1,16 @@
-//! Writes: admitted at the groomer's pace, appended as one batch, and mapped.
+//! Writes: admitted at the groomer's pace, appended as a whole, and mapped.
 
 use crate::layer::Ftl;
 use crate::leb::Stream;
-use crate::types::{Admission, Command, Header, Kind, NO_SLOT, Source, Tag};
+use crate::types::{Admission, Command, Header, Kind, NO_SLOT, Slot, Source, Tag};
+
+/// Slots that count together or not at all: their numbers follow each other, also where a LEB is opened in the middle of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Group {
+    /// Number of the first.
+    seq: u64,
+    slots: u32,
+}
 
 impl Ftl {
     pub(crate) fn write(&mut self, tag: Tag, lba: u64, count: u32, fua: bool) -> Admission {
@@ -18,30 +26,45 @@ impl Ftl {
         }
         self.groomer.pace.charge(count);
         self.note_write(lba, count);
-        self.append_batch(tag, lba, count, stream);
+        let group = self.begin_group(count);
+        self.append_sectors(tag, (lba, count), (group, 0), 0, stream);
+        self.batch = None;
         self.stats.host_written_sectors += u64::from(count);
         self.after_append(tag, fua)
     }
 
-    /// Appends a batch to a stream and maps it.
-    pub(crate) fn append_batch(&mut self, tag: Tag, lba: u64, count: u32, stream: Stream) {
-        // The batch's numbers follow each other, also where a LEB is opened in the middle of it.
-        let seq = self.seq;
-        self.batch = Some(seq);
-        self.seq += u64::from(count);
+    /// Gives the next slots their numbers. [`Ftl::batch`] goes back to nothing when all of them are appended.
+    #[inline]
+    pub(crate) fn begin_group(&mut self, slots: u32) -> Group {
+        let group = Group { seq: self.seq, slots };
+        self.batch = Some(self.seq);
+        self.seq += u64::from(slots);
+        group
+    }
+
+    /// The header of a slot of a group.
+    #[inline]
+    pub(crate) fn group_header(&self, group: Group, index: u32, kind: Kind, slot: Slot, lba: u64) -> Header {
+        let seq = group.seq + u64::from(index);
+        let remaining = (group.slots - index - 1) as u16;
+        Header { slot, seq, kind, lba, index: index as u16, remaining, lag: self.lag_of(seq) }
+    }
+
+    /// Appends sectors to a stream and maps them: `index` is the place of the first in its group, `from` in the request's data.
+    #[inline]
+    pub(crate) fn append_sectors(
+        &mut self,
+        tag: Tag,
+        (lba, count): (u64, u32),
+        (group, index): (Group, u32),
+        from: u32,
+        stream: Stream,
+    ) {
         let mut first = 0;
         while first < count {
             let run = self.reserve(stream, count - first);
-            let header = Header {
-                slot: run.slot,
-                seq: seq + u64::from(first),
-                kind: Kind::Data,
-                lba: lba + u64::from(first),
-                index: first as u16,
-                remaining: (count - first - 1) as u16,
-                lag: self.lag_of(seq + u64::from(first)),
-            };
-            let source = Source::Request { tag, first };
+            let header = self.group_header(group, index + first, Kind::Data, run.slot, lba + u64::from(first));
+            let source = Source::Request { tag, first: from + first };
             self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: run.count, header, source });
             for i in 0..run.count {
                 let old = self.map.set(header.lba + u64::from(i), run.slot + i);
@@ -53,7 +76,6 @@ impl Ftl {
             first += run.count;
             self.commit(stream, run);
         }
-        self.batch = None;
     }
 
     /// Answers what was just appended: at once, or when it is durable.

@@ -7,6 +7,7 @@
 //! carries out the same operations with `poll` and a few threads.
 
 mod entry;
+pub mod mailbox;
 mod pool;
 mod threads;
 

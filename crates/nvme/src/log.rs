@@ -7,7 +7,7 @@ use crate::bytes::{put, put_text};
 use crate::command::{admin, nvm};
 use crate::identify::{ENDURANCE_GROUP, NAMESPACE};
 use crate::namespace::{Health, Namespace, Wear, warning};
-use crate::{Sqe, Status};
+use crate::{Sqe, Status, vendor};
 
 /// Identifiers.
 pub mod page {
@@ -209,10 +209,10 @@ pub fn effects() -> Vec<u8> {
     for opcode in admin {
         put(&mut page, 4 * usize::from(opcode), &SUPPORTED.to_le_bytes());
     }
-    for opcode in [nvm::FLUSH, nvm::READ, nvm::COMPARE, nvm::VERIFY] {
+    for opcode in [nvm::FLUSH, nvm::READ, nvm::COMPARE, nvm::VERIFY, vendor::MAPPED_RANGES] {
         put(&mut page, 1024 + 4 * usize::from(opcode), &SUPPORTED.to_le_bytes());
     }
-    for opcode in [nvm::WRITE, nvm::WRITE_ZEROES, nvm::DATASET_MANAGEMENT, nvm::COPY] {
+    for opcode in [nvm::WRITE, nvm::WRITE_ZEROES, nvm::DATASET_MANAGEMENT, nvm::COPY, vendor::BATCH] {
         put(&mut page, 1024 + 4 * usize::from(opcode), &(SUPPORTED | CHANGES_DATA).to_le_bytes());
     }
     page

@@ -6,6 +6,7 @@ use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::command::{ALL_NAMESPACES, nvm};
 use crate::identify::{COPY_RANGES, DEALLOCATE_RANGES, NAMESPACE};
 use crate::namespace::Namespace;
+use crate::vendor::{self, MAPPED_BYTES, MAPPED_MAX, OPERATION_BYTES};
 use crate::{Data, Fuse, Sqe, Status};
 
 /// Bytes of a range of a deallocation.
@@ -65,6 +66,22 @@ pub enum Command {
         /// Durable when answered.
         durable: bool,
     },
+    /// Writes and deallocations of which all or none are carried out: a list of them follows as data, and behind it what they write.
+    Batch {
+        /// How many operations.
+        operations: usize,
+        /// Bytes that they write in all.
+        bytes: usize,
+        /// Durable when answered.
+        durable: bool,
+    },
+    /// Tells where data stand.
+    MappedRanges {
+        /// Where to look.
+        range: Range,
+        /// How many to tell of.
+        most: usize,
+    },
 }
 
 impl Command {
@@ -117,10 +134,37 @@ impl Command {
                 }
                 Command::Copy { to: namespace.range(entry.dwords(10), 1)?.offset, ranges, durable }
             }
+            vendor::BATCH => {
+                let operations = entry.dword(10) as usize;
+                let bytes = u64::from(entry.dword(11)) << namespace.block_shift;
+                let most = u64::from(namespace.max_request_bytes);
+                if operations == 0 || (operations * OPERATION_BYTES) as u64 > most || bytes > most {
+                    return Err(Status::INVALID_FIELD);
+                }
+                Command::Batch { operations, bytes: bytes as usize, durable }
+            }
+            vendor::MAPPED_RANGES => {
+                let most = entry.dword(12);
+                if !(1..=MAPPED_MAX).contains(&most) {
+                    return Err(Status::INVALID_FIELD);
+                }
+                let first = entry.dwords(10);
+                let blocks = match entry.dwords(14) {
+                    0 => namespace.blocks().saturating_sub(first),
+                    blocks => blocks,
+                };
+                Command::MappedRanges { range: namespace.range(first, blocks)?, most: most as usize }
+            }
             _ => return Err(Status::INVALID_OPCODE),
         };
-        let changes =
-            !matches!(command, Command::Read(_) | Command::Compare(_) | Command::Verify(_) | Command::Hint(_));
+        let changes = !matches!(
+            command,
+            Command::Read(_)
+                | Command::Compare(_)
+                | Command::Verify(_)
+                | Command::Hint(_)
+                | Command::MappedRanges { .. }
+        );
         if changes && namespace.read_only {
             return Err(Status::WRITE_PROTECTED);
         }
@@ -134,6 +178,7 @@ impl Command {
             Command::Write(range, _) | Command::Compare(range) => range.len as usize,
             Command::Deallocate(ranges) | Command::Hint(ranges) => ranges * RANGE_BYTES,
             Command::Copy { ranges, .. } => ranges * COPY_RANGE_BYTES,
+            Command::Batch { operations, bytes, .. } => operations * OPERATION_BYTES + bytes,
             _ => 0,
         }
     }
@@ -141,7 +186,11 @@ impl Command {
     /// Bytes that the host gets.
     #[inline]
     pub fn to_host(&self) -> usize {
-        if let Command::Read(range) = self { range.len as usize } else { 0 }
+        match self {
+            Command::Read(range) => range.len as usize,
+            Command::MappedRanges { most, .. } => MAPPED_BYTES * (1 + most),
+            _ => 0,
+        }
     }
 
     /// How its data travel, if the description is that of a host that means this command. One that is longer than needed is taken

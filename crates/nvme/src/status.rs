@@ -72,6 +72,8 @@ impl Status {
     pub const AUTHENTICATION_REQUIRED: Status = Status(0x191);
     /// Ranges of a copy are too many, or too long.
     pub const SIZE_LIMIT: Status = Status(0x183 | Status::DNR);
+    /// Operations of a batch overlap (of the vendor, type 7h).
+    pub const BATCH_OVERLAP: Status = Status(0x701 | Status::DNR);
     /// The media failed to take a write.
     pub const WRITE_FAULT: Status = Status(0x280);
     /// The media hold no sound copy of a block.

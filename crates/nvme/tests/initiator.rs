@@ -17,6 +17,7 @@ const NAMESPACE: Namespace = Namespace {
     used_blocks: 0,
     features: 0,
     atomic_blocks: None,
+    read_only: false,
     nguid: [0; 16],
 };
 

@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use telemetry::{History, KEEP, Of, Second, SeriesKey, Unit, Values, catalogue};
+use telemetry::table::{self, Row};
+use telemetry::{History, KEEP, Of, Second, SeriesKey, Unit, Values};
 
 /// Where the two years end, seconds since 1970.
 const END: u64 = 1_800_000_000;
@@ -14,16 +15,15 @@ const END: u64 = 1_800_000_000;
 /// nobody uses.
 fn second(busy: bool, at: u64) -> Values {
     let known = |name: &str| busy || !(name.ends_with("_us") || name == "write_amplification");
-    let modelled =
-        |metric: &telemetry::Metric| metric.source == telemetry::Source::Modelled || metric.name.starts_with("pacing");
-    let value = |metric: &telemetry::Metric| match metric.unit {
+    let modelled = |metric: &Row| metric.source == telemetry::Source::Modelled || metric.name.starts_with("pacing");
+    let value = |metric: &Row| match metric.unit {
         Unit::Flag => 0.0,
         Unit::Bytes | Unit::Count => (at % 1000) as f64 * 4096.0,
         _ if busy => (at % 9973) as f64 * 1.000_1 + 0.1,
         Unit::Percent => 99.7,
         _ => 0.0,
     };
-    let metrics = catalogue::METRICS.iter().filter(|metric| metric.of == Of::Device);
+    let metrics = table::of(Of::Device);
     let told = metrics.filter(|metric| known(metric.name) && (busy || !modelled(metric)));
     told.map(|metric| (metric.name, value(metric))).collect()
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalogue::{self, Of, OverTime};
 use crate::second::{Latencies, Second, Values};
+use crate::table::{self, Of, OverTime};
 
 /// What a span came to, as it is stored.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,7 +54,7 @@ impl Span {
         self.host_written += second.host_written;
         self.latencies.add(&second.latencies);
         for (&name, &value) in &second.values {
-            match catalogue::find(self.of, name).map(|metric| metric.over_time) {
+            match table::find(self.of, name).map(|metric| metric.over_time) {
                 Some(OverTime::Mean) => {
                     let (sum, count) = self.means.entry(name).or_default();
                     *sum += value;
@@ -93,7 +93,7 @@ pub fn together(of: Of, before: &Sum, mut now: Sum) -> Sum {
             now.values.insert(name, old);
             continue;
         };
-        let value = match catalogue::find(of, name).map(|metric| metric.over_time) {
+        let value = match table::find(of, name).map(|metric| metric.over_time) {
             Some(OverTime::Mean | OverTime::Amplification) => {
                 (old * f64::from(before.seconds) + new * f64::from(now.seconds)) / whole
             }

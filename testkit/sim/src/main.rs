@@ -38,6 +38,9 @@ struct Arguments {
     /// Kill the process in every seed in which that may be; otherwise in about an eighth.
     #[arg(long)]
     kills: bool,
+    /// Batches of writes and trims in every seed; otherwise in about a fifth.
+    #[arg(long)]
+    batches: bool,
     /// Run each seed twice: all answers and what stands on the medium at the end must be the same.
     #[arg(long)]
     twice: bool,
@@ -63,6 +66,7 @@ impl Arguments {
             (self.encrypted, " --encrypted"),
             (self.die_loss, " --die-loss"),
             (self.kills, " --kills"),
+            (self.batches, " --batches"),
             (self.twice, " --twice"),
         ];
         flags.iter().filter(|(on, _)| *on).map(|(_, flag)| *flag).collect()
@@ -85,8 +89,8 @@ fn main() -> ExitCode {
         let scope = Exhaustive { longest, recovered: arguments.recovered, from: arguments.from, threads };
         return exhaustive(&scope, &watcher);
     }
-    let Arguments { encrypted, die_loss, kills, twice, .. } = arguments;
-    let wish = Wish { encrypted, die_loss, kills, digest: twice };
+    let Arguments { encrypted, die_loss, kills, batches, twice, .. } = arguments;
+    let wish = Wish { encrypted, die_loss, kills, batches, digest: twice };
     if let Some(seed) = arguments.seed {
         eprintln!("{:?}", Plan::new(&mut ftl::SplitMix64::new(seed), &wish));
         // A replay tells what the device logs; a series would drown in the errors that power cuts cause.
@@ -161,11 +165,12 @@ fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
 fn tell(held: &Held, twice: bool) {
     let Held { seeds, sum } = held;
     println!(
-        "{seeds} seeds held{}: {} requests, {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed, {} syncs overlapping; {} faults of dies and \
+        "{seeds} seeds held{}: {} requests ({} batches), {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed, {} syncs overlapping; {} faults of dies and \
          sectors ({} dies failed), {} sectors healed, {} read without their die, {} dies replaced, {} superblock copies spoilt, 0 sectors lost; beyond redundancy {} \
          reads and {} attaches refused; {} sectors sealed over {} power cuts, 0 (key, nonce) pairs repeated",
         if twice { " twice with identical hashes" } else { "" },
         sum.requests,
+        sum.batches,
         sum.cuts,
         sum.recovery_cuts,
         sum.kills,

@@ -2,15 +2,41 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
-/// A write or trim, numbered from 1 in the order of submission. 0 stands for "never written".
+use device::BatchOp;
+
+/// A version of a sector: the number of the change that made it, an even one from 2 on in the order of submission; one more where the
+/// change made it zeros. 0 stands for "never written".
 pub type OpId = u64;
+
+/// Sectors that a change touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Part {
+    /// First sector.
+    pub lba: u64,
+    /// How many.
+    pub count: u64,
+    /// They are zeros then.
+    pub zeros: bool,
+}
+
+impl Part {
+    /// Those of an operation of a batch.
+    pub fn of(op: &BatchOp) -> Part {
+        let sectors = op.sectors();
+        Part { lba: sectors.start, count: sectors.end - sectors.start, zeros: matches!(op, BatchOp::Trim { .. }) }
+    }
+
+    fn sectors(&self) -> Range<usize> {
+        self.lba as usize..(self.lba + self.count) as usize
+    }
+}
 
 /// One submitted change.
 #[derive(Clone, Debug, Hash)]
 struct Op {
-    lba: u64,
-    count: u64,
+    parts: Vec<Part>,
     /// All or nothing.
     atomic: bool,
     answered: bool,
@@ -23,15 +49,13 @@ pub struct Model {
     sectors: Vec<Vec<OpId>>,
     /// Changes that some sector may still show or lose.
     ops: BTreeMap<OpId, Op>,
-    /// Which ops wrote zeros.
-    zeros: BTreeMap<OpId, ()>,
     next: OpId,
 }
 
 impl Model {
     /// A device that was never written.
     pub fn new(sectors: u64) -> Model {
-        Model { sectors: vec![vec![0]; sectors as usize], ops: BTreeMap::new(), zeros: BTreeMap::new(), next: 1 }
+        Model { sectors: vec![vec![0]; sectors as usize], ops: BTreeMap::new(), next: 2 }
     }
 
     /// How many sectors.
@@ -46,15 +70,19 @@ impl Model {
 
     /// The device took the change (answered or not).
     pub fn took(&mut self, lba: u64, count: u64, zeros: bool) -> OpId {
+        self.took_all(&[Part { lba, count, zeros }], !zeros)
+    }
+
+    /// The device took several changes at once (answered or not), of which no two touch the same sector.
+    pub fn took_all(&mut self, parts: &[Part], atomic: bool) -> OpId {
         let op = self.next;
-        self.next += 1;
-        for sector in &mut self.sectors[lba as usize..(lba + count) as usize] {
-            sector.push(op);
+        self.next += 2;
+        for part in parts {
+            for sector in &mut self.sectors[part.sectors()] {
+                sector.push(op | u64::from(part.zeros));
+            }
         }
-        if zeros {
-            self.zeros.insert(op, ());
-        }
-        self.ops.insert(op, Op { lba, count, atomic: !zeros, answered: false });
+        self.ops.insert(op, Op { parts: parts.to_vec(), atomic, answered: false });
         op
     }
 
@@ -82,16 +110,16 @@ impl Model {
 
     fn make_durable(&mut self, op: OpId) {
         let Some(entry) = self.ops.remove(&op) else { return };
-        for sector in &mut self.sectors[entry.lba as usize..(entry.lba + entry.count) as usize] {
+        for sector in entry.parts.iter().flat_map(Part::sectors) {
             // Nothing older than this may come back.
-            sector.retain(|version| *version >= op);
+            self.sectors[sector].retain(|version| *version >= op);
         }
     }
 
     /// A hash of all that is promised: of two that are the same, the same may follow.
     pub fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (&self.sectors, &self.ops, &self.zeros).hash(&mut hasher);
+        (&self.sectors, &self.ops).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -101,8 +129,8 @@ impl Model {
     }
 
     /// Whether that version is zeros.
-    pub fn is_zero(&self, op: OpId) -> bool {
-        op == 0 || self.zeros.contains_key(&op)
+    pub fn is_zero(op: OpId) -> bool {
+        op == 0 || op & 1 == 1
     }
 
     /// After a crash: `seen` says what a sector holds, by comparing bytes with a version. Checks every promise, then
@@ -111,19 +139,21 @@ impl Model {
         let mut seen = Vec::with_capacity(self.sectors.len());
         for (lba, versions) in (0..).zip(&self.sectors) {
             // Newest first: of two versions that look alike (zeros) the newer one explains more.
-            let found = versions.iter().rev().find(|version| holds(lba, **version, self.is_zero(**version)));
+            let found = versions.iter().rev().find(|version| holds(lba, **version, Model::is_zero(**version)));
             let Some(found) = found else {
                 return Err(format!("sector {lba} holds none of the versions {versions:?} that it may hold"));
             };
             seen.push(*found);
         }
         for (id, op) in self.ops.iter().filter(|(_, op)| op.atomic) {
-            let range = op.lba as usize..(op.lba + op.count) as usize;
-            let applied = seen[range.clone()].contains(id);
-            if let Some(at) = range.clone().find(|at| applied && seen[*at] < *id) {
+            let sectors = || op.parts.iter().flat_map(Part::sectors);
+            // Zeros that may as well be older say nothing.
+            let older = |at: usize| self.sectors[at].iter().any(|version| version < id && Model::is_zero(*version));
+            let shows = |at: usize| seen[at] == *id || (seen[at] == *id | 1 && !older(at));
+            if let (true, Some(at)) = (sectors().any(shows), sectors().find(|at| seen[*at] < *id)) {
                 return Err(format!(
-                    "write {id} of sectors {range:?} is torn: sector {at} still holds version {}",
-                    seen[at]
+                    "change {id} of {:?} is torn: sector {at} still holds version {}",
+                    op.parts, seen[at]
                 ));
             }
         }

@@ -27,6 +27,8 @@ pub struct Wish {
     pub die_loss: bool,
     /// Kill the process wherever that may be; otherwise about an eighth of the seeds do.
     pub kills: bool,
+    /// Batches everywhere; otherwise about a fifth of the seeds have some.
+    pub batches: bool,
     /// Say at the end what stands on the medium, see [`crate::Report::state`].
     pub digest: bool,
 }
@@ -61,6 +63,8 @@ pub struct Plan {
     pub detach_once_in: u64,
     /// Weights of read, write, trim, flush, idle, zeroes.
     pub mix: [u64; 6],
+    /// A batch of writes and trims once in so many requests; 0 for none.
+    pub batch_once_in: u64,
     /// FUA once in so many changes; 0 for never.
     pub fua_once_in: u64,
     /// Largest request, sectors.
@@ -170,6 +174,7 @@ impl Plan {
                 kills: false,
                 detach_once_in: if random.one_in(2) { 0 } else { 50 + random.below(1000) },
                 mix,
+                batch_once_in: 0,
                 fua_once_in: if random.one_in(2) { 0 } else { 1 + random.below(20) },
                 largest,
                 span: if random.one_in(3) { sectors } else { 1 + random.below(sectors) },
@@ -182,6 +187,9 @@ impl Plan {
             plan.kills = may_kill && (wish.kills || (drawn >> 32).is_multiple_of(4));
             if plan.kills && wish.kills && plan.cut_once_in == 0 {
                 plan.cut_once_in = 200;
+            }
+            if wish.batches || drawn.is_multiple_of(5) {
+                plan.batch_once_in = 2 + (drawn / 45 % 8) as u64;
             }
             if wish.encrypted || plan.format.uuid.as_u128().is_multiple_of(3) {
                 plan.encrypt();

@@ -1,8 +1,8 @@
 //! The requests of a simulation, and what their answers must be.
 
-use device::{Completion, Io, IoError, Submitted};
+use device::{BatchOp, Completion, Io, IoError, Submitted, batch_slots};
 
-use crate::model::OpId;
+use crate::model::{Model, OpId, Part};
 use crate::payload;
 use crate::run::{CALL, Failure, Simulation};
 
@@ -43,10 +43,13 @@ impl Simulation {
         let fua = self.plan.fua_once_in > 0 && self.random.one_in(self.plan.fua_once_in);
         let (lba, count) = self.range();
         let tag = free as u64;
+        if self.plan.batch_once_in > 0 && self.random.one_in(self.plan.batch_once_in) {
+            return self.batch(tag, fua);
+        }
         match self.pick() {
             0 => {
                 let expected = (lba..lba + count).map(|lba| self.model.current(lba));
-                let expected = expected.map(|op| (op, self.model.is_zero(op))).collect();
+                let expected = expected.map(|op| (op, Model::is_zero(op))).collect();
                 let buf = vec![0xee; count as usize * sector];
                 let submitted = self.device().submit(tag, Io::Read { lba, buf });
                 self.submitted(tag, Asked::Read { lba, expected }, owned(submitted))
@@ -58,13 +61,13 @@ impl Simulation {
                     payload::fill(sector, lba, op, false);
                 }
                 let submitted = owned(self.device().submit(tag, Io::Write { lba, data: &data, fua }));
-                self.change(tag, lba, count, fua, false, submitted)
+                self.change(tag, Part { lba, count, zeros: false }, fua, submitted)
             }
             2 => {
                 // Now and then everything at once.
                 let (lba, count) = if self.random.one_in(30) { (0, self.model.len()) } else { (lba, count) };
                 let submitted = owned(self.device().submit(tag, Io::Trim { lba, count, fua }));
-                self.change(tag, lba, count, fua, true, submitted)
+                self.change(tag, Part { lba, count, zeros: true }, fua, submitted)
             }
             3 => {
                 let covers = self.model.flush_covers();
@@ -82,24 +85,65 @@ impl Simulation {
             _ => {
                 let allocate = self.random.one_in(2);
                 let submitted = owned(self.device().submit(tag, Io::WriteZeroes { lba, count, fua, allocate }));
-                self.change(tag, lba, count, fua, true, submitted)
+                self.change(tag, Part { lba, count, zeros: true }, fua, submitted)
             }
         }
     }
 
-    fn change(
+    /// Writes and trims at once, scattered, as many as a batch takes.
+    fn batch(&mut self, tag: u64, fua: bool) -> Result<(), Failure> {
+        let sector = self.plan.geometry.sector_bytes;
+        let mut parts: Vec<Part> = Vec::new();
+        let mut ops: Vec<BatchOp> = Vec::new();
+        for _ in 0..1 + self.random.below(8) {
+            let (lba, count) = self.range();
+            let count = if self.random.one_in(3) { count } else { 1 };
+            let part = Part { lba, count, zeros: self.random.one_in(3) };
+            let op = match part.zeros {
+                true => BatchOp::Trim { lba, count },
+                false => BatchOp::Write { lba, count: count as u32 },
+            };
+            ops.push(op);
+            let apart = parts.iter().all(|other| lba + count <= other.lba || other.lba + other.count <= lba);
+            if apart && batch_slots(&ops, sector) <= u64::from(self.plan.largest) {
+                parts.push(part);
+            } else {
+                ops.pop();
+            }
+        }
+        if ops.is_empty() {
+            return self.poll();
+        }
+        let op = self.model.next_op();
+        let mut data = Vec::new();
+        for part in parts.iter().filter(|part| !part.zeros) {
+            for lba in part.lba..part.lba + part.count {
+                let at = data.len();
+                data.resize(at + sector as usize, 0);
+                payload::fill(&mut data[at..], lba, op, false);
+            }
+        }
+        let submitted = owned(self.device().submit(tag, Io::Batch { ops: &ops, data: &data, fua }));
+        self.report.batches += u64::from(!matches!(submitted, Outcome::Busy));
+        self.changes(tag, &parts, true, fua, submitted)
+    }
+
+    fn change(&mut self, tag: u64, part: Part, fua: bool, submitted: Outcome) -> Result<(), Failure> {
+        self.changes(tag, &[part], !part.zeros, fua, submitted)
+    }
+
+    fn changes(
         &mut self,
         tag: u64,
-        lba: u64,
-        count: u64,
+        parts: &[Part],
+        atomic: bool,
         fua: bool,
-        zeros: bool,
         submitted: Outcome,
     ) -> Result<(), Failure> {
         if matches!(submitted, Outcome::Busy | Outcome::Done(Err(_))) {
             return self.submitted(tag, Asked::Change { op: 0, fua }, submitted);
         }
-        let op = self.model.took(lba, count, zeros);
+        let op = self.model.took_all(parts, atomic);
         self.submitted(tag, Asked::Change { op, fua }, submitted)
     }
 

@@ -48,6 +48,8 @@ impl Failure {
 pub struct Report {
     /// Requests answered.
     pub requests: u64,
+    /// Batches taken or refused.
+    pub batches: u64,
     /// Power cuts, those during recovery included.
     pub cuts: u64,
     /// Power cuts during recovery.
@@ -95,6 +97,7 @@ impl std::ops::AddAssign for Report {
         // Taken apart, so that a figure that is new here cannot be forgotten.
         let Report {
             requests,
+            batches,
             cuts,
             recovery_cuts,
             kills,
@@ -117,6 +120,7 @@ impl std::ops::AddAssign for Report {
             state,
         } = other;
         self.requests += requests;
+        self.batches += batches;
         self.cuts += cuts;
         self.recovery_cuts += recovery_cuts;
         self.kills += kills;
@@ -398,7 +402,7 @@ impl Simulation {
             let buf = vec![0xee; self.plan.geometry.sector_bytes as usize];
             let op = self.model.current(lba);
             match self.call(Io::Read { lba, buf })? {
-                Some(Ok(Some(buf))) if payload::holds(&buf, lba, op, self.model.is_zero(op)) => {}
+                Some(Ok(Some(buf))) if payload::holds(&buf, lba, op, Model::is_zero(op)) => {}
                 Some(Err(IoError::Media)) => self.report.unreadable += 1,
                 None => return Ok(()),
                 Some(other) => {
@@ -497,7 +501,7 @@ impl Simulation {
         if self.store.is_off() {
             self.crash()?;
         }
-        self.report.freed_lebs = self.device().status().erased_lebs;
+        self.report.freed_lebs = self.device().status().layer.erased_lebs;
         self.verify()?;
         self.clean_detach()?;
         self.plan.errors = false;

@@ -130,7 +130,7 @@ impl Simulation {
         }
         let Some(device) = &mut self.device else { return false };
         let status = device.status();
-        if status.lost_dies.contains(&die) && status.rebuilding_die.is_none() {
+        if status.lost_dies.contains(&die) && status.rebuilding.is_none() {
             // A die that was just rebuilt stays out of service in the device's eyes until that is on record, and is not to be had.
             if device.die_replaced(die).is_err() {
                 return false;

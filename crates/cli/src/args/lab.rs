@@ -23,6 +23,9 @@ pub enum Lab {
     Compare(Compare),
     /// Measure the write amplification of the layer's policies under many workloads.
     Waf(Box<waf::Waf>),
+    /// Answer the service's question on standard input: what each capacity would do to a workload.
+    #[command(hide = true)]
+    Predict,
 }
 
 /// Which protocol, and how much of it.

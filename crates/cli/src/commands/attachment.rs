@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
-use daemon::api::{AttachRequest, Condition, DetachRequest, DeviceView};
-use daemon::{Failure, Target, fields};
+use daemon::api::{AttachRequest, DetachRequest, DeviceView};
+use daemon::{Failure, Target};
 use hyper::Method;
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -56,10 +56,9 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
         }
         views.push(view);
     }
-    let shown: Vec<_> = views.iter().map(fields::values).collect();
-    output.result(&json!({ "devices": shown }), || {
-        let addresses = views.iter().flat_map(|view| [&view.uri, &view.nvme_command]);
-        addresses.flatten().map(|address| format!("{address}\n")).collect()
+    output.result(&json!({ "devices": views }), || {
+        let addresses = views.iter().flat_map(|view| [view.text("uri"), view.text("nvme_command")]);
+        addresses.filter(|address| !address.is_empty()).map(|address| format!("{address}\n")).collect()
     })
 }
 
@@ -90,30 +89,29 @@ fn by_device(paths: &[String]) -> Vec<String> {
 }
 
 fn attached(view: &DeviceView) -> String {
-    let capacity = view.derived.bytes.map(size::show).unwrap_or_default();
-    let read_only = if view.read_only == Some(true) { ", read-only" } else { "" };
-    let drills = view.info.as_ref().is_some_and(|info| info.drill_device);
-    let drills = if drills { ", a drill device: faults may be put on it with `vsl drill`" } else { "" };
-    let trouble = match &view.condition {
-        Condition::Attached(status) if status.store_full => format!("\n{}", status.health),
-        Condition::Attached(status) if !status.lost_dies.is_empty() => degraded(&view.name, status),
-        _ => String::new(),
+    let on = |field: &str| view.field(field) == Some(true);
+    let (name, health) = (view.text("name"), view.text("health"));
+    let capacity = view.field("bytes").map(size::show).unwrap_or_default();
+    let read_only = if on("read_only") { ", read-only" } else { "" };
+    let drills = if on("drill_device") { ", a drill device: faults may be put on it with `vsl drill`" } else { "" };
+    let lost: Vec<u32> = view.field("lost_dies").unwrap_or_default();
+    let trouble = match on("store_full") || !lost.is_empty() {
+        true => format!("\n{health}"),
+        false => String::new(),
     };
-    format!("attached {}: {capacity}{read_only}{drills}{trouble}", view.name)
-}
-
-/// What is to be said of a device without some of its dies, and what restores them.
-fn degraded(name: &str, status: &device::Status) -> String {
-    let why = status.set_aside.iter().map(|why| format!("\n{why}"));
-    let cure = status.lost_dies.iter().map(|die| format!("\nrestore it with: vsl rebuild {name} {die} --onto FILE"));
-    format!("\n{}", status.health) + &why.chain(cure).collect::<String>()
+    // Why it lacks dies, and what restores them; a store without room comes first.
+    let set_aside: Vec<String> = view.field("set_aside").filter(|_| !lost.is_empty()).unwrap_or_default();
+    let why = set_aside.iter().map(|why| format!("\n{why}"));
+    let cure = lost.iter().map(|die| format!("\nrestore it with: vsl rebuild {name} {die} --onto FILE"));
+    let cure: String = why.chain(cure).filter(|_| !on("store_full")).collect();
+    format!("attached {name}: {capacity}{read_only}{drills}{trouble}{cure}")
 }
 
 pub fn detach(args: &Detach, output: Output) -> Result<(), Failure> {
     let client = super::client()?;
     let mut names = Vec::new();
     for device in &args.devices {
-        let name = client.attached(device)?.name;
+        let name = client.attached(device)?.text("name").to_string();
         let request = DetachRequest { force: args.force.force };
         let what = format!("detaching {name}: waiting for outstanding requests");
         waiting(output, &what, || client.send::<()>(Method::POST, &format!("/devices/{name}/detach"), &request))?;

@@ -37,17 +37,17 @@ pub fn connect(args: &Connect, output: Output) -> Result<(), Failure> {
     let paths = Paths::from_environment();
     let client = super::client()?;
     let view: DeviceView = client.get(&format!("/devices/{}", args.device))?;
-    let record = record(&paths, &view.name);
+    let record = record(&paths, view.text("name"));
     if let Ok(connected) = read(&record) {
         if connected.path.exists() {
-            return Err(Failure::conflict(format!("{} is {} already", view.name, connected.path.display()))
-                .help(format!("use it, or end that with `vsl disconnect {}`", view.name)));
+            return Err(Failure::conflict(format!("{} is {} already", view.text("name"), connected.path.display()))
+                .help(format!("use it, or end that with `vsl disconnect {}`", view.text("name"))));
         }
         // What it says went with a restart of the machine.
         remove(&record)?;
     }
     if !rustix::process::geteuid().is_root() {
-        return Err(Failure::failed(format!("{}: only root can make block devices", view.name))
+        return Err(Failure::failed(format!("{}: only root can make block devices", view.text("name")))
             .help("run it with sudo, and with the service's OPENVSL_RUNTIME_DIR if that is not root's"));
     }
     let means = args.by.map_or(vec![Means::Nvme, Means::Nbd, Means::Fuse], |means| vec![means]);
@@ -60,7 +60,7 @@ pub fn connect(args: &Connect, output: Output) -> Result<(), Failure> {
         };
         match made {
             Ok((path, with)) => {
-                let connected = Connected { name: view.name.clone(), path, by, with };
+                let connected = Connected { name: view.text("name").into(), path, by, with };
                 write(&record, &connected)?;
                 output.note(&format!("{} is connected by {by}", connected.name));
                 return output.result(&connected, || format!("{}\n", connected.path.display()));
@@ -68,7 +68,7 @@ pub fn connect(args: &Connect, output: Output) -> Result<(), Failure> {
             Err(why) => reasons.push(format!("by {by}: {why}")),
         }
     }
-    Err(Failure::failed(format!("{} cannot be connected\n  {}", view.name, reasons.join("\n  ")))
+    Err(Failure::failed(format!("{} cannot be connected\n  {}", view.text("name"), reasons.join("\n  ")))
         .help("load one of the modules nvme-tcp and nbd, or install libnbd-bin and fuse3"))
 }
 
@@ -148,7 +148,7 @@ fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> Result<T, Stri
 /// The kernel's NVMe host: survives a restart of the service without an error.
 fn by_nvme(view: &DeviceView) -> Result<(PathBuf, String), String> {
     const FABRICS: &str = "/dev/nvme-fabrics";
-    let Some(NvmeTarget { address, port, subsystem }) = &view.nvme else {
+    let Some(NvmeTarget { address, port, subsystem }) = view.field("nvme") else {
         return Err("the service does not serve NVMe on TCP (`vsl up --nvme-listen 127.0.0.1:4420`)".into());
     };
     load("nvme-tcp");
@@ -162,7 +162,7 @@ fn by_nvme(view: &DeviceView) -> Result<(PathBuf, String), String> {
     let mut answer = String::new();
     // Its answer is read once; what it says of the controller is found below as well.
     let _ = File::read_to_string(&mut fabrics, &mut answer);
-    let uuid = view.info.as_ref().map(|info| info.uuid.to_string()).unwrap_or_default();
+    let uuid = view.text("uuid").to_string();
     let path = wait_for("the block device", || block_device(&uuid))?;
     Ok((path, subsystem.clone()))
 }
@@ -201,18 +201,18 @@ fn by_nbd(view: &DeviceView, paths: &Paths) -> Result<(PathBuf, String), String>
     let socket = paths.nbd_socket().display().to_string();
     // The device takes whole sectors only.
     let sector = sector_bytes(view).to_string();
-    run("nbd-client", &["-unix", &socket, &path, "-name", &view.name, "-block-size", &sector, "-persist"])?;
+    run("nbd-client", &["-unix", &socket, &path, "-name", view.text("name"), "-block-size", &sector, "-persist"])?;
     Ok((path.into(), String::new()))
 }
 
 fn sector_bytes(view: &DeviceView) -> u32 {
-    view.info.as_ref().map_or(4096, |info| info.sector_bytes)
+    view.field("sector_bytes").unwrap_or(4096)
 }
 
 /// A file in user space, and a loop device on it.
 fn by_fuse(view: &DeviceView, paths: &Paths) -> Result<(PathBuf, String), String> {
-    let uri = view.uri.as_deref().ok_or("it is not attached")?;
-    let mount = paths.runtime.join(format!("connected-{}", view.name));
+    let uri = Some(view.text("uri")).filter(|uri| !uri.is_empty()).ok_or("it is not attached")?;
+    let mount = paths.runtime.join(format!("connected-{}", view.text("name")));
     std::fs::create_dir_all(&mount).map_err(|error| format!("{}: {error}", mount.display()))?;
     let file = mount.join("nbd");
     Command::new("nbdfuse")

@@ -16,7 +16,7 @@ use crate::output::Output;
 pub fn drill(args: &Args, output: Output) -> Result<(), Failure> {
     let client = super::client()?;
     let view = client.attached(&args.device)?;
-    let path = format!("/devices/{}/drills", view.name);
+    let path = format!("/devices/{}/drills", view.text("name"));
     let drill = match &args.what {
         What::PowerOn { opener } => return power_on(&client, &view, opener, output),
         What::List => {
@@ -25,7 +25,7 @@ pub fn drill(args: &Args, output: Output) -> Result<(), Failure> {
         }
         What::Undo { name } => {
             let drills: Drills = client.send(Method::DELETE, &format!("{path}/{}", plain(name)?), &())?;
-            return output.result(&drills, || said(&view.name, &drills));
+            return output.result(&drills, || said(view.text("name"), &drills));
         }
         &What::PowerCut { at_write, at_program, unsynced, seed } => {
             Drill::PowerCut { at_write, at_program, unsynced, seed }
@@ -40,7 +40,7 @@ pub fn drill(args: &Args, output: Output) -> Result<(), Failure> {
         &What::Overheat { celsius } => Drill::Overheat { celsius },
     };
     let drills: Drills = client.send(Method::POST, &path, &drill)?;
-    output.result(&drills, || said(&view.name, &drills))
+    output.result(&drills, || said(view.text("name"), &drills))
 }
 
 /// A name that can stand in a path; whether there is such a drill, the service says.
@@ -55,10 +55,10 @@ fn plain(name: &str) -> Result<&str, Failure> {
 
 fn power_on(client: &Client, view: &DeviceView, named: &Opener, output: Output) -> Result<(), Failure> {
     // Nothing is asked for: the service knows the key file that the device was attached with.
-    let (passphrase, key_file) = opener::for_service(&view.path, false, named)?;
+    let (passphrase, key_file) = opener::for_service(view.text("path"), false, named)?;
     let request = PowerOnRequest { passphrase, key_file };
-    let view: DeviceView = client.send(Method::POST, &format!("/devices/{}/power-on", view.name), &request)?;
-    output.result(&fields::values(&view), || view.uri.as_ref().map(|uri| format!("{uri}\n")).unwrap_or_default())
+    let view: DeviceView = client.send(Method::POST, &format!("/devices/{}/power-on", view.text("name")), &request)?;
+    output.result(&view, || format!("{}\n", view.text("uri")))
 }
 
 fn said(name: &str, drills: &Drills) -> String {
@@ -75,7 +75,7 @@ fn list(drills: &Drills) -> String {
 
 pub fn events(args: &Events, output: Output) -> Result<(), Failure> {
     let client = super::client()?;
-    let name = client.attached(&args.device)?.name;
+    let name = client.attached(&args.device)?.text("name").to_string();
     let events: daemon::api::Events = client.get(&format!("/devices/{name}/events"))?;
     output.result(&events, || {
         let lines = events.events.iter().map(|event| {

@@ -21,7 +21,7 @@ pub fn key(args: &Key, output: Output) -> Result<(), Failure> {
     };
     let client = super::client()?;
     if let Some(view) = client.find(device).ok().flatten()
-        && view.condition.state() != State::Error
+        && view.state() != Some(State::Error)
     {
         return by_service(&client, &view, args, output);
     }
@@ -54,8 +54,8 @@ fn opened(device: &str, opener: &Opener) -> Result<(Vec<PathBuf>, device::Secret
 
 /// An attached device goes on serving meanwhile.
 fn by_service(client: &Client, view: &DeviceView, args: &Key, output: Output) -> Result<(), Failure> {
-    let name = &view.name;
-    if view.info.as_ref().is_some_and(|info| info.encryption.is_none()) {
+    let name = view.text("name");
+    if view.is_known() && view.text("encryption").is_empty() {
         return Err(not_encrypted(name));
     }
     let path = format!("/devices/{name}/keys");

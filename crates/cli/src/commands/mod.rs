@@ -13,6 +13,7 @@ mod generate;
 mod history;
 mod hosts;
 mod key;
+mod kv;
 mod lab;
 mod man;
 mod notify;
@@ -35,9 +36,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use daemon::api::DeviceView;
-use daemon::{Failure, Paths, Target, fields};
+use daemon::{Failure, Paths, Target};
 use device::{Info, State};
-use serde_json::{Map, Value};
 
 use crate::args::Command;
 use crate::client::Client;
@@ -64,6 +64,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Scrub(args) => return redundancy::scrub(args, output),
         Command::Rebuild(args) => redundancy::rebuild(args, output)?,
         Command::Drill(args) => drill::drill(args, output)?,
+        Command::Kv(args) => kv::kv(args, output)?,
         Command::Events(args) => drill::events(args, output)?,
         Command::Key(args) => key::key(args, output)?,
         Command::Beacon(args) => settings::beacon(args, output)?,
@@ -98,10 +99,10 @@ fn client() -> Result<Client, Failure> {
 fn detached(device: &str) -> Result<(Vec<PathBuf>, Info), Failure> {
     // Without a service nothing of it is attached; who else has the file, its lock tells.
     if let Some(view) = client()?.find(device).ok().flatten()
-        && view.condition.state() != State::Error
+        && view.state() != Some(State::Error)
     {
-        return Err(Failure::conflict(format!("{} ({}) is attached", view.name, view.path))
-            .help(format!("`vsl detach {}` first", view.name)));
+        return Err(Failure::conflict(format!("{} ({}) is attached", view.text("name"), view.text("path")))
+            .help(format!("`vsl detach {}` first", view.text("name"))));
     }
     let Target::Files(paths) = Target::parse(device)? else {
         return Err(Failure::invalid(format!("{device}: memory is not detached")).help("name a device's file"));
@@ -128,6 +129,6 @@ fn describe(info: &Info) -> String {
 }
 
 /// A detached device as JSON.
-fn info_json(info: &Info) -> Map<String, Value> {
-    fields::values(&DeviceView::detached(&info.paths[..], Ok(info.clone())))
+fn info_json(info: &Info) -> DeviceView {
+    DeviceView::detached(&info.paths[..], Ok(info.clone()))
 }

@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_millis(200);
 pub fn predict(args: &Format, output: Output) -> Result<(), Failure> {
     let client = super::client()?;
     let request = PredictionRequest {
-        device: Some(client.attached(&args.device)?.name),
+        device: Some(client.attached(&args.device)?.text("name").to_string()),
         workload: args.workload.clone(),
         // A capacity that was named stands beside the one that there is.
         capacities: (args.capacity != Capacity::Advertised)

@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use daemon::api::{Condition, DeviceView, RebuildRequest, ScrubRequest};
-use daemon::{Failure, fields};
-use device::Status;
+use daemon::Failure;
+use daemon::api::{DeviceView, RebuildRequest, ScrubRequest};
 use hyper::Method;
 use serde_json::json;
 
@@ -20,25 +19,28 @@ const POLL: Duration = Duration::from_millis(100);
 pub fn scrub(args: &Scrub, output: Output) -> Result<ExitCode, Failure> {
     let client = super::client()?;
     let before = client.attached(&args.device)?;
-    let counts = attached(&before).map(|status| (status.scrubbed_sectors, status.scrub_errors));
-    let (checked_before, wrong_before) = counts.unwrap_or_default();
-    let name = before.name;
+    let name = before.text("name").to_string();
     let request = ScrubRequest { on: !args.stop };
     let mut view: DeviceView = client.send(Method::POST, &format!("/devices/{name}/scrub"), &request)?;
     if args.wait {
-        view = wait(&client, &name, output, "scrubbing", |status| status.scrub_percent)?;
+        view = wait(&client, &name, output, "scrubbing", |view| view.field("scrub_percent"))?;
     }
-    let status = attached(&view)?;
-    let code = if args.wait && !status.unreadable.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
-    output.result(&json!({ "devices": [fields::values(&view)] }), || match (status.scrub_percent, args.stop) {
+    is_attached(&view)?;
+    let counted = |field| {
+        let count = |view: &DeviceView| view.field::<u64>(field).unwrap_or_default();
+        count(&view).saturating_sub(count(&before))
+    };
+    let unreadable: Vec<u64> = view.field("unreadable").unwrap_or_default();
+    let code = if args.wait && !unreadable.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+    output.result(&json!({ "devices": [view] }), || match (view.field::<f64>("scrub_percent"), args.stop) {
         (Some(percent), _) => format!("scrubbing {name}: {percent:.0} % done; `vsl status` shows how far it is\n"),
         (None, true) => format!("not scrubbing {name}\n"),
         (None, false) => format!(
             "scrubbed {name}: {} sectors checked, {} found wrong, {} cannot be read\n{}",
-            status.scrubbed_sectors - checked_before.min(status.scrubbed_sectors),
-            status.scrub_errors - wrong_before.min(status.scrub_errors),
-            status.unreadable.len(),
-            status.unreadable.iter().map(|lba| format!("  sector {lba}\n")).collect::<String>()
+            counted("scrubbed_sectors"),
+            counted("scrub_errors"),
+            unreadable.len(),
+            unreadable.iter().map(|lba| format!("  sector {lba}\n")).collect::<String>()
         ),
     })?;
     Ok(code)
@@ -46,22 +48,23 @@ pub fn scrub(args: &Scrub, output: Output) -> Result<ExitCode, Failure> {
 
 pub fn rebuild(args: &Rebuild, output: Output) -> Result<(), Failure> {
     let client = super::client()?;
-    let name = client.attached(&args.device)?.name;
+    let name = client.attached(&args.device)?.text("name").to_string();
     let onto = args.onto.as_ref().map(|path| std::path::absolute(path).map_err(|error| Failure::io(path, &error)));
     let request = RebuildRequest { die: args.die, onto: onto.transpose()? };
     let mut view: DeviceView = client.send(Method::POST, &format!("/devices/{name}/rebuild"), &request)?;
     if args.wait {
-        view = wait(&client, &name, output, "rebuilding", |status| {
+        view = wait(&client, &name, output, "rebuilding", |view| {
+            let lost: Vec<u32> = view.field("lost_dies").unwrap_or_default();
             // Done is what is on record.
-            status.rebuild_percent.or(status.lost_dies.contains(&args.die).then_some(100.0))
+            view.field("rebuild_percent").or(lost.contains(&args.die).then_some(100.0))
         })?;
     }
-    let status = attached(&view)?;
-    output.result(&json!({ "devices": [fields::values(&view)] }), || match status.rebuild_percent {
+    is_attached(&view)?;
+    output.result(&json!({ "devices": [view] }), || match view.field::<f64>("rebuild_percent") {
         Some(percent) => {
             format!("rebuilding die {} of {name}: {percent:.0} % done; `vsl status` shows how far it is\n", args.die)
         }
-        None => format!("die {} of {name}: {}\n", args.die, status.health),
+        None => format!("die {} of {name}: {}\n", args.die, view.text("health")),
     })
 }
 
@@ -71,13 +74,14 @@ fn wait(
     name: &str,
     output: Output,
     what: &str,
-    percent: impl Fn(&Status) -> Option<f64>,
+    percent: impl Fn(&DeviceView) -> Option<f64>,
 ) -> Result<DeviceView, Failure> {
     let bar = bar(output, &format!("{what} [{{wide_bar}}] {{percent}} %, {{eta}} left"))?;
     bar.set_length(1000);
     loop {
         let view: DeviceView = client.get(&format!("/devices/{name}"))?;
-        let Some(percent) = percent(attached(&view)?) else {
+        is_attached(&view)?;
+        let Some(percent) = percent(&view) else {
             bar.finish_and_clear();
             return Ok(view);
         };
@@ -86,11 +90,10 @@ fn wait(
     }
 }
 
-fn attached(view: &DeviceView) -> Result<&Status, Failure> {
-    match &view.condition {
-        Condition::Attached(status) => Ok(status),
-        Condition::Other { health, .. } => {
-            Err(Failure::conflict(format!("{} is not attached: {health}", view.name)).help("see `vsl status`"))
-        }
+fn is_attached(view: &DeviceView) -> Result<(), Failure> {
+    if view.is_attached() {
+        return Ok(());
     }
+    Err(Failure::conflict(format!("{} is not attached: {}", view.text("name"), view.text("health")))
+        .help("see `vsl status`"))
 }

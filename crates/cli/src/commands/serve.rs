@@ -1,6 +1,7 @@
 //! `vsl serve`.
 
-use daemon::exports::{Handle, Listen, Refused, Servers, Sockets, serve_vhost};
+use daemon::exports::{Listen, Servers, Sockets, serve_vhost};
+use daemon::handle::{Handle, Refused};
 use daemon::{Failure, Paths, Target};
 use device::AttachOptions;
 

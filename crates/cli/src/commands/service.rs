@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use daemon::api::{DetachRequest, Health, Version};
+use daemon::api::{DetachRequest, Health, Named, Version};
 use daemon::exports::Listen;
 use daemon::serve::{Lock, Options, Web, how_it_stopped, run};
-use daemon::{Failure, Paths};
+use daemon::{Failure, Paths, Program};
 use hyper::Method;
 use serde_json::json;
 
@@ -102,7 +102,28 @@ fn web(args: &Up) -> Result<Web, Failure> {
     let far = args.listen.iter().any(|address| !address.ip().is_loopback());
     let certificates = args.nbd.tls_certificates.as_ref().filter(|_| far);
     let tls = certificates.map(|directory| daemon::exports::web_certificates(directory)).transpose()?;
-    Ok(Web { listen: args.listen.clone(), tls, names: args.host_name.clone(), assets: file })
+    Ok(Web { listen: args.listen.clone(), tls, names: args.host_name.clone(), program: PROGRAM })
+}
+
+/// The console's files, and what the lab knows.
+const PROGRAM: Program = Program { asset: file, protocols, workloads };
+
+fn protocols() -> Vec<Named> {
+    let named = lab::protocol::shipped().iter().map(|shipped| {
+        let found = lab::protocol::find(shipped.name).and_then(Result::ok);
+        let description = found.map(|(protocol, _)| protocol.description).unwrap_or_default();
+        Named { name: shipped.name.into(), description, kind: None }
+    });
+    named.collect()
+}
+
+fn workloads() -> Vec<Named> {
+    let named = lab::workload::names().iter().map(|named| {
+        let found = lab::workload::find(named.name).and_then(Result::ok);
+        let description = found.map(|found| found.description).unwrap_or_default();
+        Named { name: named.name.into(), description, kind: None }
+    });
+    named.collect()
 }
 
 /// A file of the console.

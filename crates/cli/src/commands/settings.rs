@@ -1,7 +1,7 @@
 //! `vsl config`, `vsl beacon` and `vsl trim`.
 
 use daemon::Failure;
-use daemon::api::{Condition, Config as Values};
+use daemon::api::Config as Values;
 use daemon::settings::{MEANINGS, parse, unknown};
 use hyper::Method;
 use serde_json::{Value, json};
@@ -39,12 +39,11 @@ pub fn config(args: &Config, output: Output) -> Result<(), Failure> {
 /// Page-file support locks memory for the worst case, which is much more than a device takes in use.
 fn ask_for_memory(device: &str) -> Result<(), Failure> {
     let view = super::client()?.attached(device)?;
-    let Condition::Attached(status) = &view.condition else { return Ok(()) };
-    if status.page_file {
+    if view.field("page_file") == Some(true) {
         return Ok(());
     }
-    let deed =
-        format!("lock {} of memory, as long as {} is attached", size::show(status.worst_memory_bytes), view.name);
+    let memory = size::show(view.field("worst_memory_bytes").unwrap_or_default());
+    let deed = format!("lock {memory} of memory, as long as {} is attached", view.text("name"));
     confirm::ask_before(&deed, "Lock it? Type yes:", "yes")
 }
 
@@ -65,7 +64,7 @@ fn switch(device: &str, setting: &str, switch: Option<Switch>, output: Output) -
 /// Sets a value if there is one; gives all values that hold then.
 fn exchange(device: &str, setting: Option<&str>, value: Option<&str>) -> Result<Values, Failure> {
     let client = super::client()?;
-    let path = format!("/devices/{}/config", client.attached(device)?.name);
+    let path = format!("/devices/{}/config", client.attached(device)?.text("name"));
     match (setting, value) {
         (Some(setting), Some(value)) => {
             client.send(Method::PATCH, &path, &Values::from([(setting.to_string(), value.to_string())]))

@@ -2,11 +2,12 @@
 
 use std::process::ExitCode;
 
-use daemon::api::{Condition, DeviceView};
-use daemon::fields::{self, FIELDS, Field, Source};
-use daemon::{Failure, Kind, Target};
+use daemon::api::DeviceView;
+use daemon::{Failure, Kind, Target, fields};
 use device::State;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use telemetry::Source;
+use telemetry::table::{self, Row};
 
 use crate::args::Status;
 use crate::output::Output;
@@ -17,7 +18,7 @@ pub fn status(args: &Status, output: Output) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let field = match &args.field {
-        Some(name) => Some(fields::find(name).ok_or_else(|| {
+        Some(name) => Some(table::find_field(name).ok_or_else(|| {
             Failure::invalid(format!("no field is called '{name}'")).help("`vsl status --fields` lists them")
         })?),
         None => None,
@@ -26,13 +27,13 @@ pub fn status(args: &Status, output: Output) -> Result<ExitCode, Failure> {
     if args.errors {
         views.retain(is_wrong);
     }
-    let maps: Vec<Map<String, Value>> = views.iter().map(fields::values).collect();
     match field {
-        Some(field) => show_field(&maps, field, output)?,
-        None => output.result(&json!({ "devices": maps }), || text(&maps, args))?,
+        Some(field) => show_field(&views, field, output)?,
+        None => output.result(&json!({ "devices": views }), || text(&views, args))?,
     }
     // A file that was named and cannot be looked at is a failure; a device of the service in trouble is an answer.
-    let unreadable = views.iter().any(|view| view.info.is_none() && args.devices.contains(&view.path));
+    let unreadable =
+        views.iter().any(|view| !view.is_known() && args.devices.iter().any(|device| device == view.text("path")));
     Ok(if unreadable || (args.errors && !views.is_empty()) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -71,30 +72,27 @@ fn views(devices: &[String]) -> Result<Vec<DeviceView>, Failure> {
 }
 
 fn is_wrong(view: &DeviceView) -> bool {
-    match &view.condition {
-        Condition::Attached(status) => status.health != "healthy" || status.state == State::Error,
-        Condition::Other { state, .. } => matches!(state, State::Error | State::PoweredOff),
+    match view.state() {
+        Some(State::Error | State::PoweredOff) => true,
+        _ => view.is_attached() && view.text("health") != "healthy",
     }
 }
 
 fn list_fields(output: Output) -> Result<(), Failure> {
-    let list: Vec<Value> = FIELDS
-        .iter()
-        .map(|field| json!({ "name": field.name, "unit": field.unit.name(), "meaning": field.meaning, "source": field.source().name() }))
+    let list: Vec<Value> = table::fields()
+        .map(|row| json!({ "name": row.name, "unit": row.unit.of_field(), "meaning": row.meaning, "source": row.source.name() }))
         .collect();
     output.result(&json!({ "fields": list }), || {
-        let width = FIELDS.iter().map(|field| field.name.len()).max().unwrap_or(0);
-        FIELDS
-            .iter()
-            .map(|field| {
-                let (unit, source) = (field.unit.name(), field.source().name());
-                format!("{:width$}  {unit:7}  {source:8}  {}\n", field.name, field.meaning)
-            })
-            .collect()
+        let width = table::fields().map(|row| row.name.len()).max().unwrap_or(0);
+        let line = |row: &Row| {
+            let (unit, source) = (row.unit.of_field(), row.source.name());
+            format!("{:width$}  {unit:7}  {source:8}  {}\n", row.name, row.meaning)
+        };
+        table::fields().map(line).collect()
     })
 }
 
-fn show_field(maps: &[Map<String, Value>], field: &Field, output: Output) -> Result<(), Failure> {
+fn show_field(maps: &[DeviceView], field: &Row, output: Output) -> Result<(), Failure> {
     if let Some(map) = maps.iter().find(|map| !map.contains_key(field.name)) {
         let state = map.get("state").map(fields::plain).unwrap_or_default();
         let name = map.get("name").map(fields::plain).unwrap_or_default();
@@ -107,7 +105,7 @@ fn show_field(maps: &[Map<String, Value>], field: &Field, output: Output) -> Res
     })
 }
 
-fn text(maps: &[Map<String, Value>], args: &Status) -> String {
+fn text(maps: &[DeviceView], args: &Status) -> String {
     if maps.is_empty() {
         return match args.errors {
             true => "nothing is wrong\n".into(),
@@ -123,7 +121,7 @@ fn text(maps: &[Map<String, Value>], args: &Status) -> String {
 }
 
 /// A device a line.
-fn table(maps: &[Map<String, Value>]) -> String {
+fn table(maps: &[DeviceView]) -> String {
     let rows = maps.iter().map(|map| {
         let plain = |name: &str| map.get(name).map(fields::plain).unwrap_or_default();
         let size = |name: &str| map.get(name).and_then(Value::as_u64).map_or("-".into(), size::short);
@@ -144,16 +142,13 @@ fn table(maps: &[Map<String, Value>]) -> String {
 }
 
 /// One device: its name and state on a line, then a figure a line.
-fn block(map: &Map<String, Value>, all: bool) -> String {
+fn block(map: &DeviceView, all: bool) -> String {
     let plain = |name: &str| map.get(name).map(fields::plain).unwrap_or_default();
     let mut out = format!("{}  {}, {}\n", plain("name"), plain("state"), plain("health"));
     let mut group = "";
-    for field in FIELDS.iter().filter(|field| all || field.brief) {
-        if matches!(field.name, "name" | "state" | "health") {
-            continue;
-        }
-        // The parity of a card lies on its chips, not on files.
-        if field.name == "parity_files" && map.contains_key("parity_chips") {
+    for field in table::fields().filter(|field| all || field.brief) {
+        let replaced = field.unless.is_some_and(|other| map.contains_key(other));
+        if replaced || matches!(field.name, "name" | "state" | "health") {
             continue;
         }
         // That sectors lie in the clear is worth a line as well.
@@ -164,7 +159,7 @@ fn block(map: &Map<String, Value>, all: bool) -> String {
                 group = field.group();
                 out.push_str(&format!(" {group}\n"));
             }
-            let modelled = if all && field.source() == Source::Modelled { "  (modelled)" } else { "" };
+            let modelled = if all && field.source == Source::Modelled { "  (modelled)" } else { "" };
             out.push_str(&format!("  {:<22}{}{modelled}\n", field.label, fields::show(field.unit, value)));
         }
     }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use daemon::Failure;
 use daemon::api::{DeviceSample, MetricView, Sample};
+use telemetry::Unit;
+use telemetry::table::{self, Column, Row};
 
 use crate::args::manage::Top;
 use crate::output::{Output, raw};
@@ -89,24 +91,8 @@ fn text(sample: &Sample) -> String {
         service("memory_bytes").map_or("-".into(), |bytes| size::show(bytes as u64)),
         sample.devices.len()
     );
-    text.push_str(&format!(
-        "{:<14} {:>8} {:>8} {:>9} {:>9} {:>8} {:>8} {:>8} {:>8} {:>6} {:>5} {:>5} {:>6} {:>5}  {}\n",
-        "DEVICE",
-        "READ/S",
-        "WRITE/S",
-        "READ MB/S",
-        "WRITE MB/S",
-        "R P50",
-        "R P99",
-        "W P50",
-        "W P99",
-        "DEPTH",
-        "WAF",
-        "FREE%",
-        "GROOM",
-        "CPU%",
-        "STATE"
-    ));
+    let heads = columns().map(|(_, column)| format!(" {:>1$}", column.head, column.width.max(column.head.len())));
+    text.push_str(&format!("{:<14}{}  STATE\n", "DEVICE", heads.collect::<String>()));
     for (name, device) in &sample.devices {
         text.push_str(&row(name, device));
     }
@@ -118,29 +104,27 @@ fn text(sample: &Sample) -> String {
 
 fn row(name: &str, device: &DeviceSample) -> String {
     let value = |name: &str| device.values.get(name).copied();
-    let mega = |name: &str| number(value(name).map(|bytes| bytes / 1e6), 1);
     let state = match device.health.as_str() {
         "" | "healthy" => device.state.clone(),
         health => format!("{}: {health}", device.state),
     };
     let heat = value("celsius").map(|celsius| format!("  {celsius:.1} C")).unwrap_or_default();
     let power = value("watts").map(|watts| format!("  {watts:.1} W")).unwrap_or_default();
-    format!(
-        "{name:<14} {:>8} {:>8} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8} {:>6} {:>5} {:>5} {:>6} {:>5}  {state}{heat}{power}\n",
-        number(value("read_iops"), 0),
-        number(value("write_iops"), 0),
-        mega("read_bytes_per_s"),
-        mega("write_bytes_per_s"),
-        micros(value("read_p50_us")),
-        micros(value("read_p99_us")),
-        micros(value("write_p50_us")),
-        micros(value("write_p99_us")),
-        number(value("queue_depth"), 1),
-        number(value("write_amplification"), 2),
-        number(value("free_percent"), 0),
-        mega("groomed_bytes_per_s"),
-        number(value("cpu_percent"), 0),
-    )
+    let cells = columns().map(|(row, column)| {
+        let value = value(row.name);
+        let cell = match row.unit {
+            Unit::Microseconds => micros(value),
+            Unit::BytesPerSecond => number(value.map(|bytes| bytes / 1e6), column.digits),
+            _ => number(value, column.digits),
+        };
+        format!(" {cell:>0$}", column.width)
+    });
+    format!("{name:<14}{}  {state}{heat}{power}\n", cells.collect::<String>())
+}
+
+/// The figures that have a column.
+fn columns() -> impl Iterator<Item = (&'static Row, Column)> {
+    table::rows().filter_map(|row| Some((row, row.column?)))
 }
 
 fn number(value: Option<f64>, digits: usize) -> String {

@@ -70,7 +70,7 @@ fn convert(args: &Convert, output: Output) -> Result<(), Failure> {
 
 fn record(args: &Record, output: Output) -> Result<(), Failure> {
     let client = super::client()?;
-    let name = client.attached(&args.device)?.name;
+    let name = client.attached(&args.device)?.text("name").to_string();
     let path = format!("/devices/{name}/record");
     if args.ended {
         return list_ended(&client.get::<Vec<EndedRecording>>(&format!("{path}ings"))?, output);

@@ -1,19 +1,17 @@
 //! Who may ask, from where, and how often.
 //!
 //! On the Unix socket the kernel says who somebody is. On TCP somebody shows the service's token (on loopback only), an
-//! account's access key, or a session that a sign-in made. [`guard::check`] stands in front of every request; [`guard::require`] in front of
-//! those that need a role.
+//! account's access key, or a session that a sign-in made. `web::guard` stands in front of every request.
 
 mod accounts;
 pub mod content;
-pub mod guard;
 mod origin;
 pub mod peer;
 mod rate;
 pub mod secret;
 mod sessions;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -37,10 +35,9 @@ pub struct Access {
     buckets: Mutex<Buckets>,
     /// Passwords are costly to check, on purpose: one at a time.
     checking: Mutex<()>,
-    token_file: PathBuf,
     token: Digest,
     cookie_name: String,
-    origins: Origins,
+    pub origins: Origins,
 }
 
 impl Access {
@@ -50,24 +47,17 @@ impl Access {
     /// A file is damaged or cannot be written.
     pub fn open(directory: &Path, origins: Origins) -> Result<Access, Failure> {
         let accounts = Accounts::open(directory.join("accounts.json"))?;
-        let token_file = directory.join("token");
-        let token = secret::token(&token_file)?;
+        let token = secret::token(&directory.join("token"))?;
         Ok(Access {
             accounts: Mutex::new(accounts),
             sessions: Mutex::default(),
             tries: Mutex::default(),
             buckets: Mutex::default(),
             checking: Mutex::default(),
-            token_file,
             token: Digest::of(&token),
             cookie_name: cookie_name(&token),
             origins,
         })
-    }
-
-    /// Where the token is.
-    pub fn token_file(&self) -> &Path {
-        &self.token_file
     }
 
     /// What the browser's cookie is called. Each service has a name of its own: a browser keeps one jar for all ports of a
@@ -120,7 +110,7 @@ impl Access {
     }
 
     /// Whether one more request of theirs is one too many.
-    fn is_too_fast(&self, peer: &Peer, who: Option<&Session>) -> bool {
+    pub fn is_too_fast(&self, peer: &Peer, who: Option<&Session>) -> bool {
         let Some(address) = peer.address() else { return false };
         let whose = who.map_or_else(|| Whose::Address(source(address)), |who| Whose::Account(who.name.clone()));
         !self.buckets.lock().unwrap_or_else(PoisonError::into_inner).admit(whose, Instant::now())
@@ -141,12 +131,12 @@ impl Access {
     ///
     /// # Errors
     /// Nobody.
-    fn bearer(&self, key: &str, peer: &Peer) -> Result<Session, Failure> {
+    pub fn bearer(&self, key: &str, peer: &Peer) -> Result<Session, Failure> {
         self.holder(key, peer).ok_or_else(|| wrong("nobody has this key"))
     }
 
     /// Who has the session of this cookie. What an account may do is looked up anew.
-    fn session(&self, cookie: &str) -> Option<Session> {
+    pub fn session(&self, cookie: &str) -> Option<Session> {
         let mut session = self.sessions().find(&Digest::of(cookie), Instant::now())?;
         if session.via == Via::Token {
             session.via = Via::Session;
@@ -236,7 +226,7 @@ mod tests {
     fn the_token_counts_on_loopback_only() {
         let directory = tempfile::tempdir().expect("a directory");
         let access = access(directory.path());
-        let token = std::fs::read_to_string(access.token_file()).expect("made");
+        let token = std::fs::read_to_string(directory.path().join("token")).expect("made");
         let who = access.bearer(token.trim(), &peer("127.0.0.1:9")).expect("known");
         assert_eq!((who.name.as_str(), who.role), ("token", Role::Administrator));
         access.bearer(token.trim(), &peer("192.0.2.1:9")).expect_err("from elsewhere");
@@ -312,7 +302,7 @@ mod tests {
         for _ in 0..20 {
             assert_eq!(access.bearer("wrong", &here).expect_err("wrong").kind, crate::Kind::Unauthenticated);
         }
-        let token = std::fs::read_to_string(access.token_file()).expect("made");
+        let token = std::fs::read_to_string(directory.path().join("token")).expect("made");
         access.bearer(token.trim(), &here).expect("the token");
     }
 }

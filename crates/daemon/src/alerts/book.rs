@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use telemetry::{Of, catalogue};
+use telemetry::{Of, table};
 
 use crate::Failure;
 use crate::api::{Alert, Comparison, Rule, Sent};
@@ -117,13 +117,13 @@ fn words(rule: &Rule, value: f64) -> String {
 }
 
 fn figure(rule: &Rule, value: f64) -> String {
-    let metric = catalogue::find(Of::Device, &rule.metric);
+    let metric = table::find(Of::Device, &rule.metric);
     let label = metric.map_or(rule.metric.as_str(), |metric| metric.label).to_lowercase();
     let number = |value: f64| format!("{}", (value * 100.0).round() / 100.0);
     match metric.map(|metric| metric.unit) {
         Some(telemetry::Unit::Flag) => label,
         unit => {
-            let unit = unit.map_or("", telemetry::Unit::name);
+            let unit = unit.map_or("", telemetry::Unit::behind);
             let side = if rule.comparison == Comparison::Above { "at or above" } else { "at or below" };
             format!("{label}: {} {unit}, {side} {}", number(value), number(rule.threshold)).replace(" ,", ",")
         }

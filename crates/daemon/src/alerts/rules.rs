@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use telemetry::{Of, catalogue};
+use telemetry::{Of, table};
 
 use crate::api::{Comparison, Rule, Severity};
 use crate::{Failure, names, stored};
@@ -31,7 +31,7 @@ impl Rules {
         let mut rules = built_in();
         for rule in changed {
             // A rule over a metric that is gone is left out.
-            if catalogue::find(Of::Device, &rule.metric).is_some() {
+            if table::find(Of::Device, &rule.metric).is_some() {
                 put(&mut rules, rule);
             }
         }
@@ -105,7 +105,7 @@ fn put(rules: &mut Vec<Rule>, rule: Rule) {
 
 fn check(rule: &Rule) -> Result<(), Failure> {
     names::check("rule", &rule.name)?;
-    if catalogue::find(Of::Device, &rule.metric).is_none() {
+    if table::find(Of::Device, &rule.metric).is_none() {
         return Err(Failure::invalid(format!("metric: there is no '{}' of devices", rule.metric.escape_debug()))
             .help("`GET /api/v1/telemetry/metrics` lists them"));
     }

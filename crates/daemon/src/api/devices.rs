@@ -1,15 +1,12 @@
 //! Devices and the service: what `vsl` has always asked for.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::path::PathBuf;
 
-use device::{Drill, Info, Secret, SecretError, State, Status};
+use device::{Drill, Secret, SecretError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use zeroize::Zeroize;
-
-use crate::{Failure, Target};
 
 /// Answer of `GET /version`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -292,157 +289,4 @@ pub struct NvmeQueue {
     pub header_digest: bool,
     /// Data carry a digest.
     pub data_digest: bool,
-}
-
-/// How a device does: every figure when it is attached, otherwise why not.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Condition {
-    /// It serves requests.
-    Attached(Box<Status>),
-    /// It does not.
-    Other {
-        /// What it is doing instead.
-        state: State,
-        /// In words.
-        health: String,
-    },
-}
-
-impl Condition {
-    /// What the device is doing.
-    pub fn state(&self) -> State {
-        match self {
-            Condition::Attached(status) => status.state,
-            Condition::Other { state, .. } => *state,
-        }
-    }
-}
-
-/// Where a device is to be had over NVMe over TCP. Its text is the command by which `nvme-cli` connects there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NvmeTarget {
-    /// The address.
-    pub address: IpAddr,
-    /// The port.
-    pub port: u16,
-    /// The subsystem's name.
-    pub subsystem: String,
-}
-
-impl std::fmt::Display for NvmeTarget {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "nvme connect -t tcp -a {} -s {} -n {}", self.address, self.port, self.subsystem)
-    }
-}
-
-/// One device, as `GET /devices` lists it. Flat: see [`crate::fields`] for what each name means.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DeviceView {
-    /// Its name in the service, and of its export; for a detached device, of its file.
-    pub name: String,
-    /// The device file as it was given.
-    pub path: String,
-    /// NBD address on the Unix socket.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uri: Option<String>,
-    /// NBD address on TCP.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tcp_uri: Option<String>,
-    /// Where it is to be had over NVMe over TCP.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nvme: Option<NvmeTarget>,
-    /// How a kernel connects to it over NVMe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nvme_command: Option<String>,
-    /// Unix socket on which it is the disk of a virtual machine (vhost-user-blk).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vhost_socket: Option<PathBuf>,
-    /// How it does.
-    #[serde(flatten)]
-    pub condition: Condition,
-    /// Whether it takes no writes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_only: Option<bool>,
-    /// Whether its beacon is lit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beacon: Option<bool>,
-    /// Connected clients.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clients: Option<Vec<Client>>,
-    /// Its settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub config: Option<Config>,
-    /// What it is.
-    #[serde(flatten)]
-    pub info: Option<Info>,
-    /// What follows from the rest.
-    #[serde(flatten)]
-    pub derived: Derived,
-}
-
-impl DeviceView {
-    /// A device that is not attached, as far as we know.
-    pub fn detached(paths: &[PathBuf], info: Result<Info, Failure>) -> DeviceView {
-        let target = Target::Files(paths.to_vec());
-        let (condition, info) = match info {
-            Ok(info) => {
-                if let Some(level) = info.erasing {
-                    let health = format!("an erase of it was cut: `vsl sure-erase --{}` finishes it", level.name());
-                    let condition = Condition::Other { state: State::Error, health };
-                    return DeviceView::detached_as(&target, condition, Some(info));
-                }
-                let health = if info.clean { "healthy" } else { "not detached cleanly: the next attach recovers it" };
-                (Condition::Other { state: State::Detached, health: health.into() }, Some(info))
-            }
-            Err(failure) => (Condition::Other { state: State::Error, health: failure.to_string() }, None),
-        };
-        DeviceView::detached_as(&target, condition, info)
-    }
-
-    fn detached_as(target: &Target, condition: Condition, info: Option<Info>) -> DeviceView {
-        DeviceView {
-            name: target.default_name(),
-            path: target.to_string(),
-            uri: None,
-            tcp_uri: None,
-            nvme: None,
-            nvme_command: None,
-            vhost_socket: None,
-            derived: Derived::new(info.as_ref(), &condition),
-            condition,
-            read_only: None,
-            beacon: None,
-            clients: None,
-            config: None,
-            info,
-        }
-    }
-}
-
-/// Figures that follow from others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Derived {
-    /// Host capacity, bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
-    /// Bytes that hold data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mapped_bytes: Option<u64>,
-}
-
-impl Derived {
-    /// What follows.
-    pub fn new(info: Option<&Info>, condition: &Condition) -> Derived {
-        let status = match condition {
-            Condition::Attached(status) => Some(status.as_ref()),
-            Condition::Other { .. } => None,
-        };
-        Derived {
-            bytes: info.map(Info::bytes),
-            mapped_bytes: info
-                .zip(status)
-                .map(|(info, status)| status.mapped_sectors.saturating_mul(u64::from(info.sector_bytes))),
-        }
-    }
 }

@@ -7,6 +7,7 @@ mod hosts;
 mod jobs;
 mod media;
 mod telemetry;
+mod view;
 
 pub use access::*;
 pub use alerts::*;
@@ -15,11 +16,7 @@ pub use hosts::*;
 pub use jobs::*;
 pub use media::*;
 pub use telemetry::*;
+pub use view::*;
 
 /// Where the API's paths begin.
 pub const PREFIX: &str = "/api/v1";
-
-/// A plain value of an enumeration as the word that JSON has for it.
-pub(crate) fn word(value: impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_string)).unwrap_or_default()
-}

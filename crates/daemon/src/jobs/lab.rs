@@ -1,22 +1,19 @@
 //! Lab runs: `vsl lab run` as a process of its own, in a directory below the service's state, so that a run at full size takes
 //! nothing of the service, and outlives a mistake. What has been run is a directory each.
 
-use std::io::Read;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, UNIX_EPOCH};
-
-use lab::run::{JOURNAL, Journal, JournalError};
+use std::process::Command;
+use std::time::UNIX_EPOCH;
 
 use super::Task;
+use super::process::{self, Ended, refusal, vsl};
 use super::progress::Progress;
 use crate::api::{JobResult, LabRun};
 use crate::{Failure, names};
 
-/// How often a run is looked at.
-const LOOK: Duration = Duration::from_millis(300);
-/// What is kept of what a run says when it fails, bytes.
-const SAID: u64 = 4096;
+/// The file of a run that says how far it is. Whoever writes it holds its lock.
+const JOURNAL: &str = "journal.jsonl";
 /// What a run is called where its name is refused.
 pub const RUN: &str = "run";
 /// The page of a run.
@@ -38,13 +35,6 @@ pub struct Asked {
     pub repeat: u32,
     /// Seed of every random choice.
     pub seed: u64,
-}
-
-fn vsl() -> Result<Command, Failure> {
-    let program = std::env::current_exe().map_err(|error| Failure::failed(format!("this program's path: {error}")))?;
-    let mut command = Command::new(program);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    Ok(command)
 }
 
 /// Runs it to its end and writes its report.
@@ -70,44 +60,14 @@ pub fn run(asked: &Asked, directory: &Path, task: &Task) -> Result<Option<JobRes
     Ok(finish(command, directory, task)?.then(|| JobResult::Run(asked.name.clone())))
 }
 
-/// Waits for a process; false where somebody cancelled it.
-fn finish(mut command: Command, directory: &Path, task: &Task) -> Result<bool, Failure> {
-    let failed = |error: std::io::Error| Failure::failed(format!("the run cannot be started: {error}"));
-    let mut child = command.spawn().map_err(failed)?;
-    let said = child.stderr.take().map(|pipe| {
-        std::thread::spawn(move || {
-            let mut last = Vec::new();
-            let mut pipe = pipe;
-            let mut bytes = [0; 4096];
-            // What it says must be read, or it waits; only the end of it is kept.
-            while let Ok(count @ 1..) = pipe.read(&mut bytes) {
-                last.extend_from_slice(&bytes[..count]);
-                let surplus = last.len().saturating_sub(SAID as usize);
-                last.drain(..surplus);
-            }
-            String::from_utf8_lossy(&last).into_owned()
-        })
-    });
+/// Waits for a process, and tells how far the run's journal is; false where somebody cancelled it.
+fn finish(command: Command, directory: &Path, task: &Task) -> Result<bool, Failure> {
     let mut progress = Progress::of(directory.join(JOURNAL));
-    let status = loop {
-        match child.try_wait().map_err(failed)? {
-            Some(status) => break status,
-            None if task.is_cancelled() => {
-                // It is ours, and has not been waited for: its number is its own.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Ok(false);
-            }
-            None => {}
-        }
+    let ended = process::finish(command, &[], task, |_| {
         progress.look();
         task.at(progress.share() * 0.98, &progress.in_words());
-        std::thread::sleep(LOOK);
-    };
-    let said = said.and_then(|thread| thread.join().ok()).unwrap_or_default();
-    if status.success() {
-        return Ok(true);
-    }
+    })?;
+    let Some(Err(Ended { status, said })) = ended else { return Ok(ended.is_some()) };
     let last: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
     let from = last.len().saturating_sub(3);
     Err(Failure::failed(format!("vsl lab ended with {status}: {}", last[from..].join("; "))))
@@ -171,16 +131,6 @@ pub fn compare(directory: &Path, names: &[String]) -> Result<Vec<u8>, Failure> {
     read.map_err(|_| refusal(&String::from_utf8_lossy(&output.stderr)))
 }
 
-/// What `vsl` said is wrong, as a failure of ours.
-fn refusal(said: &str) -> Failure {
-    let part = |begin: &str| said.lines().find_map(|line| line.strip_prefix(begin)).map(str::trim);
-    let failure = Failure::invalid(part("error:").unwrap_or(said.trim()));
-    match part("help:") {
-        Some(help) => failure.help(help),
-        None => failure,
-    }
-}
-
 /// The directory of a run.
 fn find(directory: &Path, name: &str) -> Result<PathBuf, Failure> {
     names::check(RUN, name)?;
@@ -198,8 +148,8 @@ fn find(directory: &Path, name: &str) -> Result<PathBuf, Failure> {
 pub fn remove(directory: &Path, name: &str) -> Result<(), Failure> {
     let path = find(directory, name)?;
     // A directory without a journal, or with one that cannot be read, can go too.
-    let held = Journal::hold(&path.join(JOURNAL));
-    if let Err(JournalError::InUse { .. }) = held {
+    let journal = File::open(path.join(JOURNAL)).ok();
+    if let Some(Err(TryLockError::WouldBlock)) = journal.as_ref().map(File::try_lock) {
         return Err(Failure::conflict(format!("the run '{name}' is under way")).help("stop its job first"));
     }
     std::fs::remove_dir_all(&path).map_err(|error| Failure::io(&path, &error))
@@ -217,18 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_said_is_passed_on() {
-        let failure = refusal("error: these differ: a and b\nhelp: compare others\n");
-        assert_eq!((failure.error.as_str(), failure.help.as_str()), ("these differ: a and b", "compare others"));
-        assert_eq!(refusal("killed\n").error, "killed");
-    }
-
-    #[test]
     fn a_run_that_is_under_way_stays() {
         let directory = tempfile::tempdir().expect("a directory");
         let run = directory.path().join("first");
         std::fs::create_dir(&run).and_then(|()| std::fs::write(run.join("run.toml"), "")).expect("a run");
-        let journal = Journal::create(&run.join(JOURNAL)).expect("a journal");
+        let journal = File::create(run.join(JOURNAL)).expect("a journal");
+        journal.lock().expect("locked");
         let refused = remove(directory.path(), "first").expect_err("somebody writes to it");
         assert!(refused.to_string().contains("under way") && run.exists(), "{refused}");
         drop(journal);

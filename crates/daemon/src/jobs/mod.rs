@@ -4,6 +4,7 @@ pub mod demo;
 pub mod lab;
 mod nbd_client;
 pub mod prediction;
+mod process;
 mod progress;
 
 use std::collections::VecDeque;

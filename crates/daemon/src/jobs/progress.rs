@@ -4,7 +4,16 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-use lab::run::Line;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// The lines of a journal that say how far a run is.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Line {
+    Plan { parts: Vec<IgnoredAny> },
+    End {},
+}
 
 /// What is read of a journal at a time, bytes.
 const PIECE: u64 = 1 << 20;
@@ -54,8 +63,8 @@ impl Progress {
         let Some(end) = self.rest[from..].iter().rposition(|byte| *byte == b'\n').map(|at| from + at) else { return };
         for line in self.rest[..end].split(|byte| *byte == b'\n') {
             match serde_json::from_slice(line) {
-                Ok(Line::Plan(plan)) => self.parts = plan.parts.len(),
-                Ok(Line::End(_)) => self.done += 1,
+                Ok(Line::Plan { parts }) => self.parts = parts.len(),
+                Ok(Line::End {}) => self.done += 1,
                 _ => {}
             }
         }

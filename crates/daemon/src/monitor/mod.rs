@@ -1,26 +1,18 @@
-//! Once a second: asks every device what it did, keeps the history, looks at the alert rules, and tells whoever reads the live stream.
-//!
-//! A thread of its own, since devices and the history may keep it waiting. No request of a client waits for it: a device's thread
-//! answers it between two rounds.
+//! What is measured: the last second, the history, and the live stream, for whoever asks. The ticker fills it.
 
-mod process;
+pub mod process;
 mod refusals;
-mod tick;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
 
 use telemetry::History;
 use tokio::sync::broadcast;
 
 use crate::Failure;
-use crate::alerts::Alerting;
 use crate::api::Sample;
-use crate::clock::now_ms;
-use crate::registry::Registry;
 use refusals::Refusals;
 
 /// Messages that a slow reader of the stream may be behind before it misses some.
@@ -51,7 +43,7 @@ pub struct Monitor {
     latest: RwLock<Arc<Sample>>,
     /// For questions; the monitor's thread has a connection of its own.
     history: Mutex<History>,
-    history_file: std::path::PathBuf,
+    pub history_file: std::path::PathBuf,
     messages: broadcast::Sender<Message>,
     /// Readers of the stream by their account.
     streams: Mutex<BTreeMap<String, u64>>,
@@ -98,38 +90,12 @@ impl Monitor {
         })
     }
 
-    /// Starts the thread. It ends when `stop` is set.
-    ///
-    /// # Errors
-    /// The operating system has no thread for us.
-    pub fn start(
-        self: &Arc<Monitor>,
-        registry: Arc<Registry>,
-        alerting: Arc<Alerting>,
-        stop: Arc<std::sync::atomic::AtomicBool>,
-    ) -> Result<std::thread::JoinHandle<()>, Failure> {
-        let monitor = Arc::clone(self);
-        let history = History::open(&self.history_file)?;
-        std::thread::Builder::new()
-            .name("monitor".into())
-            .spawn(move || {
-                let mut ticker = tick::Ticker::new(monitor, registry, alerting, history);
-                while !stop.load(Ordering::Relaxed) {
-                    // Right behind each full second.
-                    std::thread::sleep(Duration::from_millis(1000 - now_ms() % 1000));
-                    ticker.tick();
-                }
-                ticker.end();
-            })
-            .map_err(|error| Failure::failed(format!("the monitor cannot start: {error}")))
-    }
-
     /// The last second.
     pub fn latest(&self) -> Arc<Sample> {
         Arc::clone(&self.latest.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn set_latest(&self, sample: Arc<Sample>) {
+    pub fn set_latest(&self, sample: Arc<Sample>) {
         *self.latest.write().unwrap_or_else(PoisonError::into_inner) = sample;
     }
 
@@ -149,7 +115,7 @@ impl Monitor {
         }
     }
 
-    fn send(&self, event: &'static str, data: Data) {
+    pub fn send(&self, event: &'static str, data: Data) {
         // Nobody reads: nothing is lost.
         let _ = self.messages.send(Message { event, data });
     }
@@ -181,7 +147,7 @@ impl Monitor {
         self.refusals.note();
     }
 
-    fn service_values(&self) -> BTreeMap<&'static str, f64> {
+    pub fn service_values(&self) -> BTreeMap<&'static str, f64> {
         [
             ("streams", self.streams().values().sum::<u64>() as f64),
             ("requests", self.requests.swap(0, Ordering::Relaxed) as f64),

@@ -1,6 +1,8 @@
 //! What happened to a device between two seconds, from its figures: events that nobody asked for.
 
-use device::{State, Status};
+use std::path::PathBuf;
+
+use device::{Figures, State, Status};
 
 /// What an event is called, and what happened in words.
 pub type Event = (&'static str, String);
@@ -11,27 +13,52 @@ const HEALING_EVERY: u32 = 60;
 /// What is known of a device's last second.
 #[derive(Debug, Default)]
 pub struct Changes {
-    before: Option<Status>,
+    before: Option<Figures>,
+    lost: Vec<u32>,
+    vanished: Vec<PathBuf>,
     /// Sectors that were healed and not reported yet, and for how many seconds more they are not.
     healed: u64,
     quiet: u32,
 }
 
 impl Changes {
-    /// The events of one more second.
-    pub fn look(&mut self, now: &Status) -> Vec<Event> {
-        let before = self.before.take();
-        let mut events = switches(before.as_ref(), now);
-        events.extend(dies(before.as_ref(), now));
+    /// The events of one more second. The words are there while something is wrong.
+    pub fn look(&mut self, now: &Figures, words: Option<&Status>) -> Vec<Event> {
+        let before = self.before.replace(*now);
+        let mut events = switches(before.as_ref(), now, words.map_or("", |words| &words.health));
+        events.extend(self.dies(before.as_ref(), now, words));
         if let Some(before) = &before {
             events.extend(sectors(before, now));
             events.extend(self.healing(before, now));
         }
-        self.before = Some(now.clone());
         events
     }
 
-    fn healing(&mut self, before: &Status, now: &Status) -> Option<Event> {
+    fn dies(&mut self, before: Option<&Figures>, now: &Figures, words: Option<&Status>) -> Vec<Event> {
+        let lost_before =
+            std::mem::replace(&mut self.lost, words.map_or_else(Vec::new, |words| words.lost_dies.clone()));
+        let vanished = words.map_or_else(Vec::new, |words| words.vanished.clone());
+        let vanished_before = std::mem::replace(&mut self.vanished, vanished);
+        let set_aside = words.map_or(&[][..], |words| &words.set_aside);
+        let lost = self.lost.iter().filter(|die| !lost_before.contains(die));
+        let mut events: Vec<Event> = lost
+            .map(|die| {
+                let why = set_aside.iter().find(|why| why.starts_with(&format!("die {die}:")));
+                ("die-lost", why.cloned().unwrap_or_else(|| format!("die {die} is out of service")))
+            })
+            .collect();
+        let rebuilt = lost_before.iter().filter(|die| !self.lost.contains(die));
+        events.extend(rebuilt.map(|die| ("rebuild-ends", format!("die {die} serves again"))));
+        let rebuilding = |figures: &Figures| figures.rebuilding.map(|(die, _)| die);
+        if let Some(die) = rebuilding(now).filter(|die| before.and_then(rebuilding) != Some(*die)) {
+            events.push(("rebuild-begins", format!("die {die}")));
+        }
+        let vanished = self.vanished.iter().filter(|path| !vanished_before.contains(path));
+        events.extend(vanished.map(|path| ("file-vanished", path.display().to_string())));
+        events
+    }
+
+    fn healing(&mut self, before: &Figures, now: &Figures) -> Option<Event> {
         self.healed += now.healed_sectors.saturating_sub(before.healed_sectors);
         self.quiet = self.quiet.saturating_sub(1);
         if self.healed == 0 || self.quiet > 0 {
@@ -44,14 +71,14 @@ impl Changes {
 }
 
 /// What is on or off, and just turned.
-fn switches(before: Option<&Status>, now: &Status) -> Vec<Event> {
-    let turned = |is_on: fn(&Status) -> bool| (before.is_some_and(is_on), is_on(now));
+fn switches(before: Option<&Figures>, now: &Figures, health: &str) -> Vec<Event> {
+    let turned = |is_on: fn(&Figures) -> bool| (before.is_some_and(is_on), is_on(now));
     let mut events = Vec::new();
     if turned(|status| status.state == State::Error) == (false, true) {
-        events.push(("writes-fail", now.health.clone()));
+        events.push(("writes-fail", health.into()));
     }
     match turned(|status| status.store_full) {
-        (false, true) => events.push(("store-full", now.health.clone())),
+        (false, true) => events.push(("store-full", health.into())),
         (true, false) => events.push(("store-has-room", String::new())),
         _ => {}
     }
@@ -64,30 +91,9 @@ fn switches(before: Option<&Status>, now: &Status) -> Vec<Event> {
     events
 }
 
-fn dies(before: Option<&Status>, now: &Status) -> Vec<Event> {
-    let lost_before = before.map_or(&[][..], |before| &before.lost_dies);
-    let lost = now.lost_dies.iter().filter(|die| !lost_before.contains(die));
-    let mut events: Vec<Event> = lost
-        .map(|die| {
-            let why = now.set_aside.iter().find(|why| why.starts_with(&format!("die {die}:")));
-            ("die-lost", why.cloned().unwrap_or_else(|| format!("die {die} is out of service")))
-        })
-        .collect();
-    let rebuilt = lost_before.iter().filter(|die| !now.lost_dies.contains(die));
-    events.extend(rebuilt.map(|die| ("rebuild-ends", format!("die {die} serves again"))));
-    let rebuilding = before.and_then(|before| before.rebuilding_die);
-    if let Some(die) = now.rebuilding_die.filter(|die| rebuilding != Some(*die)) {
-        events.push(("rebuild-begins", format!("die {die}")));
-    }
-    let vanished_before = before.map_or(&[][..], |before| &before.vanished);
-    let vanished = now.vanished.iter().filter(|path| !vanished_before.contains(path));
-    events.extend(vanished.map(|path| ("file-vanished", path.display().to_string())));
-    events
-}
-
-fn sectors(before: &Status, now: &Status) -> Vec<Event> {
+fn sectors(before: &Figures, now: &Figures) -> Vec<Event> {
     let mut events = Vec::new();
-    let unreadable = now.unreadable.len();
+    let unreadable = now.unreadable_sectors;
     if before.scrub_percent.is_none() && now.scrub_percent.is_some() {
         events.push(("scrub-begins", String::new()));
     }
@@ -97,7 +103,7 @@ fn sectors(before: &Status, now: &Status) -> Vec<Event> {
             format!("{} found wrong since the attach, {unreadable} cannot be read", now.scrub_errors),
         ));
     }
-    if unreadable > before.unreadable.len() {
+    if unreadable > before.unreadable_sectors {
         events.push(("unreadable", format!("{unreadable} sectors cannot be read")));
     }
     events
@@ -115,41 +121,53 @@ mod tests {
         events.iter().map(|(name, _)| *name).collect()
     }
 
+    fn look(changes: &mut Changes, status: &Status) -> Vec<Event> {
+        changes.look(status, Some(status))
+    }
+
+    fn with(status: &Status, change: impl Fn(&mut Status)) -> Status {
+        let mut status = status.clone();
+        change(&mut status);
+        status
+    }
+
     #[test]
     fn a_loss_a_rebuild_and_a_scrub_leave_events() {
         let mut changes = Changes::default();
         let healthy = status();
-        assert!(changes.look(&healthy).is_empty());
+        assert!(changes.look(&healthy, None).is_empty());
         let lost = Status { lost_dies: vec![2], ..healthy.clone() };
-        assert_eq!(changes.look(&lost), [("die-lost", "die 2 is out of service".to_string())]);
-        assert!(changes.look(&lost).is_empty(), "once");
-        assert_eq!(names(&changes.look(&Status { rebuilding_die: Some(2), ..lost })), ["rebuild-begins"]);
-        assert_eq!(names(&changes.look(&healthy)), ["rebuild-ends"]);
-        let scrubbing = Status { scrub_percent: Some(1.0), ..healthy.clone() };
-        assert_eq!(names(&changes.look(&scrubbing)), ["scrub-begins"]);
-        let over = Status { scrubs: healthy.scrubs + 1, unreadable: vec![7], ..healthy.clone() };
-        assert_eq!(names(&changes.look(&over)), ["scrub-ends", "unreadable"]);
-        let full = Status { store_full: true, state: State::Error, ..over.clone() };
-        assert_eq!(names(&changes.look(&full)), ["writes-fail", "store-full"]);
-        assert_eq!(names(&changes.look(&over)), ["store-has-room"]);
+        assert_eq!(look(&mut changes, &lost), [("die-lost", "die 2 is out of service".to_string())]);
+        assert!(look(&mut changes, &lost).is_empty(), "once");
+        let rebuilding = with(&lost, |status| status.figures.rebuilding = Some((2, 1.0)));
+        assert_eq!(names(&look(&mut changes, &rebuilding)), ["rebuild-begins"]);
+        // All is well again, so nothing is said in words.
+        assert_eq!(names(&changes.look(&healthy, None)), ["rebuild-ends"]);
+        let scrubbing = with(&healthy, |status| status.figures.scrub_percent = Some(1.0));
+        assert_eq!(names(&look(&mut changes, &scrubbing)), ["scrub-begins"]);
+        let over = with(&healthy, |status| (status.figures.scrubs, status.figures.unreadable_sectors) = (1, 1));
+        assert_eq!(names(&look(&mut changes, &over)), ["scrub-ends", "unreadable"]);
+        let full = with(&over, |status| (status.figures.store_full, status.figures.state) = (true, State::Error));
+        assert_eq!(names(&look(&mut changes, &full)), ["writes-fail", "store-full"]);
+        assert_eq!(names(&look(&mut changes, &over)), ["store-has-room"]);
     }
 
     #[test]
     fn what_was_lost_at_the_attach_is_an_event_with_its_reason() {
         let set_aside = vec!["die 1: /d1: an old copy of what it should hold".to_string()];
         let now = Status { lost_dies: vec![1], set_aside: set_aside.clone(), ..status() };
-        assert_eq!(Changes::default().look(&now), [("die-lost", set_aside[0].clone())]);
+        assert_eq!(look(&mut Changes::default(), &now), [("die-lost", set_aside[0].clone())]);
     }
 
     #[test]
     fn healing_is_reported_once_a_minute() {
         let mut changes = Changes::default();
-        let mut now = status();
-        changes.look(&now);
+        let mut now = *status();
+        changes.look(&now, None);
         let mut told = Vec::new();
         for _ in 0..2 * HEALING_EVERY {
             now.healed_sectors += 3;
-            told.extend(changes.look(&now));
+            told.extend(changes.look(&now, None));
         }
         assert_eq!(names(&told), ["healed"; 2]);
         assert!(told[1].1.starts_with(&format!("{} sectors", 3 * HEALING_EVERY)), "{}", told[1].1);

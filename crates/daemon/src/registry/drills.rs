@@ -8,7 +8,7 @@ use super::log::Log;
 use super::{Phase, Registry, Standing, Table, secret};
 use crate::Failure;
 use crate::api::{DeviceView, Drills, Events, PowerOnRequest};
-use crate::exports::Handle;
+use crate::handle::Handle;
 
 impl Registry {
     /// The drills that are on.
@@ -20,10 +20,10 @@ impl Registry {
             return Ok(off);
         }
         let handle = self.table().attached(name)?;
-        match handle.drills() {
+        match handle.with_device(|device| device.drills().to_vec()) {
             Ok(drills) => Ok(Drills { said: String::new(), powered_off: false, drills }),
             // The power may have gone just now.
-            Err(failure) => self.drills_without_power(name)?.ok_or(failure),
+            Err(gone) => self.drills_without_power(name)?.ok_or_else(|| gone.into()),
         }
     }
 
@@ -53,7 +53,9 @@ impl Registry {
         }
         let cuts_now = matches!(drill, Drill::PowerCut { at_write: None, at_program: None, .. });
         let words = drill.to_string();
-        let said = handle.drill(drill).map_err(|failure| self.told(name, failure))?;
+        let device = name.to_string();
+        let call = move |of: &mut device::Device| of.drill(drill).map_err(|error| Failure::drill(&device, &error));
+        let said = handle.ask(call).map_err(|failure| self.told(name, failure))?;
         if cuts_now {
             handle.wait_until_gone();
         } else {
@@ -76,7 +78,10 @@ impl Registry {
             }
         }
         let (handle, log) = self.table().attached_with_log(name)?;
-        let ended = handle.undo_drill(drill).map_err(|failure| self.told(name, failure))?;
+        let (device, which) = (name.to_string(), drill.to_string());
+        let call =
+            move |of: &mut device::Device| of.undo_drill(&which).map_err(|error| Failure::drill(&device, &error));
+        let ended = handle.ask(call).map_err(|failure| self.told(name, failure))?;
         for drill in &ended {
             log.note("drill-ends", drill.to_string());
             tracing::info!(device = name, %drill, "drill ends");

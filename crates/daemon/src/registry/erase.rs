@@ -9,7 +9,7 @@ use super::log::Log;
 use super::table::{Entry, Key};
 use super::{Phase, Registry, Standing};
 use crate::api::{Certificate, EraseRequest, Opener};
-use crate::exports::Refused;
+use crate::handle::Refused;
 use crate::{Failure, Target};
 
 /// An erase that may begin: the device is out of service.

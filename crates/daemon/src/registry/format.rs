@@ -7,7 +7,7 @@ use super::{Registry, secret};
 use crate::Failure;
 use crate::api::{DeviceView, FormatRequest, Opener};
 use crate::create;
-use crate::exports::Refused;
+use crate::handle::Refused;
 
 impl Registry {
     /// Formats an attached device that has no clients: everything on it is lost.
@@ -81,7 +81,7 @@ impl Registry {
         self.attach_target(name, target, attach, key.clone())?;
         self.remember_key(name, key)?;
         let view = self.view(name)?;
-        self.table().entry(name)?.log.note("formatted", size::show(view.derived.bytes.unwrap_or(0)));
+        self.table().entry(name)?.log.note("formatted", size::show(view.field("bytes").unwrap_or(0)));
         Ok(view)
     }
 }

@@ -6,6 +6,7 @@ use super::Registry;
 use super::table::Key;
 use crate::Failure;
 use crate::api::{KeySlots, Opener};
+use crate::handle::refused;
 
 impl Registry {
     /// Changes the key slots of an attached device, for whoever shows what opens it; it goes on serving meanwhile. When it is answered, nothing of a
@@ -26,7 +27,7 @@ impl Registry {
             let remembered = table.state.remembers(name);
             (table.attached(name)?, table.entry(name)?.key.clone(), remembered)
         };
-        let old = handle.key_ring()?.ok_or_else(|| {
+        let old = handle.with_device(|device| device.key_ring())?.ok_or_else(|| {
             Failure::conflict(format!("{name} is not encrypted, so it has no keys"))
                 .help("a format with encryption makes it so; everything on it is lost")
         })?;
@@ -56,7 +57,12 @@ impl Registry {
             }
             _ => None,
         };
-        let info = handle.set_keys(old, changed)?;
+        let info = handle.ask(move |device| {
+            device.set_keys(&old, &changed).map_err(refused)?;
+            Ok::<_, Failure>(device.info().clone())
+        })?;
+        // Nothing may be left of the old ones.
+        handle.wait_saved()?;
         if let Some(key) = key_now {
             self.remember_key(name, key)?;
         }

@@ -17,22 +17,22 @@ impl Registry {
     pub fn lifetime(&self, name: &str, per_day: (Option<f64>, u64), now: u64) -> Result<Lifetime, Failure> {
         let handle = self.handle(name)?;
         let (info, status) = (handle.info()?, handle.status()?);
-        let wear = handle.wear()?;
+        let wear = handle.with_device(|device| device.wear())?;
         let lebs = f64::from(status.lebs.max(1));
         let mut lifetime = Lifetime {
-            host_written_bytes: status.host_written_bytes,
-            host_read_bytes: status.host_read_bytes,
-            media_written_bytes: status.media_written_bytes,
-            write_amplification: status.write_amplification,
+            host_written_bytes: status.bytes(status.layer.host_written_sectors),
+            host_read_bytes: status.bytes(status.layer.host_read_sectors),
+            media_written_bytes: status.layer.programmed_bytes,
+            write_amplification: status.layer.write_amplification(),
             since: info.formatted,
             erases: Erases {
-                total: status.erased_lebs,
-                average: status.erased_lebs as f64 / lebs,
+                total: status.layer.erased_lebs,
+                average: status.layer.erased_lebs as f64 / lebs,
                 source: "measured".into(),
                 ..Erases::default()
             },
             reserve_percent: status.reserve_percent,
-            active_media_percent: 100.0 * (1.0 - status.lost_dies.len() as f64 / f64::from(status.dies.max(1))),
+            active_media_percent: 100.0 * (1.0 - f64::from(status.lost) / f64::from(status.dies.max(1))),
             written_per_day_bytes: per_day.0,
             rate_over_s: per_day.1,
             source: "none".into(),
@@ -42,7 +42,7 @@ impl Registry {
             lifetime.erases = spread(&erases);
             let rated_bytes = rated_bytes(rated, status.lebs, status.leb_bytes);
             let rate = per_day.0.filter(|_| per_day.1 >= ENOUGH_S);
-            let (percent, ends) = left(rated_bytes, status.media_written_bytes, rate, now);
+            let (percent, ends) = left(rated_bytes, status.layer.programmed_bytes, rate, now);
             lifetime.rated_written_bytes = Some(rated_bytes);
             lifetime.rated_left_percent = Some(percent);
             lifetime.source = "modelled".into();

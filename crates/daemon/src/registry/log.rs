@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use device::Status;
+use device::{Figures, Status};
 
 use super::changes::Changes;
 use crate::api::Event;
@@ -47,9 +47,9 @@ impl Log {
     }
 
     /// What the device's figures tell, beside those of the last look.
-    pub fn look(&self, status: &Status) {
+    pub fn look(&self, figures: &Figures, status: Option<&Status>) {
         let mut contents = self.contents();
-        for (event, what) in contents.changes.look(status) {
+        for (event, what) in contents.changes.look(figures, status) {
             contents.note(event, what);
         }
     }

@@ -1,10 +1,10 @@
 //! What the monitor asks of every device, once a second; and how jobs reach one.
 
-use device::{State, Status};
+use device::{Figures, State, Status};
 
 use super::{Registry, Standing};
 use crate::api::Event;
-use crate::exports::Handle;
+use crate::handle::Handle;
 
 /// A device as the monitor sees it.
 pub struct Seen {
@@ -37,11 +37,11 @@ impl Registry {
         seen.collect()
     }
 
-    /// A device's figures of a second: what they tell is noted, if it is still in the same attach.
-    pub fn look(&self, name: &str, attach: u64, status: &Status) {
+    /// A device's figures of a second, with the words while something is wrong: what they tell is noted, if it is still in the same attach.
+    pub fn look(&self, name: &str, attach: u64, figures: &Figures, status: Option<&Status>) {
         let table = self.table();
         if let Some(entry) = table.devices.get(name).filter(|entry| entry.log.id == attach) {
-            entry.log.look(status);
+            entry.log.look(figures, status);
         }
     }
 

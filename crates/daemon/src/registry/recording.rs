@@ -13,7 +13,7 @@ use super::Registry;
 use crate::Failure;
 use crate::api::{EndedRecording, RecordRequest, RecordStatus};
 use crate::clock::now_ms;
-use crate::exports::Handle;
+use crate::handle::Handle;
 use crate::stored::Kept;
 
 /// Where those go that are given a name only, below the state directory.
@@ -90,7 +90,13 @@ impl Registry {
             })?,
         };
         let recorder = Recorder::start(path, format, 0, name).map_err(|error| Failure::invalid(error.to_string()))?;
-        handle.begin_recording(Recording::new(recorder))?;
+        if let Err(recording) = handle.begin_recording(Recording::new(recorder))? {
+            // It is empty, and its name is free again for another try.
+            drop(recording);
+            let _ = std::fs::remove_file(path);
+            return Err(Failure::conflict(format!("{name} is being recorded already"))
+                .help(format!("`vsl trace record {name} --stop` ends that")));
+        }
         tracing::info!(device = name, path = %path.display(), "recording");
         self.recording(name)
     }

@@ -8,7 +8,7 @@ use device::{PowerCut, State};
 
 use super::log::Log;
 use crate::api::Opener;
-use crate::exports::Handle;
+use crate::handle::Handle;
 use crate::state::{Remembered, StateFile};
 use crate::{Failure, Target};
 

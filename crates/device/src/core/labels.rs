@@ -16,6 +16,21 @@ const SETTINGS_ID: u64 = u64::MAX;
 const LOSSES_ID: u64 = u64::MAX - 1;
 /// The id of a superblock write that records that a sync failed.
 const DOUBT_ID: u64 = u64::MAX - 2;
+/// The id of a superblock write that raises the version of a format for its first batch.
+const BATCHES_ID: u64 = u64::MAX - 3;
+
+/// Whether the superblocks on media say that there may be batches: an older program must keep off before there is one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Batches {
+    /// They do not, or not for sure.
+    Unknown,
+    /// They are being written.
+    Announced,
+    /// They could not be written.
+    Failed,
+    /// They do.
+    Admitted,
+}
 
 impl Core {
     /// Writes the superblock, after those that wait already.
@@ -50,21 +65,36 @@ impl Core {
         }
     }
 
+    /// Whether a batch may be taken: has the superblocks say that there may be some, which it waits for, or fails with.
+    pub(super) fn admits_batches(&mut self) -> Result<bool, IoError> {
+        if self.batches == Batches::Unknown {
+            self.batches = Batches::Announced;
+            self.superblock.batches = true;
+            // On some media that is done on the spot.
+            self.write_superblock(BATCHES_ID);
+        }
+        if self.batches == Batches::Failed {
+            self.batches = Batches::Unknown;
+            return Err(IoError::Media);
+        }
+        Ok(self.batches == Batches::Admitted)
+    }
+
     /// Whether a die holds what it should.
     pub fn serves(&self, die: u32) -> bool {
         self.superblock.dies.get(die as usize).is_none_or(|state| *state == DieState::Good)
     }
 
     /// Dies that are not in service, or are not on record as being so; on an emulated card those that answer nothing.
-    pub fn lost_dies(&self) -> Vec<u32> {
-        if let Some(nand) = self.media.nand() {
-            let mut lost = nand.lost().to_vec();
-            lost.sort_unstable();
-            return lost;
-        }
-        let states = self.superblock.dies.iter().zip(&self.recorded);
-        let serves = |(a, b): (&DieState, &DieState)| *a == DieState::Good && *b == DieState::Good;
-        (0..).zip(states).filter(|(_, states)| !serves(*states)).map(|(die, _)| die).collect()
+    pub fn lost_dies(&self) -> impl Iterator<Item = u32> {
+        let nand = self.media.nand();
+        let serves = move |die: &u32| match nand {
+            Some(nand) => !nand.lost().contains(die),
+            None => [&self.superblock.dies, &self.recorded].iter().all(|dies| dies[*die as usize] == DieState::Good),
+        };
+        let dies = self.superblock.dies.len().min(self.recorded.len()) as u32;
+        let dies = if nand.is_some() { self.superblock.geometry.dies } else { dies };
+        (0..dies).filter(move |die| !serves(die))
     }
 
     /// The redundancy of a device that has lost this die.
@@ -147,6 +177,11 @@ impl Core {
                 tracing::error!(%error, "the settings could not be saved");
                 self.settings_lost = true;
             }
+            (BATCHES_ID, Err(error)) => {
+                tracing::error!(%error, "the format could not be made ready for batches");
+                self.batches = Batches::Failed;
+            }
+            (BATCHES_ID, Ok(())) => self.batches = Batches::Admitted,
             (DOUBT_ID, Err(error)) => tracing::error!(%error, "that a sync failed could not be put on record"),
             (SETTINGS_ID | DOUBT_ID, Ok(())) => {}
             (LOSSES_ID, result) => self.losses_recorded(result),

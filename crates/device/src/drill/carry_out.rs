@@ -112,7 +112,7 @@ impl Device {
             }
             Drill::KillDie { die } => {
                 self.check_die(*die)?;
-                let lost = self.core.lost_dies();
+                let lost: Vec<u32> = self.core.lost_dies().collect();
                 let dies = self.core.ftl.config().geometry.dies;
                 if self.card.is_some() && lost.len() as u32 + 1 >= dies && !lost.contains(die) {
                     return Err(invalid("die", *die, "one of several that still answer"));
@@ -122,7 +122,7 @@ impl Device {
             }
             Drill::KillChip { chip } => {
                 let dies = self.dies_of_chip(*chip)?;
-                let lost = self.core.lost_dies();
+                let lost: Vec<u32> = self.core.lost_dies().collect();
                 let left =
                     (0..self.core.ftl.config().geometry.dies).find(|die| !dies.contains(die) && !lost.contains(die));
                 if left.is_none() {

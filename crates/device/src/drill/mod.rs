@@ -77,6 +77,7 @@ impl Drills {
             Io::Write { lba, data, .. } => Io::Write { lba, data, fua: false },
             Io::Trim { lba, count, .. } => Io::Trim { lba, count, fua: false },
             Io::WriteZeroes { lba, count, allocate, .. } => Io::WriteZeroes { lba, count, fua: false, allocate },
+            Io::Batch { ops, data, .. } => Io::Batch { ops, data, fua: false },
             io @ Io::Read { .. } => io,
         })
     }

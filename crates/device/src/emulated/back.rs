@@ -1,7 +1,7 @@
 //! The layer with bytes, as it stands behind an emulated card's [`Controller`](card::Controller).
 
 use card::{Back, Change, Ended, Request};
-use ftl::{Admission, Ftl};
+use ftl::{Admission, BatchOp, Ftl};
 use media::nand::{Nand, Nanos};
 use slab::Slab;
 
@@ -11,13 +11,14 @@ use crate::{Io, IoError, Submitted};
 /// The tag of flushes that no client asked for.
 const BACKGROUND: u64 = u64::MAX;
 
-/// A request without the bytes of a write.
+/// A request without what it borrows.
 fn without_data(io: Io) -> Io<'static> {
     match io {
         Io::Read { lba, buf } => Io::Read { lba, buf },
         Io::Write { lba, fua, .. } => Io::Write { lba, data: &[], fua },
         Io::Trim { lba, count, fua } => Io::Trim { lba, count, fua },
         Io::WriteZeroes { lba, count, fua, allocate } => Io::WriteZeroes { lba, count, fua, allocate },
+        Io::Batch { fua, .. } => Io::Batch { ops: &[], data: &[], fua },
         Io::Flush => Io::Flush,
     }
 }
@@ -32,9 +33,10 @@ pub(crate) struct Held {
     read: Option<u32>,
     /// It is a write that is answered when it is durable.
     durable: bool,
-    /// What it asks for, while it waits for the layer; the bytes of a write are beside it.
+    /// What it asks for, while it waits for the layer; what it borrowed is beside it.
     ask: Option<Io<'static>>,
     data: Vec<u8>,
+    ops: Vec<BatchOp>,
     /// What the layer said.
     pub result: Result<Option<Vec<u8>>, IoError>,
 }
@@ -63,10 +65,13 @@ impl Requests {
     pub fn hold(&mut self, tag: u64, io: &mut Io) -> u32 {
         let read = if let Io::Read { buf, .. } = io { Some(buf.len() as u32) } else { None };
         let durable = match io {
-            Io::Write { fua, .. } | Io::WriteZeroes { fua, allocate: true, .. } => std::mem::take(fua),
+            Io::Write { fua, .. } | Io::WriteZeroes { fua, allocate: true, .. } | Io::Batch { fua, .. } => {
+                std::mem::take(fua)
+            }
             _ => false,
         };
-        let held = Held { tag, arrived: self.now, read, durable, ask: None, data: Vec::new(), result: Ok(None) };
+        let (data, ops) = (Vec::new(), Vec::new());
+        let held = Held { tag, arrived: self.now, read, durable, ask: None, data, ops, result: Ok(None) };
         self.held.insert(held) as u32
     }
 
@@ -101,8 +106,11 @@ impl<'c, 'io> Bytes<'c, 'io> {
     pub fn keep_current(&mut self) {
         if let Some((key, io)) = self.current.take() {
             let held = self.requests.get(key);
-            if let Io::Write { data, .. } = io {
+            if let Io::Write { data, .. } | Io::Batch { data, .. } = io {
                 held.data = data.to_vec();
+            }
+            if let Io::Batch { ops, .. } = io {
+                held.ops = ops.to_vec();
             }
             held.ask = Some(without_data(io));
         }
@@ -175,11 +183,15 @@ impl<'c, 'io> Bytes<'c, 'io> {
         }
         let held = self.requests.get(key);
         let Some(io) = held.ask.take() else { return Admission::Done };
-        let data = std::mem::take(&mut held.data);
-        let io = if let Io::Write { lba, fua, .. } = io { Io::Write { lba, data: &data, fua } } else { io };
+        let (data, ops) = (std::mem::take(&mut held.data), std::mem::take(&mut held.ops));
+        let io = match io {
+            Io::Write { lba, fua, .. } => Io::Write { lba, data: &data, fua },
+            Io::Batch { fua, .. } => Io::Batch { ops: &ops, data: &data, fua },
+            io => io,
+        };
         self.ask(key, io).map_err(without_data).unwrap_or_else(|ask| {
             let held = self.requests.get(key);
-            (held.ask, held.data) = (Some(ask), data);
+            (held.ask, held.data, held.ops) = (Some(ask), data, ops);
             Admission::Busy
         })
     }

@@ -118,6 +118,10 @@ impl Card {
             Io::Write { lba, data, .. } => (Op::Write, *lba, data.len() as u32),
             // How much it is about makes no difference to the card.
             Io::Trim { lba, .. } | Io::WriteZeroes { lba, .. } => (Op::Trim, *lba, sector),
+            Io::Batch { ops, data, .. } => {
+                let op = if data.is_empty() { Op::Trim } else { Op::Write };
+                (op, ops[0].sectors().start, (data.len() as u32).max(sector))
+            }
             Io::Flush => (Op::Flush, 0, 0),
         };
         let key = self.requests.hold(tag, &mut io);

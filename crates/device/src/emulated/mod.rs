@@ -18,4 +18,4 @@ pub use clock::{Clock, WallClock};
 pub use format::{EmulateOptions, Emulation, create_emulated};
 pub(crate) use format::{parity_chips, superblock};
 pub(crate) use open::{open, open_media};
-pub use pacing::Pacing;
+pub use pacing::{Keeping, Pacing};

@@ -2,7 +2,6 @@
 
 use hdrhistogram::Histogram;
 use media::nand::Nanos;
-use serde::{Deserialize, Serialize};
 
 /// An answer later than this is counted as late, nanoseconds.
 const LATE: Nanos = 20_000;
@@ -14,24 +13,54 @@ const OFF_SHARE: f64 = 0.01;
 const MOST: u64 = 60_000_000_000;
 const SECOND: Nanos = 1_000_000_000;
 
+/// Whether figures measured on an emulated device are those of the card.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Keeping {
+    /// Nothing was asked yet.
+    Unknown,
+    /// They are.
+    Up,
+    /// They are slower.
+    Behind {
+        /// Answers of the last minute that took more than a tenth longer than the card's, per cent.
+        off_percent: f64,
+        /// Those that came more than 20 us late, per cent.
+        late_percent: f64,
+    },
+}
+
+impl std::fmt::Display for Keeping {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Keeping::Unknown => f.write_str("nothing was asked yet"),
+            Keeping::Up => f.write_str("keeps up with the card"),
+            Keeping::Behind { off_percent, late_percent } => write!(
+                f,
+                "does not keep up: in the last minute {off_percent:.1} % of the answers took more than 10 % longer than the card's, \
+                 {late_percent:.1} % came more than 20 us late; what is measured now is slower than the card"
+            ),
+        }
+    }
+}
+
 /// How well an emulated device keeps to its model, since the attach. The error of an answer is the time between the moment at which
 /// the card would have given it and the moment at which it was given, earlier or later.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pacing {
-    /// In words: whether figures measured on it are those of the card.
-    pub pacing: String,
+    /// Whether figures measured on it are those of the card.
+    pub keeping: Keeping,
     /// Median error, microseconds.
-    pub pacing_p50_us: f64,
+    pub p50_us: f64,
     /// 99th percentile, microseconds.
-    pub pacing_p99_us: f64,
+    pub p99_us: f64,
     /// The largest, microseconds.
-    pub pacing_max_us: f64,
+    pub max_us: f64,
     /// 99th percentile of the error in per cent of the request's time.
-    pub pacing_p99_percent: f64,
+    pub p99_percent: f64,
     /// Answers more than 20 us late, per cent of all.
-    pub pacing_late_percent: f64,
+    pub late_percent: f64,
     /// The same over the last minute.
-    pub pacing_late_minute_percent: f64,
+    pub late_minute_percent: f64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -87,24 +116,19 @@ impl Books {
         let percent = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 * 100.0 / all as f64 };
         let micros = |nanos: u64| nanos as f64 / 1000.0;
         let keeps_up = late * 2 <= answers && off as f64 <= answers as f64 * OFF_SHARE;
-        let pacing = match (self.errors.is_empty(), keeps_up) {
-            (true, _) => "nothing was asked yet".into(),
-            (_, true) => "keeps up with the card".into(),
-            (_, false) => format!(
-                "does not keep up: in the last minute {:.1} % of the answers took more than 10 % longer than the card's, {:.1} % came more than 20 us late; \
-                 what is measured now is slower than the card",
-                percent(off, answers),
-                percent(late, answers)
-            ),
+        let keeping = match (self.errors.is_empty(), keeps_up) {
+            (true, _) => Keeping::Unknown,
+            (_, true) => Keeping::Up,
+            (_, false) => Keeping::Behind { off_percent: percent(off, answers), late_percent: percent(late, answers) },
         };
         Pacing {
-            pacing,
-            pacing_p50_us: micros(self.errors.value_at_quantile(0.5)),
-            pacing_p99_us: micros(self.errors.value_at_quantile(0.99)),
-            pacing_max_us: micros(self.errors.max()),
-            pacing_p99_percent: self.shares.value_at_quantile(0.99) as f64 / 10.0,
-            pacing_late_percent: percent(self.late, self.errors.len()),
-            pacing_late_minute_percent: percent(late, answers),
+            keeping,
+            p50_us: micros(self.errors.value_at_quantile(0.5)),
+            p99_us: micros(self.errors.value_at_quantile(0.99)),
+            max_us: micros(self.errors.max()),
+            p99_percent: self.shares.value_at_quantile(0.99) as f64 / 10.0,
+            late_percent: percent(self.late, self.errors.len()),
+            late_minute_percent: percent(late, answers),
         }
     }
 }
@@ -116,28 +140,29 @@ mod tests {
     #[test]
     fn late_answers_are_told_and_forgotten_after_a_minute() {
         let mut books = Books::new();
-        assert_eq!(books.report(0).pacing, "nothing was asked yet");
+        assert_eq!(books.report(0).keeping, Keeping::Unknown);
         for at in 0..1000 {
             books.answered(at * 100_000, at * 100_000 + 80_000, at * 100_000 + 81_000);
         }
         let report = books.report(SECOND / 10);
-        assert_eq!(report.pacing, "keeps up with the card");
+        assert_eq!(report.keeping, Keeping::Up);
         // Two digits are exact.
-        assert_eq!((report.pacing_p50_us.round(), report.pacing_p99_us.round()), (1.0, 1.0));
-        assert!((report.pacing_p99_percent - 1.2).abs() < 0.1, "{}", report.pacing_p99_percent);
+        assert_eq!((report.p50_us.round(), report.p99_us.round()), (1.0, 1.0));
+        assert!((report.p99_percent - 1.2).abs() < 0.1, "{}", report.p99_percent);
         for at in 0..100 {
             books.answered(SECOND, 2 * SECOND + at, 2 * SECOND + 90_000_000 + at);
         }
         let report = books.report(2 * SECOND);
-        assert!((report.pacing_late_percent - 9.09).abs() < 0.01, "{}", report.pacing_late_percent);
-        assert_eq!(report.pacing, "keeps up with the card", "90 ms on a second are less than a tenth");
+        assert!((report.late_percent - 9.09).abs() < 0.01, "{}", report.late_percent);
+        assert_eq!(report.keeping, Keeping::Up, "90 ms on a second are less than a tenth");
         for _ in 0..100 {
             books.answered(3 * SECOND, 3 * SECOND + 50_000, 3 * SECOND + 150_000);
         }
         let report = books.report(3 * SECOND);
-        assert!(report.pacing.starts_with("does not keep up: in the last minute 8.3 % of"), "{}", report.pacing);
+        let words = report.keeping.to_string();
+        assert!(words.starts_with("does not keep up: in the last minute 8.3 % of"), "{words}");
         let report = books.report(100 * SECOND);
-        assert_eq!((report.pacing_late_minute_percent, report.pacing.as_str()), (0.0, "keeps up with the card"));
-        assert!(report.pacing_late_percent > 0.0);
+        assert_eq!((report.late_minute_percent, report.keeping), (0.0, Keeping::Up));
+        assert!(report.late_percent > 0.0);
     }
 }

@@ -22,7 +22,7 @@ fn nothing_answered_is_lost(files: &Files, rounds: u64) {
     for round in 0..rounds {
         let mut random = SplitMix64::new(round);
         let mut device = files.attach();
-        assert_eq!(device.status().durability.as_deref(), Some("write-through"));
+        assert_eq!(device.status().durability, Some(device::Durability::WriteThrough));
         for (lba, byte) in (0..).zip(&held) {
             assert_eq!(read(&mut device, lba), Ok(*byte), "round {round}, sector {lba}");
         }

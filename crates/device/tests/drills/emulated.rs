@@ -103,7 +103,10 @@ fn heat_holds_writes_back_until_it_ends() {
     let rates: Vec<f64> = (0..3).map(|_| work(&mut device)).collect();
     assert!(rates.iter().all(|rate| *rate < most * 1.5), "{rates:?} bytes a second, at most {most}");
     let status = device.status();
-    assert_eq!((status.celsius, status.drills), (Some(79.0), Some(vec!["overheat to 79 degrees Celsius".into()])));
+    assert_eq!(
+        (status.celsius, status.drills.clone()),
+        (Some(79.0), Some(vec!["overheat to 79 degrees Celsius".into()]))
+    );
     device.undo_drill("overheat").expect("undone");
     work_until(&mut device, |hold| hold == 0.0);
 
@@ -163,7 +166,7 @@ fn a_card_does_without_a_die_and_not_without_more_than_its_parity() {
     let said = device.drill(Drill::KillDie { die: 5 }).expect("killed");
     assert_eq!(said, "die 5 answers nothing any more");
     let status = device.status();
-    assert_eq!((status.lost_dies, status.degraded_reads), (vec![5], 0));
+    assert_eq!((status.lost_dies.clone(), status.degraded_reads), (vec![5], 0));
     assert!(status.health.starts_with("degraded: 1 of "), "{}", status.health);
     assert_eq!(readable(&mut device, SECTORS), SECTORS);
     let made_up = device.status().degraded_reads;

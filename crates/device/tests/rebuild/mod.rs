@@ -6,7 +6,7 @@ use media::sim::{Cut, SimStore};
 
 /// Lets a rebuild come to its end, and to the device's record.
 pub fn finish(device: &mut Device) {
-    while !device.status().lost_dies.is_empty() || device.status().rebuilding_die.is_some() {
+    while !device.status().lost_dies.is_empty() || device.status().rebuilding.is_some() {
         device.background();
         device.poll();
         device.wait();

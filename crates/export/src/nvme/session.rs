@@ -5,11 +5,12 @@
 //! does. Everything else is a *task* ([`tasks`]): a plan of device requests that are carried out one after the other (a comparison is a
 //! read; a deallocation a trim for each range; a copy reads and then one write), or data that are still awaited.
 
+mod mapped;
 mod tasks;
 
 use std::collections::VecDeque;
 
-use device::IoError;
+use device::{BatchError, IoError};
 use nvme::command::{Cqe, Fuse, Sqe, admin, fabrics};
 use nvme::controller::{Behind, Then};
 use nvme::nvm::{Command as Nvm, Range};
@@ -294,8 +295,9 @@ impl Session {
     ) -> Step {
         let (cid, fuse) = (entry.cid(), entry.fuse().unwrap_or(Fuse::None));
         let refused = match fuse {
-            _ if matches!(command, Nvm::Compare(range) if range.len > COPIED)
+            _ if (matches!(command, Nvm::Compare(range) if range.len > COPIED)
                 && matches!(data, Data::InCapsule(_))
+                || matches!(command, Nvm::MappedRanges { .. }))
                 && !link.has_room() =>
             {
                 self.miss_second(link, core);
@@ -339,6 +341,13 @@ impl Session {
                 let request = Request { cookie: 0, ..whole(Command::Read, range) };
                 self.plan(Task { reads: true, ..Task::new(cid) }, [request]);
                 return Step::Done(1);
+            }
+            Nvm::MappedRanges { range, most } => {
+                link.input.consume(unit.len);
+                let mapped = mapped::ranges(&core.device, range, most, self.namespace.block_shift);
+                let data = Payload::from(mapped.encode(command.to_host()));
+                self.respond_with(link, core, Cqe::new(cid, Status::SUCCESS), data);
+                return Step::Done(cost(command.to_host() as u64));
             }
             Nvm::Write(range, durable) if fuse == Fuse::None => {
                 whole(Command::Write { fua: durable || self.writes_through(core) }, range)
@@ -503,7 +512,10 @@ impl Session {
 fn status_of(error: IoError, command: Command) -> Status {
     match (error, command) {
         (IoError::OutOfRange, _) => Status::LBA_RANGE,
-        (IoError::TooLarge, _) => Status::INVALID_FIELD,
+        (IoError::Batch(BatchError::OutOfRange(_)), _) => Status::LBA_RANGE,
+        (IoError::Batch(BatchError::TooLarge { .. }), _) => Status::SIZE_LIMIT,
+        (IoError::Batch(BatchError::Overlap(..)), _) => Status::BATCH_OVERLAP,
+        (IoError::TooLarge | IoError::Batch(_), _) => Status::INVALID_FIELD,
         (IoError::ReadOnly, _) => Status::WRITE_PROTECTED,
         (IoError::NoSpace, _) => Status::CAPACITY_EXCEEDED,
         (IoError::Media, Command::Read) => Status::READ_ERROR,

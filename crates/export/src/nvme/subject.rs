@@ -42,13 +42,13 @@ pub fn describe(info: &Info, settings: &Settings, read_only: bool, used_bytes: u
 
 impl Subject for Attached<'_> {
     fn namespace(&self) -> Namespace {
-        let status = self.device.status();
-        let used_bytes = status.mapped_sectors << self.fixed.sector_shift;
+        let figures = self.device.figures();
+        let used_bytes = figures.mapped_sectors << self.fixed.sector_shift;
         Namespace { used_bytes, ..self.fixed.clone() }
     }
 
     fn health(&self) -> Health {
-        let (status, condition, info) = (self.device.status(), self.device.condition(), self.device.info());
+        let (figures, condition, info) = (self.device.figures(), self.device.condition(), self.device.info());
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let worn = self.device.wear().map_or(0.0, |(erases, rated)| {
             let mean = erases.iter().copied().map(f64::from).sum::<f64>() / erases.len().max(1) as f64;
@@ -60,29 +60,29 @@ impl Subject for Attached<'_> {
             spare_percent: condition.reserve_percent.map_or(100, |percent| percent.clamp(0.0, 100.0) as u8),
             spare_threshold: SPARE_THRESHOLD,
             used_percent: worn.min(255.0) as u8,
-            read_bytes: status.host_read_bytes,
-            written_bytes: status.host_written_bytes,
-            media_written_bytes: status.media_written_bytes,
-            reads: status.reads,
-            writes: status.writes,
+            read_bytes: figures.bytes(figures.layer.host_read_sectors),
+            written_bytes: figures.bytes(figures.layer.host_written_sectors),
+            media_written_bytes: figures.layer.programmed_bytes,
+            reads: figures.requests.reads,
+            writes: figures.requests.writes,
             power_cycles: u64::from(info.attaches),
             power_on_hours: now.as_secs().saturating_sub(info.formatted) / 3600,
             unsafe_shutdowns: info.unsafe_shutdowns.into(),
-            media_errors: status.read_errors,
+            media_errors: figures.layer.read_errors,
         }
     }
 
     fn wear(&self) -> Wear {
-        let status = self.device.status();
+        let figures = self.device.figures();
         Wear {
-            write_amplification: status.write_amplification.unwrap_or(0.0),
-            groomed_bytes: status.groomed_bytes,
-            padding_bytes: status.padding_bytes,
-            metadata_bytes: status.metadata_bytes,
-            erased_blocks: status.erased_lebs,
-            free_blocks: u64::from(status.free_lebs),
-            blocks: u64::from(status.lebs),
-            healed_sectors: status.healed_sectors,
+            write_amplification: figures.layer.write_amplification().unwrap_or(0.0),
+            groomed_bytes: figures.bytes(figures.layer.groomed_sectors),
+            padding_bytes: figures.bytes(figures.layer.padding_slots),
+            metadata_bytes: figures.bytes(figures.layer.metadata_slots),
+            erased_blocks: figures.layer.erased_lebs,
+            free_blocks: u64::from(figures.free_lebs),
+            blocks: u64::from(figures.lebs),
+            healed_sectors: figures.healed_sectors,
         }
     }
 }

@@ -9,10 +9,10 @@ use device::{Device, Setting};
 use super::*;
 use crate::clients::{Clients, Ticket};
 use crate::link::Arrival;
-use crate::mailbox::Sender;
 use crate::nbd;
 use crate::nbd::request::Limits;
 use crate::transport::Transport;
+use media::ring::mailbox::Sender;
 
 const MIB: usize = 1 << 20;
 /// Bytes of the device, and of the memory that clients share.

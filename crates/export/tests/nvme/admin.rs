@@ -42,10 +42,10 @@ fn the_health_page_says_what_status_says() {
     }
     let (page, status) = (controller.smart().expect("a page"), target.device.status().expect("the device is there"));
     assert_eq!(page[0], 0, "no warning");
-    assert_eq!(u64_at(&page, 32), status.host_read_bytes.div_ceil(512_000));
-    assert_eq!(u64_at(&page, 48), status.host_written_bytes.div_ceil(512_000));
-    assert_eq!((u64_at(&page, 64), u64_at(&page, 80)), (status.reads, status.writes));
-    assert_eq!((status.reads, status.writes), (3, 3));
+    assert_eq!(u64_at(&page, 32), status.bytes(status.layer.host_read_sectors).div_ceil(512_000));
+    assert_eq!(u64_at(&page, 48), status.bytes(status.layer.host_written_sectors).div_ceil(512_000));
+    assert_eq!((u64_at(&page, 64), u64_at(&page, 80)), (status.requests.reads, status.requests.writes));
+    assert_eq!((status.requests.reads, status.requests.writes), (3, 3));
     assert_eq!((page[3], page[4], page[5]), (100, 10, 0), "spare, its threshold, used");
     // Parts of a page, and what is none.
     let part = controller.log_page(&LogPage { offset: 64, ..LogPage::new(2, 32) }).expect("a part");

@@ -3,6 +3,7 @@
 mod admin;
 mod associations;
 mod authentication;
+mod batches;
 mod commands;
 mod cuts;
 mod fused;

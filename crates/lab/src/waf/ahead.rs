@@ -14,7 +14,7 @@ const NEAR: usize = 4;
 /// A workload's requests, in their order.
 pub struct Ahead {
     source: Source,
-    drawn: VecDeque<Request>,
+    drawn: VecDeque<Request<'static>>,
 }
 
 impl Ahead {
@@ -25,7 +25,7 @@ impl Ahead {
     }
 
     /// The next request, for this layer.
-    pub fn take(&mut self, layer: &Ftl) -> Request {
+    pub fn take(&mut self, layer: &Ftl) -> Request<'static> {
         let last = self.source.next();
         if let Request::Write { lba, .. } = last {
             layer.hint(lba);

@@ -23,7 +23,7 @@ pub struct Files {
     /// So many extents stay free.
     keep: usize,
     trims: bool,
-    due: VecDeque<Request>,
+    due: VecDeque<Request<'static>>,
 }
 
 impl Files {
@@ -98,7 +98,7 @@ impl Files {
         }
     }
 
-    pub fn next(&mut self, random: &mut Xoshiro256PlusPlus) -> Request {
+    pub fn next(&mut self, random: &mut Xoshiro256PlusPlus) -> Request<'static> {
         loop {
             if let Some(request) = self.due.pop_front() {
                 return request;

@@ -17,7 +17,7 @@ const MOST: u64 = 1 << 32;
 pub struct Recorded {
     /// Sectors that it writes.
     pub sectors: u64,
-    requests: Vec<Request>,
+    requests: Vec<Request<'static>>,
 }
 
 impl Recorded {
@@ -69,7 +69,7 @@ impl Recorded {
     }
 
     /// Its requests, once.
-    pub fn requests(&self) -> &[Request] {
+    pub fn requests(&self) -> &[Request<'static>] {
         &self.requests
     }
 }

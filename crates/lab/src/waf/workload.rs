@@ -160,7 +160,7 @@ pub(super) fn below(random: &mut Xoshiro256PlusPlus, limit: u64) -> u64 {
 impl Source {
     /// The next request.
     #[allow(clippy::should_implement_trait, reason = "it has no end, so that there is no Option to give")]
-    pub fn next(&mut self) -> Request {
+    pub fn next(&mut self) -> Request<'static> {
         let n = self.sectors;
         let random = &mut self.random;
         let write = |lba: u64, count: u32| Request::Write { lba, count, fua: false };
@@ -201,7 +201,7 @@ impl Source {
         request
     }
 
-    fn database(&mut self) -> Request {
+    fn database(&mut self) -> Request<'static> {
         let log = self.sectors / 16;
         let pages = self.ranks.count;
         let page = |page: u64| Request::Write { lba: log + page * 2, count: 2, fua: false };

@@ -73,6 +73,8 @@ pub struct Namespace {
     pub features: u8,
     /// Blocks of a write that are not torn by a power failure (NAWUPF), where the namespace says it.
     pub atomic_blocks: Option<u32>,
+    /// It takes no writes (NSATTR, bit 0).
+    pub read_only: bool,
     /// Globally unique identifier.
     pub nguid: [u8; 16],
 }
@@ -94,6 +96,7 @@ impl Namespace {
             used_blocks: u64_at(bytes, 16),
             features,
             atomic_blocks: (features & 1 << 1 != 0).then(|| u32::from(u16_at(bytes, 36)) + 1),
+            read_only: bytes.get(99).is_some_and(|attributes| attributes & 1 != 0),
             nguid,
         })
     }

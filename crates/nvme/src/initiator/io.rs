@@ -6,6 +6,7 @@ use super::{Command, Namespace, Payload};
 use crate::Sqe;
 use crate::bytes::put;
 use crate::command::nvm;
+use crate::vendor::{self, MAPPED_BYTES, OPERATION_BYTES, Operation};
 
 /// Force unit access: bit 30 of dword 12.
 const FUA: u32 = 1 << 30;
@@ -101,6 +102,26 @@ impl Command {
         }
         let entry = Sqe::new(nvm::COPY, 0, namespace.nsid).with(10, first as u32).with(11, (first >> 32) as u32);
         Command::sending(entry.with(12, sources.len().saturating_sub(1) as u32), data)
+    }
+
+    /// Batch: all of these operations or none, whatever a power failure leaves. `data` is what the writes write, one behind another.
+    /// No two operations may touch the same block.
+    pub fn batch(namespace: &Namespace, operations: &[Operation], data: &[u8]) -> Command {
+        let mut bytes = Vec::with_capacity(operations.len() * OPERATION_BYTES + data.len());
+        operations.iter().for_each(|operation| bytes.extend(operation.encode()));
+        bytes.extend(data);
+        let entry = Sqe::new(vendor::BATCH, 0, namespace.nsid).with(10, operations.len() as u32);
+        Command::sending(entry.with(11, namespace.blocks_of(data)), bytes)
+    }
+
+    /// Mapped Ranges: which of so many blocks from `first` on hold data, 0 for all behind it; at most `most` ranges, 1 to
+    /// [`MAPPED_MAX`](vendor::MAPPED_MAX). [`Mapped`](vendor::Mapped) takes the answer apart.
+    pub fn mapped_ranges(namespace: &Namespace, first: u64, blocks: u64, most: u32) -> Command {
+        let most = most.clamp(1, vendor::MAPPED_MAX);
+        let entry =
+            Sqe::new(vendor::MAPPED_RANGES, 0, namespace.nsid).with(10, first as u32).with(11, (first >> 32) as u32);
+        let entry = entry.with(12, most).with(14, blocks as u32).with(15, (blocks >> 32) as u32);
+        Command::receiving(entry, (1 + most) * MAPPED_BYTES as u32)
     }
 
     /// The same command with force unit access: what it wrote is on the media when it ends.

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 
 use super::{Command, Error, Link, Namespace, Range};
+use crate::vendor::{Mapped, Operation};
 
 /// An I/O queue of a controller.
 ///
@@ -113,6 +114,31 @@ impl<S: Read + Write> IoQueue<S> {
     /// As [`Link::execute`], or the controller refuses.
     pub fn copy(&mut self, namespace: &Namespace, first: u64, sources: &[Range]) -> Result<(), Error> {
         self.link.succeed("Copy", Command::copy(namespace, first, sources)).map(drop)
+    }
+
+    /// Carries out all of these operations or none, whatever a power failure leaves. `data` is what the writes write, one behind another.
+    ///
+    /// # Errors
+    /// As [`Link::execute`], or the controller refuses; then nothing was changed. Operations that overlap:
+    /// [`Status::BATCH_OVERLAP`](crate::Status::BATCH_OVERLAP).
+    pub fn batch(&mut self, namespace: &Namespace, operations: &[Operation], data: &[u8]) -> Result<(), Error> {
+        self.link.succeed("Batch", Command::batch(namespace, operations, data)).map(drop)
+    }
+
+    /// Which of so many blocks from `first` on hold data, 0 for all behind it; at most `most` ranges. The controller may stop earlier:
+    /// [`Mapped::next`] says where to go on.
+    ///
+    /// # Errors
+    /// As [`Link::execute`], or the controller refuses.
+    pub fn mapped_ranges(
+        &mut self,
+        namespace: &Namespace,
+        first: u64,
+        blocks: u64,
+        most: u32,
+    ) -> Result<Mapped, Error> {
+        let command = Command::mapped_ranges(namespace, first, blocks, most);
+        Ok(Mapped::decode(&self.link.succeed("Mapped Ranges", command)?.data))
     }
 
     /// Has the controller end the queue, and hangs up.

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::Of;
 use crate::span::Span;
+use crate::table::Of;
 
 pub use query::{Query, Row, Series, Table};
 

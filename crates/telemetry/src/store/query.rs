@@ -4,7 +4,7 @@ use rusqlite::OptionalExtension;
 use serde::Serialize;
 
 use super::{Error, History, Resolution, SeriesKey, schema};
-use crate::catalogue::{self, Of};
+use crate::table::{self, Of};
 
 /// The most rows that one question is answered with.
 const MOST: u64 = 50_000;
@@ -90,7 +90,7 @@ impl History {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |past| past.as_secs());
         let resolution = query.choose(now);
         let metrics: Vec<&'static str> = match query.metrics.as_slice() {
-            [] => catalogue::of(query.key.of).map(|metric| metric.name).collect(),
+            [] => table::of(query.key.of).map(|metric| metric.name).collect(),
             chosen => chosen.iter().copied().filter(|name| schema::COLUMNS.contains(name)).collect(),
         };
         let columns: String = metrics.iter().map(|name| format!(", {name}")).collect();

@@ -1,18 +1,18 @@
-//! The tables. Columns of metrics follow from the catalogue: a new one is added to an old file, and one that is gone stays unused.
+//! The tables. Columns of metrics follow from the table: a new one is added to an old file, and one that is gone stays unused.
 
 use std::path::Path;
 use std::sync::LazyLock;
 
 use rusqlite::Connection;
 
-use crate::catalogue::METRICS;
+use crate::table;
 
 /// Marks our files: "VSLH".
 const APPLICATION: i32 = 0x5653_4C48;
 
 /// Columns of metrics, each once: a device and the service may share one.
 pub static COLUMNS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    let mut names: Vec<&'static str> = METRICS.iter().map(|metric| metric.name).collect();
+    let mut names: Vec<&'static str> = table::metrics().map(|metric| metric.name).collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -56,7 +56,7 @@ pub fn open(path: &Path) -> rusqlite::Result<Connection> {
     }
     for column in COLUMNS.iter() {
         if !known.iter().any(|name| name == column) {
-            // Names come from the catalogue, which holds plain ones only.
+            // Names come from the table, which holds plain ones only.
             connection.execute_batch(&format!("ALTER TABLE point ADD COLUMN {column} REAL"))?;
         }
     }

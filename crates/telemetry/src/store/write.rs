@@ -8,9 +8,9 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::schema::COLUMNS;
 use super::{Error, History, Open, Resolution, SeriesKey};
-use crate::catalogue::Of;
 use crate::second::{Second, Values};
 use crate::span::{Span, Sum, together};
+use crate::table::Of;
 
 /// How often a minute in the making is written, seconds; an hour at every fifth minute.
 const MINUTE_WRITTEN: u64 = 10;

@@ -1,5 +1,9 @@
 //! The operations that sequences are made of.
 
+use device::BatchOp;
+
+use crate::model::Part;
+
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
@@ -9,6 +13,8 @@ pub(super) enum Operation {
     Trim { lba: u64, count: u64, fua: bool },
     /// Write zeros to one sector.
     Zeroes { lba: u64 },
+    /// Do all of this or nothing.
+    Batch { ops: &'static [BatchOp], fua: bool },
     /// Make everything durable.
     Flush,
     /// Three times: write a sector, and ask for everything to become durable without waiting for it.
@@ -25,7 +31,7 @@ pub(super) enum Operation {
 pub(super) const SECTORS: u64 = 3;
 
 /// All that sequences are made of.
-pub(super) const OPERATIONS: [Operation; 12] = [
+pub(super) const OPERATIONS: [Operation; 14] = [
     Operation::Write { lba: 0, count: 1, fua: false },
     Operation::Write { lba: 1, count: 1, fua: false },
     Operation::Write { lba: 0, count: 2, fua: false },
@@ -33,12 +39,29 @@ pub(super) const OPERATIONS: [Operation; 12] = [
     Operation::Trim { lba: 0, count: 1, fua: false },
     Operation::Trim { lba: 0, count: 3, fua: true },
     Operation::Zeroes { lba: 1 },
+    Operation::Batch { ops: &[BatchOp::Write { lba: 2, count: 1 }, BatchOp::Write { lba: 0, count: 1 }], fua: false },
+    Operation::Batch { ops: &[BatchOp::Write { lba: 2, count: 1 }, BatchOp::Trim { lba: 0, count: 2 }], fua: true },
     Operation::Flush,
     Operation::Flushes,
     Operation::Read,
     Operation::Idle,
     Operation::Detach,
 ];
+
+impl Operation {
+    /// What it changes, and whether all of it or nothing.
+    pub fn changes(self) -> (Vec<Part>, bool) {
+        match self {
+            Operation::Write { lba, count, .. } => (vec![Part { lba, count, zeros: false }], true),
+            Operation::Trim { lba, count, .. } => (vec![Part { lba, count, zeros: true }], false),
+            Operation::Zeroes { lba } => (vec![Part { lba, count: 1, zeros: true }], false),
+            Operation::Batch { ops, .. } => (ops.iter().map(Part::of).collect(), true),
+            Operation::Flush | Operation::Flushes | Operation::Read | Operation::Idle | Operation::Detach => {
+                (Vec::new(), false)
+            }
+        }
+    }
+}
 
 /// Every sequence of one to `longest` operations. A detach is the last one: a module this small takes no more writes then.
 pub(super) fn sequences(longest: usize) -> Vec<Vec<Operation>> {

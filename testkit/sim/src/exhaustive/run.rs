@@ -133,15 +133,20 @@ impl Run<'_> {
         let mut note = |model: &Model| promised.resize(moments.borrow().len(), model.clone());
         let here = device.as_mut().expect("attached");
         let op = model.next_op();
-        let (io, change): (Option<Io<'_>>, _) = match operation {
-            Operation::Write { lba, count, .. } => (None, Some((lba, count, false))),
-            Operation::Trim { lba, count, fua } => (Some(Io::Trim { lba, count, fua }), Some((lba, count, true))),
-            Operation::Zeroes { lba } => {
-                let io = Io::WriteZeroes { lba, count: 1, fua: false, allocate: true };
-                (Some(io), Some((lba, 1, true)))
-            }
-            Operation::Flush => (Some(Io::Flush), None),
-            Operation::Read => (Some(Io::Read { lba: 0, buf: vec![0xee; SECTORS as usize * SECTOR] }), None),
+        let (parts, atomic) = operation.changes();
+        let mut data = Vec::new();
+        for lba in parts.iter().filter(|part| !part.zeros).flat_map(|part| part.lba..part.lba + part.count) {
+            let at = data.len();
+            data.resize(at + SECTOR, 0);
+            payload::fill(&mut data[at..], lba, op, false);
+        }
+        let io = match operation {
+            Operation::Write { lba, fua, .. } => Io::Write { lba, data: &data, fua },
+            Operation::Trim { lba, count, fua } => Io::Trim { lba, count, fua },
+            Operation::Zeroes { lba } => Io::WriteZeroes { lba, count: 1, fua: false, allocate: true },
+            Operation::Batch { ops, fua } => Io::Batch { ops, data: &data, fua },
+            Operation::Flush => Io::Flush,
+            Operation::Read => Io::Read { lba: 0, buf: vec![0xee; SECTORS as usize * SECTOR] },
             Operation::Flushes => return self.flushes(here, model, note),
             Operation::Idle => {
                 here.idle();
@@ -160,27 +165,18 @@ impl Run<'_> {
                 return Ok(true);
             }
         };
-        let mut data = Vec::new();
-        let io = match (operation, io) {
-            (Operation::Write { lba, count, fua }, _) => {
-                data.resize(count as usize * SECTOR, 0);
-                for (lba, sector) in (lba..).zip(data.chunks_exact_mut(SECTOR)) {
-                    payload::fill(sector, lba, op, false);
-                }
-                Io::Write { lba, data: &data, fua }
-            }
-            (_, io) => io.expect("all but writes have theirs"),
-        };
         let covered = model.flush_covers();
         let mut during = model.clone();
-        if let Some((lba, count, zeros)) = change {
-            during.took(lba, count, zeros);
+        if !parts.is_empty() {
+            during.took_all(&parts, atomic);
         }
         let Some(result) = request(here, io, || note(&during))? else { return Ok(false) };
         let buf = result.map_err(|error| wrong(format!("{operation:?} failed: {error}")))?;
         *model = during;
         match operation {
-            Operation::Write { fua, .. } | Operation::Trim { fua, .. } => model.answered(op, fua),
+            Operation::Write { fua, .. } | Operation::Trim { fua, .. } | Operation::Batch { fua, .. } => {
+                model.answered(op, fua);
+            }
             Operation::Zeroes { .. } => model.answered(op, false),
             Operation::Flush => model.flushed(&covered),
             _ => compare(&buf.unwrap_or_default(), model)?,
@@ -419,7 +415,7 @@ fn request(device: &mut Device, io: Io<'_>, mut note: impl FnMut()) -> Result<Op
 fn compare(image: &[u8], model: &Model) -> Result<(), Failure> {
     for (lba, sector) in (0..SECTORS).zip(image.chunks_exact(SECTOR)) {
         let op = model.current(lba);
-        if !payload::holds(sector, lba, op, model.is_zero(op)) {
+        if !payload::holds(sector, lba, op, Model::is_zero(op)) {
             return Err(wrong(format!("read of sector {lba} does not give version {op}")));
         }
     }

@@ -92,10 +92,10 @@ fn kind(device: &str) -> Result<(String, String), Failure> {
         return Err(Failure::invalid(format!("'{device}' is no device: {unknown}"))
             .help("name a data sheet, an attached device (`vsl status`), an NBD address, or fio:PATH for a file or block device"));
     };
-    let Some(uri) = view.uri else {
+    let Some(uri) = view.field::<String>("uri") else {
         return Err(Failure::conflict(format!("{device} is not served: it has no NBD address"))
             .help(format!("`vsl status {device}` says why")));
     };
-    let emulated = view.info.as_ref().is_some_and(|info| info.emulation.is_some());
+    let emulated = view.contains_key("emulation");
     Ok((if emulated { "emulated" } else { "native" }.into(), uri))
 }

@@ -4,6 +4,7 @@ mod asked;
 mod list;
 mod overwrite;
 mod page;
+mod predict;
 mod run;
 mod show;
 mod waf;
@@ -23,6 +24,7 @@ pub fn lab(args: &Lab, output: Output) -> Result<ExitCode, Failure> {
         Lab::Run(args) => run::run(args, output),
         Lab::Resume(args) => run::resume(args, output),
         Lab::Compare(args) => show::compare(args, output).map(|()| ExitCode::SUCCESS),
+        Lab::Predict => predict::predict().map(|()| ExitCode::SUCCESS),
         Lab::Waf(args) => waf::waf(args, output),
         Lab::Report(args) => show::report(args, output).map(|()| ExitCode::SUCCESS),
     }

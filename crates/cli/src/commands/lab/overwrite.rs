@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use daemon::Failure;
+use daemon::api::Client;
 use lab::run::Options;
 
 use crate::confirm;
@@ -48,7 +49,7 @@ pub fn short_name(device: &str) -> &str {
 /// Refuses an attached device that has clients.
 fn unused(name: &str) -> Result<(), Failure> {
     let view = crate::commands::client().and_then(|client| client.find(name));
-    let clients = view.ok().flatten().and_then(|view| view.clients);
+    let clients = view.ok().flatten().and_then(|view| view.field::<Vec<Client>>("clients"));
     if clients.is_some_and(|clients| !clients.is_empty()) {
         return Err(Failure::conflict(format!("{name} is in use: a test would overwrite it under its clients"))
             .help("disconnect them first; `vsl status` names them"));

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-use device::IoError;
+use device::{BatchOp, IoError};
 use nvme::Status;
 use nvme::command::{Cqe, Fuse};
 use nvme::nvm::{Command as Nvm, Range};
 use nvme::pdu::{self, Common, Fatal};
+use nvme::vendor::OPERATION_BYTES;
 
 use super::{Session, WHOLE, status_of};
 use crate::jobs::{Core, Issued, Payload, Source, Transfer};
@@ -35,6 +36,8 @@ pub(super) struct Task {
     pub(super) held: usize,
     /// Data are awaited for this command.
     pub(super) awaits: Option<Awaited>,
+    /// Operations of a batch, whose data begin behind the list of them.
+    pub(super) ops: Vec<BatchOp>,
     /// The range is kept for itself while it is compared and written.
     pub(super) reserves: bool,
 }
@@ -97,6 +100,7 @@ impl Task {
             reads: false,
             held: 0,
             awaits: None,
+            ops: Vec::new(),
             reserves: false,
         }
     }
@@ -261,6 +265,18 @@ impl Session {
                     .map(|part| Range { offset: range.offset + part * most, len: most.min(range.len - part * most) });
                 self.plan(task, parts.map(read));
             }
+            (Nvm::Batch { operations, bytes, durable }, _) => {
+                let list = &task.data[..operations * OPERATION_BYTES];
+                match self.namespace.batch(list) {
+                    Ok(operations) => {
+                        let command = Command::Batch { fua: durable || fua };
+                        let request = Request { command, offset: operations[0].1.offset, len: bytes as u64, cookie: 0 };
+                        task.ops = self.in_sectors(core, &operations);
+                        self.plan(task, [request]);
+                    }
+                    Err(status) => self.refuse(link, core, task, status),
+                }
+            }
             // A hint needs nothing; the others were requests from the start.
             _ => self.plan(task, []),
         }
@@ -277,6 +293,20 @@ impl Session {
         let cookie = key as u64;
         self.tasks[key].plan = requests.into_iter().map(|request| Request { cookie, ..request }).collect();
         self.ready.push_back(key);
+    }
+
+    /// A batch's operations as the device wants them.
+    fn in_sectors(&self, core: &Core, operations: &[(bool, Range)]) -> Vec<BatchOp> {
+        let shift = core.device.info().sector_bytes.trailing_zeros();
+        let op = |(trims, range): &(bool, Range)| {
+            let (lba, count) = (range.offset >> shift, range.len >> shift);
+            match trims {
+                true => BatchOp::Trim { lba, count },
+                // More than 32 bits are more than a batch takes, whatever the number is.
+                false => BatchOp::Write { lba, count: u32::try_from(count).unwrap_or(u32::MAX) },
+            }
+        };
+        operations.iter().map(op).collect()
     }
 
     pub(super) fn refuse(&mut self, link: &mut Link, core: &mut Core, task: Task, status: Status) {
@@ -300,6 +330,7 @@ impl Session {
         }
         let source = match request.command {
             Command::Write { .. } => Source::Buffer(&task.data),
+            Command::Batch { .. } => Source::Batch(&task.ops, &task.data[task.ops.len() * OPERATION_BYTES..]),
             _ => Source::Nothing,
         };
         let issued = link.issue(key, core, &mut Transfer::new(request), source);
@@ -350,7 +381,7 @@ impl Session {
                     at += piece.len();
                     core.pool.put(piece);
                 }
-                if matches!(request.command, Command::Write { .. }) {
+                if matches!(request.command, Command::Write { .. } | Command::Batch { .. }) {
                     link.count(request);
                 }
             }

@@ -19,6 +19,7 @@ pub const TARGET: Target = Target {
 
 const DEPTH: u16 = 8;
 const NAMESPACE: Namespace = Namespace {
+    read_only: false,
     nsid: 1,
     blocks: 1 << 30,
     block_bytes: 512,

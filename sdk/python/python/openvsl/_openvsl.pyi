@@ -1,0 +1,125 @@
+"""The compiled part of the package. Addresses and counts are in sectors of `Device.sector_bytes` bytes."""
+
+from collections.abc import Buffer, Iterator
+from os import PathLike
+from types import TracebackType
+from typing import Literal, Self
+
+__version__: str
+
+class Error(Exception):
+    """What a device answered instead of success."""
+
+class OpenError(Error):
+    """There is no device to use."""
+
+class InvalidRequest(Error):
+    """A request that cannot be: nothing was changed."""
+
+class ReadOnly(Error):
+    """The device takes no writes."""
+
+class NoSpace(Error):
+    """No space is left under the device."""
+
+class PowerOff(Error):
+    """A drill has cut the device's power."""
+
+class Closed(Error):
+    """The device is not open any more, or the connection ended."""
+
+def create(
+    path: str | PathLike[str], bytes: int, *, sector_bytes: int = 4096, label: str = "", drills: bool = False
+) -> None:
+    """Makes a device of so many bytes in a new file. With `drills`, faults may be put on it by command."""
+
+class Device:
+    """A device that is open: in this process, or in a service. Threads may share it; calls release the interpreter's lock."""
+
+    @staticmethod
+    def open(*paths: str | PathLike[str], read_only: bool = False, degraded: bool = False) -> Device:
+        """Opens the device in a file, or in several. This process has it alone."""
+
+    @staticmethod
+    def connect(address: str) -> Device:
+        """Connects to a device of a service, at an address as `vsl status DEVICE --field nvme_uri` prints it."""
+
+    @staticmethod
+    def memory(bytes: int, *, sector_bytes: int = 4096) -> Device:
+        """A throw-away device in memory."""
+
+    @property
+    def uuid(self) -> str:
+        """What the device is known by."""
+
+    @property
+    def sector_bytes(self) -> int:
+        """Bytes of a sector."""
+
+    @property
+    def sectors(self) -> int:
+        """How many sectors there are."""
+
+    @property
+    def max_write_bytes(self) -> int:
+        """The largest write, and the largest read, bytes. A write is atomic up to this size."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the device takes no writes."""
+
+    def read(self, lba: int, sectors: int = 1) -> memoryview:
+        """Reads sectors. The view is of the memory that they were read into: nothing is copied."""
+
+    def read_into(self, lba: int, buffer: Buffer) -> None:
+        """Reads as many sectors as a writable buffer has room for."""
+
+    def write(self, lba: int, data: Buffer, *, durable: bool = False) -> None:
+        """Writes whole sectors, atomically. The data are not copied, and must not be changed until the call returns."""
+
+    def trim(self, lba: int, sectors: int = 1, *, durable: bool = False) -> None:
+        """Forgets sectors: they read as zeros, and do not exist."""
+
+    def batch(
+        self, writes: list[tuple[int, Buffer]] = [], *, trims: list[tuple[int, int]] = [], durable: bool = False
+    ) -> None:
+        """Carries out all of these writes and trims, or nothing, whatever fails. No two of them may touch the same sector.
+
+        Together they take up to `max_write_bytes`; a trim is its first sector, and how many.
+        """
+
+    def flush(self) -> None:
+        """Makes everything durable that was answered before."""
+
+    def exists(self, lba: int) -> bool:
+        """Whether a sector was written, and not trimmed since."""
+
+    def ranges(self, start: int = 0, stop: int | None = None) -> Iterator[range]:
+        """The ranges of sectors that exist, in order."""
+
+    def cut_power(
+        self,
+        *,
+        at_write: int | None = None,
+        at_program: int | None = None,
+        unsynced: Literal["random", "drop", "keep", "torn"] = "random",
+        seed: int | None = None,
+    ) -> str:
+        """Cuts the power of a drill device: now, with the n-th write from now, or while the media are written to for the n-th time.
+
+        `unsynced` says what becomes of what no flush covers. Requests raise `PowerOff` until `power_on`.
+        """
+
+    def power_on(self) -> None:
+        """Switches the device on again, and recovers it from what is on its files."""
+
+    def power_cycle(self) -> str:
+        """Cuts the power now, unless it went before, and switches it on again; says what became of what was not flushed."""
+
+    def close(self) -> None:
+        """Detaches the device, or hangs up."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None: ...
