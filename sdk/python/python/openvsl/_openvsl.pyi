@@ -1,9 +1,11 @@
 """The compiled part of the package. Addresses and counts are in sectors of `Device.sector_bytes` bytes."""
 
-from collections.abc import Buffer, Iterator
+from collections.abc import Iterator
 from os import PathLike
 from types import TracebackType
 from typing import Literal, Self
+
+from typing_extensions import Buffer
 
 __version__: str
 
