@@ -1,9 +1,11 @@
 """The compiled part of the package. Addresses and counts are in sectors of `Device.sector_bytes` bytes."""
 
-from collections.abc import Buffer, Iterator
+from collections.abc import Iterator
 from os import PathLike
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Self, final
+
+from typing_extensions import Buffer
 
 __version__: str
 
@@ -33,6 +35,7 @@ def create(
 ) -> None:
     """Makes a device of so many bytes in a new file. With `drills`, faults may be put on it by command."""
 
+@final
 class Device:
     """A device that is open: in this process, or in a service. Threads may share it; calls release the interpreter's lock."""
 
@@ -81,7 +84,7 @@ class Device:
         """Forgets sectors: they read as zeros, and do not exist."""
 
     def batch(
-        self, writes: list[tuple[int, Buffer]] = [], *, trims: list[tuple[int, int]] = [], durable: bool = False
+        self, writes: list[tuple[int, Buffer]] = ..., *, trims: list[tuple[int, int]] = ..., durable: bool = False
     ) -> None:
         """Carries out all of these writes and trims, or nothing, whatever fails. No two of them may touch the same sector.
 
