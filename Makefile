@@ -93,6 +93,16 @@ docs: ## Build the book with search, in target/book, and check its links
 install: release ## Install under PREFIX (/usr/local): program, man pages, completions, systemd unit
 	scripts/install-files.sh $(TARGET)/release/vsl $(PREFIX) $(DESTDIR)
 
+.PHONY: install-sdk
+install-sdk: ## Install the C library under PREFIX (/usr/local): library, header, man page, pkg-config file
+	$(CARGO) build --locked --release -p openvsl-c
+	scripts/install-sdk.sh $(TARGET)/release $(PREFIX) $(DESTDIR)
+
+.PHONY: wheel
+wheel: ## Build the Python package, in target/wheels
+	scripts/install-wheel-tools.sh
+	$(TARGET)/tools/bin/maturin build --locked --release --manifest-path sdk/python/Cargo.toml --out $(TARGET)/wheels
+
 .PHONY: deb
 deb: release ## Make the Debian package, in target/deb
 	scripts/install-package-root.sh

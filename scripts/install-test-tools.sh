@@ -33,6 +33,9 @@ needs=(
   "chromium chromium"
   "promtool prometheus"
   "systemd-analyze systemd"
+  "c++ g++"
+  "pkg-config pkg-config"
+  "man man-db"
 )
 # The libnbd binding belongs to the distribution's own Python, whatever other Python comes first in the path.
 python=/usr/bin/python3
@@ -59,3 +62,4 @@ fi
 "$scripts/install-guest.sh"
 "$scripts/install-package-root.sh"
 "$scripts/install-schemathesis.sh"
+"$scripts/install-wheel-tools.sh"

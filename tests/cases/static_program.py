@@ -46,4 +46,6 @@ def run(world: World) -> None:
     check(served.wait(60) == 0, f"its end: {served.returncode}")
     check("detached, healthy" in world.run(*elsewhere, "status", image).out, "its state when it was detached")
     # Bytes on media are the same on every machine.
-    world.vsl("attach", image, "--name", "arm")
+    world.vsl("up")
+    world.vsl("attach", image)
+    check(world.vsl("status", "arm", "--field", "health").out.strip() == "healthy", "its health on another processor")

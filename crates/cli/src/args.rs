@@ -1,6 +1,7 @@
 //! The command line: the one definition that help, completions and man pages come from.
 
 pub mod drill;
+pub mod kv;
 pub mod lab;
 pub mod manage;
 pub mod published;
@@ -66,6 +67,8 @@ pub enum Command {
     Rebuild(Rebuild),
     /// Put a fault on an attached device that is marked for drills, or undo it.
     Drill(drill::Drill),
+    /// Look into a key-value store that a program keeps on a device.
+    Kv(kv::Kv),
     /// Show what happened to an attached device.
     Events(Events),
     /// Change what opens an encrypted device.

@@ -376,7 +376,10 @@ impl Device {
             Io::Flush => return Ok(!self.read_only),
             Io::Trim { lba, count, .. } | Io::WriteZeroes { lba, count, .. } => (*lba, *count, true),
             Io::Batch { .. } if self.read_only => return Err(IoError::ReadOnly),
-            Io::Batch { ops, data, .. } => return Ok(check_batch(&self.info, ops, data.len()).map(|()| true)?),
+            Io::Batch { ops, data, .. } => {
+                let shape = (self.info.sectors, self.info.sector_bytes, self.info.max_request_bytes);
+                return Ok(check_batch(shape, ops, data.len()).map(|()| true)?);
+            }
         };
         if lba.checked_add(count).is_none_or(|end| end > self.info.sectors) {
             return Err(IoError::OutOfRange);

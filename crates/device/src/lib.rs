@@ -41,6 +41,7 @@ mod store;
 mod superblock;
 mod vanished;
 
+pub use batch::check_batch;
 pub use capacity::Capacity;
 pub use crypt::SEALED_TRAILER_BYTES;
 pub use crypt::{Secret, SecretError, SecretKind};

@@ -20,7 +20,9 @@ pub(crate) struct Failure(pub(crate) i32, pub(crate) String);
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let errno = match error {
-            Error::OutOfRange { .. } | Error::Misaligned { .. } | Error::TooLarge { .. } => libc::EINVAL,
+            Error::OutOfRange { .. } | Error::Misaligned { .. } | Error::TooLarge { .. } | Error::Batch(_) => {
+                libc::EINVAL
+            }
             Error::ReadOnly => libc::EROFS,
             Error::NoSpace => libc::ENOSPC,
             Error::Gone => libc::EBADF,

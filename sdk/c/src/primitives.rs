@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use openvsl::{Device, OpenOptions};
+use openvsl::{Batch, Device, OpenOptions};
 
 use crate::capability::value;
 use crate::handles::{Failure, answer, device, invalid, keep, take};
 use crate::ours::count;
 use crate::{
-    NVM_CAP_MAX, NVM_CAP_SUCCESS, NVM_CAP_UNKNOWN, NVM_PRIMITIVES_API_MAJOR, NVM_PRIMITIVES_API_MICRO,
-    NVM_PRIMITIVES_API_MINOR, nvm_capability_t, nvm_capacity_t, nvm_handle_t, nvm_version_t,
+    NVM_CAP_MAX, NVM_CAP_SUCCESS, NVM_CAP_UNKNOWN, NVM_IOV_TRIM, NVM_IOV_WRITE, NVM_PRIMITIVES_API_MAJOR,
+    NVM_PRIMITIVES_API_MICRO, NVM_PRIMITIVES_API_MINOR, nvm_capability_t, nvm_capacity_t, nvm_handle_t, nvm_iovec_t,
+    nvm_version_t,
 };
 
 /// Tells the version of this library. Returns 0, or -1.
@@ -144,6 +145,54 @@ pub extern "C" fn nvm_atomic_trim(handle: nvm_handle_t, lba: u64, bytes: u64) ->
         let device = device(handle)?;
         device.trim_durable(lba, whole_sectors(&device, bytes)?)?;
         Ok(0)
+    })())
+}
+
+/// Carries out `count` writes and trims, no two of which may touch the same sector: after any crash all of them are there, or none. They
+/// are durable when this returns. `flags` must be 0. Returns how many bytes were written, or -1.
+///
+/// # Safety
+/// `iov` has `count` operations, each write of which has its data.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvm_batch_atomic_operations(
+    handle: nvm_handle_t,
+    iov: *const nvm_iovec_t,
+    operations: u32,
+    flags: u32,
+) -> i32 {
+    answer((|| {
+        let device = device(handle)?;
+        if iov.is_null() || flags != 0 {
+            return Err(invalid("iov: null, or flags that are not 0"));
+        }
+        // SAFETY: the caller's promise.
+        let iov = unsafe { std::slice::from_raw_parts(iov, operations as usize) };
+        let max = u64::from(device.capabilities().max_write_bytes);
+        let mut batch = Batch::new().durable();
+        let mut written = 0u64;
+        for (operation, number) in iov.iter().zip(0..) {
+            match operation.iov_opcode {
+                NVM_IOV_WRITE => {
+                    written = written.saturating_add(operation.iov_len);
+                    if written > max {
+                        return Err(invalid(&format!(
+                            "the writes of the batch are larger than the device takes, {max} bytes"
+                        )));
+                    }
+                    // SAFETY: the caller's promise.
+                    let data = unsafe { bytes_at(operation.iov_base, operation.iov_len) }?;
+                    batch = batch.write(operation.iov_lba, data);
+                }
+                NVM_IOV_TRIM => batch = batch.trim(operation.iov_lba, whole_sectors(&device, operation.iov_len)?),
+                other => {
+                    return Err(invalid(&format!(
+                        "operation {number} of the batch: opcode {other}: expected NVM_IOV_WRITE or NVM_IOV_TRIM"
+                    )));
+                }
+            }
+        }
+        device.batch(batch)?;
+        count(written as u32)
     })())
 }
 

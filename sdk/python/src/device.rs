@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use openvsl::{Drill, Error, OpenOptions, Unsynced};
+use openvsl::{Batch, Drill, Error, OpenOptions, Unsynced};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyRange};
@@ -114,6 +114,24 @@ impl Device {
             false => self.device.trim(lba, sectors),
         });
         trimmed.map_err(request)
+    }
+
+    #[pyo3(signature = (writes = Vec::new(), *, trims = Vec::new(), durable = false))]
+    fn batch(
+        &self,
+        py: Python<'_>,
+        writes: Vec<(u64, PyBuffer<u8>)>,
+        trims: Vec<(u64, u64)>,
+        durable: bool,
+    ) -> PyResult<()> {
+        let mut batch = if durable { Batch::new().durable() } else { Batch::new() };
+        for (lba, data) in &writes {
+            batch = batch.write(*lba, bytes(data)?);
+        }
+        for (lba, sectors) in trims {
+            batch = batch.trim(lba, sectors);
+        }
+        py.detach(|| self.device.batch(batch)).map_err(request)
     }
 
     fn flush(&self, py: Python<'_>) -> PyResult<()> {

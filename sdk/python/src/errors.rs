@@ -17,7 +17,9 @@ pub(crate) fn request(error: openvsl::Error) -> PyErr {
     use openvsl::Error as E;
     let text = error.to_string();
     match error {
-        E::OutOfRange { .. } | E::Misaligned { .. } | E::TooLarge { .. } | E::Drill(_) => InvalidRequest::new_err(text),
+        E::OutOfRange { .. } | E::Misaligned { .. } | E::TooLarge { .. } | E::Batch(_) | E::Drill(_) => {
+            InvalidRequest::new_err(text)
+        }
         E::ReadOnly => ReadOnly::new_err(text),
         E::NoSpace => NoSpace::new_err(text),
         E::PowerOff => PowerOff::new_err(text),

@@ -88,6 +88,18 @@ def test_threads_share_a_device() -> None:
     assert (device.exists(0), device.exists(1)) == (True, False)
 
 
+def test_a_batch_is_there_as_a_whole(drill_device: openvsl.Device) -> None:
+    drill_device.write(5, bytes(SECTOR))
+    drill_device.batch([(1, b"\x01" * SECTOR), (900, bytearray(b"\x02" * 2 * SECTOR))], trims=[(5, 1)], durable=True)
+    with pytest.raises(openvsl.InvalidRequest, match="operations 0 and 1 of the batch overlap"):
+        drill_device.batch([(1, bytes(SECTOR)), (1, bytes(SECTOR))])
+    with pytest.raises(openvsl.InvalidRequest, match="no operations"):
+        drill_device.batch()
+    drill_device.power_cycle()
+    assert list(drill_device.ranges()) == [range(1, 2), range(900, 902)]
+    assert drill_device.read(900, 2) == b"\x02" * 2 * SECTOR
+
+
 def test_what_was_durable_survives_a_power_cut(drill_device: openvsl.Device) -> None:
     drill_device.write(0, b"\x01" * SECTOR, durable=True)
     drill_device.power_cycle()

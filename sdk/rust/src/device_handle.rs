@@ -373,7 +373,7 @@ impl Device {
         pending
     }
 
-    fn whole(&self, bytes: usize) -> Result<u64, Error> {
+    pub(crate) fn whole(&self, bytes: usize) -> Result<u64, Error> {
         let sector_bytes = self.0.capabilities.sector_bytes;
         match (bytes as u64).is_multiple_of(sector_bytes.into()) {
             true => Ok(bytes as u64 / u64::from(sector_bytes)),
@@ -395,7 +395,7 @@ impl Device {
         }
     }
 
-    fn check_writable(&self) -> Result<(), Error> {
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
         if self.0.capabilities.read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }
 

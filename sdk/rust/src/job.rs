@@ -1,6 +1,6 @@
 //! What a handle asks of the device's thread.
 
-use device::Drill;
+use device::{BatchOp, Drill};
 
 use crate::pending::Completer;
 
@@ -34,6 +34,11 @@ pub(crate) enum Request {
         durable: bool,
     },
     Flush,
+    Batch {
+        ops: Vec<BatchOp>,
+        data: Vec<u8>,
+        durable: bool,
+    },
     /// Mapped sectors from `lba` to `end`, as many ranges as are found at once.
     Ranges {
         lba: u64,

@@ -59,23 +59,31 @@
 //! into the socket of a service.
 
 mod address;
+mod batch;
 mod connect;
 mod create;
 mod device_handle;
 mod drill;
 mod error;
 mod job;
+pub mod kv;
 mod local;
 mod pending;
 mod ranges;
 mod remote;
 
 pub use address::{Address, BadAddress};
+pub use batch::Batch;
 pub use connect::ConnectOptions;
 pub use create::{CreateOptions, create};
-pub use device::{Drill, DrillError, Secret, Unsynced};
+pub use device::{BatchError, Drill, DrillError, Secret, Unsynced};
 pub use device_handle::{Capabilities, Device, OpenOptions};
 pub use error::{Error, OpenError};
 pub use nvme::auth::Secret as HostSecret;
 pub use pending::Pending;
 pub use ranges::Ranges;
+
+/// The examples of the SDK's page are tested with those of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/sdk.md")]
+pub struct Page;

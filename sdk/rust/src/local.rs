@@ -174,6 +174,7 @@ impl Engine {
                 Request::Write { lba, data, durable } => Io::Write { lba: *lba, data: data.as_slice(), fua: *durable },
                 Request::Trim { lba, count, durable } => Io::Trim { lba: *lba, count: *count, fua: *durable },
                 Request::Flush => Io::Flush,
+                Request::Batch { ops, data, durable } => Io::Batch { ops, data, fua: *durable },
             };
             self.untidy = true;
             match device.submit(self.under_way.vacant_key() as u64, io) {

@@ -28,6 +28,11 @@ impl Ranges {
             let request = Request::Ranges { lba: self.next, end: self.end };
             let (found, next) = self.device.begin(request, Answer::ranges).wait()?;
             for range in found {
+                // A service may say anything.
+                let range = range.start.max(self.next)..range.end.min(self.end);
+                if range.is_empty() {
+                    continue;
+                }
                 match self.found.back_mut() {
                     Some(last) if last.end == range.start => last.end = range.end,
                     _ => self.found.push_back(range),

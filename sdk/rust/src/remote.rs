@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 
+use device::BatchOp;
 use media::ring::mailbox::Mailbox;
 use nvme::initiator::{Command, Completion, Controller, Link, Namespace, Range};
+use nvme::vendor::{Mapped, Operation};
 use nvme::{Status, initiator::Error as LinkError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -14,6 +16,9 @@ use crate::Error;
 use crate::connect::{Connected, Stream};
 use crate::job::{Job, Request};
 use crate::pending::{Answer, Completer};
+
+/// Ranges of mapped blocks that one command asks for.
+const RANGES: u32 = 256;
 
 pub(crate) struct Engine {
     /// Kept for the association, which ends with it.
@@ -32,6 +37,8 @@ enum Kind {
     /// Its buffer is the answer.
     Buffer,
     Nothing,
+    /// Mapped blocks are.
+    Ranges,
     /// What it did is to be made durable.
     ThenFlush,
 }
@@ -120,9 +127,13 @@ impl Engine {
                     (Command::deallocate(&self.namespace, &pieces(lba, count)), then)
                 }
                 Request::Flush => (Command::flush(self.namespace.nsid), Kind::Nothing),
-                Request::Ranges { .. } => {
-                    done.complete(Err(Error::Unsupported { what: "to look for mapped sectors" }));
-                    continue;
+                Request::Batch { ops, data, durable } => {
+                    let operations: Vec<Operation> = ops.iter().map(operation).collect();
+                    let batch = Command::batch(&self.namespace, &operations, &data);
+                    (if durable { batch.with_fua() } else { batch }, Kind::Nothing)
+                }
+                Request::Ranges { lba, end } => {
+                    (Command::mapped_ranges(&self.namespace, lba, end - lba, RANGES), Kind::Ranges)
                 }
             };
             self.submit(command, kind, done)?;
@@ -159,6 +170,11 @@ impl Engine {
         match kind {
             Kind::Buffer => done.complete(Ok(Answer::Buffer(completion.data))),
             Kind::Nothing => done.complete(Ok(Answer::Done)),
+            Kind::Ranges => {
+                let Mapped { ranges, next } = Mapped::decode(&completion.data);
+                let ranges = ranges.into_iter().map(|(first, blocks)| first..first.saturating_add(blocks));
+                done.complete(Ok(Answer::Ranges(ranges.collect(), next)));
+            }
             Kind::ThenFlush => return self.submit(Command::flush(self.namespace.nsid), Kind::Nothing, done),
         }
         Ok(())
@@ -194,6 +210,13 @@ fn refuse(job: Job, error: &Error) {
     }
 }
 
+fn operation(op: &BatchOp) -> Operation {
+    match *op {
+        BatchOp::Write { lba, count } => Operation::write(lba, count.into()),
+        BatchOp::Trim { lba, count } => Operation::deallocate(lba, count),
+    }
+}
+
 /// Blocks in ranges that a command takes.
 fn pieces(lba: u64, count: u64) -> Vec<Range> {
     let piece = u64::from(u32::MAX);
@@ -210,6 +233,8 @@ fn error(status: Status) -> Error {
         Error::NoSpace
     } else if is(Status::WRITE_FAULT) || is(Status::READ_ERROR) {
         Error::Media
+    } else if is(Status::INVALID_OPCODE) {
+        Error::Unsupported { what: "batches and the look for mapped sectors" }
     } else {
         Error::Refused { status: status.code() }
     }

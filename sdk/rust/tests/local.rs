@@ -8,7 +8,7 @@ use std::sync::mpsc::sync_channel;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-use openvsl::{CreateOptions, Device, Drill, Error, OpenError, Unsynced};
+use openvsl::{Batch, CreateOptions, Device, Drill, Error, OpenError, Unsynced};
 use tempfile::TempDir;
 
 const SECTOR: usize = 4096;
@@ -178,6 +178,61 @@ fn what_was_durable_survives_a_power_cut_and_the_rest_is_whole() {
         assert!(last.iter().all(|byte| *byte == last[0]), "a write is torn");
         device.power_on().expect("nothing to do");
     }
+}
+
+#[test]
+fn a_batch_is_there_as_a_whole_after_any_cut() {
+    let (_directory, device) = drill_device();
+    let place = |round: u64| [round * 10, 5000 + round, 9000 - 3 * round];
+    for round in 1..40u64 {
+        let [one, other, third] = place(round);
+        let before = place(round - 1);
+        let drill = Drill::PowerCut {
+            at_write: None,
+            at_program: Some(1 + round % 7),
+            unsynced: Unsynced::ALL[(round % 4) as usize],
+            seed: Some(round),
+        };
+        device.drill(drill).expect("armed");
+        let batch = |durable: bool| {
+            let batch =
+                Batch::new().write(one, &sector(1)).write(other, &sector(2)).trim(before[0], 1).trim(before[1], 1);
+            let batch = batch.write(third, &[sector(3), sector(3)].concat()).trim(before[2], 2);
+            if durable { batch.durable() } else { batch }
+        };
+        let made = device.batch(batch(true));
+        if made == Err(Error::PowerOff) {
+            device.power_on().expect("it comes back");
+        } else {
+            assert_eq!(made, Ok(()));
+            device.undo_drill("power-cut").expect("it did not go");
+        }
+        let there = place(round).map(|lba| device.exists(lba).expect("asked"));
+        let gone = before.map(|lba| device.exists(lba).expect("asked"));
+        assert!(there == [there[0]; 3], "round {round}: a part is there: {there:?}");
+        assert!(round == 1 || gone == [!there[0]; 3], "round {round}: a part is gone: {gone:?}");
+        assert!(there[0] || made.is_err(), "round {round}: it was durable");
+        if !there[0] {
+            device.batch(batch(false)).expect("again");
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_is_none_is_refused_and_changes_nothing() {
+    let device = Device::memory(64 * MIB, 4096).expect("a device");
+    device.write(1, &sector(1)).expect("written");
+    let refused = |batch: Batch| device.batch(batch).expect_err("it is none").to_string();
+    assert!(refused(Batch::new()).contains("no operations"));
+    assert!(refused(Batch::new().write(1, &sector(2)).trim(0, 2)).contains("operations 0 and 1 of the batch overlap"));
+    assert!(refused(Batch::new().write(1, &sector(2)).write(16384, &sector(2))).contains("operation 1"));
+    assert!(refused(Batch::new().write(1, &sector(2)).trim(9, 0)).contains("no sectors"));
+    assert!(refused(Batch::new().write(1, &sector(2)).write(4, &[0; 5])).contains("5 bytes are no whole sectors"));
+    let large = vec![3; 1 << 19];
+    assert!(refused(Batch::new().write(1, &large).write(1000, &large).trim(500, 1)).contains("at most 256"));
+    assert_eq!(device.batch(Batch::new().write(1000, &large).write(2000, &large)), Ok(()));
+    assert_eq!(device.read(1, 1), Ok(sector(1)));
+    assert_eq!(device.ranges(..1000).collect::<Result<Vec<_>, _>>(), Ok(only(1..2)));
 }
 
 #[test]

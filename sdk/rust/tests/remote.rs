@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use export::{Address, Clients, Listener, Worker, WorkerHandle, nvme};
-use openvsl::{ConnectOptions, Device, Error, HostSecret, OpenError};
+use openvsl::{Batch, ConnectOptions, Device, Error, HostSecret, OpenError};
 use tempfile::TempDir;
 
 const SECTOR: usize = 4096;
@@ -68,6 +68,13 @@ fn a_service_is_used_as_a_device_of_ones_own_is() {
         assert_eq!(device.read(9, 256), Ok(vec![7; 1 << 20]));
         device.trim_durable(3, 1).expect("trimmed");
         assert_eq!(device.read(3, 2), Ok([sector(0), sector(2)].concat()));
+        let batch = Batch::new().write(5, &sector(5)).write(700, &sector(6)).trim(4, 1).trim(9, 256);
+        device.batch(batch.durable()).expect("carried out");
+        assert_eq!(device.ranges(..1000).collect::<Result<Vec<_>, _>>(), Ok(vec![5..6, 700..701]));
+        assert_eq!((device.exists(700), device.exists(4)), (Ok(true), Ok(false)));
+        let twice = device.batch(Batch::new().write(5, &sector(1)).trim(0, 6)).expect_err("they overlap");
+        assert!(matches!(twice, Error::Batch(_)), "{twice}");
+        device.trim(700, 1).expect("trimmed");
         // More than a queue has room for.
         let writes: Vec<_> = (0..500).map(|lba| device.begin_write(1000 + lba, sector(lba as u8))).collect();
         writes.into_iter().for_each(|write| drop(write.wait().expect("written")));

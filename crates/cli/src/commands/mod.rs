@@ -13,6 +13,7 @@ mod generate;
 mod history;
 mod hosts;
 mod key;
+mod kv;
 mod lab;
 mod man;
 mod notify;
@@ -63,6 +64,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Scrub(args) => return redundancy::scrub(args, output),
         Command::Rebuild(args) => redundancy::rebuild(args, output)?,
         Command::Drill(args) => drill::drill(args, output)?,
+        Command::Kv(args) => kv::kv(args, output)?,
         Command::Events(args) => drill::events(args, output)?,
         Command::Key(args) => key::key(args, output)?,
         Command::Beacon(args) => settings::beacon(args, output)?,

@@ -109,6 +109,20 @@ typedef struct nvm_capacity_t {
   uint64_t total_logical_capacity;
 } nvm_capacity_t;
 
+// One operation of a batch.
+typedef struct nvm_iovec_t {
+  // Address of the data, for a write.
+  uint64_t iov_base;
+  // Bytes, a multiple of the sector size.
+  uint64_t iov_len;
+  // NVM_IOV_WRITE or NVM_IOV_TRIM.
+  uint32_t iov_opcode;
+  // Not used.
+  uint32_t reserved;
+  // The first sector.
+  uint64_t iov_lba;
+} nvm_iovec_t;
+
 // Sectors in a row.
 typedef struct nvm_block_range_t {
   // The first.
@@ -239,6 +253,16 @@ int32_t nvm_atomic_write(nvm_handle_t handle,
 int32_t nvm_atomic_trim(nvm_handle_t handle,
                         uint64_t lba,
                         uint64_t bytes);
+
+// Carries out `count` writes and trims, no two of which may touch the same sector: after any crash all of them are there, or none. They
+// are durable when this returns. `flags` must be 0. Returns how many bytes were written, or -1.
+//
+// # Safety
+// `iov` has `count` operations, each write of which has its data.
+int32_t nvm_batch_atomic_operations(nvm_handle_t handle,
+                                    const struct nvm_iovec_t *iov,
+                                    uint32_t operations,
+                                    uint32_t flags);
 
 // Whether a sector was written, and not trimmed since. Returns 1 or 0, or -1.
 int32_t nvm_block_exists(nvm_handle_t handle, uint64_t block);

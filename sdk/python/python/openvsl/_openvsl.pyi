@@ -80,6 +80,14 @@ class Device:
     def trim(self, lba: int, sectors: int = 1, *, durable: bool = False) -> None:
         """Forgets sectors: they read as zeros, and do not exist."""
 
+    def batch(
+        self, writes: list[tuple[int, Buffer]] = [], *, trims: list[tuple[int, int]] = [], durable: bool = False
+    ) -> None:
+        """Carries out all of these writes and trims, or nothing, whatever fails. No two of them may touch the same sector.
+
+        Together they take up to `max_write_bytes`; a trim is its first sector, and how many.
+        """
+
     def flush(self) -> None:
         """Makes everything durable that was answered before."""
 

@@ -4,6 +4,7 @@ mod api;
 mod files;
 mod flat;
 mod handshake;
+mod kv;
 mod labels;
 mod medium;
 mod nvme;
@@ -53,6 +54,7 @@ pub static TARGETS: &[Target] = &[
     vhost::TARGET,
     labels::TARGET,
     medium::TARGET,
+    kv::TARGET,
     api::REQUESTS,
     api::BYTES,
     files::STATE,

@@ -26,7 +26,6 @@ const NAMESPACE: Namespace = Namespace {
     used_blocks: 0,
     features: 0,
     atomic_blocks: None,
-    read_only: false,
     nguid: [0; 16],
 };
 
