@@ -25,7 +25,11 @@ openvsl ($version) unstable; urgency=medium
 
  -- OpenVSL maintainers <maintainers@openvsl.invalid>  $(date -uRd "@$SOURCE_DATE_EPOCH")
 CHANGELOG
-[ -z "$licences" ] || { echo "$licences" >debian/openvsl.docs; }
+if [ -n "$licences" ]; then
+  # debhelper takes it from here only.
+  cp "$licences" THIRD-PARTY-LICENSES
+  echo THIRD-PARTY-LICENSES >debian/openvsl.docs
+fi
 umask 022
 debian/rules binary >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 package=$(basename "$work"/openvsl_*.deb)

@@ -23,7 +23,8 @@ FURTHER_SEEDS = 100_000
 BUILT = ["ftl", "media", "device", "sim", "trace", "lab", "report", "nvme", "export", "card"]
 # Options of the simulator for a seed of each kind.
 SEEDS = {"seed": [], "encrypted-seed": ["--encrypted"], "die-loss-seed": ["--die-loss"],
-         "kill-seed": ["--kills"], "killed-die-seed": ["--die-loss", "--kills"], "batch-seed": ["--batches"]}
+         "kill-seed": ["--kills"], "killed-die-seed": ["--die-loss", "--kills"], "batch-seed": ["--batches"],
+         "sparse-seed": ["--sparse"]}
 
 
 class Programs:

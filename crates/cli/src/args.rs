@@ -341,6 +341,9 @@ pub struct Create {
     /// maximum-write (50 %), a percentage of the advertised such as 90%, or a size.
     #[arg(long, value_parser = values::capacity, default_value = "advertised")]
     pub capacity: Capacity,
+    /// Bytes that the host can address, above the raw capacity: such as 1PiB. How much of it may hold data follows from the raw capacity.
+    #[arg(long, value_name = "SIZE", value_parser = values::address_space, conflicts_with_all = ["capacity", "emulate"])]
+    pub address_space: Option<Capacity>,
     /// A name for people [default: the file's name].
     #[arg(long)]
     pub label: Option<String>,
@@ -386,6 +389,9 @@ pub struct Format {
     /// maximum-write (50 %), a percentage of the advertised such as 90%, or a size.
     #[arg(long, visible_alias = "size", value_parser = values::capacity, default_value = "advertised")]
     pub capacity: Capacity,
+    /// Bytes that the host can address, above the raw capacity: such as 1PiB. How much of it may hold data follows from the raw capacity.
+    #[arg(long, value_name = "SIZE", value_parser = values::address_space, conflicts_with_all = ["capacity", "predict"])]
+    pub address_space: Option<Capacity>,
     /// A name for people [default: as it is].
     #[arg(long)]
     pub label: Option<String>,

@@ -6,6 +6,9 @@ use std::str::FromStr;
 use card::Format;
 use serde::{Deserialize, Serialize};
 
+/// What stands before the size of an address space, where a capacity is asked for.
+const ADDRESS_SPACE: &str = "address-space:";
+
 /// How much of the raw size the host sees.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -24,6 +27,8 @@ pub enum Capacity {
     Bytes(u64),
     /// Per cent of the advertised capacity.
     Percent(f64),
+    /// Bytes that the host can address, more than there is room for: how much of it may hold data follows from the raw size.
+    AddressSpace(u64),
 }
 
 impl FromStr for Capacity {
@@ -36,6 +41,10 @@ impl FromStr for Capacity {
             "high-performance" => Ok(Capacity::HighPerformance),
             "improved-write" => Ok(Capacity::ImprovedWrite),
             "maximum-write" => Ok(Capacity::MaximumWrite),
+            text if text.starts_with(ADDRESS_SPACE) => {
+                let size = size::parse(&text[ADDRESS_SPACE.len()..]);
+                size.map(Capacity::AddressSpace).map_err(|error| error.to_string())
+            }
             text if text.ends_with('%') => {
                 let percent = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
                 let percent = percent.filter(|percent| *percent > 0.0 && *percent <= 10_000.0);
@@ -60,6 +69,7 @@ impl fmt::Display for Capacity {
             Capacity::MaximumWrite => "maximum-write",
             Capacity::Bytes(bytes) => return write!(f, "{bytes}"),
             Capacity::Percent(percent) => return write!(f, "{percent}%"),
+            Capacity::AddressSpace(bytes) => return write!(f, "address-space:{bytes}"),
         })
     }
 }
@@ -73,7 +83,7 @@ impl From<Capacity> for Format {
             Capacity::HighPerformance => Format::HighPerformance,
             Capacity::ImprovedWrite => Format::ImprovedWrite,
             Capacity::MaximumWrite => Format::MaximumWrite,
-            Capacity::Bytes(bytes) => Format::Bytes(bytes),
+            Capacity::Bytes(bytes) | Capacity::AddressSpace(bytes) => Format::Bytes(bytes),
             Capacity::Percent(percent) => Format::Percent(percent),
         }
     }
@@ -94,6 +104,7 @@ mod tests {
             ("80%", Capacity::Percent(80.0)),
             ("62.5 %", Capacity::Percent(62.5)),
             ("10GiB", Capacity::Bytes(10 << 30)),
+            ("address-space:1PiB", Capacity::AddressSpace(1 << 50)),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
             assert_eq!(expected.to_string().parse(), Ok(expected), "{text}");

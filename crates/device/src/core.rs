@@ -117,6 +117,7 @@ fn slots(bytes: &[u8], slot_bytes: usize) -> impl Iterator<Item = &[u8]> {
 pub(crate) fn io_error(error: ftl::Error) -> IoError {
     match error {
         ftl::Error::NoSpace => IoError::NoSpace,
+        ftl::Error::Full => IoError::Full,
         ftl::Error::Media => IoError::Media,
     }
 }

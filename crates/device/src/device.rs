@@ -630,6 +630,11 @@ impl Device {
             Trouble::WritesFail(error) => format!("writes fail: {error}"),
             Trouble::Degraded => self.lost_in_words(figures),
             Trouble::Unreadable => format!("{} sectors cannot be read", figures.unreadable_sectors),
+            Trouble::NearlyFull => {
+                let room = figures.room_sectors.unwrap_or(u64::MAX).max(1);
+                let percent = figures.mapped_sectors * 100 / room;
+                format!("{percent} % of the raw space hold data: trim what is not needed, before writes are refused")
+            }
             Trouble::Vanished => self.places.vanished().next().map_or_else(String::new, |path| {
                 let path = path.display();
                 format!("{path} was deleted, moved or replaced while in use; its data is lost when the device is detached: copy the device's content first")

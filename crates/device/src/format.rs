@@ -168,11 +168,11 @@ pub struct MediaFormat {
 /// The superblock of a medium whose geometry stands already.
 pub(crate) fn media_superblock(layout: ftl::Geometry, format: &MediaFormat) -> Result<Superblock, FormatError> {
     let max = geometry::max_sectors(&layout);
-    if format.sectors == 0 || format.sectors > max {
+    if !geometry::are_sectors(format.sectors, &layout, format.policy) {
         return Err(FormatError::Invalid {
             name: "sectors",
             value: format.sectors.to_string(),
-            expected: format!("1 to {max}"),
+            expected: format!("1 to {max}, or more than the medium has slots and a policy that keeps nothing of each"),
         });
     }
     Ok(Superblock {

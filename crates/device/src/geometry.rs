@@ -91,6 +91,18 @@ pub fn max_sectors(geometry: &Geometry) -> u64 {
     tiny_sectors(geometry).unwrap_or_else(|| ftl::max_sectors(geometry))
 }
 
+/// The most sectors of a host's address space: what the map keeps for those that are never written stays small.
+const ADDRESS_SPACE_MAX: u64 = 1 << 38;
+
+/// Whether a host may have so many sectors on this geometry, with this policy of the groomer: as many as may hold data at once, or an
+/// address space above the raw capacity.
+pub(crate) fn are_sectors(sectors: u64, geometry: &Geometry, policy: ftl::Policy) -> bool {
+    match ftl::is_sparse(geometry, sectors) {
+        true => sectors <= ADDRESS_SPACE_MAX && ftl::room(geometry, sectors) > 0 && !policy.keeps_each_sector(),
+        false => (1..=max_sectors(geometry)).contains(&sectors),
+    }
+}
+
 /// Host sectors for a capacity.
 pub(crate) fn sectors(capacity: Capacity, advertised: u64, geometry: &Geometry) -> Result<u64, FormatError> {
     let bytes = match capacity {
@@ -103,6 +115,7 @@ pub(crate) fn sectors(capacity: Capacity, advertised: u64, geometry: &Geometry) 
         Capacity::MaximumWrite => advertised as f64 * 0.5,
         Capacity::Bytes(bytes) => bytes as f64,
         Capacity::Percent(percent) => advertised as f64 * percent / 100.0,
+        Capacity::AddressSpace(bytes) => return address_space(bytes, geometry),
     };
     let sectors = (bytes / f64::from(geometry.sector_bytes)) as u64;
     let max = max_sectors(geometry);
@@ -119,6 +132,27 @@ pub(crate) fn sectors(capacity: Capacity, advertised: u64, geometry: &Geometry) 
         });
     }
     Ok(sectors)
+}
+
+/// Host sectors of an address space.
+fn address_space(bytes: u64, geometry: &Geometry) -> Result<u64, FormatError> {
+    let sectors = bytes / u64::from(geometry.sector_bytes);
+    if ftl::is_sparse(geometry, sectors) && are_sectors(sectors, geometry, ftl::Policy::default()) {
+        return Ok(sectors);
+    }
+    let sector = u64::from(geometry.sector_bytes);
+    Err(FormatError::Invalid {
+        name: "address space",
+        value: format!("{bytes} bytes"),
+        expected: match ftl::room(geometry, u64::MAX) {
+            0 => format!("a larger raw capacity than {} bytes", geometry.raw_bytes()),
+            _ => format!(
+                "more than the raw capacity of {} bytes, and at most {} with {sector}-byte sectors",
+                geometry.raw_bytes(),
+                ADDRESS_SPACE_MAX * sector
+            ),
+        },
+    })
 }
 
 #[cfg(test)]

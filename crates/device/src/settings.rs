@@ -132,6 +132,16 @@ impl Device {
                 let names: Vec<_> = ftl::Policy::ALL.iter().map(|policy| policy.name()).collect();
                 invalid("groomer", name.clone(), names.join(" or "))
             }
+            Setting::Groomer(name)
+                if self.core.superblock.is_sparse()
+                    && ftl::Policy::from_name(name).is_some_and(ftl::Policy::keeps_each_sector) =>
+            {
+                let expected = "a policy that keeps nothing of each sector, since the address space is sparse".into();
+                invalid("groomer", name.clone(), expected)
+            }
+            Setting::PageFile(true) if self.core.superblock.is_sparse() => {
+                invalid("page-file", "on".into(), "a device whose address space is not sparse".into())
+            }
             Setting::CheckpointInterval(bytes) if !(1 << 20..=1 << 40).contains(bytes) => {
                 invalid("checkpoint interval", format!("{bytes} bytes"), "1 MiB to 1 TiB".into())
             }

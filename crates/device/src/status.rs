@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::core::Core;
 use crate::{Durability, Io, Pacing};
 
+/// From so many per cent of the room on, a sparse address space is nearly full.
+const NEARLY_FULL: u64 = 95;
+
 /// What a module is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -89,6 +92,8 @@ pub enum Trouble {
     Degraded,
     /// Sectors cannot be read.
     Unreadable,
+    /// Nearly as much of a sparse address space holds data as there is room for.
+    NearlyFull,
     /// A file in use was deleted, moved or replaced.
     Vanished,
     /// What the model of an emulated card says.
@@ -131,6 +136,8 @@ pub struct Figures {
     pub write_reduced: Option<bool>,
     pub worn_out: Option<bool>,
     pub mapped_sectors: u64,
+    /// How many may be mapped at once, where the host can address more.
+    pub room_sectors: Option<u64>,
     pub sectors: u64,
     pub map_memory_bytes: u64,
     pub worst_memory_bytes: u64,
@@ -153,13 +160,15 @@ impl Figures {
         let ftl = &core.ftl;
         let (layer, geometry) = (ftl.stats(), ftl.config().geometry);
         let (sectors, sector_bytes, lebs) = (ftl.map().sectors(), geometry.sector_bytes, ftl.lebs().len());
+        let room = ftl.config().is_sparse().then(|| ftl.config().room());
         let made_up = core.media.nand().map_or(0, |nand| nand.counts().made_up_bytes);
         let lost = core.lost_dies().count() as u32;
         let unreadable_sectors = core.healing.unreadable.len() as u32;
         let trouble = match ftl.failure() {
             Some(error) => Some(Trouble::WritesFail(error)),
             None if lost > 0 => Some(Trouble::Degraded),
-            None => (unreadable_sectors > 0).then_some(Trouble::Unreadable),
+            None if unreadable_sectors > 0 => Some(Trouble::Unreadable),
+            None => room.filter(|room| ftl.map().mapped() >= room / 100 * NEARLY_FULL).map(|_| Trouble::NearlyFull),
         };
         Figures {
             state: if ftl.failure().is_some() { State::Error } else { state },
@@ -190,6 +199,7 @@ impl Figures {
             write_reduced: None,
             worn_out: None,
             mapped_sectors: ftl.map().mapped(),
+            room_sectors: room,
             sectors,
             map_memory_bytes: ftl.map().memory() as u64,
             worst_memory_bytes: ftl.worst_memory(),
@@ -199,7 +209,7 @@ impl Figures {
             leb_bytes: u64::from(geometry.slots_per_leb()) * u64::from(sector_bytes),
             groomer: ftl.policy_name(),
             grooming: ftl.is_short(),
-            over_provisioning_percent: 100.0 * (geometry.slots() as f64 / sectors as f64 - 1.0),
+            over_provisioning_percent: 100.0 * (geometry.slots() as f64 / ftl.config().room() as f64 - 1.0),
             allocated_bytes: core.media.allocated_bytes(),
             store_free_bytes: core.media.free_bytes(),
             store_full: false,

@@ -203,6 +203,11 @@ impl Superblock {
         self.identity.own.unwrap_or(self.uuid)
     }
 
+    /// Whether the host can address more sectors than there are slots.
+    pub fn is_sparse(&self) -> bool {
+        ftl::is_sparse(&self.geometry, self.sectors)
+    }
+
     /// Whether this is the superblock of a file of the device that `newest` describes.
     pub fn is_of(&self, newest: &Superblock) -> bool {
         let identity = newest.identity();
@@ -211,7 +216,7 @@ impl Superblock {
 
     /// The format version that it is written in.
     pub fn version(&self) -> u32 {
-        if self.batches {
+        if self.batches || self.is_sparse() {
             return FORMAT_VERSION;
         }
         if self.identity != Identity::default() {
@@ -511,6 +516,31 @@ pub(crate) mod tests {
         Superblock { identity, ..encrypted() }
     }
 
+    /// One that has room for the checkpoints of a sparse address space.
+    fn large() -> Superblock {
+        let mut superblock = sample();
+        superblock.geometry.blocks = 1000;
+        superblock
+    }
+
+    #[test]
+    fn an_address_space_has_bounds() {
+        let sparse =
+            Superblock { sectors: 1 << 38, policy: ftl::Policy::default().code(), page_file: false, ..large() };
+        let room = ftl::room(&sparse.geometry, sparse.sectors);
+        assert!(room > 0 && room < ftl::max_sectors(&sparse.geometry), "checkpoints of scattered sectors are larger");
+        let slots = sparse.geometry.slots();
+        for wrong in [
+            Superblock { sectors: (1 << 38) + 1, ..sparse.clone() },
+            Superblock { sectors: slots, ..sparse.clone() },
+            Superblock { policy: ftl::Policy::SepBit.code(), ..sparse.clone() },
+            Superblock { page_file: true, ..sparse.clone() },
+            Superblock { sectors: 1 << 38, policy: ftl::Policy::default().code(), ..emulated() },
+        ] {
+            assert_eq!(Superblock::decode(&wrong.encode(0)), Err(NotSuperblock::Damaged("its geometry")));
+        }
+    }
+
     fn batched() -> Superblock {
         Superblock { batches: true, ..copied() }
     }
@@ -560,7 +590,9 @@ pub(crate) mod tests {
             assert_eq!(Superblock::decode(&bytes), Ok(superblock));
             assert_eq!(bytes[8], 5, "older programs must keep off");
         }
-        for superblock in [batched(), Superblock { batches: true, ..emulated() }] {
+        let sparse =
+            Superblock { sectors: 1 << 38, policy: ftl::Policy::default().code(), page_file: false, ..large() };
+        for superblock in [batched(), Superblock { batches: true, ..emulated() }, sparse] {
             let bytes = superblock.encode(0);
             assert_eq!(Superblock::decode(&bytes), Ok(superblock));
             assert_eq!(bytes[8], 6, "older programs must keep off");

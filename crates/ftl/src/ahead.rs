@@ -44,7 +44,7 @@ impl Ftl {
     pub(crate) fn lebs_ahead(&self) -> u32 {
         let start = self.groomer.pace.start_lebs();
         let slots = u64::from(self.config.geometry.slots_per_leb());
-        let spare = u64::from(self.lebs.len()).saturating_sub(self.map.sectors().div_ceil(slots) + u64::from(start));
+        let spare = u64::from(self.lebs.len()).saturating_sub(self.config.room().div_ceil(slots) + u64::from(start));
         start + (spare as f64 * SHARE) as u32
     }
 
@@ -60,7 +60,7 @@ impl Ftl {
         if !self.groomer.ahead.on || self.free_lebs() + coming >= self.lebs_ahead() {
             return false;
         }
-        let saved = self.map.sectors() as f64 * SAVED;
+        let saved = self.config.room() as f64 * SAVED;
         let written = self.stats.host_written_sectors;
         let ahead = &mut self.groomer.ahead;
         ahead.balance = (ahead.balance + written.saturating_sub(ahead.looked) as f64 * EXTRA).min(saved);

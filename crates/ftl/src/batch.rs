@@ -40,6 +40,11 @@ impl Ftl {
         if let Some(error) = self.refusal() {
             return Admission::Refused(error);
         }
+        if self.may_lack_room(slots.into())
+            && let Some(answer) = self.lacks_room(self.mapped_by(ops))
+        {
+            return answer;
+        }
         // What is written together is likely to be overwritten together: all of it goes where its first sectors go.
         let wanted = writes(ops).next().map_or(0, |(lba, count)| self.place_write(lba, count));
         let Some(stream) = self.host_stream(wanted, slots) else { return self.no_room() };
@@ -50,6 +55,12 @@ impl Ftl {
         self.groomer.pace.charge(slots);
         self.append_ops(tag, ops, slots, stream);
         self.after_append(tag, fua)
+    }
+
+    /// Sectors that a batch maps beyond those that it unmaps: its trims are there when its writes are.
+    fn mapped_by(&self, ops: &[BatchOp]) -> u64 {
+        let new: u64 = writes(ops).map(|(lba, count)| u64::from(count) - self.map.mapped_in(lba, count.into())).sum();
+        new.saturating_sub(trims(ops).map(|(lba, count)| self.map.mapped_in(lba, count)).sum())
     }
 
     /// Nothing else may be appended in between, nor a checkpoint begin: recovery would find a part of the batch only.

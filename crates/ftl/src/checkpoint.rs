@@ -162,17 +162,18 @@ impl Checkpointer {
     }
 }
 
-/// Slots of a checkpoint with so many sectors mapped, at most.
-fn checkpoint_slots(geometry: &Geometry, mapped: u64) -> u64 {
+/// Slots of a checkpoint with so many sectors mapped, at most. In a sparse address space each of them may be a run of its own.
+fn checkpoint_slots(geometry: &Geometry, mapped: u64, sparse: bool) -> u64 {
     let room = u64::from(geometry.sector_bytes) - 64;
-    let map = mapped * 4 + mapped / 64;
+    let run = if sparse { RUN_BYTES as u64 } else { 0 };
+    let map = mapped * (run + 4) + mapped / 64;
     let lebs = u64::from(geometry.blocks) * LEB_BYTES as u64;
     map.div_ceil(room) + lebs.div_ceil(room) + 1
 }
 
 /// LEBs that they fill; each begins with a header.
-pub(crate) fn checkpoint_lebs(geometry: &Geometry, mapped: u64) -> u32 {
-    checkpoint_slots(geometry, mapped).div_ceil(u64::from(geometry.slots_per_leb() - 1)) as u32
+pub(crate) fn checkpoint_lebs(geometry: &Geometry, mapped: u64, sparse: bool) -> u32 {
+    checkpoint_slots(geometry, mapped, sparse).div_ceil(u64::from(geometry.slots_per_leb() - 1)) as u32
 }
 
 /// LEBs that a recovery's checkpoint takes at most, beyond its first: trims that are not durable come back, so the map may be full. With
@@ -181,7 +182,7 @@ pub(crate) fn further_lebs(config: &Config) -> u32 {
     if config.power_protected {
         return 0;
     }
-    checkpoint_lebs(&config.geometry, config.sectors) - 1
+    checkpoint_lebs(&config.geometry, config.room(), config.is_sparse()) - 1
 }
 
 impl Ftl {
@@ -192,13 +193,13 @@ impl Ftl {
 
     /// Slots between two checkpoints: as configured, more for a large map, less where space is scarce.
     fn checkpoint_interval(&self) -> u64 {
-        let spare = self.config.geometry.slots() - self.map.sectors();
+        let spare = self.config.geometry.slots() - self.config.room();
         let cost = self.checkpoint_estimate();
         self.config.checkpoint_interval.max(16 * cost).min(spare / 4).max(1)
     }
 
     fn checkpoint_estimate(&self) -> u64 {
-        checkpoint_slots(&self.config.geometry, self.map.mapped())
+        checkpoint_slots(&self.config.geometry, self.map.mapped(), self.config.is_sparse())
     }
 
     /// Begins a checkpoint when one is due, and goes on with the one that is running.

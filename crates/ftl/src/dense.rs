@@ -35,10 +35,8 @@ impl Dense {
     pub fn memory(&self) -> usize {
         let kept = self.counts.iter().zip(&self.gathered).filter(|(_, gathered)| **gathered);
         let idle: usize = kept.map(|(count, _)| GATHERED - usize::from(*count)).sum();
-        self.dense.capacity() * size_of::<u64>()
-            + self.counts.capacity() * size_of::<u16>()
-            + self.gathered.capacity()
-            + idle * LEAF_SECTORS * size_of::<Slot>()
+        // The bits are not counted: one is for hundreds of sectors, and where nobody touches them they take none.
+        self.counts.capacity() * size_of::<u16>() + self.gathered.capacity() + idle * LEAF_SECTORS * size_of::<Slot>()
     }
 
     /// Whether the leaf of a sector is dense.

@@ -165,13 +165,14 @@ impl Groomer {
 fn shape(config: &Config) -> Shape {
     let geometry = &config.geometry;
     let slots = u64::from(geometry.slots_per_leb());
-    let spare = u64::from(geometry.blocks).saturating_sub(config.sectors.div_ceil(slots));
+    let spare = u64::from(geometry.blocks).saturating_sub(config.room().div_ceil(slots));
     let kept = u64::from(crate::pace::start_lebs(geometry.blocks)) + 8;
     let by_space = 2 + spare.saturating_sub(kept) / 3;
     let buffers = config.max_request.div_ceil(geometry.slots_per_page) + 6;
     let by_buffers = u64::from(config.buffers.saturating_sub(buffers));
     let streams = by_space.min(by_buffers).clamp(2, DATA_STREAMS.into()) as u8;
-    Shape { sectors: config.sectors, lebs: geometry.blocks, slots_per_leb: geometry.slots_per_leb(), streams }
+    // Where the host can address more than there is room for, a policy that keeps something of each sector is refused.
+    Shape { sectors: config.room(), lebs: geometry.blocks, slots_per_leb: geometry.slots_per_leb(), streams }
 }
 
 /// What is known of the sector in a slot of a LEB that is closed.

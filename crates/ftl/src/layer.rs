@@ -16,7 +16,7 @@ use crate::leb::{LebState, Lebs, STREAMS, Stream};
 use crate::map::Map;
 use crate::policy::Policy;
 use crate::read::{MediaRead, PendingRead};
-use crate::space::READY;
+use crate::space::{READY, is_sparse, room};
 use crate::stats::Stats;
 use crate::trims::OpenTrims;
 use crate::types::{Admission, Command, Completion, Error, LebId, NO_SLOT, Request, Tag};
@@ -27,7 +27,7 @@ use crate::wear::Wear;
 pub struct Config {
     /// The media's shape.
     pub geometry: Geometry,
-    /// Host sectors.
+    /// Host sectors: as many as may hold data at once, or more than there are slots.
     pub sectors: u64,
     /// Largest write, sectors; at most 65,536.
     pub max_request: u32,
@@ -48,6 +48,16 @@ pub struct Config {
 }
 
 impl Config {
+    /// The most sectors that may hold data at once.
+    pub fn room(&self) -> u64 {
+        room(&self.geometry, self.sectors)
+    }
+
+    /// Whether the host can address more sectors than there are slots.
+    pub fn is_sparse(&self) -> bool {
+        is_sparse(&self.geometry, self.sectors)
+    }
+
     /// The fewest buffers that let the largest request and the groomer go on at the same time.
     pub fn min_buffers(&self) -> u32 {
         self.max_request.div_ceil(self.geometry.slots_per_page) + 8 + u32::from(self.policy.streams().saturating_sub(2))
@@ -110,6 +120,11 @@ pub struct Ftl {
     pub(crate) seq: u64,
     /// Slots left in the open LEBs that host writes go to.
     pub(crate) host_left: u64,
+    /// The most sectors that may be mapped, where the host can address more; otherwise no limit.
+    pub(crate) room: u64,
+    /// Sectors that were unmapped: the number from which on durability covers that, and how many. Nothing where there is no limit.
+    pub(crate) leaving: VecDeque<(u64, u64)>,
+    pub(crate) leaving_sectors: u64,
     /// First sequence number of the write, or batch of writes and trims, that is being appended.
     pub(crate) batch: Option<u64>,
     pub(crate) durability: Durability,
@@ -168,6 +183,9 @@ impl Ftl {
             trims: None,
             seq,
             host_left: 0,
+            room: if config.is_sparse() { config.room() } else { u64::MAX },
+            leaving: VecDeque::new(),
+            leaving_sectors: 0,
             batch: None,
             durability: Durability::new(seq),
             groomer,
@@ -392,7 +410,7 @@ impl Ftl {
     /// Bytes that recovery asks of each die at most before a device can be written again: a checkpoint of the whole map, and the LEBs that
     /// are kept ready.
     pub fn recovery_bytes(config: &Config) -> u64 {
-        let lebs = checkpoint_lebs(&config.geometry, config.sectors) + 1 + READY as u32;
+        let lebs = checkpoint_lebs(&config.geometry, config.room(), config.is_sparse()) + 1 + READY as u32;
         u64::from(lebs) * config.geometry.block_bytes()
     }
 

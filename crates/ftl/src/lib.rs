@@ -62,7 +62,7 @@ pub use prefetch::prefetch;
 pub use random::SplitMix64;
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
 pub use slots::{NOTE_BITS, UNNOTED};
-pub use space::{max_sectors, min_spare_lebs};
+pub use space::{is_sparse, max_sectors, min_spare_lebs, room};
 pub use stats::Stats;
 pub use trims::{TrimRecord, encode as encode_trims};
 pub use types::{

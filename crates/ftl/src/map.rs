@@ -404,6 +404,17 @@ impl Map {
         (at.min(end) - lba, mapped)
     }
 
+    /// How many sectors of a range are mapped.
+    pub fn mapped_in(&self, lba: u64, count: u64) -> u64 {
+        let (mut at, end, mut found) = (lba, lba + count, 0);
+        while at < end {
+            let (run, mapped) = self.run(at, end - at);
+            found += if mapped { run } else { 0 };
+            at += run;
+        }
+        found
+    }
+
     /// The first mapped sector at or after `lba`.
     pub fn next_mapped(&self, lba: u64) -> Option<u64> {
         if lba >= self.sectors {

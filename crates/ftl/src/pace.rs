@@ -40,8 +40,8 @@ impl Price {
     /// Until victims say more: what uniform traffic costs to first order, as if one LEB had been seen.
     fn new(config: &Config, kept_lebs: u32, window_lebs: f64) -> Price {
         let leb = f64::from(config.geometry.slots_per_leb());
-        let spare = f64::from(config.geometry.blocks.saturating_sub(kept_lebs)) * leb - config.sectors as f64;
-        let (moved, freed) = (config.sectors as f64, 2.0 * spare.max(leb));
+        let spare = f64::from(config.geometry.blocks.saturating_sub(kept_lebs)) * leb - config.room() as f64;
+        let (moved, freed) = (config.room() as f64, 2.0 * spare.max(leb));
         let share = leb / (moved + freed);
         Price { moved: moved * share, freed: freed * share, keep: 1.0 - 1.0 / window_lebs.max(1.0) }
     }

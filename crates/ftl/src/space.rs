@@ -115,6 +115,40 @@ impl Ftl {
         Admission::Refused(error)
     }
 
+    /// What to answer instead of mapping so many sectors more, where that is too much. Trims make room only when they are durable: a power
+    /// cut could bring back what they unmapped, beside what was written since.
+    #[cold]
+    pub(crate) fn lacks_room(&mut self, more: u64) -> Option<Admission> {
+        let durable = self.durable();
+        while let Some((_, count)) = self.leaving.pop_front_if(|(seq, _)| *seq <= durable) {
+            self.leaving_sectors -= count;
+        }
+        let mapped = self.map.mapped() + more;
+        if mapped + self.leaving_sectors <= self.room {
+            return None;
+        }
+        let Some((seq, _)) = self.leaving.back().filter(|_| mapped <= self.room).copied() else {
+            return Some(Admission::Refused(Error::Full));
+        };
+        self.want_durable(seq);
+        self.work();
+        Some(Admission::Busy)
+    }
+
+    /// Whether mapping so many sectors more could be too much, as far as can be told without a look at them.
+    #[inline]
+    pub(crate) fn may_lack_room(&self, more: u64) -> bool {
+        self.map.mapped() + self.leaving_sectors + more > self.room
+    }
+
+    /// So many sectors were just unmapped.
+    pub(crate) fn note_leaving(&mut self, count: u64) {
+        if count > 0 && self.room < u64::MAX {
+            self.leaving.push_back((self.seq, count));
+            self.leaving_sectors += count;
+        }
+    }
+
     /// A LEB lost its last live slot: it is freed when everything appended so far is durable.
     pub(crate) fn empty_leb(&mut self, leb: LebId) {
         debug_assert_eq!(self.lebs[leb].live, 0);
@@ -202,11 +236,28 @@ impl Ftl {
     }
 }
 
+/// The most sectors that may hold data at once, of a host's address space of so many. One with more sectors than there are slots is sparse.
+pub fn room(geometry: &Geometry, sectors: u64) -> u64 {
+    match is_sparse(geometry, sectors) {
+        true => data_slots(geometry, spare_lebs(geometry, true)),
+        false => sectors,
+    }
+}
+
+/// Whether a host can address more sectors than there are slots.
+pub fn is_sparse(geometry: &Geometry, sectors: u64) -> bool {
+    sectors > geometry.slots()
+}
+
 /// LEBs that a module needs beyond those that its sectors fill: append points, two checkpoints, each with a LEB that flushes on the way
 /// leave half empty, the reserve, what the checkpoint of a recovery takes beyond all these, the room that the groomer works in, and a
 /// margin of garbage to groom.
 pub fn min_spare_lebs(geometry: &Geometry) -> u32 {
-    let checkpoint = checkpoint_lebs(geometry, geometry.slots());
+    spare_lebs(geometry, false)
+}
+
+fn spare_lebs(geometry: &Geometry, sparse: bool) -> u32 {
+    let checkpoint = checkpoint_lebs(geometry, geometry.slots(), sparse);
     3 + 2 * (checkpoint + 1)
         + checkpoint.saturating_sub(3)
         + crate::pace::start_lebs(geometry.blocks)
@@ -215,6 +266,9 @@ pub fn min_spare_lebs(geometry: &Geometry) -> u32 {
 
 /// The most sectors that a host may have on this geometry. Each LEB begins with a header.
 pub fn max_sectors(geometry: &Geometry) -> u64 {
-    let lebs = geometry.blocks.saturating_sub(min_spare_lebs(geometry));
-    u64::from(lebs) * u64::from(geometry.slots_per_leb() - 1)
+    data_slots(geometry, min_spare_lebs(geometry))
+}
+
+fn data_slots(geometry: &Geometry, spare_lebs: u32) -> u64 {
+    u64::from(geometry.blocks.saturating_sub(spare_lebs)) * u64::from(geometry.slots_per_leb() - 1)
 }

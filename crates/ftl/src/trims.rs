@@ -44,12 +44,14 @@ impl Ftl {
 
     /// Forgets sectors whose trim is recorded.
     pub(crate) fn unmap(&mut self, lba: u64, count: u64) {
+        let before = self.map.mapped();
         let (lebs, groomer) = (&mut self.lebs, &mut self.groomer);
         self.map.clear(lba, count, |slot| {
             groomer.discarded(lebs.note(lebs.place(slot)));
             lebs.set_dead(slot);
         });
         self.groomer.trimmed(lba, count);
+        self.note_leaving(before - self.map.mapped());
     }
 
     /// Appends a trim record; `false` when there is no room.

@@ -110,6 +110,9 @@ pub enum Error {
     /// The backing store is full.
     #[error("no space left on the backing store")]
     NoSpace,
+    /// As many sectors hold data as there is room for.
+    #[error("no room for more data")]
+    Full,
     /// The media failed, or what it gave failed its check.
     #[error("media error")]
     Media,

@@ -40,6 +40,9 @@ impl Ftl {
                 return Err(format!("LEB {id} is {:?} and listed as free {listed} times", leb.state));
             }
         }
+        if self.map.mapped() > self.room {
+            return Err(format!("{} sectors are mapped, and there is room for {}", self.map.mapped(), self.room));
+        }
         self.groomer.policy.verify(&noted)?;
         let open = self.lebs.iter().filter(|(_, leb)| leb.state == LebState::Open).count();
         let points = Stream::all().filter(|stream| self.open_leb_of(*stream).is_some()).count();

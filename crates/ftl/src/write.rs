@@ -18,6 +18,11 @@ impl Ftl {
         if let Some(error) = self.refusal() {
             return Admission::Refused(error);
         }
+        if self.may_lack_room(count.into())
+            && let Some(answer) = self.lacks_room(u64::from(count) - self.map.mapped_in(lba, count.into()))
+        {
+            return answer;
+        }
         let wanted = self.place_write(lba, count);
         let Some(stream) = self.host_stream(wanted, count) else { return self.no_room() };
         if !self.groomer.pace.admits() {

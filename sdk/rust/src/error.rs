@@ -43,7 +43,7 @@ pub enum Error {
     /// The device takes no writes.
     #[error("the device is read-only")]
     ReadOnly,
-    /// There is no space left under the device.
+    /// There is no space left under the device, or of the raw space of a sparse one.
     #[error("no space is left under the device")]
     NoSpace,
     /// The media failed. What a write was to change is in doubt.
@@ -88,7 +88,7 @@ impl From<IoError> for Error {
     fn from(error: IoError) -> Error {
         match error {
             IoError::ReadOnly => Error::ReadOnly,
-            IoError::NoSpace => Error::NoSpace,
+            IoError::NoSpace | IoError::Full => Error::NoSpace,
             IoError::Batch(error) => Error::Batch(error),
             // Ranges and sizes were checked before; a device that refuses them all the same is broken.
             IoError::Media | IoError::OutOfRange | IoError::TooLarge => Error::Media,

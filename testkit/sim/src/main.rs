@@ -41,6 +41,9 @@ struct Arguments {
     /// Batches of writes and trims in every seed; otherwise in about a fifth.
     #[arg(long)]
     batches: bool,
+    /// A sparse address space in every seed that has room for one; otherwise in about a seventh.
+    #[arg(long)]
+    sparse: bool,
     /// Run each seed twice: all answers and what stands on the medium at the end must be the same.
     #[arg(long)]
     twice: bool,
@@ -67,6 +70,7 @@ impl Arguments {
             (self.die_loss, " --die-loss"),
             (self.kills, " --kills"),
             (self.batches, " --batches"),
+            (self.sparse, " --sparse"),
             (self.twice, " --twice"),
         ];
         flags.iter().filter(|(on, _)| *on).map(|(_, flag)| *flag).collect()
@@ -89,8 +93,8 @@ fn main() -> ExitCode {
         let scope = Exhaustive { longest, recovered: arguments.recovered, from: arguments.from, threads };
         return exhaustive(&scope, &watcher);
     }
-    let Arguments { encrypted, die_loss, kills, batches, twice, .. } = arguments;
-    let wish = Wish { encrypted, die_loss, kills, batches, digest: twice };
+    let Arguments { encrypted, die_loss, kills, batches, sparse, twice, .. } = arguments;
+    let wish = Wish { encrypted, die_loss, kills, batches, sparse, digest: twice };
     if let Some(seed) = arguments.seed {
         eprintln!("{:?}", Plan::new(&mut ftl::SplitMix64::new(seed), &wish));
         // A replay tells what the device logs; a series would drown in the errors that power cuts cause.
@@ -165,12 +169,13 @@ fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
 fn tell(held: &Held, twice: bool) {
     let Held { seeds, sum } = held;
     println!(
-        "{seeds} seeds held{}: {} requests ({} batches), {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed, {} syncs overlapping; {} faults of dies and \
+        "{seeds} seeds held{}: {} requests ({} batches, {} refused because the raw space was full), {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed, {} syncs overlapping; {} faults of dies and \
          sectors ({} dies failed), {} sectors healed, {} read without their die, {} dies replaced, {} superblock copies spoilt, 0 sectors lost; beyond redundancy {} \
          reads and {} attaches refused; {} sectors sealed over {} power cuts, 0 (key, nonce) pairs repeated",
         if twice { " twice with identical hashes" } else { "" },
         sum.requests,
         sum.batches,
+        sum.full,
         sum.cuts,
         sum.recovery_cuts,
         sum.kills,

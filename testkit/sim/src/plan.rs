@@ -29,6 +29,8 @@ pub struct Wish {
     pub kills: bool,
     /// Batches everywhere; otherwise about a fifth of the seeds have some.
     pub batches: bool,
+    /// A sparse address space everywhere it can be; otherwise in about a seventh.
+    pub sparse: bool,
     /// Say at the end what stands on the medium, see [`crate::Report::state`].
     pub digest: bool,
 }
@@ -63,6 +65,8 @@ pub struct Plan {
     pub detach_once_in: u64,
     /// Weights of read, write, trim, flush, idle, zeroes.
     pub mix: [u64; 6],
+    /// The host can address more than there is room for.
+    pub sparse: bool,
     /// A batch of writes and trims once in so many requests; 0 for none.
     pub batch_once_in: u64,
     /// FUA once in so many changes; 0 for never.
@@ -174,6 +178,7 @@ impl Plan {
                 kills: false,
                 detach_once_in: if random.one_in(2) { 0 } else { 50 + random.below(1000) },
                 mix,
+                sparse: false,
                 batch_once_in: 0,
                 fua_once_in: if random.one_in(2) { 0 } else { 1 + random.below(20) },
                 largest,
@@ -190,6 +195,15 @@ impl Plan {
             }
             if wish.batches || drawn.is_multiple_of(5) {
                 plan.batch_once_in = 2 + (drawn / 45 % 8) as u64;
+            }
+            // An address space of up to twice as many sectors as there are slots: it is full when the raw space is.
+            if (wish.sparse || drawn % 7 == 3) && ftl::room(&geometry, u64::MAX) >= 8 {
+                plan.sparse = true;
+                plan.format.sectors = geometry.slots() + 1 + (drawn / 63) as u64 % geometry.slots();
+                plan.span = if plan.span == sectors { plan.format.sectors } else { plan.span };
+                if plan.format.policy.keeps_each_sector() {
+                    plan.format.policy = Policy::Lifetime;
+                }
             }
             if wish.encrypted || plan.format.uuid.as_u128().is_multiple_of(3) {
                 plan.encrypt();

@@ -192,6 +192,7 @@ impl Simulation {
             (Asked::Change { op, fua }, Ok(_)) => self.model.answered(op, fua),
             (Asked::Flush { covers }, Ok(_)) => self.model.flushed(&covers),
             (Asked::Change { .. } | Asked::Flush { .. }, Err(IoError::NoSpace)) if self.may_lack_space => {}
+            (Asked::Change { .. }, Err(IoError::Full)) if self.plan.sparse => self.report.full += 1,
             (Asked::Read { .. }, Err(IoError::Media)) if self.may_be_unreadable => self.report.unreadable += 1,
             (Asked::Change { .. } | Asked::Flush { .. }, Err(IoError::Media)) if self.plan.errors => {
                 // Whoever runs it may have enough of that.

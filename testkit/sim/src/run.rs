@@ -48,6 +48,8 @@ impl Failure {
 pub struct Report {
     /// Requests answered.
     pub requests: u64,
+    /// Requests that were refused because the raw space of a sparse address space was full.
+    pub full: u64,
     /// Batches taken or refused.
     pub batches: u64,
     /// Power cuts, those during recovery included.
@@ -98,6 +100,7 @@ impl std::ops::AddAssign for Report {
         let Report {
             requests,
             batches,
+            full,
             cuts,
             recovery_cuts,
             kills,
@@ -121,6 +124,7 @@ impl std::ops::AddAssign for Report {
         } = other;
         self.requests += requests;
         self.batches += batches;
+        self.full += full;
         self.cuts += cuts;
         self.recovery_cuts += recovery_cuts;
         self.kills += kills;
@@ -385,6 +389,8 @@ impl Simulation {
             self.model.took(lba, 1, false);
             match self.call(Io::Write { lba, data: &data, fua: true })? {
                 Some(Ok(_)) => self.model.answered(op, true),
+                // It counts as one that nobody was told of.
+                Some(Err(IoError::Full)) if self.plan.sparse => return Ok(true),
                 Some(Err(error)) => return Err(Failure::Wrong(format!("a write behind an attach failed: {error}"))),
                 None => return Ok(false),
             }
@@ -530,6 +536,7 @@ impl Simulation {
                 self.model.answered(op, false);
             }
             Some(Err(IoError::NoSpace)) if self.may_lack_space => {}
+            Some(Err(IoError::Full)) if self.plan.sparse => {}
             Some(Err(error)) => return Err(Failure::Wrong(format!("the last write failed: {error}"))),
             None => {}
         }

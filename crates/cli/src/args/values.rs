@@ -25,6 +25,10 @@ pub fn capacity(text: &str) -> Result<Capacity, String> {
     text.parse()
 }
 
+pub fn address_space(text: &str) -> Result<Capacity, String> {
+    ::size::parse(text).map(Capacity::AddressSpace).map_err(|error| error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,8 +57,8 @@ impl Superblock {
             && u128::from(g.blocks) * u128::from(g.pages_per_block) * u128::from(g.dies) * u128::from(g.slots_per_page)
                 < u128::from(u32::MAX)
             && g.slots_per_leb() > 1
-            && self.sectors > 0
-            && self.sectors <= crate::max_sectors(g)
+            && crate::geometry::are_sectors(self.sectors, g, ftl::Policy::from_code(self.policy).unwrap_or_default())
+            && !(self.is_sparse() && (self.emulation.is_some() || self.page_file))
             && self.max_request_bytes.is_multiple_of(g.sector_bytes)
             && self.max_request_bytes >= g.sector_bytes
             && self.max_request_bytes / g.sector_bytes <= 1 << 16

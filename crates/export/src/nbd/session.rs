@@ -178,7 +178,7 @@ fn errno(error: IoError, command: Command) -> Errno {
         (IoError::TooLarge, Command::Read) => Errno::NoMem,
         (IoError::OutOfRange | IoError::TooLarge | IoError::Batch(_), _) => Errno::Inval,
         (IoError::ReadOnly, _) => Errno::Perm,
-        (IoError::NoSpace, _) => Errno::NoSpc,
+        (IoError::NoSpace | IoError::Full, _) => Errno::NoSpc,
         (IoError::Media, _) => Errno::Io,
     }
 }

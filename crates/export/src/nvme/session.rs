@@ -517,7 +517,7 @@ fn status_of(error: IoError, command: Command) -> Status {
         (IoError::Batch(BatchError::Overlap(..)), _) => Status::BATCH_OVERLAP,
         (IoError::TooLarge | IoError::Batch(_), _) => Status::INVALID_FIELD,
         (IoError::ReadOnly, _) => Status::WRITE_PROTECTED,
-        (IoError::NoSpace, _) => Status::CAPACITY_EXCEEDED,
+        (IoError::NoSpace | IoError::Full, _) => Status::CAPACITY_EXCEEDED,
         (IoError::Media, Command::Read) => Status::READ_ERROR,
         (IoError::Media, _) => Status::WRITE_FAULT,
     }

@@ -263,6 +263,11 @@ impl Policy {
         }
     }
 
+    /// Whether it keeps something of every sector that the host can address.
+    pub fn keeps_each_sector(self) -> bool {
+        matches!(self, Policy::Dac | Policy::SepBit)
+    }
+
     pub(crate) fn build(self, shape: &Shape) -> Box<dyn GroomPolicy> {
         match self {
             Policy::Greedy => Box::new(Greedy { streams: 2 }),
