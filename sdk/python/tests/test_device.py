@@ -119,4 +119,4 @@ def test_the_power_goes_with_the_write_that_was_named(make_drill_device: Callabl
     device.power_cycle()
     assert device.read(0, 2) == b"\x01" * 1024
     with pytest.raises(openvsl.InvalidRequest, match="expected one of"):
-        device.cut_power(unsynced="burn")
+        device.cut_power(unsynced="burn")  # type: ignore[arg-type]
