@@ -6,8 +6,8 @@
 //! falls on all of them alike; medians of those spans are told.
 
 use card::{Module, ModuleConfig, Op, Policy, Request, Surroundings, VirtualDevice};
-use ftl::SplitMix64;
 use profile::Profile;
+use random::SplitMix64;
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time of this process, seconds.

@@ -4,8 +4,7 @@ use serde::Serialize;
 
 use crate::report::Report;
 
-/// A moment or a span in virtual time, nanoseconds.
-pub type Nanos = u64;
+pub use media::nand::Nanos;
 
 /// What a request does. Offsets and lengths are bytes, multiples of [`VirtualDevice::sector_bytes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::Nanos;
+use media::nand::Nanos;
 
 /// What a device did since it was made. What a kind of device cannot tell is zero, or `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -57,7 +57,7 @@ pub fn run(
 
 /// `count` requests of one kind at random places of the first `span` bytes.
 pub fn random(op: Op, count: usize, bytes: u32, span: u64, seed: u64) -> Vec<Request> {
-    let mut random = ftl::SplitMix64::new(seed);
+    let mut random = random::SplitMix64::new(seed);
     let places = span / u64::from(bytes);
     (0..count).map(|_| Request { op, offset: random.below(places) * u64::from(bytes), bytes }).collect()
 }

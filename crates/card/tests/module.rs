@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use card::{Answer, Failure, Health, Level, Module, Op, Report, Request, Surroundings, VirtualDevice};
 use common::{config, fill, small};
-use ftl::SplitMix64;
 use profile::Card;
+use random::SplitMix64;
 
 /// Random requests, `depth` at a time; `check` sees the module after every answer. Gives every answer.
 fn drive(

@@ -4,8 +4,8 @@ mod common;
 
 use card::{Module, ModuleConfig, Op, Pacing, Policy, Request, VirtualDevice};
 use common::{config, fill, small};
-use ftl::SplitMix64;
 use profile::Profile;
+use random::SplitMix64;
 
 /// Requests outstanding.
 const DEPTH: u32 = 32;

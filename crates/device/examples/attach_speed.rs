@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use device::{AttachOptions, Capacity, CreateOptions, Device, FormatOptions, Io, Submitted};
-use ftl::SplitMix64;
 use media::ring::Ring;
+use random::SplitMix64;
 
 const SECTOR: u32 = 4096;
 

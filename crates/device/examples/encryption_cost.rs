@@ -4,7 +4,7 @@
 //! processor time that sealing or opening adds to each: the best of rounds that take turns.
 
 use device::{Device, Io, Secret, Submitted};
-use ftl::SplitMix64;
+use random::SplitMix64;
 
 const SECTOR: usize = 4096;
 const LARGE: usize = 32;

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use device::{Device, Io, Submitted};
-use ftl::SplitMix64;
+use random::SplitMix64;
 
 const SECTOR: usize = 4096;
 

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use ftl::{EPOCH_SHIFT, Geometry};
 use media::file::check_length;
 use media::flashback::media_geometry;
-use media::{Backing, DieState, Flashback, Media, OpenError};
+use media::{Backing, DieState, Drilled, Flashback, Media, OpenError, Stack};
 use rustix::io::Errno;
 
-use crate::attach::Refusal;
 use crate::checksum::Checker;
-use crate::format::{decode, refused};
+use crate::copies::{choose_superblock, decode};
 use crate::members::identity;
-use crate::superblock::{DIES_MAX, NotSuperblock, Superblock, choose_superblock};
+use crate::refusal::{Refusal, refused};
+use crate::superblock::{DIES_MAX, NotSuperblock, Superblock};
 use crate::{AttachError, AttachOptions};
 
 /// One die's superblock, if it has one.
@@ -230,12 +230,13 @@ pub(crate) fn read_labels(media: &mut dyn Media) -> Vec<Label> {
 }
 
 /// Puts parity between the layer and a medium, where the format has any.
-pub(crate) fn with_parity(media: Box<dyn Media>, superblock: &Superblock) -> Box<dyn Media> {
+pub(crate) fn with_parity(media: Drilled, superblock: &Superblock) -> Stack {
     if superblock.dies.is_empty() {
-        return media;
+        return Stack::Plain(media);
     }
     let checker = Box::new(Checker::of(superblock));
-    Box::new(Flashback::new(media, superblock.geometry, checker, superblock.dies.clone()))
+    let flashback = Flashback::new(media, superblock.geometry, checker, superblock.dies.clone());
+    Stack::Flashback(Box::new(flashback))
 }
 
 /// The shape of the medium of a format.

@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
-use ftl::{Config, Damage, LebHeader, LebId, Policy, Recovery};
-use media::{Done, Media, MediaError, Slice};
+use ftl::{Config, LebHeader, LebId, Policy, Recovery};
+use media::{Done, Media, MediaError, Slice, Stack};
 
-use crate::EraseLevel;
 use crate::checksum::Checker;
 use crate::core::{Core, label_command};
-use crate::crypt::{NoKey, Secret, unlock};
+use crate::crypt::{NoKey, Secret};
+use crate::refusal::Refusal;
 use crate::staging::{Staging, write_back};
-use crate::superblock::{NotSuperblock, Superblock};
+use crate::superblock::Superblock;
 
 /// Reads under way at once while recovering.
 const READS: usize = 16;
@@ -22,35 +22,18 @@ const EXTRA_BUFFERS: u32 = 24;
 /// was flushed stands in front of what was not, so only damage to all of them could hide something.
 const GAP_PAGES: u32 = 64;
 
-/// Why a medium cannot be attached.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
-    #[error("{0}")]
-    Media(#[from] MediaError),
-    #[error("no valid superblock")]
-    NoSuperblock(NotSuperblock),
-    #[error("no room for a checkpoint")]
-    NoRoom,
-    #[error("{0}")]
-    Damage(#[from] Damage),
-    #[error("too many dies are out of service")]
-    Dies { lost: Vec<u32>, parity: u32 },
-    #[error("dies are missing")]
-    MayBeBehind { missing: Vec<u32> },
-    #[error("old copies are in the place of files {dies:?}")]
-    OldCopies { dies: Vec<u32> },
-    #[error("the key is not to be had")]
-    Key(NoKey),
-    #[error("it is being erased")]
-    BeingErased(EraseLevel),
-}
-
 /// Makes a superblock ready to attach with: refuses a device that is being erased, and unlocks one that is encrypted.
 pub(crate) fn admit(superblock: &mut Superblock, secret: Option<&Secret>) -> Result<(), Refusal> {
-    match superblock.erase {
-        Some(erasing) => Err(Refusal::BeingErased(erasing.level)),
-        None => unlock(superblock, secret).map_err(Refusal::Key),
+    if let Some(erasing) = superblock.erase {
+        return Err(Refusal::BeingErased(erasing.level));
     }
+    let unlocked = match (&mut superblock.encryption, secret) {
+        (None, None) => Ok(()),
+        (None, Some(_)) => Err(NoKey::NotEncrypted),
+        (Some(_), None) => Err(NoKey::Missing),
+        (Some(encryption), Some(secret)) => encryption.unlock(&superblock.uuid, secret),
+    };
+    unlocked.map_err(Refusal::Key)
 }
 
 /// What the layer is configured with, from the superblock.
@@ -80,7 +63,7 @@ pub(crate) fn layer_config(superblock: &Superblock, erase_before_program: bool) 
 
 /// Attaches with a layer configured like this. To be read only, nothing is written, not even the superblock.
 pub(crate) fn attach(
-    media: Box<dyn Media>,
+    media: Stack,
     superblock: Superblock,
     config: Config,
     read_only: bool,
@@ -89,7 +72,7 @@ pub(crate) fn attach(
     ready(&superblock)?;
     let mut opening = Opening::new(media, superblock);
     if !read_only && let Some(left) = staging.as_ref().and_then(|staging| staging.left_by(&opening.superblock)) {
-        write_back(&mut *opening.media, &opening.superblock, left)?;
+        write_back(&mut opening.media, &opening.superblock, left)?;
     }
     let mut recovery = Recovery::new(config.clone(), opening.superblock.anchor.clone())?;
     opening.load_checkpoint(&mut recovery)?;
@@ -181,7 +164,7 @@ pub(crate) fn write_superblock(media: &mut dyn Media, superblock: &mut Superbloc
 
 /// A medium being looked through.
 struct Opening {
-    media: Box<dyn Media>,
+    media: Stack,
     superblock: Superblock,
     next_id: u64,
     /// What fails its check may be rebuilt.
@@ -189,7 +172,7 @@ struct Opening {
 }
 
 impl Opening {
-    fn new(mut media: Box<dyn Media>, superblock: Superblock) -> Opening {
+    fn new(mut media: Stack, superblock: Superblock) -> Opening {
         let redundant = media.flashback().is_some();
         let believed = superblock.anchor.clean && superblock.in_step;
         if let Some(flashback) = media.flashback().filter(|_| !believed) {

@@ -4,6 +4,8 @@
 //! [`Core::submit`] and, unless it was answered there, comes up through [`Core::poll`].
 
 mod commands;
+mod heal;
+mod jobs;
 mod labels;
 
 use std::collections::VecDeque;
@@ -11,15 +13,16 @@ use std::ops::Range;
 
 use ftl::{Admission, BufId, Engine, Ftl, Header, ReadFor, Request, Slot, SlotRead, Tag};
 use media::staged::Stage;
-use media::{DieState, Done, Media, MediaError, Page, Slice, Witness};
+use media::{DieState, Done, MediaError, Page, Slice, Stack, Witness};
 
 use crate::checksum::Checker;
-use crate::heal::{Healed, Healing};
-use crate::jobs::{Jobs, is_job};
 use crate::staging::Staging;
 use crate::superblock::Superblock;
 use crate::{Completion, Io, IoError, Submitted};
 
+use heal::{Healed, Healing};
+pub use jobs::Background;
+use jobs::{Jobs, is_job};
 use labels::Batches;
 pub(crate) use labels::label_command;
 
@@ -60,7 +63,7 @@ pub(crate) struct Core {
     /// Where the page buffers lie, if they outlive the process. It goes first, so that it stays as it is when the others go.
     pub staging: Option<Staging>,
     pub ftl: Ftl,
-    pub media: Box<dyn Media>,
+    pub media: Stack,
     pub checker: Checker,
     pub superblock: Superblock,
     sector: usize,
@@ -109,7 +112,7 @@ fn slots(bytes: &[u8], slot_bytes: usize) -> impl Iterator<Item = &[u8]> {
     let mut ahead = bytes.chunks_exact(slot_bytes).skip(AHEAD);
     bytes.chunks_exact(slot_bytes).inspect(move |_| {
         if let Some(slot) = ahead.next() {
-            ftl::prefetch(slot);
+            words::prefetch(slot);
         }
     })
 }
@@ -133,7 +136,7 @@ pub(crate) fn layer_error(error: MediaError) -> ftl::Error {
 }
 
 impl Core {
-    pub fn new(ftl: Ftl, media: Box<dyn Media>, superblock: Superblock) -> Core {
+    pub fn new(ftl: Ftl, media: Stack, superblock: Superblock) -> Core {
         let config = ftl.config();
         let requests = config.requests;
         let checker = Checker::of(&superblock);

@@ -6,18 +6,19 @@ use std::time::Duration;
 use card::{Controller, Governor, Health};
 use media::flashback::layer_geometry;
 use media::ring::SharedRing;
-use media::{FileMedia, FileOptions, Media, Memory, Witness, WitnessError};
+use media::{Base, Drilled, FileMedia, FileOptions, Media, Memory, Stack, Witness, WitnessError};
 
 use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_parity};
-use crate::attach::{Refusal, admit, attach, layer_config, write_superblock};
+use crate::attach::{admit, attach, layer_config, write_superblock};
 use crate::batch::check_batch;
 use crate::core::Core;
 use crate::crypt::NoKey;
 use crate::drill::{Drills, with_drills};
 use crate::emulated::{self, Card, Clock, WallClock};
-use crate::format::{MediaFormat, encrypt, media_superblock, open_replacement, refused, superblock};
+use crate::format::{MediaFormat, encrypt, media_superblock, open_replacement, superblock};
 use crate::identity::{self, Claim};
 use crate::page_file::PageFile;
+use crate::refusal::{Refusal, refused};
 use crate::room::{self, Room};
 use crate::staging::{Staging, staging_file};
 use crate::status::{Counts, Figures, Trouble};
@@ -154,7 +155,7 @@ impl Device {
         let media = FileMedia::new(backings, medium_geometry(&superblock), ring.clone(), file_options)?;
         // Of syncs that overlap, the page cache tells any one that something could not be written. A witness keeps one number.
         let overlaps = witness.is_none() && media.backings().all(|backing| backing.direct_alignment().is_some());
-        let media = with_drills(Box::new(media), &superblock, &options.drills);
+        let media = with_drills(Base::Plain(Box::new(media)), &superblock, &options.drills);
         let media = with_parity(media, &superblock);
         let (needed, unclean) = (room::needed(&superblock), !superblock.anchor.clean);
         let config = layer_config(&superblock, false);
@@ -198,7 +199,7 @@ impl Device {
         }
         let media = Memory::new(superblock.geometry);
         let config = layer_config(&superblock, false);
-        let core = attach(Box::new(media), superblock, config, false, None);
+        let core = attach(Stack::Plain(Drilled::Plain(Base::Plain(Box::new(media)))), superblock, config, false, None);
         let path = PathBuf::from("memory");
         let core = core.map_err(|refusal| refused(refusal, &path))?;
         Ok(Device::new(core, vec![path], false))
@@ -251,7 +252,7 @@ impl Device {
         let mut superblock =
             assemble(read_labels(&mut *media), true, false).map_err(|refusal| refused(refusal, &path))?;
         admit(&mut superblock, secret).map_err(|refusal| refused(refusal, &path))?;
-        let media = with_parity(with_drills(media, &superblock, &CarriedDrills::default()), &superblock);
+        let media = with_parity(with_drills(media.into(), &superblock, &CarriedDrills::default()), &superblock);
         let config = layer_config(&superblock, erase_before_program);
         let core = attach(media, superblock, config, false, staging).map_err(|refusal| refused(refusal, &path))?;
         Ok(Device::new(core, vec![path], false))

@@ -11,9 +11,9 @@ use media::{DieState, LABEL_BYTES};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::attach::Refusal;
 use crate::crypt::Secret;
 use crate::format::{check_size, encrypt, now_s, store_bytes};
+use crate::refusal::Refusal;
 use crate::store::Store;
 use crate::superblock::{Erasing, Identity, Superblock};
 use crate::{AttachError, FormatError, Info};

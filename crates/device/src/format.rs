@@ -6,15 +6,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ftl::Stats;
 use media::file::backing_bytes;
 use media::nand::inner_geometry;
-use media::{Backing, MediaError, OpenError};
+use media::{Backing, OpenError};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::assemble::medium_geometry;
-use crate::attach::Refusal;
-use crate::crypt::{CIPHER_NAME, Encryption, NoKey, SEALED_TRAILER_BYTES, Secret};
+use crate::copies::decode;
+use crate::crypt::{CIPHER_NAME, Encryption, SEALED_TRAILER_BYTES, Secret};
+use crate::refusal::{BLANK, Refusal, refused};
 use crate::store::{Store, heir};
-use crate::superblock::{FORMAT_VERSION, LABEL_MAX, NotSuperblock, Superblock, choose_superblock};
+use crate::superblock::{LABEL_MAX, Superblock};
 use crate::{AttachError, Capacity, CreateError, Emulation, EraseLevel, FormatError, emulated, geometry};
 
 /// What a format sets.
@@ -432,44 +433,6 @@ fn write_both(backing: &Backing, superblock: &Superblock) -> Result<(), FormatEr
         backing.write_label((superblock.generation % 2) as u8, &superblock.encode(superblock.die))?;
     }
     Ok(())
-}
-
-/// What stands in both label copies when nothing was ever written.
-const BLANK: &str = "it is blank";
-
-pub(crate) fn decode(backing: &Backing, path: &Path) -> Result<Superblock, AttachError> {
-    let copies = [0, 1].map(|copy| backing.read_label(copy).map_err(MediaError::from));
-    choose_superblock(copies).map_err(|refusal| refused(refusal, path))
-}
-
-/// A refusal in words, with the path.
-pub(crate) fn refused(refusal: Refusal, path: &Path) -> AttachError {
-    let path = path.to_path_buf();
-    match refusal {
-        Refusal::Media(error) => AttachError::Media { path, what: error.to_string() },
-        Refusal::NoRoom => {
-            AttachError::Media { path, what: "no room for the checkpoint that recovery must write".into() }
-        }
-        Refusal::NoSuperblock(NotSuperblock::Blank) => AttachError::Foreign { path, found: BLANK.into() },
-        Refusal::NoSuperblock(NotSuperblock::Foreign) => {
-            AttachError::Foreign { path, found: "it holds something else".into() }
-        }
-        Refusal::NoSuperblock(NotSuperblock::Version(found)) => {
-            AttachError::Version { path, found, known: FORMAT_VERSION }
-        }
-        Refusal::NoSuperblock(NotSuperblock::Damaged(what)) => {
-            AttachError::Damaged { path, what: format!("the superblock: {what}") }
-        }
-        Refusal::Dies { lost, parity } => AttachError::Degraded { path, lost, parity },
-        Refusal::MayBeBehind { missing } => AttachError::MayBeBehind { path, missing },
-        Refusal::OldCopies { dies } => AttachError::OldCopies { path, dies },
-        Refusal::Key(NoKey::Missing) => AttachError::NeedsKey { path },
-        Refusal::Key(NoKey::Wrong) => AttachError::WrongKey { path, kind: "key" },
-        Refusal::Key(NoKey::NotEncrypted) => AttachError::NotEncrypted { path },
-        Refusal::Key(NoKey::Failed(what)) => AttachError::Media { path, what: what.into() },
-        Refusal::BeingErased(level) => AttachError::BeingErased { path, level: level.name() },
-        Refusal::Damage(damage) => AttachError::Damaged { path, what: damage.to_string() },
-    }
 }
 
 /// Reads what a detached (or attached elsewhere) device is.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
-use crate::attach::Refusal;
 use crate::crypt::{DataKey, Encryption, KEY_SLOTS, KeySlot, NoKey, Secret};
+use crate::refusal::{Refusal, refused};
 use crate::store::Store;
 use crate::superblock::Superblock;
 use crate::{AttachError, Device, FormatError, Info};
@@ -81,7 +81,7 @@ impl KeyRing {
     fn open(&self, secret: &Secret) -> Result<(usize, DataKey), KeyError> {
         self.encryption.data_key(&self.uuid, secret).map_err(|why| match why {
             NoKey::Wrong => AttachError::WrongKey { path: self.path.clone(), kind: secret.kind().name() }.into(),
-            why => crate::format::refused(Refusal::Key(why), &self.path).into(),
+            why => refused(Refusal::Key(why), &self.path).into(),
         })
     }
 
@@ -96,7 +96,7 @@ impl KeyRing {
         let path = || self.path.clone();
         let wrap = |slot: usize, new: &Secret| {
             let wrapped = KeySlot::wrap(&self.uuid, slot, &key, new);
-            wrapped.map(Some).map_err(|why| KeyError::from(crate::format::refused(Refusal::Key(why), &self.path)))
+            wrapped.map(Some).map_err(|why| KeyError::from(refused(Refusal::Key(why), &self.path)))
         };
         let slot = match change {
             KeyChange::Add(new) => {

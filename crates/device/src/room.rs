@@ -6,7 +6,8 @@ use ftl::{Error, Ftl};
 use media::{FileSystem, MediaError};
 
 use crate::assemble::medium_geometry;
-use crate::attach::{Refusal, layer_config};
+use crate::attach::layer_config;
+use crate::refusal::Refusal;
 use crate::status::Trouble;
 use crate::superblock::Superblock;
 use crate::{AttachError, Device};

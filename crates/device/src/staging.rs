@@ -14,11 +14,11 @@ use std::rc::Rc;
 
 use ftl::{Config, EPOCH_SHIFT, Kind, LebHeader, STREAMS, TrimRecord, encode_trims};
 use media::staged::{self, Left, LeftPage, Stage, StageError, StageLabel};
-use media::{Command, Media, MediaError, Page, PageAddr, Slice};
+use media::{Command, MediaError, Page, PageAddr, Slice, Stack};
 use uuid::Uuid;
 
-use crate::attach::Refusal;
 use crate::checksum::Checker;
+use crate::refusal::Refusal;
 use crate::superblock::Superblock;
 
 /// Where a simulator finds the stage of an attach.
@@ -171,7 +171,7 @@ pub fn forget_staged(directory: &Path, identity: &Uuid) -> std::io::Result<()> {
 }
 
 /// Writes what a killed process left to where it was going.
-pub(crate) fn write_back(media: &mut dyn Media, superblock: &Superblock, left: &Left) -> Result<(), Refusal> {
+pub(crate) fn write_back(media: &mut Stack, superblock: &Superblock, left: &Left) -> Result<(), Refusal> {
     let mut back = WriteBack { media, checker: Checker::of(superblock), superblock, left };
     let mut pages: Vec<(PageAddr, u64, Page)> = Vec::new();
     for page in &left.pages {
@@ -194,7 +194,7 @@ pub(crate) fn write_back(media: &mut dyn Media, superblock: &Superblock, left: &
 }
 
 struct WriteBack<'a> {
-    media: &'a mut dyn Media,
+    media: &'a mut Stack,
     checker: Checker,
     superblock: &'a Superblock,
     left: &'a Left,

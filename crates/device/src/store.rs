@@ -6,8 +6,8 @@ use media::Backing;
 use ring::digest::{SHA256, digest};
 use uuid::Uuid;
 
-use crate::attach::Refusal;
-use crate::format::{decode, refused};
+use crate::copies::decode;
+use crate::refusal::{Refusal, refused};
 use crate::superblock::Superblock;
 use crate::{AttachError, FormatError};
 

@@ -3,7 +3,6 @@
 //! All numbers are little-endian. The byte layout stands in `docs/format.md`.
 
 mod check;
-mod copies;
 mod wire;
 
 use ftl::{Anchor, Geometry, Stats, TRAILER_BYTES};
@@ -13,7 +12,6 @@ use uuid::Uuid;
 use crate::crypt::{Encryption, KEY_SLOTS, KeySlot, SEALED_TRAILER_BYTES, SLOT_BYTES};
 use crate::geometry::MAX_REQUEST_BYTES;
 use crate::{Durability, Emulation, EraseLevel};
-pub(crate) use copies::choose_superblock;
 use wire::{AES_256_GCM, Reader, Writer};
 
 /// First bytes of every copy.
@@ -640,7 +638,7 @@ pub(crate) mod tests {
     /// Random fields under a valid checksum are refused or make sense, but never panic.
     #[test]
     fn nonsense_is_refused() {
-        let mut random = ftl::SplitMix64::new(1);
+        let mut random = random::SplitMix64::new(1);
         let samples = [sample(), emulated(), redundant(), encrypted(), erasing(), copied(), batched()]
             .map(|superblock| superblock.encode(0));
         for _ in 0..20_000 {

@@ -3,9 +3,10 @@
 mod common;
 
 use device::{BatchError, BatchOp, Device, FORMAT_VERSION, Io, IoError, MediaFormat, max_sectors};
-use ftl::{Geometry, Policy, SplitMix64, TRAILER_BYTES};
+use ftl::{Geometry, Policy, TRAILER_BYTES};
 use media::Media;
 use media::sim::{Cut, Knobs, SimMedia, SimStore};
+use random::SplitMix64;
 use uuid::Uuid;
 
 use common::call;

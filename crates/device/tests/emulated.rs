@@ -12,9 +12,9 @@ use device::{
     AttachOptions, Capacity, Completion, Device, EmulateOptions, Emulation, EraseLevel, FormatError, FormatOptions, Io,
     Submitted, create_emulated, format, inspect, sure_erase,
 };
-use ftl::SplitMix64;
 use media::Memory;
 use media::ring::Ring;
+use random::SplitMix64;
 use tempfile::TempDir;
 
 const SECTOR: usize = 4096;

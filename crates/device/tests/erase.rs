@@ -11,8 +11,8 @@ use device::{
     AttachError, AttachOptions, Capacity, Certificate, CreateOptions, Device, EraseLevel, FormatError, FormatOptions,
     Info, Io, Secret, Setting, create, create_encrypted, format, inspect, sure_erase,
 };
-use ftl::SplitMix64;
 use media::ring::Ring;
+use random::SplitMix64;
 
 use common::call;
 

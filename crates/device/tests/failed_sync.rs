@@ -6,10 +6,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use device::{Device, Io, IoError, MediaFormat, max_sectors};
-use ftl::{Geometry, Policy, SplitMix64};
+use ftl::{Geometry, Policy};
 use media::flashback::media_geometry;
 use media::sim::{Cut, Knobs, SimMedia, SimStore};
 use media::{Command, Done, Media, MediaError, Page};
+use random::SplitMix64;
 use rustix::io::Errno;
 use uuid::Uuid;
 
@@ -56,6 +57,14 @@ impl Media for FailsOnce {
 
     fn allocated_bytes(&self) -> Option<u64> {
         self.inner.allocated_bytes()
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        self.inner.free_bytes()
+    }
+
+    fn inner(&mut self) -> Option<&mut dyn Media> {
+        Some(&mut self.inner)
     }
 }
 

@@ -4,10 +4,11 @@ mod common;
 mod rebuild;
 
 use device::{Background, Device, Io, MediaFormat, max_sectors};
-use ftl::{Geometry, Policy, SplitMix64};
+use ftl::{Geometry, Policy};
 use media::PageAddr;
 use media::flashback::media_geometry;
 use media::sim::{Cut, Knobs, SimMedia, SimStore};
+use random::SplitMix64;
 use uuid::Uuid;
 
 use common::call;

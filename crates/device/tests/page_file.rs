@@ -3,8 +3,8 @@
 mod common;
 
 use device::{AttachOptions, Capacity, CreateOptions, Device, FormatOptions, Io, Setting, create};
-use ftl::SplitMix64;
 use media::ring::Ring;
+use random::SplitMix64;
 
 use common::call;
 

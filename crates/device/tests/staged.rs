@@ -10,10 +10,11 @@ use device::{
     AttachError, AttachOptions, Capacity, CreateOptions, Device, FormatOptions, Io, Keeper, MediaFormat, Secret,
     Staging, create, create_encrypted, max_sectors, staging_file,
 };
-use ftl::{Geometry, Policy, SplitMix64, TRAILER_BYTES};
+use ftl::{Geometry, Policy, TRAILER_BYTES};
 use media::ring::Ring;
 use media::sim::{Knobs, SimMedia, SimStore};
 use media::staged::Left;
+use random::SplitMix64;
 use tempfile::TempDir;
 use uuid::Uuid;
 

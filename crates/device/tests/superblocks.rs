@@ -3,10 +3,11 @@
 mod common;
 
 use device::{AttachError, Device, Io, MediaFormat, SEALED_TRAILER_BYTES, Secret, max_sectors};
-use ftl::{Geometry, Policy, SplitMix64, TRAILER_BYTES};
+use ftl::{Geometry, Policy, TRAILER_BYTES};
 use media::flashback::media_geometry;
 use media::sim::{Cut, Knobs, LabelFault, SimMedia, SimStore};
 use media::{Command, Media, PageAddr};
+use random::SplitMix64;
 use uuid::Uuid;
 
 use common::call;

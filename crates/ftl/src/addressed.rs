@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::engine::{Engine, SlotRead};
 use crate::layer::Ftl;
 use crate::types::{Admission, BufId, Error, Header, Kind, LebId, PageAddr, ReadFor, Request, Slot, Source};
-use crate::words::Words;
+use words::Words;
 
 /// Slots whose places in the map are fetched into the cache together: where pages of the host's memory are small, each takes a walk
 /// through page tables, and these go on side by side.

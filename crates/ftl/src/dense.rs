@@ -2,7 +2,7 @@
 
 use crate::map::LEAF_SECTORS;
 use crate::types::{NO_SLOT, Slot};
-use crate::words::{HUGE_WORDS, Words};
+use words::{HUGE_WORDS, Words};
 
 /// Leaves in a stretch of the table that makes a huge page.
 const GATHERED: usize = HUGE_WORDS / LEAF_SECTORS;

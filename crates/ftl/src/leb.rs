@@ -1,8 +1,8 @@
 //! Logical erase blocks: their life, and which of their slots are live.
 
-use crate::prefetch::prefetch_line;
 use crate::slots::{Slots, UNNOTED};
 use crate::types::{LebId, Slot};
+use words::prefetch_line;
 
 /// Where a LEB stands in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

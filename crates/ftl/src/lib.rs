@@ -29,8 +29,6 @@ mod map;
 mod pace;
 mod policy;
 mod preallocate;
-mod prefetch;
-mod random;
 mod read;
 mod recovery;
 mod slots;
@@ -41,7 +39,6 @@ mod types;
 mod verify;
 mod victim;
 mod wear;
-mod words;
 mod write;
 
 pub use addressed::{Addressed, AtOnce, Medium};
@@ -58,8 +55,6 @@ pub use policy::{
     CostBenefit, DChoices, Dac, Destination, Eligible, Fifo, Greedy, GroomPolicy, LebView, Lifetime, Midas, Moved, Old,
     Policy, SepBit, Shape, Write,
 };
-pub use prefetch::prefetch;
-pub use random::SplitMix64;
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
 pub use slots::{NOTE_BITS, UNNOTED};
 pub use space::{is_sparse, max_sectors, min_spare_lebs, room};
@@ -69,4 +64,3 @@ pub use types::{
     Admission, BatchOp, BufId, Command, Completion, Error, Header, Kind, LebId, NO_SLOT, PageAddr, ReadFor, Request,
     Slot, Source, Tag,
 };
-pub use words::Words;

@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn behaves_like_a_btree_map() {
         for seed in 0..40u64 {
-            let mut random = crate::SplitMix64::new(seed);
+            let mut random = random::SplitMix64::new(seed);
             let sectors = 1 + random.below(600_000);
             let mut map = Map::new(sectors);
             let mut model = BTreeMap::new();
@@ -508,7 +508,7 @@ mod tests {
     fn five_bytes_a_mapped_sector() {
         let sectors = 1 << 20;
         for one_in in [1u64, 2, 3, 4, 5] {
-            let mut random = crate::SplitMix64::new(one_in);
+            let mut random = random::SplitMix64::new(one_in);
             let mut map = Map::new(sectors);
             for lba in 0..sectors {
                 if random.below(one_in) == 0 {

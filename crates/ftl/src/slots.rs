@@ -3,7 +3,7 @@
 //! A note is never zero: that is what a dead slot looks like, and no bit more is needed to tell. Slots stand one after the other: who marks one dead
 //! has its note in the cache, and who moves what is live out of a LEB goes through its notes in their order.
 
-use crate::words::{Words, touch};
+use words::{Words, touch};
 
 /// The most bits of a note: a slot then lies in two bytes at the most.
 pub const NOTE_BITS: u32 = 8;

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{instant, write};
-use ftl::{Policy, SplitMix64};
+use ftl::Policy;
+use random::SplitMix64;
 
 /// Slots of a LEB that hold host sectors.
 const BLOCK: u32 = 32;

@@ -8,7 +8,8 @@
 mod common;
 
 use common::{instant, write};
-use ftl::{Addressed, AtOnce, Engine, LebState, Policy, SplitMix64};
+use ftl::{Addressed, AtOnce, Engine, LebState, Policy};
+use random::SplitMix64;
 
 /// Slots of a LEB that hold host sectors: one more holds the LEB's header.
 const BLOCK: u32 = 256;

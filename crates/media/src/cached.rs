@@ -146,16 +146,7 @@ impl Media for CachedFile {
         self.file.free_bytes()
     }
 
-    fn tamper(
-        &mut self,
-        at: PageAddr,
-        bytes: std::ops::Range<u32>,
-        change: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(), MediaError> {
-        self.file.tamper(at, bytes, change)
-    }
-
-    fn leave_out(&mut self, die: u32) {
-        self.file.leave_out(die);
+    fn inner(&mut self) -> Option<&mut dyn Media> {
+        Some(&mut self.file)
     }
 }

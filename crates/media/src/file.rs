@@ -567,6 +567,10 @@ impl Media for FileMedia {
         self.dies.iter().flatten().filter_map(|die| die.backing.free_bytes()).min()
     }
 
+    fn inner(&mut self) -> Option<&mut dyn Media> {
+        None
+    }
+
     fn tamper(&mut self, at: PageAddr, bytes: Range<u32>, change: &mut dyn FnMut(&mut [u8])) -> Result<(), MediaError> {
         if self.read_only {
             return Err(MediaError::Os(Errno::ROFS));

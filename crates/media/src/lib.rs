@@ -19,6 +19,7 @@ pub mod page;
 pub mod ring;
 pub mod sim;
 mod space;
+mod stack;
 pub mod staged;
 mod transfer;
 mod under;
@@ -32,6 +33,7 @@ pub use ftl::{Geometry, PageAddr};
 pub use memory::Memory;
 pub use page::{Page, PageBuf};
 pub use space::FileSystem;
+pub use stack::{Base, Drilled, Stack};
 pub use under::is_same_disk;
 pub use witness::{Witness, WitnessError};
 
@@ -201,25 +203,39 @@ pub trait Media {
     fn allocated_bytes(&self) -> Option<u64>;
 
     /// Bytes left on the file systems of its backing files, the least of them; `None` where nobody knows.
-    fn free_bytes(&self) -> Option<u64> {
-        None
-    }
+    fn free_bytes(&self) -> Option<u64>;
+
+    /// The medium that this one stands in front of. What a decorator does not do itself goes there, so that none can forget to pass
+    /// it on; where there is none, the medium cannot do it.
+    fn inner(&mut self) -> Option<&mut dyn Media>;
 
     /// Does nothing with a die from now on: commands for all dies pass it by, others for it fail.
-    fn leave_out(&mut self, _die: u32) {}
+    fn leave_out(&mut self, die: u32) {
+        if let Some(inner) = self.inner() {
+            inner.leave_out(die);
+        }
+    }
 
     /// Uses a die again that was left out.
-    fn take_back(&mut self, _die: u32) {}
+    fn take_back(&mut self, die: u32) {
+        if let Some(inner) = self.inner() {
+            inner.take_back(die);
+        }
+    }
 
     /// Lets go of the backing file of a die that was left out, lock and all, so that it can be opened again.
-    fn let_go(&mut self, _die: u32) {}
+    fn let_go(&mut self, die: u32) {
+        if let Some(inner) = self.inner() {
+            inner.let_go(die);
+        }
+    }
 
     /// Takes another backing file in the place of a die that was left out.
     ///
     /// # Errors
     /// It does not fit, or this medium has no backing files.
-    fn replace(&mut self, _die: u32, _backing: Backing) -> Result<(), MediaError> {
-        Err(MediaError::Os(rustix::io::Errno::NOTSUP))
+    fn replace(&mut self, die: u32, backing: Backing) -> Result<(), MediaError> {
+        self.inner().map_or(UNABLE, |inner| inner.replace(die, backing))
     }
 
     /// Changes bytes of a page where they lie, behind everybody's back, at once: how fault drills make rot and torn writes.
@@ -227,32 +243,10 @@ pub trait Media {
     ///
     /// # Errors
     /// It failed, or this medium cannot do it.
-    fn tamper(
-        &mut self,
-        _at: PageAddr,
-        _bytes: Range<u32>,
-        _change: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(), MediaError> {
-        Err(MediaError::Os(rustix::io::Errno::NOTSUP))
-    }
-
-    /// The faults on command below it, where the device is marked for drills.
-    fn drill(&mut self) -> Option<&mut drill::DrillMedia> {
-        None
-    }
-
-    /// The redundancy above it, where there is any.
-    fn flashback(&mut self) -> Option<&mut Flashback> {
-        None
-    }
-
-    /// The model behind it, where it answers at a model's pace.
-    fn paced(&mut self) -> Option<&mut nand::Paced> {
-        None
-    }
-
-    /// The same, to be looked at.
-    fn nand(&self) -> Option<&nand::Nand> {
-        None
+    fn tamper(&mut self, at: PageAddr, bytes: Range<u32>, change: &mut dyn FnMut(&mut [u8])) -> Result<(), MediaError> {
+        self.inner().map_or(UNABLE, |inner| inner.tamper(at, bytes, change))
     }
 }
+
+/// What a medium answers that cannot do something.
+const UNABLE: Result<(), MediaError> = Err(MediaError::Os(rustix::io::Errno::NOTSUP));

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use crate::arena::Arena;
 use crate::{Command, Done, Geometry, LABEL_BYTES, Media, MediaError, Page, PageAddr, PageBuf, Slice};
-use ftl::prefetch;
+use words::prefetch;
 
 /// The pages of one erase block on one die; the table itself exists only once something was programmed.
 type BlockPages = Option<Box<[Option<Page>]>>;
@@ -193,6 +193,14 @@ impl Media for Memory {
 
     fn allocated_bytes(&self) -> Option<u64> {
         Some(self.stored * self.page_bytes as u64)
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn inner(&mut self) -> Option<&mut dyn Media> {
+        None
     }
 }
 

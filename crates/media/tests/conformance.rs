@@ -8,7 +8,7 @@ use std::rc::Rc;
 use common::*;
 use media::drill::DrillMedia;
 use media::nand::{Nand, Paced, Shape, inner_geometry};
-use media::{Command, LABEL_BYTES, Media, MediaError, Memory};
+use media::{Base, Command, LABEL_BYTES, Media, MediaError, Memory};
 
 fn roundtrip(media: &mut dyn Media) {
     let geometry = *media.geometry();
@@ -192,12 +192,15 @@ mod paced {
     suite!(@tests |test| with_paced(test); roundtrip partial_programs erase many_at_once);
 }
 
-suite!(drilled, |test| test(&mut DrillMedia::new(Box::new(Memory::new(geometry())), true)));
-suite!(drilled_behind_capacitors, |test| test(&mut DrillMedia::new(Box::new(Memory::new(geometry())), false)));
+suite!(drilled, |test| test(&mut DrillMedia::new(Base::Plain(Box::new(Memory::new(geometry()))), true)));
+suite!(drilled_behind_capacitors, |test| test(&mut DrillMedia::new(
+    Base::Plain(Box::new(Memory::new(geometry()))),
+    false
+)));
 suite!(drilled_file, |test| {
     let dir = disk();
     let paths = create(&dir, &geometry());
-    test(&mut DrillMedia::new(Box::new(open(&paths, false)), true));
+    test(&mut DrillMedia::new(Base::Plain(Box::new(open(&paths, false))), true));
 });
 
 suite!(simulated, |test| {

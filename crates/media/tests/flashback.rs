@@ -7,7 +7,7 @@ use std::ops::Range;
 use common::*;
 use media::flashback::{DieState, Flashback, SlotCheck, media_geometry};
 use media::sim::{Knobs, SimMedia, SimStore};
-use media::{Command, Done, Geometry, Media};
+use media::{Base, Command, Done, Drilled, Geometry, Media};
 
 /// Believes everything: nothing is repaired here.
 struct Believes;
@@ -31,7 +31,12 @@ fn with_a_failing_program() -> Flashback {
         run(&mut medium, Command::Allocate { block }).expect("allocate");
     }
     medium.set_knobs(Knobs { program_error: 1_000_000, ..Knobs::default() });
-    let mut flashback = Flashback::new(Box::new(medium), shape, Box::new(Believes), vec![DieState::Good; 3]);
+    let mut flashback = Flashback::new(
+        Drilled::Plain(Base::Plain(Box::new(medium))),
+        shape,
+        Box::new(Believes),
+        vec![DieState::Good; 3],
+    );
     let page = flashback.page();
     fill(&page, 0..shape.page_bytes(), 1);
     let at = (0..3).map(|die| at(die, 0, 0)).find(|at| shape.lane_of(at.page, at.die) == 0).expect("a first lane");

@@ -147,6 +147,12 @@ impl Media for Slow {
     fn allocated_bytes(&self) -> Option<u64> {
         self.memory.allocated_bytes()
     }
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+    fn inner(&mut self) -> Option<&mut dyn Media> {
+        Some(&mut self.memory)
+    }
 }
 
 #[test]

@@ -5,9 +5,9 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::*;
-use ftl::SplitMix64;
 use media::sim::{Cut, Knobs, SimMedia, SimStore};
 use media::{Command, LABEL_BYTES, Media, MediaError, PageAddr};
+use random::SplitMix64;
 use rustix::io::Errno;
 
 const PAGE: u32 = 69632;

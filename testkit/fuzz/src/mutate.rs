@@ -1,6 +1,6 @@
 //! New input: from a seed text by the changes that parsers stumble over, or nothing but chance.
 
-use ftl::SplitMix64;
+use random::SplitMix64;
 
 use crate::Target;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-use ftl::SplitMix64;
+use random::SplitMix64;
 
 use crate::{Target, memory, mutate};
 

@@ -96,7 +96,7 @@ fn main() -> ExitCode {
     let Arguments { encrypted, die_loss, kills, batches, sparse, twice, .. } = arguments;
     let wish = Wish { encrypted, die_loss, kills, batches, sparse, digest: twice };
     if let Some(seed) = arguments.seed {
-        eprintln!("{:?}", Plan::new(&mut ftl::SplitMix64::new(seed), &wish));
+        eprintln!("{:?}", Plan::new(&mut random::SplitMix64::new(seed), &wish));
         // A replay tells what the device logs; a series would drown in the errors that power cuts cause.
         tracing_subscriber::fmt().with_writer(std::io::stderr).without_time().init();
     } else {

@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use device::{Keeper, Staging};
-use ftl::SplitMix64;
+use media::Media;
 use media::sim::{SimMedia, SimStore};
 use media::staged::Left;
-use media::{Command, Done, Geometry, Media, MediaError, Page};
+use random::SplitMix64;
+
+use crate::tapped::Tapped;
 
 /// What a process left, once it is known.
 type Legacy = Rc<RefCell<Option<Left>>>;
@@ -47,7 +49,14 @@ impl Mortal {
         self.last.replace(None);
         let staging = Staging::in_memory(self.left.clone(), self.keeper.clone());
         let (store, keeper, last) = (store.clone(), self.keeper.clone(), self.last.clone());
-        (Box::new(LastBreath { inner, store, keeper, last }), Some(staging))
+        // What the process leaves at the moment at which the medium stops answering.
+        let after = move |_: bool| {
+            if store.is_off() && last.borrow().is_none() {
+                let left = keeper.borrow().as_ref().and_then(|stage| stage.left().ok());
+                last.replace(left);
+            }
+        };
+        (Box::new(Tapped { inner, after }), Some(staging))
     }
 
     /// It attached: gives how many pages it found.
@@ -83,56 +92,5 @@ impl Mortal {
     /// Everything was compared.
     pub fn compared(&mut self) {
         self.lost_nothing = true;
-    }
-}
-
-/// A medium that notes what its process leaves, at the moment at which it stops answering.
-struct LastBreath {
-    inner: SimMedia,
-    store: SimStore,
-    keeper: Keeper,
-    last: Legacy,
-}
-
-impl Media for LastBreath {
-    fn geometry(&self) -> &Geometry {
-        self.inner.geometry()
-    }
-
-    fn page(&mut self) -> Page {
-        self.inner.page()
-    }
-
-    fn submit(&mut self, id: u64, command: Command) -> Option<Done> {
-        let done = self.inner.submit(id, command);
-        if self.store.is_off() && self.last.borrow().is_none() {
-            let left = self.keeper.borrow().as_ref().and_then(|stage| stage.left().ok());
-            self.last.replace(left);
-        }
-        done
-    }
-
-    fn poll(&mut self) -> Option<Done> {
-        self.inner.poll()
-    }
-
-    fn wait(&mut self) {
-        self.inner.wait();
-    }
-
-    fn read_label(&mut self, die: u32, copy: u8) -> Result<Vec<u8>, MediaError> {
-        self.inner.read_label(die, copy)
-    }
-
-    fn allocated_bytes(&self) -> Option<u64> {
-        self.inner.allocated_bytes()
-    }
-
-    fn leave_out(&mut self, die: u32) {
-        self.inner.leave_out(die);
-    }
-
-    fn take_back(&mut self, die: u32) {
-        self.inner.take_back(die);
     }
 }

@@ -1,6 +1,6 @@
 //! Sectors that tell who wrote them.
 
-use ftl::SplitMix64;
+use random::SplitMix64;
 
 /// What is compared with at once, rather than byte by byte.
 const ZEROS: [u8; 512] = [0; 512];

@@ -1,10 +1,10 @@
 //! What one seed decides: the shape of the device, the traffic and the faults.
 
 use device::{MediaFormat, max_sectors};
-use ftl::SplitMix64;
 use ftl::{Geometry, Policy, TRAILER_BYTES};
 use media::flashback::media_geometry;
 use media::sim::Knobs;
+use random::SplitMix64;
 use uuid::Uuid;
 
 /// What happens to a die.

@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use device::{Device, Io, IoError, Secret, Submitted};
-use ftl::SplitMix64;
 use media::sim::{Cut, SimMedia, SimStore};
+use random::SplitMix64;
 
 use crate::model::Model;
 use crate::mortal::Mortal;

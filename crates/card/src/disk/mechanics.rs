@@ -168,7 +168,7 @@ mod tests {
         assert!((ms(1.0) - sheet.track_to_track_ms).abs() < 1e-6);
         assert!((ms(f64::from(sheet.cylinders - 1)) - sheet.full_stroke_ms).abs() < 1e-6);
         // The mean over random pairs of places is the sheet's average.
-        let mut random = ftl::SplitMix64::new(1);
+        let mut random = random::SplitMix64::new(1);
         let n = 100_000;
         let sum: f64 = (0..n)
             .map(|_| {

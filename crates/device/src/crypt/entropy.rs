@@ -6,13 +6,13 @@ use super::NoKey;
 
 #[cfg(feature = "simulation")]
 thread_local! {
-    static SEEDED: std::cell::RefCell<Option<ftl::SplitMix64>> = const { std::cell::RefCell::new(None) };
+    static SEEDED: std::cell::RefCell<Option<random::SplitMix64>> = const { std::cell::RefCell::new(None) };
 }
 
 /// Takes random bytes from this seed from now on, on this thread.
 #[cfg(feature = "simulation")]
 pub fn seed(seed: u64) {
-    SEEDED.set(Some(ftl::SplitMix64::new(seed)));
+    SEEDED.set(Some(random::SplitMix64::new(seed)));
 }
 
 /// Fills a buffer with random bytes.

@@ -24,8 +24,6 @@ pub use entropy::seed as seed_entropy;
 pub(crate) use key_slot::{KEY_SLOTS, KeySlot, SLOT_BYTES};
 pub use secret::{Secret, SecretError, SecretKind};
 
-use crate::superblock::Superblock;
-
 /// The name of the cipher, as users see it.
 pub(crate) const CIPHER_NAME: &str = "aes-256-gcm";
 
@@ -90,19 +88,11 @@ impl Encryption {
         }
         Err(NoKey::Wrong)
     }
-}
 
-/// Makes ready to attach: the cipher of an encrypted device, from the secret that was given.
-pub(crate) fn unlock(superblock: &mut Superblock, secret: Option<&Secret>) -> Result<(), NoKey> {
-    let uuid = superblock.uuid;
-    match (&mut superblock.encryption, secret) {
-        (None, None) => Ok(()),
-        (None, Some(_)) => Err(NoKey::NotEncrypted),
-        (Some(_), None) => Err(NoKey::Missing),
-        (Some(encryption), Some(secret)) => {
-            let (_, key) = encryption.data_key(&uuid, secret)?;
-            encryption.unlocked = Unlocked(Some(Arc::new(Cipher::new(&uuid, &key)?)));
-            Ok(())
-        }
+    /// Makes the cipher, from a secret that opens it.
+    pub fn unlock(&mut self, uuid: &Uuid, secret: &Secret) -> Result<(), NoKey> {
+        let (_, key) = self.data_key(uuid, secret)?;
+        self.unlocked = Unlocked(Some(Arc::new(Cipher::new(uuid, &key)?)));
+        Ok(())
     }
 }

@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use ftl::{NO_SLOT, SplitMix64};
+use ftl::NO_SLOT;
 use media::PageAddr;
 use media::drill::{CutReport, DrillMedia, Unsynced};
+use random::SplitMix64;
 
 use super::error::invalid;
 use super::{CarriedDrills, Drill, DrillError, Drills, PowerCut};

@@ -10,8 +10,8 @@ mod kind;
 use std::fmt;
 use std::path::PathBuf;
 
-use media::Media;
 use media::drill::{CutReport, DrillMedia, Faults};
+use media::{Base, Drilled};
 
 pub use media::drill::Unsynced;
 
@@ -84,13 +84,13 @@ impl Drills {
 }
 
 /// Puts faults on command in front of a medium, where the device is marked for drills.
-pub(crate) fn with_drills(media: Box<dyn Media>, superblock: &Superblock, carried: &CarriedDrills) -> Box<dyn Media> {
+pub(crate) fn with_drills(media: Base, superblock: &Superblock, carried: &CarriedDrills) -> Drilled {
     if !superblock.drills {
-        return media;
+        return Drilled::Plain(media);
     }
     let mut drill = DrillMedia::new(media, superblock.emulation.is_none());
     drill.set_faults(carried.faults.clone());
-    Box::new(drill)
+    Drilled::Drill(Box::new(drill))
 }
 
 /// Marks a detached device for drills, of which these are all the files; or takes the mark away.

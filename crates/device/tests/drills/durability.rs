@@ -1,7 +1,7 @@
 //! Durability modes: what each promises of a power cut, at every moment.
 
 use device::{Drill, Durability, Io, Setting, Submitted, Unsynced};
-use ftl::SplitMix64;
+use random::SplitMix64;
 
 use crate::common::*;
 

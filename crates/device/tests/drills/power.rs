@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use device::{Device, Drill, Io, IoError, Unsynced};
-use ftl::SplitMix64;
+use random::SplitMix64;
 
 use crate::common::*;
 

@@ -1,8 +1,8 @@
 //! What follows on the replacement of a die.
 
 use device::Device;
-use ftl::SplitMix64;
 use media::sim::{Cut, SimStore};
+use random::SplitMix64;
 
 /// Lets a rebuild come to its end, and to the device's record.
 pub fn finish(device: &mut Device) {

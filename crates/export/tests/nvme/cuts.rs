@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::channel;
 
 use device::{Drill, PowerCut, Unsynced};
-use ftl::SplitMix64;
 use nvme::initiator::Command;
+use random::SplitMix64;
 
 use crate::harness::*;
 

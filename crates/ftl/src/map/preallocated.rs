@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_preallocated_map_behaves_the_same_and_stays_as_large() {
         for seed in 0..12u64 {
-            let mut random = crate::SplitMix64::new(seed);
+            let mut random = random::SplitMix64::new(seed);
             let sectors = 1 + random.below(600_000);
             let (mut map, mut model) = (Map::new(sectors), BTreeMap::new());
             let spread = 1 + random.below(sectors.min(6000));

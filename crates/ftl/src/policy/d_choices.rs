@@ -2,8 +2,8 @@
 //! algorithms in flash-based solid state drives", SIGMETRICS 2013). With ten or more it comes near greedy without a look at every LEB.
 
 use super::{Eligible, GroomPolicy, LebView};
-use crate::random::SplitMix64;
 use crate::types::LebId;
+use random::SplitMix64;
 
 /// LEBs that are drawn.
 const CHOICES: u32 = 10;

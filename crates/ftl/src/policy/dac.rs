@@ -3,7 +3,7 @@
 //! groomer moves to the next colder one. Victims by cost and benefit. It takes a byte a sector.
 
 use super::{Destination, GroomPolicy, LebView, Moved, Shape, Write, cost_benefit};
-use crate::words::touch;
+use words::touch;
 
 /// The policy of dynamic data clustering.
 pub struct Dac {

@@ -4,7 +4,7 @@
 //! benefit. As published it keeps the time of each sector's last write: here four bytes a sector, in units of sixteen sectors written.
 
 use super::{Destination, GroomPolicy, LebView, Moved, Shape, Write, cost_benefit};
-use crate::words::touch;
+use words::touch;
 
 /// LEBs of class 1 whose lifespans are averaged.
 const LIFESPANS: u32 = 16;

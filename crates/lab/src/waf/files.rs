@@ -4,9 +4,14 @@ use std::collections::VecDeque;
 
 use ftl::Request;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::Rng;
 
 use super::medium::LARGEST;
-use super::workload::below;
+
+/// A number below `limit`.
+pub(super) fn below(random: &mut Xoshiro256PlusPlus, limit: u64) -> u64 {
+    ((u128::from(random.next_u64()) * u128::from(limit)) >> 64) as u64
+}
 
 /// Sectors of an extent, the unit in which space is given to files.
 const EXTENT: u64 = 16;

@@ -3,9 +3,9 @@
 use ftl::Request;
 use rand_distr::{Distribution, Zipf};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rand_xoshiro::rand_core::SeedableRng;
 
-use super::files::Files;
+use super::files::{Files, below};
 
 /// A kind of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -150,11 +150,6 @@ pub struct Source {
     at: u64,
     /// Pages left of the database's checkpoint, and the next one.
     checkpoint: Option<(u64, u64)>,
-}
-
-/// A number below `limit`.
-pub(super) fn below(random: &mut Xoshiro256PlusPlus, limit: u64) -> u64 {
-    ((u128::from(random.next_u64()) * u128::from(limit)) >> 64) as u64
 }
 
 impl Source {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ftl::SplitMix64;
+use random::SplitMix64;
 use rustix::io::Errno;
 
 use super::DrillMedia;

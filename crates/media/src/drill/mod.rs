@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use self::cache::{Cache, Stage};
 use self::cut::Armed;
-use crate::{Backing, Command, Done, Geometry, Media, MediaError, Page, PageAddr, PageBuf, Slice, nand};
+use crate::{Base, Command, Done, Geometry, Media, MediaError, Page, PageAddr, PageBuf, Slice};
 
 pub use self::cut::{CutReport, Unsynced};
 pub use self::faults::{Faults, Rot};
@@ -43,7 +43,7 @@ struct UnderWay {
 
 /// A medium with faults on command.
 pub struct DrillMedia {
-    inner: Box<dyn Media>,
+    inner: Base,
     geometry: Geometry,
     /// The medium has chips of its own, with parity of its own: it is told which of them are dead.
     has_chips: bool,
@@ -62,7 +62,7 @@ pub struct DrillMedia {
 
 impl DrillMedia {
     /// Faults in front of a medium, `volatile` with a cache that a power cut can empty.
-    pub fn new(inner: Box<dyn Media>, volatile: bool) -> DrillMedia {
+    pub fn new(inner: Base, volatile: bool) -> DrillMedia {
         DrillMedia {
             geometry: *inner.geometry(),
             has_chips: inner.nand().is_some(),
@@ -77,6 +77,15 @@ impl DrillMedia {
             armed: None,
             cut: None,
         }
+    }
+
+    /// What it stands in front of.
+    pub(crate) fn base(&self) -> &Base {
+        &self.inner
+    }
+
+    pub(crate) fn base_mut(&mut self) -> &mut Base {
+        &mut self.inner
     }
 
     /// The faults that are on.
@@ -471,6 +480,10 @@ impl Media for DrillMedia {
         self.inner.free_bytes()
     }
 
+    fn inner(&mut self) -> Option<&mut dyn Media> {
+        Some(&mut *self.inner)
+    }
+
     fn leave_out(&mut self, die: u32) {
         self.left_out.insert(die);
         if let Some(cache) = &mut self.cache {
@@ -484,28 +497,8 @@ impl Media for DrillMedia {
         self.inner.take_back(die);
     }
 
-    fn let_go(&mut self, die: u32) {
-        self.inner.let_go(die);
-    }
-
-    fn replace(&mut self, die: u32, backing: Backing) -> Result<(), MediaError> {
-        self.inner.replace(die, backing)
-    }
-
     fn tamper(&mut self, at: PageAddr, bytes: Range<u32>, change: &mut dyn FnMut(&mut [u8])) -> Result<(), MediaError> {
         self.settle_page(at)?;
         self.inner.tamper(at, bytes, change)
-    }
-
-    fn drill(&mut self) -> Option<&mut DrillMedia> {
-        Some(self)
-    }
-
-    fn paced(&mut self) -> Option<&mut nand::Paced> {
-        self.inner.paced()
-    }
-
-    fn nand(&self) -> Option<&nand::Nand> {
-        self.inner.nand()
     }
 }

@@ -5,35 +5,8 @@ use std::ops::Range;
 use ftl::Slot;
 
 use super::SlotCheck;
-use super::numbers::Numbers;
+use super::numbers::{By, Numbers, Rows, Way};
 use super::parity::{Which, make, solve_one, solve_two};
-
-/// The same bytes of every page of a stripe, where they could be read; `None` for a page that is missing.
-pub(super) struct Rows<'a> {
-    /// Data lanes.
-    pub lanes: Vec<Option<&'a [u8]>>,
-    /// Finished parity first, made of all lanes; then what stands in the journal, made of any number of them.
-    pub parities: Vec<[Option<&'a [u8]>; 2]>,
-}
-
-/// One way to solve for a lane.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
-    /// Which of [`Rows::parities`].
-    pub set: usize,
-    /// It is made of so many lanes.
-    pub made_of: usize,
-    pub by: By,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum By {
-    One(Which),
-    /// Both, since another lane is missing or distrusted.
-    Both {
-        other: usize,
-    },
-}
 
 impl Rows<'_> {
     /// Every way to solve for `lane`, the likeliest first: a page that others cannot vouch for is tried after every way that trusts them.

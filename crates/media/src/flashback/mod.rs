@@ -35,8 +35,7 @@ use self::parity::Which;
 use self::repair::Repair;
 use self::stripe::{Lane, Stripe};
 use self::sync::SyncRun;
-use crate::drill::DrillMedia;
-use crate::{Backing, Command, Done, Media, MediaError, Page, PageAddr, Slice};
+use crate::{Backing, Command, Done, Drilled, Media, MediaError, Page, PageAddr, Slice};
 
 pub use self::dies::DieState;
 
@@ -96,7 +95,7 @@ struct Program {
 
 /// A medium with parity.
 pub struct Flashback {
-    inner: Box<dyn Media>,
+    inner: Drilled,
     geometry: Geometry,
     check: Box<dyn SlotCheck>,
     dies: Dies,
@@ -127,12 +126,7 @@ impl Flashback {
     ///
     /// # Panics
     /// The medium has another shape, or the geometry has no parity or more than two.
-    pub fn new(
-        inner: Box<dyn Media>,
-        geometry: Geometry,
-        check: Box<dyn SlotCheck>,
-        states: Vec<DieState>,
-    ) -> Flashback {
+    pub fn new(inner: Drilled, geometry: Geometry, check: Box<dyn SlotCheck>, states: Vec<DieState>) -> Flashback {
         assert_eq!(*inner.geometry(), media_geometry(&geometry), "the medium has room for the journal");
         assert!((1..=2).contains(&geometry.parity) && geometry.data_dies() <= parity::LANES_MAX);
         assert_eq!(states.len(), geometry.dies as usize);
@@ -162,6 +156,15 @@ impl Flashback {
             }
         }
         flashback
+    }
+
+    /// What parity stands in front of.
+    pub(crate) fn below(&self) -> &Drilled {
+        &self.inner
+    }
+
+    pub(crate) fn below_mut(&mut self) -> &mut Drilled {
+        &mut self.inner
     }
 
     /// How the dies stand, in order.
@@ -543,15 +546,11 @@ impl Media for Flashback {
         self.inner.free_bytes()
     }
 
+    fn inner(&mut self) -> Option<&mut dyn Media> {
+        Some(&mut *self.inner)
+    }
+
     fn leave_out(&mut self, die: u32) {
         self.lose(die);
-    }
-
-    fn drill(&mut self) -> Option<&mut DrillMedia> {
-        self.inner.drill()
-    }
-
-    fn flashback(&mut self) -> Option<&mut Flashback> {
-        Some(self)
     }
 }

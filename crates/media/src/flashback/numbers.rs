@@ -3,8 +3,34 @@
 //! There are many ways, above all after a crash, and nearly all of them give nonsense. A slot says in four bytes which it is. With the sums of
 //! the other lanes' same four bytes at hand it takes a few operations to see that a way does not give that number, and nothing is solved for.
 
-use super::candidates::{By, Rows, Way};
 use super::parity::{Which, weigh};
+
+/// The same bytes of every page of a stripe, where they could be read; `None` for a page that is missing.
+pub(super) struct Rows<'a> {
+    /// Data lanes.
+    pub lanes: Vec<Option<&'a [u8]>>,
+    /// Finished parity first, made of all lanes; then what stands in the journal, made of any number of them.
+    pub parities: Vec<[Option<&'a [u8]>; 2]>,
+}
+
+/// One way to solve for a lane.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    /// Which of [`Rows::parities`].
+    pub set: usize,
+    /// It is made of so many lanes.
+    pub made_of: usize,
+    pub by: By,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum By {
+    One(Which),
+    /// Both, since another lane is missing or distrusted.
+    Both {
+        other: usize,
+    },
+}
 
 /// The four bytes at one place of every page of a stripe.
 pub(super) struct Numbers {
@@ -55,7 +81,7 @@ impl Numbers {
 mod tests {
     use super::*;
     use crate::flashback::parity::make;
-    use ftl::SplitMix64;
+    use random::SplitMix64;
 
     /// For every way, what is told from the sums is what solving gives: with lanes missing and wrong, and with parity of fewer lanes.
     #[test]

@@ -127,7 +127,7 @@ pub fn solve_two(x: u32, y: u32, p: &mut [u8], q: &mut [u8], parities: [&[u8]; 2
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ftl::SplitMix64;
+    use random::SplitMix64;
 
     fn lanes(count: usize, len: usize) -> Vec<Vec<u8>> {
         let mut rng = SplitMix64::new(count as u64);

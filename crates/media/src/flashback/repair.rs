@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ftl::Slot;
 
-use super::candidates::Rows;
+use super::numbers::Rows;
 use super::parity::{self, Which};
 use super::{Flashback, Own, journal};
 use crate::{Command, Done, MediaError, Page, PageAddr, Slice};

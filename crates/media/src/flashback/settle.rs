@@ -5,7 +5,7 @@
 
 use ftl::Slot;
 
-use super::candidates::Rows;
+use super::numbers::Rows;
 use super::{Flashback, journal, parity};
 use crate::{Command, Done, MediaError, Page, PageAddr, Slice};
 

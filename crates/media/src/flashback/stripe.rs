@@ -159,7 +159,7 @@ mod tests {
     /// unit of the place where a row counted before.
     #[test]
     fn there_is_always_a_place() {
-        let mut random = ftl::SplitMix64::new(7);
+        let mut random = random::SplitMix64::new(7);
         for (slot, unit, slots) in
             [(4128u32, 4096u32, 64u32), (544, 512, 16), (544, 4096, 128), (528, 2048, 32), (1056, 1024, 8)]
         {

@@ -19,8 +19,9 @@ mod wheel;
 
 use std::collections::VecDeque;
 
-use ftl::{ReadFor, SplitMix64};
+use ftl::ReadFor;
 use profile::{Controller, Energy, Nand as Sheet};
+use random::SplitMix64;
 
 use crate::{Geometry, PageAddr};
 use lost::Gather;

@@ -336,15 +336,18 @@ impl Media for Paced {
         self.inner.free_bytes()
     }
 
+    fn inner(&mut self) -> Option<&mut dyn Media> {
+        Some(&mut *self.inner)
+    }
+
+    // The inner medium has one die, whichever of the flash's is meant.
+    fn leave_out(&mut self, _: u32) {}
+
+    fn take_back(&mut self, _: u32) {}
+
+    fn let_go(&mut self, _: u32) {}
+
     fn tamper(&mut self, at: PageAddr, bytes: Range<u32>, change: &mut dyn FnMut(&mut [u8])) -> Result<(), MediaError> {
         self.inner.tamper(self.inner_address(at), bytes, change)
-    }
-
-    fn paced(&mut self) -> Option<&mut Paced> {
-        Some(self)
-    }
-
-    fn nand(&self) -> Option<&Nand> {
-        Some(&self.nand)
     }
 }

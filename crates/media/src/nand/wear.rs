@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use ftl::SplitMix64;
+use random::SplitMix64;
 
 /// Share of blocks that have failed when all have seen the rated cycles.
 pub const FAILED_WHEN_RATED: f64 = 0.01;

@@ -177,7 +177,7 @@ impl Wheel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ftl::SplitMix64;
+    use random::SplitMix64;
 
     #[test]
     fn gives_events_in_the_order_of_a_heap() {

@@ -10,12 +10,19 @@ use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 
 use super::Entry;
-use super::threads::Finished;
 
 /// Threads of one pool: more operations than these wait for their turn.
 const MOST_THREADS: usize = 32;
 /// They do nothing but system calls.
 const STACK_BYTES: usize = 64 << 10;
+
+/// What became of an operation.
+#[derive(Clone, Copy)]
+pub(super) struct Finished {
+    pub data: u64,
+    pub result: i32,
+    pub more: bool,
+}
 
 /// A pool; its threads end after it, when they have done what they were given.
 pub(super) struct Pool(Arc<Shared>);

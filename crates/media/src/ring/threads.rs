@@ -13,15 +13,7 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
 use super::Entry;
-use super::pool::Pool;
-
-/// What became of an operation.
-#[derive(Clone, Copy)]
-pub(super) struct Finished {
-    pub data: u64,
-    pub result: i32,
-    pub more: bool,
-}
+use super::pool::{Finished, Pool};
 
 /// The ring's parts.
 pub(super) struct Threads {

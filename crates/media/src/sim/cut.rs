@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use ftl::SplitMix64;
+use random::SplitMix64;
 
 use super::image::{Image, PIECE_BYTES};
 use super::store::{Change, SimStore, Work};

@@ -16,7 +16,7 @@ pub use store::SimStore;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use ftl::SplitMix64;
+use random::SplitMix64;
 
 use rustix::io::Errno;
 
@@ -390,6 +390,14 @@ impl Media for SimMedia {
 
     fn allocated_bytes(&self) -> Option<u64> {
         Some(self.store.0.borrow().current.stored_bytes())
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn inner(&mut self) -> Option<&mut dyn Media> {
+        None
     }
 
     fn leave_out(&mut self, die: u32) {

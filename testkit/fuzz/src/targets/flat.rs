@@ -146,6 +146,14 @@ impl Media for FlatMedia {
     fn allocated_bytes(&self) -> Option<u64> {
         None
     }
+
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn inner(&mut self) -> Option<&mut dyn Media> {
+        None
+    }
 }
 
 /// Makes the checksum of a superblock right again, as far as its length makes sense.

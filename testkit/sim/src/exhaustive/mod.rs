@@ -9,9 +9,9 @@
 //! promises, and states that hold the same bytes under the same promises; "the same" is a hash of 64 bits. Power cuts in the beginning
 //! of a sequence are those of the shorter sequence that it begins with, and are tried there.
 
+mod moments;
 mod operations;
 mod run;
-mod spy;
 
 use std::collections::HashSet;
 use std::sync::Mutex;

@@ -10,13 +10,14 @@ use media::sim::{Knobs, LabelFault, SimMedia, SimStore};
 use media::staged::Left;
 use uuid::Uuid;
 
+use super::moments::{Legacy, Moment, Moments};
 use super::operations::{Operation, SECTORS};
-use super::spy::{Legacy, Moment, Moments, Spy};
 use super::{Scope, Seen};
 use crate::Failure;
 use crate::model::{Model, OpId};
 use crate::payload;
 use crate::requests::Answer;
+use crate::tapped::Tapped;
 
 const SECTOR: usize = 512;
 
@@ -377,7 +378,15 @@ fn attach(legacy: &Legacy, moments: Option<&Moments>) -> Result<Device, String> 
     let staging = Staging::in_memory(legacy.found.clone(), legacy.keeper.clone());
     let media: Box<dyn Media> = match moments {
         None => Box::new(inner),
-        Some(moments) => Box::new(Spy { inner, legacy: legacy.clone(), moments: moments.clone() }),
+        Some(moments) => {
+            let (legacy, moments) = (legacy.clone(), moments.clone());
+            let after = move |changed: bool| {
+                if changed {
+                    moments.borrow_mut().push(legacy.moment());
+                }
+            };
+            Box::new(Tapped { inner, after })
+        }
     };
     let attached = Device::on_media_staged(media, false, None, Some(staging));
     attached.map_err(|error| format!("attach: {error}"))

@@ -2,7 +2,7 @@
 
 /// Starts to bring the cache line in which a value begins into the cache. It changes nothing, and costs little when it is there already.
 #[inline]
-pub(crate) fn prefetch_line<T>(value: &T) {
+pub fn prefetch_line<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch changes nothing and cannot fault, and the address is that of a live value.
     unsafe {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use ftl::{Kind, LebId, LebState, Slot, Stream};
 use media::{Command, DieState, Done, PageAddr, Slice};
 
-use crate::core::Core;
+use super::Core;
 
 /// Marks the ids of a job's commands; the lowest bits of a read's are the lane.
 const JOB: u64 = 0x7d << 56;

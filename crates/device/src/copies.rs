@@ -3,10 +3,13 @@
 //! Whatever is to be remembered is written to both copies, one after the other, before anything depends on it. Each copy
 //! alone therefore says all that counts, and losing either costs nothing: not what was written, and not the device.
 
-use media::MediaError;
+use std::path::Path;
 
-use super::{NotSuperblock, Superblock};
-use crate::attach::Refusal;
+use media::{Backing, MediaError};
+
+use crate::AttachError;
+use crate::refusal::{Refusal, refused};
+use crate::superblock::{NotSuperblock, Superblock};
 
 /// One copy as it was read.
 pub(crate) type Copy = Result<Vec<u8>, MediaError>;
@@ -43,6 +46,12 @@ pub(crate) fn choose_superblock(copies: [Copy; 2]) -> Result<Superblock, Refusal
     }
 }
 
+/// The superblock of a backing file.
+pub(crate) fn decode(backing: &Backing, path: &Path) -> Result<Superblock, AttachError> {
+    let copies = [0, 1].map(|copy| backing.read_label(copy).map_err(MediaError::from));
+    choose_superblock(copies).map_err(|refusal| refused(refusal, path))
+}
+
 /// Of two copies that are none, the one that says more: a damaged or unreadable superblock was one, a blank or foreign place may
 /// never have been.
 fn worse(first: Option<Refusal>, second: Refusal) -> Refusal {
@@ -59,8 +68,8 @@ fn worse(first: Option<Refusal>, second: Refusal) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::sample;
     use super::*;
+    use crate::superblock::tests::sample;
 
     fn copy(generation: u64) -> Vec<u8> {
         Superblock { generation, ..sample() }.encode(0)

@@ -6,7 +6,7 @@ use std::ops::Range;
 use ftl::{Ftl, ReadFor, Slot, SlotRead};
 use media::{Command, MediaError};
 
-use crate::core::{Core, MediaRead, index, layer_error};
+use super::{Core, MediaRead, index, layer_error};
 
 /// Most unreadable sectors that are remembered by address.
 const REMEMBERED: usize = 1024;

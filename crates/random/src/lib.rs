@@ -1,4 +1,4 @@
-//! A small seeded generator. The layer itself draws nothing: models, simulated media and tests above it do.
+//! A small seeded generator, for models, simulated media, tests, and the one policy of the groomer that draws.
 
 /// `SplitMix64` (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): small, fast, and the same everywhere.
 #[derive(Clone, Debug)]
@@ -33,11 +33,13 @@ impl SplitMix64 {
     }
 
     /// True once in `n` times.
+    #[inline]
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
     /// True `ppm` times in a million.
+    #[inline]
     pub fn chance(&mut self, ppm: u32) -> bool {
         ppm > 0 && self.below(1_000_000) < u64::from(ppm)
     }

@@ -3,13 +3,15 @@
 //! A table of hundreds of megabytes that is read at random misses the TLB at nearly every access, and in a virtual machine each miss
 //! walks two page tables. In pages of 2 MiB it hardly ever does: full-size modules are simulated one and a half times as fast for it.
 
+mod prefetch;
+
 use std::alloc::{Layout, handle_alloc_error};
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap_anonymous, munlock, munmap};
 
-use crate::prefetch::prefetch_line;
+pub use prefetch::{prefetch, prefetch_line};
 
 /// Bytes of a huge page on the machines with 4 KiB base pages.
 pub const HUGE_BYTES: usize = 2 << 20;
