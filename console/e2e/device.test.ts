@@ -84,13 +84,13 @@ it("tells every figure, finds it and copies it", async () => {
   await chooseDevice(page, "work");
   await go(page, "Info");
   const uuid = vsl.vsl("status", "work", "--field", "uuid");
-  await page.getByText(uuid).waitFor();
+  await page.getByText(uuid, { exact: true }).waitFor();
   await page.getByLabel("Search figures").fill("uuid");
   await eventually(
     () => page.getByRole("row").count(),
     (rows) => rows < 5,
   );
-  await page.getByText(uuid).waitFor();
+  await page.getByText(uuid, { exact: true }).waitFor();
 });
 
 it("predicts before it formats, and formats only what was named", async () => {
