@@ -100,7 +100,7 @@ install-sdk: ## Install the C library under PREFIX (/usr/local): library, header
 
 .PHONY: wheel
 wheel: ## Build the Python package, in target/wheels
-	scripts/install-wheel-tools.sh
+	scripts/install-pinned.sh wheel sdk/python/tools.txt maturin
 	$(TARGET)/tools/bin/maturin build --locked --release --manifest-path sdk/python/Cargo.toml --out $(TARGET)/wheels
 
 .PHONY: deb

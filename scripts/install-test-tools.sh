@@ -61,5 +61,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 "$scripts/install-guest.sh"
 "$scripts/install-package-root.sh"
-"$scripts/install-schemathesis.sh"
-"$scripts/install-wheel-tools.sh"
+# Requests made up from the API's description.
+"$scripts/install-pinned.sh" schemathesis tests/schemathesis.txt schemathesis
+# What builds the Python package and checks it.
+"$scripts/install-pinned.sh" wheel sdk/python/tools.txt maturin

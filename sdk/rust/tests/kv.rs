@@ -1,11 +1,14 @@
 //! The key-value store on real devices: examples, limits, and power cuts.
 
+mod common;
+
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use common::drill_device;
 use openvsl::kv::{Change, KvError, Options, Pool, Store};
-use openvsl::{CreateOptions, Device, Drill, Error, Unsynced};
+use openvsl::{Device, Drill, Error, Unsynced};
 
 const MIB: u64 = 1 << 20;
 
@@ -140,12 +143,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 #[test]
 fn every_change_is_there_or_not_whatever_the_power_does() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("d.vsl");
-    let mut options = CreateOptions::default();
-    options.drills = true;
-    openvsl::create(&path, 64 * MIB, &options).expect("created");
-    let device = Device::open(&path).expect("opened");
+    let (_directory, device) = drill_device();
     drop(Store::create(device.clone(), &Options { max_value_bytes: 9000 }).expect("a store"));
     let mut model = Model::new();
     let mut dice = dice_of(7);

@@ -1,5 +1,7 @@
 //! Devices that this process has to itself.
 
+mod common;
+
 use std::future::Future;
 use std::ops::Range;
 use std::pin::pin;
@@ -8,8 +10,8 @@ use std::sync::mpsc::sync_channel;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
+use common::drill_device;
 use openvsl::{Batch, CreateOptions, Device, Drill, Error, OpenError, Unsynced};
-use tempfile::TempDir;
 
 const SECTOR: usize = 4096;
 const MIB: u64 = 1 << 20;
@@ -20,16 +22,6 @@ fn sector(byte: u8) -> Vec<u8> {
 
 fn only(range: Range<u64>) -> Vec<Range<u64>> {
     vec![range]
-}
-
-fn drill_device() -> (TempDir, Device) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("d.vsl");
-    let mut options = CreateOptions::default();
-    options.drills = true;
-    openvsl::create(&path, 64 * MIB, &options).expect("created");
-    let device = Device::open(&path).expect("opened");
-    (directory, device)
 }
 
 /// Wakes a thread that waits for a future.
