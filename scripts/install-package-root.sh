@@ -9,13 +9,9 @@ stamp=$(sha256sum <"$0")
 if [ "$(cat "$root.stamp" 2>/dev/null)" = "$stamp" ]; then
   exit 0
 fi
-needs=("dh_prep debhelper" "lintian lintian" "mmdebstrap mmdebstrap" "promtool prometheus")
-missing=()
-for need in "${needs[@]}"; do
-  read -r tool package <<<"$need"
-  command -v "$tool" >/dev/null || missing+=("$package")
-done
-[ ${#missing[@]} -eq 0 ] || scripts/install-packages.sh install-package-root "${missing[@]}"
+missing=$(scripts/missing-packages.sh "dh_prep debhelper" "lintian lintian" "mmdebstrap mmdebstrap" "promtool prometheus")
+# Unquoted: each name is a word.
+[ -z "$missing" ] || scripts/install-packages.sh install-package-root $missing
 echo "install-package-root: preparing a Debian in $root"
 rm -rf "$root"
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")

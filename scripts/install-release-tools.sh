@@ -11,14 +11,10 @@ needs=(
   "snmpd snmpd"
   "snmpget snmp"
   "ansible-playbook ansible-core"
+  # Ansible installs packages with it.
+  "import:apt python3-apt"
 )
-PATH=$PATH:/usr/sbin:/sbin
-missing=()
-for need in "${needs[@]}"; do
-  read -r tool package <<<"$need"
-  command -v "$tool" >/dev/null || missing+=("$package")
-done
-# Ansible installs packages with it.
-/usr/bin/python3 -c 'import apt' 2>/dev/null || missing+=(python3-apt)
-[ ${#missing[@]} -eq 0 ] || scripts/install-packages.sh install-release-tools "${missing[@]}"
+missing=$(scripts/missing-packages.sh "${needs[@]}")
+# Unquoted: each name is a word.
+[ -z "$missing" ] || scripts/install-packages.sh install-release-tools $missing
 packaging/build-static.sh x86_64 aarch64

@@ -2,7 +2,7 @@
 # Installs the foreign clients that `make test`, `make soak` and `make bench` drive; only those that are missing.
 set -euo pipefail
 
-# A tool (or Python module) that the tests call, and the Debian package that brings it.
+# A program (or Python module) that the tests call, and the Debian package that brings it.
 needs=(
   "fio fio"
   "nbdkit nbdkit"
@@ -36,29 +36,21 @@ needs=(
   "c++ g++"
   "pkg-config pkg-config"
   "man man-db"
+  "/usr/bin/python3 python3"
+  "import:nbd python3-libnbd"
+  # The mail server that alerts are sent to.
+  "import:aiosmtpd python3-aiosmtpd"
+  # The systemd unit's system call filter.
+  "import:seccomp python3-seccomp"
+  # What fio's own scripts need.
+  "import:six python3-six"
 )
-# The libnbd binding belongs to the distribution's own Python, whatever other Python comes first in the path.
-python=/usr/bin/python3
-
-PATH=$PATH:/usr/sbin:/sbin
-missing=()
-for need in "${needs[@]}"; do
-  read -r tool package <<<"$need"
-  command -v "$tool" >/dev/null || missing+=("$package")
-done
-"$python" -c 'import nbd' 2>/dev/null || missing+=(python3 python3-libnbd)
-# The mail server that alerts are sent to.
-"$python" -c 'import aiosmtpd' 2>/dev/null || missing+=(python3-aiosmtpd)
-# The systemd unit's system call filter.
-"$python" -c 'import seccomp' 2>/dev/null || missing+=(python3-seccomp)
-# What fio's own scripts need.
-"$python" -c 'import six' 2>/dev/null || missing+=(python3-six)
-
+# For the scripts below as well.
+export PATH=$PATH:/usr/sbin:/sbin
 scripts=$(dirname "$0")
-if [ ${#missing[@]} -gt 0 ]; then
-  mapfile -t packages < <(printf '%s\n' "${missing[@]}" | sort -u)
-  "$scripts/install-packages.sh" install-test-tools "${packages[@]}"
-fi
+missing=$("$scripts/missing-packages.sh" "${needs[@]}")
+# Unquoted: each name is a word.
+[ -z "$missing" ] || "$scripts/install-packages.sh" install-test-tools $missing
 "$scripts/install-guest.sh"
 "$scripts/install-package-root.sh"
 # Requests made up from the API's description.

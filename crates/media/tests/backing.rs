@@ -4,12 +4,21 @@ mod common;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
 use std::process::{Command as Process, Stdio};
 
 use common::*;
 use media::file::{backing_bytes, block_position};
 use media::{Backing, Command, FileMedia, FileOptions, Geometry, Media, MediaError, OpenError};
 use rustix::io::Errno;
+
+/// A medium of that shape, and its files.
+fn medium_of(dir: &tempfile::TempDir, geometry: Geometry) -> (Vec<PathBuf>, FileMedia) {
+    let paths = create(dir, &geometry);
+    let ring = media::ring::Ring::new(8).expect("io_uring");
+    let media = FileMedia::open(&paths, geometry, ring, FileOptions::default()).expect("open");
+    (paths, media)
+}
 
 #[test]
 fn a_new_backing_file_is_sparse_private_and_never_overwrites() {
@@ -124,9 +133,7 @@ fn allocate_takes_space_and_erase_gives_it_back() {
     let dir = disk();
     // Blocks of 11 MiB, which are given back in several pieces.
     let geometry = Geometry { pages_per_block: 160, ..common::geometry() };
-    let paths = create(&dir, &geometry);
-    let ring = media::ring::Ring::new(8).expect("io_uring");
-    let mut media = FileMedia::open(&paths, geometry, ring, FileOptions::default()).expect("open");
+    let (paths, mut media) = medium_of(&dir, geometry);
     let block = geometry.block_bytes() * u64::from(geometry.dies);
     let before = media.allocated_bytes().expect("a regular file");
     run(&mut media, Command::Allocate { block: 1 }).expect("allocate");
@@ -152,9 +159,7 @@ fn fill_takes_space_and_touches_no_other_block() {
     let dir = disk();
     // Blocks that are filled in several pieces.
     let geometry = Geometry { pages_per_block: 160, ..common::geometry() };
-    let paths = create(&dir, &geometry);
-    let ring = media::ring::Ring::new(8).expect("io_uring");
-    let mut media = FileMedia::open(&paths, geometry, ring, FileOptions::default()).expect("open");
+    let (paths, mut media) = medium_of(&dir, geometry);
     let block = geometry.block_bytes() * u64::from(geometry.dies);
     for die in 0..geometry.dies {
         program_page(&mut media, at(die, 0, 159), 1);
@@ -179,9 +184,7 @@ fn fill_takes_space_and_touches_no_other_block() {
 fn a_full_disk_shows_in_allocate() {
     let dir = shm();
     let geometry = Geometry { dies: 1, blocks: 1, pages_per_block: u32::MAX, ..geometry() };
-    let paths = create(&dir, &geometry);
-    let ring = media::ring::Ring::new(8).expect("io_uring");
-    let mut media = FileMedia::open(&paths, geometry, ring, FileOptions::default()).expect("open");
+    let (_, mut media) = medium_of(&dir, geometry);
     for command in [Command::Allocate { block: 0 }, Command::Fill { block: 0 }] {
         assert_eq!(run(&mut media, command).err(), Some(MediaError::NoSpace));
     }
