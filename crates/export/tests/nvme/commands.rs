@@ -5,6 +5,7 @@ use export::nvme::Options;
 use nvme::Status;
 use nvme::command::nvm;
 use nvme::initiator::{Command, IoQueue, Namespace, Range};
+use nvme::vendor::Operation;
 use std::os::unix::net::UnixStream;
 
 use crate::harness::*;
@@ -194,6 +195,29 @@ fn without_the_write_cache_and_with_fua_a_write_is_there_when_it_is_answered() {
     let target = files.serve();
     let Connected { mut queue, namespace, controller: _admin } = target.connect();
     assert_eq!(blocks(&mut queue, &namespace, 0, 4), [1, 2, 3, 3]);
+}
+
+/// Nothing is written behind the batch that would take it along.
+#[test]
+fn without_the_write_cache_or_with_fua_a_batch_is_there_when_it_is_answered() {
+    for with_fua in [false, true] {
+        let files = Drilled::new();
+        let target = files.serve();
+        let Connected { mut queue, namespace, mut controller } = target.connect();
+        if !with_fua {
+            controller.set_feature(6, 0).expect("the cache is off");
+        }
+        target.drill(Drill::StallDie { die: 0, ms: 100 });
+        let operations = [Operation::write(9, 1), Operation::write(0, 1)];
+        let batch = Command::batch(&namespace, &operations, &[vec![1; 4096], vec![2; 4096]].concat());
+        let batch = if with_fua { batch.with_fua() } else { batch };
+        assert!(queue.link().execute(batch).expect("an end").status.is_success());
+        cut(&target);
+        let target = files.serve();
+        let Connected { mut queue, namespace, controller: _admin } = target.connect();
+        assert_eq!(blocks(&mut queue, &namespace, 0, 1), [2], "with FUA: {with_fua}");
+        assert_eq!(blocks(&mut queue, &namespace, 9, 1), [1], "with FUA: {with_fua}");
+    }
 }
 
 /// Cuts the power, and waits until the device is gone.
