@@ -22,11 +22,14 @@ pub struct CreateOptions {
     pub drills: bool,
     /// Encrypts it.
     pub secret: Option<Secret>,
+    /// Bytes that can be addressed, far more than there is room for: a sparse device.
+    pub address_space: Option<u64>,
 }
 
 impl Default for CreateOptions {
     fn default() -> CreateOptions {
-        CreateOptions { sector_bytes: 4096, label: String::new(), drills: false, secret: None }
+        let label = String::new();
+        CreateOptions { sector_bytes: 4096, label, drills: false, secret: None, address_space: None }
     }
 }
 
@@ -46,12 +49,13 @@ pub fn create(path: impl AsRef<Path>, bytes: u64, options: &CreateOptions) -> Re
     let path = path.as_ref().to_path_buf();
     let reserve = (bytes / 100).saturating_mul(RESERVE_PERCENT).max(LEAST_RESERVE);
     let (sector_bytes, label) = (options.sector_bytes, options.label.clone());
+    let capacity = options.address_space.map_or(Capacity::Advertised, Capacity::AddressSpace);
     let create = device::CreateOptions {
         advertised_bytes: bytes,
         raw_bytes: bytes.saturating_add(reserve),
         profile: None,
         parity: 0,
-        format: FormatOptions { sector_bytes, capacity: Capacity::Advertised, label },
+        format: FormatOptions { sector_bytes, capacity, label },
     };
     let paths = [path];
     match &options.secret {
