@@ -64,6 +64,7 @@ check: ## The inner loop: format, lints, unit tests and pages, without root (CRA
 .PHONY: soak
 soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and write docs/soak.md
 	scripts/install-test-tools.sh
+	scripts/install-databases.sh
 	scripts/install-fsx.sh
 	scripts/install-debian.sh
 	scripts/install-release-tools.sh
