@@ -118,6 +118,12 @@ function Upkeep({ device }: { device: Device }) {
     void act(on ? `${device.name} is scrubbed` : `The scrub of ${device.name} has stopped`, () =>
       post(`/devices/${seg(device.name)}/scrub`, { on }),
     );
+  const optimising = device.optimise_percent !== undefined && device.optimise_percent !== null;
+  const optimise = (on: boolean) =>
+    void act(
+      on ? `${device.name} is brought into order` : `Optimising ${device.name} has stopped`,
+      () => post(`/devices/${seg(device.name)}/optimise`, { on }),
+    );
   const lost = device.lost_dies ?? [];
   return (
     <div class="stack">
@@ -131,6 +137,18 @@ function Upkeep({ device }: { device: Device }) {
           {scrubbing ? "Stop" : "Scrub"}
         </Button>
       </div>
+      {!device.emulation && (
+        <div class="row">
+          <span>
+            {optimising
+              ? `Optimising: ${percent(device.optimise_percent)} gone over.`
+              : "Optimising writes what lies scattered once more by address, so that it is read in order faster."}
+          </span>
+          <Button class="push" needs="operator" onClick={() => optimise(!optimising)}>
+            {optimising ? "Stop" : "Optimise"}
+          </Button>
+        </div>
+      )}
       {device.rebuilding_die !== undefined && device.rebuilding_die !== null && (
         <p>
           Die {device.rebuilding_die} is being rebuilt: {percent(device.rebuild_percent)}.

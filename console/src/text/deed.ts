@@ -37,6 +37,11 @@ const DEEDS: readonly (readonly [string, Words])[] = [
     ([device], body) => `${body.on === false ? "stopped" : "began"} a scrub of ${device}`,
   ],
   [
+    "POST /devices/*/optimise",
+    ([device], body) =>
+      body.on === false ? `stopped optimising ${device}` : `began to optimise ${device}`,
+  ],
+  [
     "POST /devices/*/rebuild",
     ([device], body) => `began to rebuild file ${text(body.die)} of ${device}${and("onto", body.onto)}`,
   ],

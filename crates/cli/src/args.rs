@@ -63,6 +63,8 @@ pub enum Command {
     SureErase(SureErase),
     /// Read and check everything on an attached device, at an idle pace.
     Scrub(Scrub),
+    /// Write what lies scattered on an attached device once more by address, so that it is read in order faster.
+    Optimise(Optimise),
     /// Rebuild a lost file of an attached device with parity.
     Rebuild(Rebuild),
     /// Put a fault on an attached device that is marked for drills, or undo it.
@@ -571,6 +573,31 @@ pub struct Scrub {
     #[arg(long, conflicts_with = "wait")]
     pub stop: bool,
     /// Wait until it is done; fails when something cannot be read.
+    #[arg(long)]
+    pub wait: bool,
+}
+
+/// `vsl optimise`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+What was written at random lies scattered, and reading it in order takes many small reads of the store. This moves it: everything \
+that does not lie in order is read and written once, beside what clients do, and not while free space is short. It ends with a \
+detach; begun again it passes by what is in order.
+
+Examples:
+  vsl optimise fct0 --wait
+  vsl optimise fct0 --rate 200
+  vsl status fct0 --field pieces_per_mib")]
+pub struct Optimise {
+    /// An attached device.
+    pub device: String,
+    /// The most that is moved, MiB/s [default: 50].
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rate: Option<u32>,
+    /// End it instead.
+    #[arg(long, conflicts_with_all = ["wait", "rate"])]
+    pub stop: bool,
+    /// Wait until it is done.
     #[arg(long)]
     pub wait: bool,
 }

@@ -18,12 +18,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use device::{AttachOptions, Durability, Secret, Setting, State};
 
-use crate::api::{AttachRequest, Config, DeviceView, Health, NvmeTarget, Passphrase, RebuildRequest};
+use crate::api::{AttachRequest, Config, DeviceView, Health, NvmeTarget, OptimiseRequest, Passphrase, RebuildRequest};
 use crate::exports::{self, Exports};
 use crate::handle::{CLIENTS_HINDER, Handle, Refused, refused};
 use crate::settings::{self, Change};
 use crate::state::StateFile;
 use crate::{Failure, Target, names};
+
+/// The most that is moved to bring a device into order where nobody says more, MiB/s.
+const OPTIMISE_MIB: u32 = 50;
 
 use log::Log;
 use table::{Entry, Key, Phase, Standing, Table};
@@ -400,6 +403,24 @@ impl Registry {
         let handle = self.table().attached(name)?;
         handle.ask(move |device| device.scrub(on).map_err(refused))?;
         tracing::info!(device = name, on, "scrub");
+        self.view(name)
+    }
+
+    /// Begins to bring a device into order, or ends that.
+    ///
+    /// # Errors
+    /// There is no such device, it is not attached, or it takes no writes.
+    pub fn optimise(&self, name: &str, request: OptimiseRequest) -> Result<DeviceView, Failure> {
+        let rate_mib = request.rate_mib.unwrap_or(OPTIMISE_MIB);
+        if rate_mib == 0 {
+            return Err(Failure::invalid(
+                "a rate of 0 MiB/s moves nothing: give at least 1, or end it with `on: false`",
+            ));
+        }
+        let handle = self.table().attached(name)?;
+        let rate = request.on.then_some(u64::from(rate_mib) << 20);
+        handle.ask(move |device| device.optimise(rate).map_err(refused))?;
+        tracing::info!(device = name, on = request.on, rate_mib, "optimise");
         self.view(name)
     }
 

@@ -3,10 +3,12 @@
 //! The layer says where bytes go; here they are copied, once, sealed and checked. A request goes down through
 //! [`Core::submit`] and, unless it was answered there, comes up through [`Core::poll`].
 
+mod ahead;
 mod commands;
 mod heal;
 mod jobs;
 mod labels;
+mod merge;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -20,11 +22,13 @@ use crate::staging::Staging;
 use crate::superblock::Superblock;
 use crate::{Completion, Io, IoError, Submitted};
 
+pub(crate) use ahead::ReadAhead;
 use heal::{Healed, Healing};
 pub use jobs::Background;
 use jobs::{Jobs, is_job};
 use labels::Batches;
 pub(crate) use labels::label_command;
+pub(crate) use merge::Merging;
 
 /// A request that is not answered yet.
 #[derive(Default)]
@@ -33,6 +37,8 @@ struct Pending {
     buf: Option<Vec<u8>>,
     /// Some of it could not be had.
     failed: bool,
+    /// No client asked for it, it is read ahead: the tag says which piece.
+    ahead: bool,
 }
 
 /// A media read under way, by the low bits of its command's id.
@@ -97,6 +103,10 @@ pub(crate) struct Core {
     pub witness: Option<Witness>,
     /// On an emulated device the pages that were not programmed yet, each with what was staged since it was last kept.
     pub open_pages: Option<Vec<OpenSlots>>,
+    /// What is read ahead of clients, where that is of use.
+    pub ahead: Option<Box<ReadAhead>>,
+    /// Reads of clients, where several of them may go to the medium as one.
+    pub merging: Option<Merging>,
 }
 
 /// In a read of many slots, how many slots ahead of the check their bytes are fetched into the cache.
@@ -162,6 +172,8 @@ impl Core {
             jobs_early: Vec::new(),
             witness: None,
             open_pages: None,
+            ahead: None,
+            merging: None,
             staging: None,
             ftl,
             media,
@@ -170,8 +182,22 @@ impl Core {
         }
     }
 
+    /// The medium takes so long for a read that clients who read in order gain from what is read ahead, and from fewer reads.
+    pub fn read_in_order(&mut self) {
+        self.ahead = Some(Box::new(ReadAhead::new(self.ftl.map().sectors(), self.sector)));
+        self.merging = Some(Merging::default());
+    }
+
     /// Takes a request whose range was checked.
     pub fn submit<'a>(&mut self, user_tag: u64, io: Io<'a>) -> Submitted<'a> {
+        match io {
+            Io::Read { lba, buf } => self.submit_read(user_tag, lba, buf),
+            io => self.submit_itself(user_tag, io),
+        }
+    }
+
+    /// Takes a request that the layer is to carry out.
+    fn submit_itself<'a>(&mut self, user_tag: u64, io: Io<'a>) -> Submitted<'a> {
         if matches!(io, Io::Batch { .. }) {
             match self.admits_batches() {
                 Ok(true) => {}
@@ -206,9 +232,9 @@ impl Core {
             Admission::Done | Admission::Pending => Ok(()),
         };
         match request {
-            Request::Write { lba, count, .. } if result.is_ok() => self.healing.forget(lba..lba + u64::from(count)),
-            Request::Trim { lba, count, .. } if result.is_ok() => self.healing.forget(lba..lba + count),
-            Request::Batch { ops, .. } if result.is_ok() => ops.iter().for_each(|op| self.healing.forget(op.sectors())),
+            Request::Write { lba, count, .. } if result.is_ok() => self.changed(lba..lba + u64::from(count)),
+            Request::Trim { lba, count, .. } if result.is_ok() => self.changed(lba..lba + count),
+            Request::Batch { ops, .. } if result.is_ok() => ops.iter().for_each(|op| self.changed(op.sectors())),
             _ => {}
         }
         let mut zeros = Vec::new();
@@ -222,7 +248,7 @@ impl Core {
             }
             Io::Flush | Io::Trim { .. } | Io::WriteZeroes { .. } => (None, &[]),
         };
-        self.pending[tag as usize] = Pending { tag: user_tag, buf, failed: false };
+        self.pending[tag as usize] = Pending { tag: user_tag, buf, failed: false, ahead: false };
         self.carry_out(data);
         if !zeros.is_empty() {
             self.zeros = zeros;
@@ -237,6 +263,15 @@ impl Core {
         Submitted::Done(result.map(|()| buf))
     }
 
+    /// The layer has taken something else for these sectors.
+    #[inline]
+    fn changed(&mut self, sectors: Range<u64>) {
+        if let Some(ahead) = &mut self.ahead {
+            ahead.changed(&sectors);
+        }
+        self.healing.forget(sectors);
+    }
+
     /// Takes what the medium finished and gives the next answer, never waiting.
     pub fn poll(&mut self) -> Option<Completion> {
         if let Some(completion) = self.completions.pop_front() {
@@ -245,6 +280,7 @@ impl Core {
         while let Some(done) = self.next_done() {
             self.finish_media(done);
         }
+        self.read_again();
         self.share_sync();
         self.note_losses();
         self.completions.pop_front()
@@ -284,18 +320,26 @@ impl Core {
 
     /// Whether answers wait to be taken.
     pub fn has_completions(&self) -> bool {
-        !self.completions.is_empty()
+        !self.completions.is_empty() || self.ahead.as_ref().is_some_and(|ahead| ahead.has_more())
     }
 
     /// Carries out every command; `payload` is the data of the write that is being taken.
     pub fn carry_out(&mut self, payload: &[u8]) {
         Engine::carry_out(self, payload);
+        while self.merging.as_ref().is_some_and(Merging::waits) {
+            self.submit_reads();
+            Engine::carry_out(self, &[]);
+        }
         while let Some(completion) = self.ftl.completion() {
             let pending = &mut self.pending[completion.tag as usize];
-            let (tag, buf, failed) = (pending.tag, pending.buf.take(), pending.failed);
+            let (tag, buf, failed, ahead) = (pending.tag, pending.buf.take(), pending.failed, pending.ahead);
             self.free_tags.push(completion.tag);
             let result = if failed { Err(ftl::Error::Media) } else { completion.result };
             let result = result.map(|()| buf).map_err(io_error);
+            if ahead {
+                self.read_ahead_done(tag, result.map(Option::unwrap_or_default));
+                continue;
+            }
             self.completions.push_back(Completion { tag, result });
         }
     }
@@ -305,7 +349,7 @@ impl Core {
         let buffers: u64 = self.buffers.iter().flatten().map(|page| page.len() as u64).sum();
         // A page of the stage is a part of it.
         let (kept, used) = self.kept().map_or((0, 0), Stage::memory);
-        kept + buffers.saturating_sub(used)
+        kept + buffers.saturating_sub(used) + self.ahead.as_ref().map_or(0, |ahead| ahead.memory() as u64)
     }
 
     /// Where page buffers lie that outlive the process.
@@ -340,7 +384,7 @@ impl Core {
 
     fn finish(&mut self, done: Done) {
         self.in_flight -= 1;
-        if self.label_done(&done) {
+        if self.merged_done(&done) || self.label_done(&done) {
             return;
         }
         if is_job(done.id) {
@@ -398,7 +442,7 @@ impl Core {
                     Healed::UnderWay => None,
                 }
             }
-            ReadFor::Groom | ReadFor::Relocate => {
+            ReadFor::Groom | ReadFor::Relocate | ReadFor::Optimise => {
                 let slots = slots(slice.bytes(), slot_bytes).take(asked.count as usize);
                 let mut headers: Vec<Option<Header>> = Vec::with_capacity(asked.count as usize);
                 let mut sectors =

@@ -170,6 +170,7 @@ impl Device {
         }
         let mut device = Device { _claim: claim, set_aside, places, ..Device::new(core, files.paths, read_only) };
         device.core.witness = witness;
+        device.read_in_order();
         if !overlaps {
             device.core.ftl.sync_one_by_one();
         }
@@ -255,7 +256,16 @@ impl Device {
         let media = with_parity(with_drills(media.into(), &superblock, &CarriedDrills::default()), &superblock);
         let config = layer_config(&superblock, erase_before_program);
         let core = attach(media, superblock, config, false, staging).map_err(|refusal| refused(refusal, &path))?;
-        Ok(Device::new(core, vec![path], false))
+        let mut device = Device::new(core, vec![path], false);
+        device.read_in_order();
+        Ok(device)
+    }
+
+    /// Reads ahead from now on. A device that is marked for drills shows a fault where it was made, not what was read before.
+    fn read_in_order(&mut self) {
+        if self.drills.is_none() {
+            self.core.read_in_order();
+        }
     }
 
     /// Makes a medium for an emulated device, of the shape that it needs, and formats it.
@@ -461,6 +471,9 @@ impl Device {
     /// To be called now and then when no requests come: makes what was written durable, and gives space back that
     /// the log no longer needs. Returns whether there is more to do.
     pub fn idle(&mut self) -> bool {
+        if let Some(ahead) = &mut self.core.ahead {
+            ahead.rest();
+        }
         if self.read_only {
             return false;
         }
@@ -474,13 +487,13 @@ impl Device {
         was_dirty || more
     }
 
-    /// Begins the next step of what goes on beside requests, a rebuild or a scrub, when none is under way. The steps end with
+    /// Begins the next step of what goes on beside requests, a rebuild, a scrub or bringing it into order, when none is under way. The steps end with
     /// [`Device::poll`], and how soon the next follows is the caller's to say.
     pub fn background(&mut self) -> Background {
         self.core.background()
     }
 
-    /// Whether a rebuild or a scrub is to go on.
+    /// Whether a rebuild, a scrub or bringing it into order is to go on.
     pub fn has_background(&self) -> bool {
         self.core.has_jobs()
     }
@@ -494,6 +507,27 @@ impl Device {
         match on {
             true => self.core.begin_scrub(self.core.superblock.scrub_position.saturating_sub(1)),
             false => self.core.end_scrub(),
+        }
+        Ok(())
+    }
+
+    /// Begins to write once more by address what lies scattered, at so many bytes a second, so that it is read in order as fast as the
+    /// medium can; or ends it. It goes on while clients read and write.
+    ///
+    /// # Errors
+    /// The device is attached read-only, or emulates a card, which does nothing of the kind.
+    pub fn optimise(&mut self, rate: Option<u64>) -> Result<(), FormatError> {
+        self.check_writable()?;
+        if self.card.is_some() {
+            return Err(FormatError::Invalid {
+                name: "device",
+                value: "an emulated card".into(),
+                expected: "a device on files or disks: a card keeps its data where it wrote them".into(),
+            });
+        }
+        match rate {
+            Some(rate) => self.core.begin_to_optimise(rate),
+            None => self.core.end_optimise(),
         }
         Ok(())
     }

@@ -124,6 +124,14 @@ pub struct Figures {
     pub scrubbed_sectors: u64,
     pub scrub_errors: u64,
     pub scrubs: u64,
+    /// How much of the device was gone over to bring it into order, while that is under way.
+    pub optimise_percent: Option<f64>,
+    pub optimised_sectors: u64,
+    pub optimises: u64,
+    /// Pieces that a MiB of what holds data lies in; a piece is read in one. Of a sample.
+    pub pieces_per_mib: Option<f64>,
+    pub read_ahead_sectors: u64,
+    pub read_ahead_used_sectors: u64,
     pub celsius: Option<f64>,
     pub hold_ns_per_byte: Option<f64>,
     pub watts: Option<f64>,
@@ -164,6 +172,7 @@ impl Figures {
         let made_up = core.media.nand().map_or(0, |nand| nand.counts().made_up_bytes);
         let lost = core.lost_dies().count() as u32;
         let unreadable_sectors = core.healing.unreadable.len() as u32;
+        let (pieces, mapped) = ftl.pieces_of_all();
         let trouble = match ftl.failure() {
             Some(error) => Some(Trouble::WritesFail(error)),
             None if lost > 0 => Some(Trouble::Degraded),
@@ -187,6 +196,13 @@ impl Figures {
             scrubbed_sectors: core.jobs.scrubbed_sectors,
             scrub_errors: core.jobs.scrub_errors,
             scrubs: core.jobs.scrubs,
+            optimise_percent: core.jobs.optimising(sectors),
+            optimised_sectors: ftl.optimised_sectors(),
+            optimises: core.jobs.optimised,
+            pieces_per_mib: (mapped > 0)
+                .then(|| pieces as f64 * f64::from(1 << 20) / (mapped as f64 * f64::from(sector_bytes))),
+            read_ahead_sectors: core.ahead.as_ref().map_or(0, |ahead| ahead.read_sectors),
+            read_ahead_used_sectors: core.ahead.as_ref().map_or(0, |ahead| ahead.used_sectors),
             celsius: None,
             hold_ns_per_byte: None,
             watts: None,

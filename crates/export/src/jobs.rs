@@ -371,7 +371,9 @@ impl Core {
     #[inline]
     fn answered(&mut self, peer: &str, (began, way): Times, (request, ops): (&Request, &[BatchOp]), done: bool) {
         self.observer.answered(request.command, way.arrived, done.then_some(request.len));
-        self.slow.answered(peer, way, self.observer.arrival(), request);
+        if self.slow.answered(peer, way, self.observer.arrival(), request) {
+            self.observer.waited_long();
+        }
         if let (Some(recording), Some(began)) = (&self.recording, began) {
             recording.answered(began, request, ops, self.device.info().sector_bytes);
         }

@@ -64,6 +64,8 @@ pub struct Observed {
     pub flushes: Sort,
     /// Requests that failed.
     pub failed: u64,
+    /// Requests that waited so long that the log says what for.
+    pub long_waits: u64,
     /// The most requests that were in the service at once.
     pub depth_max: u32,
     /// How long it took from look to look, seconds.
@@ -145,6 +147,12 @@ impl Observer {
             Some((last, since, count)) if *last == kind && *since == arrived => *count += 1,
             _ => self.answered.push((kind, arrived, 1)),
         }
+    }
+
+    /// One of the requests that were answered had waited long.
+    #[cold]
+    pub fn waited_long(&mut self) {
+        self.seen.long_waits += 1;
     }
 
     /// The round's answers are sent; so many requests are still under way.

@@ -78,13 +78,15 @@ impl Slow {
         Slow { emulated, ..Slow::default() }
     }
 
-    /// A request was answered `now`.
+    /// A request was answered `now`. Returns whether it had waited long.
     #[inline]
-    pub fn answered(&mut self, peer: &str, way: Way, now: u64, request: &Request) {
+    pub fn answered(&mut self, peer: &str, way: Way, now: u64, request: &Request) -> bool {
         let ns = now.saturating_sub(way.arrived);
-        if ns >= LONG {
+        let long = ns >= LONG;
+        if long {
             self.note(peer, way, ns, request);
         }
+        long
     }
 
     #[cold]
@@ -144,9 +146,14 @@ mod tests {
     fn the_worst_of_a_second_is_told_with_what_it_waited_for() {
         let mut slow = Slow::default();
         let at = |arrived, taken, held| Way { arrived, taken, held };
-        slow.answered("", at(0, 0, Held::Turn), LONG - 1, &asked(Command::Read, 1));
+        assert!(!slow.answered("", at(0, 0, Held::Turn), LONG - 1, &asked(Command::Read, 1)));
         assert!(slow.take(LONG).is_none(), "a short wait");
-        slow.answered("", at(0, LONG, Held::Device("no room")), 2 * LONG, &asked(Command::Write { fua: true }, 2));
+        assert!(slow.answered(
+            "",
+            at(0, LONG, Held::Device("no room")),
+            2 * LONG,
+            &asked(Command::Write { fua: true }, 2)
+        ));
         let (count, wait) = slow.take(2 * LONG).expect("a long one");
         assert_eq!((count, wait.request.offset, wait.why), (1, 2, "no room"));
         slow.answered("", at(0, 1, Held::Reads), 3 * LONG, &asked(Command::Flush, 3));

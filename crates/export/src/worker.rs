@@ -362,6 +362,8 @@ impl Worker {
         }
         let pause = match self.core.device.background() {
             Background::Stuck => STUCK_PAUSE,
+            Background::Slowly(pause) if self.active => pause.max(STEP_PAUSE),
+            Background::Slowly(pause) => pause,
             _ if self.active => STEP_PAUSE,
             _ => Duration::ZERO,
         };

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use crate::ahead::Ahead;
 use crate::layer::{Config, Ftl};
 use crate::leb::{DATA_STREAMS, Leb, LebState, Stream, Times};
+use crate::optimise::Optimiser;
 use crate::pace::{Pace, Pacing};
 use crate::policy::{Destination, GroomPolicy, Moved as MovedSector, Old, Policy, Shape, Write};
 use crate::read::MediaRead;
@@ -74,6 +75,7 @@ pub(crate) struct Groomer {
     /// Grooming in quiet times, to give space back: LEBs still to be taken.
     pub idle_lebs: u32,
     pub ahead: Ahead,
+    pub optimiser: Optimiser,
 }
 
 impl Groomer {
@@ -96,12 +98,13 @@ impl Groomer {
             lists: Vec::new(),
             idle_lebs: 0,
             ahead: Ahead::default(),
+            optimiser: Optimiser::default(),
         }
     }
 
     pub fn is_busy(&self) -> bool {
         let works = self.victim.as_ref().is_some_and(|victim| victim.reads > 0 || !self.ahead.resting);
-        works || self.relocating > 0 || !self.moved.is_empty()
+        works || self.relocating > 0 || !self.moved.is_empty() || self.optimiser.is_busy()
     }
 
     pub fn set_policy(&mut self, config: &Config) {
@@ -185,6 +188,7 @@ fn old_at(times: &Times, at: u32, note: u8) -> Old {
 impl Ftl {
     /// Goes on grooming as far as it can.
     pub(crate) fn groom(&mut self) {
+        self.move_optimised();
         if !self.emptied.is_empty() {
             self.reclaim();
         }
@@ -268,7 +272,7 @@ impl Ftl {
     }
 
     /// Where the policy wants a sector that is moved out of a slot.
-    fn place_moved(&mut self, lba: u64, slot: Slot) -> Destination {
+    pub(crate) fn place_moved(&mut self, lba: u64, slot: Slot) -> Destination {
         let now = self.stats.host_written_sectors;
         let place = self.lebs.place(slot);
         let (leb, note) = (place.0, self.lebs.note(place));
@@ -399,6 +403,9 @@ impl Ftl {
     }
 
     pub(crate) fn groom_read_done(&mut self, command: u64, read: &MediaRead, headers: &[Option<Header>]) {
+        if read.purpose == ReadFor::Optimise {
+            return self.optimise_read_done(command, read, headers);
+        }
         let geometry = &self.config.geometry;
         let slot = geometry.first_slot(read.leb, read.page);
         let mut live = self.groomer.lists.pop().unwrap_or_default();
@@ -477,7 +484,7 @@ impl Ftl {
         page.done == page.live.len()
     }
 
-    fn move_sector(&mut self, read: u64, first: u32, lba: u64, stream: Stream, destination: &Destination) {
+    pub(crate) fn move_sector(&mut self, read: u64, first: u32, lba: u64, stream: Stream, destination: &Destination) {
         let run = self.reserve(stream, 1);
         let (seq, lag) = (self.seq, self.lag_of(self.seq));
         self.seq += 1;

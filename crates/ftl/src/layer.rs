@@ -67,6 +67,8 @@ impl Config {
 /// Ids of asynchronous commands: what they are for in the upper byte, which one below.
 pub(crate) mod id {
     pub const READ: u64 = 1 << 56;
+    /// Of a read whose bytes are kept beyond those of later ones: no other of the groomer's has its id meanwhile.
+    pub const KEPT: u64 = 1 << 40;
     pub const PROGRAM: u64 = 2 << 56;
     pub const ALLOCATE: u64 = 3 << 56;
     pub const ERASE: u64 = 4 << 56;
@@ -129,6 +131,8 @@ pub struct Ftl {
     pub(crate) batch: Option<u64>,
     pub(crate) durability: Durability,
     pub(crate) groomer: Groomer,
+    /// Sectors that were moved to bring them into order.
+    pub(crate) optimised: u64,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) stats: Stats,
     pub(crate) wear: Wear,
@@ -189,6 +193,7 @@ impl Ftl {
             batch: None,
             durability: Durability::new(seq),
             groomer,
+            optimised: 0,
             checkpointer: Checkpointer::new(anchor, &config),
             stats,
             wear,

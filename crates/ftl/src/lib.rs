@@ -26,6 +26,7 @@ mod groom;
 mod layer;
 mod leb;
 mod map;
+mod optimise;
 mod pace;
 mod policy;
 mod preallocate;
@@ -50,6 +51,7 @@ pub use geometry::{Geometry, TRAILER_BYTES};
 pub use layer::{Config, Ftl, is_read, is_sync};
 pub use leb::{DATA_STREAMS, Leb, LebState, Lebs, STREAMS, Stream, Times};
 pub use map::{LEAF_SECTORS, Map};
+pub use optimise::Optimised;
 pub use pace::Pacing;
 pub use policy::{
     CostBenefit, DChoices, Dac, Destination, Eligible, Fifo, Greedy, GroomPolicy, LebView, Lifetime, Midas, Moved, Old,

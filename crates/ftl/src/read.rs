@@ -8,6 +8,8 @@ use crate::types::{Admission, Command, Error, Header, LebId, NO_SLOT, ReadFor, T
 pub(crate) struct PendingRead {
     pub parts: u32,
     pub error: Option<Error>,
+    /// Nobody asked for it yet.
+    pub ahead: bool,
 }
 
 /// A media read under way.
@@ -22,8 +24,24 @@ pub(crate) struct MediaRead {
 
 impl Ftl {
     pub(crate) fn read(&mut self, tag: Tag, lba: u64, count: u32) -> Admission {
-        assert!(lba + u64::from(count) <= self.map.sectors() && count > 0);
         self.stats.host_read_sectors += u64::from(count);
+        self.read_sectors(tag, lba, count, false)
+    }
+
+    /// Reads what nobody has asked for yet: it counts neither as the host's nor, where it fails, as an error of a read. Answered as
+    /// [`Ftl::submit`] does.
+    pub fn read_ahead(&mut self, tag: Tag, lba: u64, count: u32) -> Admission {
+        self.read_sectors(tag, lba, count, true)
+    }
+
+    /// The host was given so many sectors that were read ahead.
+    pub fn count_read(&mut self, count: u32) {
+        self.groomer.ahead.quiet = false;
+        self.stats.host_read_sectors += u64::from(count);
+    }
+
+    fn read_sectors(&mut self, tag: Tag, lba: u64, count: u32, ahead: bool) -> Admission {
+        assert!(lba + u64::from(count) <= self.map.sectors() && count > 0);
         let geometry = self.config.geometry;
         let mut parts = 0;
         let mut first = 0;
@@ -63,7 +81,7 @@ impl Ftl {
         if parts == 0 {
             return Admission::Done;
         }
-        self.pending_reads[tag as usize] = PendingRead { parts, error: None };
+        self.pending_reads[tag as usize] = PendingRead { parts, error: None, ahead };
         Admission::Pending
     }
 
@@ -84,14 +102,18 @@ impl Ftl {
                 self.media_reads.len() as u32 - 1
             }
         };
-        let id = id::READ | u64::from(which);
+        let mark = if purpose == ReadFor::Optimise { id::KEPT } else { 0 };
+        let id = id::READ | mark | u64::from(which);
         self.commands.push(Command::Read { id, page, at, count, slot, min_seq, purpose });
     }
 
     /// Ends a media read's book-keeping.
     pub(crate) fn take_read(&mut self, which: u32) -> MediaRead {
         let read = self.media_reads[which as usize].take().expect("a read that is under way");
-        self.free_reads.push(which);
+        // The id of one that is kept stays its own: what came with it is found by that.
+        if read.purpose != ReadFor::Optimise {
+            self.free_reads.push(which);
+        }
         self.lebs[read.leb].readers -= 1;
         read
     }
@@ -109,7 +131,7 @@ impl Ftl {
         pending.error = pending.error.or(result.err());
         if pending.parts == 0 {
             let result = pending.error.map_or(Ok(()), Err);
-            self.stats.read_errors += u64::from(result.is_err());
+            self.stats.read_errors += u64::from(result.is_err() && !pending.ahead);
             self.answer(tag, result);
         }
     }

@@ -243,6 +243,8 @@ pub enum ReadFor {
     Groom,
     /// A single sector that is to be written elsewhere; reported as for the groomer.
     Relocate,
+    /// Sectors that are to be written once more by address; reported as for the groomer.
+    Optimise,
 }
 
 /// What the layer wants done. Commands are carried out in the order they come out; those marked *async* may

@@ -227,7 +227,11 @@ impl Engine {
             device.look_at_store();
         }
         if device.has_background() && Instant::now() >= self.next_step {
-            let pause = if matches!(device.background(), Background::Stuck) { STUCK } else { Duration::ZERO };
+            let pause = match device.background() {
+                Background::Stuck => STUCK,
+                Background::Slowly(pause) => pause,
+                _ => Duration::ZERO,
+            };
             self.next_step = Instant::now() + pause;
         }
         if self.untidy && self.under_way.is_empty() && self.active.elapsed() >= QUIET {

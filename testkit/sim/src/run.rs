@@ -166,6 +166,8 @@ pub(crate) struct Simulation {
     pub device: Option<Device>,
     pub model: Model,
     pub asked: Vec<Option<Asked>>,
+    /// The sector behind the last read.
+    pub read_up_to: u64,
     /// Dies that were replaced and may be on their way.
     pub replaced: Vec<u32>,
     /// What scrubs found wrong.
@@ -195,6 +197,7 @@ pub fn run(seed: u64, wish: &Wish) -> Result<Report, Failure> {
     let mut simulation = Simulation {
         model: Model::new(plan.format.sectors),
         asked: (0..plan.depth).map(|_| None).collect(),
+        read_up_to: 0,
         replaced: Vec::new(),
         scrub_errors: 0,
         label_is_bad: false,

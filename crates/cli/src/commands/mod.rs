@@ -62,6 +62,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Config(args) => settings::config(args, output)?,
         Command::SureErase(args) => erase::sure_erase(args, output)?,
         Command::Scrub(args) => return redundancy::scrub(args, output),
+        Command::Optimise(args) => redundancy::optimise(args, output)?,
         Command::Rebuild(args) => redundancy::rebuild(args, output)?,
         Command::Drill(args) => drill::drill(args, output)?,
         Command::Kv(args) => kv::kv(args, output)?,

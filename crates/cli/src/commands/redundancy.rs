@@ -1,14 +1,14 @@
-//! `vsl scrub` and `vsl rebuild`.
+//! `vsl scrub`, `vsl optimise` and `vsl rebuild`.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use daemon::Failure;
-use daemon::api::{DeviceView, RebuildRequest, ScrubRequest};
+use daemon::api::{DeviceView, OptimiseRequest, RebuildRequest, ScrubRequest};
 use hyper::Method;
 use serde_json::json;
 
-use crate::args::{Rebuild, Scrub};
+use crate::args::{Optimise, Rebuild, Scrub};
 use crate::client::Client;
 use crate::output::Output;
 use crate::progress::bar;
@@ -44,6 +44,25 @@ pub fn scrub(args: &Scrub, output: Output) -> Result<ExitCode, Failure> {
         ),
     })?;
     Ok(code)
+}
+
+pub fn optimise(args: &Optimise, output: Output) -> Result<(), Failure> {
+    let client = super::client()?;
+    let name = client.attached(&args.device)?.text("name").to_string();
+    let request = OptimiseRequest { on: !args.stop, rate_mib: args.rate };
+    let mut view: DeviceView = client.send(Method::POST, &format!("/devices/{name}/optimise"), &request)?;
+    if args.wait {
+        view = wait(&client, &name, output, "optimising", |view| view.field("optimise_percent"))?;
+    }
+    is_attached(&view)?;
+    output.result(&json!({ "devices": [view] }), || match (view.field::<f64>("optimise_percent"), args.stop) {
+        (Some(percent), _) => format!("optimising {name}: {percent:.0} % done; `vsl status` shows how far it is\n"),
+        (None, true) => format!("not optimising {name}\n"),
+        (None, false) => match view.field::<f64>("pieces_per_mib") {
+            Some(pieces) => format!("optimised {name}: its data lie in {pieces:.0} pieces a MiB\n"),
+            None => format!("optimised {name}: it holds no data\n"),
+        },
+    })
 }
 
 pub fn rebuild(args: &Rebuild, output: Output) -> Result<(), Failure> {

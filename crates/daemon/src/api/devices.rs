@@ -78,6 +78,17 @@ pub struct ScrubRequest {
     pub on: bool,
 }
 
+/// Body of `POST /devices/{name}/optimise`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OptimiseRequest {
+    /// Begin, or go on at another rate; otherwise end it.
+    pub on: bool,
+    /// The most that is moved, MiB/s; 50 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_mib: Option<u32>,
+}
+
 /// Body of `POST /devices/{name}/rebuild`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -103,6 +103,12 @@ fn sectors(before: &Figures, now: &Figures) -> Vec<Event> {
             format!("{} found wrong since the attach, {unreadable} cannot be read", now.scrub_errors),
         ));
     }
+    if before.optimise_percent.is_none() && now.optimise_percent.is_some() {
+        events.push(("optimise-begins", String::new()));
+    }
+    if now.optimises > before.optimises {
+        events.push(("optimise-ends", format!("{} sectors were moved since the attach", now.optimised_sectors)));
+    }
     if unreadable > before.unreadable_sectors {
         events.push(("unreadable", format!("{unreadable} sectors cannot be read")));
     }
@@ -147,6 +153,10 @@ mod tests {
         assert_eq!(names(&look(&mut changes, &scrubbing)), ["scrub-begins"]);
         let over = with(&healthy, |status| (status.figures.scrubs, status.figures.unreadable_sectors) = (1, 1));
         assert_eq!(names(&look(&mut changes, &over)), ["scrub-ends", "unreadable"]);
+        let optimising = with(&over, |status| status.figures.optimise_percent = Some(1.0));
+        assert_eq!(names(&look(&mut changes, &optimising)), ["optimise-begins"]);
+        let over = with(&over, |status| status.figures.optimises = 1);
+        assert_eq!(names(&look(&mut changes, &over)), ["optimise-ends"]);
         let full = with(&over, |status| (status.figures.store_full, status.figures.state) = (true, State::Error));
         assert_eq!(names(&look(&mut changes, &full)), ["writes-fail", "store-full"]);
         assert_eq!(names(&look(&mut changes, &over)), ["store-has-room"]);

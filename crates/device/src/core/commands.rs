@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ftl::{BufId, Command, Engine, Ftl, Header, LebId, PageAddr, SlotRead, Source, Tag};
+use ftl::{BufId, Command, Engine, Ftl, Header, LebId, PageAddr, ReadFor, SlotRead, Source, Tag};
 use media::Page;
 use media::nand::Class;
 
@@ -64,7 +64,10 @@ impl Engine for Core {
             paced.reads_are(Class::of(&asked.purpose));
         }
         let bytes = self.bytes_of(&asked);
-        self.media_submit(id, media::Command::Read { at: asked.page, bytes });
+        match &mut self.merging {
+            Some(merging) if matches!(asked.purpose, ReadFor::Request { .. }) => merging.push(id, asked.page, bytes),
+            _ => self.media_submit(id, media::Command::Read { at: asked.page, bytes }),
+        }
     }
 
     fn program(&mut self, id: u64, page: PageAddr, bytes: Range<u32>, buf: BufId) {

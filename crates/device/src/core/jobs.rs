@@ -3,8 +3,9 @@
 //! Whoever drives the device says when the next step may begin ([`Core::background`]); the steps end like any other media command.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use ftl::{Kind, LebId, LebState, Slot, Stream};
+use ftl::{Kind, LebId, LebState, Optimised, Slot, Stream};
 use media::{Command, DieState, Done, PageAddr, Slice};
 
 use super::Core;
@@ -51,6 +52,21 @@ struct Job {
     stuck: bool,
 }
 
+/// Sectors that are brought into order in one step, bytes.
+const WINDOW: u64 = 1 << 20;
+/// Passes over the device: what was too new to be moved, or on its way elsewhere, is moved by the second.
+const PASSES: u32 = 2;
+
+/// Bringing a device into order, from its first sector to its last.
+struct Order {
+    lba: u64,
+    pass: u32,
+    /// Sectors that this pass left where they were.
+    left: u64,
+    /// Bytes a second.
+    rate: u64,
+}
+
 /// How it stands with what goes on beside requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
@@ -58,6 +74,8 @@ pub enum Background {
     Nothing,
     /// A step is under way.
     GoesOn,
+    /// A step is under way, and the next one is to begin so much later: what it does is bounded to a rate.
+    Slowly(Duration),
     /// The last step failed, for want of room as a rule; the same one begins again. Better not at once.
     Stuck,
 }
@@ -66,6 +84,9 @@ pub enum Background {
 pub(crate) struct Jobs {
     rebuild: Option<Job>,
     scrub: Option<Job>,
+    order: Option<Order>,
+    /// Times that it came to its end since attach.
+    pub optimised: u64,
     /// What scrubs found since attach: live sectors checked, and sectors or stripes that were wrong.
     pub scrubbed_sectors: u64,
     pub scrub_errors: u64,
@@ -85,6 +106,13 @@ impl Jobs {
     pub fn scrubbing(&self, lebs: u32) -> Option<f64> {
         let job = self.scrub.as_ref().filter(|job| !job.ending)?;
         Some(100.0 * f64::from(job.leb) / f64::from(lebs))
+    }
+
+    /// How much of bringing the device into order is done.
+    pub fn optimising(&self, sectors: u64) -> Option<f64> {
+        let order = self.order.as_ref()?;
+        let done = f64::from(order.pass) * sectors as f64 + order.lba as f64;
+        Some(100.0 * done / (f64::from(PASSES) * sectors as f64))
     }
 
     /// Whether a step is under way.
@@ -144,8 +172,59 @@ impl Core {
         }
     }
 
+    /// Begins to bring the device into order at so many bytes a second, or goes on at that rate.
+    pub fn begin_to_optimise(&mut self, rate: u64) {
+        if self.jobs.order.is_none() {
+            self.ftl.begin_to_optimise();
+            self.carry_out(&[]);
+        }
+        self.jobs.order.get_or_insert(Order { lba: 0, pass: 0, left: 0, rate }).rate = rate.max(1);
+    }
+
+    /// Ends that where it stands: whoever begins again passes by what is in order.
+    pub fn end_optimise(&mut self) {
+        self.jobs.order = None;
+    }
+
+    /// Begins to bring the next window into order that is not.
+    fn order_next(&mut self) -> Background {
+        let (sectors, sector) = (self.ftl.map().sectors(), self.sector as u64);
+        let window = (WINDOW / sector).min(sectors / 8).max(1);
+        let Some(order) = &mut self.jobs.order else { return Background::Nothing };
+        let pause = Duration::from_secs_f64((window * sector) as f64 / order.rate as f64);
+        // Looking costs little; requests wait meanwhile all the same.
+        for _ in 0..16 {
+            if order.lba >= sectors {
+                order.pass += 1;
+                if order.pass == PASSES || order.left == 0 {
+                    self.jobs.order = None;
+                    self.jobs.optimised += 1;
+                    return Background::GoesOn;
+                }
+                (order.lba, order.left) = (0, 0);
+                self.ftl.begin_to_optimise();
+                return Background::Slowly(pause);
+            }
+            match self.ftl.optimise(order.lba, window as u32) {
+                Optimised::NotNow => return Background::Slowly(pause),
+                Optimised::InOrder => order.lba += window,
+                Optimised::Begun { left } => {
+                    order.lba += window;
+                    order.left += u64::from(left);
+                    return Background::Slowly(pause);
+                }
+            }
+        }
+        Background::GoesOn
+    }
+
     /// Begins the next step of what goes on beside requests.
     pub fn background(&mut self) -> Background {
+        if self.jobs.rebuild.is_none() && self.jobs.scrub.is_none() {
+            let state = self.order_next();
+            self.carry_out(&[]);
+            return state;
+        }
         // A rebuild comes first.
         let scrub = self.jobs.rebuild.is_none();
         let Some(mut job) = self.jobs.of(scrub).take() else { return Background::Nothing };
@@ -167,6 +246,7 @@ impl Core {
 
     /// Ends every job where it stands, once its step is done: an attach goes on with them.
     pub fn leave_jobs(&mut self) {
+        self.jobs.order = None;
         for scrub in [false, true] {
             if let Some(mut job) = self.jobs.of(scrub).take() {
                 self.leave_leb(&mut job);
@@ -176,7 +256,7 @@ impl Core {
 
     /// Whether everything that goes on beside requests waits for [`Core::background`].
     pub fn has_jobs(&self) -> bool {
-        self.jobs.rebuild.is_some() || self.jobs.scrub.is_some()
+        self.jobs.rebuild.is_some() || self.jobs.scrub.is_some() || self.jobs.order.is_some()
     }
 
     /// Begins the next stripe. False at the end.

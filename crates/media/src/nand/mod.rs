@@ -58,7 +58,7 @@ impl Class {
     pub fn of(purpose: &ReadFor) -> Class {
         match *purpose {
             ReadFor::Request { begins, .. } => Class::Host { first: begins },
-            ReadFor::Groom | ReadFor::Relocate => Class::Groom,
+            ReadFor::Groom | ReadFor::Relocate | ReadFor::Optimise => Class::Groom,
         }
     }
 }

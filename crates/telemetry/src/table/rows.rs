@@ -51,6 +51,7 @@ pub const TABLE: &[(&str, &[Row])] = &[
         metric("flush_iops", "Flushes", PerSecond, "flush requests answered", |m| m.each_second(m.observed.flushes.count()))
             .line("IOPS", "flush", 2),
         metric("trim_iops", "Trims", PerSecond, "trims and zeroings answered", |m| m.each_second(m.observed.trims.count())).line("IOPS", "trim", 3),
+        metric("long_waits_per_s", "Long waits", PerSecond, "requests that waited longer than 50 ms; the log says what for", |m| m.each_second(m.observed.long_waits)),
         metric("failed_iops", "Failures", PerSecond, "requests answered with an error", |m| m.each_second(m.observed.failed)),
         metric("read_bytes_per_s", "Read bandwidth", BytesPerSecond, "bytes read by hosts", |m| m.each_second(m.observed.reads.bytes))
             .line("Bandwidth", "read", 0).column("READ MB/S", 9, 1),
@@ -191,6 +192,11 @@ pub const TABLE: &[(&str, &[Row])] = &[
         field("scrub_errors", "Scrub errors", Count, "sectors and stripes that scrubs found wrong, since the attach")
             .read(|f| f.scrub_errors.into()).counter("scrub_errors_total"),
         field("scrubs", "Scrubs", Count, "that came to their end, since the attach").read(|f| f.scrubs.into()),
+        field("optimise_percent", "Optimised", Percent, "of the device, while it is brought into order")
+            .brief().read(|f| f.optimise_percent.into()),
+        field("optimised_sectors", "Optimised sectors", Count, "written once more by address to bring the device into order, since the attach")
+            .read(|f| f.optimised_sectors.into()),
+        field("optimises", "Optimise runs", Count, "that came to their end, since the attach").read(|f| f.optimises.into()),
         field("healed_sectors", "Healed sectors", Count, "failed their check and were rebuilt, since the attach")
             .read(|f| f.healed_sectors.into()).counter("healed_sectors_total"),
         field("degraded_reads", "Degraded reads", Count, "sectors read without their die, since the attach").read(|f| f.degraded_reads.into()),
@@ -235,6 +241,12 @@ pub const TABLE: &[(&str, &[Row])] = &[
             .brief().read(|f| f.layer.programmed_bytes.into()).counter("media_written_bytes_total"),
         field("write_amplification", "Write amplification", Ratio, "everything appended for each byte written by hosts")
             .brief().read(|f| f.layer.write_amplification().into()),
+        field("pieces_per_mib", "Pieces a MiB", Ratio, "in so many pieces a MiB of data lies on media, from a sample: at best 4; `vsl optimise` brings it there")
+            .brief().read(|f| f.pieces_per_mib.into()).kept(Last),
+        field("read_ahead_bytes", "Read ahead", Bytes, "for clients that read in order, since the attach")
+            .read(|f| f.bytes(f.read_ahead_sectors).into()).counter("read_ahead_bytes_total"),
+        field("read_ahead_used_bytes", "Read ahead and used", Bytes, "of those what clients then read, since the attach")
+            .read(|f| f.bytes(f.read_ahead_used_sectors).into()).counter("read_ahead_used_bytes_total"),
         field("host_trimmed_bytes", "Trimmed by hosts", Bytes, "since the format")
             .read(|f| f.bytes(f.layer.host_trimmed_sectors).into()).counter("host_trimmed_bytes_total"),
         field("groomed_bytes", "Moved by the groomer", Bytes, "since the format")

@@ -115,6 +115,7 @@ const PATHS: &[&str] = &[
     "devices/m/beacon",
     "devices/m/config",
     "devices/m/scrub",
+    "devices/m/optimise",
     "devices/m/rebuild",
     "devices/m/record",
     "devices/m/record/stop",

@@ -8,8 +8,8 @@ use utoipa_axum::routes;
 
 use crate::Failure;
 use crate::api::{
-    AttachRequest, Beacon, Config, DetachRequest, DeviceView, Drills, EndedRecording, Events, Health, PowerOnRequest,
-    RebuildRequest, RecordRequest, RecordStatus, Role, ScrubRequest, Version,
+    AttachRequest, Beacon, Config, DetachRequest, DeviceView, Drills, EndedRecording, Events, Health, OptimiseRequest,
+    PowerOnRequest, RebuildRequest, RecordRequest, RecordStatus, Role, ScrubRequest, Version,
 };
 use crate::web::answer::{At, Body, Service, administrators, created, done, operators, viewers, wait};
 use crate::web::description::{DeviceFields, DrillBody};
@@ -33,6 +33,7 @@ pub fn routes() -> OpenApiRouter<Service> {
         .routes(routes!(beacon))
         .routes(routes!(set_config))
         .routes(routes!(scrub))
+        .routes(routes!(optimise))
         .routes(routes!(rebuild))
         .routes(routes!(drill))
         .routes(routes!(undo_drill))
@@ -126,6 +127,16 @@ async fn scrub(
     Body(request): Body<ScrubRequest>,
 ) -> Result<Json<DeviceView>, Failure> {
     wait(&service, move |registry| registry.scrub(&name, request.on)).await.map(Json)
+}
+
+/// Begins or ends writing what lies scattered once more by address.
+#[utoipa::path(post, path = "/devices/{name}/optimise", tag = "devices", params(("name" = String, Path, description = "a device")), request_body = OptimiseRequest, responses((status = OK, body = DeviceFields), (status = "default", body = Failure)))]
+async fn optimise(
+    State(service): State<Service>,
+    At(name): At<String>,
+    Body(request): Body<OptimiseRequest>,
+) -> Result<Json<DeviceView>, Failure> {
+    wait(&service, move |registry| registry.optimise(&name, request)).await.map(Json)
 }
 
 /// Rebuilds a lost die.
