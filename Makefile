@@ -70,6 +70,7 @@ soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and
 	$(PYTHON) tests/soak.py --minutes $(MINUTES)
 	$(MAKE) docs
 	scripts/install-package-root.sh
+	packaging/check-crates.sh
 	packaging/check-reproducible.sh
 
 .PHONY: bench
