@@ -50,7 +50,7 @@ def measure(target: Server | Path, clients: int, size: int, seconds: float) -> R
     os.sync()
     before = disk_written(store)
     result = fio(
-        [*where, "--rw=randwrite", f"--bs={BLOCK}", "--iodepth=1", flush, "--thread", f"--numjobs={clients}", f"--size={size}", "--time_based", f"--runtime={seconds}"]
+        [*where, "--rw=randwrite", f"--bs={BLOCK}", "--iodepth=1", flush, "--thread", f"--numjobs={clients}", f"--size={size}", "--time_based", f"--runtime={round(seconds * 1000)}ms"]
     )["jobs"][0]
     wrote = disk_written(store) - before
     sync = result["sync"]["lat_ns"]

@@ -72,7 +72,7 @@ def run_job(job: Job, server: Server, size: int, seconds: float) -> Figure:
             f"--size={share}",
             f"--offset_increment={share}",
             "--time_based",
-            f"--runtime={seconds}",
+            f"--runtime={round(seconds * 1000)}ms",
             *([f"--random_distribution={job.where}"] if not job.sequential else []),
         ]
     )

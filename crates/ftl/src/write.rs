@@ -56,7 +56,7 @@ impl Ftl {
     }
 
     /// Appends sectors to a stream and maps them: `index` is the place of the first in its group, `from` in the request's data.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn append_sectors(
         &mut self,
         tag: Tag,

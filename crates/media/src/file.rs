@@ -27,8 +27,8 @@ use crate::{
 /// meanwhile, for 150 us a MiB where this was measured; smaller pieces cost more in all.
 const PUNCH_BYTES: u64 = 4 << 20;
 
-/// How much a fill writes in one piece.
-const FILL_BYTES: u64 = 1 << 20;
+/// How much a fill writes in one piece: what a sync may have to wait for.
+const FILL_BYTES: u64 = 256 << 10;
 
 const PUNCH: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
 
@@ -56,6 +56,10 @@ pub struct FileMedia {
     slot_buffer_bytes: u32,
     under_way: Slab<Operation>,
     groups: Slab<Group>,
+    /// Syncs under way.
+    syncs: u32,
+    /// Fills that wait until a sync is done.
+    resting: Vec<Fill>,
     done: VecDeque<Done>,
 }
 
@@ -79,14 +83,7 @@ enum Operation {
         group: usize,
         die: u32,
     },
-    /// One die's part of a fill: the bytes of the backing file that are still to be written, and what with. The first piece is their
-    /// allocation.
-    Fill {
-        group: usize,
-        die: u32,
-        left: Range<u64>,
-        zeros: Option<Page>,
-    },
+    Fill(Fill),
     /// One die's part of an erase: the bytes of the backing file that are still to be punched.
     Punch {
         group: usize,
@@ -95,9 +92,20 @@ enum Operation {
     },
 }
 
+/// One die's part of a fill: the bytes of the backing file that are still to be written, and what with. The first piece is their
+/// allocation.
+struct Fill {
+    group: usize,
+    die: u32,
+    left: Range<u64>,
+    zeros: Option<Page>,
+}
+
 /// A command that runs on every die.
 struct Group {
     id: u64,
+    /// It is a sync.
+    sync: bool,
     left: u32,
     result: Result<(), MediaError>,
     /// Dies that it failed on.
@@ -151,6 +159,8 @@ impl FileMedia {
             slot_buffer_bytes,
             under_way: Slab::new(),
             groups: Slab::new(),
+            syncs: 0,
+            resting: Vec::new(),
             done: VecDeque::new(),
         })
     }
@@ -213,6 +223,10 @@ impl FileMedia {
     /// Runs `entry` on every die, with one answer when all are done.
     fn on_every_die(&mut self, id: u64, entry: impl Fn(&Die) -> Option<Entry>) -> Option<Done> {
         let group = self.begin_group(id);
+        self.on_every_die_of(group, entry)
+    }
+
+    fn on_every_die_of(&mut self, group: usize, entry: impl Fn(&Die) -> Option<Entry>) -> Option<Done> {
         for die in 0..self.geometry.dies {
             let Some(entry) = self.live(die).and_then(&entry) else { continue };
             let pushed = self.push(Operation::Part { group, die }, entry);
@@ -248,28 +262,54 @@ impl FileMedia {
             let Some(live) = self.live(die).filter(|die| !die.backing.is_block_device()) else { continue };
             let entry = live.allocate(position, bytes, FallocateFlags::KEEP_SIZE);
             let left = position..position + bytes;
-            let pushed = self.push(Operation::Fill { group, die, left, zeros: None }, entry);
+            let pushed = self.push(Operation::Fill(Fill { group, die, left, zeros: None }), entry);
             self.count_part(group, die, pushed);
         }
         self.end_part(group, 0, Ok(()))
     }
 
-    /// A piece of a fill is done: writes the next one, or says that there is none.
-    fn fill_on(
-        &mut self,
-        (group, die): (usize, u32),
-        left: Range<u64>,
-        zeros: Option<Page>,
-    ) -> Result<bool, MediaError> {
-        let live = self.live(die).ok_or(MediaError::Lost)?;
-        if left.is_empty() || (zeros.is_none() && !live.is_to_be_filled(&left)) {
+    /// A piece of a fill is done: writes the next one, or says that there is none. While a sync is under way the fill waits for its end:
+    /// clients wait for syncs, and between two of them there is a moment in which nobody waits for the medium.
+    fn fill_on(&mut self, mut fill: Fill) -> Result<bool, MediaError> {
+        let live = self.live(fill.die).ok_or(MediaError::Lost)?;
+        if fill.left.is_empty() || (fill.zeros.is_none() && !live.is_to_be_filled(&fill.left)) {
             return Ok(false);
         }
-        let zeros = zeros.unwrap_or_else(|| PageBuf::new(FILL_BYTES as usize));
-        let len = FILL_BYTES.min(left.end - left.start) as u32;
-        let entry = Entry::Write { fd: live.fd(), address: zeros.as_ptr(), bytes: len, position: left.start };
-        self.push(Operation::Fill { group, die, left, zeros: Some(zeros) }, entry)?;
+        fill.zeros.get_or_insert_with(|| PageBuf::new(FILL_BYTES as usize));
+        match self.syncs {
+            0 => self.fill_piece(fill)?,
+            _ => self.resting.push(fill),
+        }
         Ok(true)
+    }
+
+    /// Writes the next piece of a fill.
+    fn fill_piece(&mut self, fill: Fill) -> Result<(), MediaError> {
+        let live = self.live(fill.die).ok_or(MediaError::Lost)?;
+        let Some(zeros) = &fill.zeros else { return Err(MediaError::Os(Errno::INVAL)) };
+        let bytes = FILL_BYTES.min(fill.left.end - fill.left.start) as u32;
+        let entry = Entry::Write { fd: live.fd(), address: zeros.as_ptr(), bytes, position: fill.left.start };
+        self.push(Operation::Fill(fill), entry)
+    }
+
+    fn sync(&mut self, id: u64) -> Option<Done> {
+        let group = self.begin_group(id);
+        self.groups[group].sync = true;
+        self.syncs += 1;
+        self.on_every_die_of(group, |die| Some(die.sync()))
+    }
+
+    /// A sync is done: each fill that waited writes one piece, also where the next sync is under way, so that it comes to its end.
+    fn sync_ends(&mut self) {
+        self.syncs -= 1;
+        for fill in std::mem::take(&mut self.resting) {
+            let (group, die) = (fill.group, fill.die);
+            if let Err(error) = self.fill_piece(fill)
+                && let Some(done) = self.end_part(group, die, Err(error))
+            {
+                self.done.push_back(done);
+            }
+        }
     }
 
     fn write_label(&mut self, id: u64, copy: u8, bytes: &[Vec<u8>]) -> Option<Done> {
@@ -294,7 +334,7 @@ impl FileMedia {
 
     /// A command for all dies; it is held open while its parts are being started.
     fn begin_group(&mut self, id: u64) -> usize {
-        self.groups.insert(Group { id, left: 1, result: Ok(()), failed: Vec::new() })
+        self.groups.insert(Group { id, sync: false, left: 1, result: Ok(()), failed: Vec::new() })
     }
 
     /// Counts a part of a group that was started, or notes why it could not be.
@@ -317,6 +357,9 @@ impl FileMedia {
             return None;
         }
         let group = self.groups.try_remove(number)?;
+        if group.sync {
+            self.sync_ends();
+        }
         let result = match group.result {
             Ok(()) => Ok(None),
             Err(MediaError::Os(error)) => Err(MediaError::Dies { dies: group.failed, error }),
@@ -373,16 +416,18 @@ impl FileMedia {
                 };
                 self.end_part(group, die, result)
             }
-            Operation::Fill { .. } => {
-                let Some(Operation::Fill { group, die, left, zeros }) = self.under_way.try_remove(token) else {
-                    return None;
-                };
-                let next = match (kernel_result(result), zeros) {
+            Operation::Fill(_) => {
+                let Some(Operation::Fill(mut fill)) = self.under_way.try_remove(token) else { return None };
+                let (group, die) = (fill.group, fill.die);
+                let next = match (kernel_result(result), fill.zeros.is_none()) {
                     // Space cannot be reserved there: the medium works without.
-                    (Ok(_) | Err(Errno::OPNOTSUPP | Errno::NOSYS), None) => self.fill_on((group, die), left, None),
-                    (Ok(moved), zeros) => match u64::from(moved) / ALIGN as u64 * ALIGN as u64 {
+                    (Ok(_) | Err(Errno::OPNOTSUPP | Errno::NOSYS), true) => self.fill_on(fill),
+                    (Ok(moved), false) => match u64::from(moved) / ALIGN as u64 * ALIGN as u64 {
                         0 => Err(MediaError::Os(Errno::IO)),
-                        whole => self.fill_on((group, die), left.start + whole..left.end, zeros),
+                        whole => {
+                            fill.left.start += whole;
+                            self.fill_on(fill)
+                        }
                     },
                     (Err(error), _) => Err(MediaError::from(error)),
                 };
@@ -527,7 +572,7 @@ impl Media for FileMedia {
             }
             Command::Fill { block } => return self.fill(id, block),
             Command::Erase { block } => return self.erase(id, block),
-            Command::Sync => return self.on_every_die(id, |die| Some(die.sync())),
+            Command::Sync => return self.sync(id),
             Command::WriteLabel { copy, bytes } => return self.write_label(id, copy, &bytes),
         };
         started.err().map(|error| Done { id, result: Err(error) })

@@ -179,6 +179,41 @@ fn fill_takes_space_and_touches_no_other_block() {
     assert_eq!(paths[0].metadata().expect("metadata").len(), backing_bytes(&geometry));
 }
 
+/// A fill makes way for syncs, and comes to its end however many of them follow each other.
+#[test]
+fn a_fill_goes_on_between_syncs() {
+    const FILL: u64 = u64::MAX;
+    let dir = disk();
+    let geometry = Geometry { pages_per_block: 640, ..common::geometry() };
+    let (_, mut media) = medium_of(&dir, geometry);
+    program_page(&mut media, at(0, 0, 0), 1);
+    let before = media.allocated_bytes().expect("a regular file");
+    let mut done: Vec<media::Done> = media.submit(FILL, Command::Fill { block: 1 }).into_iter().collect();
+    for id in 0..4 {
+        done.extend(media.submit(id, Command::Sync));
+    }
+    // At any moment a sync is under way.
+    let mut syncs = 4;
+    while !done.iter().any(|done| done.id == FILL) {
+        media.wait();
+        while let Some(one) = media.poll() {
+            if one.id != FILL {
+                done.extend(media.submit(syncs, Command::Sync));
+                syncs += 1;
+            }
+            done.push(one);
+        }
+    }
+    while done.len() as u64 <= syncs {
+        media.wait();
+        done.extend(std::iter::from_fn(|| media.poll()));
+    }
+    assert!(done.iter().all(|done| done.result.is_ok()));
+    let filled = geometry.block_bytes() * u64::from(geometry.dies);
+    assert!(media.allocated_bytes().expect("a regular file") >= before + filled);
+    expect_zeros(&mut media, at(1, 1, 639), 0..geometry.page_bytes());
+}
+
 /// A block larger than the whole tmpfs, which refuses it before it takes any of it.
 #[test]
 fn a_full_disk_shows_in_allocate() {
