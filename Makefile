@@ -12,7 +12,7 @@ DESTDIR ?=
 # Minutes that `make soak` gives each figure at most.
 MINUTES ?= 10
 # The crates that `make check` looks at.
-SCOPE := $(if $(CRATE),-p $(CRATE),--workspace)
+SCOPE := $(if $(CRATE),--manifest-path $(wildcard */$(CRATE)/Cargo.toml),--workspace)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 # Cases that run a second time where io_uring is refused: files, disks, every export, durability, drills, kill -9.
@@ -70,14 +70,15 @@ soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and
 	$(PYTHON) tests/soak.py --minutes $(MINUTES)
 	$(MAKE) docs
 	scripts/install-package-root.sh
+	packaging/check-crates.sh
 	packaging/check-reproducible.sh
 
 .PHONY: bench
 bench: release ## Measure side by side with peers and write docs/bench.md (BENCH=quick: a shorter run)
 	scripts/install-test-tools.sh
-	$(CARGO) build --locked --release -p card --example module_speed
+	$(CARGO) build --locked --release -p openvsl-card --example module_speed
 	$(PYTHON) bench/simulation.py --example $(TARGET)/release/examples/module_speed
-	$(CARGO) build --locked --release -p export --example protocols -p blkload --bin blkload
+	$(CARGO) build --locked --release -p openvsl-export --example protocols -p blkload --bin blkload
 	$(PYTHON) bench/nvme.py --example $(TARGET)/release/examples/protocols $(if $(filter quick smoke,$(BENCH)),--seconds 1 --rounds 3)
 	$(PYTHON) bench/vhost.py --example $(TARGET)/release/examples/protocols --blkload $(TARGET)/release/blkload $(if $(filter quick smoke,$(BENCH)),--seconds 1 --rounds 3)
 	$(PYTHON) bench/run.py --vsl $(TARGET)/release/vsl --plan $(or $(BENCH),full)
@@ -104,9 +105,10 @@ wheel: ## Build the Python package, in target/wheels
 	$(TARGET)/tools/bin/maturin build --locked --release --manifest-path sdk/python/Cargo.toml --out $(TARGET)/wheels
 
 .PHONY: deb
-deb: release ## Make the Debian package, in target/deb
+deb: release ## Make the Debian packages, in target/deb
 	scripts/install-package-root.sh
-	packaging/build-deb.sh $(TARGET)/release/vsl $(TARGET)/deb
+	$(CARGO) build --locked --release -p openvsl-c
+	packaging/build-deb.sh $(TARGET)/release/vsl $(TARGET)/release $(TARGET)/deb
 
 .PHONY: static
 static: ## Build the program as one static file, for x86_64 and aarch64, in target/static

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Makes the Debian package of a program that is built: build-deb.sh PROGRAM DIRECTORY [LICENCES]. Prints the package's path.
+# Makes the Debian packages of what is built: build-deb.sh PROGRAM LIBRARIES DIRECTORY [LICENCES]. Prints their paths.
+# LIBRARIES has libvsl.so and libvsl.a.
 # SOURCE_DATE_EPOCH is the time of everything in it [default: of the newest commit].
 set -euo pipefail
 tree=$(realpath "$(dirname "$0")/..")
 VSL_PROGRAM=$(realpath "${1:?the built vsl}")
-directory=$(realpath -m "${2:?where the package goes}")
-licences=${3:+$(realpath "$3")}
-export VSL_PROGRAM VSL_TREE=$tree
+VSL_LIBRARIES=$(realpath "${2:?the directory of the built C library}")
+directory=$(realpath -m "${3:?where the packages go}")
+licences=${4:+$(realpath "$4")}
+export VSL_PROGRAM VSL_LIBRARIES VSL_TREE=$tree
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$tree" log -1 --format=%ct)}
 version=$("$VSL_PROGRAM" --version | awk '{ print $2; exit }')
 
@@ -32,6 +34,7 @@ if [ -n "$licences" ]; then
 fi
 umask 022
 debian/rules binary >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-package=$(basename "$work"/openvsl_*.deb)
-mv "$work/$package" "$directory/$package"
-echo "$directory/$package"
+for package in "$work"/*.deb; do
+  mv "$package" "$directory"
+  echo "$directory/${package##*/}"
+done

@@ -23,7 +23,7 @@ def main() -> None:
     metadata = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
-    [start] = [package["id"] for package in packages.values() if package["name"] == "cli"]
+    [start] = [package["id"] for package in packages.values() if package["name"] == "openvsl-cli"]
     found, left = set(), [start]
     while left:
         here = left.pop()

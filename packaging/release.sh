@@ -24,7 +24,10 @@ sed "s|$PWD|/openvsl|g" crates/cli/openvsl.cdx.json >"$out/openvsl-$version.cdx.
 find . -name target -prune -o -name openvsl.cdx.json -exec rm {} +
 
 cargo build --quiet --locked --release --bin vsl
-packaging/build-deb.sh "$target/release/vsl" "$out" "$out/THIRD-PARTY-LICENSES"
+cargo build --quiet --locked --release -p openvsl-c
+packaging/build-deb.sh "$target/release/vsl" "$target/release" "$out" "$out/THIRD-PARTY-LICENSES"
+scripts/install-pinned.sh wheel sdk/python/tools.txt maturin
+"$tools/bin/maturin" build --quiet --locked --release --manifest-path sdk/python/Cargo.toml --out "$out"
 packaging/build-static.sh x86_64 aarch64
 images=()
 for architecture in x86_64 aarch64; do

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # Installs the C library, its header, its man page and what pkg-config needs: install-sdk.sh LIBRARIES PREFIX [DESTDIR]
+# LIBDIR says where libraries are below PREFIX [default: lib].
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 libraries=${1:?the directory with libvsl.so and libvsl.a, such as target/release}
 prefix=${2:?where to install, such as /usr/local}
 root=${3:-}$prefix
+libdir=${LIBDIR:-lib}
 
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
-install -D -m 755 "$libraries/libvsl.so" "$root/lib/libvsl.so.0"
-ln -sf libvsl.so.0 "$root/lib/libvsl.so"
-install -D -m 644 "$libraries/libvsl.a" "$root/lib/libvsl.a"
+install -D -m 755 "$libraries/libvsl.so" "$root/$libdir/libvsl.so.0"
+ln -sf libvsl.so.0 "$root/$libdir/libvsl.so"
+install -D -m 644 "$libraries/libvsl.a" "$root/$libdir/libvsl.a"
 install -D -m 644 -t "$root/include/nvm" sdk/c/include/nvm/*.h
 install -D -m 644 sdk/c/openvsl.3 "$root/share/man/man3/openvsl.3"
-install -d "$root/lib/pkgconfig"
-sed "s|@PREFIX@|$prefix|; s|@VERSION@|$version|" sdk/c/openvsl.pc.in >"$root/lib/pkgconfig/openvsl.pc"
+install -d "$root/$libdir/pkgconfig"
+sed "s|@PREFIX@|$prefix|; s|@LIBDIR@|$libdir|; s|@VERSION@|$version|" sdk/c/openvsl.pc.in >"$root/$libdir/pkgconfig/openvsl.pc"
 echo "installed under $root"

@@ -34,7 +34,8 @@ class Programs:
         plant(ROOT, COPY, planted)
         self.tests: dict[tuple[str, str], str] = {}
         self.simulator = ""
-        chosen = [word for name in BUILT for word in ["-p", name]] + ["--features", "device/simulation"]
+        packages = [name if (ROOT / "testkit" / name).exists() else f"openvsl-{name}" for name in BUILT]
+        chosen = [word for package in packages for word in ["-p", package]] + ["--features", "openvsl-device/simulation"]
         # Nothing but what is named by a patch: the tests of other targets would take longer to build than these to run.
         suites = [patch.suite.split() for patch in planted]
         targets = {words[1] for words in suites if words[0] in BUILT} - {"lib"}

@@ -89,7 +89,7 @@ def count(what: str, goal: str, pattern: str, least: float, **more: object) -> F
 
 
 def lines() -> list[Line]:
-    cargo_test = ["cargo", "test", "--locked", "--release", "-p", "device"]
+    cargo_test = ["cargo", "test", "--locked", "--release", "-p", "openvsl-device"]
     simulator = [SIM, "--threads", "1", "--seeds", "{seeds}", "--seconds", "{seconds}"]
     cases = [sys.executable, "tests/run.py", "--vsl", VSL, "--tools", TOOLS]
     return [
@@ -137,7 +137,7 @@ def lines() -> list[Line]:
         Line("liars", [sys.executable, "tests/mutants.py"], [
             count("planted faults of a lying server, found by the whole-system tests", "all", r"planted faults: (\d+) as they must be, 0 not", 1),
         ]),
-        Line("cuts-nvme", ["cargo", "test", "--locked", "--release", "-p", "export", "--test", "nvme", "--", "--nocapture", "no_power_cut_tears"], [
+        Line("cuts-nvme", ["cargo", "test", "--locked", "--release", "-p", "openvsl-export", "--test", "nvme", "--", "--nocapture", "no_power_cut_tears"], [
             count("power cuts by drill under writes of 1 MiB over NVMe, 0 torn", "10,000", r"writes of 1 MiB: (\d+), .*torn: 0 ", 1e4),
         ], chunk=1, environment={"OPENVSL_CUTS": "500", "OPENVSL_SEED": "{seed}", "TMPDIR": "/dev/shm"}),
         *(Line(name, [*cases, f"{name}_many"], [
@@ -279,7 +279,7 @@ def prepare(wanted: list[Line]) -> None:
         FUZZ: [["build", "-p", "fuzz", "--bin", "vsl-fuzz"]],
         VSL: [["build", "--release", "--bin", "vsl", "--bin", "faultfs"]],
         "tests/mutants.py": [["build", "--bin", "vsl"]],
-        "cargo": [["test", "--release", "-p", "device", "--no-run"], ["test", "--release", "-p", "export", "--test", "nvme", "--no-run"]],
+        "cargo": [["test", "--release", "-p", "openvsl-device", "--no-run"], ["test", "--release", "-p", "openvsl-export", "--test", "nvme", "--no-run"]],
     }
     words = {word for line in wanted for word in line.command}
     for command in (command for word, commands in builds.items() if word in words for command in commands):

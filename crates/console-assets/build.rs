@@ -17,11 +17,13 @@ fn main() {
 
 fn build() -> Result<(), String> {
     // Asked for now: a build script that is kept in a target directory may have been compiled in another checkout.
-    let root =
-        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("cargo names no CARGO_MANIFEST_DIR")?).join("../..");
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("cargo names no CARGO_MANIFEST_DIR")?);
+    let root = here.join("../..");
     println!("cargo::rerun-if-env-changed=OPENVSL_CONSOLE_DIST");
     let dist = match env::var_os("OPENVSL_CONSOLE_DIST") {
         Some(given) => PathBuf::from(given),
+        // A published crate has the console's files beside it, built.
+        None if !root.join("scripts/build-console.sh").exists() => here.join("dist"),
         None => {
             for source in ["src", "index.html", "vite.config.ts", "package.json", "package-lock.json", "dist"] {
                 println!("cargo::rerun-if-changed={}", root.join("console").join(source).display());

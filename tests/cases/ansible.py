@@ -3,7 +3,7 @@
 import re
 
 from harness import World, check
-from harness.bare import TREE
+from harness.bare import TREE, packages
 from harness.layered import layered
 
 ROOT = True
@@ -23,10 +23,6 @@ PLAY = """
 
 
 def run(world: World) -> None:
-    program = world.dir / "vsl"
-    world.run("strip", "-o", program, world.vsl_path)
-    world.run("env", "VSL_COMPRESSION=gzip", TREE / "packaging/build-deb.sh", program, world.dir / "package")
-    [package] = (world.dir / "package").glob("openvsl_*.deb")
     again = f"ANSIBLE_ROLES_PATH={TREE}/integrations/ansible/roles ansible-playbook -i localhost, -c local play.yml"
     said = layered(world, "root", [
         f"cat >play.yml <<'PLAY'{PLAY}PLAY",
@@ -37,6 +33,6 @@ def run(world: World) -> None:
         again,
         "test $(vsl status db --field sector_bytes) = 512",
         "grep -- --listen /etc/default/openvsl",
-    ], {"openvsl.deb": package})
+    ], {"openvsl.deb": packages(world)["openvsl"]})
     (first, second) = re.findall(r"ok=\d+ +changed=(\d+) +unreachable=0 +failed=0", said)
     check(int(first) > 0 and second == "0", f"changed: {first} at first, then {second}")

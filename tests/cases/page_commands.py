@@ -1,9 +1,8 @@
 """Every command of getting started, install, integrations and the task pages runs word for word, in a system of its own; the rest is run by other tests."""
 
-from harness import World, check
+from harness import World
 from harness.bare import TREE
-from harness.layered import layered
-from harness.page import commands
+from harness.layered import pages
 
 ROOT = True
 OURS = True
@@ -32,24 +31,8 @@ BEFORE = {
 }
 # A page that goes on where another one stopped.
 AFTER = {"tasks/backup.md": "tasks/database.md"}
-# The end of a page that is not done when another one goes on.
-TAKES_AWAY = "To take it away"
 
 
 def run(world: World) -> None:
-    for case in set(ELSEWHERE.values()):
-        check((TREE / f"tests/cases/{case}.py").exists(), f"there is no case {case}, which is to run what pages say")
-    ran = 0
-    pages = ["getting-started.md", "install.md", "integrations.md", *sorted(str(page.relative_to(TREE / "docs")) for page in TREE.glob("docs/tasks/*.md"))]
-    for page in pages:
-        text = (TREE / "docs" / page).read_text()
-        found = [*commands(text)]
-        here = [command for command in found if not command.text.startswith(tuple(ELSEWHERE))]
-        if page in AFTER:
-            before = (TREE / "docs" / AFTER[page]).read_text().split(TAKES_AWAY)[0]
-            here = [*commands(before), *here]
-        prepared = [BEFORE[name] for name in (AFTER.get(page), page) if name in BEFORE]
-        layered(world, page.replace("/", "-"), [*prepared, *(command.script() for command in here)])
-        ran += len(here)
-    check(ran > 60, f"{ran} commands were found")
-    print(f"figure: {ran} commands of {len(pages)} pages")
+    tasks = sorted(str(page.relative_to(TREE / "docs")) for page in TREE.glob("docs/tasks/*.md"))
+    pages(world, ["getting-started.md", "install.md", "integrations.md", *tasks], ELSEWHERE, BEFORE, AFTER, {}, least=60)

@@ -32,6 +32,15 @@ def in_time(said: str, what: str) -> None:
     check(took < MINUTE_SECONDS, f"README's minute took {took:.1f} s")
 
 
+def packages(world: World) -> dict[str, Path]:
+    """The Debian packages of what is built, by their names."""
+    # The development build is five times as large with what only debuggers read.
+    program = world.dir / "vsl"
+    world.run("strip", "-o", program, world.vsl_path)
+    made = world.run("env", "VSL_COMPRESSION=gzip", TREE / "packaging/build-deb.sh", program, world.vsl_path.parent, world.dir / "packages")
+    return {path.name.split("_")[0]: path for path in map(Path, made.out.split())}
+
+
 def inside(world: World, files: dict[str, Path], commands: list[str]) -> str:
     """Runs commands as root of a fresh Debian, in namespaces of its own, with files in /mnt, and gives what they said."""
     base, top = world.tools.parent / "package-root", world.dir / "root"

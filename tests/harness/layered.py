@@ -1,10 +1,16 @@
 """This machine's system with everything that is installed, seen through a layer in memory that takes every change."""
 
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 from harness.bare import TREE
+from harness.check import check
+from harness.page import commands
 from harness.world import World
 
+# The end of a page that is not done when another one goes on.
+TAKES_AWAY = "To take it away"
 # Loop devices are the machine's, so those that a page leaves are taken down, whatever the page came to.
 UNDO = """status=$?; set +ex
 umount /srv/database /mnt/check
@@ -45,3 +51,41 @@ exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HO
 """)
     command = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--propagation", "private", "bash", setup]
     return world.run(*command, timeout=seconds).text
+
+
+def at_terminal(script: str, lines: list[str]) -> str:
+    """The script of a command at a terminal of its own, at which lines are typed, each when the one before was read."""
+    keys = "; ".join(f"sleep 1; echo {shlex.quote(line)}" for line in lines)
+    return f"({keys}; sleep 1) | script --quiet --return --flush --command {shlex.quote(script)} /dev/null"
+
+
+def pages(world: World, names: Iterable[str], elsewhere: dict[str, str], before: dict[str, str], after: dict[str, str], typed: dict[str, list[str]], least: int) -> None:
+    """Runs every command of pages of docs/ word for word, each page in a system of its own; at least so many in all.
+
+    elsewhere: how a command begins that is not run here, and the case or file of tests that does. before: what a page, or a
+    command of it that begins so, finds there.
+    after: the page that another goes on from, up to where that one is taken away. typed: how a command begins that asks at a terminal,
+    and the lines that it is answered.
+    """
+    for where in set(elsewhere.values()):
+        exists = (TREE / where).exists() or (TREE / f"tests/cases/{where}.py").exists()
+        check(exists, f"there is no test {where}, which is to run what pages say")
+    ran, unused = 0, set(elsewhere)
+    for page in names:
+        text = (TREE / "docs" / page).read_text()
+        found = [*commands(text)]
+        unused -= {start for start in elsewhere if any(command.text.startswith(start) for command in found)}
+        here = [command for command in found if not command.text.startswith(tuple(elsewhere))]
+        if page in after:
+            former = (TREE / "docs" / after[page]).read_text().split(TAKES_AWAY)[0]
+            here = [*commands(former), *here]
+        scripts = [before[name] for name in (after.get(page), page) if name in before]
+        for command in here:
+            scripts += [script for start, script in before.items() if f"{page} {command.text}".startswith(start) and start != page]
+            lines = next((lines for start, lines in typed.items() if command.text.startswith(start)), None)
+            scripts.append(command.script() if lines is None else at_terminal(command.script(), lines))
+        layered(world, page.replace("/", "-"), scripts)
+        ran += len(here)
+    check(not unused, f"no page says {unused}")
+    check(ran >= least, f"{ran} commands were found")
+    print(f"figure: {ran} commands")

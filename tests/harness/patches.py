@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 # What the copy is built from.
-COPIED = ["Cargo.toml", "Cargo.lock", "crates", "sdk", "testkit", "profiles", "docs"]
+COPIED = ["Cargo.toml", "Cargo.lock", "crates", "sdk", "testkit", "docs"]
 SWITCH = """//! Which planted defect is on.
 pub(crate) fn is(number: usize) -> bool {{
     static ON: std::sync::OnceLock<usize> = std::sync::OnceLock::new();

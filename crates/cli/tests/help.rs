@@ -1,5 +1,5 @@
 //! Help texts and complaints about the command line, word by word: `cmd/*.trycmd`. A change of them is made on
-//! purpose, with `TRYCMD=overwrite cargo test -p cli --test help`.
+//! purpose, with `TRYCMD=overwrite cargo test -p openvsl-cli --test help`.
 
 #[test]
 fn help_and_complaints() {

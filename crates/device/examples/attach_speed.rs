@@ -1,6 +1,6 @@
 //! How long an attach takes after a crash, on a device full of random 4 KiB writes.
 //!
-//! `cargo run --release -p device --example attach_speed FILE [GiB] [over-provisioning %] [DIRECTORY]` makes the device, writes every
+//! `cargo run --release -p openvsl-device --example attach_speed FILE [GiB] [over-provisioning %] [DIRECTORY]` makes the device, writes every
 //! sector once in random order, goes on for a while, lets go of the file without a detach, and attaches it again. With a directory in
 //! memory the page buffers lie there, and the attach writes them back.
 

@@ -1,6 +1,6 @@
 //! What encryption costs: the layer in process on memory media, one core, with and without.
 //!
-//! `cargo run --release -p device --example encryption_cost [MiB] [rounds]` prints thousands of 4 KiB requests a second, and the
+//! `cargo run --release -p openvsl-device --example encryption_cost [MiB] [rounds]` prints thousands of 4 KiB requests a second, and the
 //! processor time that sealing or opening adds to each: the best of rounds that take turns.
 
 use device::{Device, Io, Secret, Submitted};

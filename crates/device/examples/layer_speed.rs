@@ -1,6 +1,6 @@
 //! How fast the layer is in process: memory media, one core, checksums on.
 //!
-//! `cargo run --release -p device --example layer_speed [MiB] [seconds]` prints thousands of random 4 KiB requests a
+//! `cargo run --release -p openvsl-device --example layer_speed [MiB] [seconds]` prints thousands of random 4 KiB requests a
 //! second: writes to a fresh device, reads of it, and writes with the groomer at work on the full device.
 
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! What the engine itself costs: a device that does next to nothing, driven at several depths.
 //!
-//! `cargo run --release -p lab --example engine_speed`
+//! `cargo run --release -p openvsl-lab --example engine_speed`
 
 use std::collections::VecDeque;
 use std::time::Instant;

@@ -1,8 +1,8 @@
 //! Fits a data sheet to published rows: runs the rows of a device with some of the sheet's figures changed, and says how far off
-//! they are. The sheets are read from `profiles/` as they stand there, so nothing is built anew between two tries.
+//! they are. The sheets are read from `crates/profile/profiles/` as they stand there, so nothing is built anew between two tries.
 //!
 //! ```text
-//! cargo run --release -p lab --example fit -- --device iodrive-320-mlc \
+//! cargo run --release -p openvsl-lab --example fit -- --device iodrive-320-mlc \
 //!     --set module.controller.read_request_us=11 --descend module.controller.read_bytes_per_s,drivers.windows.submit_us
 //! ```
 //!
@@ -137,7 +137,7 @@ impl Fit {
 
 fn text(name: &str) -> Result<toml::Table, Box<dyn std::error::Error>> {
     let name = profile::find(name)?.name;
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles")).join(format!("{name}.toml"));
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/profiles")).join(format!("{name}.toml"));
     Ok(toml::from_str(&std::fs::read_to_string(path)?)?)
 }
 

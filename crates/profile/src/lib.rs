@@ -22,26 +22,26 @@ pub use sheet::{Bridged, Device, Flash, Profile, Published};
 
 /// The text of every data sheet, in the order in which they are listed.
 const SHEETS: &[&str] = &[
-    include_str!("../../../profiles/iodrive-320-mlc.toml"),
-    include_str!("../../../profiles/iodrive-640-mlc.toml"),
-    include_str!("../../../profiles/iodrive-duo-320-slc.toml"),
-    include_str!("../../../profiles/iodrive-duo-640-slc.toml"),
-    include_str!("../../../profiles/iodrive-duo-640-mlc.toml"),
-    include_str!("../../../profiles/iodrive-duo-1280-mlc.toml"),
-    include_str!("../../../profiles/iodrive2-1200-mlc.toml"),
-    include_str!("../../../profiles/lsi-warpdrive-slp300.toml"),
-    include_str!("../../../profiles/ocz-zdrive-r4.toml"),
-    include_str!("../../../profiles/intel-x25m-160.toml"),
-    include_str!("../../../profiles/intel-320-160.toml"),
-    include_str!("../../../profiles/sata-ssd-64.toml"),
-    include_str!("../../../profiles/sas-ssd-400.toml"),
-    include_str!("../../../profiles/atp-velocity-sii.toml"),
-    include_str!("../../../profiles/sata-ssd-raid5.toml"),
-    include_str!("../../../profiles/sas-hdd-600-15k.toml"),
-    include_str!("../../../profiles/wd-re3.toml"),
-    include_str!("../../../profiles/hitachi-15k600.toml"),
-    include_str!("../../../profiles/hitachi-15k600-raid5.toml"),
-    include_str!("../../../profiles/mqsim-reference.toml"),
+    include_str!("../profiles/iodrive-320-mlc.toml"),
+    include_str!("../profiles/iodrive-640-mlc.toml"),
+    include_str!("../profiles/iodrive-duo-320-slc.toml"),
+    include_str!("../profiles/iodrive-duo-640-slc.toml"),
+    include_str!("../profiles/iodrive-duo-640-mlc.toml"),
+    include_str!("../profiles/iodrive-duo-1280-mlc.toml"),
+    include_str!("../profiles/iodrive2-1200-mlc.toml"),
+    include_str!("../profiles/lsi-warpdrive-slp300.toml"),
+    include_str!("../profiles/ocz-zdrive-r4.toml"),
+    include_str!("../profiles/intel-x25m-160.toml"),
+    include_str!("../profiles/intel-320-160.toml"),
+    include_str!("../profiles/sata-ssd-64.toml"),
+    include_str!("../profiles/sas-ssd-400.toml"),
+    include_str!("../profiles/atp-velocity-sii.toml"),
+    include_str!("../profiles/sata-ssd-raid5.toml"),
+    include_str!("../profiles/sas-hdd-600-15k.toml"),
+    include_str!("../profiles/wd-re3.toml"),
+    include_str!("../profiles/hitachi-15k600.toml"),
+    include_str!("../profiles/hitachi-15k600-raid5.toml"),
+    include_str!("../profiles/mqsim-reference.toml"),
 ];
 
 /// Why there is no such profile.
@@ -154,7 +154,7 @@ mod tests {
     fn names_are_unique_and_those_of_the_files() {
         let mut names: Vec<String> = all().expect("every sheet parses").into_iter().map(|p| p.name).collect();
         names.sort();
-        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles");
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles");
         let mut files: Vec<String> = std::fs::read_dir(directory)
             .expect("profiles directory")
             .map(|entry| entry.expect("entry").path())

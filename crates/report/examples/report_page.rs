@@ -1,4 +1,4 @@
-//! The report of a run's directory: `cargo run -p report --example report_page -- RUN OUT.html`.
+//! The report of a run's directory: `cargo run -p openvsl-report --example report_page -- RUN OUT.html`.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! How large the history becomes: files are filled as the service would in two years, and rows and bytes are printed.
 //!
-//! `cargo run --release -p telemetry --example history_size`. Single seconds are written only where they are kept in the end, one in each
+//! `cargo run --release -p openvsl-telemetry --example history_size`. Single seconds are written only where they are kept in the end, one in each
 //! minute before that and one in each hour before those.
 
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! Files that are written from the table of figures: the console's charts, the Grafana dashboard, and the tables in docs/metrics.md.
-//! `DERIVE=write cargo test -p telemetry --test derived` writes a row that was added or changed into them.
+//! `DERIVE=write cargo test -p openvsl-telemetry --test derived` writes a row that was added or changed into them.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn holds(path: &str, wanted: &str) {
         std::fs::write(file(path), wanted).expect("written");
     }
     let found = std::fs::read_to_string(file(path)).expect("read");
-    assert!(found == wanted, "{path} is not what the table says: DERIVE=write cargo test -p telemetry --test derived");
+    assert!(found == wanted, "{path} is not what the table says: DERIVE=write cargo test -p openvsl-telemetry --test derived");
 }
 
 fn pretty(value: &impl serde::Serialize) -> String {

@@ -1,4 +1,4 @@
-//! Records a second and memory, format by format: `cargo run --release -p trace --example trace_speed -- [FILE] [RECORDS]`. A FILE is read
+//! Records a second and memory, format by format: `cargo run --release -p openvsl-trace --example trace_speed -- [FILE] [RECORDS]`. A FILE is read
 //! again and again until so many records are through; before it the same number of made-up ones in every format. Each is read, and
 //! characterised. Rates are by processor time of this program's one thread, so that they mean something on a machine that others use too.
 

@@ -35,7 +35,7 @@ struct Arguments {
     /// Parity everywhere, and dies that fail as a whole at any time.
     #[arg(long)]
     die_loss: bool,
-    /// Kill the process in every seed in which that may be; otherwise in about an eighth.
+    /// Kill the process in every seed in which that may be; otherwise only in those that also cut the power.
     #[arg(long)]
     kills: bool,
     /// Batches of writes and trims in every seed; otherwise in about a fifth.

@@ -25,7 +25,7 @@ pub struct Wish {
     pub encrypted: bool,
     /// Parity everywhere, and dies that fail as a whole.
     pub die_loss: bool,
-    /// Kill the process wherever that may be; otherwise about an eighth of the seeds do.
+    /// Kill the process wherever that may be; otherwise only in seeds that also cut the power.
     pub kills: bool,
     /// Batches everywhere; otherwise about a fifth of the seeds have some.
     pub batches: bool,
@@ -189,7 +189,7 @@ impl Plan {
             plan.format.policy = Policy::ALL[(drawn % Policy::ALL.len() as u128) as usize];
             // What a program under way left is written again at the same place, which flash does not take.
             let may_kill = !flash && !plan.errors && plan.beyond == 0;
-            plan.kills = may_kill && (wish.kills || (drawn >> 32).is_multiple_of(4));
+            plan.kills = may_kill;
             if plan.kills && wish.kills && plan.cut_once_in == 0 {
                 plan.cut_once_in = 200;
             }

@@ -1,4 +1,4 @@
-//! Every kind of chart with data as they come, on one page: `cargo run -p chart --example gallery -- OUT.html [PNG-DIRECTORY]`.
+//! Every kind of chart with data as they come, on one page: `cargo run -p openvsl-chart --example gallery -- OUT.html [PNG-DIRECTORY]`.
 
 mod data;
 

@@ -1,0 +1,69 @@
+"""Every command of reference pages runs word for word, in a system of its own; the rest is run by other tests."""
+
+from harness import World
+from harness.layered import pages
+
+ROOT = True
+OURS = True
+LIMIT = 500
+PAGES = ["alerts.md", "encryption.md", "flashback.md", "layer.md", "metrics.md", "nvme.md", "operations.md", "sdk.md", "troubleshooting.md", "vhost.md", "vsl.md"]
+# What stands in these pages and is not run here: how the command begins, and the case that runs it.
+ELSEWHERE = {
+    "# systemctl": "nvme_systemd",
+    "# systemd-sysusers": "unit",
+    "# nvme connect": "nvme_guest",
+    "# ls /dev/disk": "nvme_guest",
+    "# install -m 755 hook": "nvme_debian",
+    "# install -m 755 local-top": "nvme_debian",
+    "# update-initramfs": "nvme_debian",
+    "$ qemu-system-x86_64": "vhost_guest",
+    # A file is lost first.
+    "$ vsl rebuild": "flashback",
+    # They go on until they are ended.
+    "$ vsl serve scratch.vsl --": "vhost",
+    "$ vsl serve memory:1GiB --listen": "libnbd_commands",
+    "$ vsl serve a.vsl b.vsl": "members",
+    # Alerts that are active.
+    "$ vsl alerts acknowledge": "web_alerts",
+    # Hosts, networks and file systems that are not there.
+    "$ vsl hosts add db1": "web_hosts_tls",
+    "# vsl up --listen 192.0.2.7": "web_access",
+    "# vsl status db": "disk_full",
+}
+SERVICE = "vsl up --listen 127.0.0.1:7420"
+WITH_DB = f"{SERVICE} && vsl create db.vsl --size 1GiB && vsl attach db.vsl"
+# What a page finds there when it begins, or a command.
+BEFORE = {
+    "alerts.md": f"mkdir -p /etc/openvsl && echo secret >/etc/openvsl/mail-password && cp /etc/openvsl/mail-password /etc/openvsl/hook-secret && {WITH_DB}",
+    "encryption.md": SERVICE,
+    "flashback.md": f"mkdir /a /b /c /d /new && {SERVICE}",
+    "layer.md": f"mkdir /mnt/other && {SERVICE} && vsl create db.vsl --size 1GiB",
+    "metrics.md": f"mkdir -p /etc/prometheus && {SERVICE}",
+    "nvme.md": "vsl create db.vsl --size 1GiB",
+    "operations.md": f"useradd --system openvsl && {SERVICE}",
+    "operations.md # curl": SERVICE,
+    "operations.md # vsl attach db-copy": "cp /srv/db.vsl /srv/db-copy.vsl && cd /srv",
+    "sdk.md": f"{WITH_DB} && vsl create cache.vsl --size 1GiB --address-space 1TiB",
+    "troubleshooting.md": WITH_DB,
+    "vhost.md": "vsl create db.vsl --size 1GiB",
+    "vhost.md $ vsl status": "vsl attach db.vsl",
+    "vsl.md $ vsl attach scratch.vsl": SERVICE,
+    "vsl.md $ vsl status  ": "vsl attach scratch.vsl && qemu-io -f raw -c 'write 0 1M' -c flush $(vsl status scratch --field uri)",
+    "vsl.md $ vsl top": "vsl attach memory:64MiB --name demo",
+    "vsl.md $ vsl up --listen": "vsl down",
+    "vsl.md $ vsl scrub": "vsl attach memory:64MiB --name fct0",
+    "vsl.md $ vsl drill db power-cut": "vsl create db.vsl --size 1GiB --drills && vsl attach db.vsl",
+    "vsl.md $ vsl sure-erase": "vsl detach scratch",
+    "vsl.md $ vsl create safe.vsl": "echo secret >pass && head -c 64 /dev/urandom >safe.key && chmod 600 pass safe.key",
+}
+# What is typed where a command asks for a passphrase or a password.
+TYPED = {
+    "$ vsl create safe.vsl --size 8GiB --encrypt   ": ["secret", "secret"],
+    "$ vsl key add safe.vsl --new-key-file": ["secret"],
+    "$ vsl account add ada": ["a long password", "a long password"],
+    "# vsl account add ada": ["a long password", "a long password"],
+}
+
+
+def run(world: World) -> None:
+    pages(world, PAGES, ELSEWHERE, BEFORE, {}, TYPED, least=60)
