@@ -18,7 +18,10 @@ fn holds(path: &str, wanted: &str) {
         std::fs::write(file(path), wanted).expect("written");
     }
     let found = std::fs::read_to_string(file(path)).expect("read");
-    assert!(found == wanted, "{path} is not what the table says: DERIVE=write cargo test -p openvsl-telemetry --test derived");
+    assert!(
+        found == wanted,
+        "{path} is not what the table says: DERIVE=write cargo test -p openvsl-telemetry --test derived"
+    );
 }
 
 fn pretty(value: &impl serde::Serialize) -> String {
