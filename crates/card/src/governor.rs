@@ -65,6 +65,8 @@ pub struct Governor {
     watts: f64,
     smooth_watts: f64,
     celsius: f64,
+    /// The warmest that it was.
+    peak_celsius: f64,
     /// Nanoseconds that a written byte is held back.
     hold: f64,
     /// Nanoseconds a byte took lately, to start holding from.
@@ -98,6 +100,7 @@ impl Governor {
             watts: idle_watts,
             smooth_watts: idle_watts,
             celsius,
+            peak_celsius: celsius,
             hold: 0.0,
             lately: 0.0,
             shut_down: false,
@@ -110,6 +113,7 @@ impl Governor {
     pub fn heat(&mut self, celsius: Option<f64>) {
         self.heated = celsius;
         self.celsius = celsius.unwrap_or(self.ambient + self.resistance * self.watts);
+        self.peak_celsius = self.peak_celsius.max(self.celsius);
         self.shut_down = self.celsius >= self.shutdown_celsius;
     }
 
@@ -132,6 +136,7 @@ impl Governor {
         let heading = self.ambient + self.resistance * self.watts;
         let by_itself = heading + (self.celsius - heading) * (-seconds / self.time_constant).exp();
         self.celsius = self.heated.unwrap_or(by_itself);
+        self.peak_celsius = self.peak_celsius.max(self.celsius);
         (self.at, self.joules, self.written) = (now, joules, written);
         if bytes > 0 {
             self.lately = seconds * 1e9 / bytes as f64;
@@ -181,6 +186,11 @@ impl Governor {
     /// Temperature inside, degrees Celsius.
     pub fn celsius(&self) -> f64 {
         self.celsius
+    }
+
+    /// The highest temperature inside since it was switched on, degrees Celsius.
+    pub fn peak_celsius(&self) -> f64 {
+        self.peak_celsius
     }
 
     /// Whether writes are held back for the temperature inside.

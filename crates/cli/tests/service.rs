@@ -66,6 +66,35 @@ fn status_is_a_line_for_each_device_and_more_for_one_that_is_named() {
 }
 
 #[test]
+fn an_emulated_card_tells_what_a_card_does_and_another_device_what_it_lacks() {
+    let place = Place::new();
+    place.vsl(&["create", "card.vsl", "--emulate", "iodrive-duo-640-mlc", "--module", "0"]).ok();
+    place.create("a.vsl");
+    place.vsl(&["up"]).ok();
+    place.vsl(&["attach", "card.vsl", "a.vsl"]).ok();
+    let field = |device: &str, name: &str| place.vsl(&["status", device, "--field", name]);
+    assert_eq!(field("card", "product").ok(), "Fusion-io ioDrive Duo 640 GB MLC\n");
+    assert_eq!((field("card", "link_lanes").ok(), field("card", "slot_volts").ok()), ("4\n".into(), "12.0\n".into()));
+    let devices = place.devices();
+    let number = |name: &str| devices[1][name].as_f64().unwrap_or_else(|| panic!("no {name} in {}", devices[1]));
+    assert!(number("peak_celsius") >= number("celsius") && number("celsius") > 25.0);
+    assert!(number("rated_written_bytes") > 1000.0 * number("bytes"));
+    assert!((99.9..=100.0).contains(&number("rated_left_percent")));
+    assert_eq!(field("card", "leds").ok(), "attached\n");
+    place.vsl(&["beacon", "card", "on"]).ok();
+    assert_eq!(field("card", "leds").ok(), "location beacon\n");
+    assert!(devices[1]["not_there"].is_null());
+    assert_eq!(field("a", "serial_number").ok().trim().len(), 20);
+    for name in ["product", "link", "peak_celsius", "rated_left_percent"] {
+        field("a", name).fails(1, &["it emulates no card", "not_there"]);
+        assert!(devices[0]["not_there"].as_array().is_some_and(|list| list.iter().any(|it| it == name)), "{name}");
+    }
+    place.vsl(&["detach", "card"]).ok();
+    assert_eq!(field("card.vsl", "leds").ok(), "driver loaded, not attached\n");
+    assert_eq!(field("card.vsl", "part_number").ok(), "iodrive-duo-640-mlc\n");
+}
+
+#[test]
 fn a_device_on_several_files_is_found_by_each_of_them() {
     let place = Place::new();
     place.vsl(&["create", "d0.vsl", "d1.vsl", "d2.vsl", "--size", "16MiB"]).ok();

@@ -310,6 +310,9 @@ impl Registry {
                     view.set("vhost_socket", self.exports.vhost_socket(name));
                     view.set("clients", seen.clients.into_iter().map(exports::client).collect::<Vec<_>>());
                     view.set("beacon", seen.settings.beacon);
+                    // The beacon lights all of them.
+                    let leds = seen.status.leds();
+                    view.set("leds", if seen.settings.beacon { vec!["location beacon"] } else { leds });
                     view.set("config", settings::show(&seen.settings, remembered));
                     // Without room for a recovery it is read only, whatever was asked for.
                     if seen.status.state == State::AttachedReadOnly {

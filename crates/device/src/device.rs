@@ -1,5 +1,6 @@
 //! An attached module.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use crate::page_file::PageFile;
 use crate::refusal::{Refusal, refused};
 use crate::room::{self, Room};
 use crate::staging::{Staging, staging_file};
-use crate::status::{Counts, Figures, Trouble};
+use crate::status::{Activity, Counts, Figures, Trouble};
 use crate::vanished::Places;
 use crate::{
     AttachError, Background, Capacity, CarriedDrills, Completion, Condition, CreateError, EmulateOptions, Extent,
@@ -55,6 +56,7 @@ pub struct Device {
     paths: Vec<PathBuf>,
     read_only: bool,
     counts: Counts,
+    activity: Cell<Activity>,
     /// Work was taken since [`Device::idle`] last had everything durable.
     dirty: bool,
     /// What stands before the layer of an emulated device.
@@ -304,6 +306,7 @@ impl Device {
             paths,
             read_only,
             counts: Counts::default(),
+            activity: Cell::new(Activity::new()),
             dirty: false,
             card: None,
             page_file: PageFile::default(),
@@ -621,6 +624,9 @@ impl Device {
         let controller = self.card.as_deref().map(|card| &card.controller);
         let governor = controller.and_then(|controller| controller.governor.as_ref());
         let figures = Figures::of(&self.core, self.counts, state);
+        let mut activity = self.activity.get();
+        let (reading, writing) = activity.look(&self.counts);
+        self.activity.set(activity);
         let vanished_files = self.places.vanished().count() as u32;
         let others = || {
             let vanished = (vanished_files > 0).then_some(Trouble::Vanished);
@@ -632,6 +638,9 @@ impl Device {
             vanished_files,
             pacing: self.card.as_deref().map(Card::pacing),
             celsius: governor.map(Governor::celsius),
+            peak_celsius: governor.map(Governor::peak_celsius),
+            reading,
+            writing,
             hold_ns_per_byte: controller.map(Controller::hold),
             write_reduced: controller.map(|controller| controller.health() == Health::ReducedWrite),
             worn_out: controller.map(|controller| controller.health() == Health::ReadOnly),

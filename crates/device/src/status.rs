@@ -2,6 +2,7 @@
 //! thread does so each second. [`Status`] adds the words and lists that people read, and is made when somebody asks.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -133,6 +134,12 @@ pub struct Figures {
     pub read_ahead_sectors: u64,
     pub read_ahead_used_sectors: u64,
     pub celsius: Option<f64>,
+    pub peak_celsius: Option<f64>,
+    /// What may be programmed before every block has been erased as often as it is rated for.
+    pub rated_written_bytes: Option<u64>,
+    /// Reads, and writes, came lately: what the activity lights show.
+    pub reading: bool,
+    pub writing: bool,
     pub hold_ns_per_byte: Option<f64>,
     pub watts: Option<f64>,
     pub power_limit_watts: Option<f64>,
@@ -162,7 +169,47 @@ pub struct Figures {
     pub pacing: Option<Pacing>,
 }
 
+fn rated_bytes(rated: u32, lebs: u32, leb_bytes: u64) -> u64 {
+    let whole = u128::from(rated) * u128::from(lebs) * u128::from(leb_bytes);
+    u64::try_from(whole).unwrap_or(u64::MAX)
+}
+
+/// What the activity lights show: whether requests came in the last half second or so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Activity {
+    since: Instant,
+    before: Counts,
+    reading: bool,
+    writing: bool,
+}
+
+/// The lights are looked at so often at most.
+const GLANCE: Duration = Duration::from_millis(500);
+
+impl Activity {
+    pub fn new() -> Activity {
+        Activity { since: Instant::now(), before: Counts::default(), reading: false, writing: false }
+    }
+
+    /// Whether reads, and writes, came lately.
+    pub fn look(&mut self, counts: &Counts) -> (bool, bool) {
+        let changes = |counts: &Counts| counts.writes + counts.trims + counts.batches;
+        let (reads, writes) = (counts.reads != self.before.reads, changes(counts) != changes(&self.before));
+        if self.since.elapsed() >= GLANCE {
+            *self = Activity { since: Instant::now(), before: *counts, reading: reads, writing: writes };
+        }
+        (self.reading || reads, self.writing || writes)
+    }
+}
+
 impl Figures {
+    /// The lights of a card, as the state has them: `attached`, and what it is doing.
+    pub fn leds(&self) -> Vec<&'static str> {
+        let lit = |on: bool, what| on.then_some(what);
+        let lights = [Some("attached"), lit(self.writing, "write activity"), lit(self.reading, "read activity")];
+        lights.into_iter().flatten().collect()
+    }
+
     /// What the layer and its medium say. The rest is the device's.
     pub(crate) fn of(core: &Core, requests: Counts, state: State) -> Figures {
         let ftl = &core.ftl;
@@ -204,6 +251,13 @@ impl Figures {
             read_ahead_sectors: core.ahead.as_ref().map_or(0, |ahead| ahead.read_sectors),
             read_ahead_used_sectors: core.ahead.as_ref().map_or(0, |ahead| ahead.used_sectors),
             celsius: None,
+            peak_celsius: None,
+            rated_written_bytes: core.media.nand().map(|nand| {
+                let leb_bytes = u64::from(geometry.slots_per_leb()) * u64::from(sector_bytes);
+                rated_bytes(nand.wear().rated(), lebs, leb_bytes)
+            }),
+            reading: false,
+            writing: false,
             hold_ns_per_byte: None,
             watts: None,
             power_limit_watts: None,
@@ -236,6 +290,12 @@ impl Figures {
     /// So many sectors in bytes.
     pub fn bytes(&self, sectors: u64) -> u64 {
         sectors * u64::from(self.sector_bytes)
+    }
+
+    /// What is left of the rated life, per cent.
+    pub fn rated_left_percent(&self) -> Option<f64> {
+        let used = self.layer.programmed_bytes as f64 / (self.rated_written_bytes? as f64).max(1.0);
+        Some((100.0 * (1.0 - used)).max(0.0))
     }
 
     /// Bytes of the map for each sector that holds data.
@@ -282,5 +342,30 @@ impl std::ops::Deref for Status {
 
     fn deref(&self) -> &Figures {
         &self.figures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rated_life_is_erases_times_blocks() {
+        assert_eq!(rated_bytes(3000, 1000, 1 << 20), 3_000_000 << 20);
+        assert_eq!(rated_bytes(u32::MAX, u32::MAX, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn lights_stay_on_between_two_glances() {
+        let (mut activity, mut counts) = (Activity::new(), Counts::default());
+        assert_eq!(activity.look(&counts), (false, false));
+        counts.reads = 1;
+        assert_eq!(activity.look(&counts), (true, false));
+        counts.trims = 1;
+        assert_eq!(activity.look(&counts), (true, true));
+        activity.since -= GLANCE;
+        assert_eq!(activity.look(&counts), (true, true), "lately");
+        activity.since -= GLANCE;
+        assert_eq!(activity.look(&counts), (false, false), "nothing came since");
     }
 }

@@ -170,6 +170,12 @@ impl Disk {
     /// What the arm does next, if there is anything.
     fn choose(&mut self, now: Nanos) -> Option<Choice> {
         let depth = (self.sheet.queue_depth as usize).min(self.queue.len());
+        // The head stays with a stream that it reads: a request further on may be nearer by its angle, but coming back costs a turn.
+        if let Some(first) = self.queue.front().filter(|first| !first.write)
+            && self.segments.ready(now, first.offset, first.offset + first.bytes).is_some()
+        {
+            return Some(Choice::Queued(0));
+        }
         let mut best: Option<(Nanos, Choice)> = None;
         for (at, waiting) in self.queue.iter().take(depth).enumerate() {
             if waiting.passed >= PASSED {
@@ -196,8 +202,9 @@ impl Disk {
 
     /// How long until the first byte of a request can be had.
     fn reach(&self, now: Nanos, offset: u64, bytes: u64, write: bool) -> Nanos {
-        if !write && let Some(ready) = self.segments.ready(now, offset, offset + bytes) {
-            return ready - now;
+        // The first byte of both: a whole large request that the head reads on to would lose against a seek to the one behind it.
+        if !write && self.segments.ready(now, offset, offset + bytes).is_some() {
+            return self.segments.ready(now, offset, offset + 1).map_or(0, |first| first - now);
         }
         self.mechanics.position(now, self.stands, offset, write)
     }

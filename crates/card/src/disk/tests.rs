@@ -50,9 +50,13 @@ fn a_queue_lets_the_drive_choose() {
 #[test]
 fn streams_run_at_the_rate_of_their_zone() {
     let sheet = sheet(false);
-    for (op, outstanding, size) in
-        [(Op::Read, 1, 65_536), (Op::Read, 1, 1 << 20), (Op::Read, 16, 65_536), (Op::Write, 16, 65_536)]
-    {
+    for (op, outstanding, size) in [
+        (Op::Read, 1, 65_536),
+        (Op::Read, 1, 1 << 20),
+        (Op::Read, 16, 65_536),
+        (Op::Read, 32, 1 << 20),
+        (Op::Write, 16, 65_536),
+    ] {
         let stream = |from| {
             let requests = sequential(op, (1_310_720_000 / size) as usize, size, from);
             bytes_per_s(&run(&mut Disk::new(&sheet), outstanding, requests))

@@ -96,6 +96,12 @@ fn show_field(maps: &[DeviceView], field: &Row, output: Output) -> Result<(), Fa
     if let Some(map) = maps.iter().find(|map| !map.contains_key(field.name)) {
         let state = map.get("state").map(fields::plain).unwrap_or_default();
         let name = map.get("name").map(fields::plain).unwrap_or_default();
+        let lacks =
+            map.get("not_there").and_then(Value::as_array).is_some_and(|list| list.iter().any(|it| it == field.name));
+        if lacks {
+            return Err(Failure::failed(format!("{name} has no {}: it emulates no card", field.name))
+                .help("`vsl status --field not_there` lists what only cards have"));
+        }
         return Err(Failure::failed(format!("{name} has no value for {} (it is {state})", field.name))
             .help("some figures are known of attached devices only, or not on every kind of store"));
     }

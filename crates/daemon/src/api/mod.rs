@@ -2,6 +2,7 @@
 
 mod access;
 mod alerts;
+mod card;
 mod devices;
 mod hosts;
 mod jobs;

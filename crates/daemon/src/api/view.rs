@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use telemetry::table;
 
+use super::card;
 use crate::{Failure, Target};
 
 /// Where a device is to be had over NVMe over TCP. Its text is the command by which `nvme-cli` connects there.
@@ -49,6 +50,8 @@ impl DeviceView {
         view.set("path", path.to_string());
         view.set("state", state.name());
         view.set("health", health);
+        // The driver is there, and the card is not attached.
+        view.set("leds", ["driver loaded, not attached"]);
         view
     }
 
@@ -76,6 +79,7 @@ impl DeviceView {
             self.0.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
         }
         self.set("bytes", info.bytes());
+        card::identify(self, info);
     }
 
     /// What it counts and measures, as it is attached.

@@ -38,32 +38,23 @@ impl Registry {
             source: "none".into(),
             ..Lifetime::default()
         };
-        if let Some((erases, rated)) = wear {
+        if let (Some((erases, _)), Some(rated_bytes)) = (wear, status.rated_written_bytes) {
             lifetime.erases = spread(&erases);
-            let rated_bytes = rated_bytes(rated, status.lebs, status.leb_bytes);
             let rate = per_day.0.filter(|_| per_day.1 >= ENOUGH_S);
-            let (percent, ends) = left(rated_bytes, status.layer.programmed_bytes, rate, now);
             lifetime.rated_written_bytes = Some(rated_bytes);
-            lifetime.rated_left_percent = Some(percent);
+            lifetime.rated_left_percent = status.rated_left_percent();
             lifetime.source = "modelled".into();
-            lifetime.ends = ends;
+            lifetime.ends = ends(rated_bytes, status.layer.programmed_bytes, rate, now);
         }
         Ok(lifetime)
     }
 }
 
-/// What can be programmed before every block has been erased as often as it is rated for.
-fn rated_bytes(rated: u32, lebs: u32, leb_bytes: u64) -> u64 {
-    let whole = u128::from(rated) * u128::from(lebs) * u128::from(leb_bytes);
-    u64::try_from(whole).unwrap_or(u64::MAX)
-}
-
-/// What is left of a rated life, per cent; and when it ends at a rate, seconds since 1970.
-fn left(rated_bytes: u64, written: u64, per_day: Option<f64>, now: u64) -> (f64, Option<u64>) {
-    let used = written as f64 / (rated_bytes as f64).max(1.0);
+/// When a rated life ends at a rate, seconds since 1970.
+fn ends(rated_bytes: u64, written: u64, per_day: Option<f64>, now: u64) -> Option<u64> {
     let left = rated_bytes.saturating_sub(written) as f64;
-    let rate = per_day.filter(|rate| *rate > 0.0);
-    ((100.0 * (1.0 - used)).max(0.0), rate.map(|rate| now.saturating_add((left / rate * 86_400.0) as u64)))
+    let rate = per_day.filter(|rate| *rate > 0.0)?;
+    Some(now.saturating_add((left / rate * 86_400.0) as u64))
 }
 
 /// Erases of each block, those before the device was attached included.
@@ -90,15 +81,13 @@ mod tests {
 
     #[test]
     fn a_rated_life_is_used_up_byte_by_byte() {
-        let rated = rated_bytes(3000, 1000, 1 << 20);
-        assert_eq!(rated, 3_000_000 << 20);
-        assert_eq!(rated_bytes(u32::MAX, u32::MAX, u64::MAX), u64::MAX);
+        let rated = 3_000_000 << 20;
         let a_day = rated as f64 / 100.0;
-        assert_eq!(left(rated, 0, Some(a_day), 1000), (100.0, Some(1000 + 100 * 86_400)));
-        assert_eq!(left(rated, rated / 4, Some(a_day), 1000), (75.0, Some(1000 + 75 * 86_400)));
-        assert_eq!(left(rated, rated / 4, None, 1000), (75.0, None));
-        assert_eq!(left(rated, rated / 4, Some(0.0), 1000), (75.0, None), "at rest it lasts for ever");
-        assert_eq!(left(rated, rated * 2, Some(a_day), 1000), (0.0, Some(1000)), "beyond what it is rated for");
+        assert_eq!(ends(rated, 0, Some(a_day), 1000), Some(1000 + 100 * 86_400));
+        assert_eq!(ends(rated, rated / 4, Some(a_day), 1000), Some(1000 + 75 * 86_400));
+        assert_eq!(ends(rated, rated / 4, None, 1000), None);
+        assert_eq!(ends(rated, rated / 4, Some(0.0), 1000), None, "at rest it lasts for ever");
+        assert_eq!(ends(rated, rated * 2, Some(a_day), 1000), Some(1000), "beyond what it is rated for");
     }
 
     #[test]

@@ -128,6 +128,15 @@ pub const TABLE: &[(&str, &[Row])] = &[
     ("Identity and keys", &[
         set("uuid", "UUID", Text, "made anew by each format, and for a copy by `vsl attach --new-identity`"),
         set("profile", "Profile", Text, "data sheet it was created from"),
+        set("product", "Product", Text, "vendor and product of the card that is emulated"),
+        set("part_number", "Part number", Text, "of an emulated card: its data sheet's name stands for the vendor's number"),
+        set("serial_number", "Serial number", Text, "as hosts see it over NVMe and vhost-user; made anew by each format"),
+        set("firmware", "Firmware", Text, "the version of the program, which is what runs in a controller's place"),
+        set("link", "Link", Text, "PCI Express link of an emulated card, by its data sheet"),
+        set("link_lanes", "Link width", Count, "lanes of the link of an emulated card"),
+        set("slot_volts", "Slot voltage", Ratio, "volts that a slot gives an emulated card: nominal, the model has no ripple"),
+        set("leds", "Lights", List, "what the lights of a card would show"),
+        set("not_there", "Not there", List, "fields that a card has and this device has nothing for, as it emulates none"),
         set("emulation", "Emulated", List, "it behaves as the card of its profile; how much smaller, and its seed"),
         set("encryption", "Encryption", Text, "the cipher that sectors on the store are sealed with").brief(),
         set("key_slots", "Key slots", List, "those in use, and what each takes"),
@@ -144,6 +153,8 @@ pub const TABLE: &[(&str, &[Row])] = &[
     ("Emulated card", &[
         field("celsius", "Temperature", Celsius, "inside an emulated card")
             .modelled().read(|f| f.celsius.into()).kept(Max).line("Temperature", "inside", 1),
+        field("peak_celsius", "Peak temperature", Celsius, "the warmest inside an emulated card since the attach")
+            .modelled().read(|f| f.peak_celsius.into()),
         field("watts", "Power", Watts, "what an emulated card takes").modelled().read(|f| f.watts.into()).kept(Mean).line("Power", "used", 0),
         field("power_limit_watts", "Power limit", Watts, "above it an emulated card holds writes back")
             .modelled().read(|f| f.power_limit_watts.into()).kept(Last).limit("Power", "slot budget", 6),
@@ -151,6 +162,10 @@ pub const TABLE: &[(&str, &[Row])] = &[
             .read(|f| f.power_override.into()),
         field("reserve_percent", "Reserve", Percent, "spare blocks of an emulated card, of those when it was new")
             .modelled().read(|f| f.reserve_percent.into()).kept(Last).line("Free blocks and reserve", "reserve", 4),
+        field("rated_written_bytes", "Rated writes", Bytes, "what an emulated card's flash may be written in its life, as its data sheet rates its blocks")
+            .modelled().read(|f| f.rated_written_bytes.into()),
+        field("rated_left_percent", "Rated writes left", Percent, "of an emulated card's rated writes")
+            .modelled().read(|f| f.rated_left_percent().into()),
         field("write_reduced", "Writes reduced", Flag, "an emulated card's reserve is used up, and it holds writes back")
             .modelled().read(|f| f.write_reduced.into()).kept(Max),
         field("worn_out", "Worn out", Flag, "an emulated card takes no more writes").modelled().read(|f| f.worn_out.into()).kept(Max),
