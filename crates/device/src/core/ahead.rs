@@ -382,3 +382,27 @@ impl Core {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_who_wait_for_the_same_piece_get_their_part_of_it() {
+        let mut ahead = ReadAhead::new(1024, 512);
+        ahead.chunks.push(Chunk { key: 1, reader: 0, sectors: 8..12, bytes: None, over: false });
+        ahead.bytes = 4 * 512;
+        for (tag, sectors) in [(7, 8..9), (8, 9..11), (9, 8..12u64)] {
+            let buf = vec![0; (sectors.end - sectors.start) as usize * 512];
+            assert!(matches!(ahead.serve(tag, sectors.start, buf), Ok(None)), "it is on its way");
+        }
+        let mut answers = VecDeque::new();
+        ahead.done(1, Ok(vec![3; 4 * 512]), &mut answers);
+        for answer in &answers {
+            let read = answer.result.as_ref().expect("read").as_ref().expect("a buffer");
+            assert!(read.iter().all(|byte| *byte == 3), "what {} gets", answer.tag);
+        }
+        assert_eq!(answers.len(), 3);
+        assert_eq!(ahead.memory(), 0);
+    }
+}
