@@ -120,9 +120,8 @@ function Upkeep({ device }: { device: Device }) {
     );
   const optimising = device.optimise_percent !== undefined && device.optimise_percent !== null;
   const optimise = (on: boolean) =>
-    void act(
-      on ? `${device.name} is brought into order` : `Optimising ${device.name} has stopped`,
-      () => post(`/devices/${seg(device.name)}/optimise`, { on }),
+    void act(on ? `${device.name} is brought into order` : `Optimising ${device.name} has stopped`, () =>
+      post(`/devices/${seg(device.name)}/optimise`, { on }),
     );
   const lost = device.lost_dies ?? [];
   return (

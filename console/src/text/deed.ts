@@ -38,8 +38,7 @@ const DEEDS: readonly (readonly [string, Words])[] = [
   ],
   [
     "POST /devices/*/optimise",
-    ([device], body) =>
-      body.on === false ? `stopped optimising ${device}` : `began to optimise ${device}`,
+    ([device], body) => (body.on === false ? `stopped optimising ${device}` : `began to optimise ${device}`),
   ],
   [
     "POST /devices/*/rebuild",

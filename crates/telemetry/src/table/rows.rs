@@ -51,7 +51,7 @@ pub const TABLE: &[(&str, &[Row])] = &[
         metric("flush_iops", "Flushes", PerSecond, "flush requests answered", |m| m.each_second(m.observed.flushes.count()))
             .line("IOPS", "flush", 2),
         metric("trim_iops", "Trims", PerSecond, "trims and zeroings answered", |m| m.each_second(m.observed.trims.count())).line("IOPS", "trim", 3),
-        metric("long_waits_per_s", "Long waits", PerSecond, "requests that waited longer than 50 ms; the log says what for", |m| m.each_second(m.observed.long_waits)),
+        metric("long_waits", "Long waits", PerSecond, "requests that waited longer than 50 ms; the log says what for", |m| m.each_second(m.observed.long_waits)),
         metric("failed_iops", "Failures", PerSecond, "requests answered with an error", |m| m.each_second(m.observed.failed)),
         metric("read_bytes_per_s", "Read bandwidth", BytesPerSecond, "bytes read by hosts", |m| m.each_second(m.observed.reads.bytes))
             .line("Bandwidth", "read", 0).column("READ MB/S", 9, 1),
