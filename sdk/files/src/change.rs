@@ -129,14 +129,8 @@ impl Files {
         if sectors.is_empty() && !changed {
             return Ok(self.device.flush()?);
         }
-        let mut batch = self.batch_of(&node, &sectors);
-        if changed && record.parent != 0 {
-            let now = Record { size, modified: SystemTime::now(), ..record.clone() };
-            batch = batch.write(node.number, &now.encode(self.layout.sector_bytes));
-        }
-        if let Some(range) = tail {
-            batch = batch.trim(range.start, range.end - range.start);
-        }
+        let now = Record { size, modified: SystemTime::now(), ..record.clone() };
+        let batch = self.resizing(&node, &sectors, changed.then_some(&now), tail);
         self.device.batch(batch.durable())?;
         node.dirty.store(false, Ordering::Release);
         *node.touched() = Some(SystemTime::now());
@@ -155,15 +149,7 @@ impl Files {
         let mut sectors = Sectors::new();
         let tail = self.tail(&node, record.size, size, &mut sectors)?;
         let now = Record { size, modified: SystemTime::now(), ..record.clone() };
-        let mut batch = self.batch_of(&node, &sectors);
-        // The record of a file without a name is gone, and its data with it.
-        if record.parent != 0 {
-            batch = batch.write(node.number, &now.encode(self.layout.sector_bytes));
-        }
-        if let Some(range) = tail {
-            batch = batch.trim(range.start, range.end - range.start);
-        }
-        self.device.batch(batch)?;
+        self.device.batch(self.resizing(&node, &sectors, Some(&now), tail))?;
         node.dirty.store(false, Ordering::Release);
         *node.touched() = None;
         *record = now;
@@ -275,6 +261,19 @@ impl Files {
         }
         let (start, end) = (self.layout.sectors(new), self.layout.sectors(old));
         Ok((start < end).then(|| data + start..data + end))
+    }
+
+    /// A batch that writes sectors and a record that changed, and trims what a new size leaves behind.
+    fn resizing(&self, node: &Node, sectors: &Sectors, changed: Option<&Record>, tail: Option<Range<u64>>) -> Batch {
+        let mut batch = self.batch_of(node, sectors);
+        // The record of a file without a name is gone, and its data with it.
+        if let Some(record) = changed.filter(|record| record.parent != 0) {
+            batch = batch.write(node.number, &record.encode(self.layout.sector_bytes));
+        }
+        match tail {
+            Some(range) => batch.trim(range.start, range.end - range.start),
+            None => batch,
+        }
     }
 
     /// A batch that writes sectors, neighbours together.

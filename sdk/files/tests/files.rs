@@ -1,24 +1,14 @@
 //! Files against a model, and under power cuts.
 
+mod common;
+
 use std::collections::BTreeMap;
 
-use openvsl::{CreateOptions, Device, Error};
+use openvsl::{Device, Error};
 use openvsl_files::{Files, FilesError, Make, ROOT};
 use random::SplitMix64 as Rng;
-use tempfile::TempDir;
 
-const MIB: u64 = 1 << 20;
-
-/// A device whose power can be cut, and the directory that it is in.
-fn drill_device() -> (TempDir, Device) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("d.vsl");
-    let mut options = CreateOptions::default();
-    options.drills = true;
-    options.address_space = Some(1 << 40);
-    openvsl::create(&path, 64 * MIB, &options).expect("created");
-    (directory, Device::open(&path).expect("opened"))
-}
+use common::{MIB, drill_device};
 
 #[test]
 fn names_are_made_renamed_and_removed() {

@@ -1,26 +1,17 @@
 //! SQLite on the VFS: what it writes, and that no power cut loses or damages anything.
 
+mod common;
+
 use std::ffi::CStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use openvsl::{CreateOptions, Device, Drill, Unsynced};
+use openvsl::{Device, Drill, Unsynced};
 use openvsl_files::{Files, ROOT, sqlite};
 use random::SplitMix64 as Rng;
 use rusqlite::{Connection, OpenFlags};
-use tempfile::TempDir;
 
-const MIB: u64 = 1 << 20;
-
-fn drill_device() -> (TempDir, Device) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("d.vsl");
-    let mut options = CreateOptions::default();
-    options.drills = true;
-    options.address_space = Some(1 << 40);
-    openvsl::create(&path, 64 * MIB, &options).expect("created");
-    (directory, Device::open(&path).expect("opened"))
-}
+use common::{MIB, drill_device};
 
 /// A VFS stays until the process ends, so each has a name of its own.
 fn register(files: &Arc<Files>) -> &'static CStr {

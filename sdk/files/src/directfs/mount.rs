@@ -122,6 +122,13 @@ fn entry(reply: ReplyEntry, result: Answer<FileAttr>) {
     }
 }
 
+fn known(reply: ReplyAttr, result: Answer<FileAttr>) {
+    match result {
+        Ok(attributes) => reply.attr(&TTL, &attributes),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
 impl Filesystem for DirectFs {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
@@ -137,10 +144,7 @@ impl Filesystem for DirectFs {
     }
 
     fn getattr(&self, _request: &Request, inode: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
-        match self.attributes(inode.0) {
-            Ok(attributes) => reply.attr(&TTL, &attributes),
-            Err(error) => reply.error(errno(&error)),
-        }
+        known(reply, self.attributes(inode.0));
     }
 
     fn setattr(
@@ -171,10 +175,7 @@ impl Filesystem for DirectFs {
             true => self.files.set(inode.0, mode, (uid, gid), modified),
             false => Ok(()),
         });
-        match set.and_then(|()| self.attributes(inode.0)) {
-            Ok(attributes) => reply.attr(&TTL, &attributes),
-            Err(error) => reply.error(errno(&error)),
-        }
+        known(reply, set.and_then(|()| self.attributes(inode.0)));
     }
 
     fn readlink(&self, _request: &Request, inode: INodeNo, reply: ReplyData) {
