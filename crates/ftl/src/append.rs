@@ -2,7 +2,6 @@
 
 use crate::layer::{Ftl, id};
 use crate::leb::{LebState, Stream, Times};
-use crate::space::HOST_RESERVE;
 use crate::trims;
 use crate::types::{BufId, Command, Error, Header, Kind, LebId, PageAddr, Slot, Source};
 
@@ -158,8 +157,7 @@ impl Ftl {
     /// writes and that is open goes before opening a LEB: with several streams the last LEBs would otherwise end up nearly empty.
     pub(crate) fn groom_stream(&self, wanted: u8) -> Option<Stream> {
         let wanted = Stream::Data(wanted);
-        if self.open_leb_of(wanted).is_none() && self.free_lebs() as usize <= HOST_RESERVE + self.checkpointer.reserve()
-        {
+        if self.open_leb_of(wanted).is_none() && self.free_lebs() as usize <= self.host_reserve() {
             let open = (1..self.groomer.streams).map(Stream::Data).find(|stream| self.open_leb_of(*stream).is_some());
             if let Some(open) = open {
                 return self.room(open, Writer::Groom, 1, 0).then_some(open);

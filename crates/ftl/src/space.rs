@@ -19,8 +19,7 @@ impl Ftl {
     /// Whether another LEB may be opened now.
     pub(crate) fn can_open(&self, writer: Writer) -> bool {
         let keep = match writer {
-            Writer::Host if self.no_space.is_some() => READY - 1,
-            Writer::Host => HOST_RESERVE + self.checkpointer.reserve(),
+            Writer::Host => self.host_reserve(),
             Writer::Groom => self.checkpointer.groom_reserve(),
             Writer::Checkpoint => 0,
         };
@@ -32,14 +31,28 @@ impl Ftl {
         !self.ready.is_empty() && spare + self.ready.len() > keep
     }
 
+    /// Free LEBs that host writes never take.
+    pub(crate) fn host_reserve(&self) -> usize {
+        HOST_RESERVE + self.checkpointer.reserve()
+    }
+
     /// Whether there is room for what gains none: the last LEBs are for those who free others.
     pub(crate) fn has_spare_lebs(&self) -> bool {
-        self.free_lebs() as usize > HOST_RESERVE + 1 + self.checkpointer.reserve()
+        self.free_lebs() as usize > self.host_reserve() + 1
+    }
+
+    /// How many LEBs to keep ready. On a full backing store nothing else counts as free, so the reserves must be among them.
+    fn wanted_ready(&self) -> usize {
+        match self.no_space {
+            None => READY,
+            Some(_) => READY.max(self.host_reserve() + 1),
+        }
     }
 
     /// Keeps a few LEBs ready.
     pub(crate) fn prepare_lebs(&mut self) {
-        while self.ready.len() + (self.preparing as usize) + self.cleaning.len() < READY {
+        let wanted = self.wanted_ready();
+        while self.ready.len() + (self.preparing as usize) + self.cleaning.len() < wanted {
             // With a full backing store only LEBs that kept their space are of use. After an attach nobody knows which
             // those are, so each is tried once.
             let at = match self.no_space {
@@ -271,4 +284,33 @@ pub fn max_sectors(geometry: &Geometry) -> u64 {
 
 fn data_slots(geometry: &Geometry, spare_lebs: u32) -> u64 {
     u64::from(geometry.blocks.saturating_sub(spare_lebs)) * u64::from(geometry.slots_per_leb() - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::small;
+
+    /// A layer on a full backing store, with so many free LEBs that have their space.
+    fn on_a_full_store(having: usize) -> Ftl {
+        let mut layer = small::attached(small::config());
+        layer.free.truncate(having);
+        for leb in layer.free.clone() {
+            layer.lebs[leb].allocated = true;
+        }
+        (layer.no_space, layer.tried_all) = (Some(Error::NoSpace), true);
+        layer.prepare_lebs();
+        layer
+    }
+
+    #[test]
+    fn a_full_store_leaves_the_groomer_and_checkpoints_what_they_need() {
+        let layer = on_a_full_store(HOST_RESERVE);
+        assert!(!layer.can_open(Writer::Host) && layer.can_open(Writer::Groom));
+    }
+
+    #[test]
+    fn on_a_full_store_the_host_goes_on_with_the_lebs_that_have_their_space() {
+        assert!(on_a_full_store(HOST_RESERVE + 1).can_open(Writer::Host));
+    }
 }

@@ -4,7 +4,6 @@ use crate::groom::Groomer;
 use crate::layer::Ftl;
 use crate::leb::{Leb, LebState, Stream};
 use crate::policy::{Eligible, LebView, gains};
-use crate::space::HOST_RESERVE;
 use crate::types::LebId;
 
 /// Where a policy knows nothing of lifetimes, a LEB with no more than this share of its slots live is groomed ahead before its turn.
@@ -105,7 +104,7 @@ impl Ftl {
     /// stands in it. If the emptiest goes first, each further cut leaves the emptiest with half as much at the most, and
     /// the first that is moved whole frees a LEB.
     fn recovers_space(&mut self) -> bool {
-        self.recovers_space &= self.free_lebs() as usize <= HOST_RESERVE + self.checkpointer.reserve();
+        self.recovers_space &= self.free_lebs() as usize <= self.host_reserve();
         self.recovers_space
     }
 
@@ -164,6 +163,7 @@ mod tests {
     use super::*;
     use crate::layer::small;
     use crate::slots::UNNOTED;
+    use crate::space::HOST_RESERVE;
 
     /// The LEB that a layer with three full LEBs, filled one after another, and hardly any space grooms next.
     fn victim(after_a_cut: bool, free: usize) -> Option<LebId> {
