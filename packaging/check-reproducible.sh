@@ -1,16 +1,23 @@
 #!/usr/bin/env bash
 # Makes a release twice, in two places, and fails unless both are the same byte for byte: check-reproducible.sh [DIRECTORY]
+# What was made stays in DIRECTORY [default: target/reproducible]: for use, or for a look at the difference.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-work=$(mktemp -d -p "${1:-${CARGO_TARGET_DIR:-target}}")
-trap 'rm -rf "$work"' EXIT
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+work=$(realpath -m "${1:-$target/reproducible}")
+rm -rf "$work"
+mkdir -p "$work"
 for place in first the-second; do
-  git clone --quiet --shared . "$work/$place"
+  git clone --quiet --shared . "$work/$place/tree"
   # Tools are not part of it.
-  mkdir -p "$work/$place/target" && ln -s "$(realpath "${CARGO_TARGET_DIR:-target}")/tools" "$work/$place/target/tools"
-  (cd "$work/$place" && env -u CARGO_TARGET_DIR packaging/release.sh "$work/$place/out" >/dev/null)
-  rm -rf "$work/$place/target"
+  mkdir "$work/$place/tree/target" && ln -s "$target/tools" "$work/$place/tree/target/tools"
+  (cd "$work/$place/tree" && env -u CARGO_TARGET_DIR packaging/release.sh "$work/$place/release" >/dev/null)
+  rm -rf "$work/$place/tree"
 done
-diff "$work/first/out/SHA256SUMS" "$work/the-second/out/SHA256SUMS"
-echo "a release is the same byte for byte wherever it is built:"
-cat "$work/first/out/SHA256SUMS"
+if ! diff "$work/first/release/SHA256SUMS" "$work/the-second/release/SHA256SUMS"; then
+  echo "check-reproducible: the two releases differ; both stay in $work" >&2
+  exit 1
+fi
+rm -rf "$work/the-second"
+echo "a release is the same byte for byte wherever it is built; it is in $work/first/release:"
+cat "$work/first/release/SHA256SUMS"

@@ -17,14 +17,15 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 
 . packaging/reproducible.sh
 packaging/licenses.py >"$out/THIRD-PARTY-LICENSES"
-"$tools/bin/cargo-cyclonedx" cyclonedx --quiet --format json --manifest-path crates/cli/Cargo.toml --override-filename openvsl.cdx
-# It names our own crates by where they lie, which is another place for everybody.
-sed "s|$PWD|/openvsl|g" crates/cli/openvsl.cdx.json >"$out/openvsl-$version.cdx.json"
-# It writes one for every crate.
-find . -name target -prune -o -name openvsl.cdx.json -exec rm {} +
+PYTHONDONTWRITEBYTECODE=1 packaging/bills.py "$tools/bin/cargo-cyclonedx" "$out" "$version"
+
+rm -rf "$target/package"
+packaging/package-crates.sh --no-verify
+mkdir "$out/crates"
+mv "$target"/package/*.crate "$out/crates"
 
 cargo build --quiet --locked --release --bin vsl
-cargo build --quiet --locked --release -p openvsl-c
+cargo build --quiet --locked --release -p openvsl-c -p openvsl-files --lib --bins
 packaging/build-deb.sh "$target/release/vsl" "$target/release" "$out" "$out/THIRD-PARTY-LICENSES"
 scripts/install-pinned.sh wheel sdk/python/tools.txt maturin
 "$tools/bin/maturin" build --quiet --locked --release --manifest-path sdk/python/Cargo.toml --out "$out"
@@ -35,5 +36,6 @@ for architecture in x86_64 aarch64; do
   images+=("$architecture=$out/vsl-$version-$architecture")
 done
 packaging/build-image.py "$out/openvsl-$version.oci.tar" "$version" "${images[@]}"
-(cd "$out" && sha256sum -- * >SHA256SUMS)
+# One list for all, in the same order everywhere.
+(cd "$out" && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum -- >SHA256SUMS)
 cat "$out/SHA256SUMS"
