@@ -71,7 +71,7 @@ soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and
 	$(PYTHON) tests/soak.py --minutes $(MINUTES)
 	$(MAKE) docs
 	scripts/install-package-root.sh
-	packaging/check-crates.sh
+	packaging/package-crates.sh
 	packaging/check-reproducible.sh
 
 .PHONY: bench
@@ -96,8 +96,8 @@ install: release ## Install under PREFIX (/usr/local): program, man pages, compl
 	scripts/install-files.sh $(TARGET)/release/vsl $(PREFIX) $(DESTDIR)
 
 .PHONY: install-sdk
-install-sdk: ## Install the C library under PREFIX (/usr/local): library, header, man page, pkg-config file
-	$(CARGO) build --locked --release -p openvsl-c
+install-sdk: ## Install the C library, vsl-directfs and the extension of SQLite under PREFIX (/usr/local)
+	$(CARGO) build --locked --release -p openvsl-c -p openvsl-files --lib --bins
 	scripts/install-sdk.sh $(TARGET)/release $(PREFIX) $(DESTDIR)
 
 .PHONY: wheel
@@ -108,7 +108,7 @@ wheel: ## Build the Python package, in target/wheels
 .PHONY: deb
 deb: release ## Make the Debian packages, in target/deb
 	scripts/install-package-root.sh
-	$(CARGO) build --locked --release -p openvsl-c
+	$(CARGO) build --locked --release -p openvsl-c -p openvsl-files --lib --bins
 	packaging/build-deb.sh $(TARGET)/release/vsl $(TARGET)/release $(TARGET)/deb
 
 .PHONY: static

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Makes the Debian packages of what is built: build-deb.sh PROGRAM LIBRARIES DIRECTORY [LICENCES]. Prints their paths.
-# LIBRARIES has libvsl.so and libvsl.a.
+# LIBRARIES has libvsl.so, libvsl.a, vsl-directfs and libopenvsl_files.so.
 # SOURCE_DATE_EPOCH is the time of everything in it [default: of the newest commit].
 set -euo pipefail
 tree=$(realpath "$(dirname "$0")/..")
 VSL_PROGRAM=$(realpath "${1:?the built vsl}")
-VSL_LIBRARIES=$(realpath "${2:?the directory of the built C library}")
+VSL_LIBRARIES=$(realpath "${2:?the directory of the built libraries}")
 directory=$(realpath -m "${3:?where the packages go}")
 licences=${4:+$(realpath "$4")}
 export VSL_PROGRAM VSL_LIBRARIES VSL_TREE=$tree
@@ -30,7 +30,7 @@ CHANGELOG
 if [ -n "$licences" ]; then
   # debhelper takes it from here only.
   cp "$licences" THIRD-PARTY-LICENSES
-  echo THIRD-PARTY-LICENSES >debian/openvsl.docs
+  echo THIRD-PARTY-LICENSES | tee debian/openvsl.docs debian/openvsl-files.docs >debian/libvsl0.docs
 fi
 umask 022
 debian/rules binary >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }

@@ -3,7 +3,7 @@
 import re
 
 from harness import World, check
-from harness.bare import TREE, packages
+from harness.bare import TREE, package
 from harness.layered import layered
 
 ROOT = True
@@ -33,6 +33,6 @@ def run(world: World) -> None:
         again,
         "test $(vsl status db --field sector_bytes) = 512",
         "grep -- --listen /etc/default/openvsl",
-    ], {"openvsl.deb": packages(world)["openvsl"]})
+    ], {"openvsl.deb": package(world)})
     (first, second) = re.findall(r"ok=\d+ +changed=(\d+) +unreachable=0 +failed=0", said)
     check(int(first) > 0 and second == "0", f"changed: {first} at first, then {second}")

@@ -32,12 +32,17 @@ def in_time(said: str, what: str) -> None:
     check(took < MINUTE_SECONDS, f"README's minute took {took:.1f} s")
 
 
-def packages(world: World) -> dict[str, Path]:
+def package(world: World, program: Path | None = None) -> Path:
+    """The Debian package of the program that is built, or of another."""
+    return packages(world, program, "DH_OPTIONS=-popenvsl")["openvsl"]
+
+
+def packages(world: World, program: Path | None = None, *settings: str) -> dict[str, Path]:
     """The Debian packages of what is built, by their names."""
     # The development build is five times as large with what only debuggers read.
-    program = world.dir / "vsl"
-    world.run("strip", "-o", program, world.vsl_path)
-    made = world.run("env", "VSL_COMPRESSION=gzip", TREE / "packaging/build-deb.sh", program, world.vsl_path.parent, world.dir / "packages")
+    stripped = world.dir / "vsl"
+    world.run("strip", "-o", stripped, program or world.vsl_path)
+    made = world.run("env", "VSL_COMPRESSION=gzip", *settings, TREE / "packaging/build-deb.sh", stripped, world.vsl_path.parent, world.dir / "packages", timeout=300)
     return {path.name.split("_")[0]: path for path in map(Path, made.out.split())}
 
 
@@ -65,4 +70,4 @@ ip link set lo up
 exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot . /bin/bash /mnt/script
 """)
     command = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--propagation", "private", "bash", setup]
-    return world.run(*command, timeout=200).text
+    return world.run(*command, timeout=300).text
