@@ -4,6 +4,11 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use daemon::Failure;
 
+/// Whether somebody can be asked: a script's input or messages go elsewhere, though its terminal may be open to it.
+pub fn is_possible() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
 /// Shows `what` will be lost and waits for `answer` to be typed.
 ///
 /// # Errors
@@ -17,8 +22,7 @@ pub fn ask(what: &str, question: &str, answer: &str) -> Result<(), Failure> {
 /// # Errors
 /// The user says otherwise, or there is no terminal to ask on.
 pub fn ask_before(deed: &str, question: &str, answer: &str) -> Result<(), Failure> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() || !std::io::stderr().is_terminal() {
+    if !is_possible() {
         return Err(Failure::conflict(format!("this would {deed}; there is no terminal to ask on"))
             .help("add --yes if that is meant"));
     }
@@ -27,7 +31,7 @@ pub fn ask_before(deed: &str, question: &str, answer: &str) -> Result<(), Failur
     let asked = writeln!(err, "This would {deed}.")
         .and_then(|()| write!(err, "{question} "))
         .and_then(|()| err.flush())
-        .and_then(|()| stdin.lock().read_line(&mut line));
+        .and_then(|()| std::io::stdin().lock().read_line(&mut line));
     match asked {
         Ok(_) if line.trim() == answer => Ok(()),
         Ok(_) => Err(Failure::conflict("not confirmed: nothing was changed")),

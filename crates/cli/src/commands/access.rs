@@ -9,6 +9,7 @@ use hyper::Method;
 use serde_json::json;
 
 use crate::args::manage::{Account, Audit, RoleName};
+use crate::confirm;
 use crate::output::Output;
 
 /// Where the console is, with what signs in behind the `#`, which no browser sends.
@@ -117,10 +118,16 @@ pub fn secret(file: Option<&Path>, what: &str) -> Result<String, Failure> {
             }
             Ok(line.to_string())
         }
-        None => rpassword::prompt_password(format!("{what}: ")).map_err(|error| {
-            Failure::invalid(format!("the {what} cannot be asked for: {error}"))
-                .help("give it with a file; see `vsl account --help` and `vsl hosts --help`")
-        }),
+        None => {
+            let asked = match confirm::is_possible() {
+                true => rpassword::prompt_password(format!("{what}: ")).map_err(|error| error.to_string()),
+                false => Err("there is no terminal to ask on".into()),
+            };
+            asked.map_err(|why| {
+                Failure::invalid(format!("the {what} cannot be asked for: {why}"))
+                    .help("give it with a file; see `vsl account --help` and `vsl hosts --help`")
+            })
+        }
     }
 }
 

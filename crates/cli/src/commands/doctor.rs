@@ -162,9 +162,17 @@ fn modules() -> Check {
         loaded || listed.contains(&format!("/{name}.ko")) || listed.contains(&format!("/{}.ko", name.replace('_', "-")))
     };
     let there: Vec<&str> = ["nbd", "nvme_tcp"].into_iter().filter(|name| has(name)).collect();
-    let found = if there.is_empty() { "neither nbd nor nvme_tcp".into() } else { there.join(" and ") };
-    let advice = "`vsl connect` needs one of them here; programs that speak NBD, and other machines, do not";
-    Check::that(!there.is_empty(), "kernel modules", found, State::Note, advice)
+    let programs = std::env::var_os("PATH").unwrap_or_default();
+    let fuse = std::env::split_paths(&programs).any(|directory| directory.join("nbdfuse").exists())
+        && ["/dev/fuse", "/dev/loop-control"].iter().all(|node| Path::new(node).exists());
+    let found = match (there.is_empty(), fuse) {
+        (false, _) => there.join(" and "),
+        (true, true) => "neither nbd nor nvme_tcp; `vsl connect` uses nbdfuse".into(),
+        (true, false) => "neither nbd nor nvme_tcp".into(),
+    };
+    let advice = "`vsl connect` needs one of them, or nbdfuse, /dev/fuse and loop devices; programs that speak NBD, and \
+                  other machines, do not";
+    Check::that(fuse || !there.is_empty(), "kernel modules", found, State::Note, advice)
 }
 
 fn ports(runs: bool) -> Check {

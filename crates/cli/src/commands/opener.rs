@@ -1,6 +1,5 @@
 //! What opens an encrypted device: from a file, or asked for on the terminal.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use daemon::Failure;
@@ -8,6 +7,7 @@ use daemon::api::Passphrase;
 use device::Secret;
 
 use crate::args::{NewOpener, Opener};
+use crate::confirm;
 
 /// Whether the device on these files is encrypted, as far as can be seen.
 pub fn is_encrypted(paths: &[PathBuf]) -> bool {
@@ -35,7 +35,7 @@ pub fn for_service(
             Ok((None, Some(file)))
         }
         (Some(file), None) => Ok((Some(passphrase_in(file)?), None)),
-        (None, None) if encrypted && terminal() => {
+        (None, None) if encrypted && confirm::is_possible() => {
             Ok((Some(Passphrase::new(ask(&format!("Passphrase of {device}: "))?)), None))
         }
         // The service says what is missing, if anything is.
@@ -92,12 +92,8 @@ fn passphrase_in(file: &Path) -> Result<Passphrase, Failure> {
     Ok(Passphrase::new(text.into()))
 }
 
-fn terminal() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
-
 fn ask(question: &str) -> Result<String, Failure> {
-    if !terminal() {
+    if !confirm::is_possible() {
         return Err(Failure::invalid("it needs a passphrase, and there is no terminal to ask on")
             .help("name a file with --passphrase-file or --key-file"));
     }
