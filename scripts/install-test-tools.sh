@@ -22,6 +22,7 @@ needs=(
   "cpio cpio"
   "xz xz-utils"
   "nbd-client nbd-client"
+  "nc netcat-openbsd"
   "nvme nvme-cli"
   "mkfs.xfs xfsprogs"
   "mkfs.btrfs btrfs-progs"

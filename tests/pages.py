@@ -86,6 +86,24 @@ def summary() -> Iterator[str]:
             yield f"docs/SUMMARY.md: {name} is not listed"
 
 
+def typed() -> Iterator[str]:
+    """Commands stand behind a prompt, on pages whose commands a case runs."""
+    cases = "".join(path.read_text() for path in ROOT.glob("tests/cases/*_commands.py"))
+    run = {(ROOT / "docs" / name).resolve() for name in re.findall(r'"([\w./-]+\.md)"', cases)} | set(ROOT.glob("docs/tasks/*.md"))
+    for page in PAGES:
+        name = page.relative_to(ROOT)
+        for kind, block in re.findall(r"^```(.*)\n((?:.*\n)*?)```$", page.read_text(), re.MULTILINE):
+            if kind == "console":
+                if page not in run:
+                    yield f"{name}: shows commands, and no case of tests/cases/*_commands.py runs them"
+                if not re.match(r"[$#] ", block):
+                    yield f"{name}: '{block.splitlines()[0]}': expected '$ ' or '# ' before a command"
+            elif not kind or kind in ("sh", "text"):
+                for line in block.splitlines():
+                    if re.match(r"(?:[$#] )?(?:vsl|fio|cargo|make|sudo|apt|podman)\b", line) or line.startswith("$ "):
+                        yield f"{name}: '{line}': expected a block of ```console for a command"
+
+
 def policies() -> Iterator[str]:
     """Which policies there are, and which is the default."""
     source = read("crates/ftl/src/policy/mod.rs")
@@ -217,7 +235,7 @@ def statuses() -> Iterator[str]:
 
 def main() -> int:
     vsl = [Path(argument) for argument in sys.argv[1:]]
-    checks = [lengths(), links(), paths(), summary(), policies(), counted(), listed(), lab(), events(), statuses(), *map(fields, vsl), *map(commands, vsl)]
+    checks = [lengths(), links(), paths(), summary(), policies(), counted(), listed(), lab(), events(), statuses(), typed(), *map(fields, vsl), *map(commands, vsl)]
     mistakes = [mistake for check in checks for mistake in check]
     print("\n".join(mistakes) or f"{len(PAGES)} pages agree with the code")
     return 1 if mistakes else 0

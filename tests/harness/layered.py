@@ -3,12 +3,14 @@
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from harness.bare import TREE
 from harness.check import check
-from harness.page import commands
+from harness.page import Command, commands
 from harness.world import World
 
+T = TypeVar("T")
 # The end of a page that is not done when another one goes on.
 TAKES_AWAY = "To take it away"
 # Loop devices are the machine's, so those that a page leaves are taken down, whatever the page came to.
@@ -59,31 +61,51 @@ def at_terminal(script: str, lines: list[str]) -> str:
     return f"({keys}; sleep 1) | script --quiet --return --flush --command {shlex.quote(script)} /dev/null"
 
 
-def pages(world: World, names: Iterable[str], elsewhere: dict[str, str], before: dict[str, str], after: dict[str, str], typed: dict[str, list[str]], least: int) -> None:
+def shortened(command: Command, more: str) -> list[str]:
+    """A command that ends sooner than the page has it: its program gets more options."""
+    program = command.text.split()[1]
+    return [f'{program}() {{ command {program} "$@" {more}; }}', command.script(), f"unset -f {program}"]
+
+
+def longest(starts: dict[str, T], text: str) -> T | None:
+    """What belongs to the longest start of a text."""
+    return max(((len(start), what) for start, what in starts.items() if text.startswith(start)), default=(0, None), key=lambda it: it[0])[1]
+
+
+def pages(
+    world: World, names: Iterable[str], *, elsewhere: dict[str, str], before: dict[str, str], least: int, after: dict[str, str] | None = None,
+    typed: dict[str, list[str]] | None = None, shorter: dict[str, str] | None = None, not_run: dict[str, str] | None = None,
+) -> None:
     """Runs every command of pages of docs/ word for word, each page in a system of its own; at least so many in all.
 
-    elsewhere: how a command begins that is not run here, and the case or file of tests that does. before: what a page, or a
-    command of it that begins so, finds there.
+    elsewhere: how a command begins that is not run here, and the case or file of tests that does. not_run: how one begins that no test runs,
+    and why. before: what a page, or a command of it that begins so, finds there.
     after: the page that another goes on from, up to where that one is taken away. typed: how a command begins that asks at a terminal,
-    and the lines that it is answered.
+    and the lines that it is answered. shorter: how one begins that would take long, and the options that shorten it.
     """
+    after, typed, shorter, not_run = after or {}, typed or {}, shorter or {}, not_run or {}
     for where in set(elsewhere.values()):
         exists = (TREE / where).exists() or (TREE / f"tests/cases/{where}.py").exists()
         check(exists, f"there is no test {where}, which is to run what pages say")
-    ran, unused = 0, set(elsewhere)
+    left_out = tuple(elsewhere | not_run)
+    ran, unused = 0, {*left_out, *typed, *shorter}
     for page in names:
         text = (TREE / "docs" / page).read_text()
         found = [*commands(text)]
-        unused -= {start for start in elsewhere if any(command.text.startswith(start) for command in found)}
-        here = [command for command in found if not command.text.startswith(tuple(elsewhere))]
+        unused -= {start for start in unused if any(command.text.startswith(start) for command in found)}
+        here = [command for command in found if not command.text.startswith(left_out)]
         if page in after:
             former = (TREE / "docs" / after[page]).read_text().split(TAKES_AWAY)[0]
             here = [*commands(former), *here]
         scripts = [before[name] for name in (after.get(page), page) if name in before]
         for command in here:
             scripts += [script for start, script in before.items() if f"{page} {command.text}".startswith(start) and start != page]
-            lines = next((lines for start, lines in typed.items() if command.text.startswith(start)), None)
-            scripts.append(command.script() if lines is None else at_terminal(command.script(), lines))
+            if lines := longest(typed, command.text):
+                scripts.append(at_terminal(command.script(), lines))
+            elif more := longest(shorter, command.text):
+                scripts += shortened(command, more)
+            else:
+                scripts.append(command.script())
         layered(world, page.replace("/", "-"), scripts)
         ran += len(here)
     check(not unused, f"no page says {unused}")

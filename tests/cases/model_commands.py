@@ -1,0 +1,31 @@
+"""Every command of the pages about cards runs word for word, in a system of its own."""
+
+from harness import World
+from harness.bare import TREE
+from harness.layered import pages
+
+ROOT = True
+OURS = True
+LIMIT = 500
+PAGES = ["emulated.md", "groomer.md", "lab.md", "published.md", "sim.md", "traces.md"]
+SAMPLES = f"{TREE}/crates/trace/tests/data"
+# What a page finds there when it begins, or a command.
+BEFORE = {
+    "groomer.md": "vsl up && vsl create db.vsl --size 1GiB && vsl attach db.vsl && vsl trace generate mail-server --to vm.vscsi",
+    "lab.md $ vsl lab compare": "cp -r $run another-run",
+    "published.md": f"head -n 3 {TREE}/crates/lab/data/published.csv >more-rows.csv",
+    "traces.md": f"gzip <{SAMPLES}/msr.csv >usr_0.csv.gz && cp {SAMPLES}/blkparse.txt sda.blkparse",
+    "traces.md $ vsl trace record fct0 --to": "vsl up && vsl attach memory:1GiB --name fct0",
+}
+# What takes minutes: all policies, a whole review, everything published.
+SHORTER = {
+    "$ vsl lab waf": "--policy lifetime --drive-writes 1",
+    "$ vsl lab run storagereview-enterprise": "--test 4k-write --format stock",
+    "$ vsl published": "--device iodrive-duo-640-mlc --row spec-64k",
+    "$ vsl published --device": "--row improved-write",
+    "$ vsl published --rows": "--row 3881",
+}
+
+
+def run(world: World) -> None:
+    pages(world, PAGES, elsewhere={}, before=BEFORE, shorter=SHORTER, least=20)
