@@ -51,6 +51,11 @@ enum Engine {
 /// Chooses the ring of threads where its value is `threads`, for tests and comparisons.
 const CHOICE: &str = "OPENVSL_IO";
 
+/// Whether a filter of system calls holds for this process.
+fn is_filtered() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.lines().any(|line| line == "Seccomp:\t2"))
+}
+
 /// Why the rings of this process do without `io_uring`, if they do. Asks the kernel once.
 pub fn without_io_uring() -> Option<&'static str> {
     static REASON: OnceLock<Option<String>> = OnceLock::new();
@@ -60,8 +65,9 @@ pub fn without_io_uring() -> Option<&'static str> {
         }
         let error = IoUring::new(1).err()?;
         match Errno::from_io_error(&error)? {
-            Errno::NOSYS => Some("the kernel has no io_uring".into()),
-            Errno::PERM | Errno::ACCESS => {
+            // Some container runtimes' filters answer as if the kernel did not have it.
+            Errno::NOSYS if !is_filtered() => Some("the kernel has no io_uring".into()),
+            Errno::NOSYS | Errno::PERM | Errno::ACCESS => {
                 let off = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
                 let why = if off.is_ok_and(|off| off.trim() != "0") {
                     "kernel.io_uring_disabled"
