@@ -12,7 +12,7 @@ from harness.guest_restarts import another_version
 
 SLOW = True
 OURS = True
-LIMIT = 900
+LIMIT = 1500
 OUTAGES = {
     "restart": "systemctl restart openvsl",
     "kill -9": "systemctl kill -s KILL openvsl",
@@ -35,7 +35,7 @@ def run(world: World) -> None:
     with debian.boot(world, *nbd_disk(root, "root"), files=files) as guest:
         guest.run("""mkdir /files; mount -o ro /dev/disk/by-id/virtio-files /files; dpkg -i /files/old.deb
             ! systemctl is-active openvsl; cp /files/openvsl.socket /etc/systemd/system
-            systemctl daemon-reload; systemctl enable --now openvsl.socket openvsl.service""", timeout=120)
+            systemctl daemon-reload; systemctl enable --now openvsl.socket openvsl.service""", timeout=300)
         # 2.0 of 10, by systemd's own measure of the unit that runs.
         guest.run("systemd-analyze security --no-pager --threshold=20 openvsl", timeout=120)
         guest.run("vsl create /srv/disk.vsl --size 256MiB; chown openvsl /srv/disk.vsl; vsl attach /srv/disk.vsl")
@@ -63,7 +63,7 @@ def survives(guest: Guest, path: str) -> None:
     for number in range(ROUNDS):
         for name, command in OUTAGES.items():
             time.sleep(random.uniform(0, 1))
-            guest.run(command, timeout=120)
+            guest.run(command, timeout=300)
             # Counted from the attach on: some more after it than right behind it.
             guest.world.wait(lambda: requests() > 0, f"the service after {name}, round {number}", 120)
             before = requests()

@@ -34,7 +34,7 @@ def in_time(said: str, what: str) -> None:
 
 def package(world: World, program: Path | None = None) -> Path:
     """The Debian package of the program that is built, or of another."""
-    return packages(world, program, "DH_OPTIONS=-popenvsl")["openvsl"]
+    return packages(world, program, "DH_OPTIONS=-popenvsl", "VSL_COMPRESSION=none")["openvsl"]
 
 
 def packages(world: World, program: Path | None = None, *settings: str) -> dict[str, Path]:
