@@ -8,7 +8,7 @@ ROOT = True
 OURS = True
 LIMIT = 500
 PAGES = [
-    "alerts.md", "databases.md", "drills.md", "encryption.md", "flashback.md", "layer.md", "metrics.md", "nbd.md", "nvme.md", "operations.md", "performance.md",
+    "alerts.md", "api.md", "databases.md", "drills.md", "encryption.md", "flashback.md", "layer.md", "metrics.md", "nbd.md", "nvme.md", "operations.md", "performance.md",
     "sdk.md", "troubleshooting.md", "vhost.md", "vsl.md",
 ]
 # What stands in these pages and is not run here: how the command begins, and the case that runs it.
