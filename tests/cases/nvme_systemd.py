@@ -33,9 +33,9 @@ def run(world: World) -> None:
 
     root = debian.device(world)
     with debian.boot(world, *nbd_disk(root, "root"), files=files) as guest:
-        guest.run("""mkdir /files; mount -o ro /dev/disk/by-id/virtio-files /files; dpkg -i /files/old.deb
-            ! systemctl is-active openvsl; cp /files/openvsl.socket /etc/systemd/system
-            systemctl daemon-reload; systemctl enable --now openvsl.socket openvsl.service""", timeout=300)
+        guest.run("mkdir /files; mount -o ro /dev/disk/by-id/virtio-files /files")
+        guest.run("dpkg -i /files/old.deb; ! systemctl is-active openvsl", timeout=400)
+        guest.run("cp /files/openvsl.socket /etc/systemd/system; systemctl daemon-reload; systemctl enable --now openvsl.socket openvsl.service", timeout=120)
         # 2.0 of 10, by systemd's own measure of the unit that runs.
         guest.run("systemd-analyze security --no-pager --threshold=20 openvsl", timeout=120)
         guest.run("vsl create /srv/disk.vsl --size 256MiB; chown openvsl /srv/disk.vsl; vsl attach /srv/disk.vsl")
