@@ -1,5 +1,6 @@
 //! The command line: the one definition that help, completions and man pages come from.
 
+pub mod backup;
 pub mod drill;
 pub mod kv;
 pub mod lab;
@@ -71,6 +72,10 @@ pub enum Command {
     Drill(drill::Drill),
     /// Look into a key-value store that a program keeps on a device.
     Kv(kv::Kv),
+    /// Write what a device holds as a stream: compressed, sealed, and encrypted where the device is.
+    Backup(backup::Backup),
+    /// Make a device hold what a backup does.
+    Restore(backup::Restore),
     /// Show what happened to an attached device.
     Events(Events),
     /// Change what opens an encrypted device.

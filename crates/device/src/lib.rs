@@ -45,7 +45,7 @@ pub use crate::core::Background;
 pub use batch::check_batch;
 pub use capacity::Capacity;
 pub use crypt::SEALED_TRAILER_BYTES;
-pub use crypt::{Secret, SecretError, SecretKind};
+pub use crypt::{Secret, SecretError, SecretKind, WRAPPED_KEY_BYTES, unwrap_key, wrap_key};
 #[cfg(feature = "simulation")]
 pub use crypt::{nonces, seed_entropy};
 pub use device::{AttachOptions, Device};

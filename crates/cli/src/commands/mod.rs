@@ -3,6 +3,7 @@
 mod access;
 mod alerts;
 mod attachment;
+mod backup;
 mod connect;
 mod create;
 mod doctor;
@@ -66,6 +67,8 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Rebuild(args) => redundancy::rebuild(args, output)?,
         Command::Drill(args) => drill::drill(args, output)?,
         Command::Kv(args) => kv::kv(args, output)?,
+        Command::Backup(args) => backup::backup(args, output)?,
+        Command::Restore(args) => backup::restore(args, output)?,
         Command::Events(args) => drill::events(args, output)?,
         Command::Key(args) => key::key(args, output)?,
         Command::Beacon(args) => settings::beacon(args, output)?,

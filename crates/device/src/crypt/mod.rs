@@ -67,6 +67,18 @@ pub(crate) enum NoKey {
     Failed(&'static str),
 }
 
+impl NoKey {
+    /// In words.
+    fn why(self) -> &'static str {
+        match self {
+            NoKey::Missing => "a secret is needed",
+            NoKey::Wrong => "the secret is another one",
+            NoKey::NotEncrypted => "it is not encrypted",
+            NoKey::Failed(why) => why,
+        }
+    }
+}
+
 impl Encryption {
     /// A new data key for a format, with one copy of it.
     pub fn new(uuid: &Uuid, secret: &Secret) -> Result<Encryption, NoKey> {
@@ -95,4 +107,28 @@ impl Encryption {
         self.unlocked = Unlocked(Some(Arc::new(Cipher::new(uuid, &key)?)));
         Ok(())
     }
+}
+
+/// Bytes of a key that is wrapped outside a superblock.
+pub const WRAPPED_KEY_BYTES: usize = SLOT_BYTES;
+
+/// Wraps the key of something that is no device, such as a backup, by a secret: what [`unwrap_key`] takes. It opens under this name only.
+///
+/// # Errors
+/// Why the secret could not be used.
+pub fn wrap_key(name: &Uuid, key: &[u8; 32], secret: &Secret) -> Result<[u8; WRAPPED_KEY_BYTES], &'static str> {
+    KeySlot::wrap(name, 0, &DataKey::new(*key), secret).map(|slot| slot.encode()).map_err(NoKey::why)
+}
+
+/// The opposite of [`wrap_key`]; `None` where the secret is another one, or the name.
+///
+/// # Errors
+/// What was wrapped is damaged, or why the secret could not be used.
+pub fn unwrap_key(
+    name: &Uuid,
+    wrapped: &[u8; WRAPPED_KEY_BYTES],
+    secret: &Secret,
+) -> Result<Option<Zeroizing<[u8; 32]>>, &'static str> {
+    let slot = KeySlot::decode(wrapped)?.filter(|slot| slot.kind == secret.kind());
+    slot.map_or(Ok(None), |slot| slot.unwrap(name, 0, secret)).map_err(NoKey::why)
 }

@@ -1,6 +1,7 @@
 //! Everything that takes bytes from outside.
 
 mod api;
+mod backup;
 mod files;
 mod flat;
 mod handshake;
@@ -55,6 +56,7 @@ pub static TARGETS: &[Target] = &[
     labels::TARGET,
     medium::TARGET,
     kv::TARGET,
+    backup::TARGET,
     api::REQUESTS,
     api::BYTES,
     files::STATE,

@@ -1,0 +1,168 @@
+//! From a stream to a device.
+
+use std::collections::VecDeque;
+use std::io::Read;
+
+use openvsl::{Device, Pending};
+
+use crate::{BackupError, Piece, Progress, Reader, StreamError};
+
+/// Writes under way at once.
+const WRITES: usize = 8;
+/// The sectors that are asked about at a time, when it is found out whether a trim took.
+const ZEROS: usize = 1 << 20;
+
+/// Makes a device hold what a stream does. Where the stream is whole everything else on the device is forgotten; one that goes on from another
+/// changes what is in it, and the device must hold what that other one left. Sector sizes may differ.
+///
+/// # Errors
+/// The device is too small or of an odd sector size: nothing was changed. The stream is interrupted or damaged, the device fails, or `progress`
+/// had enough: the device then holds a part, and is not to be used before a restore succeeded.
+pub fn restore<R: Read>(
+    reader: &mut Reader<R>,
+    device: &Device,
+    mut progress: impl FnMut(Progress) -> bool,
+) -> Result<(), BackupError> {
+    let header = reader.header().clone();
+    let capabilities = device.capabilities().clone();
+    let (target, source) = (capabilities.sector_bytes, header.sector_bytes);
+    let target_bytes = capabilities.sectors * u64::from(target);
+    if target_bytes < header.bytes() {
+        return Err(BackupError::TooSmall { target: target_bytes, source_bytes: header.bytes() });
+    }
+    if !target.max(source).is_multiple_of(target.min(source)) {
+        return Err(BackupError::SectorSize { target, source_bytes: source });
+    }
+    let (whole, source) = (header.since.is_none(), u64::from(source));
+    let mut writes = Writes {
+        device,
+        sector: target.into(),
+        most: capabilities.max_write_bytes as usize,
+        under_way: VecDeque::new(),
+    };
+    let mut dealt = 0;
+    while let Some(frame) = reader.next_frame()? {
+        for (piece, data) in frame.pieces() {
+            let (from, to) = (piece.lba() * source, piece.end() * source);
+            if whole && from > dealt {
+                writes.clear(dealt, from)?;
+            }
+            match piece {
+                Piece::Held { .. } => writes.put(from, data)?,
+                Piece::Trimmed { .. } => writes.clear(from, to)?,
+            }
+            dealt = to;
+        }
+        let (lba, data_bytes) = (dealt / source, reader.data_bytes());
+        if !progress(Progress { lba, sectors: header.sectors, data_bytes }) {
+            return Err(BackupError::Stopped);
+        }
+    }
+    if whole && dealt < target_bytes {
+        writes.clear(dealt, target_bytes)?;
+    }
+    writes.wait()?;
+    device.flush()?;
+    progress(Progress { lba: header.sectors, sectors: header.sectors, data_bytes: reader.data_bytes() });
+    Ok(())
+}
+
+/// Changes of a device, by bytes.
+struct Writes<'a> {
+    device: &'a Device,
+    sector: u64,
+    most: usize,
+    under_way: VecDeque<Pending<Vec<u8>>>,
+}
+
+impl Writes<'_> {
+    /// Writes bytes anywhere: the sectors at both ends may be changed in part.
+    fn put(&mut self, at: u64, data: &[u8]) -> Result<(), BackupError> {
+        let lead = (at.next_multiple_of(self.sector) - at).min(data.len() as u64) as usize;
+        let (lead, rest) = data.split_at(lead);
+        self.put_part(at, lead)?;
+        let at = at + lead.len() as u64;
+        let (aligned, tail) = rest.split_at(rest.len() - rest.len() % self.sector as usize);
+        let most = self.most - self.most % self.sector as usize;
+        let mut lba = at / self.sector;
+        for part in aligned.chunks(most) {
+            if self.under_way.len() == WRITES
+                && let Some(first) = self.under_way.pop_front()
+            {
+                first.wait()?;
+            }
+            self.under_way.push_back(self.device.begin_write(lba, part.to_vec()));
+            lba += part.len() as u64 / self.sector;
+        }
+        self.put_part(lba * self.sector, tail)
+    }
+
+    /// Changes a part of one sector.
+    fn put_part(&mut self, at: u64, data: &[u8]) -> Result<(), BackupError> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.wait()?;
+        let (lba, within) = (at / self.sector, (at % self.sector) as usize);
+        let mut sector = self.device.read(lba, 1)?;
+        sector[within..within + data.len()].copy_from_slice(data);
+        Ok(self.device.write(lba, &sector)?)
+    }
+
+    /// Makes a range read as zeros, without taking space where the device can forget.
+    fn clear(&mut self, from: u64, to: u64) -> Result<(), BackupError> {
+        let (first, end) = (from.next_multiple_of(self.sector), to - to % self.sector);
+        if first >= end {
+            // All in one sector, or the ends of two that touch.
+            let middle = first.clamp(from, to);
+            self.put_part(from, &vec![0; (middle - from) as usize])?;
+            return self.put_part(middle, &vec![0; (to - middle) as usize]);
+        }
+        self.put_part(from, &vec![0; (first - from) as usize])?;
+        self.wait()?;
+        let (lba, sectors) = (first / self.sector, (end - first) / self.sector);
+        self.device.trim(lba, sectors)?;
+        // A device whose setting `trim` is off keeps what it held.
+        let kept: Vec<_> = self.device.ranges(lba..lba + sectors).collect::<Result<_, _>>()?;
+        let zeros = vec![0; ZEROS.min(self.most - self.most % self.sector as usize)];
+        for range in kept {
+            let (mut at, end) = (range.start * self.sector, range.end * self.sector);
+            while at < end {
+                let part = &zeros[..zeros.len().min((end - at) as usize)];
+                self.put(at, part)?;
+                at += part.len() as u64;
+            }
+        }
+        self.put_part(end, &vec![0; (to - end) as usize])
+    }
+
+    /// Waits for what is under way.
+    fn wait(&mut self) -> Result<(), BackupError> {
+        for write in self.under_way.drain(..) {
+            write.wait()?;
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the stream to its end: whether it is whole and sound.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn verify(&mut self, mut progress: impl FnMut(Progress) -> bool) -> Result<(), BackupError> {
+        while self.next_frame()?.is_some() {
+            let (lba, sectors, data_bytes) = (self.lba, self.header().sectors, self.data_bytes());
+            if !progress(Progress { lba, sectors, data_bytes }) {
+                return Err(BackupError::Stopped);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<std::io::Error> for BackupError {
+    fn from(error: std::io::Error) -> BackupError {
+        StreamError::Io(error).into()
+    }
+}
