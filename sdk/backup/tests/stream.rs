@@ -76,7 +76,8 @@ fn what_was_forgotten_takes_no_space_after_a_restore() {
     fill(&target, 3);
     let stream = stream(&source, &Source::default());
     restore(&mut Reader::open(&stream[..], None).expect("a stream"), &target, go_on).expect("restored");
-    assert_eq!(target.ranges(..).collect::<Result<Vec<_>, _>>().expect("ranges"), [5..7]);
+    let held: Vec<_> = target.ranges(..).collect::<Result<_, _>>().expect("ranges");
+    assert!(held.len() == 1 && held[0] == (5..7), "{held:?}");
 }
 
 #[test]

@@ -48,8 +48,7 @@ pub fn backup(args: &Backup, output: Output) -> Result<(), Failure> {
         }
         let result = write(&opened.device, &source, stdout().lock(), |progress| watch.at(progress));
         watch.bar.finish_and_clear();
-        result.map_err(failed)?;
-        return Ok(());
+        return result.map(drop).map_err(failed);
     }
     let path = Path::new(file);
     let written = match args.resume {
