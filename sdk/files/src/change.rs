@@ -195,13 +195,15 @@ impl Files {
         Ok(())
     }
 
-    /// Makes a file durable: its data, its size and its name, and whatever else the device was given before.
+    /// Makes a file durable: its data, its size and its name. With a directory, all files and names are made durable.
     ///
     /// # Errors
     /// The device fails: what was written since the last sync is in doubt.
     pub fn sync(&self, number: u64) -> Result<(), FilesError> {
         let node = self.node(number)?;
-        if node.dirty.load(Ordering::Acquire) {
+        if node.reading().is_directory() {
+            self.write_records(false)?;
+        } else if node.dirty.load(Ordering::Acquire) {
             let mut record = node.writing();
             record.modified = node.touched().take().unwrap_or(record.modified);
             self.write_record(&node, &record)?;

@@ -253,16 +253,21 @@ impl Files {
     /// # Errors
     /// The device fails.
     pub fn sync_all(&self) -> Result<(), FilesError> {
+        self.write_records(true)?;
+        Ok(self.device.flush()?)
+    }
+
+    /// Writes the records of all files whose size has changed, or whose time has.
+    pub(crate) fn write_records(&self, times: bool) -> Result<(), FilesError> {
         let nodes: Vec<_> = self.tree().nodes.values().cloned().collect();
         for node in nodes {
-            let touched = node.touched().take();
-            if touched.is_some() || node.dirty.load(Ordering::Acquire) {
+            if node.dirty.load(Ordering::Acquire) || times && node.touched().is_some() {
                 let mut record = node.writing();
-                record.modified = touched.unwrap_or(record.modified);
+                record.modified = node.touched().take().unwrap_or(record.modified);
                 self.write_record(&node, &record)?;
             }
         }
-        Ok(self.device.flush()?)
+        Ok(())
     }
 
     /// Writes the record of a file that still has one.

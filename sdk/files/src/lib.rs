@@ -26,8 +26,8 @@
 //!   database's page is never torn. Longer writes are split.
 //! - **A change** of several parts of a file ([`Files::change`]) is atomic, with the file's size.
 //! - **Names**: making, removing and renaming are atomic, each of them.
-//! - **All of it is durable** once a [`sync`](Files::sync) that began afterwards has returned. It is one flush of the device, so it
-//!   makes everything else durable, too. Times of files are written with the next change of their record.
+//! - **A file and its name are durable** once a [`sync`](Files::sync) of it that began afterwards has returned, and all files once a
+//!   sync of a directory has. Each is one flush of the device. Times of files are written with the next change of their record.
 
 mod change;
 mod error;

@@ -33,6 +33,33 @@ pub struct ConnectOptions {
     pub secret: Option<Secret>,
     /// The secret by which the service must prove that it is the one.
     pub service_secret: Option<Secret>,
+    /// How long a connection that has ended is made anew before requests fail; never where there is none.
+    ///
+    /// Requests that were under way when it ended fail with [`Error::Disconnected`](crate::Error::Disconnected): they were carried
+    /// out as a whole, or not at all. Later ones wait. Where writes had been answered that no flush covers, the next flush fails
+    /// with the same error, once: the device may have lost them meanwhile.
+    pub reconnect: Option<Duration>,
+}
+
+/// How a connection is made, and made anew.
+#[derive(Clone, Debug)]
+pub(crate) struct Dial {
+    address: Address,
+    options: ConnectOptions,
+    /// Who we are to the service. Of two associations of one host only the younger lives, so nothing that was sent over an old
+    /// connection is carried out once there is a new one; and each device that is connected to is a host of its own.
+    id: Uuid,
+}
+
+impl Dial {
+    pub(crate) fn new(address: &Address, options: &ConnectOptions) -> Dial {
+        Dial { address: address.clone(), options: options.clone(), id: Uuid::new_v4() }
+    }
+
+    /// How long to try again.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        self.options.reconnect
+    }
 }
 
 pub(crate) enum Stream {
@@ -109,15 +136,14 @@ pub(crate) struct Connected {
     pub(crate) capabilities: Capabilities,
 }
 
-pub(crate) fn connect(address: &Address, options: &ConnectOptions) -> Result<Connected, OpenError> {
+pub(crate) fn connect(dial: &Dial) -> Result<Connected, OpenError> {
+    let Dial { address, options, id } = dial;
     let unreachable = |error| OpenError::Unreachable { address: address.to_string(), error };
     let refused = |error: initiator::Error| match error {
         initiator::Error::Io(error) => unreachable(error),
         error => OpenError::Refused { address: address.to_string(), error },
     };
     let stream = || Stream::connect(&address.place).map_err(unreachable);
-    // Of two associations of one host at one address only the younger lives: each is a host of its own.
-    let id = Uuid::new_v4();
     let name = options.host.clone().unwrap_or_else(|| format!("nqn.2014-08.org.nvmexpress:uuid:{id}"));
     let mut host = Host::new(&name, *id.as_bytes());
     if let Some(secret) = &options.secret {

@@ -12,6 +12,7 @@ use device::{AttachError, AttachOptions, CarriedDrills, FormatError, Secret};
 use media::ring::mailbox::{Mailbox, Sender, mailbox};
 use media::ring::{Ring, SharedRing};
 
+use crate::connect::Dial;
 use crate::job::{Bytes, Job, Lent, Request};
 use crate::local::Attach;
 use crate::pending::{Answer, failed, pending};
@@ -169,6 +170,7 @@ impl Device {
     /// Connects to a device of a service, which others may use at the same time. [`Address`] says what an address is.
     ///
     /// A connection that ends is not made anew: requests fail with [`Error::Disconnected`] from then on.
+    /// [`ConnectOptions::reconnect`] changes that.
     ///
     /// # Errors
     /// Nobody serves there, or the service refuses.
@@ -187,11 +189,12 @@ impl Device {
     /// # Errors
     /// As [`Device::connect`].
     pub fn connect_with(address: &Address, options: &ConnectOptions) -> Result<Device, OpenError> {
-        let connected = connect::connect(address, options)?;
+        let dial = Dial::new(address, options);
+        let connected = connect::connect(&dial)?;
         let failed = |error| OpenError::System { path: address.to_string().into(), error };
         let capabilities = connected.capabilities.clone();
         let (sender, mailbox): (_, Mailbox<Job>) = mailbox().map_err(failed)?;
-        let thread = spawn(move || remote::Engine::new(connected, mailbox).run()).map_err(failed)?;
+        let thread = spawn(move || remote::Engine::new(dial, connected, mailbox).run()).map_err(failed)?;
         Ok(Device(Arc::new(Handle { capabilities, sender: Some(sender), thread: Some(thread) })))
     }
 

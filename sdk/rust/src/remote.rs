@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use device::BatchOp;
 use media::ring::mailbox::Mailbox;
@@ -12,15 +13,19 @@ use nvme::{Status, initiator::Error as LinkError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use crate::Error;
-use crate::connect::{Connected, Stream};
+use crate::{Capabilities, Error};
+use crate::connect::{self, Connected, Dial, Stream};
 use crate::job::{Job, Request};
 use crate::pending::{Answer, Completer};
 
 /// Ranges of mapped blocks that one command asks for.
 const RANGES: u32 = 256;
+/// How long to wait between two attempts to connect again.
+const PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) struct Engine {
+    dial: Dial,
+    capabilities: Capabilities,
     /// Kept for the association, which ends with it.
     _controller: Controller<Stream>,
     link: Link<Stream>,
@@ -29,6 +34,11 @@ pub(crate) struct Engine {
     under_way: Vec<(u16, Kind, Completer)>,
     waiting: VecDeque<(Request, Completer)>,
     closing: Option<Option<Completer>>,
+    /// Changes that were sent and asked for no durability, and how many of them a flush covers.
+    volatile: u64,
+    flushed: u64,
+    /// What the next flush is told: writes that were answered may be lost.
+    lost: Option<Error>,
 }
 
 /// What is to be done when a command ends.
@@ -39,14 +49,18 @@ enum Kind {
     Nothing,
     /// Mapped blocks are.
     Ranges,
+    /// It makes so many volatile changes durable.
+    Flush(u64),
     /// What it did is to be made durable.
     ThenFlush,
 }
 
 impl Engine {
-    pub(crate) fn new(connected: Connected, mailbox: Mailbox<Job>) -> Engine {
-        let Connected { controller, link, namespace, .. } = connected;
+    pub(crate) fn new(dial: Dial, connected: Connected, mailbox: Mailbox<Job>) -> Engine {
+        let Connected { controller, link, namespace, capabilities } = connected;
         Engine {
+            dial,
+            capabilities,
             _controller: controller,
             link,
             namespace,
@@ -54,23 +68,33 @@ impl Engine {
             under_way: Vec::new(),
             waiting: VecDeque::new(),
             closing: None,
+            volatile: 0,
+            flushed: 0,
+            lost: None,
         }
     }
 
     /// Serves until the last handle is gone, or the connection.
     pub(crate) fn run(mut self) {
-        let error = match self.serve() {
-            Ok(()) => {
-                if let Some(Some(done)) = self.closing.take() {
-                    done.complete(Ok(Answer::Done));
+        let error = loop {
+            let error = match self.serve() {
+                Ok(()) => {
+                    if let Some(Some(done)) = self.closing.take() {
+                        done.complete(Ok(Answer::Done));
+                    }
+                    return;
                 }
-                return;
+                Err(error) => Error::Disconnected { why: error.to_string() },
+            };
+            for (_, _, done) in self.under_way.drain(..) {
+                done.complete(Err(error.clone()));
             }
-            Err(error) => Error::Disconnected { why: error.to_string() },
+            if !self.connect_again(&error) {
+                break error;
+            }
         };
         let waiting = self.waiting.drain(..).map(|(_, done)| done);
-        let closing = self.closing.take().flatten();
-        for done in self.under_way.drain(..).map(|(_, _, done)| done).chain(waiting).chain(closing) {
+        for done in waiting.chain(self.closing.take().flatten()) {
             done.complete(Err(error.clone()));
         }
         // Whoever asks from now on hears why, until the last handle is gone.
@@ -81,6 +105,33 @@ impl Engine {
                 Err(_) => return,
             }
         }
+    }
+
+    /// Makes the connection anew, as long as that was asked for. Whether there is one.
+    fn connect_again(&mut self, error: &Error) -> bool {
+        let Some(patience) = self.dial.patience() else { return false };
+        let began = Instant::now();
+        while began.elapsed() < patience {
+            self.hear();
+            if self.closing.is_some() {
+                return false;
+            }
+            match connect::connect(&self.dial) {
+                // Another device has taken its place: nothing that was asked is about that one.
+                Ok(connected) if connected.capabilities != self.capabilities => return false,
+                Ok(connected) => {
+                    let Connected { controller, link, namespace, .. } = connected;
+                    (self._controller, self.link, self.namespace) = (controller, link, namespace);
+                    if self.volatile > self.flushed {
+                        self.lost = Some(error.clone());
+                        self.flushed = self.volatile;
+                    }
+                    return true;
+                }
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
+        false
     }
 
     fn serve(&mut self) -> Result<(), LinkError> {
@@ -116,6 +167,11 @@ impl Engine {
         while self.link.has_room(1)
             && let Some((request, done)) = self.waiting.pop_front()
         {
+            if let Some(lost) = self.lost.take_if(|_| matches!(request, Request::Flush)) {
+                done.complete(Err(lost));
+                continue;
+            }
+            self.volatile += u64::from(is_volatile(&request));
             let (command, kind) = match request {
                 Request::Read { lba, buf } => (Command::read_into(&self.namespace, lba, buf), Kind::Buffer),
                 Request::Write { lba, data, durable } => {
@@ -126,7 +182,7 @@ impl Engine {
                     let then = if durable { Kind::ThenFlush } else { Kind::Nothing };
                     (Command::deallocate(&self.namespace, &pieces(lba, count)), then)
                 }
-                Request::Flush => (Command::flush(self.namespace.nsid), Kind::Nothing),
+                Request::Flush => (Command::flush(self.namespace.nsid), Kind::Flush(self.volatile)),
                 Request::Batch { ops, data, durable } => {
                     let operations: Vec<Operation> = ops.iter().map(operation).collect();
                     let batch = Command::batch(&self.namespace, &operations, &data);
@@ -170,6 +226,10 @@ impl Engine {
         match kind {
             Kind::Buffer => done.complete(Ok(Answer::Buffer(completion.data))),
             Kind::Nothing => done.complete(Ok(Answer::Done)),
+            Kind::Flush(covered) => {
+                self.flushed = self.flushed.max(covered);
+                done.complete(Ok(Answer::Done));
+            }
             Kind::Ranges => {
                 let Mapped { ranges, next } = Mapped::decode(&completion.data);
                 let ranges = ranges.into_iter().map(|(first, blocks)| first..first.saturating_add(blocks));
@@ -207,6 +267,14 @@ fn refuse(job: Job, error: &Error) {
         Job::Io(_, done) | Job::Drill(_, done) | Job::UndoDrill(_, done) | Job::PowerOn(done) => {
             done.complete(Err(error.clone()));
         }
+    }
+}
+
+/// Whether a power cut may take what a request did, although it was answered.
+fn is_volatile(request: &Request) -> bool {
+    match request {
+        Request::Write { durable, .. } | Request::Trim { durable, .. } | Request::Batch { durable, .. } => !durable,
+        Request::Read { .. } | Request::Flush | Request::Ranges { .. } => false,
     }
 }
 

@@ -99,6 +99,44 @@ fn a_connection_that_ends_says_so_to_everybody_who_asks() {
     assert!(matches!(again, OpenError::Refused { .. }), "{again}");
 }
 
+/// The service goes and comes back: what was under way fails, what comes after waits, and a flush tells of writes that it cannot vouch for.
+#[test]
+fn a_connection_is_made_anew_where_that_was_asked_for() {
+    let service = service(None, false);
+    let mut options = ConnectOptions::default();
+    options.reconnect = Some(std::time::Duration::from_secs(20));
+    let device = Device::connect_with(&service.unix().parse().expect("an address"), &options).expect("connected");
+    device.write(0, &sector(1)).expect("written");
+    device.flush().expect("flushed");
+    let away = |device: &Device| {
+        service.server.remove_export("test");
+        for client in service.handle.clients().expect("it lives") {
+            service.handle.disconnect(client.id).expect("it lives");
+        }
+        // It waits for the service, or was under way when the connection ended.
+        let read = device.begin_read(0, 1);
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let export = nvme::Export {
+            name: "test".into(),
+            uuid: service.uuid.clone(),
+            read_only: false,
+            device: service.handle.clone(),
+        };
+        service.server.add_export(export);
+        let found = read.wait();
+        assert!(found == Ok(sector(1)) || matches!(found, Err(Error::Disconnected { .. })), "{found:?}");
+    };
+    away(&device);
+    assert_eq!(device.read(0, 1), Ok(sector(1)));
+    device.flush().expect("nothing was in doubt");
+    device.write(5, &sector(5)).expect("written, and not flushed");
+    away(&device);
+    device.write_durable(6, &sector(6)).expect("goes on");
+    assert!(matches!(device.flush(), Err(Error::Disconnected { .. })), "sector 5 is in doubt");
+    device.flush().expect("told once");
+    device.close().expect("closed");
+}
+
 #[test]
 fn who_serves_decides_who_may() {
     let known = service(None, true);

@@ -3,7 +3,8 @@
 //! | request | what it does |
 //! |---|---|
 //! | `{"cut": "drop"}` | cuts the power: all that no sync covered is lost, and everything fails with EIO |
-//! | `{"cut": {"torn": 7}}` | the same, but by the seed each change that no sync covered is lost, kept or torn |
+//! | `{"cut": {"torn": 7}}` | the same, but by the seed each change that no sync covered is lost, kept or torn, some with a flipped bit |
+//! | `{"cut": {"tears": 7}}` | the same without flipped bits |
 //! | `"switch_on"` | ends the power cut; files that were open stay unusable |
 //! | `{"fault": RULE}` | puts a [`Rule`] in force, and gives its number as `id` |
 //! | `{"lift": 3}`, `{"lift": null}` | lifts one rule, or all |

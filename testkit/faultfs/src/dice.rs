@@ -18,8 +18,10 @@ const PAGE: u64 = 4096;
 pub enum Cut {
     /// Everything goes that no sync covered.
     Drop,
-    /// By this seed each change that no sync covered is lost, kept or torn.
+    /// By this seed each change that no sync covered is lost, kept or torn, now and then with a bit flipped.
     Torn(u64),
+    /// The same without flipped bits: a disk that does nothing worse than tear writes.
+    Tears(u64),
 }
 
 /// Decides what a power cut leaves; the same seed decides the same.
@@ -29,15 +31,9 @@ pub struct Dice {
 }
 
 impl Dice {
-    /// Dice for one cut.
-    pub fn new(seed: u64) -> Dice {
-        Dice { random: SplitMix64::seed_from_u64(seed), flips: true }
-    }
-
-    /// No bit of what reaches the store is flipped.
-    #[cfg(test)]
-    pub fn never_flip(&mut self) {
-        self.flips = false;
+    /// Dice for one cut; with `flips`, some bits of what reaches the store are flipped.
+    pub fn new(seed: u64, flips: bool) -> Dice {
+        Dice { random: SplitMix64::seed_from_u64(seed), flips }
     }
 
     /// A number below `bound`, which is not zero.
@@ -123,7 +119,7 @@ mod tests {
     #[test]
     fn the_same_seed_decides_the_same() {
         let change = Change::Write { at: 0, data: (0..=255).cycle().take(65536).collect() };
-        let (mut a, mut b) = (Dice::new(7), Dice::new(7));
+        let (mut a, mut b) = (Dice::new(7, true), Dice::new(7, true));
         for _ in 0..20 {
             assert_eq!(a.remains(&change), b.remains(&change));
         }

@@ -127,7 +127,8 @@ impl Disk {
         let mut damage = Damage { unsynced: self.unsynced(), kept: 0 };
         let mut dice = match cut {
             Cut::Drop => None,
-            Cut::Torn(seed) => Some(Dice::new(seed)),
+            Cut::Torn(seed) => Some(Dice::new(seed, true)),
+            Cut::Tears(seed) => Some(Dice::new(seed, false)),
         };
         let names = match &mut dice {
             Some(dice) => dice.below(self.names.pending() as u64 + 1) as usize,

@@ -288,8 +288,7 @@ mod tests {
             inode.change(write(0, 1, 65536)).unwrap();
             inode.sync().unwrap();
             inode.change(write(0, 2, 65536)).unwrap();
-            let mut dice = Dice::new(seed);
-            dice.never_flip();
+            let mut dice = Dice::new(seed, false);
             inode.cut(Some(&mut dice)).unwrap();
             let data = inode.read(0, 65536).unwrap();
             assert!(data.chunks(512).all(|sector| sector == [1; 512] || sector == [2; 512]));

@@ -1,0 +1,27 @@
+"""`make demo-databases`, short: MariaDB, PostgreSQL and SQLite in three places, and a page with a chart of each figure."""
+
+import json
+import sys
+from pathlib import Path
+
+from harness import World, check, equal
+
+ROOT = True
+OURS = True
+LIMIT = 300
+DEMO = Path(__file__).resolve().parents[2] / "bench" / "databases.py"
+
+
+def run(world: World) -> None:
+    said = world.run(sys.executable, DEMO, "--vsl", world.vsl_path, "--out", world.dir / "out", "--plan", "smoke", "--no-cuts", timeout=280)
+    page = Path(said.out.splitlines()[-1]).read_text()
+    for chart in ["transactions", "p99", "bytes"]:
+        check(f'id="{chart}' in page, f"the page has no chart {chart}")
+    figures = json.loads((world.dir / "out" / "databases.json").read_text())
+    equal([database["name"] for database in figures["databases"]], ["MariaDB", "PostgreSQL", "SQLite"], "databases")
+    for database in figures["databases"]:
+        equal(len(database["arms"]), 3, f"places of {database['name']}")
+        for arm in database["arms"]:
+            check(min(arm["transactions_per_s"]) > 0 and min(arm["bytes_per_transaction"]) > 0, f"{database['name']}, {arm['place']}: {arm}")
+    once = figures["databases"][0]["arms"][2]["more"]
+    equal(once, {"pages written twice a transaction": 0.0}, "pages that MariaDB wrote twice")
