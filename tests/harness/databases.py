@@ -71,12 +71,16 @@ class Database:
 
     def start(self) -> None:
         """Starts it, which recovers it."""
-        self.server = self.spawned(self.command(), f"{self.name}.log")
+        log = self.world.dir / f"{self.name}.log"
+        said = log.stat().st_size if log.exists() else 0
+        self.server = self.spawned(self.command(), log.name)
         began = self.server
         self.world.wait(lambda: began.poll() is not None or self.succeeds(self.ready()), f"{self.name} to recover", 120)
         if began.poll() is not None:
             self.server = None
-            raise Damaged(f"{self.name} does not start: exit {began.returncode}")
+            lines = log.read_bytes()[said:].decode(errors="replace").splitlines()
+            why = [line for line in lines if ("[ERROR]" in line or "PANIC" in line or "FATAL" in line) and "starting up" not in line and "not yet accepting" not in line]
+            raise Damaged(f"{self.name} does not start: {why[0] if why else f'exit {began.returncode}'}")
 
     def spawned(self, command: list[object], log: str) -> subprocess.Popen:
         """A program as the database's user."""

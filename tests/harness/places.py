@@ -11,6 +11,13 @@ from harness.faultfs import FaultFs
 from harness.world import GIB, MIB, World
 
 
+def synced(directory: Path) -> None:
+    """Syncs a directory."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
 class DirectFs:
     """`vsl-directfs` over a drill device of the service."""
 
@@ -39,9 +46,7 @@ class DirectFs:
 
     def settle(self) -> None:
         """What was made so far is to be there after every cut."""
-        descriptor = os.open(self.path, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
+        synced(self.path)
 
     def cut_at(self, program: int, seed: int) -> None:
         """The power goes when the medium is written to for this time from now."""
@@ -73,21 +78,30 @@ class TearingDisk:
         self.seed = 0
         with open(self.disk, "wb") as disk:
             disk.truncate(size)
+            os.fsync(disk.fileno())
+        synced(self.files.path)
         self.loop = ""
         self.mount(make=True)
 
     def mount(self, make: bool = False) -> None:
-        self.loop = self.world.run("losetup", "--find", "--show", "--direct-io=on", self.disk).out.strip()
+        # Others look for a free loop device at the same time.
+        self.world.wait(self.set_up, "a loop device")
         if make:
             self.world.run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0", self.loop)
         self.world.run("mount", self.loop, self.path)
         self.path.chmod(0o777)
 
+    def set_up(self) -> bool:
+        done = subprocess.run(["losetup", "--find", "--show", "--direct-io=on", self.disk], capture_output=True, text=True)
+        self.loop = done.stdout.strip()
+        return done.returncode == 0
+
     def unmount(self) -> None:
         """Takes disk and mount away."""
         self.world.run("umount", self.path)
         self.world.run("losetup", "-d", self.loop)
-        self.world.run("umount", self.files.path)
+        # Whoever has copied this machine's mounts meanwhile has the disk open for a while.
+        self.world.run("umount", "--lazy", self.files.path)
 
     def settle(self) -> None:
         """What was made so far is to be there after every cut."""
