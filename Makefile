@@ -41,6 +41,7 @@ release: ## Build the optimised `vsl`
 .PHONY: test
 test: ## Check everything: format, lints, unit tests, whole-system tests with foreign clients
 	scripts/install-test-tools.sh
+	scripts/install-databases.sh
 	scripts/build-console.sh
 	$(CARGO) fmt --all --check
 	scripts/check-dependencies.sh
@@ -66,6 +67,7 @@ soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and
 	scripts/install-test-tools.sh
 	scripts/install-databases.sh
 	scripts/install-fsx.sh
+	scripts/install-sqlite-tests.sh
 	scripts/install-debian.sh
 	scripts/install-release-tools.sh
 	$(PYTHON) tests/soak.py --minutes $(MINUTES)
@@ -83,6 +85,14 @@ bench: release ## Measure side by side with peers and write docs/bench.md (BENCH
 	$(PYTHON) bench/nvme.py --example $(TARGET)/release/examples/protocols $(if $(filter quick smoke,$(BENCH)),--seconds 1 --rounds 3)
 	$(PYTHON) bench/vhost.py --example $(TARGET)/release/examples/protocols --blkload $(TARGET)/release/blkload $(if $(filter quick smoke,$(BENCH)),--seconds 1 --rounds 3)
 	$(PYTHON) bench/run.py --vsl $(TARGET)/release/vsl --plan $(or $(BENCH),full)
+
+.PHONY: demo-databases
+demo-databases: ## Measure databases with and without double writes, cut their power, and draw target/databases/databases.html
+	scripts/install-databases.sh
+	scripts/build-console.sh
+	$(CARGO) build --locked --release --bin vsl --bin vsl-directfs --bin faultfs -p openvsl-cli -p openvsl-files -p faultfs \
+	  --example sqlite_speed --example databases_page
+	$(PYTHON) bench/databases.py --vsl $(TARGET)/release/vsl --out $(TARGET)/databases
 
 .PHONY: docs
 docs: ## Build the book with search, in target/book, and check its links

@@ -34,7 +34,7 @@ TOOLS = str(TARGET / "tools" / "bin")
 # Cases of a guest whose service is killed, and what it has its disk by.
 GUESTS = {"nvme_guest_restart": "NVMe/TCP", "vhost_guest": "vhost-user-blk", "nbd_guest": "NBD by QEMU"}
 # Slow cases that have a line of their own.
-OTHERWISE = {"disconnects_many", *(f"{name}_many" for name in GUESTS)}
+OTHERWISE = {"disconnects_many", "database_cuts_many", *(f"{name}_many" for name in GUESTS)}
 # What a command may take to clean up when its time is over.
 CLEAN_UP = 60  # seconds
 
@@ -97,6 +97,9 @@ def lines() -> list[Line]:
             count("power cuts, 0 violations", "1,000,000, 10 % of them during recovery", r"(\d+) power cuts \(", 1e6,
                   share=(r"\((\d+) during recovery", 0.10)),
         ], chunk=1000),
+        Line("batches", [*simulator, "--from", "3{first:07}", "--batches"], [
+            count("power cuts on devices that are given batches, 0 violations", "1,000,000", r"(\d+) power cuts \(", 1e6),
+        ], chunk=1000),
         Line("exhaustive", [SIM, "--exhaustive", "{longest}"], [
             count("crash states of the exhaustive scope, 100 % of them", "1,000,000", r"moments of a power cut, (\d+) states", 1e6),
         ]),
@@ -131,6 +134,16 @@ def lines() -> list[Line]:
             count(f"hostile {units} to a server that runs, 0 aborts", "10,000,000", rf" 0 aborts, .* (\d+) {units}", 1e7),
             Figure("MiB by which memory grew at most", "under 64", r"memory grew by ([\d.]+) MiB", most=64, together="max"),
         ], chunk=1) for target, executions, units in [("nvme-session", "200000", "PDUs"), ("vhost", "30000", "descriptor chains")]),
+        *(Line(f"fuzz-{target}", [FUZZ, target, "--executions", "20000", "--seed", "{seed}"], [
+            count(f"calls of {what}, with crashes in the middle of changes, 0 violations", "10,000,000", r" 0 aborts, .*?(\d+) calls", 1e7),
+        ], chunk=1) for target, what in [("kv", "a key-value store"), ("tree", "files on a device")]),
+        Line("cuts-databases", [*cases, "database_cuts_many"], [
+            count("power cuts under MariaDB and PostgreSQL without double writes, 0 corruptions, 0 lost commits, while both controls corrupt", "2,000",
+                  r"(?:mariadb|postgres): (\d+) power cuts, \d+ commits acknowledged, none lost, no damage", 2e3),
+        ], chunk=1, environment={"OPENVSL_CUTS": "40"}),
+        Line("cuts-sqlite", ["cargo", "test", "--locked", "--release", "-p", "openvsl-files", "--test", "sqlite", "--", "--nocapture", "no_commit_is_lost"], [
+            count("power cuts under SQLite with transactions as batches, 0 corruptions, 0 lost commits", "1,000", r"(\d+) cuts in .*damaged: 0, lost: 0", 1e3),
+        ], chunk=1, environment={"OPENVSL_CUTS": "500", "OPENVSL_SEED": "{seed}", "TMPDIR": "/dev/shm"}),
         Line("planted", [sys.executable, "tests/planted.py", "--markdown", str(TARGET / "planted.md")], [
             count("planted defects of the storage layer, each found within 60 s", "40, and all", r"planted defects: (\d+) of \1 found", 40),
         ]),
@@ -277,9 +290,10 @@ def prepare(wanted: list[Line]) -> None:
     builds = {
         SIM: [["build", "--release", "-p", "sim", "--bin", "vsl-sim"]],
         FUZZ: [["build", "-p", "fuzz", "--bin", "vsl-fuzz"]],
-        VSL: [["build", "--release", "--bin", "vsl", "--bin", "faultfs"]],
+        VSL: [["build", "--release", "--bin", "vsl", "--bin", "faultfs", "--bin", "vsl-directfs"]],
         "tests/mutants.py": [["build", "--bin", "vsl"]],
-        "cargo": [["test", "--release", "-p", "openvsl-device", "--no-run"], ["test", "--release", "-p", "openvsl-export", "--test", "nvme", "--no-run"]],
+        "cargo": [["test", "--release", "-p", "openvsl-device", "--no-run"], ["test", "--release", "-p", "openvsl-export", "--test", "nvme", "--no-run"],
+                  ["test", "--release", "-p", "openvsl-files", "--test", "sqlite", "--no-run"]],
     }
     words = {word for line in wanted for word in line.command}
     for command in (command for word, commands in builds.items() if word in words for command in commands):

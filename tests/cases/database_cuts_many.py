@@ -11,7 +11,7 @@ from harness.places import TearingDisk
 ROOT = True
 OURS = True
 SLOW = True
-LIMIT = 6 * 3600
+LIMIT = 21600
 ROUNDS = int(os.environ.get("OPENVSL_CUTS", "1000"))
 
 

@@ -39,10 +39,14 @@ class DirectFs:
         self.world.wait(lambda: self.program.poll() is not None or os.path.ismount(self.path), "the mount")
         check(self.program.poll() is None, f"vsl-directfs ended at once: exit {self.program.returncode}")
 
-    def unmount(self) -> int:
-        """Takes the mount away; gives the program's exit code."""
-        subprocess.run(["fusermount3", "-u", self.path], check=True)
-        return self.program.wait(30)
+    def unmount(self) -> None:
+        """Takes the mount away, and ends the program, which whoever has copied this machine's mounts keeps alive."""
+        self.world.wait(lambda: subprocess.run(["fusermount3", "-u", self.path], capture_output=True).returncode == 0 or not os.path.ismount(self.path), "the mount to end")
+        try:
+            self.program.wait(5)
+        except subprocess.TimeoutExpired:
+            self.program.kill()
+            self.program.wait(30)
 
     def settle(self) -> None:
         """What was made so far is to be there after every cut."""

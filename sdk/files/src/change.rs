@@ -65,12 +65,15 @@ impl Files {
 
     fn write_with(&self, number: u64, offset: u64, data: &[u8], durable: bool) -> Result<(), FilesError> {
         let node = self.node(number)?;
+        if data.is_empty() {
+            return if durable { self.sync(number) } else { Ok(()) };
+        }
         let end = offset.saturating_add(data.len() as u64);
         self.check_end(end)?;
         let sector = u64::from(self.layout.sector_bytes);
         let whole = offset.is_multiple_of(sector) && (data.len() as u64).is_multiple_of(sector);
         let most = self.device.capabilities().max_write_bytes as usize;
-        if whole && data.len() <= most && !data.is_empty() {
+        if whole && data.len() <= most {
             let record = node.reading();
             // Others may write beside it: nothing but these sectors changes.
             if end <= record.size {
@@ -113,11 +116,12 @@ impl Files {
     pub fn change(&self, number: u64, parts: &[(u64, &[u8])], size: Option<u64>) -> Result<(), FilesError> {
         let node = self.node(number)?;
         let mut record = node.writing();
-        let end = parts.iter().map(|(offset, data)| offset.saturating_add(data.len() as u64)).max().unwrap_or(0);
+        let parts = parts.iter().filter(|(_, data)| !data.is_empty()).copied();
+        let end = parts.clone().map(|(offset, data)| offset.saturating_add(data.len() as u64)).max().unwrap_or(0);
         self.check_end(end)?;
         let size = size.unwrap_or(record.size.max(end));
         self.check_end(size)?;
-        let mut sectors = self.merged(&node, &record, parts.iter().copied())?;
+        let mut sectors = self.merged(&node, &record, parts)?;
         sectors.retain(|&index, _| index < self.layout.sectors(size));
         let tail = self.tail(&node, record.size, size, &mut sectors)?;
         let bytes = (sectors.len() as u64 + 2) * u64::from(self.layout.sector_bytes);

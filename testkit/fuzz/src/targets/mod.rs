@@ -12,6 +12,7 @@ mod nvme;
 mod texts;
 mod traces;
 mod transmission;
+mod tree;
 mod vhost;
 mod wire;
 
@@ -57,6 +58,7 @@ pub static TARGETS: &[Target] = &[
     medium::TARGET,
     kv::TARGET,
     backup::TARGET,
+    tree::TARGET,
     api::REQUESTS,
     api::BYTES,
     files::STATE,
