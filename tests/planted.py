@@ -20,7 +20,9 @@ LIMIT = 60
 # Where a seed is named and finds nothing, because the layer or the simulator changed since, the next ones are tried.
 FURTHER_SEEDS = 100_000
 # What is built: the crates that are patched, and others whose tests find some of the defects.
-BUILT = ["ftl", "media", "device", "sim", "trace", "lab", "report", "nvme", "export", "card"]
+BUILT = ["ftl", "media", "device", "sim", "trace", "lab", "report", "nvme", "export", "card", "rust", "files"]
+# Packages that are not called as their folder.
+PACKAGES = {"sim": "sim", "rust": "openvsl"}
 # Options of the simulator for a seed of each kind.
 SEEDS = {"seed": [], "encrypted-seed": ["--encrypted"], "die-loss-seed": ["--die-loss"],
          "kill-seed": ["--kills"], "killed-die-seed": ["--die-loss", "--kills"], "batch-seed": ["--batches"],
@@ -34,7 +36,7 @@ class Programs:
         plant(ROOT, COPY, planted)
         self.tests: dict[tuple[str, str], str] = {}
         self.simulator = ""
-        packages = [name if (ROOT / "testkit" / name).exists() else f"openvsl-{name}" for name in BUILT]
+        packages = [PACKAGES.get(name, f"openvsl-{name}") for name in BUILT]
         chosen = [word for package in packages for word in ["-p", package]] + ["--features", "openvsl-device/simulation"]
         # Nothing but what is named by a patch: the tests of other targets would take longer to build than these to run.
         suites = [patch.suite.split() for patch in planted]
@@ -56,7 +58,7 @@ class Programs:
         for message in messages:
             if message.get("reason") != "compiler-artifact" or not message.get("executable"):
                 continue
-            package = re.search(r"(?:crates|testkit)/(\w+)#", message["package_id"])
+            package = re.search(r"(?:crates|testkit|sdk)/(\w+)#", message["package_id"])
             name, kind = message["target"]["name"], message["target"]["kind"]
             if message["profile"]["test"]:
                 target = "lib" if "lib" in kind else name

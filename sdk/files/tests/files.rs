@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use openvsl::{Device, Error};
+use openvsl::{Device, Drill, Error, Unsynced};
 use openvsl_files::{Files, FilesError, Make, ROOT};
 use random::SplitMix64 as Rng;
 
@@ -166,10 +166,13 @@ fn nothing_that_was_synced_is_lost_in_a_power_cut() {
                     if let Ok(number) = files.lookup(ROOT, &name) {
                         let end = files.attributes(number).expect("there").size;
                         files.write(number, end, &[9; 777]).expect("written");
-                        if rng.below(2) == 0 {
-                            files.sync(number).expect("synced");
-                            durable.insert(name, end + 777);
+                        // A sync of a directory covers all files.
+                        match rng.below(3) {
+                            0 => continue,
+                            1 => files.sync(number).expect("synced"),
+                            _ => files.sync(ROOT).expect("synced"),
                         }
+                        durable.insert(name, end + 777);
                     }
                 }
                 _ => {
@@ -197,4 +200,48 @@ fn nothing_that_was_synced_is_lost_in_a_power_cut() {
         }
         files.sync_all().expect("synced");
     }
+}
+
+/// The power goes in the middle of replacing a file: its name is there, with one of two contents, and nothing else.
+#[test]
+fn a_rename_gives_one_of_two_wherever_the_power_goes() {
+    let (_directory, device) = drill_device();
+    let mut files = Files::create(device.clone(), 100).expect("made");
+    let (mut rng, mut before) = (Rng::new(9), 1u8);
+    let first = files.make(ROOT, b"name", &Make::file(0o600)).expect("made");
+    files.write(first, 0, &[before; 5000]).expect("written");
+    files.sync(first).expect("synced");
+    let mut seen = [0; 2];
+    for cut in 0..60 {
+        let after = before.wrapping_add(1).max(1);
+        let number = files.make(ROOT, b"new", &Make::file(0o600)).expect("made");
+        files.write(number, 0, &[after; 5000]).expect("written");
+        files.sync(number).expect("synced");
+        let drill = Drill::PowerCut {
+            at_write: None,
+            at_program: Some(1 + rng.below(3)),
+            unsynced: Unsynced::ALL[rng.below(4) as usize],
+            seed: Some(cut),
+        };
+        device.drill(drill).expect("armed");
+        let renamed = files.rename(ROOT, b"new", ROOT, b"name", true).and_then(|()| files.sync(ROOT));
+        let _ = device.undo_drill("power-cut");
+        if renamed.is_ok() {
+            device.cut_power().expect("cut");
+        }
+        device.power_on().expect("on");
+        files = Files::open(device.clone()).expect("opened after the cut");
+        let number = files.lookup(ROOT, b"name").unwrap_or_else(|error| panic!("cut {cut}: {error}"));
+        let found = files.read(number, 0, 6000).expect("read");
+        let is_new = found == [after; 5000];
+        assert!(is_new || found == [before; 5000] && renamed.is_err(), "cut {cut}: {renamed:?}, {} bytes", found.len());
+        seen[usize::from(is_new)] += 1;
+        if is_new {
+            assert_eq!(files.lookup(ROOT, b"new"), Err(FilesError::NotFound), "cut {cut}: two names");
+            before = after;
+        } else {
+            files.remove(ROOT, b"new", false).expect("it has its old name");
+        }
+    }
+    assert!(seen.iter().all(|&count| count > 0), "{seen:?}: the cuts are all on one side");
 }
