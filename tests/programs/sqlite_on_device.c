@@ -38,5 +38,6 @@ int default_to_device(const char *unused) {
 /* For programs that delete databases themselves. */
 int unlink_on_device(const char *name) {
     char path[1024];
+    sqlite3_initialize();
     return full_name_on_device(&on_device, name, sizeof path, path) || on_device.xDelete(&on_device, path, 0);
 }

@@ -205,12 +205,9 @@ impl Files {
     /// The device fails: what was written since the last sync is in doubt.
     pub fn sync(&self, number: u64) -> Result<(), FilesError> {
         let node = self.node(number)?;
-        if node.reading().is_directory() {
-            self.write_records(false)?;
-        } else if node.dirty.load(Ordering::Acquire) {
-            let mut record = node.writing();
-            record.modified = node.touched().take().unwrap_or(record.modified);
-            self.write_record(&node, &record)?;
+        match node.reading().is_directory() {
+            true => self.write_records(false)?,
+            false => self.write_dirty(&node)?,
         }
         Ok(self.device.flush()?)
     }

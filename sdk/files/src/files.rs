@@ -52,6 +52,8 @@ pub(crate) struct Node {
 pub struct Attributes {
     /// The file's number.
     pub number: u64,
+    /// It has a name. Without one it is there for those who have it open.
+    pub named: bool,
     /// Bytes.
     pub size: u64,
     /// Type and permissions, as `stat` has them.
@@ -243,9 +245,9 @@ impl Files {
     pub fn attributes(&self, number: u64) -> Result<Attributes, FilesError> {
         let node = self.node(number)?;
         let record = node.reading();
-        let Record { size, mode, uid, gid, modified, changed, .. } = *record;
+        let Record { parent, size, mode, uid, gid, modified, changed, .. } = *record;
         let modified = node.touched().unwrap_or(modified);
-        Ok(Attributes { number, size, mode, uid, gid, modified, changed: changed.max(modified) })
+        Ok(Attributes { number, named: parent != 0, size, mode, uid, gid, modified, changed: changed.max(modified) })
     }
 
     /// Makes everything durable, with the times of all files.
@@ -261,13 +263,22 @@ impl Files {
     pub(crate) fn write_records(&self, times: bool) -> Result<(), FilesError> {
         let nodes: Vec<_> = self.tree().nodes.values().cloned().collect();
         for node in nodes {
-            if node.dirty.load(Ordering::Acquire) || times && node.touched().is_some() {
-                let mut record = node.writing();
-                record.modified = node.touched().take().unwrap_or(record.modified);
-                self.write_record(&node, &record)?;
+            if times && node.touched().is_some() {
+                node.dirty.store(true, Ordering::Release);
             }
+            self.write_dirty(&node)?;
         }
         Ok(())
+    }
+
+    /// Writes the record of a file whose size or time has changed.
+    pub(crate) fn write_dirty(&self, node: &Node) -> Result<(), FilesError> {
+        if !node.dirty.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut record = node.writing();
+        record.modified = node.touched().take().unwrap_or(record.modified);
+        self.write_record(node, &record)
     }
 
     /// Writes the record of a file that still has one.

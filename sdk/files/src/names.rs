@@ -225,15 +225,19 @@ impl Files {
         Ok(())
     }
 
-    /// Has a file open no more. The data go with the last one, where the name is gone.
+    /// Has a file open no more. With the last one the data go, where the name is gone; otherwise the device is given the file's size,
+    /// which is durable with the next sync of anything.
     ///
     /// # Errors
     /// The device fails.
     pub fn release(&self, number: u64) -> Result<(), FilesError> {
         let mut tree = self.tree_mut();
         let Some(node) = tree.nodes.get(&number).cloned() else { return Ok(()) };
-        if node.open.fetch_sub(1, Ordering::AcqRel) > 1 || node.reading().parent != 0 {
+        if node.open.fetch_sub(1, Ordering::AcqRel) > 1 {
             return Ok(());
+        }
+        if node.reading().parent != 0 {
+            return self.write_dirty(&node);
         }
         tree.nodes.remove(&number);
         let sectors = self.layout.sectors(node.reading().size);
@@ -287,7 +291,9 @@ impl Tree {
 
     fn directory(&self, number: u64) -> Result<(), FilesError> {
         match self.nodes.get(&number) {
+            // One without a name is there for those who have it open, and takes no files.
             None => Err(FilesError::NotFound),
+            Some(node) if node.reading().parent == 0 => Err(FilesError::NotFound),
             Some(node) if node.reading().is_directory() => Ok(()),
             Some(_) => Err(FilesError::NotADirectory),
         }

@@ -33,6 +33,12 @@ fn names_are_made_renamed_and_removed() {
     assert_eq!(files.read(a, 0, 100), Ok(b"\0\0\0\0\0old".to_vec()), "who has it open keeps it");
     files.release(a).expect("released");
     assert_eq!(files.read(a, 0, 1), Err(FilesError::NotFound));
+    let gone = files.make(ROOT, b"gone", &Make::directory(0o755)).expect("made");
+    files.hold(gone).expect("held");
+    files.remove(ROOT, b"gone", true).expect("removed");
+    assert!(!files.attributes(gone).expect("who has it open sees it").named);
+    assert_eq!(files.make(gone, b"a", &file), Err(FilesError::NotFound), "nothing is made in it");
+    files.release(gone).expect("released");
     let link = files.make(ROOT, b"link", &Make::link(b"d/a")).expect("made");
     assert_eq!(files.target(link), Ok(b"d/a".to_vec()));
     let other = files.make(ROOT, &[b'n'; 255], &file).expect("made");

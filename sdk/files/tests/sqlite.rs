@@ -78,6 +78,19 @@ fn databases_share_a_device_and_have_no_journal() {
 }
 
 #[test]
+fn what_was_never_synced_is_there_after_a_clean_end() {
+    let device = Device::memory(128 * MIB, 4096).expect("a device");
+    let files = Arc::new(Files::create(device.clone(), 20).expect("made"));
+    let database = open(register(&files), "t.db").expect("opened");
+    database
+        .execute_batch("PRAGMA openvsl_batch = 0; PRAGMA synchronous = OFF; CREATE TABLE t(x); INSERT INTO t VALUES (7)")
+        .expect("created");
+    drop(database);
+    let again = Arc::new(Files::open(device).expect("opened"));
+    assert_eq!(number(&open(register(&again), "t.db").expect("opened"), "SELECT x FROM t"), 7);
+}
+
+#[test]
 fn threads_use_a_database_together() {
     let device = Device::memory(128 * MIB, 4096).expect("a device");
     let files = Arc::new(Files::create(device, 20).expect("made"));

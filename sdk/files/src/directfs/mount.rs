@@ -75,7 +75,7 @@ impl DirectFs {
             crtime: found.modified,
             kind: kind(found.mode),
             perm: (found.mode & 0o7777) as u16,
-            nlink: 1,
+            nlink: found.named.into(),
             uid: found.uid,
             gid: found.gid,
             rdev: 0,
@@ -325,6 +325,24 @@ impl Filesystem for DirectFs {
 
     fn flush(&self, _request: &Request, _inode: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
         reply.ok();
+    }
+
+    fn opendir(&self, _request: &Request, inode: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        match self.files.hold(inode.0) {
+            Ok(()) => reply.opened(FileHandle(0), FopenFlags::empty()),
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+
+    fn releasedir(
+        &self,
+        _request: &Request,
+        inode: INodeNo,
+        _handle: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        empty(reply, self.files.release(inode.0));
     }
 
     fn release(

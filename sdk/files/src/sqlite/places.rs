@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use openvsl::Device;
 
 use super::locks::Locks;
 use crate::{Files, FilesError};
 
+/// How long a device that was closed may take to be free.
+const CLOSING: Duration = Duration::from_secs(10);
 /// Files at most on a device that the extension found empty.
 const FILES: u64 = 1000;
 
@@ -41,7 +44,15 @@ impl Places {
         if let Some(files) = many.get(&path).and_then(Weak::upgrade) {
             return Ok((files, name.as_bytes()));
         }
-        let files = Arc::new(open(&path)?);
+        // Another thread may be closing the last database of the device right now.
+        let until = Instant::now() + if many.contains_key(&path) { CLOSING } else { Duration::ZERO };
+        let files = loop {
+            match open(&path) {
+                Ok(files) => break Arc::new(files),
+                Err(error) if Instant::now() >= until => return Err(error),
+                Err(_) => std::thread::sleep(Duration::from_millis(10)),
+            }
+        };
         many.insert(path, Arc::downgrade(&files));
         Ok((files, name.as_bytes()))
     }
