@@ -83,7 +83,9 @@ fn what_was_never_synced_is_there_after_a_clean_end() {
     let files = Arc::new(Files::create(device.clone(), 20).expect("made"));
     let database = open(register(&files), "t.db").expect("opened");
     database
-        .execute_batch("PRAGMA openvsl_batch = 0; PRAGMA synchronous = OFF; CREATE TABLE t(x); INSERT INTO t VALUES (7)")
+        .execute_batch(
+            "PRAGMA openvsl_batch = 0; PRAGMA synchronous = OFF; CREATE TABLE t(x); INSERT INTO t VALUES (7)",
+        )
         .expect("created");
     drop(database);
     let again = Arc::new(Files::open(device).expect("opened"));

@@ -13,10 +13,10 @@ use nvme::{Status, initiator::Error as LinkError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use crate::{Capabilities, Error};
 use crate::connect::{self, Connected, Dial, Stream};
 use crate::job::{Job, Request};
 use crate::pending::{Answer, Completer};
+use crate::{Capabilities, Error};
 
 /// Ranges of mapped blocks that one command asks for.
 const RANGES: u32 = 256;

@@ -78,9 +78,8 @@ fn call(files: &Files, model: &mut Model, choices: &mut Choices<'_>) {
         }
         1 if choices.one_in(2) => {
             let directory = choices.one_in(2);
-            let fits = found.is_some_and(|number| {
-                is_directory(model, number) == directory && (!directory || empty(model, number))
-            });
+            let fits = found
+                .is_some_and(|number| is_directory(model, number) == directory && (!directory || empty(model, number)));
             assert_eq!(files.remove(parent, name, directory).is_ok(), fits, "removed");
             if let Some(number) = found.filter(|_| fits) {
                 model.remove(&number);
@@ -158,7 +157,8 @@ fn change(files: &Files, number: u64, data: &mut Vec<u8>, choices: &mut Choices<
 }
 
 fn find(model: &Model, parent: u64, name: &[u8]) -> Option<u64> {
-    let is = |(number, (other, its, _)): &(&u64, &(u64, Vec<u8>, _))| **number != ROOT && *other == parent && its == name;
+    let is =
+        |(number, (other, its, _)): &(&u64, &(u64, Vec<u8>, _))| **number != ROOT && *other == parent && its == name;
     model.iter().find(is).map(|(number, _)| *number)
 }
 
