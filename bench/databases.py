@@ -23,7 +23,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 from harness.cleanup import MARK, clean  # noqa: E402
 from harness.databases import CLIENTS, Database, MariaDb, Postgres, cuts  # noqa: E402
 from harness.places import DirectFs, TearingDisk  # noqa: E402
-from harness.world import GIB, MIB, World  # noqa: E402
+from harness.world import GIB, World  # noqa: E402
 from machine import now, processor  # noqa: E402
 
 PLACES = ["plain file", "device, written twice", "device, written once"]
@@ -42,7 +42,7 @@ class Plan:
     cuts: int
 
 
-PLANS = {"full": Plan(20, 3, 400_000, 10, 20), "smoke": Plan(1, 1, 10_000, 1, 2)}
+PLANS = {"full": Plan(20, 3, 400_000, 10, 20), "short": Plan(8, 3, 150_000, 5, 4), "smoke": Plan(1, 1, 10_000, 1, 2)}
 
 
 @dataclass
@@ -129,8 +129,12 @@ class Sysbench(Measured):
         lines = {line.split(":")[0].strip(): line.split(":")[1] for line in said.splitlines() if ":" in line}
         return int(lines["transactions"].split()[0]), float(lines["99th percentile"]) / 1000
 
+    def before(self) -> None:
+        self.pages = self.database.counted("innodb_pages_written")
+
     def after(self, count: int) -> None:
-        self.arm.more["pages written twice a transaction"] = self.database.written_twice() / count
+        self.arm.more["pages a transaction"] = (self.database.counted("innodb_pages_written") - self.pages) / count
+        self.arm.more["pages written twice a transaction"] = self.database.counted("innodb_dblwr_pages_written") / count
 
 
 class Pgbench(Measured):
@@ -205,7 +209,7 @@ def served(world: World, kind: type[Database], measured: type[Measured], plan: P
         program = None
         if place != "plain file":
             device = world.dir / f"{kind.name}.{number}.vsl"
-            world.vsl("create", device, "--size", 2 * GIB if plan.rows > 100_000 else 512 * MIB, "--address-space", "1PiB")
+            world.vsl("create", device, "--size", 2 * GIB, "--address-space", "1PiB")
             silent = ["--silent"] if place == "device, written twice" else []
             program = world.start(world.vsl_path.parent / "vsl-directfs", device, home, "--make", 10000, *silent, log="directfs.log")
             world.wait(lambda: os.path.ismount(home), "the mount")  # noqa: B023

@@ -23,5 +23,5 @@ def run(world: World) -> None:
         equal(len(database["arms"]), 3, f"places of {database['name']}")
         for arm in database["arms"]:
             check(min(arm["transactions_per_s"]) > 0 and min(arm["bytes_per_transaction"]) > 0, f"{database['name']}, {arm['place']}: {arm}")
-    once = figures["databases"][0]["arms"][2]["more"]
-    equal(once, {"pages written twice a transaction": 0.0}, "pages that MariaDB wrote twice")
+    twice = [arm["more"]["pages written twice a transaction"] > 0 for arm in figures["databases"][0]["arms"]]
+    equal(twice, [True, True, False], "where MariaDB writes pages twice")

@@ -170,9 +170,9 @@ class MariaDb(Database):
         self.warnings += sum(kind == "Warning" for _, _, kind, _ in lines)
         return ["\t".join(line) for line in lines if line[2] != "Warning" and line[2:] != ["status", "OK"]]
 
-    def written_twice(self) -> int:
-        """Pages that went through the double write buffer."""
-        return int(self.asked("SHOW GLOBAL STATUS LIKE 'innodb_dblwr_pages_written'").split()[-1])
+    def counted(self, name: str) -> int:
+        """One of its counters."""
+        return int(self.asked(f"SHOW GLOBAL STATUS LIKE '{name}'").split()[-1])
 
 
 class Postgres(Database):
@@ -325,6 +325,6 @@ def cuts(world: World, place: object, database: Database, rounds: int, seed: int
             return number, wrong, load.commits
     check(load.commits > rounds, f"{load.commits} commits in {rounds} cuts: nothing was tried")
     if isinstance(database, MariaDb) and not database.twice:
-        equal(database.written_twice(), 0, "pages written twice")
+        equal(database.counted("innodb_dblwr_pages_written"), 0, "pages written twice")
     database.stop()
     return rounds, [], load.commits

@@ -1,5 +1,6 @@
 """The package as its users have it: installed from the wheel."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +87,19 @@ def test_threads_share_a_device() -> None:
     device.trim(1, 798)
     assert list(device.ranges(0, 800)) == [range(1), range(799, 800)]
     assert (device.exists(0), device.exists(1)) == (True, False)
+
+
+def test_coroutines_wait_in_threads_side_by_side() -> None:
+    device = openvsl.Device.memory(64 << 20)
+
+    async def write(lba: int) -> memoryview:
+        await asyncio.to_thread(device.write, lba, bytes([lba]) * SECTOR, durable=True)
+        return await asyncio.to_thread(device.read, lba)
+
+    async def all_of_them() -> list[memoryview]:
+        return await asyncio.gather(*map(write, range(1, 100)))
+
+    assert [bytes(data[:1]) for data in asyncio.run(all_of_them())] == [bytes([lba]) for lba in range(1, 100)]
 
 
 def test_a_batch_is_there_as_a_whole(drill_device: openvsl.Device) -> None:
