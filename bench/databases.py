@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -255,7 +256,7 @@ def main() -> int:
     figures = options.out / "databases.json"
     examples = options.vsl.resolve().parent / "examples"
     if not options.page_only:
-        figures.write_text(json.dumps(measured(options, examples), indent=1))
+        measured(options, examples, lambda found: figures.write_text(json.dumps(found, indent=1)))
     page = options.out / "databases.html"
     subprocess.run([examples / "databases_page", figures, page], check=True)
     print(page)
@@ -263,12 +264,14 @@ def main() -> int:
     return 0 if all(bool(row["damage"]) == row["must_fail"] for row in rows) else 1
 
 
-def measured(options: argparse.Namespace, examples: Path) -> dict:
-    """All figures."""
+def measured(options: argparse.Namespace, examples: Path, keep: Callable[[dict], object]) -> None:
+    """All figures; those of the speed are kept before the power is cut for the first time."""
     plan = PLANS[options.plan]
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     parent = examples.parent.parent
     directory = Path(tempfile.mkdtemp(prefix="vsl-bench.", dir=parent))
+    memory = Path(tempfile.mkdtemp(prefix="vsl-bench.", dir="/dev/shm"))
+    os.environ["OPENVSL_STAGING_DIR"] = str(memory)
     os.environ |= {MARK: str(directory), "OPENVSL_RUNTIME_DIR": str(directory / "run"), "OPENVSL_STATE_DIR": str(directory / "state")}
     world = World(directory, options.vsl.resolve(), "vsl", Path())
     was_there = SIGN.exists()
@@ -281,15 +284,20 @@ def measured(options: argparse.Namespace, examples: Path) -> dict:
         ]
         for database in databases:
             database["arms"] = [asdict(arm) for arm in database["arms"]]
-        rows = [] if options.no_cuts else power_cuts(world, plan, options.seed)
+        facts = {
+            "Date": now(), "Processor": f"{processor()}, {os.cpu_count()} cores", "Versions": versions(),
+            "Plan": f"{options.plan}: {plan.rounds} rounds of {plan.seconds:g} s, medians",
+            "Power cuts": f"seed {options.seed}, {CLIENTS} clients",
+        }  # fmt: skip
+        keep({"facts": facts, "databases": databases, "cuts": []})
+        if not options.no_cuts:
+            keep({"facts": facts, "databases": databases, "cuts": power_cuts(world, plan, options.seed)})
     finally:
         if not was_there:
             SIGN.unlink()
         clean(directory)
         shutil.rmtree(directory, ignore_errors=True)
-    facts = {"Date": now(), "Processor": f"{processor()}, {os.cpu_count()} cores", "Plan": f"{options.plan}: {plan.rounds} rounds of {plan.seconds:g} s, medians"}
-    facts |= {"Power cuts": f"seed {options.seed}, {CLIENTS} clients", "Versions": versions()}
-    return {"facts": facts, "databases": databases, "cuts": rows}
+        shutil.rmtree(memory, ignore_errors=True)
 
 
 def versions() -> str:

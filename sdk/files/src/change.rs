@@ -205,7 +205,8 @@ impl Files {
     /// The device fails: what was written since the last sync is in doubt.
     pub fn sync(&self, number: u64) -> Result<(), FilesError> {
         let node = self.node(number)?;
-        match node.reading().is_directory() {
+        let directory = node.reading().is_directory();
+        match directory {
             true => self.write_records(false)?,
             false => self.write_dirty(&node)?,
         }
