@@ -132,7 +132,9 @@ impl Core {
             if let Some(error) = self.ftl.failure() {
                 return Err(Refusal::Media(match error {
                     ftl::Error::NoSpace => MediaError::NoSpace,
-                    ftl::Error::Full | ftl::Error::Media => MediaError::Os(rustix::io::Errno::IO),
+                    ftl::Error::Full | ftl::Error::NoSnapshot | ftl::Error::Media => {
+                        MediaError::Os(rustix::io::Errno::IO)
+                    }
                 }));
             }
             if self.in_flight == 0 {

@@ -26,7 +26,7 @@ pub(crate) use ahead::ReadAhead;
 use heal::{Healed, Healing};
 pub use jobs::Background;
 use jobs::{Jobs, is_job};
-use labels::Batches;
+use labels::Raised;
 pub(crate) use labels::label_command;
 pub(crate) use merge::Merging;
 
@@ -88,7 +88,9 @@ pub(crate) struct Core {
     second_copy: bool,
     /// One of the superblocks with settings that were to be written lately could not be.
     settings_lost: bool,
-    batches: Batches,
+    /// Whether the superblocks on media say that there may be batches, and snapshots.
+    batches: Raised,
+    snapshots: Raised,
     /// Media commands under way.
     pub in_flight: usize,
     /// Sectors that failed their check, and what became of them.
@@ -131,6 +133,7 @@ pub(crate) fn io_error(error: ftl::Error) -> IoError {
     match error {
         ftl::Error::NoSpace => IoError::NoSpace,
         ftl::Error::Full => IoError::Full,
+        ftl::Error::NoSnapshot => IoError::NoSnapshot,
         ftl::Error::Media => IoError::Media,
     }
 }
@@ -164,7 +167,8 @@ impl Core {
             labels: VecDeque::new(),
             second_copy: false,
             settings_lost: false,
-            batches: if superblock.batches { Batches::Admitted } else { Batches::Unknown },
+            batches: Raised::new(superblock.batches),
+            snapshots: Raised::new(superblock.snapshots),
             in_flight: 0,
             healing: Healing::default(),
             recorded: superblock.dies.clone(),
@@ -199,7 +203,7 @@ impl Core {
     /// Takes a request that the layer is to carry out.
     fn submit_itself<'a>(&mut self, user_tag: u64, io: Io<'a>) -> Submitted<'a> {
         if matches!(io, Io::Batch { .. }) {
-            match self.admits_batches() {
+            match self.admits(false) {
                 Ok(true) => {}
                 Ok(false) => return Submitted::Busy(io),
                 Err(error) => return Submitted::Done(Err(error)),
@@ -209,6 +213,9 @@ impl Core {
         let sectors = |bytes: usize| (bytes / self.sector) as u32;
         let request = match &io {
             Io::Read { lba, buf } => Request::Read { lba: *lba, count: sectors(buf.len()) },
+            Io::ReadSnapshot { id, lba, buf } => {
+                Request::ReadSnapshot { id: *id, lba: *lba, count: sectors(buf.len()) }
+            }
             Io::Write { lba, data, fua } => Request::Write { lba: *lba, count: sectors(data.len()), fua: *fua },
             Io::Flush => Request::Flush,
             Io::Trim { lba, count, fua } => Request::Trim { lba: *lba, count: *count, fua: *fua },
@@ -239,7 +246,7 @@ impl Core {
         }
         let mut zeros = Vec::new();
         let (buf, data): (_, &[u8]) = match io {
-            Io::Read { buf, .. } => (Some(buf), &[]),
+            Io::Read { buf, .. } | Io::ReadSnapshot { buf, .. } => (Some(buf), &[]),
             Io::Write { data, .. } | Io::Batch { data, .. } => (None, data),
             Io::WriteZeroes { count, allocate: true, .. } => {
                 zeros = std::mem::take(&mut self.zeros);
@@ -265,7 +272,7 @@ impl Core {
 
     /// The layer has taken something else for these sectors.
     #[inline]
-    fn changed(&mut self, sectors: Range<u64>) {
+    pub(crate) fn changed(&mut self, sectors: Range<u64>) {
         if let Some(ahead) = &mut self.ahead {
             ahead.changed(&sectors);
         }
@@ -420,9 +427,7 @@ impl Core {
                 for (i, (slot, out)) in (0..).zip(slots(slice.bytes(), slot_bytes).zip(out)) {
                     let number = asked.slot + i;
                     let right = self.checker.check(slot, number).is_some_and(|header| {
-                        header.kind == ftl::Kind::Data
-                            && header.lba == lba + u64::from(i)
-                            && header.seq >= asked.min_seq
+                        header.kind.is_sector() && header.lba == lba + u64::from(i) && header.seq >= asked.min_seq
                     });
                     if !right || !self.checker.open(slot, out) {
                         wrong.push(number);

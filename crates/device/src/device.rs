@@ -332,6 +332,11 @@ impl Device {
         self.info = Info::of(&self.core.superblock, &self.paths);
     }
 
+    /// Work was taken that is to be made durable in a quiet moment.
+    pub(crate) fn mark_dirty(&mut self) {
+        self.dirty = true;
+    }
+
     /// Whether it takes no writes.
     pub fn is_read_only(&self) -> bool {
         self.read_only
@@ -342,7 +347,7 @@ impl Device {
         match self.check(&io) {
             Ok(true) => {}
             Ok(false) => {
-                let buf = if let Io::Read { buf, .. } = io { Some(buf) } else { None };
+                let buf = if let Io::Read { buf, .. } | Io::ReadSnapshot { buf, .. } = io { Some(buf) } else { None };
                 return Submitted::Done(Ok(buf));
             }
             Err(error) => return Submitted::Done(Err(error)),
@@ -359,9 +364,9 @@ impl Device {
             },
         };
         *self.counts.of(&io) += 1;
-        let writes = !matches!(io, Io::Read { .. } | Io::Flush);
+        let writes = !matches!(io, Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush);
         let batch = matches!(io, Io::Batch { .. });
-        self.dirty |= !matches!(io, Io::Read { .. } | Io::Flush);
+        self.dirty |= writes;
         let submitted = match &mut self.card {
             None => self.core.submit(tag, io),
             Some(card) => card.submit(&mut self.core, tag, io),
@@ -385,7 +390,9 @@ impl Device {
             false => Err(IoError::OutOfRange),
         };
         let (lba, count, writes) = match io {
-            Io::Read { lba, buf } => (*lba, bytes(buf.len())?, false),
+            // An emulated card has none.
+            Io::ReadSnapshot { .. } if self.card.is_some() => return Err(IoError::NoSnapshot),
+            Io::Read { lba, buf } | Io::ReadSnapshot { lba, buf, .. } => (*lba, bytes(buf.len())?, false),
             Io::Write { lba, data, .. } => (*lba, bytes(data.len())?, true),
             Io::Flush => return Ok(!self.read_only),
             Io::Trim { lba, count, .. } | Io::WriteZeroes { lba, count, .. } => (*lba, *count, true),

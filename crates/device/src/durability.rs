@@ -61,7 +61,7 @@ impl Durability {
                 Io::WriteZeroes { lba, count, fua: durable(fua), allocate }
             }
             Io::Batch { ops, data, fua } => Io::Batch { ops, data, fua: durable(fua) },
-            io @ (Io::Read { .. } | Io::Flush) => io,
+            io @ (Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush) => io,
         })
     }
 }

@@ -19,9 +19,12 @@ pub enum IoError {
     /// The backing store is full.
     #[error("no space left on the backing store")]
     NoSpace,
-    /// As much of a sparse address space holds data as there is room for; nothing of the request was carried out.
-    #[error("the raw space is full: trim what is not needed any more")]
+    /// As much of a sparse address space, or of snapshots, holds data as there is room for; nothing of the request was carried out.
+    #[error("the raw space is full: trim what is not needed any more, or delete snapshots")]
     Full,
+    /// The snapshot was deleted.
+    #[error("there is no such snapshot")]
+    NoSnapshot,
     /// A batch that is none; nothing of it was carried out.
     #[error(transparent)]
     Batch(#[from] BatchError),

@@ -14,6 +14,15 @@ pub enum Io<'a> {
         /// Owned by the device until the read is answered.
         buf: Vec<u8>,
     },
+    /// Read as a snapshot sees it, like [`Io::Read`].
+    ReadSnapshot {
+        /// Which.
+        id: ftl::SnapshotId,
+        /// First sector.
+        lba: u64,
+        /// Owned by the device until the read is answered.
+        buf: Vec<u8>,
+    },
     /// Write `data`. Copied before [`crate::Device::submit`] returns.
     /// Up to [`crate::Info::max_request_bytes`] it is never torn by a crash.
     Write {

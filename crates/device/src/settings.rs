@@ -142,6 +142,11 @@ impl Device {
             Setting::PageFile(true) if self.core.superblock.is_sparse() => {
                 invalid("page-file", "on".into(), "a device whose address space is not sparse".into())
             }
+            Setting::PageFile(true) if !self.snapshots().is_empty() => invalid(
+                "page-file",
+                "on".into(),
+                "a device without snapshots, whose memory grows with what they hold".into(),
+            ),
             Setting::CheckpointInterval(bytes) if !(1 << 20..=1 << 40).contains(bytes) => {
                 invalid("checkpoint interval", format!("{bytes} bytes"), "1 MiB to 1 TiB".into())
             }

@@ -69,7 +69,7 @@ impl Counts {
     /// The counter of a request's kind.
     pub(crate) fn of(&mut self, io: &Io) -> &mut u64 {
         match io {
-            Io::Read { .. } => &mut self.reads,
+            Io::Read { .. } | Io::ReadSnapshot { .. } => &mut self.reads,
             Io::Write { .. } => &mut self.writes,
             Io::Flush => &mut self.flushes,
             Io::Trim { .. } | Io::WriteZeroes { .. } => &mut self.trims,

@@ -17,9 +17,13 @@ use wire::{AES_256_GCM, Reader, Writer};
 /// First bytes of every copy.
 pub(crate) const MAGIC: [u8; 8] = *b"OPENVSL\0";
 
-/// The newest format version that this program reads and writes: that of formats on which there was a batch. An older program would take
-/// none of what belongs to one, so it must keep off.
-pub const FORMAT_VERSION: u32 = 6;
+/// The newest format version that this program reads and writes: that of formats on which there was a snapshot. An older program would reuse
+/// what it sees.
+pub const FORMAT_VERSION: u32 = 7;
+
+/// The version of formats on which there was a batch, and nothing newer. An older program would take none of what belongs to one, so it must keep
+/// off.
+const BATCHES_VERSION: u32 = 6;
 
 /// The version of copies with an identity of their own, and nothing newer. An older program would write superblocks without it.
 const IDENTITY_VERSION: u32 = 5;
@@ -46,7 +50,9 @@ mod section {
     pub const IDENTITY: u32 = 16;
     /// Nothing stands there: batches may be in the log.
     pub const BATCHES: u32 = 32;
-    pub const ALL: u32 = 63;
+    /// Nothing stands there: snapshots may be in checkpoint and log.
+    pub const SNAPSHOTS: u32 = 64;
+    pub const ALL: u32 = 127;
 }
 
 /// Longest label, bytes.
@@ -112,6 +118,8 @@ pub(crate) struct Superblock {
     pub identity: Identity,
     /// There may be batches in the log.
     pub batches: bool,
+    /// There may be snapshots.
+    pub snapshots: bool,
     /// Not on media: both copies on every die were as they should be, so that nothing newer than this was ever written. Where
     /// it is false, a clean detach is believed only after a look at the log.
     pub in_step: bool,
@@ -193,6 +201,7 @@ impl Superblock {
             witnessed: None,
             identity: Identity::default(),
             batches: false,
+            snapshots: false,
         }
     }
 
@@ -214,8 +223,11 @@ impl Superblock {
 
     /// The format version that it is written in.
     pub fn version(&self) -> u32 {
-        if self.batches || self.is_sparse() {
+        if self.snapshots {
             return FORMAT_VERSION;
+        }
+        if self.batches || self.is_sparse() {
+            return BATCHES_VERSION;
         }
         if self.identity != Identity::default() {
             return IDENTITY_VERSION;
@@ -244,6 +256,7 @@ impl Superblock {
             | bit(section::ERASE, self.erase.is_some())
             | bit(section::IDENTITY, self.identity != Identity::default())
             | bit(section::BATCHES, self.batches)
+            | bit(section::SNAPSHOTS, self.snapshots)
     }
 
     /// The copy for one die.
@@ -451,6 +464,7 @@ impl Superblock {
             witnessed: None,
             identity,
             batches: sections & section::BATCHES != 0,
+            snapshots: sections & section::SNAPSHOTS != 0,
         };
         superblock.validate()?;
         superblock.check_numbers()?;

@@ -7,7 +7,7 @@
 use crate::layer::Ftl;
 use crate::leb::Stream;
 use crate::trims::{self, TrimRecord, records_in_slot};
-use crate::types::{Admission, BatchOp, Command, Kind, Source, Tag};
+use crate::types::{Admission, BatchOp, Command, Error, Kind, Source, Tag};
 use crate::write::Group;
 
 /// Slots that a batch takes, of which there may be [`crate::Config::max_request`]: one for each sector that it writes, and as many as the
@@ -47,6 +47,9 @@ impl Ftl {
         {
             return answer;
         }
+        if self.has_views && !self.has_index_room(trims(ops).map(|(lba, count)| self.trim_bytes(lba, count)).sum()) {
+            return Admission::Refused(Error::Full);
+        }
         // What is written together is likely to be overwritten together: all of it goes where its first sectors go.
         let wanted = writes(ops).next().map_or(0, |(lba, count)| self.place_write(lba, count));
         let Some(stream) = self.host_stream(wanted, slots) else { return self.no_room() };
@@ -61,8 +64,8 @@ impl Ftl {
 
     /// Sectors that a batch maps beyond those that it unmaps: its trims are there when its writes are.
     fn mapped_by(&self, ops: &[BatchOp]) -> u64 {
-        let new: u64 = writes(ops).map(|(lba, count)| u64::from(count) - self.map.mapped_in(lba, count.into())).sum();
-        new.saturating_sub(trims(ops).map(|(lba, count)| self.map.mapped_in(lba, count)).sum())
+        let new: u64 = writes(ops).map(|(lba, count)| self.newly_live(lba, count.into())).sum();
+        new.saturating_sub(trims(ops).map(|(lba, count)| self.freed_by(lba, count)).sum())
     }
 
     /// Nothing else may be appended in between, nor a checkpoint begin: recovery would find a part of the batch only.

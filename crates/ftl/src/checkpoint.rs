@@ -4,11 +4,19 @@
 //! counts from the moment its *anchor* is durable, which is written only after everything that the pieces may point to is
 //! durable. Recovery loads the pieces and replays everything appended since the beginning; a piece that was written late
 //! holds some of that already, and replaying it again changes nothing.
+//!
+//! Where there are snapshots, their list and the index of what they see follow. Whether something was changed for the first time since a snapshot
+//! is no question that can be answered twice: recovery takes of the index what each slot shows, and adds to it only what is newer than that
+//! slot. What removes from the index waits until the checkpoint is done.
+
+use std::collections::VecDeque;
 
 use crate::append::Writer;
 use crate::geometry::Geometry;
 use crate::layer::{Config, Ftl, id};
 use crate::leb::{LebState, Stream};
+use crate::snapshot::encode_snapshot;
+use crate::snapshot::views::{Key, PIECE_HEAD, SNAPSHOT_BYTES};
 use crate::stats::Stats;
 use crate::types::{Command, Error, Kind, LebId, NO_SLOT};
 
@@ -45,6 +53,11 @@ pub(crate) const LEB_BYTES: usize = 24;
 pub(crate) const PIECE_MAP: u16 = 1;
 /// The kind of a slot of LEBs; the first LEB's number stands in front of them (u32, 4 reserved).
 pub(crate) const PIECE_LEBS: u16 = 2;
+/// The kind of a slot of snapshots; in front of them stands the number from which on records are newer than the list (u64).
+pub(crate) const PIECE_SNAPSHOTS: u16 = 3;
+/// The kind of a slot of what snapshots see; `count` is the number of pieces. A piece: run of sectors u64, snapshot u64, entries u64, holes u64; then a
+/// u32 for each entry that is no hole.
+pub(crate) const PIECE_VIEWS: u16 = 4;
 
 enum Phase {
     Map {
@@ -52,6 +65,13 @@ enum Phase {
     },
     Lebs {
         next: LebId,
+    },
+    /// Slots of the list of snapshots, all as of one moment.
+    Snapshots {
+        slots: VecDeque<Vec<u8>>,
+    },
+    Views {
+        next: Key,
     },
     /// Waits until everything below is durable.
     Durable {
@@ -92,7 +112,7 @@ impl Checkpointer {
     pub fn new(committed: Anchor, config: &Config) -> Checkpointer {
         Checkpointer {
             committed,
-            further: further_lebs(config) as usize,
+            further: further_lebs(config, 0) as usize,
             recovers: !config.power_protected,
             running: None,
             urgent: false,
@@ -146,6 +166,22 @@ impl Checkpointer {
         recovery + self.taken().map_or(0, |taken| recovery.saturating_sub(taken) * usize::from(self.recovers))
     }
 
+    /// A checkpoint takes so many LEBs beyond its first from now on. Returns whether that is news.
+    pub fn set_further(&mut self, further: usize) -> bool {
+        std::mem::replace(&mut self.further, further) != further
+    }
+
+    /// Whether one is under way.
+    pub fn has_begun(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Ends the one under way as soon as it can be. Returns whether there is one.
+    pub fn hurry(&mut self) -> bool {
+        self.urgent |= self.has_begun();
+        self.has_begun()
+    }
+
     /// LEBs of the checkpoint under way.
     fn taken(&self) -> Option<usize> {
         self.running.as_ref().map(|running| running.lebs.len())
@@ -162,27 +198,30 @@ impl Checkpointer {
     }
 }
 
-/// Slots of a checkpoint with so many sectors mapped, at most. In a sparse address space each of them may be a run of its own.
-fn checkpoint_slots(geometry: &Geometry, mapped: u64, sparse: bool) -> u64 {
+/// Slots of a checkpoint with so many sectors mapped and so many bytes of what snapshots see, at most. In a sparse address space each sector may be a
+/// run of its own.
+fn checkpoint_slots(geometry: &Geometry, mapped: u64, sparse: bool, views: u64) -> u64 {
     let room = u64::from(geometry.sector_bytes) - 64;
     let run = if sparse { RUN_BYTES as u64 } else { 0 };
     let map = mapped * (run + 4) + mapped / 64;
     let lebs = u64::from(geometry.blocks) * LEB_BYTES as u64;
-    map.div_ceil(room) + lebs.div_ceil(room) + 1
+    // A piece, or a snapshot, stands in one slot.
+    let views = if views > 0 { views.div_ceil(room + 32 - (PIECE_HEAD + 256) as u64) + 2 } else { 0 };
+    map.div_ceil(room) + lebs.div_ceil(room) + 1 + views
 }
 
 /// LEBs that they fill; each begins with a header.
-pub(crate) fn checkpoint_lebs(geometry: &Geometry, mapped: u64, sparse: bool) -> u32 {
-    checkpoint_slots(geometry, mapped, sparse).div_ceil(u64::from(geometry.slots_per_leb() - 1)) as u32
+pub(crate) fn checkpoint_lebs(geometry: &Geometry, mapped: u64, sparse: bool, views: u64) -> u32 {
+    checkpoint_slots(geometry, mapped, sparse, views).div_ceil(u64::from(geometry.slots_per_leb() - 1)) as u32
 }
 
 /// LEBs that a recovery's checkpoint takes at most, beyond its first: trims that are not durable come back, so the map may be full. With
 /// capacitors there is no recovery.
-pub(crate) fn further_lebs(config: &Config) -> u32 {
+pub(crate) fn further_lebs(config: &Config, views: u64) -> u32 {
     if config.power_protected {
         return 0;
     }
-    checkpoint_lebs(&config.geometry, config.room(), config.is_sparse()) - 1
+    checkpoint_lebs(&config.geometry, config.room(), config.is_sparse(), views) - 1
 }
 
 impl Ftl {
@@ -193,13 +232,13 @@ impl Ftl {
 
     /// Slots between two checkpoints: as configured, more for a large map, less where space is scarce.
     fn checkpoint_interval(&self) -> u64 {
-        let spare = self.config.geometry.slots() - self.config.room();
+        let spare = self.config.geometry.slots().saturating_sub(self.config.room().max(self.live_sectors()));
         let cost = self.checkpoint_estimate();
         self.config.checkpoint_interval.max(16 * cost).min(spare / 4).max(1)
     }
 
     fn checkpoint_estimate(&self) -> u64 {
-        checkpoint_slots(&self.config.geometry, self.map.mapped(), self.config.is_sparse())
+        checkpoint_slots(&self.config.geometry, self.map.mapped(), self.config.is_sparse(), self.views.bytes())
     }
 
     /// Begins a checkpoint when one is due, and goes on with the one that is running.
@@ -268,7 +307,7 @@ impl Ftl {
         let interval = self.checkpoint_interval();
         while let Some(running) = &self.checkpointer.running {
             match running.phase {
-                Phase::Map { .. } | Phase::Lebs { .. } => {
+                Phase::Map { .. } | Phase::Lebs { .. } | Phase::Snapshots { .. } | Phase::Views { .. } => {
                     // Done after a quarter of the interval, so that replay stays bounded.
                     let appended = self.seq - running.begin;
                     let due = running.estimate * (appended - u64::from(running.slots)) * 4 / interval + 1;
@@ -291,10 +330,23 @@ impl Ftl {
     }
 
     fn write_piece(&mut self) {
-        let running = self.checkpointer.running.as_ref().expect("running");
+        let running = self.checkpointer.running.as_mut().expect("running");
         let room = self.config.geometry.sector_bytes as usize;
-        match running.phase {
+        match &mut running.phase {
+            Phase::Snapshots { slots } => {
+                let (bytes, slots) = (slots.pop_front().unwrap_or_default(), std::mem::take(slots));
+                let phase = if slots.is_empty() { Phase::Views { next: (0, 0) } } else { Phase::Snapshots { slots } };
+                self.append_piece(bytes, phase);
+            }
+            Phase::Views { next } => {
+                let next = *next;
+                match self.views_piece(next, room) {
+                    (bytes, Some(next)) => self.append_piece(bytes, Phase::Views { next }),
+                    (bytes, None) => self.append_last_piece(bytes),
+                }
+            }
             Phase::Map { next } => {
+                let next = *next;
                 let (bytes, next) = self.map_piece(next, room);
                 let phase = match next {
                     Some(next) => Phase::Map { next },
@@ -304,19 +356,27 @@ impl Ftl {
                 self.groomer.pace.trickle(4);
             }
             Phase::Lebs { next } => {
+                let next = *next;
                 let (bytes, next) = self.leb_piece(next, room);
                 if next < self.lebs.len() {
                     self.append_piece(bytes, Phase::Lebs { next });
+                } else if self.has_views {
+                    let slots = self.snapshot_pieces(room);
+                    self.append_piece(bytes, Phase::Snapshots { slots });
                 } else {
-                    self.append_piece(bytes, Phase::Durable { seq: u64::MAX });
-                    self.give_up(Stream::Checkpoint);
-                    let seq = self.seq;
-                    self.checkpointer.running.as_mut().expect("running").phase = Phase::Durable { seq };
-                    self.want_durable(seq);
+                    self.append_last_piece(bytes);
                 }
             }
             Phase::Durable { .. } | Phase::Anchor(_) => unreachable!("no pieces in these phases"),
         }
+    }
+
+    fn append_last_piece(&mut self, bytes: Vec<u8>) {
+        self.append_piece(bytes, Phase::Durable { seq: u64::MAX });
+        self.give_up(Stream::Checkpoint);
+        let seq = self.seq;
+        self.checkpointer.running.as_mut().expect("running").phase = Phase::Durable { seq };
+        self.want_durable(seq);
     }
 
     fn append_piece(&mut self, bytes: Vec<u8>, phase: Phase) {
@@ -377,6 +437,42 @@ impl Ftl {
             bytes.extend([leb.stream.code(), 0, 0, 0]);
         }
         (bytes, end)
+    }
+
+    /// The list of snapshots, at least one slot.
+    fn snapshot_pieces(&self, room: usize) -> VecDeque<Vec<u8>> {
+        let fit = (room - PIECE_BYTES - size_of::<u64>()) / SNAPSHOT_BYTES;
+        let all = self.snapshots();
+        let slots = (0..all.len().div_ceil(fit).max(1)).map(|slot| {
+            let here = &all[slot * fit..all.len().min((slot + 1) * fit)];
+            let mut bytes = vec![0; PIECE_BYTES];
+            bytes[0..2].copy_from_slice(&PIECE_SNAPSHOTS.to_le_bytes());
+            bytes[2..4].copy_from_slice(&(here.len() as u16).to_le_bytes());
+            bytes.extend(self.seq.to_le_bytes());
+            here.iter().for_each(|snapshot| bytes.extend(encode_snapshot(snapshot)));
+            bytes
+        });
+        slots.collect()
+    }
+
+    /// What snapshots see, from a piece on, as much as fits; and where to go on.
+    fn views_piece(&self, next: Key, room: usize) -> (Vec<u8>, Option<Key>) {
+        let mut bytes = vec![0; PIECE_BYTES];
+        let (mut count, mut end, mut more) = (0u16, next, None);
+        for (key, piece) in self.views.pieces(next) {
+            if bytes.len() + piece.bytes() > room {
+                // Not at the piece that is next now: until then one may come in between, and recovery looks for it there.
+                more = Some(end);
+                break;
+            }
+            end = (key.0, key.1 + 1);
+            [key.0, key.1, piece.present, piece.holes].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+            bytes.extend(piece.slots.iter().flat_map(|slot| slot.to_le_bytes()));
+            count += 1;
+        }
+        bytes[0..2].copy_from_slice(&PIECE_VIEWS.to_le_bytes());
+        bytes[2..4].copy_from_slice(&count.to_le_bytes());
+        (bytes, more)
     }
 
     fn write_anchor(&mut self) {

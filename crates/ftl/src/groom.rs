@@ -415,11 +415,7 @@ impl Ftl {
                 continue;
             }
             match header {
-                Some(header)
-                    if header.kind == Kind::Data
-                        && header.lba < self.map.sectors()
-                        && self.map.get(header.lba) == slot + at =>
-                {
+                Some(header) if header.kind.is_sector() && self.holds(header.lba, slot + at) => {
                     live.push((at, header.lba));
                 }
                 // It stays where it is, mapped and unreadable, until the host writes or trims it.
@@ -458,9 +454,10 @@ impl Ftl {
         while let Some((at, lba)) = page.live.get(page.done).copied() {
             let slot = page.slot + at;
             // The host may have written or trimmed it while it was read.
-            if self.map.get(lba) == slot {
+            if self.is_used(lba, slot) {
                 let destination = match page.destination {
                     Some(destination) => destination,
+                    None if self.map.get(lba) != slot => Destination::of(self.groomer.streams - 1),
                     None => self.place_moved(lba, slot),
                 };
                 let Some(stream) = self.groom_stream(destination.stream) else {
@@ -471,7 +468,7 @@ impl Ftl {
                     }
                     break;
                 };
-                self.move_sector(page.id, at - page.at, lba, stream, &destination);
+                self.move_sector((page.id, at - page.at), (lba, slot), stream, &destination);
                 moved += 1;
             }
             page.destination = None;
@@ -484,19 +481,30 @@ impl Ftl {
         page.done == page.live.len()
     }
 
-    pub(crate) fn move_sector(&mut self, read: u64, first: u32, lba: u64, stream: Stream, destination: &Destination) {
+    /// Appends a sector that was read out of a slot, for everybody who refers to it.
+    pub(crate) fn move_sector(
+        &mut self,
+        (read, first): (u64, u32),
+        (lba, from): (u64, Slot),
+        stream: Stream,
+        destination: &Destination,
+    ) {
         let run = self.reserve(stream, 1);
         let (seq, lag) = (self.seq, self.lag_of(self.seq));
         self.seq += 1;
-        let header = Header { slot: run.slot, seq, kind: Kind::Data, lba, index: 0, remaining: 0, lag };
+        let mut header = Header { slot: run.slot, seq, kind: Kind::Data, lba, index: 0, remaining: 0, lag };
+        if self.has_views {
+            (header.kind, header.index, header.remaining) = (Kind::Moved, (from >> 16) as u16, from as u16);
+        }
         let source = Source::Groom { id: read, first };
         self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
         let (leb, _) = self.lebs.place(run.slot);
         self.lebs[leb].times.count_moved(destination.written);
-        let old = self.map.set(lba, run.slot);
-        if old != NO_SLOT {
-            self.lebs.set_dead(old);
+        match self.has_views {
+            true => self.redirect(lba, from, run.slot),
+            false => _ = self.map.set(lba, run.slot),
         }
+        self.lebs.set_dead(from);
         self.lebs.set_live(run.slot, destination.note);
         self.commit(stream, run);
     }

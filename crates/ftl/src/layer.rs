@@ -16,7 +16,8 @@ use crate::leb::{LebState, Lebs, STREAMS, Stream};
 use crate::map::Map;
 use crate::policy::Policy;
 use crate::read::{MediaRead, PendingRead};
-use crate::space::{READY, is_sparse, room};
+use crate::snapshot::views::Views;
+use crate::space::{READY, base_room, is_sparse, room};
 use crate::stats::Stats;
 use crate::trims::OpenTrims;
 use crate::types::{Admission, Command, Completion, Error, LebId, NO_SLOT, Request, Tag};
@@ -94,6 +95,9 @@ pub const fn is_sync(command: u64) -> bool {
 pub struct Ftl {
     pub(crate) config: Config,
     pub(crate) map: Map,
+    pub(crate) views: Views,
+    /// There are snapshots, or something is left of some.
+    pub(crate) has_views: bool,
     pub(crate) lebs: Lebs,
     pub(crate) free: VecDeque<LebId>,
     pub(crate) ready: VecDeque<LebId>,
@@ -149,7 +153,7 @@ impl Ftl {
     /// A layer over the state that [`crate::Recovery`] found (or an empty one).
     pub(crate) fn with_state(
         config: Config,
-        map: Map,
+        (map, views): (Map, Views),
         mut lebs: Lebs,
         groomer: Groomer,
         seq: u64,
@@ -166,8 +170,10 @@ impl Ftl {
         let wear = Wear::new(config.erase_before_program, &lebs);
         let pending_reads = vec![PendingRead::default(); config.requests as usize];
         let stats = anchor.stats;
-        Ftl {
+        let mut ftl = Ftl {
             map,
+            has_views: false,
+            views,
             lebs,
             free,
             ready: VecDeque::new(),
@@ -187,7 +193,7 @@ impl Ftl {
             trims: None,
             seq,
             host_left: 0,
-            room: if config.is_sparse() { config.room() } else { u64::MAX },
+            room: base_room(&config),
             leaving: VecDeque::new(),
             leaving_sectors: 0,
             batch: None,
@@ -204,7 +210,11 @@ impl Ftl {
             media_reads: Vec::new(),
             free_reads: Vec::new(),
             config,
+        };
+        if ftl.views.is_active() {
+            ftl.resize();
         }
+        ftl
     }
 
     /// Takes a request. The range must lie inside the device; `tag` must be free.
@@ -215,6 +225,7 @@ impl Ftl {
         self.groomer.ahead.quiet = false;
         match request {
             Request::Read { lba, count } => self.read(tag, lba, count),
+            Request::ReadSnapshot { id, lba, count } => self.read_snapshot(tag, id, lba, count),
             Request::Write { lba, count, fua } => self.write(tag, lba, count, fua),
             Request::Trim { lba, count, fua } => self.trim(tag, lba, count, fua),
             Request::Batch { ops, fua } => self.write_batch(tag, ops, fua),
@@ -274,6 +285,9 @@ impl Ftl {
     pub fn work(&mut self) {
         self.prepare_lebs();
         self.groom();
+        if self.has_views {
+            self.purge();
+        }
         self.checkpoint();
         self.advance_sync();
     }
@@ -296,7 +310,7 @@ impl Ftl {
         self.groomer.ahead.quiet = true;
         let more = self.idle_round();
         self.work();
-        self.give_space_back() || more
+        self.give_space_back() || more || self.views.is_purging()
     }
 
     /// Changes [`Config::checkpoint_interval`].
@@ -415,7 +429,7 @@ impl Ftl {
     /// Bytes that recovery asks of each die at most before a device can be written again: a checkpoint of the whole map, and the LEBs that
     /// are kept ready.
     pub fn recovery_bytes(config: &Config) -> u64 {
-        let lebs = checkpoint_lebs(&config.geometry, config.room(), config.is_sparse()) + 1 + READY as u32;
+        let lebs = checkpoint_lebs(&config.geometry, config.room(), config.is_sparse(), 0) + 1 + READY as u32;
         u64::from(lebs) * config.geometry.block_bytes()
     }
 
@@ -439,6 +453,7 @@ impl Ftl {
     /// Heap memory of map, LEB table and books, bytes; buffers belong to the device.
     pub fn memory(&self) -> usize {
         self.map.memory()
+            + self.views.memory()
             + self.lebs.memory()
             + self.groomer.memory()
             + self.pending_reads.capacity() * size_of::<PendingRead>()

@@ -33,6 +33,7 @@ mod preallocate;
 mod read;
 mod recovery;
 mod slots;
+mod snapshot;
 mod space;
 mod stats;
 mod trims;
@@ -59,6 +60,9 @@ pub use policy::{
 };
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
 pub use slots::{NOTE_BITS, UNNOTED};
+pub use snapshot::{
+    Changed, Held, SNAPSHOT_NAME_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotChange, SnapshotError, SnapshotId,
+};
 pub use space::{is_sparse, max_sectors, min_spare_lebs, room};
 pub use stats::Stats;
 pub use trims::{TrimRecord, encode as encode_trims};

@@ -7,7 +7,7 @@
 use crate::layer::{Ftl, id};
 use crate::leb::{LebState, Stream};
 use crate::read::MediaRead;
-use crate::types::{Command, Header, Kind, LebId, NO_SLOT, ReadFor, Slot};
+use crate::types::{Command, Header, LebId, NO_SLOT, ReadFor, Slot};
 
 /// Sectors of a window that lie in so many times as few pieces as they could are in order.
 const IN_ORDER: u32 = 2;
@@ -121,7 +121,7 @@ impl Ftl {
             let slot = first + at;
             // What cannot be read stays where it is.
             if lebs.is_live(slot)
-                && header.kind == Kind::Data
+                && header.kind.is_sector()
                 && header.lba < map.sectors()
                 && map.get(header.lba) == slot
             {
@@ -154,7 +154,7 @@ impl Ftl {
                     self.lebs.set_note(self.lebs.place(sector.slot), destination.note);
                     break;
                 };
-                self.move_sector(sector.read, sector.first, sector.lba, stream, &destination);
+                self.move_sector((sector.read, sector.first), (sector.lba, sector.slot), stream, &destination);
                 self.stats.groomed_sectors += 1;
                 self.optimised += 1;
             }

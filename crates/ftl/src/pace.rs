@@ -57,6 +57,27 @@ impl Price {
     }
 }
 
+/// Where what is done changes with the free space.
+struct Marks {
+    start: f64,
+    low: f64,
+    demand: (f64, f64),
+    start_lebs: u32,
+}
+
+impl Marks {
+    fn new(config: &Config, further: u32) -> Marks {
+        // What a recovery may need is not there to be used.
+        let kept = 2 * further;
+        let start_lebs = kept + start_lebs(config.geometry.blocks);
+        let leb = f64::from(config.geometry.slots_per_leb());
+        let (start, low) = (f64::from(start_lebs) * leb, f64::from(kept + HOST_RESERVE as u32) * leb);
+        // What is left of the open LEBs may be too little in each of them.
+        let rest = f64::from(DATA_STREAMS) * f64::from(config.max_request + config.geometry.slots_per_page);
+        Marks { start, low, demand: (low + rest, low + rest.max(leb)), start_lebs }
+    }
+}
+
 /// The governor of host writes. All amounts are slots.
 pub(crate) struct Pace {
     pacing: Pacing,
@@ -84,19 +105,14 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub fn new(config: &Config) -> Pace {
-        // What a recovery may need is not there to be used.
-        let kept = 2 * further_lebs(config);
-        let start_lebs = kept + start_lebs(config.geometry.blocks);
         let leb = f64::from(config.geometry.slots_per_leb());
         let most = f64::from(config.max_request * 4);
-        let (start, low) = (f64::from(start_lebs) * leb, f64::from(kept + HOST_RESERVE as u32) * leb);
-        // What is left of the open LEBs may be too little in each of them.
-        let rest = f64::from(DATA_STREAMS) * f64::from(config.max_request + config.geometry.slots_per_page);
+        let Marks { start, low, demand, start_lebs } = Marks::new(config, further_lebs(config, 0));
         Pace {
             pacing: Pacing::Steady,
             start,
             low,
-            demand: (low + rest, low + rest.max(leb)),
+            demand,
             start_lebs,
             free: f64::MAX,
             credit: most,
@@ -106,6 +122,15 @@ impl Pace {
             stopped: false,
             price: Price::new(config, start_lebs, (start - low) / leb * PRICE_ROOMS),
             usual: Price::new(config, start_lebs, f64::from(config.geometry.blocks)),
+        }
+    }
+
+    /// A checkpoint takes so many LEBs beyond its first from now on.
+    pub fn set_further(&mut self, config: &Config, further: u32) {
+        let Marks { start, low, demand, start_lebs } = Marks::new(config, further);
+        (self.start, self.low, self.demand, self.start_lebs) = (start, low, demand, start_lebs);
+        if self.free < f64::MAX {
+            self.look();
         }
     }
 

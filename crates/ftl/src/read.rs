@@ -1,7 +1,8 @@
 //! Reads: zeros where nothing was written, a copy of what is still in a buffer, and the medium for the rest. The groomer's reads go the same way.
 
 use crate::layer::{Ftl, id};
-use crate::types::{Admission, Command, Error, Header, LebId, NO_SLOT, ReadFor, Tag};
+use crate::snapshot::SnapshotId;
+use crate::types::{Admission, Command, Error, Header, LebId, NO_SLOT, ReadFor, Slot, Tag};
 
 /// A read request that waits for media.
 #[derive(Clone, Copy, Default)]
@@ -25,13 +26,22 @@ pub(crate) struct MediaRead {
 impl Ftl {
     pub(crate) fn read(&mut self, tag: Tag, lba: u64, count: u32) -> Admission {
         self.stats.host_read_sectors += u64::from(count);
-        self.read_sectors(tag, lba, count, false)
+        self.read_sectors(tag, lba, count, false, |ftl, lba| ftl.map.get(lba))
+    }
+
+    /// Reads what a snapshot sees.
+    pub(crate) fn read_snapshot(&mut self, tag: Tag, id: SnapshotId, lba: u64, count: u32) -> Admission {
+        if !self.views.exists(id) {
+            return Admission::Refused(Error::NoSnapshot);
+        }
+        self.stats.host_read_sectors += u64::from(count);
+        self.read_sectors(tag, lba, count, false, |ftl, lba| ftl.see(id, lba))
     }
 
     /// Reads what nobody has asked for yet: it counts neither as the host's nor, where it fails, as an error of a read. Answered as
     /// [`Ftl::submit`] does.
     pub fn read_ahead(&mut self, tag: Tag, lba: u64, count: u32) -> Admission {
-        self.read_sectors(tag, lba, count, true)
+        self.read_sectors(tag, lba, count, true, |ftl, lba| ftl.map.get(lba))
     }
 
     /// The host was given so many sectors that were read ahead.
@@ -40,16 +50,25 @@ impl Ftl {
         self.stats.host_read_sectors += u64::from(count);
     }
 
-    fn read_sectors(&mut self, tag: Tag, lba: u64, count: u32, ahead: bool) -> Admission {
+    /// Reads sectors, of which `at_slot` says where each lies.
+    #[inline(always)]
+    fn read_sectors(
+        &mut self,
+        tag: Tag,
+        lba: u64,
+        count: u32,
+        ahead: bool,
+        at_slot: impl Fn(&Ftl, u64) -> Slot,
+    ) -> Admission {
         assert!(lba + u64::from(count) <= self.map.sectors() && count > 0);
         let geometry = self.config.geometry;
         let mut parts = 0;
         let mut first = 0;
         while first < count {
-            let slot = self.map.get(lba + u64::from(first));
+            let slot = at_slot(self, lba + u64::from(first));
             let mut run = 1;
             if slot == NO_SLOT {
-                while first + run < count && self.map.get(lba + u64::from(first + run)) == NO_SLOT {
+                while first + run < count && at_slot(self, lba + u64::from(first + run)) == NO_SLOT {
                     run += 1;
                 }
                 self.commands.push(Command::Zero { tag, first, count: run });
@@ -59,7 +78,7 @@ impl Ftl {
             let at = slot % geometry.slots_per_page;
             while first + run < count
                 && at + run < geometry.slots_per_page
-                && self.map.get(lba + u64::from(first + run)) == slot + run
+                && at_slot(self, lba + u64::from(first + run)) == slot + run
             {
                 run += 1;
             }

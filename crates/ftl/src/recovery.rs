@@ -7,17 +7,24 @@
 //! A missing number is a write that was never flushed, and legitimately gone, unless something newer
 //! says that it was durable: then the log is damaged, and recovery stops rather than bring older data back.
 
+mod snapshots;
+
 use std::collections::BTreeMap;
 
 use crate::append::LebHeader;
-use crate::checkpoint::{Anchor, LEB_BYTES, PIECE_BYTES, PIECE_LEBS, PIECE_MAP, RUN_BYTES};
+use crate::checkpoint::{
+    Anchor, LEB_BYTES, PIECE_BYTES, PIECE_LEBS, PIECE_MAP, PIECE_SNAPSHOTS, PIECE_VIEWS, RUN_BYTES,
+};
 use crate::groom::Groomer;
 use crate::layer::{Config, Ftl};
 use crate::leb::{LebState, Lebs, Stream};
 use crate::map::Map;
 use crate::slots::UNNOTED;
+use crate::snapshot::Record;
+use crate::snapshot::views::{CHUNK, Views};
 use crate::trims::{self, TrimRecord};
-use crate::types::{Header, Kind, LebId, NO_SLOT};
+use crate::types::{Header, Kind, LebId, NO_SLOT, Slot};
+use snapshots::Loaded;
 
 /// Low bits of a sequence number that count within one attach; the bits above are the attach epoch, so that
 /// no number is ever used twice, whatever was lost.
@@ -88,6 +95,32 @@ struct Entry {
     remaining: u16,
 }
 
+/// What stands in the log between writes.
+enum Event {
+    Trim(TrimRecord),
+    /// A sector was moved from one slot to another, for everybody who referred to it.
+    Moved {
+        seq: u64,
+        lba: u64,
+        from: Slot,
+        to: Slot,
+    },
+    /// The snapshots changed.
+    Change {
+        seq: u64,
+        record: Record,
+    },
+}
+
+impl Event {
+    fn seq(&self) -> u64 {
+        match self {
+            Event::Trim(trim) => trim.seq,
+            Event::Moved { seq, .. } | Event::Change { seq, .. } => *seq,
+        }
+    }
+}
+
 /// A recovery under way.
 pub struct Recovery {
     config: Config,
@@ -95,8 +128,12 @@ pub struct Recovery {
     map: Map,
     lebs: Lebs,
     pieces: u32,
+    /// What snapshots see.
+    views: Views,
+    /// What the checkpoint says of that.
+    loaded: Loaded,
     entries: Vec<Entry>,
-    trims: Vec<TrimRecord>,
+    events: Vec<Event>,
     /// Records of batches, by the number of their slot.
     batch_trims: BTreeMap<u64, Vec<TrimRecord>>,
     /// Sequence numbers seen that are neither entries nor trims.
@@ -128,8 +165,10 @@ impl Recovery {
             map: Map::new(config.sectors),
             lebs: Lebs::new(blocks, config.geometry.slots_per_leb()),
             pieces: 0,
+            views: Views::default(),
+            loaded: Loaded::default(),
             entries: Vec::new(),
-            trims: Vec::new(),
+            events: Vec::new(),
             batch_trims: BTreeMap::new(),
             others: Vec::new(),
             durable: anchor.begin,
@@ -218,7 +257,7 @@ impl Recovery {
             self.durable = self.anchor.begin;
             self.others.clear();
             self.entries.clear();
-            self.trims.clear();
+            self.events.clear();
             self.batch_trims.clear();
         }
         Ok(epoch.max(self.newest_epoch))
@@ -273,7 +312,7 @@ impl Recovery {
             && !self.has_checkpoint()
         {
             self.pieces += 1;
-            self.piece(bytes)?;
+            self.piece(header.seq, bytes)?;
         }
         if header.seq < self.anchor.begin {
             return Ok(());
@@ -295,7 +334,7 @@ impl Recovery {
         if header.seq < self.lebs[leb].opened {
             return Ok(());
         }
-        if header.kind == Kind::Data && header.slot.is_multiple_of(self.config.geometry.slots_per_leb()) {
+        if header.kind.is_sector() && header.slot.is_multiple_of(self.config.geometry.slots_per_leb()) {
             // No writer of ours puts one there, and slot 0 stands for "not mapped".
             return Err(Damage::Nonsense("a host sector in the place of a LEB's header"));
         }
@@ -313,14 +352,26 @@ impl Recovery {
                 if trims.iter().any(|trim| trim.seq <= header.seq) {
                     return Err(Damage::Nonsense("a trim that is older than its slot"));
                 }
-                self.trims.extend(trims.into_iter().filter(|trim| counts(trim.seq)));
+                self.events.extend(trims.into_iter().filter(|trim| counts(trim.seq)).map(Event::Trim));
+            }
+            Kind::Moved => {
+                if lba >= self.map.sectors() || header.moved_from() == NO_SLOT {
+                    return Err(Damage::Nonsense("a moved sector that is none of the device's"));
+                }
+                self.others.push(seq);
+                self.events.push(Event::Moved { seq, lba, from: header.moved_from(), to: slot });
+            }
+            Kind::Snapshot => {
+                let record = Record::decode(bytes).ok_or(Damage::Nonsense("a change of the snapshots"))?;
+                self.others.push(seq);
+                self.events.push(Event::Change { seq, record });
             }
             Kind::LebHeader | Kind::Checkpoint => self.others.push(header.seq),
         }
         Ok(())
     }
 
-    fn piece(&mut self, bytes: &[u8]) -> Result<(), Damage> {
+    fn piece(&mut self, seq: u64, bytes: &[u8]) -> Result<(), Damage> {
         let short = Damage::Nonsense("a slot ends early");
         let u16_at = |at: usize| bytes.get(at..at + 2).map(|b| u16::from_le_bytes([b[0], b[1]])).ok_or(short.clone());
         let (kind, count) = (u16_at(0)?, u16_at(2)?);
@@ -364,6 +415,8 @@ impl Recovery {
                     leb.stream = Stream::from_code(entry[20]).unwrap_or(Stream::Checkpoint);
                 }
             }
+            PIECE_SNAPSHOTS => self.load_snapshots(count, bytes)?,
+            PIECE_VIEWS => self.load_views(seq, count, bytes)?,
             _ => return Err(Damage::Nonsense("a slot of an unknown kind")),
         }
         Ok(())
@@ -382,6 +435,7 @@ impl Recovery {
         if seq < self.anchor.begin {
             return Err(Damage::Nonsense("the anchor begins in a later attach"));
         }
+        self.take_loaded()?;
         if !self.anchor.clean {
             self.check_holes()?;
             self.replay()?;
@@ -391,14 +445,14 @@ impl Recovery {
         self.lebs.set_note_bits(groomer.policy.note_bits());
         self.rebuild_lebs(seq)?;
         let anchor = self.anchor_for(epoch);
-        Ok(Ftl::with_state(self.config, self.map, self.lebs, groomer, seq, anchor))
+        Ok(Ftl::with_state(self.config, (self.map, self.views), self.lebs, groomer, seq, anchor))
     }
 
     /// Every sequence number from the checkpoint's beginning to the newest that is known durable must be there.
     fn check_holes(&mut self) -> Result<(), Damage> {
         let mut seen: Vec<u64> = self.others.clone();
         seen.extend(self.entries.iter().map(|entry| entry.seq));
-        seen.extend(self.trims.iter().map(|trim| trim.seq));
+        seen.extend(self.events.iter().map(Event::seq));
         seen.retain(|seq| *seq < self.durable);
         seen.sort_unstable();
         seen.dedup();
@@ -414,8 +468,9 @@ impl Recovery {
     fn replay(&mut self) -> Result<(), Damage> {
         self.entries.sort_unstable_by_key(|entry| entry.seq);
         self.entries.dedup_by_key(|entry| entry.seq);
-        self.trims.sort_unstable_by_key(|trim| trim.seq);
-        let mut trims = std::mem::take(&mut self.trims).into_iter().peekable();
+        self.events.sort_by_key(Event::seq);
+        self.events.dedup_by_key(|event| event.seq());
+        let mut events = std::mem::take(&mut self.events).into_iter().peekable();
         let entries = std::mem::take(&mut self.entries);
         let sectors = self.map.sectors();
         let mut at = 0;
@@ -436,8 +491,8 @@ impl Recovery {
                 at += 1;
                 continue;
             }
-            while let Some(trim) = trims.next_if(|trim| trim.seq < first.seq) {
-                self.replay_trim(trim)?;
+            while let Some(event) = events.next_if(|event| event.seq() < first.seq) {
+                self.replay_event(event)?;
             }
             for entry in batch {
                 if entry.slot == NO_SLOT {
@@ -448,17 +503,28 @@ impl Recovery {
                 if entry.lba >= sectors {
                     return Err(Damage::Nonsense("the log names a sector outside the device"));
                 }
-                self.map.set(entry.lba, entry.slot);
+                let old = self.map.set(entry.lba, entry.slot);
+                self.keep(entry.seq, entry.lba, old);
             }
             at += batch.len();
         }
-        trims.try_for_each(|trim| self.replay_trim(trim))
+        events.try_for_each(|event| self.replay_event(event))
+    }
+
+    fn replay_event(&mut self, event: Event) -> Result<(), Damage> {
+        match event {
+            Event::Trim(trim) => self.replay_trim(trim)?,
+            Event::Moved { seq, lba, from, to } => self.replay_moved(seq, lba, from, to),
+            Event::Change { seq, record } => self.replay_change(seq, &record),
+        }
+        Ok(())
     }
 
     fn replay_trim(&mut self, trim: TrimRecord) -> Result<(), Damage> {
         if trim.lba.checked_add(trim.count).is_none_or(|end| end > self.map.sectors()) {
             return Err(Damage::Nonsense("the log trims outside the device"));
         }
+        self.keep_range(&trim);
         self.map.clear(trim.lba, trim.count, |_| {});
         Ok(())
     }
@@ -476,6 +542,8 @@ impl Recovery {
         if shared {
             return Err(Damage::Nonsense("two sectors in one slot"));
         }
+        self.mark_seen()?;
+        let lebs = &mut self.lebs;
         for id in 0..lebs.len() {
             let leb = &mut lebs[id];
             if leb.opened >= seq {

@@ -3,7 +3,7 @@
 use crate::append::Writer;
 use crate::checkpoint::checkpoint_lebs;
 use crate::geometry::Geometry;
-use crate::layer::{Ftl, id};
+use crate::layer::{Config, Ftl, id};
 use crate::leb::LebState;
 use crate::types::{Admission, Command, Error, LebId};
 
@@ -156,7 +156,7 @@ impl Ftl {
 
     /// So many sectors were just unmapped.
     pub(crate) fn note_leaving(&mut self, count: u64) {
-        if count > 0 && self.room < u64::MAX {
+        if count > 0 && (self.room < u64::MAX || self.has_views) {
             self.leaving.push_back((self.seq, count));
             self.leaving_sectors += count;
         }
@@ -252,9 +252,25 @@ impl Ftl {
 /// The most sectors that may hold data at once, of a host's address space of so many. One with more sectors than there are slots is sparse.
 pub fn room(geometry: &Geometry, sectors: u64) -> u64 {
     match is_sparse(geometry, sectors) {
-        true => data_slots(geometry, spare_lebs(geometry, true)),
+        true => data_slots(geometry, spare_lebs(geometry, true, 0)),
         false => sectors,
     }
+}
+
+/// What may be mapped where there are no snapshots.
+pub(crate) fn base_room(config: &Config) -> u64 {
+    if config.is_sparse() { config.room() } else { u64::MAX }
+}
+
+/// What may be live at once beside so many bytes of what snapshots see.
+pub(crate) fn room_beside(config: &Config, views: u64) -> u64 {
+    // With what one request may add.
+    let views = views + 64 * u64::from(config.max_request);
+    if config.room() > max_sectors(&config.geometry) && !config.is_sparse() {
+        // A tiny module of a test, which has no room to groom in anyway.
+        return u64::MAX / 2;
+    }
+    data_slots(&config.geometry, spare_lebs(&config.geometry, config.is_sparse(), views))
 }
 
 /// Whether a host can address more sectors than there are slots.
@@ -266,11 +282,11 @@ pub fn is_sparse(geometry: &Geometry, sectors: u64) -> bool {
 /// leave half empty, the reserve, what the checkpoint of a recovery takes beyond all these, the room that the groomer works in, and a
 /// margin of garbage to groom.
 pub fn min_spare_lebs(geometry: &Geometry) -> u32 {
-    spare_lebs(geometry, false)
+    spare_lebs(geometry, false, 0)
 }
 
-fn spare_lebs(geometry: &Geometry, sparse: bool) -> u32 {
-    let checkpoint = checkpoint_lebs(geometry, geometry.slots(), sparse);
+fn spare_lebs(geometry: &Geometry, sparse: bool, views: u64) -> u32 {
+    let checkpoint = checkpoint_lebs(geometry, geometry.slots(), sparse, views);
     3 + 2 * (checkpoint + 1)
         + checkpoint.saturating_sub(3)
         + crate::pace::start_lebs(geometry.blocks)

@@ -1,7 +1,7 @@
 //! Trims, and their records: several share a slot as long as its page is not programmed.
 
 use crate::layer::Ftl;
-use crate::types::{Admission, BufId, Command, Header, Kind, Source, Tag};
+use crate::types::{Admission, BufId, Command, Error, Header, Kind, Source, Tag};
 
 /// Bytes of one record: seq u64, lba u64, count u64, little-endian.
 const RECORD_BYTES: u32 = 24;
@@ -33,6 +33,9 @@ impl Ftl {
         }
         // Nothing mapped there: nothing to remember. What is durable of it follows from older records.
         if self.map.run(lba, count) != (count, false) {
+            if self.has_views && !self.has_index_room(self.trim_bytes(lba, count)) {
+                return Admission::Refused(Error::Full);
+            }
             if !self.record_trim(lba, count) {
                 return self.no_room();
             }
@@ -44,14 +47,26 @@ impl Ftl {
 
     /// Forgets sectors whose trim is recorded.
     pub(crate) fn unmap(&mut self, lba: u64, count: u64) {
-        let before = self.map.mapped();
+        let before = self.live_sectors();
+        if self.has_views {
+            let (mut at, end) = (lba, lba + count);
+            while let Some(next) = self.map.next_mapped(at).filter(|next| *next < end) {
+                let old = self.map.get(next);
+                self.groomer.discarded(self.lebs.note(self.lebs.place(old)));
+                self.supersede(next, old);
+                at = next + 1;
+            }
+            self.map.clear(lba, count, |_| {});
+            self.groomer.trimmed(lba, count);
+            return self.note_leaving(before - self.live_sectors());
+        }
         let (lebs, groomer) = (&mut self.lebs, &mut self.groomer);
         self.map.clear(lba, count, |slot| {
             groomer.discarded(lebs.note(lebs.place(slot)));
             lebs.set_dead(slot);
         });
         self.groomer.trimmed(lba, count);
-        self.note_leaving(before - self.map.mapped());
+        self.note_leaving(before - self.live_sectors());
     }
 
     /// Appends a trim record; `false` when there is no room.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::checkpoint::Anchor;
+use crate::snapshot::SnapshotId;
 use crate::trims::TrimRecord;
 
 /// A place for one sector on media: LEB times [`crate::Geometry::slots_per_leb`] plus the slot in the LEB.
@@ -26,6 +27,15 @@ pub type BufId = u32;
 pub enum Request<'a> {
     /// Read `count` sectors from `lba` on.
     Read {
+        /// First sector.
+        lba: u64,
+        /// How many.
+        count: u32,
+    },
+    /// Read them as a snapshot sees them.
+    ReadSnapshot {
+        /// Which.
+        id: SnapshotId,
         /// First sector.
         lba: u64,
         /// How many.
@@ -113,6 +123,9 @@ pub enum Error {
     /// As many sectors hold data as there is room for.
     #[error("no room for more data")]
     Full,
+    /// The snapshot was deleted.
+    #[error("there is no such snapshot")]
+    NoSnapshot,
     /// The media failed, or what it gave failed its check.
     #[error("media error")]
     Media,
@@ -141,6 +154,17 @@ pub enum Kind {
     Checkpoint = 4,
     /// Trim records of a batch, which count only together with the rest of it.
     BatchTrims = 5,
+    /// A host sector that was moved while there were snapshots: in the place of index and remaining stands the slot that it came from.
+    Moved = 6,
+    /// A change of the snapshots.
+    Snapshot = 7,
+}
+
+impl Kind {
+    /// Whether a host sector stands there.
+    pub const fn is_sector(self) -> bool {
+        matches!(self, Kind::Data | Kind::Moved)
+    }
 }
 
 impl TryFrom<u8> for Kind {
@@ -152,6 +176,8 @@ impl TryFrom<u8> for Kind {
             3 => Kind::Trims,
             4 => Kind::Checkpoint,
             5 => Kind::BatchTrims,
+            6 => Kind::Moved,
+            7 => Kind::Snapshot,
             other => return Err(other),
         })
     }
@@ -166,7 +192,7 @@ pub struct Header {
     pub seq: u64,
     /// What the slot holds.
     pub kind: Kind,
-    /// Host sector for [`Kind::Data`]; otherwise 0. Below 2^48.
+    /// Host sector for [`Kind::Data`] and [`Kind::Moved`]; otherwise 0. Below 2^48.
     pub lba: u64,
     /// Its place in its write or batch, from 0.
     pub index: u16,
@@ -177,6 +203,11 @@ pub struct Header {
 }
 
 impl Header {
+    /// The slot that a [`Kind::Moved`] sector came from.
+    pub const fn moved_from(&self) -> Slot {
+        (self.index as Slot) << 16 | self.remaining as Slot
+    }
+
     /// The header of the `i`-th sector after this one in a run of consecutive sectors.
     #[must_use]
     pub fn nth(&self, i: u32) -> Header {

@@ -3,6 +3,8 @@
 use crate::layer::Ftl;
 use crate::leb::{LebState, Stream};
 use crate::slots::NOTE_BITS;
+use crate::snapshot::views::CHUNK;
+use crate::types::NO_SLOT;
 
 impl Ftl {
     /// Checks what must always hold.
@@ -26,6 +28,26 @@ impl Ftl {
                 wrong = Some(format!("sector {lba} lies in LEB {leb}, which is {:?}", self.lebs[leb].state));
             }
         });
+        let mut counted = self.map.mapped();
+        for (key, piece) in self.views.pieces((0, 0)) {
+            for (bit, slot) in piece.entries().filter(|(_, slot)| *slot != NO_SLOT) {
+                let lba = key.0 * CHUNK + bit;
+                let earlier = self.views.pieces((key.0, 0)).take_while(|(other, _)| *other < key);
+                if self.map.get(lba) == slot || earlier.into_iter().any(|(_, piece)| piece.get(bit) == Some(slot)) {
+                    continue;
+                }
+                counted += 1;
+                let leb = slot / geometry.slots_per_leb();
+                live[leb as usize] += 1;
+                if !self.lebs.is_live(slot) {
+                    wrong = Some(format!("snapshot {} sees sector {lba} in slot {slot}, which is not live", key.1));
+                }
+            }
+        }
+        if counted != self.live_sectors() {
+            wrong = Some(format!("{counted} sectors hold data, and {} are counted", self.live_sectors()));
+        }
+        self.views.verify()?;
         if let Some(wrong) = wrong {
             return Err(wrong);
         }
@@ -40,7 +62,7 @@ impl Ftl {
                 return Err(format!("LEB {id} is {:?} and listed as free {listed} times", leb.state));
             }
         }
-        if self.map.mapped() > self.room {
+        if !self.has_views && self.map.mapped() > self.room {
             return Err(format!("{} sectors are mapped, and there is room for {}", self.map.mapped(), self.room));
         }
         self.groomer.policy.verify(&noted)?;

@@ -55,7 +55,7 @@ impl Ftl {
         let geometry = &self.config.geometry;
         let used = self.lebs.len() - self.free_lebs();
         let share = geometry.slots() as f64 / self.map.sectors() as f64;
-        let fair = (self.map.mapped() as f64 * share / f64::from(geometry.slots_per_leb())).ceil() as u32 + 8;
+        let fair = (self.live_sectors() as f64 * share / f64::from(geometry.slots_per_leb())).ceil() as u32 + 8;
         // Flash belongs to nobody else.
         if used <= fair || self.config.erase_before_program {
             return self.look_ahead();

@@ -19,7 +19,7 @@ impl Ftl {
             return Admission::Refused(error);
         }
         if self.may_lack_room(count.into())
-            && let Some(answer) = self.lacks_room(u64::from(count) - self.map.mapped_in(lba, count.into()))
+            && let Some(answer) = self.lacks_room(self.newly_live(lba, count.into()))
         {
             return answer;
         }
@@ -73,7 +73,9 @@ impl Ftl {
             self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: run.count, header, source });
             for i in 0..run.count {
                 let old = self.map.set(header.lba + u64::from(i), run.slot + i);
-                if old != NO_SLOT {
+                if self.has_views {
+                    self.supersede(header.lba + u64::from(i), old);
+                } else if old != NO_SLOT {
                     self.lebs.set_dead(old);
                 }
                 self.lebs.set_live(run.slot + i, self.groomer.note((first + i) as usize));
@@ -85,6 +87,9 @@ impl Ftl {
 
     /// Answers what was just appended: at once, or when it is durable.
     pub(crate) fn after_append(&mut self, tag: Tag, fua: bool) -> Admission {
+        if self.has_views {
+            self.resize();
+        }
         self.work();
         if !fua {
             return Admission::Done;

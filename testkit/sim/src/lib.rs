@@ -15,6 +15,7 @@ mod plan;
 mod requests;
 mod run;
 mod series;
+mod snapshots;
 mod tapped;
 mod trouble;
 mod watch;

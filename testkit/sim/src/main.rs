@@ -44,6 +44,9 @@ struct Arguments {
     /// A sparse address space in every seed that has room for one; otherwise in about a seventh.
     #[arg(long)]
     sparse: bool,
+    /// Snapshots in every seed in which they can be; otherwise in none. With --exhaustive, sequences begin with one.
+    #[arg(long)]
+    snapshots: bool,
     /// Run each seed twice: all answers and what stands on the medium at the end must be the same.
     #[arg(long)]
     twice: bool,
@@ -71,6 +74,7 @@ impl Arguments {
             (self.kills, " --kills"),
             (self.batches, " --batches"),
             (self.sparse, " --sparse"),
+            (self.snapshots, " --snapshots"),
             (self.twice, " --twice"),
         ];
         flags.iter().filter(|(on, _)| *on).map(|(_, flag)| *flag).collect()
@@ -90,11 +94,12 @@ fn main() -> ExitCode {
     };
     if let Some(longest) = arguments.exhaustive {
         std::panic::set_hook(Box::new(|_| {}));
-        let scope = Exhaustive { longest, recovered: arguments.recovered, from: arguments.from, threads };
+        let Arguments { recovered, from, snapshots, .. } = arguments;
+        let scope = Exhaustive { longest, recovered, from, threads, snapshots };
         return exhaustive(&scope, &watcher);
     }
-    let Arguments { encrypted, die_loss, kills, batches, sparse, twice, .. } = arguments;
-    let wish = Wish { encrypted, die_loss, kills, batches, sparse, digest: twice };
+    let Arguments { encrypted, die_loss, kills, batches, sparse, snapshots, twice, .. } = arguments;
+    let wish = Wish { encrypted, die_loss, kills, batches, sparse, snapshots, digest: twice };
     if let Some(seed) = arguments.seed {
         eprintln!("{:?}", Plan::new(&mut random::SplitMix64::new(seed), &wish));
         // A replay tells what the device logs; a series would drown in the errors that power cuts cause.
@@ -169,13 +174,16 @@ fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
 fn tell(held: &Held, twice: bool) {
     let Held { seeds, sum } = held;
     println!(
-        "{seeds} seeds held{}: {} requests ({} batches, {} refused because the raw space was full), {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed, {} syncs overlapping; {} faults of dies and \
+        "{seeds} seeds held{}: {} requests ({} batches, {} refused because the raw space was full), {} snapshots ({} rolled back to, {} compared), {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed, {} syncs overlapping; {} faults of dies and \
          sectors ({} dies failed), {} sectors healed, {} read without their die, {} dies replaced, {} superblock copies spoilt, 0 sectors lost; beyond redundancy {} \
          reads and {} attaches refused; {} sectors sealed over {} power cuts, 0 (key, nonce) pairs repeated",
         if twice { " twice with identical hashes" } else { "" },
         sum.requests,
         sum.batches,
         sum.full,
+        sum.snapshots,
+        sum.roll_backs,
+        sum.diffs,
         sum.cuts,
         sum.recovery_cuts,
         sum.kills,

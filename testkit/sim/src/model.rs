@@ -42,9 +42,40 @@ struct Op {
     answered: bool,
 }
 
+/// A snapshot, and what it may show.
+#[derive(Clone, Debug, Hash)]
+pub struct Snap {
+    /// Its name when it was made, by which it is known here.
+    pub name: String,
+    /// The newest name and whether it is held, and what may still be so after a crash.
+    labels: Vec<(String, bool)>,
+    /// For each sector what it may show, resolved; the last is what it shows if it was made in good order.
+    sectors: Vec<Vec<OpId>>,
+    /// That it was made was answered.
+    pub sure: bool,
+    /// That it be deleted was asked.
+    going: bool,
+}
+
+impl Snap {
+    /// What it shows.
+    pub fn shows(&self, lba: u64) -> OpId {
+        *self.sectors[lba as usize].last().expect("a sector always holds something")
+    }
+
+    /// What it is called, and whether it is held.
+    pub fn label(&self) -> &(String, bool) {
+        self.labels.last().expect("it has a name")
+    }
+}
+
 /// The model of one device.
 #[derive(Clone)]
 pub struct Model {
+    /// From the oldest to the newest.
+    pub snaps: Vec<Snap>,
+    /// Of changes that roll back, whose sectors are older versions: which ones.
+    origins: BTreeMap<(OpId, u64), OpId>,
     /// For each sector the versions that it may show after a crash, oldest first; the last is what a read shows.
     sectors: Vec<Vec<OpId>>,
     /// Changes that some sector may still show or lose.
@@ -55,7 +86,13 @@ pub struct Model {
 impl Model {
     /// A device that was never written.
     pub fn new(sectors: u64) -> Model {
-        Model { sectors: vec![vec![0]; sectors as usize], ops: BTreeMap::new(), next: 2 }
+        Model {
+            snaps: Vec::new(),
+            origins: BTreeMap::new(),
+            sectors: vec![vec![0]; sectors as usize],
+            ops: BTreeMap::new(),
+            next: 2,
+        }
     }
 
     /// How many sectors.
@@ -119,13 +156,102 @@ impl Model {
     /// A hash of all that is promised: of two that are the same, the same may follow.
     pub fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (&self.sectors, &self.ops).hash(&mut hasher);
+        (&self.sectors, &self.ops, &self.snaps, &self.origins).hash(&mut hasher);
         hasher.finish()
     }
 
     /// What a read shows now.
     pub fn current(&self, lba: u64) -> OpId {
-        *self.sectors[lba as usize].last().expect("a sector always holds something")
+        self.resolved(lba, *self.sectors[lba as usize].last().expect("a sector always holds something"))
+    }
+
+    /// The version that another one brought back, or itself.
+    fn resolved(&self, lba: u64, version: OpId) -> OpId {
+        self.origins.get(&(version, lba)).copied().unwrap_or(version)
+    }
+
+    /// A snapshot is asked for: until that is answered it may lack what is not durable.
+    pub fn snap_asked(&mut self, name: &str) {
+        let resolved = |(lba, versions): (u64, &Vec<OpId>)| versions.iter().map(|op| self.resolved(lba, *op)).collect();
+        let sectors = (0..).zip(&self.sectors).map(resolved).collect();
+        let labels = vec![(name.to_owned(), false)];
+        self.snaps.push(Snap { name: name.into(), labels, sectors, sure: false, going: false });
+    }
+
+    /// It is there.
+    pub fn snap_answered(&mut self, name: &str) {
+        let snap = self.snaps.iter_mut().find(|snap| snap.name == name).expect("it was asked for");
+        snap.sure = true;
+        snap.sectors.iter_mut().for_each(|versions| _ = versions.drain(..versions.len() - 1));
+    }
+
+    /// Snapshots are to be deleted.
+    pub fn snaps_going(&mut self, which: impl Fn(usize) -> bool) {
+        self.snaps.iter_mut().enumerate().filter(|(at, _)| which(*at)).for_each(|(_, snap)| snap.going = true);
+    }
+
+    /// Those are gone.
+    pub fn snaps_gone(&mut self) {
+        self.snaps.retain(|snap| !snap.going);
+    }
+
+    /// A snapshot is to have another name, or to be held or not.
+    pub fn snap_labelled(&mut self, at: usize, label: (String, bool)) {
+        self.snaps[at].labels.push(label);
+    }
+
+    /// It has.
+    pub fn snap_label_answered(&mut self, at: usize) {
+        let labels = &mut self.snaps[at].labels;
+        labels.drain(..labels.len() - 1);
+    }
+
+    /// The device takes what a snapshot shows for what it holds.
+    pub fn rolled_back(&mut self, at: usize) -> OpId {
+        let op = self.next;
+        self.next += 2;
+        for (lba, versions) in (0..).zip(&mut self.sectors) {
+            self.origins.insert((op, lba), self.snaps[at].shows(lba));
+            versions.push(op);
+        }
+        let parts = vec![Part { lba: 0, count: self.len(), zeros: false }];
+        self.ops.insert(op, Op { parts, atomic: true, answered: false });
+        op
+    }
+
+    /// After a crash: these snapshots are there, with name and whether they are held. Checks that they are those that must be, and may be.
+    pub fn snaps_after(&mut self, found: &[(String, bool)]) -> Result<(), String> {
+        for label in found {
+            if !self.snaps.iter().any(|snap| snap.labels.contains(label)) {
+                return Err(format!("there is a snapshot {label:?}, and none like it was asked for"));
+            }
+        }
+        let mut wrong = None;
+        self.snaps.retain_mut(|snap| {
+            let label = snap.labels.iter().rev().find(|label| found.contains(label)).cloned();
+            if label.is_none() && snap.sure && !snap.going {
+                wrong = Some(format!("the snapshot {:?} is missing", snap.labels));
+            }
+            snap.going = false;
+            let there = label.is_some();
+            snap.labels = label.into_iter().collect();
+            there
+        });
+        wrong.map_or(Ok(()), Err)
+    }
+
+    /// After a crash a snapshot shows this.
+    pub fn snap_shows(&mut self, at: usize, mut holds: impl FnMut(u64, OpId, bool) -> bool) -> Result<(), String> {
+        let snap = &mut self.snaps[at];
+        for (lba, versions) in (0..).zip(&mut snap.sectors) {
+            let found = versions.iter().rev().find(|version| holds(lba, **version, Model::is_zero(**version))).copied();
+            let Some(found) = found else {
+                return Err(format!("sector {lba} of snapshot {} holds none of the versions {versions:?}", snap.name));
+            };
+            *versions = vec![found];
+        }
+        snap.sure = true;
+        Ok(())
     }
 
     /// Whether that version is zeros.
@@ -139,7 +265,10 @@ impl Model {
         let mut seen = Vec::with_capacity(self.sectors.len());
         for (lba, versions) in (0..).zip(&self.sectors) {
             // Newest first: of two versions that look alike (zeros) the newer one explains more.
-            let found = versions.iter().rev().find(|version| holds(lba, **version, Model::is_zero(**version)));
+            let found = versions.iter().rev().find(|version| {
+                let shown = self.resolved(lba, **version);
+                holds(lba, shown, Model::is_zero(shown))
+            });
             let Some(found) = found else {
                 return Err(format!("sector {lba} holds none of the versions {versions:?} that it may hold"));
             };
@@ -147,9 +276,13 @@ impl Model {
         }
         for (id, op) in self.ops.iter().filter(|(_, op)| op.atomic) {
             let sectors = || op.parts.iter().flat_map(Part::sectors);
-            // Zeros that may as well be older say nothing.
-            let older = |at: usize| self.sectors[at].iter().any(|version| version < id && Model::is_zero(*version));
-            let shows = |at: usize| seen[at] == *id || (seen[at] == *id | 1 && !older(at));
+            // What may as well be older, zeros or what was brought back, says nothing.
+            let older = |at: usize| {
+                let shown = |version: OpId| self.resolved(at as u64, version);
+                let like = |one: OpId, other: OpId| one == other || (Model::is_zero(one) && Model::is_zero(other));
+                self.sectors[at].iter().any(|version| version < id && like(shown(*version), shown(seen[at])))
+            };
+            let shows = |at: usize| seen[at] | 1 == *id | 1 && !older(at);
             if let (true, Some(at)) = (sectors().any(shows), sectors().find(|at| seen[*at] < *id)) {
                 return Err(format!(
                     "change {id} of {:?} is torn: sector {at} still holds version {}",

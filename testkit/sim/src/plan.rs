@@ -31,6 +31,8 @@ pub struct Wish {
     pub batches: bool,
     /// A sparse address space everywhere it can be; otherwise in about a seventh.
     pub sparse: bool,
+    /// Snapshots everywhere they can be; otherwise nowhere.
+    pub snapshots: bool,
     /// Say at the end what stands on the medium, see [`crate::Report::state`].
     pub digest: bool,
 }
@@ -69,6 +71,8 @@ pub struct Plan {
     pub sparse: bool,
     /// A batch of writes and trims once in so many requests; 0 for none.
     pub batch_once_in: u64,
+    /// A snapshot is made, deleted, compared or rolled back to once in so many requests; 0 for never.
+    pub snapshot_once_in: u64,
     /// FUA once in so many changes; 0 for never.
     pub fua_once_in: u64,
     /// Largest request, sectors.
@@ -180,6 +184,7 @@ impl Plan {
                 mix,
                 sparse: false,
                 batch_once_in: 0,
+                snapshot_once_in: 0,
                 fua_once_in: if random.one_in(2) { 0 } else { 1 + random.below(20) },
                 largest,
                 span: if random.one_in(3) { sectors } else { 1 + random.below(sectors) },
@@ -195,6 +200,16 @@ impl Plan {
             }
             if wish.batches || drawn.is_multiple_of(5) {
                 plan.batch_once_in = 2 + (drawn / 45 % 8) as u64;
+            }
+            if wish.snapshots && plan.beyond == 0 {
+                plan.snapshot_once_in = 5 + (drawn / 360 % 60) as u64;
+                // Half of them have something to spare.
+                if (drawn / 21_600).is_multiple_of(2) {
+                    plan.format.sectors = (plan.format.sectors / 2).max(8);
+                    plan.span = plan.span.min(plan.format.sectors);
+                    plan.largest = u64::from(plan.largest).min(plan.format.sectors) as u32;
+                    plan.format.max_request_bytes = plan.largest * 512;
+                }
             }
             // An address space of up to twice as many sectors as there are slots: it is full when the raw space is.
             if (wish.sparse || drawn % 7 == 3) && ftl::room(&geometry, u64::MAX) >= 8 {

@@ -38,7 +38,7 @@ impl Simulation {
             .expect("below the total")
     }
 
-    fn range(&mut self) -> (u64, u64) {
+    pub(crate) fn range(&mut self) -> (u64, u64) {
         let count = match self.random.one_in(3) {
             true => 1 + self.random.below(u64::from(self.plan.largest)),
             false => 1,
@@ -63,6 +63,9 @@ impl Simulation {
         let tag = free as u64;
         if self.plan.batch_once_in > 0 && self.random.one_in(self.plan.batch_once_in) {
             return self.batch(tag, fua);
+        }
+        if self.plan.snapshot_once_in > 0 && self.random.one_in(self.plan.snapshot_once_in) {
+            return self.snapshot_request(tag);
         }
         match self.pick() {
             0 => {
@@ -178,7 +181,7 @@ impl Simulation {
         self.submitted(tag, Asked::Change { op, fua }, submitted)
     }
 
-    fn submitted(&mut self, tag: u64, asked: Asked, submitted: Outcome) -> Result<(), Failure> {
+    pub(crate) fn submitted(&mut self, tag: u64, asked: Asked, submitted: Outcome) -> Result<(), Failure> {
         match submitted {
             Outcome::Busy => self.poll(),
             Outcome::Pending => {
@@ -225,7 +228,9 @@ impl Simulation {
             (Asked::Change { op, fua }, Ok(_)) => self.model.answered(op, fua),
             (Asked::Flush { covers }, Ok(_)) => self.model.flushed(&covers),
             (Asked::Change { .. } | Asked::Flush { .. }, Err(IoError::NoSpace)) if self.may_lack_space => {}
-            (Asked::Change { .. }, Err(IoError::Full)) if self.plan.sparse => self.report.full += 1,
+            (Asked::Change { .. }, Err(IoError::Full)) if self.may_be_full() => self.report.full += 1,
+            // It was deleted while it was being read.
+            (Asked::Read { .. }, Err(IoError::NoSnapshot)) => {}
             (Asked::Read { .. }, Err(IoError::Media)) if self.may_be_unreadable => self.report.unreadable += 1,
             (Asked::Change { .. } | Asked::Flush { .. }, Err(IoError::Media)) if self.plan.errors => {
                 // Whoever runs it may have enough of that.
@@ -249,13 +254,13 @@ impl Simulation {
 pub(crate) type Answer = Result<Option<Vec<u8>>, IoError>;
 
 /// A [`Submitted`] without the borrowed request.
-enum Outcome {
+pub(crate) enum Outcome {
     Done(Answer),
     Pending,
     Busy,
 }
 
-fn owned(submitted: Submitted<'_>) -> Outcome {
+pub(crate) fn owned(submitted: Submitted<'_>) -> Outcome {
     match submitted {
         Submitted::Done(result) => Outcome::Done(result),
         Submitted::Pending => Outcome::Pending,

@@ -52,6 +52,12 @@ pub struct Report {
     pub full: u64,
     /// Batches taken or refused.
     pub batches: u64,
+    /// Snapshots made.
+    pub snapshots: u64,
+    /// Snapshots rolled back to.
+    pub roll_backs: u64,
+    /// Comparisons of two snapshots, or one with the present.
+    pub diffs: u64,
     /// Power cuts, those during recovery included.
     pub cuts: u64,
     /// Power cuts during recovery.
@@ -100,6 +106,9 @@ impl std::ops::AddAssign for Report {
         let Report {
             requests,
             batches,
+            snapshots,
+            roll_backs,
+            diffs,
             full,
             cuts,
             recovery_cuts,
@@ -124,6 +133,9 @@ impl std::ops::AddAssign for Report {
         } = other;
         self.requests += requests;
         self.batches += batches;
+        self.snapshots += snapshots;
+        self.roll_backs += roll_backs;
+        self.diffs += diffs;
         self.full += full;
         self.cuts += cuts;
         self.recovery_cuts += recovery_cuts;
@@ -150,7 +162,7 @@ impl std::ops::AddAssign for Report {
 }
 
 /// Polls after which a request that was not answered counts as lost.
-const PATIENCE: u32 = 400_000;
+pub(crate) const PATIENCE: u32 = 400_000;
 
 /// The tag of requests that are waited for.
 pub(crate) const CALL: u64 = u64::MAX;
@@ -374,6 +386,9 @@ impl Simulation {
                 let (cuts, kills) = (self.report.cuts, self.report.kills);
                 Failure::Wrong(format!("after power cut {cuts} and death {kills}: {wrong}"))
             })?;
+        if !self.compare_snapshots()? {
+            return Ok(());
+        }
         self.mortal.compared();
         self.verify()
     }
@@ -393,7 +408,7 @@ impl Simulation {
             match self.call(Io::Write { lba, data: &data, fua: true })? {
                 Some(Ok(_)) => self.model.answered(op, true),
                 // It counts as one that nobody was told of.
-                Some(Err(IoError::Full)) if self.plan.sparse => return Ok(true),
+                Some(Err(IoError::Full)) if self.may_be_full() => return Ok(true),
                 Some(Err(error)) => return Err(Failure::Wrong(format!("a write behind an attach failed: {error}"))),
                 None => return Ok(false),
             }
@@ -442,7 +457,7 @@ impl Simulation {
     }
 
     /// One request, waited for; `None` when the power failed.
-    fn call(&mut self, io: Io<'_>) -> Result<Option<Answer>, Failure> {
+    pub(crate) fn call(&mut self, io: Io<'_>) -> Result<Option<Answer>, Failure> {
         let tag = CALL;
         let mut io = Some(io);
         for _ in 0..PATIENCE {
@@ -530,6 +545,7 @@ impl Simulation {
         if self.may_be_unreadable {
             return Ok(());
         }
+        self.delete_all_snapshots()?;
         let op = self.model.next_op();
         let mut data = vec![0; self.plan.geometry.sector_bytes as usize];
         payload::fill(&mut data, 0, op, false);

@@ -12,9 +12,11 @@ fn series(seeds: u64, wish: Wish, twice: bool) -> sim::Held {
 }
 
 fn exhaustive(recovered: usize, from: u64, watch: &dyn Watch) -> sim::Scope {
-    Exhaustive { longest: 1, recovered, from, threads: 2 }
-        .run(watch)
-        .unwrap_or_else(|(sequence, failure)| panic!("{sequence}: {failure:?}"))
+    short_lives(Exhaustive { longest: 1, recovered, from, threads: 2, snapshots: false }, watch)
+}
+
+fn short_lives(scope: Exhaustive, watch: &dyn Watch) -> sim::Scope {
+    scope.run(watch).unwrap_or_else(|(sequence, failure)| panic!("{sequence}: {failure:?}"))
 }
 
 /// Ends a run when so many have begun.
@@ -52,6 +54,22 @@ fn what_is_being_read_is_rebuilt() {
     let wish = Wish { die_loss: true, ..Wish::default() };
     let held = Series { from: 100_361, seeds: 1, wish, twice: false, threads: 1 }.run(&());
     assert!(matches!(held, Ok(sim::Held { seeds: 1, .. })), "{held:?}");
+}
+
+/// Snapshots among power cuts, detaches and dies that fail: made, read, compared, rolled back to and deleted.
+#[test]
+fn snapshots_hold() {
+    let sum = series(150, Wish { snapshots: true, ..Wish::default() }, false).sum;
+    assert!(sum.snapshots > 1000 && sum.roll_backs > 300 && sum.diffs > 1000 && sum.recovery_cuts > 50, "{sum:?}");
+    let sum = series(50, Wish { snapshots: true, die_loss: true, ..Wish::default() }, false).sum;
+    assert!(sum.snapshots > 100 && sum.die_losses > 50, "{sum:?}");
+}
+
+/// Every operation behind a snapshot, with every state that a power cut can leave.
+#[test]
+fn every_short_life_with_a_snapshot_holds() {
+    let scope = short_lives(Exhaustive { longest: 1, recovered: 1, from: 1, threads: 2, snapshots: true }, &());
+    assert!(scope.sequences == sim::KINDS as u64 + 3 && scope.states > 5_000, "{scope:?}");
 }
 
 /// The same seed gives the same run, and leaves the same bytes.

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ftl::{Kind, LebId, LebState, Optimised, Slot, Stream};
+use ftl::{LebId, LebState, Optimised, Slot, Stream};
 use media::{Command, DieState, Done, PageAddr, Slice};
 
 use super::Core;
@@ -486,7 +486,7 @@ impl Core {
                 .as_ref()
                 .and_then(|part| self.checker.check(&part.bytes()[start..start + slot_bytes], slot));
             let right = header.is_some_and(|header| {
-                header.kind == Kind::Data && header.seq >= opened && self.ftl.map().get(header.lba) == slot
+                header.kind.is_sector() && header.seq >= opened && self.ftl.holds(header.lba, slot)
             });
             if right {
                 // It may have failed before, and have been put right below.

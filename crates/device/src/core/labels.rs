@@ -16,12 +16,13 @@ const SETTINGS_ID: u64 = u64::MAX;
 const LOSSES_ID: u64 = u64::MAX - 1;
 /// The id of a superblock write that records that a sync failed.
 const DOUBT_ID: u64 = u64::MAX - 2;
-/// The id of a superblock write that raises the version of a format for its first batch.
+/// The ids of superblock writes that raise the version of a format: for its first batch, and for its first snapshot.
 const BATCHES_ID: u64 = u64::MAX - 3;
+const SNAPSHOTS_ID: u64 = u64::MAX - 4;
 
-/// Whether the superblocks on media say that there may be batches: an older program must keep off before there is one.
+/// Whether the superblocks on media say that there may be batches, or snapshots: an older program must keep off before there is one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Batches {
+pub(super) enum Raised {
     /// They do not, or not for sure.
     Unknown,
     /// They are being written.
@@ -30,6 +31,12 @@ pub(super) enum Batches {
     Failed,
     /// They do.
     Admitted,
+}
+
+impl Raised {
+    pub fn new(admitted: bool) -> Raised {
+        if admitted { Raised::Admitted } else { Raised::Unknown }
+    }
 }
 
 impl Core {
@@ -65,19 +72,27 @@ impl Core {
         }
     }
 
-    /// Whether a batch may be taken: has the superblocks say that there may be some, which it waits for, or fails with.
-    pub(super) fn admits_batches(&mut self) -> Result<bool, IoError> {
-        if self.batches == Batches::Unknown {
-            self.batches = Batches::Announced;
-            self.superblock.batches = true;
+    /// Whether a batch, or a snapshot, may be taken: has the superblocks say that there may be some, which it waits for, or fails with.
+    pub(crate) fn admits(&mut self, snapshots: bool) -> Result<bool, IoError> {
+        if *self.raised(snapshots) == Raised::Unknown {
+            *self.raised(snapshots) = Raised::Announced;
+            let (flag, id) = match snapshots {
+                true => (&mut self.superblock.snapshots, SNAPSHOTS_ID),
+                false => (&mut self.superblock.batches, BATCHES_ID),
+            };
+            *flag = true;
             // On some media that is done on the spot.
-            self.write_superblock(BATCHES_ID);
+            self.write_superblock(id);
         }
-        if self.batches == Batches::Failed {
-            self.batches = Batches::Unknown;
+        if *self.raised(snapshots) == Raised::Failed {
+            *self.raised(snapshots) = Raised::Unknown;
             return Err(IoError::Media);
         }
-        Ok(self.batches == Batches::Admitted)
+        Ok(*self.raised(snapshots) == Raised::Admitted)
+    }
+
+    fn raised(&mut self, snapshots: bool) -> &mut Raised {
+        if snapshots { &mut self.snapshots } else { &mut self.batches }
     }
 
     /// Whether a die holds what it should.
@@ -177,11 +192,11 @@ impl Core {
                 tracing::error!(%error, "the settings could not be saved");
                 self.settings_lost = true;
             }
-            (BATCHES_ID, Err(error)) => {
-                tracing::error!(%error, "the format could not be made ready for batches");
-                self.batches = Batches::Failed;
+            (id @ (BATCHES_ID | SNAPSHOTS_ID), Err(error)) => {
+                tracing::error!(%error, "the format could not be made ready for batches or snapshots");
+                *self.raised(id == SNAPSHOTS_ID) = Raised::Failed;
             }
-            (BATCHES_ID, Ok(())) => self.batches = Batches::Admitted,
+            (id @ (BATCHES_ID | SNAPSHOTS_ID), Ok(())) => *self.raised(id == SNAPSHOTS_ID) = Raised::Admitted,
             (DOUBT_ID, Err(error)) => tracing::error!(%error, "that a sync failed could not be put on record"),
             (SETTINGS_ID | DOUBT_ID, Ok(())) => {}
             (LOSSES_ID, result) => self.losses_recorded(result),

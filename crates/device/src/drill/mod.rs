@@ -78,7 +78,7 @@ impl Drills {
             Io::Trim { lba, count, .. } => Io::Trim { lba, count, fua: false },
             Io::WriteZeroes { lba, count, allocate, .. } => Io::WriteZeroes { lba, count, fua: false, allocate },
             Io::Batch { ops, data, .. } => Io::Batch { ops, data, fua: false },
-            io @ Io::Read { .. } => io,
+            io @ (Io::Read { .. } | Io::ReadSnapshot { .. }) => io,
         })
     }
 }

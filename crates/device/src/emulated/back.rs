@@ -15,6 +15,7 @@ const BACKGROUND: u64 = u64::MAX;
 fn without_data(io: Io) -> Io<'static> {
     match io {
         Io::Read { lba, buf } => Io::Read { lba, buf },
+        Io::ReadSnapshot { id, lba, buf } => Io::ReadSnapshot { id, lba, buf },
         Io::Write { lba, fua, .. } => Io::Write { lba, data: &[], fua },
         Io::Trim { lba, count, fua } => Io::Trim { lba, count, fua },
         Io::WriteZeroes { lba, count, fua, allocate } => Io::WriteZeroes { lba, count, fua, allocate },

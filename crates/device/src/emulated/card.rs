@@ -114,7 +114,7 @@ impl Card {
         }
         let sector = core.ftl.config().geometry.sector_bytes;
         let (op, lba, bytes) = match &io {
-            Io::Read { lba, buf } => (Op::Read, *lba, buf.len() as u32),
+            Io::Read { lba, buf } | Io::ReadSnapshot { lba, buf, .. } => (Op::Read, *lba, buf.len() as u32),
             Io::Write { lba, data, .. } => (Op::Write, *lba, data.len() as u32),
             // How much it is about makes no difference to the card.
             Io::Trim { lba, .. } | Io::WriteZeroes { lba, .. } => (Op::Trim, *lba, sector),

@@ -35,6 +35,8 @@ pub struct Exhaustive {
     pub from: u64,
     /// How many at the same time.
     pub threads: usize,
+    /// Each begins with a snapshot.
+    pub snapshots: bool,
 }
 
 /// What was tried.
@@ -82,7 +84,7 @@ impl Seen {
 impl Exhaustive {
     /// How many sequences there are.
     pub fn all(&self) -> u64 {
-        operations::sequences(self.longest).len() as u64
+        operations::sequences(self.longest, self.snapshots).len() as u64
     }
 
     /// Tries them.
@@ -91,7 +93,7 @@ impl Exhaustive {
     /// The first sequence in which a promise was broken, and how.
     pub fn run(&self, watch: &dyn Watch) -> Result<Scope, (String, Failure)> {
         device::allow_tiny_modules();
-        let sequences = operations::sequences(self.longest);
+        let sequences = operations::sequences(self.longest, self.snapshots);
         let next = AtomicU64::new(self.from);
         let seen = Seen::new();
         let broken: Mutex<Option<(u64, String, Failure)>> = Mutex::new(None);

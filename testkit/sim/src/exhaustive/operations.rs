@@ -25,6 +25,12 @@ pub(super) enum Operation {
     Idle,
     /// Detach, and attach again.
     Detach,
+    /// Make a snapshot.
+    Snapshot,
+    /// Roll back to it.
+    RollBack,
+    /// Delete it.
+    Delete,
 }
 
 /// Sectors of the device.
@@ -56,20 +62,33 @@ impl Operation {
             Operation::Trim { lba, count, .. } => (vec![Part { lba, count, zeros: true }], false),
             Operation::Zeroes { lba } => (vec![Part { lba, count: 1, zeros: true }], false),
             Operation::Batch { ops, .. } => (ops.iter().map(Part::of).collect(), true),
-            Operation::Flush | Operation::Flushes | Operation::Read | Operation::Idle | Operation::Detach => {
-                (Vec::new(), false)
-            }
+            Operation::Flush
+            | Operation::Flushes
+            | Operation::Read
+            | Operation::Idle
+            | Operation::Detach
+            | Operation::Snapshot
+            | Operation::RollBack
+            | Operation::Delete => (Vec::new(), false),
         }
     }
 }
 
-/// Every sequence of one to `longest` operations. A detach is the last one: a module this small takes no more writes then.
-pub(super) fn sequences(longest: usize) -> Vec<Vec<Operation>> {
-    let mut all: Vec<Vec<Operation>> = Vec::new();
-    let mut last: Vec<Vec<Operation>> = vec![Vec::new()];
+/// Every sequence of one to `longest` operations; with a snapshot each begins with one, and goes on with up to so many. A detach is the last one: a
+/// module this small takes no more writes then.
+pub(super) fn sequences(longest: usize, snapshots: bool) -> Vec<Vec<Operation>> {
+    let (mut operations, mut first) = (OPERATIONS.to_vec(), Vec::new());
+    if snapshots {
+        operations.extend([Operation::RollBack, Operation::Delete]);
+        first = vec![OPERATIONS[0], Operation::Snapshot];
+    }
+    let mut all: Vec<Vec<Operation>> = if snapshots { vec![first.clone()] } else { Vec::new() };
+    let mut last: Vec<Vec<Operation>> = vec![first];
     for _ in 0..longest {
         let open = last.iter().filter(|sequence| sequence.last() != Some(&Operation::Detach));
-        last = open.flat_map(|sequence| OPERATIONS.map(|operation| [&sequence[..], &[operation]].concat())).collect();
+        last = open
+            .flat_map(|sequence| operations.iter().map(|operation| [&sequence[..], &[*operation]].concat()))
+            .collect();
         all.extend(last.iter().cloned());
     }
     all

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use device::{Device, Io, MediaFormat, Staging, Submitted};
+use device::{Device, Io, MediaFormat, SnapshotChange, SnapshotError, Staging, Submitted};
 use ftl::{Geometry, Policy, TRAILER_BYTES};
 use media::Media;
 use media::flashback::media_geometry;
@@ -149,6 +149,14 @@ impl Run<'_> {
             Operation::Flush => Io::Flush,
             Operation::Read => Io::Read { lba: 0, buf: vec![0xee; SECTORS as usize * SECTOR] },
             Operation::Flushes => return self.flushes(here, model, note),
+            Operation::Snapshot | Operation::RollBack | Operation::Delete => {
+                let taken = change_snapshot(operation, here, model, &mut note)?;
+                if self.patient {
+                    self.settle(here)?;
+                    note(model);
+                }
+                return Ok(taken);
+            }
             Operation::Idle => {
                 here.idle();
                 note(model);
@@ -343,6 +351,19 @@ impl Run<'_> {
         after
             .crashed(|lba, op, zero| payload::holds(&image[lba as usize * SECTOR..][..SECTOR], lba, op, zero))
             .map_err(Failure::Wrong)?;
+        let found = device.snapshots().iter().map(|snapshot| (snapshot.name.clone(), snapshot.held));
+        after.snaps_after(&found.collect::<Vec<_>>()).map_err(Failure::Wrong)?;
+        let snapshots: Vec<_> = device.snapshots().iter().map(|snapshot| snapshot.id).collect();
+        for (at, id) in snapshots.into_iter().enumerate() {
+            let io = Io::ReadSnapshot { id, lba: 0, buf: vec![0xee; SECTORS as usize * SECTOR] };
+            let read = request(&mut device, io, || ())?.ok_or(Failure::Stuck("a read is not taken".into()))?;
+            let image = read.map_err(|error| wrong(format!("read of a snapshot: {error}")))?.unwrap_or_default();
+            after
+                .snap_shows(at, |lba, op, zero| {
+                    payload::holds(&image[lba as usize * SECTOR..][..SECTOR], lba, op, zero)
+                })
+                .map_err(Failure::Wrong)?;
+        }
         device.verify().map_err(Failure::Wrong)?;
         for moment in &moments {
             let before = scope.states;
@@ -354,6 +375,48 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// Makes the one snapshot, rolls back to it or deletes it. False when there is no room for it.
+fn change_snapshot(
+    operation: Operation,
+    device: &mut Device,
+    model: &mut Model,
+    mut note: impl FnMut(&Model),
+) -> Result<bool, Failure> {
+    let mut during = model.clone();
+    let known = device.snapshots().first().map(|snapshot| snapshot.id);
+    let change = match (operation, known) {
+        (Operation::Snapshot, _) => {
+            during.snap_asked("one");
+            SnapshotChange::Create { name: "one".into(), created: 7 }
+        }
+        (_, None) => return Ok(true),
+        (Operation::RollBack, Some(to)) => {
+            during.rolled_back(0);
+            SnapshotChange::RollBack { to, delete_newer: false }
+        }
+        (_, Some(id)) => {
+            during.snaps_going(|_| true);
+            SnapshotChange::Delete(id)
+        }
+    };
+    let op = model.next_op();
+    let result = device.change_snapshots(&change);
+    note(&during);
+    match result {
+        Ok(()) => {}
+        Err(SnapshotError::Full) => return Ok(false),
+        Err(error) => return Err(wrong(format!("{change:?}: {error}"))),
+    }
+    *model = during;
+    match operation {
+        Operation::Snapshot => model.snap_answered("one"),
+        Operation::RollBack => model.answered(op, true),
+        _ => model.snaps_gone(),
+    }
+    note(model);
+    Ok(true)
 }
 
 fn digest(what: &impl Hash) -> u64 {

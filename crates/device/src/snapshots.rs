@@ -1,0 +1,111 @@
+//! Snapshots of a device: changed in order with requests, and durable when that is answered.
+
+use crate::{Changed, Device, Extent, Held, Snapshot, SnapshotChange, SnapshotError, SnapshotId};
+
+impl Device {
+    /// The snapshots, from the oldest to the newest.
+    pub fn snapshots(&self) -> &[Snapshot] {
+        self.core.ftl.snapshots()
+    }
+
+    /// Makes, deletes or renames a snapshot, or rolls back to one. A snapshot has everything that was answered before, and the change survives a
+    /// power cut when this returns. The first snapshot of a format raises its version: programs before it cannot read it any more.
+    ///
+    /// # Errors
+    /// It cannot be done. Where the media fail or the store is full, it may be there after the next attach, or not.
+    pub fn change_snapshots(&mut self, change: &SnapshotChange) -> Result<(), SnapshotError> {
+        if self.is_read_only() {
+            return Err(SnapshotError::Unsupported("it is attached read-only"));
+        }
+        self.core.ftl.check_change(change)?;
+        let failed = |error| match error {
+            crate::IoError::NoSpace => SnapshotError::Failed(ftl::Error::NoSpace),
+            _ => SnapshotError::Failed(ftl::Error::Media),
+        };
+        while !self.core.admits(true).map_err(failed)? {
+            self.core.go_on()?;
+        }
+        let seq = loop {
+            match self.core.ftl.change_snapshots(change) {
+                Ok(Some(seq)) => break seq,
+                Ok(None) => self.core.go_on()?,
+                Err(error) => {
+                    self.core.carry_out(&[]);
+                    return Err(error);
+                }
+            }
+        };
+        self.mark_dirty();
+        if self.info().format_version != self.core.superblock.version() {
+            self.renew_info();
+        }
+        if let SnapshotChange::RollBack { .. } = change {
+            self.core.changed(0..self.info().sectors);
+        }
+        self.core.carry_out(&[]);
+        while !self.core.ftl.is_durable(seq) {
+            self.core.go_on()?;
+        }
+        Ok(())
+    }
+
+    /// The sectors that differ between two snapshots, or a snapshot and the present (`None`), from sector `from` on: so many runs at most, and where to
+    /// go on.
+    ///
+    /// # Errors
+    /// There is no such snapshot.
+    pub fn diff(
+        &self,
+        one: Option<SnapshotId>,
+        other: Option<SnapshotId>,
+        from: u64,
+        most: usize,
+    ) -> Result<(Vec<Changed>, Option<u64>), SnapshotError> {
+        let known = |id: Option<SnapshotId>| id.is_none_or(|id| self.snapshots().iter().any(|one| one.id == id));
+        if !known(one) || !known(other) {
+            return Err(SnapshotError::Unknown);
+        }
+        Ok(self.core.ftl.diff(one, other, from, most))
+    }
+
+    /// Sectors that hold data for snapshots only.
+    pub fn kept_sectors(&self) -> u64 {
+        self.core.ftl.kept_sectors()
+    }
+
+    /// Counts what each snapshot alone needs, see [`Held`].
+    pub fn count_held(&self, from: u64, most: usize) -> Held {
+        self.core.ftl.count_held(from, most)
+    }
+
+    /// The next run of sectors at `lba` that all hold data in a snapshot or all do not, like [`Device::extent`].
+    pub fn snapshot_extent(&self, id: SnapshotId, lba: u64, max: u64) -> Extent {
+        let (count, mapped) = self.core.ftl.run_in(id, lba, max);
+        Extent { count, mapped }
+    }
+}
+
+impl crate::core::Core {
+    /// Goes on until the medium finished something.
+    fn go_on(&mut self) -> Result<(), SnapshotError> {
+        self.ftl.work();
+        self.carry_out(&[]);
+        let mut finished = false;
+        while let Some(done) = self.next_done() {
+            self.finish_media(done);
+            finished = true;
+        }
+        self.share_sync();
+        self.note_losses();
+        if let Some(error) = self.ftl.failure() {
+            return Err(error.into());
+        }
+        if !finished {
+            if self.in_flight == 0 {
+                return Err(self.ftl.space_failure().map_or(SnapshotError::Full, SnapshotError::Failed));
+            }
+            self.wait();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,500 @@
+//! Snapshots: what a device held at a moment, kept while the head goes on.
+//!
+//! Making, deleting, renaming, holding and rolling back are records in the log, each a slot of its own, in order with writes and trims.
+//! Recovery replays them at their place, so a snapshot has every write answered before it, and a roll back is there as a whole or
+//! not at all. What snapshots see that the head does not is kept in an index (`views.rs`), which checkpoints write behind the map.
+//!
+//! The groomer moves a slot once, whoever refers to it. A copy says which slot it came from ([`Kind::Moved`]): recovery can then tell
+//! what it is a copy of without knowing which snapshots saw it.
+
+mod record;
+pub(crate) mod views;
+
+pub(crate) use record::{Record, decode_snapshot, encode_snapshot};
+use views::CHUNK;
+
+use crate::checkpoint::further_lebs;
+use crate::layer::Ftl;
+use crate::slots::UNNOTED;
+use crate::space::{base_room, room_beside};
+use crate::types::{Admission, Command, Error, Kind, NO_SLOT, Slot, Source};
+
+/// A snapshot: the number of its record in the log. Newer ones have higher numbers.
+pub type SnapshotId = u64;
+
+/// The most snapshots of a device.
+pub const SNAPSHOTS_MAX: usize = 4096;
+
+/// Longest name, bytes.
+pub const SNAPSHOT_NAME_MAX: usize = 63;
+
+/// Pieces that one step of purging looks at.
+const PURGED_AT_ONCE: usize = 256;
+
+/// A snapshot of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Which.
+    pub id: SnapshotId,
+    /// What people call it.
+    pub name: String,
+    /// When it was made, seconds since 1970, as whoever made it said.
+    pub created: u64,
+    /// It may not be deleted.
+    pub held: bool,
+    /// Sectors that hold data in it.
+    pub mapped: u64,
+}
+
+/// A change of a device's snapshots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SnapshotChange {
+    /// Make one of what the head holds now.
+    Create {
+        /// See [`Snapshot::name`].
+        name: String,
+        /// See [`Snapshot::created`].
+        created: u64,
+    },
+    /// Delete it. What only it needed becomes free space, bit by bit.
+    Delete(SnapshotId),
+    /// Call it something else.
+    Rename(SnapshotId, String),
+    /// Keep it from being deleted, or let it be.
+    Hold(SnapshotId, bool),
+    /// Have the head hold what the snapshot does.
+    RollBack {
+        /// Which.
+        to: SnapshotId,
+        /// Delete the snapshots that are newer.
+        delete_newer: bool,
+    },
+}
+
+/// Why a change of snapshots was not made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    /// There is no such snapshot.
+    #[error("there is no such snapshot")]
+    Unknown,
+    /// Another one has this name.
+    #[error("there is a snapshot of the name \"{0}\" already; expected another name")]
+    Taken(String),
+    /// No snapshot can be called so.
+    #[error(
+        "\"{0}\" is no name for a snapshot; expected 1 to 63 letters, digits and any of . _ : + -, beginning with a letter or digit"
+    )]
+    Name(String),
+    /// It is held.
+    #[error("the snapshot \"{0}\" is held; release it first")]
+    Held(String),
+    /// There are too many.
+    #[error("there are {SNAPSHOTS_MAX} snapshots, and a device has no more; delete some first")]
+    TooMany,
+    /// What snapshots hold leaves no room.
+    #[error("there is no room for what the snapshots would hold; delete some first")]
+    Full,
+    /// The device takes none.
+    #[error("this device takes no snapshots: {0}")]
+    Unsupported(&'static str),
+    /// The media failed, or the store is full.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+/// Sectors in a row that are alike in a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// First sector.
+    pub lba: u64,
+    /// How many.
+    pub count: u64,
+    /// Whether they hold data in the second of what was compared.
+    pub mapped: bool,
+}
+
+/// What snapshots take that nothing else does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Sectors of each snapshot that are freed when it alone is deleted.
+    pub alone: Vec<(SnapshotId, u64)>,
+    /// Where to go on counting; nothing when all was counted.
+    pub next: Option<u64>,
+}
+
+/// Whether a snapshot may have this name: part of an export's name, a path and a command line.
+fn is_name(name: &str) -> bool {
+    let first = name.chars().next().is_some_and(|first| first.is_ascii_alphanumeric());
+    let rest = name.chars().all(|one| one.is_ascii_alphanumeric() || "._:+-".contains(one));
+    first && rest && name.len() <= SNAPSHOT_NAME_MAX
+}
+
+impl Ftl {
+    /// The snapshots, from the oldest to the newest.
+    pub fn snapshots(&self) -> &[Snapshot] {
+        self.views.snapshots()
+    }
+
+    /// Changes the snapshots, in order with requests. Gives the sequence number below which everything must be durable ([`Ftl::is_durable`]) before
+    /// the change is; nothing where it must be asked for again when some command was completed.
+    ///
+    /// # Errors
+    /// It cannot be done, and nothing was changed.
+    pub fn change_snapshots(&mut self, change: &SnapshotChange) -> Result<Option<u64>, SnapshotError> {
+        self.check_change(change)?;
+        if let Some(error) = self.refusal() {
+            return Err(error.into());
+        }
+        if let SnapshotChange::RollBack { to, .. } = change {
+            // A checkpoint's pieces show the map at different moments, and a roll back is no change of a single sector that could be made
+            // again for those that are behind it.
+            if self.checkpointer.hurry() {
+                self.work();
+                return Ok(None);
+            }
+            if !self.has_index_room(self.roll_back_bytes(*to)) {
+                return Err(SnapshotError::Full);
+            }
+        }
+        let record = Record::of(change, self.map.mapped());
+        let Some(stream) = self.host_stream_with_room(1, 0) else {
+            return match self.no_room() {
+                Admission::Refused(error) => Err(error.into()),
+                _ => Ok(None),
+            };
+        };
+        let run = self.reserve(stream, 1);
+        let header = self.meta_header(Kind::Snapshot, run.slot);
+        let source = Source::Meta(record.encode());
+        self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
+        self.commit(stream, run);
+        record.apply(&mut self.views, header.seq);
+        if let Record::RollBack { to, .. } = record {
+            self.roll_back(to);
+        }
+        self.resize();
+        self.background_flush();
+        self.work();
+        Ok(Some(self.seq))
+    }
+
+    /// Whether everything below a sequence number survives a power cut.
+    pub fn is_durable(&self, seq: u64) -> bool {
+        self.durable() >= seq
+    }
+
+    /// Whether a change can be made.
+    ///
+    /// # Errors
+    /// It cannot be.
+    pub fn check_change(&self, change: &SnapshotChange) -> Result<(), SnapshotError> {
+        if self.config.power_protected {
+            return Err(SnapshotError::Unsupported("it is an emulated card"));
+        }
+        let find =
+            |id: SnapshotId| self.snapshots().iter().find(|snapshot| snapshot.id == id).ok_or(SnapshotError::Unknown);
+        let named = |name: &String, id: Option<SnapshotId>| match is_name(name) {
+            false => Err(SnapshotError::Name(name.clone())),
+            true if self.snapshots().iter().any(|other| other.name == *name && Some(other.id) != id) => {
+                Err(SnapshotError::Taken(name.clone()))
+            }
+            true => Ok(()),
+        };
+        let free = |snapshot: &Snapshot| match snapshot.held {
+            true => Err(SnapshotError::Held(snapshot.name.clone())),
+            false => Ok(()),
+        };
+        match change {
+            SnapshotChange::Create { name, .. } => {
+                named(name, None)?;
+                if self.map.is_preallocated() {
+                    return Err(SnapshotError::Unsupported("its memory is taken beforehand for a page file"));
+                }
+                if self.snapshots().len() >= SNAPSHOTS_MAX {
+                    return Err(SnapshotError::TooMany);
+                }
+                match self.has_index_room(views::SNAPSHOT_BYTES as u64) {
+                    true => Ok(()),
+                    false => Err(SnapshotError::Full),
+                }
+            }
+            SnapshotChange::Delete(id) => free(find(*id)?),
+            SnapshotChange::Rename(id, name) => find(*id).and_then(|_| named(name, Some(*id))),
+            SnapshotChange::Hold(id, _) => find(*id).map(|_| ()),
+            SnapshotChange::RollBack { to, delete_newer } => {
+                find(*to)?;
+                let newer = self.snapshots().iter().filter(|snapshot| *delete_newer && snapshot.id > *to);
+                newer.into_iter().try_for_each(free)
+            }
+        }
+    }
+
+    /// What the head sees of a sector is something else from now on: keeps what it saw for the newest snapshot, where that does not have it
+    /// yet, or lets go of it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn supersede(&mut self, lba: u64, old: Slot) {
+        if let Some(newest) = self.views.newest_below(self.seq)
+            && !self.views.covers(lba, newest..=SnapshotId::MAX)
+        {
+            self.views.push(lba, newest, old);
+        } else if old == NO_SLOT {
+            return;
+        } else if !self.views.unshare(old) {
+            return self.lebs.set_dead(old);
+        }
+        if old != NO_SLOT {
+            // The policy counts what the host can still overwrite.
+            self.lebs.set_note(self.lebs.place(old), UNNOTED);
+        }
+    }
+
+    /// Whether anybody refers to a slot as that of this sector.
+    #[inline]
+    pub(crate) fn is_used(&self, lba: u64, slot: Slot) -> bool {
+        self.map.get(lba) == slot || (self.has_views && self.views.holds(lba, slot))
+    }
+
+    /// Whether a slot holds this sector, for the host or for a snapshot.
+    pub fn holds(&self, lba: u64, slot: Slot) -> bool {
+        lba < self.map.sectors() && self.is_used(lba, slot)
+    }
+
+    /// Has everybody who refers to a slot refer to another one.
+    pub(crate) fn redirect(&mut self, lba: u64, from: Slot, to: Slot) {
+        if self.map.get(lba) == from {
+            self.map.set(lba, to);
+        }
+        self.views.redirect(lba, from, to, |_| true);
+        self.views.move_shared(from, to);
+    }
+
+    /// The head sees what a snapshot sees. What it saw is kept for snapshots that are newer.
+    fn roll_back(&mut self, to: SnapshotId) {
+        let before = self.live_sectors();
+        let mut chunk = 0;
+        while let Some((found, mut bits)) = self.views.next_changed(chunk, &(to..=SnapshotId::MAX)) {
+            while bits != 0 {
+                let lba = found * CHUNK + u64::from(bits.trailing_zeros());
+                bits &= bits - 1;
+                let old = self.map.get(lba);
+                let new = self.views.see(to, lba, old);
+                if new == old {
+                    continue;
+                }
+                if old != NO_SLOT {
+                    self.groomer.discarded(self.lebs.note(self.lebs.place(old)));
+                }
+                self.groomer.trimmed(lba, 1);
+                self.supersede(lba, old);
+                match new {
+                    NO_SLOT => self.map.clear(lba, 1, |_| {}),
+                    new => {
+                        self.map.set(lba, new);
+                        self.views.share(new);
+                    }
+                }
+            }
+            chunk = found + 1;
+        }
+        self.note_leaving(before.saturating_sub(self.live_sectors()));
+    }
+
+    /// What a roll back may add to the index, at most.
+    fn roll_back_bytes(&self, to: SnapshotId) -> u64 {
+        let pieces = self.views.pieces((0, 0)).filter(|(key, _)| key.1 >= to);
+        pieces
+            .map(|(_, piece)| (views::PIECE_HEAD + piece.present.count_ones() as usize * size_of::<Slot>()) as u64)
+            .sum()
+    }
+
+    /// Sectors that hold data, for the host or for a snapshot.
+    pub(crate) fn live_sectors(&self) -> u64 {
+        self.map.mapped() + self.views.kept()
+    }
+
+    /// Sectors that hold data for snapshots only.
+    pub fn kept_sectors(&self) -> u64 {
+        self.views.kept()
+    }
+
+    /// Sectors that may hold data at once, for the host and for snapshots, where that is a limit.
+    pub fn live_limit(&self) -> Option<u64> {
+        match self.has_views {
+            true => Some(self.room + self.views.kept()),
+            false => self.config.is_sparse().then(|| self.config.room()),
+        }
+    }
+
+    /// Whether the index of snapshots may grow by so many bytes.
+    pub(crate) fn has_index_room(&self, bytes: u64) -> bool {
+        self.live_sectors() + self.leaving_sectors <= room_beside(&self.config, self.views.bytes() + bytes)
+    }
+
+    /// Bytes that a trim may add to the index, at most.
+    pub(crate) fn trim_bytes(&self, lba: u64, count: u64) -> u64 {
+        if !self.has_views {
+            return 0;
+        }
+        let mapped = self.map.mapped_in(lba, count);
+        let pieces = mapped.min(count / CHUNK + 2);
+        pieces * views::PIECE_HEAD as u64 + mapped * size_of::<Slot>() as u64
+    }
+
+    /// Sectors of a range that a write would have live beside those that are: new ones, and those of which a snapshot needs what is there.
+    pub(crate) fn newly_live(&self, lba: u64, count: u64) -> u64 {
+        if !self.has_views {
+            return count - self.map.mapped_in(lba, count);
+        }
+        (lba..lba + count).filter(|lba| self.map.get(*lba) == NO_SLOT || self.is_seen(*lba)).count() as u64
+    }
+
+    /// Sectors of a range that hold data which a trim would free.
+    pub(crate) fn freed_by(&self, lba: u64, count: u64) -> u64 {
+        if !self.has_views {
+            return self.map.mapped_in(lba, count);
+        }
+        (lba..lba + count).filter(|lba| self.map.get(*lba) != NO_SLOT && !self.is_seen(*lba)).count() as u64
+    }
+
+    /// Whether a snapshot sees what the head sees of a sector.
+    fn is_seen(&self, lba: u64) -> bool {
+        let newest = self.views.newest_below(self.seq);
+        newest.is_some_and(|newest| !self.views.covers(lba, newest..=SnapshotId::MAX))
+    }
+
+    /// Works out anew what may be live, and what a checkpoint takes: snapshots, or what they see, have changed.
+    pub(crate) fn resize(&mut self) {
+        self.has_views = self.views.is_active();
+        let further = further_lebs(&self.config, self.views.bytes());
+        if self.checkpointer.set_further(further as usize) {
+            self.groomer.pace.set_further(&self.config, further);
+        }
+        self.room = match self.has_views {
+            true => room_beside(&self.config, self.views.bytes()).saturating_sub(self.views.kept()),
+            false => base_room(&self.config),
+        };
+    }
+
+    /// Frees some of what only deleted snapshots needed. Returns whether there is more.
+    pub(crate) fn purge(&mut self) -> bool {
+        if !self.views.is_purging() {
+            return false;
+        }
+        // The pieces of a checkpoint show the index at different moments: what moves meanwhile could be in none.
+        if !self.is_started() || self.checkpointer.has_begun() {
+            return true;
+        }
+        let (lebs, mut freed) = (&mut self.lebs, 0);
+        self.views.purge(PURGED_AT_ONCE, |slot| {
+            lebs.set_dead(slot);
+            freed += 1;
+        });
+        self.note_leaving(freed);
+        self.resize();
+        self.views.is_purging()
+    }
+
+    /// What a snapshot sees of a sector.
+    pub(crate) fn see(&self, id: SnapshotId, lba: u64) -> Slot {
+        self.views.see(id, lba, self.map.get(lba))
+    }
+
+    /// How many sectors from `lba` on, at most `max`, all hold data in a snapshot or all do not, and which.
+    pub fn run_in(&self, id: SnapshotId, lba: u64, max: u64) -> (u64, bool) {
+        let mapped = self.see(id, lba) != NO_SLOT;
+        let end = (lba + max).min(self.map.sectors());
+        let mut at = lba + 1;
+        while at < end {
+            let next = self.views.next_changed(at / CHUNK, &(id..=SnapshotId::MAX));
+            let changed = next.map_or(end, |(chunk, _)| (chunk * CHUNK).clamp(at, end));
+            if at < changed {
+                let (run, alike) = self.map.run(at, changed - at);
+                if alike != mapped {
+                    break;
+                }
+                at += run;
+                continue;
+            }
+            if (self.see(id, at) != NO_SLOT) != mapped {
+                break;
+            }
+            at += 1;
+        }
+        (at - lba, mapped)
+    }
+
+    /// The sectors that differ between two moments, from sector `from` on; `None` stands for the head. Gives some of them, and where to go
+    /// on, which is nothing when these were the last.
+    pub fn diff(
+        &self,
+        one: Option<SnapshotId>,
+        other: Option<SnapshotId>,
+        from: u64,
+        most: usize,
+    ) -> (Vec<Changed>, Option<u64>) {
+        let see = |id: Option<SnapshotId>, lba: u64| match id {
+            Some(id) => self.see(id, lba),
+            None => self.map.get(lba),
+        };
+        let moment = |id: Option<SnapshotId>| id.unwrap_or(SnapshotId::MAX);
+        let (older, newer) = (moment(one).min(moment(other)), moment(one).max(moment(other)));
+        let mut found: Vec<Changed> = Vec::new();
+        if older == newer {
+            return (found, None);
+        }
+        // What lies between them has entries of snapshots from the older one up to the newer one.
+        let between = older..=newer - 1;
+        let mut chunk = from / CHUNK;
+        while let Some((at, bits)) = self.views.next_changed(chunk, &between) {
+            let lbas = (0..CHUNK).filter(|bit| bits >> bit & 1 == 1).map(|bit| at * CHUNK + bit);
+            for lba in lbas.filter(|lba| *lba >= from) {
+                let (before, after) = (see(one, lba), see(other, lba));
+                if before == after {
+                    continue;
+                }
+                let mapped = after != NO_SLOT;
+                if let Some(last) =
+                    found.last_mut().filter(|last| last.lba + last.count == lba && last.mapped == mapped)
+                {
+                    last.count += 1;
+                } else if found.len() >= most.max(1) {
+                    return (found, Some(lba));
+                } else {
+                    found.push(Changed { lba, count: 1, mapped });
+                }
+            }
+            chunk = at + 1;
+        }
+        (found, None)
+    }
+
+    /// Counts what each snapshot alone needs, from a place on: so many pieces of the index at a time.
+    pub fn count_held(&self, from: u64, most: usize) -> Held {
+        let mut held = Held::default();
+        let mut alone = vec![0; self.snapshots().len()];
+        let mut pieces = self.views.pieces((from, 0)).peekable();
+        let mut looked = 0;
+        while let Some((chunk, _)) = pieces.peek().map(|(key, _)| *key) {
+            if looked >= most {
+                held.next = Some(chunk);
+                break;
+            }
+            // Up to which snapshot each sector's last entry went.
+            let mut last = [0; CHUNK as usize];
+            while let Some((key, piece)) = pieces.next_if(|(key, _)| key.0 == chunk) {
+                looked += 1;
+                for (bit, slot) in piece.entries() {
+                    let first = self.snapshots().partition_point(|snapshot| snapshot.id <= last[bit as usize]);
+                    let end = self.snapshots().partition_point(|snapshot| snapshot.id <= key.1);
+                    if slot != NO_SLOT && end == first + 1 && !self.views.is_shared(slot) {
+                        alone[first] += 1;
+                    }
+                    last[bit as usize] = key.1;
+                }
+            }
+        }
+        held.alone = self.snapshots().iter().map(|snapshot| snapshot.id).zip(alone).collect();
+        held
+    }
+}

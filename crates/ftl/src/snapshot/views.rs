@@ -1,0 +1,325 @@
+//! What snapshots see, where that differs from what stands behind them.
+//!
+//! One ordered index holds it for all of them: `(sector, snapshot)` to a slot, or to a hole. The first write or trim of a sector after
+//! the newest snapshot puts there what the sector held. A snapshot sees the first entry of a sector that belongs to it or to a later
+//! snapshot, and where there is none what the head sees. So a snapshot costs nothing when it is made, and every old slot stands in
+//! one entry, however many snapshots see it.
+//!
+//! Entries of 64 sectors and one snapshot share a *piece*: a bit for each entry, a bit for each hole, and four bytes for each slot.
+//! What a deleted snapshot leaves is still looked through by older ones; [`Views::purge`] gives it to the one before, or frees it.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use super::{Snapshot, SnapshotId};
+use crate::types::{NO_SLOT, Slot};
+
+/// Sectors of one piece.
+pub(crate) const CHUNK: u64 = 64;
+/// Bytes of a piece in a checkpoint, without its slots.
+pub(crate) const PIECE_HEAD: usize = 32;
+/// Bytes of a snapshot in a checkpoint.
+pub(crate) const SNAPSHOT_BYTES: usize = 96;
+
+/// Which piece: a run of [`CHUNK`] sectors, and the snapshot.
+pub(crate) type Key = (u64, SnapshotId);
+
+/// Every piece of these sectors.
+fn all_of(chunk: u64) -> RangeInclusive<Key> {
+    (chunk, 0)..=(chunk, SnapshotId::MAX)
+}
+
+/// The entries of one snapshot in a run of sectors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub present: u64,
+    /// Of those the ones that held nothing.
+    pub holes: u64,
+    /// Of the others, in order.
+    pub slots: Vec<Slot>,
+}
+
+impl Piece {
+    fn rank(&self, bit: u64) -> usize {
+        (self.present & !self.holes & ((1 << bit) - 1)).count_ones() as usize
+    }
+
+    /// What a sector held; [`NO_SLOT`] for nothing. `None` where there is no entry.
+    pub fn get(&self, bit: u64) -> Option<Slot> {
+        if self.present >> bit & 1 == 0 {
+            return None;
+        }
+        Some(if self.holes >> bit & 1 == 1 { NO_SLOT } else { self.slots[self.rank(bit)] })
+    }
+
+    fn insert(&mut self, bit: u64, slot: Slot) {
+        debug_assert!(self.get(bit).is_none());
+        if slot == NO_SLOT {
+            self.holes |= 1 << bit;
+        } else {
+            let at = self.rank(bit);
+            if self.slots.len() == self.slots.capacity() {
+                self.slots.reserve_exact(4.max(self.slots.len() / 4));
+            }
+            self.slots.insert(at, slot);
+        }
+        self.present |= 1 << bit;
+    }
+
+    fn replace(&mut self, bit: u64, slot: Slot) {
+        let at = self.rank(bit);
+        self.slots[at] = slot;
+    }
+
+    /// Bytes in a checkpoint.
+    pub fn bytes(&self) -> usize {
+        PIECE_HEAD + size_of::<Slot>() * self.slots.len()
+    }
+
+    fn memory(&self) -> usize {
+        // With what a tree keeps of it.
+        3 * size_of::<Key>() / 2 + 3 * size_of::<Piece>() / 2 + self.slots.capacity() * size_of::<Slot>()
+    }
+
+    /// Its entries, in order.
+    pub fn entries(&self) -> impl Iterator<Item = (u64, Slot)> {
+        (0..CHUNK).filter_map(|bit| Some((bit, self.get(bit)?)))
+    }
+}
+
+/// The snapshots of a device, and what they see.
+#[derive(Default)]
+pub(crate) struct Views {
+    /// From the oldest to the newest.
+    snapshots: Vec<Snapshot>,
+    pieces: BTreeMap<Key, Piece>,
+    /// Slots that more than one entry, or an entry and the head, refer to, since somebody rolled back: how many more.
+    shared: BTreeMap<Slot, u32>,
+    /// Entries with a slot.
+    held: u64,
+    /// Sum of `shared`.
+    extra: u64,
+    bytes: u64,
+    memory: usize,
+    /// Where purging goes on; nothing where no deleted snapshot left anything.
+    purging: Option<Key>,
+}
+
+impl Views {
+    /// The snapshots, from the oldest to the newest.
+    pub fn snapshots(&self) -> &[Snapshot] {
+        &self.snapshots
+    }
+
+    /// A snapshot.
+    pub fn find(&mut self, id: SnapshotId) -> Option<&mut Snapshot> {
+        let at = self.snapshots.binary_search_by_key(&id, |snapshot| snapshot.id).ok()?;
+        self.snapshots.get_mut(at)
+    }
+
+    pub fn exists(&self, id: SnapshotId) -> bool {
+        self.snapshots.binary_search_by_key(&id, |snapshot| snapshot.id).is_ok()
+    }
+
+    /// Whether there is, or was, any: only then there is anything to be done for them.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        !self.snapshots.is_empty() || !self.pieces.is_empty()
+    }
+
+    /// The newest that is older than this number.
+    pub fn newest_below(&self, seq: u64) -> Option<SnapshotId> {
+        let at = self.snapshots.partition_point(|snapshot| snapshot.id < seq);
+        Some(self.snapshots.get(at.checked_sub(1)?)?.id)
+    }
+
+    /// Adds a snapshot, which is newer than all others.
+    pub fn add(&mut self, snapshot: Snapshot) {
+        debug_assert!(self.snapshots.last().is_none_or(|last| last.id < snapshot.id));
+        self.snapshots.push(snapshot);
+    }
+
+    /// All of them, by number.
+    pub fn set_snapshots(&mut self, snapshots: Vec<Snapshot>) {
+        self.snapshots = snapshots;
+    }
+
+    /// Takes snapshots away; what they held is purged later.
+    pub fn remove(&mut self, gone: impl Fn(SnapshotId) -> bool) {
+        self.snapshots.retain(|snapshot| !gone(snapshot.id));
+        self.purging = Some((0, 0));
+    }
+
+    /// Slots that only snapshots need.
+    pub fn kept(&self) -> u64 {
+        self.held - self.extra
+    }
+
+    /// Bytes that all of it takes in a checkpoint.
+    pub fn bytes(&self) -> u64 {
+        self.bytes + (self.snapshots.len() * SNAPSHOT_BYTES) as u64
+    }
+
+    /// Heap memory, bytes; about.
+    pub fn memory(&self) -> usize {
+        self.memory + self.snapshots.capacity() * size_of::<Snapshot>() + self.shared.len() * 12
+    }
+
+    /// Whether a snapshot from `from` to `to` has an entry of the sector.
+    pub fn covers(&self, lba: u64, ids: RangeInclusive<SnapshotId>) -> bool {
+        let (chunk, bit) = (lba / CHUNK, lba % CHUNK);
+        self.pieces.range((chunk, *ids.start())..=(chunk, *ids.end())).any(|(_, piece)| piece.present >> bit & 1 == 1)
+    }
+
+    /// Notes what a sector held when it was changed for the first time after this snapshot.
+    pub fn push(&mut self, lba: u64, id: SnapshotId, slot: Slot) {
+        let (chunk, bit) = (lba / CHUNK, lba % CHUNK);
+        let piece = self.pieces.entry((chunk, id)).or_default();
+        if piece.present > 0 {
+            self.bytes -= piece.bytes() as u64;
+            self.memory -= piece.memory();
+        }
+        piece.insert(bit, slot);
+        self.bytes += piece.bytes() as u64;
+        self.memory += piece.memory();
+        self.held += u64::from(slot != NO_SLOT);
+    }
+
+    /// A piece of a checkpoint.
+    pub fn load(&mut self, key: Key, piece: Piece) {
+        for (bit, slot) in piece.entries() {
+            self.push(key.0 * CHUNK + bit, key.1, slot);
+        }
+    }
+
+    /// What a snapshot sees of a sector, of which the head sees `head`.
+    pub fn see(&self, id: SnapshotId, lba: u64, head: Slot) -> Slot {
+        let (chunk, bit) = (lba / CHUNK, lba % CHUNK);
+        self.pieces.range((chunk, id)..=(chunk, SnapshotId::MAX)).find_map(|(_, piece)| piece.get(bit)).unwrap_or(head)
+    }
+
+    /// Whether an entry of the sector refers to the slot.
+    pub fn holds(&self, lba: u64, slot: Slot) -> bool {
+        let (chunk, bit) = (lba / CHUNK, lba % CHUNK);
+        self.pieces.range(all_of(chunk)).any(|(_, piece)| piece.get(bit) == Some(slot))
+    }
+
+    /// What entries of the sector say that refer to one slot refers to another one from now on: those of pieces that `known` names.
+    pub fn redirect(&mut self, lba: u64, from: Slot, to: Slot, known: impl Fn(Key) -> bool) {
+        let (chunk, bit) = (lba / CHUNK, lba % CHUNK);
+        for (key, piece) in self.pieces.range_mut(all_of(chunk)) {
+            if piece.get(bit) == Some(from) && known(*key) {
+                piece.replace(bit, to);
+            }
+        }
+    }
+
+    /// The sharers of one slot share another one.
+    pub fn move_shared(&mut self, from: Slot, to: Slot) {
+        if let Some(more) = self.shared.remove(&from) {
+            self.shared.insert(to, more);
+        }
+    }
+
+    /// One more refers to the slot.
+    pub fn share(&mut self, slot: Slot) {
+        *self.shared.entry(slot).or_default() += 1;
+        self.extra += 1;
+    }
+
+    /// Whether more than one refers to the slot.
+    pub fn is_shared(&self, slot: Slot) -> bool {
+        self.shared.contains_key(&slot)
+    }
+
+    /// One less refers to the slot; false when that was the last.
+    pub fn unshare(&mut self, slot: Slot) -> bool {
+        let Some(more) = self.shared.get_mut(&slot) else { return false };
+        *more -= 1;
+        self.extra -= 1;
+        if *more == 0 {
+            self.shared.remove(&slot);
+        }
+        true
+    }
+
+    /// The first run of sectors from `chunk` on of which these snapshots have entries, with a bit for each.
+    pub fn next_changed(&self, chunk: u64, ids: &RangeInclusive<SnapshotId>) -> Option<(u64, u64)> {
+        let (mut at, mut bits) = (chunk, 0);
+        for ((chunk, id), piece) in self.pieces.range((chunk, 0)..) {
+            if *chunk != at && bits != 0 {
+                break;
+            }
+            at = *chunk;
+            bits |= if ids.contains(id) { piece.present } else { 0 };
+        }
+        (bits != 0).then_some((at, bits))
+    }
+
+    /// The pieces from a key on.
+    pub fn pieces(&self, from: Key) -> impl Iterator<Item = (Key, &Piece)> {
+        self.pieces.range(from..).map(|(key, piece)| (*key, piece))
+    }
+
+    /// Whether deleted snapshots left something.
+    pub fn is_purging(&self) -> bool {
+        self.purging.is_some()
+    }
+
+    /// Looks through so many pieces for what deleted snapshots left: the snapshot before gets what it lacks, and `freed` is told of the slots
+    /// that nobody refers to any more.
+    pub fn purge(&mut self, most: usize, mut freed: impl FnMut(Slot)) {
+        let Some(from) = self.purging else { return };
+        let (mut left, mut next) = (Vec::new(), None);
+        for (number, (key, _)) in self.pieces.range(from..).enumerate() {
+            if number == most {
+                next = Some(*key);
+                break;
+            }
+            if !self.exists(key.1) {
+                left.push(*key);
+            }
+        }
+        self.purging = next;
+        for key in left {
+            let Some(piece) = self.pieces.remove(&key) else { continue };
+            self.bytes -= piece.bytes() as u64;
+            self.memory -= piece.memory();
+            self.held -= piece.slots.len() as u64;
+            let before = self.newest_below(key.1);
+            for (bit, slot) in piece.entries() {
+                let lba = key.0 * CHUNK + bit;
+                match before {
+                    Some(before) if !self.covers(lba, before..=key.1) => self.push(lba, before, slot),
+                    _ if slot != NO_SLOT && !self.unshare(slot) => freed(slot),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// What is left of deleted snapshots is to be looked for from the beginning.
+    pub fn purge_all(&mut self) {
+        self.purging = self.is_active().then_some((0, 0));
+    }
+
+    /// Checks what is counted. For tests.
+    ///
+    /// # Errors
+    /// What does not agree.
+    pub fn verify(&self) -> Result<(), String> {
+        let held: usize = self.pieces.values().map(|piece| piece.slots.len()).sum();
+        let bytes: usize = self.pieces.values().map(Piece::bytes).sum();
+        let memory: usize = self.pieces.values().map(Piece::memory).sum();
+        let extra: u64 = self.shared.values().map(|more| u64::from(*more)).sum();
+        let (counted, found) =
+            ((self.held, self.bytes, self.memory, self.extra), (held as u64, bytes as u64, memory, extra));
+        if counted != found {
+            return Err(format!("snapshots count {counted:?} slots, bytes, memory and shares, and have {found:?}"));
+        }
+        match self.pieces.iter().find(|(_, piece)| piece.present == 0 || piece.holes & !piece.present != 0) {
+            Some((key, piece)) => Err(format!("the piece {key:?} of a snapshot is {piece:?}")),
+            None => Ok(()),
+        }
+    }
+}
