@@ -44,6 +44,13 @@ const DEEDS: readonly (readonly [string, Words])[] = [
     "POST /devices/*/rebuild",
     ([device], body) => `began to rebuild file ${text(body.die)} of ${device}${and("onto", body.onto)}`,
   ],
+  ["POST /devices/*/snapshots", ([device], body) => `made the snapshot ${text(body.name)} of ${device}`],
+  ["PATCH /devices/*/snapshots/*", ([device, snapshot]) => `changed the snapshot ${snapshot} of ${device}`],
+  ["DELETE /devices/*/snapshots/*", ([device, snapshot]) => `deleted the snapshot ${snapshot} of ${device}`],
+  [
+    "POST /devices/*/snapshots/*/roll-back",
+    ([device, snapshot]) => `rolled ${device} back to the snapshot ${snapshot}`,
+  ],
   ["POST /devices/*/record", ([device]) => `began to record ${device}`],
   ["POST /devices/*/record/stop", ([device]) => `stopped recording ${device}`],
   ["POST /devices/*/drills", ([device], body) => `put the fault ${text(body.drill)} on ${device}`],

@@ -9,6 +9,7 @@ pub mod published;
 #[cfg(test)]
 mod recommended;
 pub mod sim;
+pub mod snapshot;
 pub mod trace;
 mod values;
 
@@ -70,6 +71,8 @@ pub enum Command {
     Rebuild(Rebuild),
     /// Put a fault on an attached device that is marked for drills, or undo it.
     Drill(drill::Drill),
+    /// Make, read, compare and roll back to snapshots of an attached device.
+    Snapshot(snapshot::Snapshot),
     /// Look into a key-value store that a program keeps on a device.
     Kv(kv::Kv),
     /// Write what a device holds as a stream: compressed, sealed, and encrypted where the device is.

@@ -10,6 +10,7 @@ mod lifetime;
 mod log;
 pub mod observe;
 mod recording;
+mod snapshots;
 mod table;
 
 use std::collections::BTreeMap;

@@ -683,8 +683,12 @@ impl Device {
             Trouble::Unreadable => format!("{} sectors cannot be read", figures.unreadable_sectors),
             Trouble::NearlyFull => {
                 let room = figures.room_sectors.unwrap_or(u64::MAX).max(1);
-                let percent = figures.mapped_sectors * 100 / room;
-                format!("{percent} % of the raw space hold data: trim what is not needed, before writes are refused")
+                let percent = (figures.mapped_sectors + figures.kept_sectors) * 100 / room;
+                let what = match figures.snapshots {
+                    0 => "trim what is not needed",
+                    _ => "delete snapshots, or trim what is not needed",
+                };
+                format!("{percent} % of the raw space hold data: {what}, before writes are refused")
             }
             Trouble::Vanished => self.places.vanished().next().map_or_else(String::new, |path| {
                 let path = path.display();

@@ -93,7 +93,7 @@ pub enum Trouble {
     Degraded,
     /// Sectors cannot be read.
     Unreadable,
-    /// Nearly as much of a sparse address space holds data as there is room for.
+    /// Nearly as much holds data, for the host or for snapshots, as there is room for.
     NearlyFull,
     /// A file in use was deleted, moved or replaced.
     Vanished,
@@ -151,7 +151,10 @@ pub struct Figures {
     pub write_reduced: Option<bool>,
     pub worn_out: Option<bool>,
     pub mapped_sectors: u64,
-    /// How many may be mapped at once, where the host can address more.
+    pub snapshots: u32,
+    /// Sectors that hold data for snapshots only.
+    pub kept_sectors: u64,
+    /// How many may hold data at once, where the host can address more or there are snapshots.
     pub room_sectors: Option<u64>,
     pub sectors: u64,
     pub map_memory_bytes: u64,
@@ -215,7 +218,7 @@ impl Figures {
         let ftl = &core.ftl;
         let (layer, geometry) = (ftl.stats(), ftl.config().geometry);
         let (sectors, sector_bytes, lebs) = (ftl.map().sectors(), geometry.sector_bytes, ftl.lebs().len());
-        let room = ftl.config().is_sparse().then(|| ftl.config().room());
+        let (room, kept_sectors) = (ftl.live_limit(), ftl.kept_sectors());
         let made_up = core.media.nand().map_or(0, |nand| nand.counts().made_up_bytes);
         let lost = core.lost_dies().count() as u32;
         let unreadable_sectors = core.healing.unreadable.len() as u32;
@@ -224,7 +227,9 @@ impl Figures {
             Some(error) => Some(Trouble::WritesFail(error)),
             None if lost > 0 => Some(Trouble::Degraded),
             None if unreadable_sectors > 0 => Some(Trouble::Unreadable),
-            None => room.filter(|room| ftl.map().mapped() >= room / 100 * NEARLY_FULL).map(|_| Trouble::NearlyFull),
+            None => room
+                .filter(|room| ftl.map().mapped() + kept_sectors >= room / 100 * NEARLY_FULL)
+                .map(|_| Trouble::NearlyFull),
         };
         Figures {
             state: if ftl.failure().is_some() { State::Error } else { state },
@@ -269,6 +274,8 @@ impl Figures {
             write_reduced: None,
             worn_out: None,
             mapped_sectors: ftl.map().mapped(),
+            snapshots: ftl.snapshots().len() as u32,
+            kept_sectors,
             room_sectors: room,
             sectors,
             map_memory_bytes: ftl.map().memory() as u64,

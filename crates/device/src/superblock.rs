@@ -553,6 +553,10 @@ pub(crate) mod tests {
         }
     }
 
+    fn snapped() -> Superblock {
+        Superblock { snapshots: true, ..batched() }
+    }
+
     fn batched() -> Superblock {
         Superblock { batches: true, ..copied() }
     }
@@ -609,6 +613,9 @@ pub(crate) mod tests {
             assert_eq!(Superblock::decode(&bytes), Ok(superblock));
             assert_eq!(bytes[8], 6, "older programs must keep off");
         }
+        let bytes = snapped().encode(0);
+        assert_eq!(Superblock::decode(&bytes), Ok(snapped()));
+        assert_eq!(bytes[8], 7, "older programs must keep off");
     }
 
     #[test]
@@ -639,6 +646,7 @@ pub(crate) mod tests {
             erasing().encode(0),
             copied().encode(0),
             batched().encode(0),
+            snapped().encode(0),
         ] {
             for at in 0..bytes.len() {
                 assert!(Superblock::decode(&bytes[..at]).is_err());
@@ -653,10 +661,10 @@ pub(crate) mod tests {
     #[test]
     fn nonsense_is_refused() {
         let mut random = random::SplitMix64::new(1);
-        let samples = [sample(), emulated(), redundant(), encrypted(), erasing(), copied(), batched()]
+        let samples = [sample(), emulated(), redundant(), encrypted(), erasing(), copied(), batched(), snapped()]
             .map(|superblock| superblock.encode(0));
         for _ in 0..20_000 {
-            let mut bytes = samples[random.below(7) as usize].clone();
+            let mut bytes = samples[random.below(8) as usize].clone();
             let end = bytes.len() - 4;
             for _ in 0..1 + random.below(4) {
                 let at = 16 + random.below(end as u64 - 16) as usize;

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use device::{AttachOptions, BatchOp, Device, Io, Secret, inspect};
+use device::{AttachOptions, BatchOp, Device, Io, Secret, SnapshotChange, SnapshotError, inspect};
 use media::LABEL_BYTES;
 use media::ring::Ring;
 
@@ -38,6 +38,7 @@ fn devices_of_every_earlier_version_attach_and_stay_of_it() {
         (3, vec![("v3a", parity), ("v3b", parity), ("v3c", parity)]),
         (4, vec![("v4", 137_363_456)]),
         (5, vec![("v5", 137_363_456)]),
+        (6, vec![("v6", 137_363_456)]),
     ];
     for (version, files) in made {
         let paths = device(directory.path(), &files);
@@ -54,10 +55,10 @@ fn devices_of_every_earlier_version_attach_and_stay_of_it() {
         let info = inspect(&paths[0]).expect("inspected");
         assert_eq!((info.format_version, info.attaches), (version, 1), "what an older program reads");
 
-        // With an identity of its own it is of the version that has them, and with a batch of the newest.
+        // With an identity of its own it is at least of the version that has them, with a batch of the next, with a snapshot of the newest.
         let options = AttachOptions { new_identity: true, ..options };
         let mut attached = Device::attach(&paths, &options, &ring).expect("attached");
-        assert_eq!(attached.info().format_version, 5);
+        assert_eq!(attached.info().format_version, version.max(5));
         let buf = vec![0; data.len()];
         assert_eq!(call(&mut attached, Io::Read { lba: 3, buf }), Ok(Some(data.clone())));
         let ops = [BatchOp::Write { lba: 9, count: 1 }, BatchOp::Trim { lba: 3, count: 1 }];
@@ -69,9 +70,16 @@ fn devices_of_every_earlier_version_attach_and_stay_of_it() {
             let buf = vec![0xee; data.len()];
             assert_eq!(call(&mut attached, Io::Read { lba, buf }), Ok(Some(expected)));
         }
+        assert_eq!(attached.info().format_version, 6);
+        let made = attached.change_snapshots(&SnapshotChange::Create { name: "one".into(), created: 7 });
+        if version == 2 {
+            assert!(matches!(made, Err(SnapshotError::Unsupported(_))), "an emulated card: {made:?}");
+        } else {
+            made.expect("made");
+        }
         attached.detach().expect("detached");
         let renewed = inspect(&paths[0]).expect("inspected");
-        assert_eq!(renewed.format_version, device::FORMAT_VERSION);
+        assert_eq!(renewed.format_version, if version == 2 { 6 } else { device::FORMAT_VERSION });
         assert_ne!(renewed.uuid, info.uuid);
     }
 }

@@ -305,7 +305,13 @@ impl Core {
         let (lba, count) = (offset >> shift, len >> shift);
         let data = from.data;
         let io = match request.command {
-            Command::Read => Io::Read { lba, buf: self.pool.take(len as usize) },
+            Command::Read => {
+                let buf = self.pool.take(len as usize);
+                match request.view {
+                    None => Io::Read { lba, buf },
+                    Some(id) => Io::ReadSnapshot { id, lba, buf },
+                }
+            }
             Command::Write { fua } => Io::Write { lba, data, fua },
             Command::Flush => Io::Flush,
             Command::Trim { fua } => Io::Trim { lba, count, fua },
@@ -316,7 +322,7 @@ impl Core {
             Submitted::Done(result) => Ok(Some(result)),
             Submitted::Pending => Ok(None),
             Submitted::Busy(io) => {
-                if let Io::Read { buf, .. } = io {
+                if let Io::Read { buf, .. } | Io::ReadSnapshot { buf, .. } = io {
                     self.pool.put(buf);
                 }
                 Err(self.device.held_back())

@@ -85,7 +85,7 @@ mod tests {
     fn a_request_taken_before_it_began_is_not_recorded() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("t.csv");
-        let read = |offset| Request { command: Command::Read, offset, len: 4096, cookie: 0 };
+        let read = |offset| Request { command: Command::Read, offset, len: 4096, cookie: 0, view: None };
         let earlier = Instant::now();
         let recorder = Recorder::start(&path, OutputFormat::Msr, 0, "d").expect("a new file");
         let recording = Recording::new(recorder);

@@ -1,5 +1,7 @@
 //! What clients of every protocol ask of a device, in the device's terms.
 
+use device::SnapshotId;
+
 /// An operation of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -42,6 +44,8 @@ pub struct Request {
     pub len: u64,
     /// By what the protocol's session finds the request again when it is answered.
     pub cookie: u64,
+    /// A read of what this snapshot shows; otherwise of the device as it is.
+    pub view: Option<SnapshotId>,
 }
 
 impl Command {

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     fn asked(command: Command, offset: u64) -> Request {
-        Request { command, offset, len: 4096, cookie: 0 }
+        Request { command, offset, len: 4096, cookie: 0, view: None }
     }
 
     #[test]

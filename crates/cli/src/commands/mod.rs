@@ -28,6 +28,7 @@ mod serve;
 mod service;
 mod settings;
 mod sim;
+mod snapshot;
 mod status;
 mod top;
 mod trace;
@@ -66,6 +67,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Optimise(args) => redundancy::optimise(args, output)?,
         Command::Rebuild(args) => redundancy::rebuild(args, output)?,
         Command::Drill(args) => drill::drill(args, output)?,
+        Command::Snapshot(args) => snapshot::snapshot(args, output)?,
         Command::Kv(args) => kv::kv(args, output)?,
         Command::Backup(args) => backup::backup(args, output)?,
         Command::Restore(args) => backup::restore(args, output)?,

@@ -7,6 +7,7 @@ mod devices;
 mod hosts;
 mod jobs;
 mod media;
+mod snapshots;
 mod telemetry;
 mod view;
 
@@ -16,6 +17,7 @@ pub use devices::*;
 pub use hosts::*;
 pub use jobs::*;
 pub use media::*;
+pub use snapshots::*;
 pub use telemetry::*;
 pub use view::*;
 

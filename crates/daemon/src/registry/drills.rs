@@ -156,7 +156,7 @@ impl Registry {
 }
 
 impl Table {
-    fn attached_with_log(&mut self, name: &str) -> Result<(Handle, Arc<Log>), Failure> {
+    pub(super) fn attached_with_log(&mut self, name: &str) -> Result<(Handle, Arc<Log>), Failure> {
         let handle = self.attached(name)?;
         Ok((handle, Arc::clone(&self.entry(name)?.log)))
     }

@@ -32,13 +32,14 @@ use crate::{Failure, Program};
 use guard::BODY_LIMIT;
 use routes::{
     accounts, alerts, assets, bugreport, demo, devices, history, hosts, jobs, lab, lifetime, media, prometheus,
-    session, stream, telemetry,
+    session, snapshots, stream, telemetry,
 };
 
 /// Every route, without what stands in front of them.
 fn api() -> OpenApiRouter<Service> {
     devices::routes()
         .merge(media::routes())
+        .merge(snapshots::routes())
         .merge(session::routes())
         .merge(accounts::routes())
         .merge(telemetry::routes())

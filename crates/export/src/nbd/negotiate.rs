@@ -25,6 +25,8 @@ pub struct Offer {
     pub description: String,
     /// No writes.
     pub read_only: bool,
+    /// It shows this snapshot; otherwise the device as it is.
+    pub view: Option<device::SnapshotId>,
     /// Sizes.
     pub shape: Shape,
 }
@@ -205,6 +207,7 @@ impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
                 sector_bytes: offer.shape.sector_bytes,
                 max_request_bytes: offer.shape.max_request_bytes,
                 read_only: offer.read_only,
+                view: offer.view,
                 structured: self.structured,
                 // Contexts hold for the export that they were chosen for.
                 allocation: self.structured && self.allocation.as_deref() == Some(export),

@@ -38,6 +38,8 @@ pub struct Limits {
     pub structured: bool,
     /// `base:allocation` was negotiated.
     pub allocation: bool,
+    /// The snapshot that is read; otherwise the device as it is.
+    pub view: Option<device::SnapshotId>,
 }
 
 /// A request that may be carried out.

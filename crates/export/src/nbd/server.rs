@@ -64,7 +64,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Export {
     fn offer(&self) -> Offer {
         let shape = self.device.shape();
-        Offer { description: self.description.clone(), read_only: self.read_only || shape.read_only, shape }
+        Offer { description: self.description.clone(), read_only: self.read_only || shape.read_only, view: None, shape }
+    }
+
+    /// A snapshot of the device, to be read.
+    fn offer_snapshot(&self, name: &str) -> Option<Offer> {
+        let wanted = name.to_owned();
+        let found = self.device.with_device(move |device| {
+            device.snapshots().iter().find(|snapshot| snapshot.name == wanted).map(|snapshot| snapshot.id)
+        });
+        let offer = self.offer();
+        let description = format!("{} as it was at the snapshot {name}", offer.description);
+        Some(Offer { description, read_only: true, view: Some(found.ok()??), ..offer })
+    }
+}
+
+impl Shared {
+    /// The export of a name, or the one of whose device a name behind `@` is a snapshot.
+    fn find<'a>(&self, name: &'a str) -> Option<(Export, Option<&'a str>)> {
+        // Nobody waits for a device while the list is locked.
+        let exports = lock(&self.exports);
+        if let Some(export) = exports.get(name) {
+            return Some((export.clone(), None));
+        }
+        let (device, snapshot) = name.rsplit_once('@')?;
+        Some((exports.get(device)?.clone(), Some(snapshot)))
     }
 }
 
@@ -76,14 +100,14 @@ impl Catalogue for Shared {
     }
 
     fn offer(&self, name: &str) -> Option<Offer> {
-        lock(&self.exports).get(name).map(Export::offer)
+        let (export, snapshot) = self.find(name)?;
+        snapshot.map_or_else(|| Some(export.offer()), |snapshot| export.offer_snapshot(snapshot))
     }
 
     fn claim(&self, name: &str) -> Option<(Offer, Self::Claim)> {
-        let exports = lock(&self.exports);
-        let export = exports.get(name)?;
+        let (export, _) = self.find(name)?;
         let seat = export.device.reserve().ok()?;
-        Some((export.offer(), (export.device.clone(), seat)))
+        Some((self.offer(name)?, (export.device, seat)))
     }
 }
 

@@ -103,7 +103,7 @@ impl Session {
             Ok(Asked::BlockStatus { one }) => {
                 let shift = self.limits.sector_bytes.trailing_zeros();
                 let (lba, count) = (offset >> shift, u64::from(len) >> shift);
-                let (extents, looked) = describe(&core.device, lba, count, self.limits.sector_bytes, one);
+                let (extents, looked) = describe(&core.device, (lba, count), &self.limits, one);
                 self.form(header.cookie).block_status(&mut link.output, &extents);
                 Step::Done(1 + looked)
             }
@@ -112,7 +112,8 @@ impl Session {
                 Step::Done(1)
             }
             Ok(Asked::Command(command)) if len > 0 || command == Command::Flush => {
-                let request = Request { command, offset, len: u64::from(len), cookie: header.cookie };
+                let view = self.limits.view;
+                let request = Request { command, offset, len: u64::from(len), cookie: header.cookie, view };
                 self.current = Current::Request(Transfer::new(request));
                 Step::Done(0)
             }
@@ -179,6 +180,6 @@ fn errno(error: IoError, command: Command) -> Errno {
         (IoError::OutOfRange | IoError::TooLarge | IoError::Batch(_), _) => Errno::Inval,
         (IoError::ReadOnly, _) => Errno::Perm,
         (IoError::NoSpace | IoError::Full, _) => Errno::NoSpc,
-        (IoError::Media, _) => Errno::Io,
+        (IoError::Media | IoError::NoSnapshot, _) => Errno::Io,
     }
 }

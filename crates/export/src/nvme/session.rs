@@ -331,6 +331,7 @@ impl Session {
             offset: range.offset,
             len: range.len,
             cookie: WHOLE | u64::from(cid),
+            view: None,
         };
         let request = match command {
             Nvm::Flush => whole(Command::Flush, Range { offset: 0, len: 0 }),
@@ -447,7 +448,7 @@ impl Session {
         match outcome.then {
             Then::Nothing => {}
             Then::Flush => {
-                let flush = Request { command: Command::Flush, offset: 0, len: 0, cookie: 0 };
+                let flush = Request { command: Command::Flush, offset: 0, len: 0, cookie: 0, view: None };
                 self.plan(Task { cid: None, ..Task::new(0) }, [flush]);
             }
             Then::CloseQueues => {
@@ -518,6 +519,8 @@ fn status_of(error: IoError, command: Command) -> Status {
         (IoError::TooLarge | IoError::Batch(_), _) => Status::INVALID_FIELD,
         (IoError::ReadOnly, _) => Status::WRITE_PROTECTED,
         (IoError::NoSpace | IoError::Full, _) => Status::CAPACITY_EXCEEDED,
+        // No protocol but NBD reads one.
+        (IoError::NoSnapshot, _) => Status::INTERNAL,
         (IoError::Media, Command::Read) => Status::READ_ERROR,
         (IoError::Media, _) => Status::WRITE_FAULT,
     }

@@ -316,7 +316,7 @@ impl Session {
         match asked {
             Ok(Asked::Device { command, offset, len }) if len > 0 || command == Command::Flush => {
                 let cookie = self.pending.insert(pending) as u64;
-                self.current = Some(Transfer::new(Request { command, offset, len, cookie }));
+                self.current = Some(Transfer::new(Request { command, offset, len, cookie, view: None }));
                 Ok(Step::Done(0))
             }
             Ok(Asked::Id) => {

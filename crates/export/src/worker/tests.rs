@@ -34,6 +34,7 @@ pub(super) fn worker_with(count: usize) -> (Worker, Vec<UnixStream>, Sender<Call
         read_only: false,
         structured: false,
         allocation: false,
+        view: None,
     };
     let clients = (0..count)
         .map(|_| {

@@ -29,7 +29,7 @@ pub const SNAPSHOTS_MAX: usize = 4096;
 pub const SNAPSHOT_NAME_MAX: usize = 63;
 
 /// Pieces that one step of purging looks at.
-const PURGED_AT_ONCE: usize = 256;
+const PURGED_AT_ONCE: usize = 64;
 
 /// A snapshot of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

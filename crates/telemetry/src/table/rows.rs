@@ -235,7 +235,10 @@ pub const TABLE: &[(&str, &[Row])] = &[
         set("max_request_bytes", "Largest request", Bytes, "a write up to it is never torn"),
         field("mapped_bytes", "Data held", Bytes, "sectors that hold data, in bytes")
             .brief().read(|f| f.mapped_sectors.saturating_mul(f.sector_bytes.into()).into()).kept(Last).line("Data held", "mapped", 2),
-        field("room_bytes", "Room for data", Bytes, "what may hold data at once, of a sparse address space")
+        field("snapshots", "Snapshots", Count, "snapshots of the device").read(|f| f.snapshots.into()),
+        field("snapshot_bytes", "Held by snapshots", Bytes, "what snapshots hold and the device itself does not any more")
+            .read(|f| f.bytes(f.kept_sectors).into()).kept(Last),
+        field("room_bytes", "Room for data", Bytes, "what may hold data at once, of a sparse address space or beside snapshots")
             .read(|f| f.room_sectors.map(|room| f.bytes(room)).into()),
         field("mapped_sectors", "Sectors mapped", Count, "sectors that hold data").read(|f| f.mapped_sectors.into()),
         field("allocated_bytes", "Space on the store", Bytes, "what the backing store uses now")

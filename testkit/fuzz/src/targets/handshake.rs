@@ -84,7 +84,7 @@ impl Catalogue for Exports {
         self.asked.set(self.asked.get() + 1);
         let shape = Shape { bytes: 1 << 30, sector_bytes: 512, max_request_bytes: 1 << 20, read_only: name == "ro" };
         let known = ["", "disk", "ro"].contains(&name);
-        known.then(|| Offer { description: "d".repeat(100), read_only: name == "ro", shape })
+        known.then(|| Offer { description: "d".repeat(100), read_only: name == "ro", view: None, shape })
     }
 
     fn claim(&self, name: &str) -> Option<(Offer, ())> {

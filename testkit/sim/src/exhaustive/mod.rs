@@ -132,7 +132,8 @@ impl Exhaustive {
     fn attempt(&self, sequence: &[Operation], seen: &Seen, scope: &mut Scope) -> Result<(), (String, Failure)> {
         for shape in [Shape::Plain, Shape::Parity] {
             for patient in [false, true] {
-                let recovered = sequence.len() <= self.recovered;
+                // Those behind the one with a snapshot that each begins with.
+                let recovered = sequence.len() <= self.recovered + if self.snapshots { 2 } else { 0 };
                 run::caught(Run { shape, patient, sequence, recovered, seen }, scope).map_err(|failure| {
                     let rhythm = if patient { "waiting after each" } else { "without waiting" };
                     (format!("on {shape:?}, {rhythm}"), failure)

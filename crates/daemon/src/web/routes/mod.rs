@@ -14,5 +14,6 @@ pub mod lifetime;
 pub mod media;
 pub mod prometheus;
 pub mod session;
+pub mod snapshots;
 pub mod stream;
 pub mod telemetry;

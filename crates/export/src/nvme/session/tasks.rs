@@ -174,7 +174,7 @@ impl Session {
             link.way_begins(core);
             let command = Command::Write { fua: durable || self.writes_through(core) };
             let cookie = WHOLE | u64::from(part.cid);
-            let request = Request { command, offset: range.offset, len: range.len, cookie };
+            let request = Request { command, offset: range.offset, len: range.len, cookie, view: None };
             return self.issue(link, key, core, Transfer::new(request), (unit.data_at, unit.len, task.held));
         }
         awaited.got += part.len;
@@ -210,7 +210,13 @@ impl Session {
     /// Makes a plan for a command whose data are there.
     pub(super) fn start(&mut self, link: &mut Link, core: &mut Core, mut task: Task, command: Nvm, fuse: Fuse) {
         let Some(cid) = task.cid else { return };
-        let read = |range: Range| Request { command: Command::Read, offset: range.offset, len: range.len, cookie: 0 };
+        let read = |range: Range| Request {
+            command: Command::Read,
+            offset: range.offset,
+            len: range.len,
+            cookie: 0,
+            view: None,
+        };
         let fua = self.writes_through(core);
         let write =
             |range: Range, durable: bool| Request { command: Command::Write { fua: durable || fua }, ..read(range) };
@@ -270,7 +276,13 @@ impl Session {
                 match self.namespace.batch(list) {
                     Ok(operations) => {
                         let command = Command::Batch { fua: durable || fua };
-                        let request = Request { command, offset: operations[0].1.offset, len: bytes as u64, cookie: 0 };
+                        let request = Request {
+                            command,
+                            offset: operations[0].1.offset,
+                            len: bytes as u64,
+                            cookie: 0,
+                            view: None,
+                        };
                         task.ops = self.in_sectors(core, &operations);
                         self.plan(task, [request]);
                     }

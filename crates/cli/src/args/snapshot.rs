@@ -1,0 +1,79 @@
+//! The command line of `vsl snapshot`.
+
+use clap::{Args, Subcommand};
+
+/// `vsl snapshot`.
+#[derive(Debug, Args)]
+#[command(
+    subcommand_required = true,
+    after_long_help = "\
+A snapshot shows what an attached device held when it was made. It takes space only for what is overwritten or trimmed since. Each is \
+exported over NBD, to be read, as DEVICE@NAME.
+
+Examples:
+  vsl snapshot create db before-upgrade
+  vsl snapshot list db
+  nbdcopy 'nbd+unix:///db@before-upgrade?socket=/run/openvsl/nbd.sock' db.img
+  vsl snapshot diff db before-upgrade
+  vsl snapshot rollback db before-upgrade --yes"
+)]
+pub struct Snapshot {
+    /// What to do.
+    #[command(subcommand)]
+    pub what: What,
+}
+
+/// Which snapshot.
+#[derive(Debug, Args)]
+pub struct Named {
+    /// An attached device.
+    pub device: String,
+    /// The snapshot.
+    pub name: String,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum What {
+    /// Make a snapshot of what the device holds now: it is on the store when this returns.
+    Create(Named),
+    /// List the snapshots of a device, and what each of them alone holds.
+    List {
+        /// An attached device.
+        device: String,
+    },
+    /// Delete a snapshot. What only it held becomes free space bit by bit.
+    Delete(Named),
+    /// Give a snapshot another name.
+    Rename {
+        /// Which.
+        #[command(flatten)]
+        which: Named,
+        /// Its new name.
+        new: String,
+    },
+    /// Keep a snapshot from being deleted.
+    Hold(Named),
+    /// Let a held snapshot be deleted again.
+    Release(Named),
+    /// List what differs between a snapshot and another one, or the device as it is: a line of offset, length and `data` or `zero` for each run, in bytes.
+    Diff {
+        /// Which.
+        #[command(flatten)]
+        which: Named,
+        /// The snapshot to compare with; without one, the device as it is.
+        other: Option<String>,
+    },
+    /// Have the device hold again what a snapshot shows. What was written since is lost, unless a newer snapshot shows it. No client may be connected.
+    Rollback {
+        /// Which.
+        #[command(flatten)]
+        which: Named,
+        /// Delete the snapshots that are newer.
+        #[arg(long)]
+        delete_newer: bool,
+        /// Do not ask.
+        #[arg(long, short)]
+        yes: bool,
+    },
+}

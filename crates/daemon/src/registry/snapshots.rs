@@ -1,0 +1,161 @@
+//! Snapshots of devices.
+
+use device::{SnapshotChange, SnapshotError, SnapshotId};
+
+use super::Registry;
+use crate::api::{Diff, DiffBlock, RollBackRequest, SnapshotPatch, SnapshotView, Snapshots};
+use crate::clock::now_ms;
+use crate::{Failure, Handle};
+
+/// Pieces that are counted, and runs that are compared, before the device's thread sees to its clients again.
+const AT_ONCE: usize = 4096;
+
+impl Registry {
+    /// The snapshots of a device, and what they hold.
+    ///
+    /// # Errors
+    /// There is no such device, or it is not attached.
+    pub fn snapshots(&self, name: &str) -> Result<Snapshots, Failure> {
+        let handle = self.table().attached(name)?;
+        let (listed, held, room, sector) = handle.with_device(|device| {
+            let figures = device.figures();
+            let room = figures.room_sectors.unwrap_or(figures.sectors);
+            let used = figures.mapped_sectors + device.kept_sectors();
+            (device.snapshots().to_vec(), device.kept_sectors(), room.saturating_sub(used), figures.sector_bytes)
+        })?;
+        let mut alone: Vec<(SnapshotId, u64)> = Vec::new();
+        let mut from = Some(0);
+        while let Some(at) = from {
+            let counted = handle.with_device(move |device| device.count_held(at, AT_ONCE))?;
+            for (id, more) in counted.alone {
+                match alone.iter_mut().find(|(known, _)| *known == id) {
+                    Some((_, sectors)) => *sectors += more,
+                    None => alone.push((id, more)),
+                }
+            }
+            from = counted.next;
+        }
+        let bytes = |sectors: u64| sectors * u64::from(sector);
+        let views = listed.into_iter().map(|snapshot| SnapshotView {
+            alone_bytes: bytes(alone.iter().find(|(id, _)| *id == snapshot.id).map_or(0, |(_, sectors)| *sectors)),
+            mapped_bytes: bytes(snapshot.mapped),
+            name: snapshot.name,
+            created: snapshot.created,
+            held: snapshot.held,
+        });
+        Ok(Snapshots { snapshots: views.collect(), held_bytes: bytes(held), room_bytes: bytes(room) })
+    }
+
+    /// Makes a snapshot.
+    ///
+    /// # Errors
+    /// There is no such device, or it cannot be made.
+    pub fn create_snapshot(&self, name: &str, snapshot: &str) -> Result<Snapshots, Failure> {
+        let change = SnapshotChange::Create { name: snapshot.into(), created: now_ms() / 1000 };
+        self.change_snapshots(name, "snapshot-made", snapshot, &[change])
+    }
+
+    /// Deletes a snapshot.
+    ///
+    /// # Errors
+    /// There is no such device or snapshot, or it is held.
+    pub fn delete_snapshot(&self, name: &str, snapshot: &str) -> Result<Snapshots, Failure> {
+        let id = find(&self.table().attached(name)?, snapshot)?;
+        self.change_snapshots(name, "snapshot-deleted", snapshot, &[SnapshotChange::Delete(id)])
+    }
+
+    /// Gives a snapshot another name, holds it, or lets it go.
+    ///
+    /// # Errors
+    /// There is no such device or snapshot, or another one has the name.
+    pub fn change_snapshot(&self, name: &str, snapshot: &str, patch: &SnapshotPatch) -> Result<Snapshots, Failure> {
+        let id = find(&self.table().attached(name)?, snapshot)?;
+        let renamed = patch.name.iter().map(|name| SnapshotChange::Rename(id, name.clone()));
+        let held = patch.held.iter().map(|held| SnapshotChange::Hold(id, *held));
+        let changes: Vec<_> = renamed.chain(held).collect();
+        self.change_snapshots(name, "snapshot-changed", snapshot, &changes)
+    }
+
+    /// Has a device hold again what a snapshot shows.
+    ///
+    /// # Errors
+    /// There is no such device or snapshot, it is not confirmed, or clients are connected.
+    pub fn roll_back(&self, name: &str, snapshot: &str, request: &RollBackRequest) -> Result<Snapshots, Failure> {
+        if request.confirm != name {
+            return Err(Failure::conflict(format!("{name}: rolling back was not confirmed"))
+                .help(format!("repeat the device's name: \"confirm\": \"{name}\"")));
+        }
+        let handle = self.table().attached(name)?;
+        let to = find(&handle, snapshot)?;
+        // What a client has in its caches would no longer be what the device holds.
+        if handle.client_count() > 0 {
+            return Err(Failure::conflict(format!("{name}: clients are connected, and would not notice"))
+                .help("disconnect them first; `vsl status` lists them"));
+        }
+        let change = SnapshotChange::RollBack { to, delete_newer: request.delete_newer };
+        self.change_snapshots(name, "rolled-back", snapshot, &[change])
+    }
+
+    fn change_snapshots(
+        &self,
+        name: &str,
+        event: &'static str,
+        snapshot: &str,
+        changes: &[SnapshotChange],
+    ) -> Result<Snapshots, Failure> {
+        let (handle, log) = self.table().attached_with_log(name)?;
+        for change in changes.iter().cloned() {
+            handle.ask(move |device| device.change_snapshots(&change)).map_err(|failure| self.told(name, failure))?;
+        }
+        log.note(event, snapshot);
+        tracing::info!(device = name, snapshot, "{event}");
+        self.snapshots(name)
+    }
+
+    /// What differs between a snapshot and another one, or the device as it is, from a byte on.
+    ///
+    /// # Errors
+    /// There is no such device or snapshot.
+    pub fn diff(&self, name: &str, snapshot: &str, with: Option<&str>, from: u64) -> Result<Diff, Failure> {
+        let handle = self.table().attached(name)?;
+        let one = find(&handle, snapshot)?;
+        let other = with.map(|other| find(&handle, other)).transpose()?;
+        let sector = handle.info()?.sector_bytes;
+        let from = from / u64::from(sector);
+        let (found, next) = handle.ask(move |device| device.diff(Some(one), other, from, AT_ONCE))?;
+        let bytes = |sectors: u64| sectors * u64::from(sector);
+        let blocks = found.into_iter().map(|run| DiffBlock {
+            byte_offset: bytes(run.lba),
+            size_bytes: bytes(run.count),
+            mapped: run.mapped,
+        });
+        Ok(Diff { block_size_bytes: sector, blocks: blocks.collect(), next: next.map(bytes) })
+    }
+}
+
+/// The snapshot of a name.
+fn find(handle: &Handle, name: &str) -> Result<SnapshotId, Failure> {
+    let wanted = name.to_owned();
+    let found = handle.with_device(move |device| {
+        device.snapshots().iter().find(|snapshot| snapshot.name == wanted).map(|snapshot| snapshot.id)
+    })?;
+    found.ok_or_else(|| {
+        Failure::not_found(format!("{}: there is no snapshot \"{name}\"", handle.name()))
+            .help(format!("`vsl snapshot list {}` shows those that there are", handle.name()))
+    })
+}
+
+impl From<SnapshotError> for Failure {
+    fn from(error: SnapshotError) -> Failure {
+        let said = error.to_string();
+        match error {
+            SnapshotError::Unknown => Failure::not_found(said),
+            SnapshotError::Taken(_) | SnapshotError::Held(_) => Failure::conflict(said),
+            SnapshotError::Name(_) | SnapshotError::Unsupported(_) => Failure::invalid(said),
+            SnapshotError::TooMany | SnapshotError::Full => {
+                Failure::conflict(said).help("`vsl snapshot list DEVICE` shows what each of them holds alone")
+            }
+            SnapshotError::Failed(_) => Failure::failed(said).help("see `vsl status`"),
+        }
+    }
+}
