@@ -3,8 +3,8 @@
 mod common;
 
 use device::{
-    AttachOptions, BatchOp, Capacity, CreateOptions, Device, EmulateOptions, Emulation, Extent,
-    FormatError, FormatOptions, Io, IoError, Setting, create, create_emulated, inspect,
+    AttachOptions, BatchOp, Capacity, CreateOptions, Device, EmulateOptions, Emulation, Extent, FormatError,
+    FormatOptions, Io, IoError, Setting, create, create_emulated, inspect,
 };
 use media::ring::Ring;
 
