@@ -17,6 +17,9 @@ impl Device {
         if self.is_read_only() {
             return Err(SnapshotError::Unsupported("it is attached read-only"));
         }
+        if self.card.is_some() {
+            return Err(SnapshotError::Unsupported("it is an emulated card"));
+        }
         self.core.ftl.check_change(change)?;
         let failed = |error| match error {
             crate::IoError::NoSpace => SnapshotError::Failed(ftl::Error::NoSpace),

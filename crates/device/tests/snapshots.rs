@@ -79,8 +79,8 @@ fn each_shows_its_moment_also_after_a_crash_and_a_detach() {
         assert_eq!((changed.len(), changed[0].lba, next), (1, 1, None));
         assert_eq!(
             device.count_held(0, 100).alone,
-            [(first, 1), (second, 1)],
-            "the trimmed one, and what was written between"
+            [(first, 2), (second, 1)],
+            "what was overwritten and what was trimmed, and what was written between"
         );
         device.verify().expect("sound books");
     };
@@ -131,7 +131,7 @@ fn what_cannot_be_done_says_so_and_changes_nothing() {
 /// What is written anew after a snapshot takes room of its own. Where there is none left, everything stays readable.
 #[test]
 fn a_device_full_of_yesterday_refuses_and_stays_readable() {
-    let made = Made::new(96 << 20);
+    let made = Made::new(160 << 20);
     let mut device = made.attach();
     let sectors = device.info().sectors;
     for lba in 0..sectors {
@@ -146,7 +146,7 @@ fn a_device_full_of_yesterday_refuses_and_stays_readable() {
         })
         .collect();
     let last = device.snapshots().last().expect("there are some").id;
-    assert!(!ids.is_empty() && ids.len() < 5, "{} rounds of 32 MiB beside 32 MiB on 96 MiB", ids.len());
+    assert!(!ids.is_empty() && ids.len() < 5, "{} rounds of 32 MiB beside 32 MiB on 160 MiB", ids.len());
     let full = (0..sectors).find(|lba| write(&mut device, *lba, 99) == Err(IoError::Full)).expect("it is full");
     assert!(device.status().health.contains("delete snapshots"), "{}", device.status().health);
     device.verify().expect("sound books");

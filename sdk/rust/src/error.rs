@@ -89,10 +89,9 @@ impl From<IoError> for Error {
         match error {
             IoError::ReadOnly => Error::ReadOnly,
             IoError::NoSpace | IoError::Full => Error::NoSpace,
-            IoError::NoSnapshot => Error::Media,
             IoError::Batch(error) => Error::Batch(error),
             // Ranges and sizes were checked before; a device that refuses them all the same is broken.
-            IoError::Media | IoError::OutOfRange | IoError::TooLarge => Error::Media,
+            IoError::Media | IoError::NoSnapshot | IoError::OutOfRange | IoError::TooLarge => Error::Media,
         }
     }
 }
