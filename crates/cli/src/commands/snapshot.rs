@@ -80,7 +80,8 @@ fn diff(client: &Client, path: &str, other: Option<&str>, output: Output) -> Res
     let mut whole = Diff::default();
     let mut from = Some(0);
     while let Some(at) = from {
-        let with = other.map(|other| format!("&with={other}")).unwrap_or_default();
+        // A plus sign would be read as a space.
+        let with = other.map(|other| format!("&with={}", other.replace('+', "%2B"))).unwrap_or_default();
         let part: Diff = client.get(&format!("{path}/diff?from={at}{with}"))?;
         whole.block_size_bytes = part.block_size_bytes;
         whole.blocks.extend(part.blocks);

@@ -37,7 +37,7 @@ impl Registry {
     }
 
     /// Of a failure: it is that the power went just now, where it did.
-    fn told(&self, name: &str, failure: Failure) -> Failure {
+    pub(super) fn told(&self, name: &str, failure: Failure) -> Failure {
         self.table().attached(name).err().unwrap_or(failure)
     }
 

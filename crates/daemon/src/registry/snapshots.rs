@@ -60,7 +60,9 @@ impl Registry {
     /// # Errors
     /// There is no such device or snapshot, or it is held.
     pub fn delete_snapshot(&self, name: &str, snapshot: &str) -> Result<Snapshots, Failure> {
-        let id = find(&self.table().attached(name)?, snapshot)?;
+        // The table is not locked while the device answers.
+        let handle = self.table().attached(name)?;
+        let id = find(&handle, snapshot)?;
         self.change_snapshots(name, "snapshot-deleted", snapshot, &[SnapshotChange::Delete(id)])
     }
 
@@ -69,7 +71,9 @@ impl Registry {
     /// # Errors
     /// There is no such device or snapshot, or another one has the name.
     pub fn change_snapshot(&self, name: &str, snapshot: &str, patch: &SnapshotPatch) -> Result<Snapshots, Failure> {
-        let id = find(&self.table().attached(name)?, snapshot)?;
+        // The table is not locked while the device answers.
+        let handle = self.table().attached(name)?;
+        let id = find(&handle, snapshot)?;
         let renamed = patch.name.iter().map(|name| SnapshotChange::Rename(id, name.clone()));
         let held = patch.held.iter().map(|held| SnapshotChange::Hold(id, *held));
         let changes: Vec<_> = renamed.chain(held).collect();
