@@ -64,26 +64,53 @@ class Arm:
         self.bytes_per_transaction.append(sent)
 
 
-def sent_to_disk(process: subprocess.Popen) -> int:
-    """Bytes that a process, its threads and those of its children that have ended sent to the disk."""
-    total = 0
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    for pid in [process.pid, *children]:
-        try:
-            lines = Path(f"/proc/{pid}/io").read_text().splitlines()
-        except OSError:
-            continue
-        values = dict(line.split(": ") for line in lines)
-        total += int(values["write_bytes"])
-    return total
+class PlainFile:
+    """A file with ext4 on it, by a loop device, which counts what reaches the file: the journal as well."""
+
+    def __init__(self, world: World, name: str, home: Path) -> None:
+        self.world, self.home = world, home
+        image = world.dir / f"{name}.ext4"
+        with open(image, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 2 * GIB)
+        self.loop = world.run("losetup", "--find", "--show", "--direct-io=on", image).out.strip()
+        world.run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", self.loop)
+        world.run("mount", self.loop, home)
+
+        self.stat = Path(f"/sys/block/{Path(self.loop).name}/stat")
+
+    def sent(self) -> int:
+        return 512 * int(self.stat.read_text().split()[6])
+
+    def close(self) -> None:
+        self.world.run("umount", self.home)
+        self.world.run("losetup", "-d", self.loop)
+
+
+class OnDevice:
+    """vsl-directfs over a device, which writes to the disk itself."""
+
+    def __init__(self, world: World, name: str, home: Path, *options: str) -> None:
+        self.home = home
+        device = world.dir / f"{name}.vsl"
+        world.vsl("create", device, "--size", 2 * GIB, "--address-space", "1PiB")
+        self.program = world.start(world.vsl_path.parent / "vsl-directfs", device, home, "--make", 10000, *options, log="directfs.log")
+        world.wait(lambda: os.path.ismount(home), "the mount")
+
+    def sent(self) -> int:
+        lines = Path(f"/proc/{self.program.pid}/io").read_text().splitlines()
+        return int(dict(line.split(": ") for line in lines)["write_bytes"])
+
+    def close(self) -> None:
+        subprocess.run(["fusermount3", "-u", self.home], check=True)
+        self.program.wait(60)
 
 
 class Measured:
     """A database in a place, made once and measured many times."""
 
-    def __init__(self, world: World, place: str, database: Database, plan: Plan, directfs: subprocess.Popen | None) -> None:
+    def __init__(self, world: World, place: str, database: Database, plan: Plan, disk: PlainFile | OnDevice) -> None:
         self.world, self.database, self.plan, self.arm = world, database, plan, Arm(place)
-        self.directfs = directfs
+        self.disk = disk
         database.initialise()
         database.start()
         self.fill()
@@ -99,10 +126,9 @@ class Measured:
     def round(self) -> None:
         self.database.start()
         self.before()
-        process = self.directfs or self.database.server
-        before = sent_to_disk(process)
+        before = self.disk.sent()
         count, p99 = self.load()
-        self.arm.add(count / self.plan.seconds, p99, (sent_to_disk(process) - before) / count)
+        self.arm.add(count / self.plan.seconds, p99, (self.disk.sent() - before) / count)
         self.after(count)
         self.database.stop()
 
@@ -185,10 +211,14 @@ def sqlite(world: World, example: Path, plan: Plan) -> list[Arm]:
     arms = {place: Arm(place) for place in PLACES}
     for number in range(plan.rounds):
         for place in turned(PLACES, number):
-            directory = world.dir / f"sqlite.{number}.{place.replace(' ', '-')}"
+            directory = world.dir / f"sqlite.{number}.{place.split()[-1]}"
             directory.mkdir()
-            done = subprocess.run([example, directory, str(plan.seconds), *ways[place], "1"], check=True, capture_output=True, text=True)
+            plain = PlainFile(world, directory.name, directory) if place == "plain file" else None
+            environment = os.environ | ({"DISK_STAT": str(plain.stat)} if plain else {})
+            done = subprocess.run([example, directory, str(plan.seconds), *ways[place], "1"], check=True, capture_output=True, text=True, env=environment)
             said = json.loads(done.stdout)
+            if plain:
+                plain.close()
             arms[place].add(said["transactions_per_s"], said["p99_us"] / 1e6, said["bytes_per_transaction"])
             shutil.rmtree(directory)
     return list(arms.values())
@@ -202,27 +232,21 @@ def turned(names: list[str], number: int) -> list[str]:
 
 def served(world: World, kind: type[Database], measured: type[Measured], plan: Plan) -> list[Arm]:
     """A server in the three places, in turn."""
-    found, programs = {}, []
+    found: dict[str, Measured] = {}
     for number, place in enumerate(PLACES):
-        home = world.dir / f"{kind.name}.{number}"
+        name = f"{kind.name}.{number}"
+        home = world.dir / name
         home.mkdir()
+        silent = ["--silent"] if place == "device, written twice" else []
+        disk = PlainFile(world, name, home) if place == "plain file" else OnDevice(world, name, home, *silent)
         home.chmod(0o777)
-        program = None
-        if place != "plain file":
-            device = world.dir / f"{kind.name}.{number}.vsl"
-            world.vsl("create", device, "--size", 2 * GIB, "--address-space", "1PiB")
-            silent = ["--silent"] if place == "device, written twice" else []
-            program = world.start(world.vsl_path.parent / "vsl-directfs", device, home, "--make", 10000, *silent, log="directfs.log")
-            world.wait(lambda: os.path.ismount(home), "the mount")  # noqa: B023
-            programs.append((home, program))
-        found[place] = measured(world, place, server(world, kind, home / "data", place != "device, written once"), plan, program)
+        found[place] = measured(world, place, server(world, kind, home / "data", place != "device, written once"), plan, disk)
     for number in range(plan.rounds):
         for place in turned(PLACES, number):
             found[place].round()
             print(f"{kind.name}, {place}: {found[place].arm.transactions_per_s[-1]:,.0f} transactions/s", flush=True)
-    for home, program in programs:
-        subprocess.run(["fusermount3", "-u", home], check=True)
-        program.wait(60)
+    for one in found.values():
+        one.disk.close()
     return [found[place].arm for place in PLACES]
 
 

@@ -52,21 +52,21 @@ const FIGURES: [Figure; 3] = [
     Figure {
         id: "transactions",
         title: "Transactions a second",
-        sees: "How many transactions a second each database commits in each place. Longer bars are better.",
+        sees: "How many transactions a second each database commits in each place. Higher bars are better.",
         unit: || Unit::count("tx/s"),
         of: |arm| &arm.transactions_per_s,
     },
     Figure {
         id: "p99",
         title: "99th percentile of a transaction's time",
-        sees: "Of a hundred transactions one takes longer than this. Shorter bars are better.",
+        sees: "Of a hundred transactions one takes longer than this. Lower bars are better.",
         unit: || Unit::Seconds,
         of: |arm| &arm.p99_s,
     },
     Figure {
         id: "bytes",
         title: "Bytes to the disk a transaction",
-        sees: "What the disk is given to write for each transaction: wear. Shorter bars are better.",
+        sees: "What the disk is given to write for each transaction: wear. Lower bars are better.",
         unit: || Unit::Bytes,
         of: |arm| &arm.bytes_per_transaction,
     },
@@ -85,7 +85,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn drawn(figures: &Figures) -> Page {
     let mut blocks = vec![Block::Text(
         "A device of OpenVSL tears no write of up to 1 MiB, so a database on it need not write its pages twice. Each database \
-         ran in three places on one disk: on a plain file, with its double writes; on a device, with its double writes; and on \
+         ran in three places on one disk: on a plain file with ext4, with its double writes; on a device, with its double writes; and on \
          the device without them. The last two differ in nothing else."
             .into(),
     )];

@@ -1,6 +1,8 @@
 //! Small transactions of SQLite with one of its journals, on a device or on a plain file: prints one JSON object.
 //!
 //! `sqlite_speed DIRECTORY SECONDS device|file batch|wal|delete ROWS`
+//!
+//! `DISK_STAT` names the `stat` of a block device, where that counts what is written, with the file system's own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -94,8 +96,12 @@ fn measure(
     Ok(())
 }
 
-/// Bytes that this process sent to the disk.
+/// Bytes that this process sent to the disk, or that a block device was sent.
 fn written() -> Result<u64, Box<dyn std::error::Error>> {
+    if let Ok(stat) = std::env::var("DISK_STAT") {
+        let text = std::fs::read_to_string(stat)?;
+        return Ok(512 * text.split_whitespace().nth(6).ok_or("no sectors written")?.parse::<u64>()?);
+    }
     let io = std::fs::read_to_string("/proc/self/io")?;
     let line = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).ok_or("no write_bytes")?;
     Ok(line.parse()?)
