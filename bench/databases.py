@@ -102,7 +102,12 @@ class OnDevice:
 
     def close(self) -> None:
         subprocess.run(["fusermount3", "-u", self.home], check=True)
-        self.program.wait(60)
+        try:
+            self.program.wait(30)
+        except subprocess.TimeoutExpired:
+            # Whoever has copied this machine's mounts meanwhile keeps the file system alive.
+            self.program.kill()
+            self.program.wait(30)
 
 
 class Measured:
