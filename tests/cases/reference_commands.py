@@ -9,7 +9,7 @@ OURS = True
 LIMIT = 500
 PAGES = [
     "alerts.md", "api.md", "databases.md", "drills.md", "encryption.md", "flashback.md", "layer.md", "metrics.md", "nbd.md", "nvme.md", "operations.md", "performance.md",
-    "sdk.md", "troubleshooting.md", "vhost.md", "vsl.md",
+    "sdk.md", "snapshots.md", "troubleshooting.md", "vhost.md", "vsl.md",
 ]
 # What stands in these pages and is not run here: how the command begins, and the case that runs it.
 ELSEWHERE = {
@@ -56,6 +56,7 @@ BEFORE = {
     "operations.md # curl": SERVICE,
     "operations.md # vsl attach db-copy": "cp /srv/db.vsl /srv/db-copy.vsl && cd /srv",
     "sdk.md": f"{WITH_DB} && vsl create cache.vsl --size 1GiB --address-space 1TiB",
+    "snapshots.md": WITH_DB,
     "troubleshooting.md": WITH_DB,
     "vhost.md": "vsl create db.vsl --size 1GiB",
     "vhost.md $ vsl status": "vsl attach db.vsl",
@@ -68,8 +69,9 @@ BEFORE = {
     "vsl.md $ vsl sure-erase": "vsl detach scratch",
     "vsl.md $ vsl create safe.vsl": "echo secret >pass && head -c 64 /dev/urandom >safe.key && chmod 600 pass safe.key",
 }
-# What is typed where a command asks for a passphrase or a password.
+# What is typed where a command asks for a passphrase, a password or a yes.
 TYPED = {
+    "$ vsl snapshot rollback": ["yes"],
     "$ vsl create safe.vsl --size 8GiB --encrypt   ": ["secret", "secret"],
     "$ vsl key add safe.vsl --new-key-file": ["secret"],
     "$ vsl account add ada": ["a long password", "a long password"],
