@@ -3,9 +3,9 @@
 use device::{SnapshotChange, SnapshotError, SnapshotId};
 
 use super::{Handle, Registry};
+use crate::Failure;
 use crate::api::{Diff, DiffBlock, RollBackRequest, SnapshotPatch, SnapshotView, Snapshots};
 use crate::clock::now_ms;
-use crate::Failure;
 
 /// Pieces that are counted, and runs that are compared, before the device's thread sees to its clients again.
 const AT_ONCE: usize = 4096;
