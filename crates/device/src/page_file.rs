@@ -6,10 +6,10 @@
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-use media::staged::Stage;
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 use rustix::process::configure_io_flusher_behavior;
 
+use crate::staging::Staging;
 use crate::{Device, FormatError};
 
 /// Devices of this process with page-file support.
@@ -86,7 +86,7 @@ impl Device {
         let bytes = self.core.ftl.worst_memory();
         let taken = enough_memory(bytes).and_then(|()| ProcessLock::take()).and_then(|lock| {
             self.core.ftl.preallocate()?;
-            self.core.kept().map_or(Ok(()), Stage::take_memory)?;
+            self.core.staging.as_ref().map_or(Ok(()), Staging::take_memory)?;
             Ok(lock)
         });
         let lock = taken.map_err(|error| FormatError::Invalid {

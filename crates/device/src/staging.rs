@@ -21,6 +21,11 @@ use crate::checksum::Checker;
 use crate::refusal::Refusal;
 use crate::superblock::Superblock;
 
+/// Stripes of each stream whose pages parity holds at a time: the one that is open, and the one that is closing.
+const STRIPES: u32 = 2;
+/// The same while a die is slow and stripes wait for it to close: as many as there is room to name. Their memory is taken when it is needed.
+const STRIPES_SLOW: u32 = 64;
+
 /// Where a simulator finds the stage of an attach.
 pub type Keeper = Rc<RefCell<Option<Stage>>>;
 
@@ -29,6 +34,8 @@ pub struct Staging {
     home: Home,
     left: Option<Left>,
     stage: Option<Stage>,
+    /// Buffers in use at a time, as a rule.
+    usual: u32,
 }
 
 enum Home {
@@ -65,12 +72,12 @@ impl Staging {
                 None
             }
         };
-        Some(Staging { home: Home::File { path, file: Some(file) }, left, stage: None })
+        Some(Staging { home: Home::File { path, file: Some(file) }, left, stage: None, usual: 0 })
     }
 
     /// A stage in memory, for a simulator, which keeps hold of it and says what the last process left.
     pub fn in_memory(left: Option<Left>, keeper: Keeper) -> Staging {
-        Staging { home: Home::Memory(keeper), left, stage: None }
+        Staging { home: Home::Memory(keeper), left, stage: None, usual: 0 }
     }
 
     /// What the last attach left, if it was the last one and did not end in order.
@@ -95,10 +102,12 @@ impl Staging {
     pub(crate) fn begin(&mut self, superblock: &Superblock, config: &Config) {
         self.left = None;
         let geometry = &config.geometry;
-        // Those of the layer, and with parity those of the stripes that each stream has open or is closing.
-        let held = if geometry.parity > 0 { 2 * STREAMS as u32 * geometry.dies } else { 0 };
+        // Those of the layer, and with parity those of stripes that are not closed.
+        let a_stripe_each = if geometry.parity > 0 { STREAMS as u32 * geometry.dies } else { 0 };
+        self.usual = config.buffers + STRIPES * a_stripe_each;
+        let most = config.buffers + STRIPES_SLOW * a_stripe_each;
         let device = *superblock.identity().as_bytes();
-        let label = StageLabel::new(device, superblock.epoch, geometry, config.buffers + held);
+        let label = StageLabel::new(device, superblock.epoch, geometry, most);
         let file = match &mut self.home {
             Home::File { file, .. } => file.take(),
             Home::Memory(_) => None,
@@ -121,6 +130,11 @@ impl Staging {
     #[inline]
     pub(crate) fn stage(&self) -> Option<&Stage> {
         self.stage.as_ref()
+    }
+
+    /// Takes the memory that it needs as a rule.
+    pub(crate) fn take_memory(&self) -> std::io::Result<()> {
+        self.stage.as_ref().map_or(Ok(()), |stage| stage.take_memory(self.usual))
     }
 
     /// Nothing in it is needed any more: everything is on media, or a power cut has taken it.

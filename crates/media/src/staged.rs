@@ -395,21 +395,23 @@ impl Stage {
         })
     }
 
-    /// Takes all the memory that it will ever need.
+    /// Takes the memory of so many buffers beforehand.
     ///
     /// # Errors
     /// There is not so much.
-    pub fn take_memory(&self) -> io::Result<()> {
+    pub fn take_memory(&self, buffers: u32) -> io::Result<()> {
         let shared = &self.0;
-        while let Some(number) = shared.grow() {
+        let has = || shared.chunks.borrow().len() as u32 * GROWTH;
+        while has() < buffers.min(shared.label.entries)
+            && let Some(number) = shared.grow()
+        {
             shared.free.borrow_mut().insert(0, number);
             let chunks = shared.chunks.borrow();
             let Some(chunk) = chunks.last() else { break };
             // SAFETY: a chunk that was mapped just now, of which no buffer was given out.
             unsafe { std::ptr::write_bytes(chunk.start.as_ptr(), 0, chunk.bytes) };
         }
-        let all = self.0.chunks.borrow().len() as u32 * GROWTH == shared.label.entries;
-        if all { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) }
+        if has() >= buffers.min(shared.label.entries) { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) }
     }
 
     /// Memory that it takes, bytes; and of that what lies in pages that are in use.

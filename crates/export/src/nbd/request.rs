@@ -161,6 +161,7 @@ mod tests {
         read_only: false,
         structured: true,
         allocation: true,
+        view: None,
     };
 
     fn header(kind: u16, flags: u16, offset: u64, len: u32) -> Header {
