@@ -26,7 +26,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("State", &["status", "top", "history", "events", "alerts"]),
-    ("Safety of data", &["snapshot", "scrub", "optimise", "rebuild", "key", "sure-erase", "drill"]),
+    (
+        "Safety of data",
+        &["snapshot", "backup", "restore", "scrub", "optimise", "rebuild", "key", "sure-erase", "drill"],
+    ),
     ("Models and tests", &["sim", "profiles", "published", "lab", "trace"]),
     ("Help", &["help", "completions", "man"]),
 ];

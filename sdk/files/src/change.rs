@@ -250,18 +250,22 @@ impl Files {
 
     /// What a new size leaves behind: sectors to trim; the last that stays is zeroed behind the end.
     fn tail(&self, node: &Node, old: u64, new: u64, sectors: &mut Sectors) -> Result<Option<Range<u64>>, FilesError> {
-        if new >= old {
-            return Ok(None);
-        }
         let sector = u64::from(self.layout.sector_bytes);
         let (data, within) = (self.layout.data(node.number), (new % sector) as usize);
         if within > 0 {
-            let mut last = match sectors.remove(&(new / sector)) {
-                Some(last) => last,
-                None => self.device.read(data + new / sector, 1)?,
-            };
-            last[within..].fill(0);
-            sectors.insert(new / sector, last);
+            match sectors.entry(new / sector) {
+                // Also where the file grows: what was given may reach beyond its new end.
+                Entry::Occupied(mut last) => last.get_mut()[within..].fill(0),
+                Entry::Vacant(place) if new < old => {
+                    let mut last = self.device.read(data + new / sector, 1)?;
+                    last[within..].fill(0);
+                    place.insert(last);
+                }
+                Entry::Vacant(_) => {}
+            }
+        }
+        if new >= old {
+            return Ok(None);
         }
         let (start, end) = (self.layout.sectors(new), self.layout.sectors(old));
         Ok((start < end).then(|| data + start..data + end))

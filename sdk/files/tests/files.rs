@@ -57,6 +57,16 @@ fn names_are_made_renamed_and_removed() {
     assert!(matches!(Files::open(empty), Err(FilesError::NoFiles { .. })));
 }
 
+#[test]
+fn what_a_size_cuts_off_does_not_come_back() {
+    let files = Files::create(Device::memory(64 * MIB, 4096).expect("a device"), 100).expect("made");
+    let number = files.make(ROOT, b"a", &Make::file(0o600)).expect("made");
+    // The file grows, and less far than what is written.
+    files.change(number, &[(0, &[1; 100])], Some(50)).expect("changed");
+    files.truncate(number, 100).expect("made longer");
+    assert_eq!(files.read(number, 0, 100), Ok([[1; 50], [0; 50]].concat()));
+}
+
 /// What fsx does, with a model: data written anywhere, cut off, punched, changed in parts, read back; now and then opened again.
 #[test]
 fn a_file_holds_what_a_model_holds() {
