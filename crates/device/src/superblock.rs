@@ -613,8 +613,9 @@ pub(crate) mod tests {
             assert_eq!(Superblock::decode(&bytes), Ok(superblock));
             assert_eq!(bytes[8], 6, "older programs must keep off");
         }
-        let bytes = snapped().encode(0);
-        assert_eq!(Superblock::decode(&bytes), Ok(snapped()));
+        let snapped = snapped();
+        let bytes = snapped.encode(0);
+        assert_eq!(Superblock::decode(&bytes), Ok(snapped));
         assert_eq!(bytes[8], 7, "older programs must keep off");
     }
 
