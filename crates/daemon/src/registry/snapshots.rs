@@ -108,7 +108,8 @@ impl Registry {
         changes: &[SnapshotChange],
     ) -> Result<Snapshots, Failure> {
         let (handle, log) = self.table().attached_with_log(name)?;
-        for change in changes.iter().cloned() {
+        for change in changes {
+            let change = change.clone();
             handle.ask(move |device| device.change_snapshots(&change)).map_err(|failure| self.told(name, failure))?;
         }
         log.note(event, snapshot);
