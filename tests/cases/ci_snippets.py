@@ -9,7 +9,7 @@ from harness.page import commands
 
 ROOT = True
 OURS = True
-LIMIT = 500
+LIMIT = 900
 FILES = ["github.yml", "gitlab.yml"]
 # The page says ten lines.
 MOST_LINES = 10
