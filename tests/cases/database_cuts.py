@@ -8,7 +8,8 @@ from harness.places import DirectFs, TearingDisk
 
 ROOT = True
 OURS = True
-LIMIT = 300
+SLOW = True
+LIMIT = 600
 ROUNDS = 4
 # Cuts of the control until it must have failed: about one of three damages it.
 CONTROL = 40
