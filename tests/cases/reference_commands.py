@@ -71,7 +71,6 @@ BEFORE = {
 }
 # What is typed where a command asks for a passphrase, a password or a yes.
 TYPED = {
-    "$ vsl snapshot rollback": ["yes"],
     "$ vsl create safe.vsl --size 8GiB --encrypt   ": ["secret", "secret"],
     "$ vsl key add safe.vsl --new-key-file": ["secret"],
     "$ vsl account add ada": ["a long password", "a long password"],
