@@ -1,46 +1,20 @@
 //! Snapshots on a device: what they show, what they refuse, and a device that is full of yesterday.
 
 mod common;
-
-use device::{
-    AttachOptions, Capacity, CreateOptions, Device, FORMAT_VERSION, FormatOptions, Io, IoError, Setting,
-    SnapshotChange, SnapshotError, SnapshotId, create, inspect,
-};
-use media::ring::Ring;
+#[path = "common/made.rs"]
+mod made;
 
 use common::call;
+use device::{
+    Capacity, CreateOptions, Device, FORMAT_VERSION, FormatOptions, Io, IoError, Setting, SnapshotChange,
+    SnapshotError, SnapshotId, inspect,
+};
+use made::{Made, SECTOR, read, write};
 
-const SECTOR: usize = 4096;
-
-struct Made {
-    directory: tempfile::TempDir,
-}
-
-impl Made {
-    /// A device of 32 MiB, with so much raw capacity.
-    fn new(raw_bytes: u64) -> Made {
-        let made = Made { directory: tempfile::tempdir().expect("a directory") };
-        let format = FormatOptions { sector_bytes: SECTOR as u32, capacity: Capacity::Advertised, label: "t".into() };
-        let options = CreateOptions { advertised_bytes: 32 << 20, raw_bytes, profile: None, parity: 0, format };
-        create(&[made.path()], &options).expect("created");
-        made
-    }
-
-    fn path(&self) -> std::path::PathBuf {
-        self.directory.path().join("d")
-    }
-
-    fn attach(&self) -> Device {
-        Device::attach(&[self.path()], &AttachOptions::default(), &Ring::new(64).expect("io_uring")).expect("attached")
-    }
-}
-
-fn write(device: &mut Device, lba: u64, byte: u8) -> Result<(), IoError> {
-    call(device, Io::Write { lba, data: &[byte; SECTOR], fua: false }).map(drop)
-}
-
-fn read(device: &mut Device, lba: u64) -> u8 {
-    call(device, Io::Read { lba, buf: vec![0xee; SECTOR] }).expect("read").expect("a buffer")[0]
+/// A device of 32 MiB, with so much raw capacity.
+fn made(raw_bytes: u64) -> Made {
+    let format = FormatOptions { sector_bytes: SECTOR as u32, capacity: Capacity::Advertised, label: "t".into() };
+    Made::new(&CreateOptions { advertised_bytes: 32 << 20, raw_bytes, profile: None, parity: 0, format })
 }
 
 fn snapshot(device: &mut Device, name: &str) -> SnapshotId {
@@ -55,7 +29,7 @@ fn seen(device: &mut Device, id: SnapshotId, lba: u64) -> Result<u8, IoError> {
 
 #[test]
 fn each_shows_its_moment_also_after_a_crash_and_a_detach() {
-    let made = Made::new(128 << 20);
+    let made = made(128 << 20);
     let mut device = made.attach();
     assert_eq!(device.info().format_version, 1);
     write(&mut device, 1, 1).expect("written");
@@ -109,7 +83,7 @@ fn each_shows_its_moment_also_after_a_crash_and_a_detach() {
 
 #[test]
 fn what_cannot_be_done_says_so_and_changes_nothing() {
-    let made = Made::new(128 << 20);
+    let made = made(128 << 20);
     let mut device = made.attach();
     let create = |name: &str| SnapshotChange::Create { name: name.into(), created: 1 };
     for name in ["", "-x", ".x", "a b", "a/b", "a@b", "\u{e4}", &"n".repeat(64)] {
@@ -131,7 +105,7 @@ fn what_cannot_be_done_says_so_and_changes_nothing() {
 /// What is written anew after a snapshot takes room of its own. Where there is none left, everything stays readable.
 #[test]
 fn a_device_full_of_yesterday_refuses_and_stays_readable() {
-    let made = Made::new(160 << 20);
+    let made = made(160 << 20);
     let mut device = made.attach();
     let sectors = device.info().sectors;
     for lba in 0..sectors {

@@ -1,16 +1,17 @@
 //! Address spaces above the raw capacity: what they cost, what stands where, and what happens when the raw space is full.
 
 mod common;
+#[path = "common/made.rs"]
+mod made;
 
 use device::{
-    AttachOptions, BatchOp, Capacity, CreateOptions, Device, EmulateOptions, Emulation, Extent, FormatError,
-    FormatOptions, Io, IoError, Setting, create, create_emulated, inspect,
+    BatchOp, Capacity, CreateOptions, Device, EmulateOptions, Emulation, Extent, FormatError, FormatOptions, Io,
+    IoError, Setting, create, create_emulated, inspect,
 };
-use media::ring::Ring;
 
 use common::call;
+use made::{Made, SECTOR, read, write};
 
-const SECTOR: usize = 4096;
 /// Sectors of a PiB.
 const SECTORS: u64 = 1 << 38;
 
@@ -18,39 +19,15 @@ fn options(bytes: u64) -> FormatOptions {
     FormatOptions { sector_bytes: SECTOR as u32, capacity: Capacity::AddressSpace(bytes), label: "t".into() }
 }
 
-struct Made {
-    directory: tempfile::TempDir,
-}
-
-impl Made {
-    fn new() -> Made {
-        let made = Made { directory: tempfile::tempdir().expect("a directory") };
-        let options = CreateOptions {
-            advertised_bytes: 64 << 20,
-            raw_bytes: 128 << 20,
-            profile: None,
-            parity: 0,
-            format: options(1 << 50),
-        };
-        create(&[made.path()], &options).expect("created");
-        made
-    }
-
-    fn path(&self) -> std::path::PathBuf {
-        self.directory.path().join("d")
-    }
-
-    fn attach(&self) -> Device {
-        Device::attach(&[self.path()], &AttachOptions::default(), &Ring::new(64).expect("io_uring")).expect("attached")
-    }
-}
-
-fn write(device: &mut Device, lba: u64, byte: u8) -> Result<(), IoError> {
-    call(device, Io::Write { lba, data: &[byte; SECTOR], fua: false }).map(drop)
-}
-
-fn read(device: &mut Device, lba: u64) -> u8 {
-    call(device, Io::Read { lba, buf: vec![0xee; SECTOR] }).expect("read").expect("a buffer")[0]
+/// A device with 128 MiB of raw capacity under a PiB of addresses.
+fn made() -> Made {
+    Made::new(&CreateOptions {
+        advertised_bytes: 64 << 20,
+        raw_bytes: 128 << 20,
+        profile: None,
+        parity: 0,
+        format: options(1 << 50),
+    })
 }
 
 /// Bytes of this process that are in memory.
@@ -61,7 +38,7 @@ fn resident() -> u64 {
 
 #[test]
 fn a_pebibyte_of_which_hardly_anything_is_written() {
-    let made = Made::new();
+    let made = made();
     let before = resident();
     let mut device = made.attach();
     let taken = resident().saturating_sub(before);
@@ -89,7 +66,7 @@ fn a_pebibyte_of_which_hardly_anything_is_written() {
 
 #[test]
 fn a_full_raw_space_refuses_what_would_need_more_before_it_is_taken() {
-    let made = Made::new();
+    let made = made();
     let mut device = made.attach();
     let room = device.status().room_sectors.expect("a sparse device has one");
     assert!(room * SECTOR as u64 > 64 << 20, "{room}");
@@ -129,7 +106,7 @@ fn a_full_raw_space_refuses_what_would_need_more_before_it_is_taken() {
 
 #[test]
 fn what_a_sparse_format_cannot_have_is_refused() {
-    let made = Made::new();
+    let made = made();
     let said = |error: FormatError| error.to_string();
     let create_with = |bytes| {
         let options = CreateOptions {
@@ -139,14 +116,14 @@ fn what_a_sparse_format_cannot_have_is_refused() {
             parity: 0,
             format: options(bytes),
         };
-        create(&[made.directory.path().join("other")], &options).expect_err("refused").to_string()
+        create(&[made.path().with_file_name("other")], &options).expect_err("refused").to_string()
     };
     for bytes in [64 << 20, 1 << 51, 0] {
         assert!(create_with(bytes).starts_with("address space: "), "{}", create_with(bytes));
     }
     let emulation = Emulation { scale: 64, seed: 1 };
     let emulated = EmulateOptions { profile: "iodrive-320-mlc".into(), emulation, format: options(1 << 50) };
-    assert!(create_emulated(&made.directory.path().join("card"), &emulated).is_err(), "a card has no such format");
+    assert!(create_emulated(&made.path().with_file_name("card"), &emulated).is_err(), "a card has no such format");
     let mut device = made.attach();
     let page_file = device.set(&[Setting::PageFile(true)]).expect_err("refused");
     assert!(said(page_file).starts_with("page-file: on: expected a device whose address space"));
