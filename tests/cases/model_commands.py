@@ -6,7 +6,7 @@ from harness.layered import pages
 
 ROOT = True
 OURS = True
-LIMIT = 500
+LIMIT = 900
 PAGES = ["emulated.md", "groomer.md", "lab.md", "published.md", "sim.md", "traces.md"]
 SAMPLES = f"{TREE}/crates/trace/tests/data"
 # What a page finds there when it begins, or a command.

@@ -6,7 +6,7 @@ from harness.layered import pages
 
 ROOT = True
 OURS = True
-LIMIT = 500
+LIMIT = 900
 PAGES = [
     "alerts.md", "api.md", "databases.md", "drills.md", "encryption.md", "flashback.md", "layer.md", "metrics.md", "nbd.md", "nvme.md", "operations.md", "performance.md",
     "sdk.md", "snapshots.md", "troubleshooting.md", "vhost.md", "vsl.md",

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read, stdin, stdout};
 use std::path::Path;
 
 use daemon::{Failure, Target, fields};
-use device::{Secret, State};
+use device::Secret;
 use indicatif::ProgressBar;
 use openvsl::Device;
 use openvsl_backup::{BackupError, Header, Progress, Reader, Source, StreamError, backup as write, restore as apply};
@@ -172,9 +172,7 @@ impl Opened {
 fn open(device: &str, opener: &Opener, read_only: bool) -> Result<Opened, Failure> {
     let failed = |error: openvsl::OpenError| Failure::failed(error.to_string());
     // Without a service every device is a file.
-    if let Ok(Some(view)) = super::client().and_then(|client| client.find(device))
-        && view.state() != Some(State::Error)
-    {
+    if let Some(view) = super::attached(&super::client()?, device) {
         let secret = opener::for_device(device, false, opener)?;
         let encrypted = !view.text("encryption").is_empty();
         let device = Device::connect(view.text("nvme_uri")).map_err(failed)?;
@@ -195,6 +193,7 @@ fn open(device: &str, opener: &Opener, read_only: bool) -> Result<Opened, Failur
 
 fn failure(device: &str, file: &str, error: BackupError) -> Failure {
     let resume = format!("`vsl backup {device} {file} --resume` goes on with it");
+    let file = if file == "-" { "standard input or output" } else { file };
     match error {
         BackupError::Stopped => Failure::failed("interrupted"),
         BackupError::Stream(StreamError::Io(error)) => Failure::io(Path::new(file), &error),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use daemon::Failure;
 use daemon::api::{DeviceView, KeyRequest, KeySlots, Opener as ByService, RemoveKeyRequest};
-use device::{Info, State};
+use device::Info;
 use hyper::Method;
 use serde_json::json;
 
@@ -20,9 +20,7 @@ pub fn key(args: &Key, output: Output) -> Result<(), Failure> {
         }
     };
     let client = super::client()?;
-    if let Some(view) = client.find(device).ok().flatten()
-        && view.state() != Some(State::Error)
-    {
+    if let Some(view) = super::attached(&client, device) {
         return by_service(&client, &view, args, output);
     }
     let (paths, secret) = opened(device, opener)?;

@@ -101,12 +101,15 @@ fn client() -> Result<Client, Failure> {
     Client::new(&Paths::from_environment())
 }
 
+/// A device that the service has, and that did not fail.
+fn attached(client: &Client, device: &str) -> Option<DeviceView> {
+    client.find(device).ok().flatten().filter(|view| view.state() != Some(State::Error))
+}
+
 /// The files of a device that must not be attached.
 fn detached(device: &str) -> Result<(Vec<PathBuf>, Info), Failure> {
     // Without a service nothing of it is attached; who else has the file, its lock tells.
-    if let Some(view) = client()?.find(device).ok().flatten()
-        && view.state() != Some(State::Error)
-    {
+    if let Some(view) = attached(&client()?, device) {
         return Err(Failure::conflict(format!("{} ({}) is attached", view.text("name"), view.text("path")))
             .help(format!("`vsl detach {}` first", view.text("name"))));
     }
