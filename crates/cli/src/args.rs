@@ -75,9 +75,9 @@ pub enum Command {
     Snapshot(snapshot::Snapshot),
     /// Look into a key-value store that a program keeps on a device.
     Kv(kv::Kv),
-    /// Write what a device holds as a stream: compressed, sealed, and encrypted where the device is.
+    /// Back up a device to a file or a pipe: compressed, sealed, and encrypted where the device is.
     Backup(backup::Backup),
-    /// Make a device hold what a backup does.
+    /// Restore a backup to a device.
     Restore(backup::Restore),
     /// Show what happened to an attached device.
     Events(Events),

@@ -10,9 +10,10 @@ use super::Opener;
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_long_help = "\
-A backup is compressed, and every part of it is sealed together with all that stand before it. One that was interrupted has no end: it is \
-never taken for whole, and --resume goes on with it. An encrypted device makes an encrypted backup, opened by the same passphrase or key \
-file; of another device, naming one of the two encrypts the backup. What is written to the device meanwhile may be in it or not.
+A backup is compressed, and each part is sealed together with all parts before it. An interrupted backup has no end mark: `verify` and \
+`restore` refuse it, and --resume continues it. The backup of an encrypted device is encrypted, and the same passphrase or key file opens \
+it. For any other device, --passphrase-file or --key-file encrypts the backup. Data that clients write during the backup may or may not be \
+in it.
 
 Examples:
   vsl backup data.vsl data.vslb
@@ -27,7 +28,7 @@ pub struct Backup {
     /// Where the backup goes: a new file, or `-` for standard output.
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub file: Option<String>,
-    /// Go on with a backup that was interrupted, of the same device in the same state.
+    /// Continue a backup that was interrupted. The device must not have changed since.
     #[arg(long)]
     pub resume: bool,
     /// Do not encrypt the backup of an encrypted device.
@@ -43,7 +44,7 @@ pub struct Backup {
 /// What to do with backups that are there.
 #[derive(Debug, Subcommand)]
 pub enum BackupCommand {
-    /// Read backups to their ends: whether they are whole and sound.
+    /// Verify that backups are complete and undamaged.
     Verify {
         /// The backups; `-` for standard input.
         #[arg(required = true, value_hint = ValueHint::FilePath)]
@@ -56,9 +57,9 @@ pub enum BackupCommand {
 /// `vsl restore`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-The device must be at least as large as the one that was backed up; its sectors may be smaller or larger. A file is read to its end before \
-anything is changed. What comes from standard input cannot be: where it turns out to be damaged or cut off, the command fails and the device \
-holds a part.
+The device must be at least as large as the one that was backed up. Its sectors may be smaller or larger. A backup in a file is verified \
+before the device is changed. A backup from standard input cannot be: if it is damaged or cut off, the command fails, and the device holds \
+a part of the backup.
 
 Examples:
   vsl create new.vsl --size 100GB
