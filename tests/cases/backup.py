@@ -34,10 +34,11 @@ def run(world: World) -> None:
     check("no terminal to ask on" in world.vsl("restore", backup, world.dir / "large.vsl", fails=True).text, "it asks")
     world.vsl("restore", backup, world.dir / "large.vsl", "--yes")
     compare(world, "large", data)
-    # Into an attached one that held something else, by a pipe.
+    # Into an attached one that held something else and does not trim, by a pipe.
     world.vsl("create", world.dir / "other.vsl", "--size", 96 * MIB)
     world.vsl("attach", world.dir / "other.vsl")
     world.run("sh", "-c", f"head -c 50M /dev/urandom | nbdcopy - '{world.servers.uri('other')}'")
+    world.vsl("trim", "other", "off")
     world.run("sh", "-c", f"{world.vsl_path} backup data - | {world.vsl_path} restore - other --yes")
     world.vsl("detach", "other")
     compare(world, "other", data)

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::stream::DATA_MAX;
 use crate::{BackupError, Header, Piece, Progress, Writer};
 
-/// Reads under way at once.
+/// Outstanding reads.
 const READS: usize = 8;
 
 /// What is backed up, beside the device itself.
@@ -43,11 +43,11 @@ impl Source {
     }
 }
 
-/// Writes everything that a device holds as a stream. What is written to the device meanwhile may be in it or not: for one moment, nobody
-/// may write, or the device must be a snapshot. `progress` is told from time to time, and says whether to go on.
+/// Writes everything on a device as a stream. The stream shows one moment only if nobody writes to the device meanwhile. `progress` is
+/// called after each piece, and stops the backup by returning false.
 ///
 /// # Errors
-/// The device cannot be read, the stream not be written, or `progress` had enough: the stream can be resumed.
+/// The device cannot be read, the stream cannot be written, or `progress` returned false. A stream in a file can be resumed.
 pub fn backup<W: Write>(
     device: &Device,
     source: &Source,
@@ -55,10 +55,10 @@ pub fn backup<W: Write>(
     progress: impl FnMut(Progress) -> bool,
 ) -> Result<W, BackupError> {
     let writer = Writer::create(output, source.header(device), source.secret.as_ref())?;
-    go_on(device, writer, 0, progress)
+    write_from(device, writer, 0, progress)
 }
 
-/// Goes on with a stream that was interrupted, of the same device in the same state.
+/// Resumes a stream that was interrupted. The device must be the same and unchanged since.
 ///
 /// # Errors
 /// As [`backup`]; or the stream is complete, or of something else.
@@ -78,10 +78,10 @@ pub fn resume(
         };
         return Err(BackupError::OtherSource { begun: words(&begun), found: words(&found) });
     }
-    go_on(device, writer, lba, progress)
+    write_from(device, writer, lba, progress)
 }
 
-fn go_on<W: Write>(
+fn write_from<W: Write>(
     device: &Device,
     mut writer: Writer<W>,
     from: u64,

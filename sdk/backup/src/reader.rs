@@ -65,14 +65,15 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// It is no stream, of another version, damaged, or encrypted and the secret does not open it.
     pub fn open(mut input: R, secret: Option<&Secret>) -> Result<Reader<R>, StreamError> {
-        let mut bytes = vec![0; 16];
-        let mut take = |bytes: &mut [u8]| input.read_exact(bytes).map_err(|error| cut_short(error, StreamError::Empty));
-        let magic = take(&mut bytes[..8]);
-        // Something shorter than that is no part of a backup either.
-        if magic.is_ok() && bytes[..8] != MAGIC {
+        let mut bytes = Vec::new();
+        input.by_ref().take(MAGIC.len() as u64).read_to_end(&mut bytes)?;
+        if !MAGIC.starts_with(&bytes) {
             return Err(StreamError::Foreign);
         }
-        magic.and_then(|()| take(&mut bytes[8..]))?;
+        let mut take = |bytes: &mut [u8]| input.read_exact(bytes).map_err(|error| cut_short(error, StreamError::Empty));
+        let known = bytes.len();
+        bytes.resize(16, 0);
+        take(&mut bytes[known..])?;
         let version = u16::from_le_bytes([bytes[8], bytes[9]]);
         if version != VERSION {
             return Err(StreamError::Version { found: version, known: VERSION });
@@ -166,25 +167,27 @@ impl<R: Read> Reader<R> {
     /// Takes the pieces out of a body.
     fn pieces(&mut self) -> Result<(), &'static str> {
         let body = &self.frame.body;
-        let count = body.get(..4).ok_or("its length")?;
-        let count = u32::from_le_bytes([count[0], count[1], count[2], count[3]]) as usize;
-        let data = 8 + count.min(PIECES_MAX + 1) * PIECE;
-        if count == 0 || count > PIECES_MAX || body.len() < data || body.len() - data > DATA_MAX {
+        let word = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let count = if body.len() < 8 { 0 } else { word(body, 0) };
+        if count == 0 || count > PIECES_MAX as u64 {
             return Err("its number of pieces");
+        }
+        let data = 8 + count as usize * PIECE;
+        if body.len() < data || body.len() - data > DATA_MAX {
+            return Err("its length");
         }
         self.frame.pieces.clear();
         let mut held = 0u64;
         for piece in body[8..data].chunks_exact(PIECE) {
-            let word = |at: usize| u64::from_le_bytes(piece[at..at + 8].try_into().expect("eight bytes"));
-            let (lba, sectors, kind) = (word(0), word(8), word(16));
+            let (lba, sectors, kind) = (word(piece, 0), word(piece, 8), word(piece, 16));
             let end = lba.checked_add(sectors).filter(|end| *end <= self.header.sectors);
             let Some(end) = end.filter(|_| sectors > 0 && lba >= self.lba) else { return Err("the place of a piece") };
             let piece = match kind {
-                kind if kind == u64::from(HELD) => {
+                HELD => {
                     held += sectors;
                     Piece::Held { lba, sectors }
                 }
-                kind if kind == u64::from(TRIMMED) && self.header.since.is_some() => Piece::Trimmed { lba, sectors },
+                TRIMMED if self.header.since.is_some() => Piece::Trimmed { lba, sectors },
                 _ => return Err("the kind of a piece"),
             };
             self.frame.pieces.push(piece);
@@ -195,7 +198,7 @@ impl<R: Read> Reader<R> {
             return Err("the length of its data");
         }
         (self.frame.data, self.frame.sector_bytes) = (data, sector_bytes);
-        self.counts.pieces += count as u64;
+        self.counts.pieces += count;
         self.counts.data_bytes += held * sector_bytes;
         Ok(())
     }

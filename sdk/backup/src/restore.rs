@@ -5,19 +5,19 @@ use std::io::Read;
 
 use openvsl::{Device, Pending};
 
-use crate::{BackupError, Piece, Progress, Reader, StreamError};
+use crate::{BackupError, Piece, Progress, Reader};
 
-/// Writes under way at once.
+/// Outstanding writes.
 const WRITES: usize = 8;
-/// The sectors that are asked about at a time, when it is found out whether a trim took.
-const ZEROS: usize = 1 << 20;
+/// The largest write of zeros, bytes.
+const ZEROS_MAX: usize = 1 << 20;
 
-/// Makes a device hold what a stream does. Where the stream is whole everything else on the device is forgotten; one that goes on from another
-/// changes what is in it, and the device must hold what that other one left. Sector sizes may differ.
+/// Restores a stream to a device. A full backup replaces everything on the device. An increment ([`crate::Header::since`]) changes only the
+/// sectors that it names, so the device must hold the backup that it builds on. The sector sizes may differ.
 ///
 /// # Errors
-/// The device is too small or of an odd sector size: nothing was changed. The stream is interrupted or damaged, the device fails, or `progress`
-/// had enough: the device then holds a part, and is not to be used before a restore succeeded.
+/// If the device is too small, or neither sector size divides the other, nothing was changed. If the stream is interrupted or damaged, the
+/// device fails, or `progress` returned false, the device holds a part of the backup: restore again before you use it.
 pub fn restore<R: Read>(
     reader: &mut Reader<R>,
     device: &Device,
@@ -76,7 +76,7 @@ struct Writes<'a> {
 }
 
 impl Writes<'_> {
-    /// Writes bytes anywhere: the sectors at both ends may be changed in part.
+    /// Writes bytes at any offset. The sectors at both ends are read, changed and written back where they are covered in part.
     fn put(&mut self, at: u64, data: &[u8]) -> Result<(), BackupError> {
         let lead = (at.next_multiple_of(self.sector) - at).min(data.len() as u64) as usize;
         let (lead, rest) = data.split_at(lead);
@@ -109,7 +109,7 @@ impl Writes<'_> {
         Ok(self.device.write(lba, &sector)?)
     }
 
-    /// Makes a range read as zeros, without taking space where the device can forget.
+    /// Makes a range of bytes read as zeros, by a trim where it covers whole sectors.
     fn clear(&mut self, from: u64, to: u64) -> Result<(), BackupError> {
         let (first, end) = (from.next_multiple_of(self.sector), to - to % self.sector);
         if first >= end {
@@ -119,14 +119,13 @@ impl Writes<'_> {
             return self.put_part(middle, &vec![0; (to - middle) as usize]);
         }
         self.put_part(from, &vec![0; (first - from) as usize])?;
-        self.wait()?;
-        let (lba, sectors) = (first / self.sector, (end - first) / self.sector);
-        self.device.trim(lba, sectors)?;
-        // A device whose setting `trim` is off keeps what it held.
-        let kept: Vec<_> = self.device.ranges(lba..lba + sectors).collect::<Result<_, _>>()?;
-        let zeros = vec![0; ZEROS.min(self.most - self.most % self.sector as usize)];
-        for range in kept {
+        let (lba, end_lba) = (first / self.sector, end / self.sector);
+        self.device.trim(lba, end_lba - lba)?;
+        // A device whose setting `trim` is off keeps the data, so they are overwritten.
+        for range in self.device.ranges(lba..end_lba) {
+            let range = range?;
             let (mut at, end) = (range.start * self.sector, range.end * self.sector);
+            let zeros = vec![0; ZEROS_MAX.min((end - at) as usize)];
             while at < end {
                 let part = &zeros[..zeros.len().min((end - at) as usize)];
                 self.put(at, part)?;
@@ -158,11 +157,5 @@ impl<R: Read> Reader<R> {
             }
         }
         Ok(())
-    }
-}
-
-impl From<std::io::Error> for BackupError {
-    fn from(error: std::io::Error) -> BackupError {
-        StreamError::Io(error).into()
     }
 }

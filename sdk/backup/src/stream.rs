@@ -7,8 +7,8 @@
 //! end      a frame of kind END
 //! ```
 //!
-//! The **body** of a frame of [`DATA`] is a count of pieces (u32) and 4 bytes of zeros, the pieces (lba u64, sectors u64, kind u32 and
-//! 4 bytes of zeros each), then the bytes of all pieces of kind [`HELD`] in order. Pieces ascend and do not touch the ones before. With
+//! The **body** of a frame of [`DATA`] is the number of pieces (u64), the pieces (lba u64, sectors u64, kind u64 each), then the
+//! bytes of all pieces of kind [`HELD`] in order. Pieces ascend and do not touch the ones before. With
 //! the flag [`COMPRESSED`] the body is a Zstandard frame of that. The body of [`END`] is the number of frames before it, of pieces, and of
 //! bytes of data, u64 each.
 //!
@@ -34,9 +34,9 @@ pub const END: u8 = 2;
 /// A flag: the body is compressed.
 pub const COMPRESSED: u8 = 1;
 /// A piece whose bytes follow.
-pub const HELD: u32 = 1;
+pub const HELD: u64 = 1;
 /// A piece that holds nothing any more: it was trimmed since the backup that this one goes on from.
-pub const TRIMMED: u32 = 2;
+pub const TRIMMED: u64 = 2;
 
 /// Bytes of a tag.
 pub(crate) const TAG: usize = 16;

@@ -112,7 +112,7 @@ impl<W: Write> Writer<W> {
             body.extend((self.pieces.len() as u64).to_le_bytes());
             for piece in &self.pieces {
                 let kind = if matches!(piece, Piece::Held { .. }) { HELD } else { TRIMMED };
-                let words = [piece.lba(), piece.end() - piece.lba(), u64::from(kind)];
+                let words = [piece.lba(), piece.end() - piece.lba(), kind];
                 body.extend(words.map(u64::to_le_bytes).concat());
             }
             body.append(&mut self.data);
