@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ftl::{
     Admission, Anchor, Command, Completion, Config, Error, Ftl, Geometry, Header, Kind, LebHeader, LebId, LebState,
-    Policy, ReadFor, Recovery, Request, Slot, Source,
+    Optimised, Policy, ReadFor, Recovery, Request, Slot, Source,
 };
 
 const SLOTS_PER_PAGE: u32 = 4;
@@ -85,6 +85,10 @@ fn anchors(command: &Command) -> bool {
 
 fn groom_reads(command: &Command) -> bool {
     matches!(command, Command::Read { purpose: ReadFor::Groom, .. })
+}
+
+fn moving_reads(command: &Command) -> bool {
+    groom_reads(command) || matches!(command, Command::Read { purpose: ReadFor::Optimise, .. })
 }
 
 fn host_reads(command: &Command) -> bool {
@@ -412,6 +416,33 @@ fn a_leb_that_was_emptied_is_kept_for_who_pins_it() {
 }
 
 /// A device with two flushes that wait for a sync each, and the syncs.
+#[test]
+fn a_window_is_left_as_it_is_where_space_ran_short_while_it_was_read() {
+    let mut device = Device::new();
+    (0..SECTORS).for_each(|n| assert!(device.write(n * 7 % SECTORS)));
+    device.flush();
+    let window = SECTORS as u32 / 8;
+    device.hold = moving_reads;
+    assert_eq!(device.ftl.optimise(0, window), Optimised::Begun { left: 0 });
+    device.carry_out();
+    let reads = std::mem::take(&mut device.held);
+    assert!(!reads.is_empty() && !reads.iter().any(groom_reads));
+    for n in 0..SECTORS {
+        if device.ftl.is_short() {
+            break;
+        }
+        device.write(u64::from(window) + n * 7 % (SECTORS - u64::from(window)));
+    }
+    assert!(device.ftl.is_short(), "space never ran short: the test is worth nothing");
+    let free = device.ftl.free_lebs();
+    reads.into_iter().for_each(|read| device.finish(read));
+    device.carry_out();
+    assert!(!device.ftl.is_optimising());
+    assert_eq!(device.ftl.free_lebs(), free, "what gains no space took some");
+    device.release();
+    device.check();
+}
+
 fn two_syncs() -> (Device, Command, Command) {
     let mut device = Device::new();
     device.flush();
