@@ -525,6 +525,21 @@ fn what_was_replayed_stays_until_the_next_checkpoint_counts() {
 }
 
 #[test]
+fn a_checkpoint_stays_until_the_anchor_of_the_next_is_on_the_medium() {
+    let mut device = full();
+    device.hold = anchors;
+    // All that becomes free meanwhile is used again.
+    for n in 0..4 * SECTORS {
+        device.write(n * 11 % SECTORS);
+    }
+    assert_eq!(device.held.len(), 1, "no checkpoint waits for its anchor: the test is worth nothing");
+    device.flush();
+    device.hold = nothing;
+    device.crash();
+    device.check();
+}
+
+#[test]
 fn nothing_is_groomed_before_the_recovery_has_ended() {
     let mut device = full();
     device.flush();
