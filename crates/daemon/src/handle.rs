@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use device::{AttachOptions, Device, FormatError, PowerCut};
+use device::{AttachOptions, Device, FormatError, PowerCut, SnapshotChange};
 use export::{DetachError, FlushError, Gone, Recording, Worker, WorkerHandle};
 
 use crate::{Failure, Target};
@@ -15,6 +15,8 @@ pub const CLIENTS_HINDER: &str =
 
 /// So long a superblock may take on its way to the backing store.
 const SAVED_WITHIN: Duration = Duration::from_secs(10);
+/// How often a device that was not ready is asked again.
+const RETRY: Duration = Duration::from_millis(1);
 
 /// A device thread.
 #[derive(Clone)]
@@ -97,7 +99,21 @@ impl Handle {
                 Ok(true) => return Ok(()),
                 Err(error) => return Err(unsaved(&error.to_string())),
                 Ok(false) if Instant::now() >= end => return Err(unsaved("its backing store does not answer")),
-                Ok(false) => std::thread::sleep(Duration::from_millis(1)),
+                Ok(false) => std::thread::sleep(RETRY),
+            }
+        }
+    }
+
+    /// Changes the device's snapshots, durably. Its clients are served meanwhile.
+    ///
+    /// # Errors
+    /// It cannot be done, or the thread has ended.
+    pub fn change_snapshots(&self, change: &SnapshotChange) -> Result<(), Failure> {
+        loop {
+            let change = change.clone();
+            match self.ask(move |device| device.begin_snapshot_change(&change))? {
+                true => return Ok(self.worker.flush()?),
+                false => std::thread::sleep(RETRY),
             }
         }
     }

@@ -14,6 +14,33 @@ impl Device {
     /// # Errors
     /// It cannot be done. Where the media fail or the store is full, it may be there after the next attach, or not.
     pub fn change_snapshots(&mut self, change: &SnapshotChange) -> Result<(), SnapshotError> {
+        let seq = loop {
+            match self.record_change(change)? {
+                Some(seq) => break seq,
+                None => self.core.go_on()?,
+            }
+        };
+        while !self.core.ftl.is_durable(seq) {
+            self.core.go_on()?;
+        }
+        Ok(())
+    }
+
+    /// The same without waiting: the change takes its place in the order of requests, and survives a power cut once a flush that was asked for later is
+    /// answered. False where it must be asked for again, when the medium has finished something.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn begin_snapshot_change(&mut self, change: &SnapshotChange) -> Result<bool, SnapshotError> {
+        if self.record_change(change)?.is_some() {
+            return Ok(true);
+        }
+        self.core.advance()?;
+        Ok(false)
+    }
+
+    /// Records a change. Gives the sequence number below which everything must be durable before it is.
+    fn record_change(&mut self, change: &SnapshotChange) -> Result<Option<u64>, SnapshotError> {
         if self.is_read_only() {
             return Err(SnapshotError::Unsupported("it is attached read-only"));
         }
@@ -25,31 +52,21 @@ impl Device {
             crate::IoError::NoSpace => SnapshotError::Failed(ftl::Error::NoSpace),
             _ => SnapshotError::Failed(ftl::Error::Media),
         };
-        while !self.core.admits(true).map_err(failed)? {
-            self.core.go_on()?;
+        if !self.core.admits(true).map_err(failed)? {
+            return Ok(None);
         }
-        let seq = loop {
-            match self.core.ftl.change_snapshots(change) {
-                Ok(Some(seq)) => break seq,
-                Ok(None) => self.core.go_on()?,
-                Err(error) => {
-                    self.core.carry_out(&[]);
-                    return Err(error);
-                }
+        let begun = self.core.ftl.change_snapshots(change);
+        if let Ok(Some(_)) = begun {
+            self.mark_dirty();
+            if self.info().format_version != self.core.superblock.version() {
+                self.renew_info();
             }
-        };
-        self.mark_dirty();
-        if self.info().format_version != self.core.superblock.version() {
-            self.renew_info();
-        }
-        if let SnapshotChange::RollBack { .. } = change {
-            self.core.changed(0..self.info().sectors);
+            if let SnapshotChange::RollBack { .. } = change {
+                self.core.changed(0..self.info().sectors);
+            }
         }
         self.core.carry_out(&[]);
-        while !self.core.ftl.is_durable(seq) {
-            self.core.go_on()?;
-        }
-        Ok(())
+        begun
     }
 
     /// The sectors that differ between two snapshots, or a snapshot and the present (`None`), from sector `from` on: so many runs at most, and where to
@@ -91,6 +108,14 @@ impl Device {
 impl crate::core::Core {
     /// Goes on until the medium finished something.
     fn go_on(&mut self) -> Result<(), SnapshotError> {
+        if !self.advance()? {
+            self.wait();
+        }
+        Ok(())
+    }
+
+    /// Takes what the medium finished. Gives whether it did.
+    fn advance(&mut self) -> Result<bool, SnapshotError> {
         self.ftl.work();
         self.carry_out(&[]);
         let mut finished = false;
@@ -103,12 +128,9 @@ impl crate::core::Core {
         if let Some(error) = self.ftl.failure() {
             return Err(error.into());
         }
-        if !finished {
-            if self.in_flight == 0 {
-                return Err(self.ftl.space_failure().map_or(SnapshotError::Full, SnapshotError::Failed));
-            }
-            self.wait();
+        if !finished && self.in_flight == 0 {
+            return Err(self.ftl.space_failure().map_or(SnapshotError::Full, SnapshotError::Failed));
         }
-        Ok(())
+        Ok(finished)
     }
 }

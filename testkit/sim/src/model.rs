@@ -45,13 +45,15 @@ struct Op {
 /// A snapshot, and what it may show.
 #[derive(Clone, Debug, Hash)]
 pub struct Snap {
+    /// The change that made it.
+    op: OpId,
     /// Its name when it was made, by which it is known here.
     pub name: String,
     /// The newest name and whether it is held, and what may still be so after a crash.
     labels: Vec<(String, bool)>,
     /// For each sector what it may show, resolved; the last is what it shows if it was made in good order.
     sectors: Vec<Vec<OpId>>,
-    /// That it was made was answered.
+    /// It is durable.
     pub sure: bool,
     /// That it be deleted was asked.
     going: bool,
@@ -151,6 +153,10 @@ impl Model {
             // Nothing older than this may come back.
             self.sectors[sector].retain(|version| *version >= op);
         }
+        if let Some(snap) = self.snaps.iter_mut().find(|snap| snap.op == op) {
+            snap.sure = true;
+            snap.sectors.iter_mut().for_each(|versions| _ = versions.drain(..versions.len() - 1));
+        }
     }
 
     /// A hash of all that is promised: of two that are the same, the same may follow.
@@ -170,19 +176,21 @@ impl Model {
         self.origins.get(&(version, lba)).copied().unwrap_or(version)
     }
 
-    /// A snapshot is asked for: until that is answered it may lack what is not durable.
-    pub fn snap_asked(&mut self, name: &str) {
+    /// A snapshot is asked for: until that is durable it may lack what is not.
+    pub fn snap_asked(&mut self, name: &str) -> OpId {
+        let op = self.took_all(&[], false);
         let resolved = |(lba, versions): (u64, &Vec<OpId>)| versions.iter().map(|op| self.resolved(lba, *op)).collect();
         let sectors = (0..).zip(&self.sectors).map(resolved).collect();
         let labels = vec![(name.to_owned(), false)];
-        self.snaps.push(Snap { name: name.into(), labels, sectors, sure: false, going: false });
+        self.snaps.push(Snap { op, name: name.into(), labels, sectors, sure: false, going: false });
+        op
     }
 
-    /// It is there.
-    pub fn snap_answered(&mut self, name: &str) {
-        let snap = self.snaps.iter_mut().find(|snap| snap.name == name).expect("it was asked for");
-        snap.sure = true;
-        snap.sectors.iter_mut().for_each(|versions| _ = versions.drain(..versions.len() - 1));
+    /// The newest was not made.
+    pub fn snap_refused(&mut self) {
+        if let Some(snap) = self.snaps.pop() {
+            self.ops.remove(&snap.op);
+        }
     }
 
     /// Snapshots are to be deleted.

@@ -1,6 +1,6 @@
 //! Snapshots in a simulation: made, read, compared, renamed, held, deleted and rolled back to, among everything else.
 
-use device::{Io, SnapshotChange, SnapshotError, SnapshotId};
+use device::{Device, Io, SnapshotChange, SnapshotError, SnapshotId};
 
 use crate::model::Model;
 use crate::payload;
@@ -25,17 +25,26 @@ impl Simulation {
 
     /// Changes the snapshots. Gives whether that was done; nothing was, or nobody knows, when it was not.
     fn change_snapshots(&mut self, change: &SnapshotChange) -> Result<bool, Failure> {
-        let result = self.device().change_snapshots(change);
+        Ok(self.told(change, |device| device.change_snapshots(change))?.is_some())
+    }
+
+    /// What a change of the snapshots gave; nothing where it was not made, or nobody knows.
+    fn told<T>(
+        &mut self,
+        change: &SnapshotChange,
+        call: impl FnOnce(&mut Device) -> Result<T, SnapshotError>,
+    ) -> Result<Option<T>, Failure> {
+        let result = call(self.device());
         if self.store.is_off() {
-            return Ok(false);
+            return Ok(None);
         }
         match result {
-            Ok(()) => Ok(true),
-            Err(SnapshotError::Full) => Ok(false),
+            Ok(given) => Ok(Some(given)),
+            Err(SnapshotError::Full) => Ok(None),
             Err(SnapshotError::Failed(_)) if self.plan.errors || self.may_lack_space => {
                 // Only the next attach can tell.
                 self.store.switch_off();
-                Ok(false)
+                Ok(None)
             }
             Err(error) => Err(Failure::Wrong(format!("{change:?}: {error}"))),
         }
@@ -67,18 +76,22 @@ impl Simulation {
 
     fn make_snapshot(&mut self) -> Result<(), Failure> {
         let name = format!("s{}", self.model.next_op());
-        if self.model.snaps.iter().any(|snap| snap.name == name) {
-            return Ok(());
-        }
-        self.model.snap_asked(&name);
-        match self.change_snapshots(&SnapshotChange::Create { name: name.clone(), created: 7 })? {
+        let change = SnapshotChange::Create { name: name.clone(), created: 7 };
+        let op = self.model.snap_asked(&name);
+        // The service has the next flush make it durable, and serves others meanwhile.
+        let durable = self.random.one_in(2);
+        let made = match durable {
+            true => self.change_snapshots(&change)?,
+            false => self.told(&change, |device| device.begin_snapshot_change(&change))?.is_some_and(|begun| begun),
+        };
+        match made {
             true => {
-                self.model.snap_answered(&name);
+                self.model.answered(op, durable);
                 self.report.snapshots += 1;
             }
             // The power may have failed behind it.
             false if self.store.is_off() => {}
-            false => _ = self.model.snaps.pop(),
+            false => self.model.snap_refused(),
         }
         Ok(())
     }
@@ -99,6 +112,10 @@ impl Simulation {
     }
 
     fn roll_back(&mut self, at: usize) -> Result<(), Failure> {
+        // What it brings back could be one of several versions.
+        if !self.model.snaps[at].sure {
+            return Ok(());
+        }
         let (to, held) = (self.snapshot_id(at), self.model.snaps[at + 1..].iter().any(|snap| snap.label().1));
         let delete_newer = !held && self.random.one_in(2);
         let before = self.model.clone();

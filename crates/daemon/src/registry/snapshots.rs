@@ -109,8 +109,7 @@ impl Registry {
     ) -> Result<Snapshots, Failure> {
         let (handle, log) = self.table().attached_with_log(name)?;
         for change in changes {
-            let change = change.clone();
-            handle.ask(move |device| device.change_snapshots(&change)).map_err(|failure| self.told(name, failure))?;
+            handle.change_snapshots(change).map_err(|failure| self.told(name, failure))?;
         }
         log.note(event, snapshot);
         tracing::info!(device = name, snapshot, "{event}");

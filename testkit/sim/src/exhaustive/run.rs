@@ -411,8 +411,7 @@ fn change_snapshot(
     }
     *model = during;
     match operation {
-        Operation::Snapshot => model.snap_answered("one"),
-        Operation::RollBack => model.answered(op, true),
+        Operation::Snapshot | Operation::RollBack => model.answered(op, true),
         _ => model.snaps_gone(),
     }
     note(model);
