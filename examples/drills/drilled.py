@@ -103,9 +103,9 @@ class Drilled:
             wait(lambda: done("losetup", "-d", self.loop), f"{self.loop} to be let go")
             self.loop = ""
         if self.fuse:
-            # It may have ended by itself, and leave its mount behind.
-            done("fusermount3", "-u", self.file.parent)
-            wait(lambda: not is_mounted(self.file.parent), "nbdfuse's mount to end")
+            # It may have ended by itself and left its mount behind, which the loop device may hold for a moment.
+            mount = self.file.parent
+            wait(lambda: done("fusermount3", "-u", mount) or not is_mounted(mount), "nbdfuse's mount to end")
             self.fuse.wait(timeout=30)
             self.fuse = None
 
