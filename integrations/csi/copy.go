@@ -140,7 +140,7 @@ func (c *controller) make(ctx context.Context, id string, size int64, from *sour
 	if err := c.discard(ctx, place); err != nil {
 		return err
 	}
-	words := append([]string{"create", c.path(place), "--size", strconv.FormatInt(size, 10)}, options...)
+	words := append([]string{"create", c.path(place), "--size", strconv.FormatInt(size, 10), "--label", id}, options...)
 	if err := c.vsl.run(ctx, nil, words...); err != nil {
 		return err
 	}

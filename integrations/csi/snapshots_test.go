@@ -199,6 +199,10 @@ func TestRefused(t *testing.T) {
 	if again := c.create("copied", "", 0, snapshot); again != copied {
 		t.Errorf("the same request made %s and %s", copied, again)
 	}
+	// What status and alerts call it.
+	if label, err := tool(c.ctx, c.driver.vsl.program, "status", c.driver.path(copied), "--field", "label"); label != copied {
+		t.Errorf("the label of %s is %q: %v", copied, label, err)
+	}
 	ask := func(name, from string, change func(*csi.CreateVolumeRequest)) error {
 		request := asked(name, "", 0, from)
 		if change != nil {
