@@ -35,7 +35,8 @@ def gather(source: Path) -> None:
             if not re.match("[a-z]+:", target) and (ROOT / path).is_file() and not (source / path).exists():
                 (source / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / path, source / path)
-    shutil.move(source / "docs/book.toml", source.parent / "book.toml")
+    for name in ("book.toml", "book.css"):
+        shutil.move(source / "docs" / name, source.parent / name)
     # On the site a directory's first page has another name than in the tree.
     for page in source.rglob("*.md"):
         text = re.sub(r"(\]\((?:[^)\s]*/)?)README\.md", r"\1index.md", page.read_text())

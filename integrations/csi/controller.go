@@ -4,13 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -44,6 +39,9 @@ func (c *controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
 		csi.ControllerServiceCapability_RPC_LIST_VOLUMES,
 		csi.ControllerServiceCapability_RPC_GET_CAPACITY,
+		csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,
+		csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS,
+		csi.ControllerServiceCapability_RPC_CLONE_VOLUME,
 		csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 	} {
 		rpc := &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: kind}}
@@ -56,9 +54,6 @@ func (c *controller) CreateVolume(ctx context.Context, request *csi.CreateVolume
 	if request.Name == "" {
 		return nil, status.Error(codes.InvalidArgument, "a volume needs a name")
 	}
-	if request.VolumeContentSource != nil {
-		return nil, status.Error(codes.InvalidArgument, "volumes with a content source: the service has no snapshots and no clones yet")
-	}
 	if why := refused(request.VolumeCapabilities); why != "" {
 		return nil, status.Error(codes.InvalidArgument, why)
 	}
@@ -66,38 +61,70 @@ func (c *controller) CreateVolume(ctx context.Context, request *csi.CreateVolume
 	if err != nil {
 		return nil, err
 	}
-	size, err := wanted(request.CapacityRange)
+	if err := c.reachable(request.AccessibilityRequirements); err != nil {
+		return nil, err
+	}
+	from, err := sourceOf(request.VolumeContentSource)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(request.Name))
-	id := "vol-" + hex.EncodeToString(sum[:8])
+	id := "vol-" + hashed(request.Name)
 	unlock, err := c.lock(id)
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
-	has, err := c.volume(ctx, id)
-	switch {
-	case status.Code(err) == codes.NotFound:
-		words := append([]string{"create", c.path(id), "--size", strconv.FormatInt(size, 10)}, options...)
-		if err := c.vsl.run(ctx, nil, words...); err != nil {
-			return nil, err
+	type answer struct {
+		volume *csi.Volume
+		err    error
+	}
+	// A copy may take longer than a request may. It goes on, and whoever asks again is told that it does, or gets the volume.
+	answers := make(chan answer, 1)
+	go func() {
+		volume, err := c.create(context.WithoutCancel(ctx), id, request, from, options)
+		unlock()
+		answers <- answer{volume, err}
+	}()
+	select {
+	case is := <-answers:
+		if is.err != nil {
+			return nil, is.err
 		}
-		has = size
-		err = c.handOver(c.path(id))
-	case err != nil:
-		return nil, err
-	case !fits(has, request.CapacityRange):
-		return nil, status.Errorf(codes.AlreadyExists, "the volume %q is there with %d bytes, which are not what is asked for", request.Name, has)
-	default:
-		// A request that was cut off may have left it to the driver's user.
-		err = c.handOver(c.path(id))
+		return &csi.CreateVolumeResponse{Volume: is.volume}, nil
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+func (c *controller) create(ctx context.Context, id string, request *csi.CreateVolumeRequest, from *source, options []string) (*csi.Volume, error) {
+	has, err := c.volume(ctx, id)
+	if status.Code(err) == codes.NotFound {
+		var size int64
+		if size, err = c.wanted(ctx, request, from); err == nil {
+			err = c.make(ctx, id, size, from, options)
+		}
+		if err == nil {
+			has, err = c.volume(ctx, id)
+		}
 	}
 	if err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
+		return nil, err
 	}
-	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: id, CapacityBytes: has, AccessibleTopology: []*csi.Topology{c.topology()}}}, nil
+	kept, err := c.notes(id)
+	if err != nil {
+		return nil, err
+	}
+	if !fits(has, request.CapacityRange) {
+		return nil, status.Errorf(codes.AlreadyExists, "the volume %q is there with %d bytes, which are not what is asked for", request.Name, has)
+	}
+	if from == nil && kept.Source != "" || from != nil && kept.Source != from.id {
+		return nil, status.Errorf(codes.AlreadyExists, "the volume %q is there with the source %q, which is not what is asked for", request.Name, kept.Source)
+	}
+	return c.described(id, has, kept), nil
+}
+
+// described is a volume in the words of the interface.
+func (c *controller) described(id string, size int64, kept notes) *csi.Volume {
+	return &csi.Volume{VolumeId: id, CapacityBytes: size, ContentSource: content(kept.Source), AccessibleTopology: []*csi.Topology{c.topology()}}
 }
 
 func (c *controller) DeleteVolume(ctx context.Context, request *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
@@ -113,13 +140,30 @@ func (c *controller) DeleteVolume(ctx context.Context, request *csi.DeleteVolume
 		return nil, err
 	}
 	defer unlock()
+	use := c.use(request.VolumeId)
+	use.Lock()
+	defer use.Unlock()
+	if use.holds > 0 {
+		return nil, status.Errorf(codes.FailedPrecondition, "%s is being read; delete it afterwards", request.VolumeId)
+	}
+	attached, err := c.vsl.attached(ctx)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := c.snapshots(ctx, request.VolumeId, attached)
+	if err != nil {
+		return nil, err
+	}
+	if len(listed) > 0 {
+		return nil, status.Errorf(codes.FailedPrecondition, "%s has %d snapshots, which would go with it; delete them first", request.VolumeId, len(listed))
+	}
 	if err := c.vsl.detach(ctx, request.VolumeId); err != nil {
 		return nil, err
 	}
-	if err := os.Remove(c.path(request.VolumeId)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, status.Error(codes.Internal, err.Error())
+	if err := remove(c.path(request.VolumeId)); err != nil {
+		return nil, err
 	}
-	return &csi.DeleteVolumeResponse{}, nil
+	return &csi.DeleteVolumeResponse{}, remove(c.notesPath(request.VolumeId))
 }
 
 func (c *controller) ValidateVolumeCapabilities(ctx context.Context, request *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
@@ -141,15 +185,13 @@ func (c *controller) ListVolumes(ctx context.Context, request *csi.ListVolumesRe
 	if request.StartingToken != "" && !volumeID.MatchString(request.StartingToken) {
 		return nil, status.Errorf(codes.Aborted, "%q is no token of this driver", request.StartingToken)
 	}
-	files, err := filepath.Glob(c.path("vol-*"))
+	volumes, err := c.volumes()
 	if err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
+		return nil, err
 	}
-	slices.Sort(files)
 	response := &csi.ListVolumesResponse{}
-	for _, file := range files {
-		id := strings.TrimSuffix(filepath.Base(file), ".vsl")
-		if !volumeID.MatchString(id) || id < request.StartingToken {
+	for _, id := range volumes {
+		if id < request.StartingToken {
 			continue
 		}
 		if request.MaxEntries > 0 && len(response.Entries) == int(request.MaxEntries) {
@@ -163,8 +205,11 @@ func (c *controller) ListVolumes(ctx context.Context, request *csi.ListVolumesRe
 		if err != nil {
 			return nil, err
 		}
-		volume := &csi.Volume{VolumeId: id, CapacityBytes: size, AccessibleTopology: []*csi.Topology{c.topology()}}
-		response.Entries = append(response.Entries, &csi.ListVolumesResponse_Entry{Volume: volume})
+		kept, err := c.notes(id)
+		if err != nil {
+			return nil, err
+		}
+		response.Entries = append(response.Entries, &csi.ListVolumesResponse_Entry{Volume: c.described(id, size, kept)})
 	}
 	return response, nil
 }
@@ -180,34 +225,58 @@ func (c *controller) GetCapacity(context.Context, *csi.GetCapacityRequest) (*csi
 
 // options turns the parameters of a storage class into those of `vsl create`.
 func options(parameters map[string]string) ([]string, error) {
-	known := map[string]string{"overProvisioning": "--over-provisioning", "capacity": "--capacity"}
 	var words []string
 	for name, value := range parameters {
-		option, is := known[name]
 		switch {
-		case is:
-			words = append(words, option+"="+value)
+		case name == "overProvisioning":
+			words = append(words, "--over-provisioning="+value)
 		case !strings.HasPrefix(name, sidecarPrefix):
-			return nil, status.Errorf(codes.InvalidArgument, "the parameter %q is not known; expected overProvisioning or capacity", name)
+			return nil, status.Errorf(codes.InvalidArgument, "the parameter %q is not known; expected overProvisioning", name)
 		}
 	}
 	return words, nil
 }
 
-// wanted is the size that a new volume gets.
-func wanted(asked *csi.CapacityRange) (int64, error) {
-	size := asked.GetRequiredBytes()
-	if size == 0 {
+// wanted is the size that a new volume gets. With a source it holds at least as much as that.
+func (c *controller) wanted(ctx context.Context, request *csi.CreateVolumeRequest, from *source) (int64, error) {
+	asked := request.CapacityRange
+	size, least := asked.GetRequiredBytes(), int64(leastBytes)
+	if from != nil {
+		if err := c.look(ctx, request, from); err != nil {
+			return 0, err
+		}
+		least = from.size
+	} else if size == 0 {
 		size = defaultBytes
 		if limit := asked.GetLimitBytes(); limit > 0 && limit < size {
 			size = limit / sectorBytes * sectorBytes
 		}
 	}
-	size = max(leastBytes, (size+sectorBytes-1)/sectorBytes*sectorBytes)
+	size = max(least, (size+sectorBytes-1)/sectorBytes*sectorBytes)
 	if !fits(size, asked) {
 		return 0, status.Errorf(codes.OutOfRange, "%d bytes at most are asked for; the least that holds them is %d", asked.GetLimitBytes(), size)
 	}
 	return size, nil
+}
+
+// look finds the source of a volume, and how large it is.
+func (c *controller) look(ctx context.Context, request *csi.CreateVolumeRequest, from *source) error {
+	var err error
+	from.size, err = c.volume(ctx, from.volume)
+	if status.Code(err) == codes.NotFound && request.AccessibilityRequirements != nil {
+		// Whoever says where the volume is to be can have it made on another node, where its source may be.
+		return status.Errorf(codes.ResourceExhausted, "%s is not on the node %s, and volumes are copied where their source is", from.volume, c.nodeID)
+	}
+	if err == nil && from.name != "" {
+		_, err = c.snapshot(ctx, from.volume, from.name)
+	}
+	return err
+}
+
+// hashed is a name of whatever length and letters as part of an identifier.
+func hashed(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:8])
 }
 
 // fits says whether a volume of this size is what is asked for.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -37,13 +38,42 @@ type driver struct {
 	directory string
 	run       string
 	runtime   string
-	busy      sync.Map
+	// What requests are under way for, and who needs what attached.
+	busy, uses sync.Map
 }
 
 func (d *driver) path(id string) string { return filepath.Join(d.directory, id+".vsl") }
 
 func (d *driver) topology() *csi.Topology {
 	return &csi.Topology{Segments: map[string]string{topologyKey: d.nodeID}}
+}
+
+// identifier is a volume's, from the path of its file.
+func identifier(path string) string { return strings.TrimSuffix(filepath.Base(path), ".vsl") }
+
+// volumes lists those of this node, in order.
+func (d *driver) volumes() ([]string, error) {
+	files, err := filepath.Glob(d.path("vol-*"))
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	var found []string
+	for _, file := range files {
+		if id := identifier(file); volumeID.MatchString(id) {
+			found = append(found, id)
+		}
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// reachable refuses what is to be used on other nodes than this one.
+func (d *driver) reachable(asked *csi.TopologyRequirement) error {
+	here := func(it *csi.Topology) bool { return it.Segments[topologyKey] == d.nodeID }
+	if among := asked.GetRequisite(); len(among) > 0 && !slices.ContainsFunc(among, here) {
+		return status.Errorf(codes.ResourceExhausted, "the node %s is not among those that are asked for", d.nodeID)
+	}
+	return nil
 }
 
 // volume is the size of a volume of this node.
@@ -112,6 +142,7 @@ func (i *identity) GetPluginCapabilities(context.Context, *csi.GetPluginCapabili
 	for _, kind := range []csi.PluginCapability_Service_Type{
 		csi.PluginCapability_Service_CONTROLLER_SERVICE,
 		csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS,
+		csi.PluginCapability_Service_SNAPSHOT_METADATA_SERVICE,
 	} {
 		service := &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: kind}}
 		capabilities = append(capabilities, &csi.PluginCapability{Type: service})
@@ -134,10 +165,18 @@ func server(d *driver) *grpc.Server {
 		}
 		return response, nil
 	}
-	made := grpc.NewServer(grpc.UnaryInterceptor(report))
+	reportStream := func(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		err := handler(server, stream)
+		if err != nil {
+			log.Printf("%s: %v", info.FullMethod, err)
+		}
+		return err
+	}
+	made := grpc.NewServer(grpc.UnaryInterceptor(report), grpc.StreamInterceptor(reportStream))
 	csi.RegisterIdentityServer(made, &identity{driver: d})
 	csi.RegisterControllerServer(made, &controller{driver: d})
 	csi.RegisterNodeServer(made, &node{driver: d})
+	csi.RegisterSnapshotMetadataServer(made, &metadata{driver: d})
 	return made
 }
 
@@ -158,6 +197,10 @@ func main() {
 	d := &driver{vsl: vsl{*program}, nodeID: *nodeID, directory: *directory, run: *run, runtime: runtime}
 	if err := d.prepare(); err != nil {
 		log.Fatal(err)
+	}
+	if err := d.sweep(context.Background()); err != nil {
+		// It is tried again with the next start.
+		log.Printf("what was left by copies: %v", err)
 	}
 	path := strings.TrimPrefix(*endpoint, "unix://")
 	// That of an earlier run would be in the way.

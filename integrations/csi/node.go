@@ -45,7 +45,7 @@ func (n *node) NodeStageVolume(ctx context.Context, request *csi.NodeStageVolume
 	if request.StagingTargetPath == "" {
 		return nil, status.Error(codes.InvalidArgument, "a staging path is missing")
 	}
-	unlock, err := n.use(ctx, request.VolumeId, request.VolumeCapability)
+	unlock, err := n.take(ctx, request.VolumeId, request.VolumeCapability)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,52 @@ func (n *node) NodeStageVolume(ctx context.Context, request *csi.NodeStageVolume
 	}
 	// Freed blocks are trimmed, which keeps the groomer's work small.
 	flags := append([]string{"discard"}, asked.MountFlags...)
-	return &csi.NodeStageVolumeResponse{}, internal(tool(ctx, "mount", "-t", kind, "-o", strings.Join(flags, ","), block, request.StagingTargetPath))
+	kept, err := n.notes(request.VolumeId)
+	if err != nil {
+		return nil, err
+	}
+	if kept.Source != "" && kind == "xfs" {
+		// A copy has the UUID of its source, which may be mounted here too.
+		flags = append(flags, "nouuid")
+	}
+	// ext4 is made larger before it is mounted, xfs can only be afterwards.
+	if kept.Grow && kind == "ext4" {
+		err = growExt4(ctx, block)
+	}
+	if err == nil {
+		err = internal(tool(ctx, "mount", "-t", kind, "-o", strings.Join(flags, ","), block, request.StagingTargetPath))
+	}
+	if err == nil && kept.Grow && kind == "xfs" && !slices.Contains(flags, "ro") {
+		// Where it fails the file system works, only smaller: the next attempt finds it mounted.
+		err = internal(tool(ctx, "xfs_growfs", request.StagingTargetPath))
+	}
+	if err == nil && kept.Grow {
+		err = n.grown(request.VolumeId)
+	}
+	return &csi.NodeStageVolumeResponse{}, err
+}
+
+// growExt4 has a file system fill its volume, which may be larger than what it was copied from. It must be checked before.
+func growExt4(ctx context.Context, block string) error {
+	_, err := tool(ctx, "e2fsck", "-f", "-p", block)
+	// 1: something was put right, as after a power cut.
+	if err != nil && exitCode(err) != 1 {
+		return status.Error(codes.Internal, err.Error())
+	}
+	return internal(tool(ctx, "resize2fs", block))
+}
+
+// grown notes that a file system fills its volume.
+func (d *driver) grown(id string) error {
+	use := d.use(id)
+	use.Lock()
+	defer use.Unlock()
+	kept, err := d.notes(id)
+	if err != nil {
+		return err
+	}
+	kept.Grow = false
+	return d.note(id, kept)
 }
 
 func (n *node) NodeUnstageVolume(ctx context.Context, request *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
@@ -97,7 +142,7 @@ func (n *node) NodePublishVolume(ctx context.Context, request *csi.NodePublishVo
 	if request.TargetPath == "" {
 		return nil, status.Error(codes.InvalidArgument, "a target path is missing")
 	}
-	unlock, err := n.use(ctx, request.VolumeId, request.VolumeCapability)
+	unlock, err := n.take(ctx, request.VolumeId, request.VolumeCapability)
 	if err != nil {
 		return nil, err
 	}
@@ -170,8 +215,8 @@ func (n *node) NodeGetVolumeStats(ctx context.Context, request *csi.NodeGetVolum
 	}}, nil
 }
 
-// use checks what a request says of a volume, and takes the volume for it.
-func (n *node) use(ctx context.Context, id string, capability *csi.VolumeCapability) (func(), error) {
+// take checks what a request says of a volume, and takes the volume for it.
+func (n *node) take(ctx context.Context, id string, capability *csi.VolumeCapability) (func(), error) {
 	if id == "" || capability == nil {
 		return nil, status.Error(codes.InvalidArgument, "a volume's identifier and capability are needed")
 	}
@@ -189,9 +234,12 @@ func (n *node) connect(ctx context.Context, id string) (string, error) {
 	if block, err := n.connected(id); err == nil {
 		return block, nil
 	}
-	if err := n.vsl.attach(ctx, id, n.path(id)); err != nil {
+	release, err := n.hold(ctx, id)
+	if err != nil {
 		return "", err
 	}
+	// With its record written it stays attached.
+	defer release()
 	var said struct {
 		Path string `json:"path"`
 	}
@@ -205,8 +253,8 @@ func (n *node) connect(ctx context.Context, id string) (string, error) {
 }
 
 // connected is the block device of a volume that was connected. The record lies in memory, so it goes with a reboot as the device does.
-func (n *node) connected(id string) (string, error) {
-	block, err := os.ReadFile(n.record(id))
+func (d *driver) connected(id string) (string, error) {
+	block, err := os.ReadFile(d.record(id))
 	if err == nil {
 		_, err = os.Stat(string(block))
 	}
@@ -226,11 +274,13 @@ func (n *node) disconnect(ctx context.Context, id string) error {
 			return status.Error(codes.Internal, err.Error())
 		}
 	}
-	// The kernel's last connection may end a moment after its block device, and a device with clients is not detached.
-	return retry(ctx, func() error { return n.vsl.detach(ctx, id) })
+	use := n.use(id)
+	use.Lock()
+	defer use.Unlock()
+	return n.settle(ctx, id, use)
 }
 
-func (n *node) record(id string) string { return filepath.Join(n.run, id) }
+func (d *driver) record(id string) string { return filepath.Join(d.run, id) }
 
 // makeFileSystem makes one where there is nothing. What is there is never overwritten.
 func makeFileSystem(ctx context.Context, block, kind string) error {
@@ -307,6 +357,11 @@ func mounts() []mount {
 // escaped is a path as the kernel writes it: what would break its lines is a number.
 func escaped(path string) string {
 	return strings.NewReplacer("\\", `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(filepath.Clean(path))
+}
+
+// unescaped undoes escaped.
+func unescaped(path string) string {
+	return strings.NewReplacer(`\134`, "\\", `\040`, " ", `\011`, "\t", `\012`, "\n").Replace(path)
 }
 
 // isMounted says whether something is mounted at a path, without asking what is mounted, which may hang.

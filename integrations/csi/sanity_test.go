@@ -13,9 +13,9 @@ import (
 
 const nobody = 65534
 
-// TestSanity runs csi-sanity against a service of its own: VSL names the program, ACCESS (mount or block) how volumes are used. They
-// are connected and mounted, which needs root.
-func TestSanity(t *testing.T) {
+// begin starts a service and makes a driver for it: VSL names the program. Both are gone with the test, and so is everything in the
+// directory that it gives.
+func begin(t *testing.T) (*driver, string) {
 	program, err := exec.LookPath(os.Getenv("VSL"))
 	if err != nil {
 		t.Fatalf("VSL must name the program: %v", err)
@@ -46,11 +46,15 @@ func TestSanity(t *testing.T) {
 			t.Errorf("vsl down: %v: %s", err, out)
 		}
 	})
-
 	d := &driver{vsl: vsl{program}, nodeID: "here", directory: filepath.Join(top, "volumes"), run: filepath.Join(top, "connected"), runtime: filepath.Join(top, "run")}
 	if err := d.prepare(); err != nil {
 		t.Fatal(err)
 	}
+	return d, top
+}
+
+// serve answers with a driver at the address that it gives.
+func serve(t *testing.T, d *driver, top string) string {
 	listener, err := net.Listen("unix", filepath.Join(top, "csi.sock"))
 	if err != nil {
 		t.Fatal(err)
@@ -58,9 +62,23 @@ func TestSanity(t *testing.T) {
 	serving := server(d)
 	go serving.Serve(listener)
 	t.Cleanup(serving.Stop)
+	return "unix://" + listener.Addr().String()
+}
 
+// nothingLeft holds that every volume was deleted, and what was kept of it.
+func nothingLeft(t *testing.T, d *driver) {
+	left, err := filepath.Glob(filepath.Join(d.directory, "*"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("volumes are left: %v %v", left, err)
+	}
+}
+
+// TestSanity runs csi-sanity against a service of its own: ACCESS (mount or block) says how volumes are used. They are connected and
+// mounted, which needs root.
+func TestSanity(t *testing.T) {
+	d, top := begin(t)
 	config := sanity.NewTestConfig()
-	config.Address = "unix://" + listener.Addr().String()
+	config.Address = serve(t, d, top)
 	config.TargetPath = filepath.Join(top, "target")
 	config.StagingPath = filepath.Join(top, "staging")
 	config.TestVolumeSize = 256 << 20
@@ -69,9 +87,5 @@ func TestSanity(t *testing.T) {
 		config.TestVolumeAccessType = access
 	}
 	sanity.Test(t, config)
-
-	left, err := filepath.Glob(filepath.Join(d.directory, "*"))
-	if err != nil || len(left) != 0 {
-		t.Errorf("volumes are left: %v %v", left, err)
-	}
+	nothingLeft(t, d)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -19,6 +20,12 @@ type vsl struct{ program string }
 type device struct {
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`
+}
+
+// snapshot is what the driver needs to know of a snapshot.
+type snapshot struct {
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
 }
 
 // failure is an error as `vsl --json` prints it.
@@ -41,15 +48,10 @@ func (v vsl) run(ctx context.Context, into any, words ...string) error {
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errs
 	if err := command.Run(); err != nil {
-		var said failure
-		if json.Unmarshal(errs.Bytes(), &said) != nil || said.Text == "" {
-			return status.Errorf(codes.Internal, "%s %v: %v: %s", v.program, words, err, errs.String())
+		if said := understood(errs.Bytes()); said != nil {
+			return said
 		}
-		code, known := codeOf[said.Kind]
-		if !known {
-			code = codes.Internal
-		}
-		return status.Error(code, said.Text+"; "+said.Help)
+		return status.Errorf(codes.Internal, "%s %v: %v: %s", v.program, words, err, errs.String())
 	}
 	if into == nil {
 		return nil
@@ -58,6 +60,19 @@ func (v vsl) run(ctx context.Context, into any, words ...string) error {
 		return status.Errorf(codes.Internal, "%s %v printed no JSON that is understood: %v", v.program, words, err)
 	}
 	return nil
+}
+
+// understood is the service's failure as an answer; nothing if it is no failure of the service.
+func understood(text []byte) error {
+	var said failure
+	if json.Unmarshal(text, &said) != nil || said.Text == "" {
+		return nil
+	}
+	code, known := codeOf[said.Kind]
+	if !known {
+		code = codes.Internal
+	}
+	return status.Error(code, said.Text+"; "+said.Help)
 }
 
 // attached lists the devices of the service.
@@ -81,21 +96,30 @@ func (v vsl) attached(ctx context.Context) (map[string]device, error) {
 }
 
 // attach attaches a device, unless it is.
-func (v vsl) attach(ctx context.Context, id, path string) error {
+func (v vsl) attach(ctx context.Context, id, path string, options ...string) error {
 	attached, err := v.attached(ctx)
 	if _, is := attached[id]; err != nil || is {
 		return err
 	}
-	return v.run(ctx, nil, "attach", path)
+	return v.run(ctx, nil, append([]string{"attach", path}, options...)...)
 }
 
-// detach detaches a device, if it is attached. One that has clients is refused.
-func (v vsl) detach(ctx context.Context, id string) error {
+// detach detaches a device, if it is attached. One that has clients is refused without --force.
+func (v vsl) detach(ctx context.Context, id string, options ...string) error {
 	attached, err := v.attached(ctx)
 	if _, is := attached[id]; err != nil || !is {
 		return err
 	}
-	return v.run(ctx, nil, "detach", id)
+	return v.run(ctx, nil, append([]string{"detach", id}, options...)...)
+}
+
+// snapshots lists the snapshots of an attached device, after it was done to them what is asked for.
+func (v vsl) snapshots(ctx context.Context, words ...string) ([]snapshot, error) {
+	var said struct {
+		Snapshots []snapshot `json:"snapshots"`
+	}
+	err := v.run(ctx, &said, append([]string{"snapshot"}, words...)...)
+	return said.Snapshots, err
 }
 
 // size is the capacity of a device file, attached or not.
