@@ -6,6 +6,7 @@ use super::{Handle, Registry};
 use crate::Failure;
 use crate::api::{Diff, DiffBlock, RollBackRequest, SnapshotPatch, SnapshotView, Snapshots};
 use crate::clock::now_ms;
+use crate::schedule;
 
 /// Pieces that are counted, and runs that are compared, before the device's thread sees to its clients again.
 const AT_ONCE: usize = 4096;
@@ -43,14 +44,16 @@ impl Registry {
             created: snapshot.created,
             held: snapshot.held,
         });
-        Ok(Snapshots { snapshots: views.collect(), held_bytes: bytes(held), room_bytes: bytes(room) })
+        let (snapshots, schedule) = (views.collect(), self.schedule(&handle.facts().uuid));
+        Ok(Snapshots { snapshots, held_bytes: bytes(held), room_bytes: bytes(room), schedule })
     }
 
     /// Makes a snapshot.
     ///
     /// # Errors
-    /// There is no such device, or it cannot be made.
+    /// There is no such device, the name is one that schedules give, or it cannot be made.
     pub fn create_snapshot(&self, name: &str, snapshot: &str) -> Result<Snapshots, Failure> {
+        not_reserved(snapshot)?;
         let change = SnapshotChange::Create { name: snapshot.into(), created: now_ms() / 1000 };
         self.change_snapshots(name, "snapshot-made", snapshot, &[change])
     }
@@ -69,8 +72,9 @@ impl Registry {
     /// Gives a snapshot another name, holds it, or lets it go.
     ///
     /// # Errors
-    /// There is no such device or snapshot, or another one has the name.
+    /// There is no such device or snapshot, or another one has the name, or may get it from a schedule.
     pub fn change_snapshot(&self, name: &str, snapshot: &str, patch: &SnapshotPatch) -> Result<Snapshots, Failure> {
+        patch.name.as_deref().map_or(Ok(()), not_reserved)?;
         // The table is not locked while the device answers.
         let handle = self.table().attached(name)?;
         let id = find(&handle, snapshot)?;
@@ -135,6 +139,15 @@ impl Registry {
             mapped: run.mapped,
         });
         Ok(Diff { block_size_bytes: sector, blocks: blocks.collect(), next: next.map(bytes) })
+    }
+}
+
+/// Whatever has a name that schedules give may be deleted by one.
+fn not_reserved(snapshot: &str) -> Result<(), Failure> {
+    match schedule::is_reserved(snapshot) {
+        false => Ok(()),
+        true => Err(Failure::invalid(format!("\"{snapshot}\" is a name that schedules give"))
+            .help("choose another, or have it made by `vsl snapshot schedule`")),
     }
 }
 
