@@ -18,12 +18,7 @@ impl Registry {
     /// There is no such device, or it is not attached.
     pub fn snapshots(&self, name: &str) -> Result<Snapshots, Failure> {
         let handle = self.table().attached(name)?;
-        let (listed, held, room, sector) = handle.with_device(|device| {
-            let figures = device.figures();
-            let room = figures.room_sectors.unwrap_or(figures.sectors);
-            let used = figures.mapped_sectors + device.kept_sectors();
-            (device.snapshots().to_vec(), device.kept_sectors(), room.saturating_sub(used), figures.sector_bytes)
-        })?;
+        let (listed, figures) = handle.with_device(|device| (device.snapshots().to_vec(), device.figures()))?;
         let mut alone: Vec<(SnapshotId, u64)> = Vec::new();
         let mut from = Some(0);
         while let Some(at) = from {
@@ -36,7 +31,7 @@ impl Registry {
             }
             from = counted.next;
         }
-        let bytes = |sectors: u64| sectors * u64::from(sector);
+        let bytes = |sectors: u64| figures.bytes(sectors);
         let views = listed.into_iter().map(|snapshot| SnapshotView {
             alone_bytes: bytes(alone.iter().find(|(id, _)| *id == snapshot.id).map_or(0, |(_, sectors)| *sectors)),
             mapped_bytes: bytes(snapshot.mapped),
@@ -45,7 +40,10 @@ impl Registry {
             held: snapshot.held,
         });
         let (snapshots, schedule) = (views.collect(), self.schedule(&handle.facts().uuid));
-        Ok(Snapshots { snapshots, held_bytes: bytes(held), room_bytes: bytes(room), schedule })
+        // Without snapshots there is room for whatever the host can address.
+        let unused = bytes(figures.sectors.saturating_sub(figures.mapped_sectors));
+        let room_bytes = figures.room_left_bytes().unwrap_or(unused);
+        Ok(Snapshots { snapshots, held_bytes: bytes(figures.kept_sectors), room_bytes, schedule })
     }
 
     /// Makes a snapshot.
