@@ -121,8 +121,10 @@ fn carry_out(device: &mut Device, keep: &Schedule, last: Option<u64>, now: u64) 
             Err(error) => done.failure = Some(error),
         }
     }
-    // On a device that is full of yesterday the oldest goes first, so that there is room for the next.
-    if done.failure.as_ref().is_some_and(|error| *error != SnapshotError::Full) {
+    // Where there is no room for one more, the oldest goes first, so that the next look can make it.
+    if let Some(error) = &done.failure
+        && !matches!(error, SnapshotError::Full | SnapshotError::TooMany)
+    {
         return done;
     }
     for id in delete.into_iter().take(AT_ONCE) {
@@ -227,7 +229,8 @@ impl Registry {
                     // Nothing is known of its snapshots, but when the last was made.
                     _ if schedule::plan(&[], &keep, last, now).make.is_none() => {}
                     Place::Away(log, why) => doing.fails(&device, why, now, Some(&log)),
-                    Place::Nowhere => doing.fails(&device, "it is not attached".into(), now, None),
+                    // Somebody detached it, and needs no reminder.
+                    Place::Nowhere => doing.fails(&device, "it is not attached".into(), 0, None),
                 }
             }
         }

@@ -124,7 +124,11 @@ async fn a_failure_is_told_once_an_hour_and_shown() {
     }
     assert_eq!(api.events("snapshot-failed").await.len(), 2, "once in each hour");
     assert!(api.scheduled().await["schedule"]["failure"].as_str().is_some_and(|why| why.contains("4096")));
-    api.service.registry.delete_snapshot("m", "n1").expect("deleted");
+    let first = api.names().await.pop().expect("the first");
+    // Where fewer are to be kept, the oldest makes room.
+    api.ask("PUT", SCHEDULE, r#"{"hourly":1}"#).await;
+    api.at(begin + 6000).await;
+    assert_eq!(api.events("snapshot-deleted").await.last(), Some(&format!("{first}, by schedule")));
     api.at(begin + 2 * 3600 - 60).await;
     let listed = api.scheduled().await;
     assert_eq!(listed["schedule"]["failure"], Value::Null, "it goes on");
