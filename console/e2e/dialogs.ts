@@ -47,6 +47,13 @@ export const DIALOGS: readonly Shown[] = [
       await dialog(page).getByLabel("Encrypt the empty device that is left").check();
     },
   },
+  {
+    name: "roll-back",
+    page: "snapshots/busy",
+    open: (page) => press(page, "Roll back… to monday"),
+  },
+  { name: "rename", page: "snapshots/busy", open: (page) => press(page, "Rename… monday") },
+  { name: "delete", page: "snapshots/busy", open: (page) => press(page, "Delete… monday") },
   { name: "add-key", page: "configure/safe", open: (page) => press(page, "Add a key…") },
   { name: "change-key", page: "configure/safe", open: (page) => press(page, "Change a key…") },
   { name: "remove-key", page: "configure/safe", open: (page) => press(page, "Remove a key…") },
@@ -75,6 +82,7 @@ export async function prepare(vsl: Service, page: Page): Promise<void> {
   const addKey = ["add", "safe", "--key-file", vsl.file("one.key"), "--new-key-file", vsl.file("two.key")];
   vsl.vsl("key", ...addKey);
   const busy = vsl.device("busy");
+  for (const name of ["monday", "tuesday"]) vsl.vsl("snapshot", "create", "busy", name);
   // It ends with its device.
   fio(busy, "--rw=randread", "--bs=4k", "--rate_iops=20", "--time_based", "--runtime=1200").catch(
     () => undefined,

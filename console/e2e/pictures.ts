@@ -19,6 +19,7 @@ const PAGES = [
   "format/fct0",
   "overview",
   "live/fct0",
+  "snapshots/db",
   "lifetime/fct0",
   "info/fct0",
   "configure/db",
@@ -69,6 +70,7 @@ it("takes the pictures", async () => {
   const vsl = await service();
   const card = vsl.device("fct0", "--emulate", "iodrive-320-mlc", "--scale", "64");
   const db = vsl.device("db", "--drills");
+  vsl.vsl("snapshot", "schedule", "db", "--hourly", "24", "--daily", "7");
   vsl.vsl("alerts", "rule", "busy", "--metric", "write_iops", "--above", "100", "--for", "3");
   const load = ["--bs=4k", "--iodepth=4", "--time_based", "--runtime=1200", "--size=32m"];
   const running = [

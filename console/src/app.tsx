@@ -16,6 +16,7 @@ import { LogPage } from "./pages/Log";
 import { OverviewPage } from "./pages/Overview";
 import { SettingsPage } from "./pages/Settings";
 import { SignIn } from "./pages/SignIn";
+import { SnapshotsPage } from "./pages/Snapshots";
 import { Options } from "./parts/Field";
 import { Asking, Empty, Notice } from "./parts/Notice";
 import { DEVICE_PAGES, go, HOST_PAGES, href, isDevicePage, type Page, route } from "./route";
@@ -33,6 +34,7 @@ interface Entry {
 const PAGES: Record<Page, Entry> = {
   overview: { title: "Overview", Page: OverviewPage },
   live: { title: "Live", Page: LivePage },
+  snapshots: { title: "Snapshots", Page: SnapshotsPage },
   lifetime: { title: "Lifetime", Page: LifetimePage },
   info: { title: "Info", Page: InfoPage },
   format: { title: "Format", Page: FormatPage },

@@ -1,7 +1,15 @@
 import { computed, signal } from "@preact/signals";
 
 /** Pages of one device; the others are of the host. */
-export const DEVICE_PAGES = ["live", "lifetime", "info", "format", "configure", "drills"] as const;
+export const DEVICE_PAGES = [
+  "live",
+  "snapshots",
+  "lifetime",
+  "info",
+  "format",
+  "configure",
+  "drills",
+] as const;
 export const HOST_PAGES = ["overview", "alerts", "lab", "log", "hosts", "settings"] as const;
 export type DevicePage = (typeof DEVICE_PAGES)[number];
 export type HostPage = (typeof HOST_PAGES)[number];

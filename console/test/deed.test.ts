@@ -16,6 +16,10 @@ describe("the audit log", () => {
     expect(did("POST", "/hosts/far/devices/db/detach", { force: true })).toBe(
       "detached db, by force (on far)",
     );
+    expect(did("PUT", "/devices/db/snapshot-schedule", { hourly: 24, daily: 0, weekly: 4 })).toBe(
+      "had 24 hourly, 4 weekly snapshots of db kept",
+    );
+    expect(did("PUT", "/devices/db/snapshot-schedule")).toBe("ended the schedule of snapshots of db");
     expect(did("PUT", "/devices/db/keys")).toBe("changed the keys of db");
   });
   it("shows what it has no words for, and what was cut", () => {

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import type { Alert, Device, History, Metric, Rule } from "../src/api/types";
 import { body, detailOf, KINDS, nameOf } from "../src/pages/drills/kinds";
 import { bounds, capacityAt, presentShare } from "../src/pages/format/capacity";
+import { marks, place } from "../src/pages/snapshots/marks";
 import { adapters, concerns, filesOf, tone } from "../src/state/attention";
 import { sentence } from "../src/text/rule";
 import { matches } from "../src/text/search";
@@ -200,5 +201,31 @@ describe("history", async () => {
         [null, null, null, null],
       ],
     });
+  });
+});
+
+describe("snapshots on their time line", () => {
+  const day = 86_400;
+  it("stand from the oldest to now, the newer with more room", () => {
+    const reach = 28 * day;
+    const at = [reach, 7 * day, day, 3600, 0].map((age) => place(age, reach));
+    expect(at[0]).toBe(0);
+    expect(at[4]).toBe(1);
+    expect(at).toEqual([...at].sort((a, b) => a - b));
+    expect((at[3] ?? 0) - (at[2] ?? 0)).toBeGreaterThan(0.3);
+    // Of a time to come, as after a clock was set back; and where all were made just now.
+    expect([place(-5, reach), place(0, 0)]).toEqual([1, 1]);
+  });
+  it("have marks whose words do not meet", () => {
+    const words = (reach: number) => marks(reach).map(({ words }) => words);
+    expect(words(60)).toEqual(["now"]);
+    expect(words(day)).toEqual(["now", "1 h ago", "6 h ago"]);
+    expect(words(28 * day)).toEqual(["now", "6 h ago", "1 d ago", "7 d ago"]);
+    for (const reach of [10, 600, 7200, day, 9 * day, 400 * day, 4000 * day]) {
+      const at = marks(reach).map((mark) => mark.at);
+      at.slice(1).forEach((one, position) => {
+        expect((at[position] ?? 0) - one).toBeGreaterThan(0.17);
+      });
+    }
   });
 });

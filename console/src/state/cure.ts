@@ -16,6 +16,8 @@ const CURES: Readonly<Record<string, readonly [page: DevicePage, label: string]>
   "store-full": ["info", "Where room is needed"],
   "store-low": ["info", "How much is left"],
   "store-filling": ["info", "How much is left"],
+  "room-low": ["snapshots", "What they hold"],
+  "room-filling": ["snapshots", "What they hold"],
   "slow-reads": ["live", "Latency"],
   "slow-writes": ["live", "Latency"],
   errors: ["live", "Figures"],

@@ -51,6 +51,16 @@ const DEEDS: readonly (readonly [string, Words])[] = [
     "POST /devices/*/snapshots/*/roll-back",
     ([device, snapshot]) => `rolled ${device} back to the snapshot ${snapshot}`,
   ],
+  [
+    "PUT /devices/*/snapshot-schedule",
+    ([device], body) => {
+      const kept = Object.entries(body).filter(([, count]) => Number(count) > 0);
+      const words = kept.map(([period, count]) => `${text(count)} ${period}`).join(", ");
+      return words
+        ? `had ${words} snapshots of ${device} kept`
+        : `ended the schedule of snapshots of ${device}`;
+    },
+  ],
   ["POST /devices/*/record", ([device]) => `began to record ${device}`],
   ["POST /devices/*/record/stop", ([device]) => `stopped recording ${device}`],
   ["POST /devices/*/drills", ([device], body) => `put the fault ${text(body.drill)} on ${device}`],

@@ -22,6 +22,7 @@ mod paths;
 mod program;
 mod registry;
 mod remote;
+mod schedule;
 pub mod serve;
 mod service;
 pub mod settings;

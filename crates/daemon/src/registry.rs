@@ -10,6 +10,7 @@ mod lifetime;
 mod log;
 pub mod observe;
 mod recording;
+mod schedules;
 mod snapshots;
 mod table;
 
@@ -40,6 +41,8 @@ pub struct Registry {
     table: Mutex<Table>,
     /// Recordings that came to their end.
     recordings: Arc<recording::List>,
+    /// Snapshots that are made by themselves.
+    schedules: Mutex<schedules::Schedules>,
     /// Told when a device has come or gone.
     settled: Condvar,
     /// Where page buffers outlive this process.
@@ -50,12 +53,21 @@ impl Registry {
     /// An empty table.
     ///
     /// # Errors
-    /// What was remembered of recordings is damaged.
+    /// What was remembered of recordings or schedules is damaged.
     pub fn new(exports: Exports, state: StateFile, staging: Option<PathBuf>) -> Result<Registry, Failure> {
         let recordings = Arc::new(recording::List::open(state.directory())?);
+        let schedules = Mutex::new(schedules::Schedules::open(state.directory())?);
         let table = Table { devices: BTreeMap::new(), state, ready: false, closing: false };
         let (web, settled) = (OnceLock::new(), Condvar::new());
-        Ok(Registry { exports: Arc::new(exports), web, table: Mutex::new(table), recordings, settled, staging })
+        Ok(Registry {
+            exports: Arc::new(exports),
+            web,
+            table: Mutex::new(table),
+            recordings,
+            schedules,
+            settled,
+            staging,
+        })
     }
 
     /// Where the console is served; said once.

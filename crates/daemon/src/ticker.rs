@@ -1,4 +1,5 @@
-//! Once a second: asks every device what it did, keeps the history, looks at the alert rules, and tells whoever reads the live stream.
+//! Once a second: asks every device what it did, keeps the history, looks at the alert rules, sees to the schedules of snapshots, and tells whoever
+//! reads the live stream.
 //!
 //! A thread of its own, since devices and the history may keep it waiting. No request of a client waits for it: a device's thread
 //! answers it between two rounds.
@@ -83,6 +84,7 @@ impl Ticker {
     /// One second is over.
     fn tick(&mut self) {
         let now_ms = now_ms();
+        self.registry.keep_schedules(now_ms / 1000);
         let known = &self.known;
         let seen = self.registry.seen(|name, attach| match known.get(name) {
             Some(Known { next_event: (same, next), .. }) if *same == attach => *next,

@@ -294,6 +294,12 @@ impl Figures {
         }
     }
 
+    /// What may be written before writes are refused for lack of room, bytes, where that is a limit.
+    pub fn room_left_bytes(&self) -> Option<u64> {
+        let used = self.mapped_sectors + self.kept_sectors;
+        self.room_sectors.map(|room| self.bytes(room.saturating_sub(used)))
+    }
+
     /// So many sectors in bytes.
     pub fn bytes(&self, sectors: u64) -> u64 {
         sectors * u64::from(self.sector_bytes)

@@ -188,11 +188,18 @@ impl WorkerHandle {
         &self,
         call: impl FnOnce(&mut Worker) -> R + Send + 'static,
     ) -> Result<R, Gone> {
+        self.begin_to_ask(call)?.recv().map_err(|_| self.gone())
+    }
+
+    fn begin_to_ask<R: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Worker) -> R + Send + 'static,
+    ) -> Result<Receiver<R>, Gone> {
         let (answer, wait) = sync_channel(1);
         // An asker that went away needs no answer.
         let call: Call = Box::new(move |worker| drop(answer.send(call(worker))));
         self.sender.send(call).map_err(|_| self.gone())?;
-        wait.recv().map_err(|_| self.gone())
+        Ok(wait)
     }
 
     /// Runs `call` on the device thread: for what has no call of its own here.
@@ -205,6 +212,17 @@ impl WorkerHandle {
         call: impl FnOnce(&mut Device) -> R + Send + 'static,
     ) -> Result<R, Gone> {
         self.ask(move |worker| call(worker.device()))
+    }
+
+    /// As [`WorkerHandle::with_device`], for who does not wait: the answer comes when the device's thread gets to it.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn begin<R: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Device) -> R + Send + 'static,
+    ) -> Result<Receiver<R>, Gone> {
+        self.begin_to_ask(move |worker| call(worker.device()))
     }
 
     /// Has `call` run on the device's thread when a drill cuts the power, once every connection is closed and the medium is let go. It is given what was
@@ -268,17 +286,13 @@ impl WorkerHandle {
     /// # Errors
     /// The thread is gone.
     pub fn observe(&self) -> Result<Receiver<Look>, Gone> {
-        let (answer, wait) = sync_channel(1);
         let fresh = Observed::default();
-        // An asker that went away needs no answer.
-        let call: Call = Box::new(move |worker| {
+        self.begin_to_ask(move |worker| {
             worker.device().look_at_store();
             let observed = worker.observe(fresh);
             let (figures, status) = worker.figures();
-            drop(answer.send(Look { observed, figures, status }));
-        });
-        self.sender.send(call).map_err(|_| self.gone())?;
-        Ok(wait)
+            Look { observed, figures, status }
+        })
     }
 
     /// What is shown of the device: one call instead of one for each part.

@@ -1,11 +1,11 @@
-//! How soon the file system under a device is full, at the rate at which it filled lately.
+//! How soon something is full, at the rate at which it filled lately: the file system under a device, or its room for data and snapshots.
 
 /// Over how long the rate is a mean, seconds: what fills it for a few minutes only raises no alarm.
 const SPAN: f64 = 3600.0;
 /// What is said where nothing fills it, and the longest time that is said otherwise: a year.
 pub const LONGEST_HOURS: f64 = 8760.0;
 
-/// A file system that is watched. Whoever writes to it counts, not only the device.
+/// What is watched. Of a file system whoever writes to it counts, not only the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Filling {
     free: f64,

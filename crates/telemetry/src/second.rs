@@ -55,6 +55,7 @@ pub struct Previous {
     figures: Figures,
     cpu_ns: u64,
     filling: Option<Filling>,
+    growing: Option<Filling>,
 }
 
 /// One second.
@@ -75,7 +76,8 @@ impl Second {
     pub fn of_device(observed: Observed, now: &Figures, unclean: bool, before: &mut Option<Previous>) -> Second {
         let seconds = observed.seconds.max(1e-3);
         let old = before.take();
-        let filling = filling(now.store_free_bytes, seconds, old.and_then(|old| old.filling));
+        let filling = filling_of(now.store_free_bytes, seconds, old.and_then(|old| old.filling));
+        let growing = filling_of(now.room_left_bytes(), seconds, old.and_then(|old| old.growing));
         let moment = Moment {
             now,
             before: old.as_ref().map(|old| &old.figures),
@@ -83,13 +85,14 @@ impl Second {
             seconds,
             cpu_ns: old.map(|old| observed.cpu_ns.saturating_sub(old.cpu_ns)),
             filling: filling.as_ref(),
+            growing: growing.as_ref(),
             unclean,
         };
         let read = |row: &'static table::Row| Some((row.name, row.second(&moment)?));
         let mut values: Values = table::of(Of::Device).filter_map(read).collect();
         let grown = |counter| moment.grown(counter).unwrap_or(0);
         let (appended, host_written) = (grown(moment::appended), grown(moment::host_written));
-        *before = Some(Previous { figures: *now, cpu_ns: observed.cpu_ns, filling });
+        *before = Some(Previous { figures: *now, cpu_ns: observed.cpu_ns, filling, growing });
         let latencies = Latencies::from(observed);
         values.extend(latencies.percentiles());
         Second { values, latencies, appended, host_written }
@@ -101,8 +104,8 @@ impl Second {
     }
 }
 
-/// How the file system under the device fills, after one more look at it.
-fn filling(free: Option<u64>, seconds: f64, before: Option<Filling>) -> Option<Filling> {
+/// How something fills, after one more look at what is free of it.
+fn filling_of(free: Option<u64>, seconds: f64, before: Option<Filling>) -> Option<Filling> {
     let free = free?;
     let Some(mut filling) = before else { return Some(Filling::new(free)) };
     filling.look(free, seconds);

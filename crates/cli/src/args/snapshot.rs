@@ -15,7 +15,8 @@ Examples:
   vsl snapshot list db
   nbdcopy 'nbd+unix:///db@before-upgrade?socket=/run/openvsl/nbd.sock' db.img
   vsl snapshot diff db before-upgrade
-  vsl snapshot rollback db before-upgrade --yes"
+  vsl snapshot rollback db before-upgrade --yes
+  vsl snapshot schedule db --hourly 24 --daily 7 --weekly 4"
 )]
 pub struct Snapshot {
     /// What to do.
@@ -75,5 +76,23 @@ pub enum What {
         /// Do not ask.
         #[arg(long, short)]
         yes: bool,
+    },
+    /// Have the service make snapshots of a device by itself, and keep the newest of them: the first at once. Without options it shows what is kept.
+    /// Hours, days and weeks are those of UTC, and weeks begin on Mondays.
+    Schedule {
+        /// An attached device.
+        device: String,
+        /// Keep the first snapshot of each hour, for so many hours.
+        #[arg(long, value_name = "COUNT")]
+        hourly: Option<u32>,
+        /// Keep the first snapshot of each day, for so many days.
+        #[arg(long, value_name = "COUNT")]
+        daily: Option<u32>,
+        /// Keep the first snapshot of each week, for so many weeks.
+        #[arg(long, value_name = "COUNT")]
+        weekly: Option<u32>,
+        /// Make and delete none any more; those that there are stay.
+        #[arg(long, conflicts_with_all = ["hourly", "daily", "weekly"])]
+        off: bool,
     },
 }

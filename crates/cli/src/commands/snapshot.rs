@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use daemon::Failure;
-use daemon::api::{Diff, RollBackRequest, SnapshotPatch, SnapshotRequest, SnapshotView, Snapshots};
+use daemon::api::{Diff, RollBackRequest, Schedule, SnapshotPatch, SnapshotRequest, SnapshotView, Snapshots};
 use daemon::fields;
 use hyper::Method;
 use serde_json::json;
@@ -49,6 +49,18 @@ pub fn snapshot(args: &Snapshot, output: Output) -> Result<(), Failure> {
             let listed = client.send(Method::POST, &format!("{}/roll-back", of(which)?), &request)?;
             told(output, &listed, &which.name, "rolled back to")
         }
+        What::Schedule { device, hourly: None, daily: None, weekly: None, off: false } => {
+            let listed: Snapshots = client.get(&path(device)?)?;
+            output.result(&listed.schedule, || scheduled(&listed))
+        }
+        What::Schedule { device, hourly, daily, weekly, .. } => {
+            let count = |option: &Option<u32>| option.unwrap_or(0);
+            let keep = Schedule { hourly: count(hourly), daily: count(daily), weekly: count(weekly) };
+            // Its sibling, since any name may be that of a snapshot.
+            let path = path(device)?.trim_end_matches('s').to_owned() + "-schedule";
+            let listed: Snapshots = client.send(Method::PUT, &path, &keep)?;
+            output.result(&listed.schedule, || scheduled(&listed))
+        }
         What::Diff { which, other } => diff(&client, &of(which)?, other.as_deref(), output),
     }
 }
@@ -72,8 +84,18 @@ fn table(listed: &Snapshots) -> String {
         // A string takes whatever is written to it.
         let _ = writeln!(text, "{}", line.trim_end());
     }
+    if listed.schedule.is_some() {
+        text += &scheduled(listed);
+    }
     let (held, room) = (size(listed.held_bytes), size(listed.room_bytes));
     text + &format!("{held} held by snapshots only; room for {room} more\n")
+}
+
+fn scheduled(listed: &Snapshots) -> String {
+    let Some(schedule) = &listed.schedule else { return "no schedule\n".into() };
+    let last = schedule.last.map(|last| format!("; made last: {}", fields::show(Unit::Time, &json!(last))));
+    let failure = schedule.failure.as_ref().map(|why| format!("; none since: {why}"));
+    format!("schedule: keeps {}{}{}\n", schedule.keep, last.unwrap_or_default(), failure.unwrap_or_default())
 }
 
 fn diff(client: &Client, path: &str, other: Option<&str>, output: Output) -> Result<(), Failure> {

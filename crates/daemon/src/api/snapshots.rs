@@ -1,5 +1,7 @@
 //! Snapshots: what a device held at a moment.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -12,6 +14,9 @@ pub struct Snapshots {
     pub held_bytes: u64,
     /// What may be written before the device is full of yesterday, bytes.
     pub room_bytes: u64,
+    /// What the service makes and deletes by itself, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleView>,
 }
 
 /// A snapshot.
@@ -92,4 +97,43 @@ pub struct DiffBlock {
     pub size_bytes: u64,
     /// Whether they hold data in the newer of the two; otherwise they are zeros there.
     pub mapped: bool,
+}
+
+/// How many snapshots the service keeps that it makes of a device by itself; without any of them it makes none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Schedule {
+    /// Of each hour its first: those of so many hours.
+    #[serde(default)]
+    #[schema(maximum = 1000)]
+    pub hourly: u32,
+    /// Of each day its first: those of so many days.
+    #[serde(default)]
+    #[schema(maximum = 1000)]
+    pub daily: u32,
+    /// Of each week its first: those of so many weeks.
+    #[serde(default)]
+    #[schema(maximum = 1000)]
+    pub weekly: u32,
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kept = [(self.hourly, "hourly"), (self.daily, "daily"), (self.weekly, "weekly")];
+        let kept = kept.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+        f.write_str(&kept.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// A device's schedule, and how it goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ScheduleView {
+    /// What is kept.
+    pub keep: Schedule,
+    /// When it made its newest snapshot, seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<u64>,
+    /// Why there is no newer one, where it could not be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }

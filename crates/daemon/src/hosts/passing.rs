@@ -117,6 +117,7 @@ mod tests {
             (Method::POST, "devices/a/f%6Frmat", Role::Administrator),
             (Method::POST, "devices/a/keys/remove", Role::Administrator),
             (Method::POST, "devices/a/snapshots", Role::Operator),
+            (Method::PUT, "devices/a/snapshot-schedule", Role::Operator),
             (Method::POST, "devices/a/snapshots/b/roll-back", Role::Administrator),
             (Method::POST, "create", Role::Administrator),
             (Method::PUT, "notifications", Role::Administrator),

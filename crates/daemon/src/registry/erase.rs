@@ -110,6 +110,7 @@ impl Registry {
             }
         };
         tracing::info!(device = name, level = level.name(), "erased");
+        self.forget_schedule(&certificate.erased_uuid.to_string());
         self.erase_ended(name, None);
         self.forget_erase(name);
         let key = Key::of(opener.as_ref());

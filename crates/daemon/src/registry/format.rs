@@ -76,6 +76,7 @@ impl Registry {
                 None => failure.help("it is detached now: attach it with its passphrase"),
             });
         }
+        self.forget_schedule(&info.uuid.to_string());
         let key = Key::of(request.encrypt.as_ref());
         let attach = AttachOptions { secret: new_secret, ..AttachOptions::default() };
         self.attach_target(name, target, attach, key.clone())?;

@@ -6,6 +6,7 @@ use super::{Handle, Registry};
 use crate::Failure;
 use crate::api::{Diff, DiffBlock, RollBackRequest, SnapshotPatch, SnapshotView, Snapshots};
 use crate::clock::now_ms;
+use crate::schedule;
 
 /// Pieces that are counted, and runs that are compared, before the device's thread sees to its clients again.
 const AT_ONCE: usize = 4096;
@@ -17,12 +18,7 @@ impl Registry {
     /// There is no such device, or it is not attached.
     pub fn snapshots(&self, name: &str) -> Result<Snapshots, Failure> {
         let handle = self.table().attached(name)?;
-        let (listed, held, room, sector) = handle.with_device(|device| {
-            let figures = device.figures();
-            let room = figures.room_sectors.unwrap_or(figures.sectors);
-            let used = figures.mapped_sectors + device.kept_sectors();
-            (device.snapshots().to_vec(), device.kept_sectors(), room.saturating_sub(used), figures.sector_bytes)
-        })?;
+        let (listed, figures) = handle.with_device(|device| (device.snapshots().to_vec(), device.figures()))?;
         let mut alone: Vec<(SnapshotId, u64)> = Vec::new();
         let mut from = Some(0);
         while let Some(at) = from {
@@ -35,7 +31,7 @@ impl Registry {
             }
             from = counted.next;
         }
-        let bytes = |sectors: u64| sectors * u64::from(sector);
+        let bytes = |sectors: u64| figures.bytes(sectors);
         let views = listed.into_iter().map(|snapshot| SnapshotView {
             alone_bytes: bytes(alone.iter().find(|(id, _)| *id == snapshot.id).map_or(0, |(_, sectors)| *sectors)),
             mapped_bytes: bytes(snapshot.mapped),
@@ -43,14 +39,19 @@ impl Registry {
             created: snapshot.created,
             held: snapshot.held,
         });
-        Ok(Snapshots { snapshots: views.collect(), held_bytes: bytes(held), room_bytes: bytes(room) })
+        let (snapshots, schedule) = (views.collect(), self.schedule(&handle.facts().uuid));
+        // Without snapshots there is room for whatever the host can address.
+        let unused = bytes(figures.sectors.saturating_sub(figures.mapped_sectors));
+        let room_bytes = figures.room_left_bytes().unwrap_or(unused);
+        Ok(Snapshots { snapshots, held_bytes: bytes(figures.kept_sectors), room_bytes, schedule })
     }
 
     /// Makes a snapshot.
     ///
     /// # Errors
-    /// There is no such device, or it cannot be made.
+    /// There is no such device, the name is one that schedules give, or it cannot be made.
     pub fn create_snapshot(&self, name: &str, snapshot: &str) -> Result<Snapshots, Failure> {
+        not_reserved(snapshot)?;
         let change = SnapshotChange::Create { name: snapshot.into(), created: now_ms() / 1000 };
         self.change_snapshots(name, "snapshot-made", snapshot, &[change])
     }
@@ -69,8 +70,9 @@ impl Registry {
     /// Gives a snapshot another name, holds it, or lets it go.
     ///
     /// # Errors
-    /// There is no such device or snapshot, or another one has the name.
+    /// There is no such device or snapshot, or another one has the name, or may get it from a schedule.
     pub fn change_snapshot(&self, name: &str, snapshot: &str, patch: &SnapshotPatch) -> Result<Snapshots, Failure> {
+        patch.name.as_deref().map_or(Ok(()), not_reserved)?;
         // The table is not locked while the device answers.
         let handle = self.table().attached(name)?;
         let id = find(&handle, snapshot)?;
@@ -134,6 +136,15 @@ impl Registry {
             mapped: run.mapped,
         });
         Ok(Diff { block_size_bytes: sector, blocks: blocks.collect(), next: next.map(bytes) })
+    }
+}
+
+/// Whatever has a name that schedules give may be deleted by one.
+fn not_reserved(snapshot: &str) -> Result<(), Failure> {
+    match schedule::is_reserved(snapshot) {
+        false => Ok(()),
+        true => Err(Failure::invalid(format!("\"{snapshot}\" is a name that schedules give"))
+            .help("choose another, or have it made by `vsl snapshot schedule`")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod media;
+mod snapshots;
 
 use axum::body::Body as HttpBody;
 use axum::extract::Request;

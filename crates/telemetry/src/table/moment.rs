@@ -19,6 +19,8 @@ pub struct Moment<'a> {
     pub cpu_ns: Option<u64>,
     /// How the store fills.
     pub filling: Option<&'a Filling>,
+    /// How data and snapshots use up the room that there is for them.
+    pub growing: Option<&'a Filling>,
     /// It was not detached cleanly before it was attached.
     pub unclean: bool,
 }

@@ -100,6 +100,8 @@ pub const TABLE: &[(&str, &[Row])] = &[
             .over(Last),
         metric("store_left_hours", "Store full in", Hours, "at the rate at which its file system filled in the last hour; a year where it does not fill", |m| m.filling.map(|filling| filling.hours()))
             .over(Last),
+        metric("room_left_hours", "Room used up in", Hours, "at the rate at which data and snapshots grew in the last hour; a year where they do not grow", |m| m.growing.map(|growing| growing.hours()))
+            .over(Last),
         metric("unreadable_sectors", "Unreadable sectors", Count, "asked for or scrubbed, and cannot be read", |m| Some(m.now.unreadable_sectors.into()))
             .over(Last),
         metric("lost_dies", "Lost dies", Count, "files out of service or being rebuilt", |m| Some(m.now.lost.into())).over(Last),
@@ -235,11 +237,13 @@ pub const TABLE: &[(&str, &[Row])] = &[
         set("max_request_bytes", "Largest request", Bytes, "a write up to it is never torn"),
         field("mapped_bytes", "Data held", Bytes, "sectors that hold data, in bytes")
             .brief().read(|f| f.mapped_sectors.saturating_mul(f.sector_bytes.into()).into()).kept(Last).line("Data held", "mapped", 2),
-        field("snapshots", "Snapshots", Count, "snapshots of the device").read(|f| f.snapshots.into()),
+        field("snapshots", "Snapshots", Count, "snapshots of the device").read(|f| f.snapshots.into()).kept(Last),
         field("snapshot_bytes", "Held by snapshots", Bytes, "what snapshots hold and the device itself does not any more")
-            .read(|f| f.bytes(f.kept_sectors).into()).kept(Last),
+            .read(|f| f.bytes(f.kept_sectors).into()).kept(Last).line("Data held", "held by snapshots only", 3),
         field("room_bytes", "Room for data", Bytes, "what may hold data at once, of a sparse address space or beside snapshots")
             .read(|f| f.room_sectors.map(|room| f.bytes(room)).into()),
+        field("room_used_percent", "Room used", Percent, "of the room for data, by data and snapshots: at 100 writes are refused")
+            .read(|f| f.room_sectors.map(|room| 100.0 * (f.mapped_sectors + f.kept_sectors) as f64 / room.max(1) as f64).into()).kept(Last),
         field("mapped_sectors", "Sectors mapped", Count, "sectors that hold data").read(|f| f.mapped_sectors.into()),
         field("allocated_bytes", "Space on the store", Bytes, "what the backing store uses now")
             .read(|f| f.allocated_bytes.into()).kept(Last).line("Store", "taken by the device", 0),

@@ -7,7 +7,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::Failure;
-use crate::api::{Diff, DiffQuery, RollBackRequest, SnapshotPatch, SnapshotRequest, Snapshots};
+use crate::api::{Diff, DiffQuery, RollBackRequest, Schedule, SnapshotPatch, SnapshotRequest, Snapshots};
 use crate::web::answer::{Ask, At, Body, Service, administrators, created, operators, viewers, wait};
 
 /// They.
@@ -16,7 +16,8 @@ pub fn routes() -> OpenApiRouter<Service> {
     let use_them = OpenApiRouter::new()
         .routes(routes!(create_snapshot))
         .routes(routes!(delete_snapshot))
-        .routes(routes!(change_snapshot));
+        .routes(routes!(change_snapshot))
+        .routes(routes!(set_schedule));
     viewers(read).merge(operators(use_them)).merge(administrators(OpenApiRouter::new().routes(routes!(roll_back))))
 }
 
@@ -53,6 +54,16 @@ async fn change_snapshot(
     Body(patch): Body<SnapshotPatch>,
 ) -> Result<Json<Snapshots>, Failure> {
     wait(&service, move |registry| registry.change_snapshot(&name, &snapshot, &patch)).await.map(Json)
+}
+
+/// Has the service make snapshots of a device by itself and delete the oldest, or no more where none are to be kept. The first is made at once.
+#[utoipa::path(put, path = "/devices/{name}/snapshot-schedule", tag = "snapshots", params(("name" = String, Path, description = "a device")), request_body = Schedule, responses((status = OK, body = Snapshots), (status = "default", body = Failure)))]
+async fn set_schedule(
+    State(service): State<Service>,
+    At(name): At<String>,
+    Body(schedule): Body<Schedule>,
+) -> Result<Json<Snapshots>, Failure> {
+    wait(&service, move |registry| registry.set_schedule(&name, schedule)).await.map(Json)
 }
 
 /// Has the device hold again what a snapshot shows.
