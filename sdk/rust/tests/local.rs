@@ -269,7 +269,7 @@ fn a_snapshot_of_a_device_in_a_file_is_opened_by_its_name() {
 
     let old = Device::open_with(&[&path], &options).expect("opened");
     assert_eq!(old.read(3, 2), Ok(vec![1; 8192]));
-    assert_eq!(old.ranges(..).collect::<Result<Vec<_>, _>>(), Ok(vec![3..5]));
+    assert_eq!(old.ranges(..).next(), Some(Ok(3..5)));
     assert_eq!(old.write(3, &[3; 4096]), Err(Error::ReadOnly));
     old.close().expect("closed");
     options.snapshot = Some("neither".into());
