@@ -1,11 +1,14 @@
-"""vsl backup, verify and restore: detached and attached, other sector sizes, encrypted, interrupted by kill -9 and resumed, damaged, refused."""
+"""vsl backup, verify and restore: detached and attached, snapshots and what changed between them, other sector sizes, encrypted, interrupted by kill -9 and resumed, damaged, refused."""
 
 import json
 import os
+import random
 import signal
 import subprocess
+from pathlib import Path
 
 from harness import MIB, World, check, equal
+from harness.libnbd import connect
 
 OURS = True
 
@@ -58,6 +61,7 @@ def run(world: World) -> None:
 
     interrupted(world, path, data)
     encrypted(world)
+    increments(world)
 
 
 def compare(world: World, name: str, data: object) -> None:
@@ -107,3 +111,103 @@ def encrypted(world: World) -> None:
     world.vsl("restore", backup, world.dir / "plain.vsl", "--yes", "--backup-passphrase-file", word)
     world.vsl("attach", world.dir / "plain.vsl")
     world.run("sh", "-c", f"nbdcopy '{world.servers.uri('plain')}' - | head -c 14 | grep -qx secret")
+
+
+def increments(world: World) -> None:
+    """Snapshots while somebody writes, and what changed from one to the next: restored in order they are each snapshot, and in no other order anything."""
+    numbers, size = random.Random(3), 64 * MIB
+    path, names = world.dir / "disk.vsl", ["sunday", "monday", "tuesday", "wednesday"]
+    world.vsl("create", path, "--size", size, "--sector-size", 512)
+    world.vsl("attach", path)
+    # Blocks of several sectors over NVMe, of which a change may touch a part.
+    world.vsl("config", "disk", "nvme-block", "4KiB")
+    world.vsl("detach", "disk")
+    world.vsl("attach", path)
+    content, images, files = bytearray(size), [], []
+    for day, name in enumerate(names):
+        handle = connect(world.servers.uri("disk"))
+        for _ in range(40 if day == 0 else 400):
+            count = numbers.randrange(1, 2048 if day == 0 else 24)
+            at = numbers.randrange(size // 512 - count)
+            data = bytes(count * 512) if numbers.random() < 0.3 else os.urandom(count * 512)
+            content[at * 512:(at + count) * 512] = data
+            handle.pwrite(data, at * 512) if any(data) else handle.trim(count * 512, at * 512)
+        handle.shutdown()
+        world.vsl("snapshot", "create", "disk", name)
+        images.append(bytes(content))
+    handle = connect(world.servers.uri("disk"))
+    handle.pwrite(b"later" * 4096, 0)
+    handle.shutdown()
+    for name, since in zip(names, [None, *names]):
+        # The last one is made of the file, in sectors of its own size.
+        if name == names[-1]:
+            world.vsl("detach", "disk")
+        files.append(world.dir / f"{name}.vslb")
+        device = "disk" if name != names[-1] else path
+        said = world.vsl("backup", f"{device}@{name}", files[-1], *(["--since", since] if since else [])).text
+        check("written meanwhile" not in said, said)
+        shown = json.loads(world.vsl("--json", "backup", "verify", files[-1]).out)
+        equal((shown["snapshot"], shown["since"]), (name, since), "what it says of itself")
+        check(f"snapshot {name}" in world.vsl("backup", "verify", files[-1]).text, "in words")
+    check(all(file.stat().st_size * 4 < files[0].stat().st_size for file in files[1:]), [file.stat().st_size for file in files])
+
+    target = world.dir / "target.vsl"
+    world.vsl("create", target, "--size", size + 4 * MIB, "--sector-size", 4096)
+    for upto, image in enumerate(images):
+        world.vsl("restore", *files[:upto + 1], target, "--yes")
+        copy = exported(world, target)
+        check(copy.read_bytes() == image + bytes(4 * MIB), f"restored up to {names[upto]}")
+
+    # Whatever is no chain is refused before anything is changed.
+    before = exported(world, target).read_bytes()
+    whole, first, second, third = files
+    for chain, what in [([first], "holds what changed since snapshot sunday"), ([whole, second], "shows snapshot sunday"),
+                        ([whole, first, first], "since snapshot sunday"), ([whole, whole], "it is whole"), ([first, whole], "must stand before it")]:
+        said = world.vsl("restore", *chain, target, "--yes", fails=True)
+        check(what in said.text and "in order" in said.text and said.code == 2, said.text)
+    part = world.dir / "part-of-monday.vslb"
+    part.write_bytes(first.read_bytes()[:first.stat().st_size // 2])
+    check("was interrupted" in world.vsl("backup", "verify", part, fails=True).text, "a part is whole")
+    check("was interrupted" in world.vsl("restore", whole, part, second, target, "--yes", fails=True).text, "a part is restored")
+    damaged = bytearray(second.read_bytes())
+    damaged[-40] ^= 1
+    (world.dir / "damaged-tuesday.vslb").write_bytes(damaged)
+    check("is damaged" in world.vsl("restore", whole, first, world.dir / "damaged-tuesday.vslb", target, "--yes", fails=True).text, "damage")
+    piped = world.vsl("restore", whole, "-", target, "--yes", fails=True)
+    check("stands alone" in piped.text, piped.text)
+    check(exported(world, target).read_bytes() == before, "what was refused changed the device")
+
+    refusals(world, path, part, first)
+
+
+def refusals(world: World, path: Path, part: Path, first: Path) -> None:
+    """What cannot be backed up, and an increment that is gone on with."""
+    other = world.dir / "other.vslb"
+    for arguments, what in [((f"{path}@friday",), 'no snapshot "friday"'), ((f"{path}@monday", "--since", "friday"), 'no snapshot "friday"'),
+                            ((f"{path}@monday", "--since", "tuesday"), "not older"), ((path, "--since", "monday"), "compares two snapshots")]:
+        check(what in world.vsl("backup", arguments[0], other, *arguments[1:], fails=True).text, what)
+        check(not other.exists(), f"a file although {what}")
+    world.vsl("attach", path)
+    for arguments, what in [(("disk@friday",), 'no snapshot "friday"'), (("disk@monday", "--since", "friday"), 'no snapshot "friday"')]:
+        check(what in world.vsl("backup", arguments[0], other, *arguments[1:], fails=True).text, what)
+    check("begin a new one" in world.vsl("backup", "disk@tuesday", part, "--since", "sunday", "--resume", fails=True).text, "another snapshot")
+    check("begin a new one" in world.vsl("backup", "disk@monday", part, "--resume", fails=True).text, "a whole one")
+    world.vsl("backup", "disk@monday", part, "--since", "sunday", "--resume")
+    equal(*(json.loads(world.vsl("--json", "backup", "verify", file).out)["data_bytes"] for file in (part, first)), "resumed")
+    # Under an old name a snapshot is another one, and no base of what was made before.
+    world.vsl("snapshot", "delete", "disk", "sunday")
+    world.vsl("snapshot", "create", "disk", "sunday")
+    world.vsl("backup", "disk@sunday", other)
+    said = world.vsl("restore", other, first, world.dir / "target.vsl", "--yes", fails=True).text
+    check("since snapshot sunday" in said and "shows snapshot sunday" in said, said)
+    world.vsl("detach", "disk")
+
+
+def exported(world: World, path: Path) -> Path:
+    """What a device holds, as an image."""
+    copy = world.dir / "exported.img"
+    copy.unlink(missing_ok=True)
+    world.vsl("attach", path, "--read-only")
+    world.run("nbdcopy", world.servers.uri(path.stem), copy)
+    world.vsl("detach", path.stem)
+    return copy

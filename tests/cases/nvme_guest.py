@@ -26,6 +26,7 @@ def run(world: World) -> None:
             controller = nvme.connect(guest, subsystem, port)
             path = nvme.namespace(guest, subsystem)
             identities.add(describes_itself(world, guest, controller, path))
+            is_beside_its_snapshot(world, guest, port, path)
             for kind in ["ext4", "xfs", "btrfs"]:
                 keeps_files(world, guest, path, kind)
             gives_space_back(world, guest, path)
@@ -93,6 +94,23 @@ def describes_itself(world: World, guest: Guest, controller: str, path: str) -> 
     # Kernels before 6.11 know nothing of it.
     equal(atomic, "" if guest.version.startswith("6.1.") else str(MIB), "atomic_write_unit_max_bytes")
     return guest.read(f"/sys/block/{path.removeprefix('/dev/')}/wwid")
+
+
+def is_beside_its_snapshot(world: World, guest: Guest, port: int, path: str) -> None:
+    """A snapshot is a drive of its own, to be read, which the kernel does not take for the device."""
+    subsystem = nvme.nqn(world, "disk") + "@yesterday"
+    guest.run(f"head -c 4096 /bin/busybox > /tmp/a; nvme write {path} -s 8 -c 0 -z 4096 -d /tmp/a")
+    world.vsl("snapshot", "create", "disk", "yesterday")
+    guest.run(f"nvme write-zeroes {path} -s 8 -c 0")
+    nvme.connect(guest, subsystem, port)
+    shown = nvme.namespace(guest, subsystem)
+    check(shown != path, f"the snapshot is {path}")
+    guest.run(f"dd if={shown} bs=4096 skip=8 count=1 | cmp - /tmp/a; dd if={path} bs=4096 skip=8 count=1 | cmp - /tmp/a && exit 1 || true")
+    equal(guest.read(f"/sys/block/{shown.removeprefix('/dev/')}/ro"), "1", "a snapshot is read-only")
+    wwids = {guest.read(f"/sys/block/{drive.removeprefix('/dev/')}/wwid") for drive in (path, shown)}
+    equal(len(wwids), 2, f"identities of the device and its snapshot: {wwids}")
+    nvme.disconnect(guest, subsystem)
+    world.vsl("snapshot", "delete", "disk", "yesterday")
 
 
 def keeps_files(world: World, guest: Guest, path: str, kind: str) -> None:

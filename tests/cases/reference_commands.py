@@ -50,6 +50,8 @@ BEFORE = {
     "flashback.md": f"mkdir /a /b /c /d /new && {SERVICE}",
     "layer.md": f"mkdir /mnt/other && {SERVICE} && vsl create db.vsl --size 1GiB",
     "metrics.md": f"mkdir -p /etc/prometheus && {SERVICE}",
+    "nbd.md $ nbdinfo --map": f"{WITH_DB} && vsl snapshot create db monday && vsl snapshot create db tuesday",
+    "nbd.md $ vsl up --nbd-listen": "vsl down",
     "nvme.md": "vsl create db.vsl --size 1GiB",
     "performance.md": WITH_DB,
     "operations.md": f"useradd --system openvsl && {SERVICE}",

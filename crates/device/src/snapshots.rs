@@ -81,11 +81,32 @@ impl Device {
         from: u64,
         most: usize,
     ) -> Result<(Vec<Changed>, Option<u64>), SnapshotError> {
-        let known = |id: Option<SnapshotId>| id.is_none_or(|id| self.snapshots().iter().any(|one| one.id == id));
-        if !known(one) || !known(other) {
-            return Err(SnapshotError::Unknown);
-        }
+        self.check_known(one)?;
+        self.check_known(other)?;
         Ok(self.core.ftl.diff(one, other, from, most))
+    }
+
+    /// How many sectors at `lba`, at most `max`, compare alike between two snapshots, or a snapshot and the present (`None`), and how: whether
+    /// they hold data in the second, or nothing where they do not differ. The next may be alike.
+    ///
+    /// # Errors
+    /// There is no such snapshot.
+    #[inline]
+    pub fn compare(
+        &self,
+        one: Option<SnapshotId>,
+        other: Option<SnapshotId>,
+        lba: u64,
+        max: u64,
+    ) -> Result<(u64, Option<bool>), SnapshotError> {
+        self.check_known(one)?;
+        self.check_known(other)?;
+        Ok(self.core.ftl.compare(one, other, lba, max))
+    }
+
+    fn check_known(&self, id: Option<SnapshotId>) -> Result<(), SnapshotError> {
+        let known = id.is_none_or(|id| self.snapshots().binary_search_by_key(&id, |snapshot| snapshot.id).is_ok());
+        if known { Ok(()) } else { Err(SnapshotError::Unknown) }
     }
 
     /// Sectors that hold data for snapshots only.
@@ -98,10 +119,14 @@ impl Device {
         self.core.ftl.count_held(from, most)
     }
 
-    /// The next run of sectors at `lba` that all hold data in a snapshot or all do not, like [`Device::extent`].
-    pub fn snapshot_extent(&self, id: SnapshotId, lba: u64, max: u64) -> Extent {
+    /// A run of sectors at `lba` that all hold data in a snapshot or all do not, like [`Device::extent`]. The next may be alike.
+    ///
+    /// # Errors
+    /// There is no such snapshot.
+    pub fn snapshot_extent(&self, id: SnapshotId, lba: u64, max: u64) -> Result<Extent, SnapshotError> {
+        self.check_known(Some(id))?;
         let (count, mapped) = self.core.ftl.run_in(id, lba, max);
-        Extent { count, mapped }
+        Ok(Extent { count, mapped })
     }
 }
 

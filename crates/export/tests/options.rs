@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use common::proto::{info as kinds, option, reply};
 use common::{Client, SIZE, context, info, serve, serve_default};
+use device::SnapshotChange;
 use export::Bounds;
 use export::nbd::Options;
 
@@ -131,6 +132,66 @@ fn metadata_contexts_are_listed_by_namespace_and_set_by_name() {
     // Another export than the one it was set for: BLOCK_STATUS is invalid there.
     client.go("ro");
     assert_eq!(client.error(common::proto::command::BLOCK_STATUS, 0, 0, 512), 22);
+    client.assert_works();
+}
+
+#[test]
+fn what_changed_since_a_snapshot_is_a_context_of_its_own_beside_the_others() {
+    let server = serve_default();
+    let change = |change: SnapshotChange| {
+        let done = server.device.with_device(move |device| device.change_snapshots(&change));
+        done.expect("attached").expect("changed");
+        server.device.with_device(|device| device.snapshots().to_vec()).expect("attached")
+    };
+    let create = |name: &str| SnapshotChange::Create { name: name.into(), created: 0 };
+    let mut writer = server.go("");
+    writer.write(0, 0, &[1; 4096]);
+    change(create("old"));
+    writer.write(0, 1024, &[2; 512]);
+    let snapshots = change(create("new"));
+    writer.write(0, 2048, &[3; 512]);
+
+    let (list, set) = (option::LIST_META_CONTEXT, option::SET_META_CONTEXT);
+    let mut client = server.connect();
+    client.structured();
+    for (export, queries, contexts) in [
+        ("", &["openvsl:"][..], &["openvsl:changed:old", "openvsl:changed:new"][..]),
+        ("", &["openvsl:changed:new", "base:"], &["base:allocation", "openvsl:changed:new"]),
+        ("@new", &[], &["base:allocation", "openvsl:changed:old"]),
+        ("@old", &["openvsl:"], &[]),
+        ("", &["openvsl:changed:neither"], &[]),
+    ] {
+        let found = client.haggle(list, &context(export, queries));
+        let found: Vec<_> =
+            found.iter().filter(|one| one.kind == reply::META_CONTEXT).map(|one| &one.body[4..]).collect();
+        assert_eq!(found, contexts.iter().map(|name| name.as_bytes()).collect::<Vec<_>>(), "{export} {queries:?}");
+    }
+    let many: Vec<&str> = vec!["x"; 257];
+    assert_eq!(client.outcome(list, &context("", &many)), reply::ERR_TOO_BIG);
+
+    let both = client.haggle(set, &context("", &["openvsl:changed:old", "base:allocation", "openvsl:changed:neither"]));
+    assert_eq!(both.len(), 3, "two contexts, and an end");
+    assert_eq!(both[1].body, b"\0\0\0\x02openvsl:changed:old");
+    client.go("");
+    let changed = vec![(1024, 0), (512, 1), (512, 0), (512, 1), (5632, 0)];
+    assert_eq!(client.contexts(0, 8192), [(1, vec![(4096, 0), (4096, 3)]), (2, changed)]);
+
+    let mut view = server.connect();
+    view.structured();
+    view.haggle(set, &context("@new", &["openvsl:changed:old"]));
+    view.go("@new");
+    let changed = vec![(1024, 0), (512, 1), (6656, 0)];
+    assert_eq!(view.contexts(0, 8192), [(1, changed)], "what changed after it is not told");
+
+    // Nothing is told of what is not known any more.
+    change(SnapshotChange::Delete(snapshots[0].id));
+    for client in [&mut client, &mut view] {
+        assert_eq!(client.error(common::proto::command::BLOCK_STATUS, 0, 0, 8192), 5);
+    }
+    let mut view = server.go("@new");
+    assert_eq!(view.extents(0, 0, 8192), [(4096, 0), (4096, 3)]);
+    change(SnapshotChange::Delete(snapshots[1].id));
+    assert_eq!(view.error(common::proto::command::BLOCK_STATUS, 0, 0, 8192), 5);
     client.assert_works();
 }
 

@@ -95,8 +95,12 @@ pub struct Controller {
     pub host: String,
     /// The host's identifier.
     pub host_id: [u8; 16],
+    /// The subsystem's name that it asked for.
+    pub subsystem: String,
     /// Where the host reached us.
     pub at: String,
+    /// The snapshot that it shows.
+    pub snapshot: Option<u64>,
     /// How often it was reset.
     pub resets: u32,
     configuration: u32,
@@ -123,7 +127,9 @@ impl Controller {
             id,
             host: connect.host.clone(),
             host_id: connect.host_id,
+            subsystem: connect.subsystem.clone(),
             at: String::new(),
+            snapshot: None,
             resets: 0,
             configuration: 0,
             status: 0,

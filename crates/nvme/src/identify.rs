@@ -18,6 +18,8 @@ pub const NAMESPACE: u32 = 1;
 pub const EVENT_REQUESTS: u8 = 4;
 /// Entries of the error log.
 pub const ERROR_ENTRIES: u8 = 64;
+/// Where a namespace says which snapshot it shows, 8 bytes; 0 for none. Identify Namespace leaves what is there to vendors.
+pub const SNAPSHOT_AT: usize = 384;
 /// Keep alive timers count in so many milliseconds (KAS is in 100 ms).
 pub const KEEP_ALIVE_GRAIN_MS: u32 = 1000;
 /// Ranges of one copy at most.
@@ -210,7 +212,8 @@ fn blocks(namespace: &Namespace) -> [u8; BYTES] {
         put(&mut page, at, &blocks.to_le_bytes());
     }
     put(&mut page, 48, &namespace.bytes.to_le_bytes());
-    put(&mut page, 104, &namespace.uuid);
+    put(&mut page, 104, &namespace.identifier());
+    put(&mut page, SNAPSHOT_AT, &namespace.snapshot.unwrap_or(0).to_le_bytes());
     page
 }
 
@@ -249,9 +252,9 @@ fn descriptors(namespace: &Namespace) -> [u8; BYTES] {
     let mut page = [0; BYTES];
     // NGUID (2), UUID (3), command set (4): type, length, two reserved bytes, then the identifier.
     page[..4].copy_from_slice(&[2, 16, 0, 0]);
-    put(&mut page, 4, &namespace.uuid);
+    put(&mut page, 4, &namespace.identifier());
     page[20..24].copy_from_slice(&[3, 16, 0, 0]);
-    put(&mut page, 24, &namespace.uuid);
+    put(&mut page, 24, &namespace.identifier());
     page[40..44].copy_from_slice(&[4, 1, 0, 0]);
     page
 }
@@ -285,6 +288,7 @@ pub(crate) mod tests {
             used_bytes: 1 << 20,
             max_request_bytes: 1 << 20,
             read_only: false,
+            snapshot: None,
             volatile_cache: true,
         }
     }

@@ -3,7 +3,7 @@
 /// Blocks of a namespace: the sizes that may be chosen, as powers of two, and what stands behind them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
-    /// The device's identity, which is the namespace's NGUID and UUID.
+    /// The device's identity.
     pub uuid: [u8; 16],
     /// Serial number, up to 20 ASCII characters.
     pub serial: String,
@@ -23,11 +23,19 @@ pub struct Namespace {
     pub max_request_bytes: u32,
     /// Writes are refused.
     pub read_only: bool,
+    /// The number of the snapshot that it shows; nothing for the device as it is.
+    pub snapshot: Option<u64>,
     /// Written data may be lost when the power goes until they are flushed.
     pub volatile_cache: bool,
 }
 
 impl Namespace {
+    /// Its NGUID and UUID. Those of a snapshot are no other namespace's: the device's, with the snapshot's number in the last eight bytes,
+    /// by exclusive or.
+    pub fn identifier(&self) -> [u8; 16] {
+        combine(self.uuid, self.snapshot)
+    }
+
     /// Blocks.
     pub fn blocks(&self) -> u64 {
         self.bytes >> self.block_shift
@@ -37,6 +45,11 @@ impl Namespace {
     pub fn max_blocks(&self) -> u32 {
         self.max_request_bytes >> self.block_shift
     }
+}
+
+/// A device's identity and a snapshot's number make an identifier, and the identifier and the number the identity.
+pub fn combine(uuid: [u8; 16], snapshot: Option<u64>) -> [u8; 16] {
+    (u128::from_be_bytes(uuid) ^ u128::from(snapshot.unwrap_or(0))).to_be_bytes()
 }
 
 /// Critical warnings of the SMART log (Base Specification 2.0, figure 207).

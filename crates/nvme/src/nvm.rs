@@ -75,12 +75,14 @@ pub enum Command {
         /// Durable when answered.
         durable: bool,
     },
-    /// Tells where data stand.
+    /// Tells where data stand, or what differs.
     MappedRanges {
         /// Where to look.
         range: Range,
         /// How many to tell of.
         most: usize,
+        /// Those that differ from this snapshot, instead of those that hold data.
+        since: Option<u64>,
     },
 }
 
@@ -153,7 +155,8 @@ impl Command {
                     0 => namespace.blocks().saturating_sub(first),
                     blocks => blocks,
                 };
-                Command::MappedRanges { range: namespace.range(first, blocks)?, most: most as usize }
+                let since = Some(entry.dwords(2)).filter(|since| *since > 0);
+                Command::MappedRanges { range: namespace.range(first, blocks)?, most: most as usize, since }
             }
             _ => return Err(Status::INVALID_OPCODE),
         };

@@ -74,6 +74,9 @@ impl Subsystem {
         if controller.host != connect.host || controller.host_id != connect.host_id {
             return refused(Status::HOST_ID_INCONSISTENT);
         }
+        if controller.subsystem != connect.subsystem {
+            return invalid(1 << 16 | 256);
+        }
         if !controller.is_ready() {
             return refused(Status::SEQUENCE_ERROR);
         }
@@ -177,6 +180,8 @@ mod tests {
         assert_eq!(join(&mut subsystem, &connect(1, 2)), Err(Status::CONNECT_INVALID));
         let stranger = Connect { host_id: [2; 16], ..connect(1, 1) };
         assert_eq!(join(&mut subsystem, &stranger), Err(Status::HOST_ID_INCONSISTENT));
+        let other = Connect { subsystem: "nqn.s@monday".into(), ..connect(1, 1) };
+        assert_eq!(join(&mut subsystem, &other), Err(Status::CONNECT_INVALID), "the admin queue shows something else");
         assert_eq!(join(&mut subsystem, &Connect { entries: 1, ..connect(1, 1) }), Err(Status::CONNECT_INVALID));
         assert_eq!(join(&mut subsystem, &connect(QUEUES + 1, 1)), Err(Status::CONNECT_INVALID));
         let queue = join(&mut subsystem, &connect(1, 1)).expect("let in");

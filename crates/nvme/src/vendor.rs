@@ -10,7 +10,7 @@ use crate::nvm::Range;
 
 /// Batch: a list of operations, then the data of its writes. Data to the controller.
 pub const BATCH: u8 = 0xc1;
-/// Mapped Ranges: where data stand. Data from the controller.
+/// Mapped Ranges: where data stand, or what differs from a snapshot. Data from the controller.
 pub const MAPPED_RANGES: u8 = 0xc2;
 
 /// Bytes of an operation in a batch's list: kind u8 (0 write, 1 deallocate), 7 reserved, first block u64, blocks u64; little-endian.
@@ -19,6 +19,8 @@ pub const OPERATION_BYTES: usize = 24;
 pub const MAPPED_BYTES: usize = 16;
 /// Mapped ranges of one answer, at most.
 pub const MAPPED_MAX: u32 = 4095;
+/// In a range's number of blocks: they differ and hold no data.
+const EMPTY: u64 = 1 << 63;
 
 /// An operation of a batch, in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,11 +54,11 @@ impl Operation {
     }
 }
 
-/// Blocks that hold data, as far as they were looked for.
+/// Blocks that hold data or differ, as far as they were looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapped {
-    /// First block and number of blocks of each range, in order; no two of them touch.
-    pub ranges: Vec<(u64, u64)>,
+    /// First block and number of blocks of each range, in order, and whether they hold data; no two that are alike touch.
+    pub ranges: Vec<(u64, u64, bool)>,
     /// Everything before this block was looked at.
     pub next: u64,
 }
@@ -67,9 +69,9 @@ impl Mapped {
         let mut bytes = Vec::with_capacity(len);
         bytes.extend(self.next.to_le_bytes());
         bytes.extend((self.ranges.len() as u64).to_le_bytes());
-        for (first, blocks) in &self.ranges {
+        for (first, blocks, mapped) in &self.ranges {
             bytes.extend(first.to_le_bytes());
-            bytes.extend(blocks.to_le_bytes());
+            bytes.extend((blocks | if *mapped { 0 } else { EMPTY }).to_le_bytes());
         }
         bytes.resize(len, 0);
         bytes
@@ -79,7 +81,8 @@ impl Mapped {
     pub fn decode(bytes: &[u8]) -> Mapped {
         let count = u32_at(bytes, 8) as usize;
         let ranges = bytes.chunks_exact(MAPPED_BYTES).skip(1).take(count);
-        Mapped { ranges: ranges.map(|range| (u64_at(range, 0), u64_at(range, 8))).collect(), next: u64_at(bytes, 0) }
+        let range = |bytes: &[u8]| (u64_at(bytes, 0), u64_at(bytes, 8) & !EMPTY, u64_at(bytes, 8) & EMPTY == 0);
+        Mapped { ranges: ranges.map(range).collect(), next: u64_at(bytes, 0) }
     }
 }
 
@@ -122,11 +125,12 @@ mod tests {
 
     #[test]
     fn mapped_ranges_as_they_are_documented() {
-        let mapped = Mapped { ranges: vec![(3, 2), (9, 1)], next: 77 };
+        let mapped = Mapped { ranges: vec![(3, 2, true), (9, 1, false)], next: 77 };
         let bytes = mapped.encode(80);
-        assert_eq!((bytes.len(), bytes[0], bytes[8], bytes[16], bytes[24]), (80, 77, 2, 3, 2));
+        assert_eq!((bytes.len(), bytes[0], bytes[8], bytes[16], bytes[24], bytes[31]), (80, 77, 2, 3, 2, 0));
+        assert_eq!((bytes[32], bytes[40], bytes[47]), (9, 1, 0x80));
         assert_eq!(Mapped::decode(&bytes), mapped);
-        assert_eq!(Mapped::decode(&bytes[..40]).ranges, [(3, 2)], "what did not come");
+        assert_eq!(Mapped::decode(&bytes[..40]).ranges, [(3, 2, true)], "what did not come");
         assert_eq!(Mapped::decode(&[]), Mapped::default());
     }
 }

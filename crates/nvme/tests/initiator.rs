@@ -19,6 +19,7 @@ const NAMESPACE: Namespace = Namespace {
     atomic_blocks: None,
     read_only: false,
     nguid: [0; 16],
+    snapshot: None,
 };
 
 /// A queue that is connected.

@@ -3,17 +3,19 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
+use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use device::Secret;
-use openvsl::{Device, Error, Pending};
+use openvsl::{Device, Error};
 use uuid::Uuid;
 
 use crate::stream::DATA_MAX;
-use crate::{BackupError, Header, Piece, Progress, Writer};
+use crate::{BackupError, Header, Moment, Piece, Progress, Writer};
 
-/// Outstanding reads.
-const READS: usize = 8;
+/// Outstanding reads, and bytes of all of them.
+const READS: usize = 64;
+const READ_BYTES: u64 = 8 << 20;
 
 /// What is backed up, beside the device itself.
 #[derive(Clone, Debug, Default)]
@@ -22,11 +24,25 @@ pub struct Source {
     pub name: String,
     /// What opens the backup; without it, it is not encrypted.
     pub secret: Option<Secret>,
-    /// The snapshot that the device shows.
-    pub snapshot: Option<String>,
+    /// What the snapshot is called that the device shows, if it does.
+    pub snapshot: String,
+    /// Only what changed since this older snapshot.
+    pub since: Option<Moment>,
 }
 
 impl Source {
+    /// Checks that [`Source::since`] is older than the snapshot that the device shows.
+    ///
+    /// # Errors
+    /// [`BackupError::NotOlder`].
+    pub fn check(&self, device: &Device) -> Result<(), BackupError> {
+        let is_older = |since: &&Moment| device.capabilities().snapshot.is_some_and(|shown| since.number < shown);
+        match &self.since {
+            Some(since) if !is_older(&since) => Err(BackupError::NotOlder { since: since.to_string() }),
+            _ => Ok(()),
+        }
+    }
+
     fn header(&self, device: &Device) -> Header {
         let capabilities = device.capabilities();
         Header {
@@ -36,24 +52,26 @@ impl Source {
             sector_bytes: capabilities.sector_bytes,
             sectors: capabilities.sectors,
             taken_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
-            snapshot: self.snapshot.clone(),
-            since: None,
+            snapshot: capabilities.snapshot.map(|number| Moment { number, name: self.snapshot.clone() }),
+            since: self.since.clone(),
             key: None,
         }
     }
 }
 
-/// Writes everything on a device as a stream. The stream shows one moment only if nobody writes to the device meanwhile. `progress` is
-/// called after each piece, and stops the backup by returning false.
+/// Writes everything on a device as a stream, or what changed since a snapshot. The stream shows one moment only if the device shows a snapshot, or
+/// nobody writes to it meanwhile. `progress` is called after each piece, and stops the backup by returning false.
 ///
 /// # Errors
 /// The device cannot be read, the stream cannot be written, or `progress` returned false. A stream in a file can be resumed.
+/// [`Source::since`] is not older than the snapshot that the device shows; then nothing was written.
 pub fn backup<W: Write>(
     device: &Device,
     source: &Source,
     output: W,
     progress: impl FnMut(Progress) -> bool,
 ) -> Result<W, BackupError> {
+    source.check(device)?;
     let writer = Writer::create(output, source.header(device), source.secret.as_ref())?;
     write_from(device, writer, 0, progress)
 }
@@ -70,11 +88,15 @@ pub fn resume(
 ) -> Result<File, BackupError> {
     let (writer, lba) = Writer::resume(file, source.secret.as_ref())?;
     let (begun, found) = (writer.header().clone(), source.header(device));
-    let same = |header: &Header| (header.device.clone(), header.snapshot.clone(), header.sectors, header.sector_bytes);
+    let number = |moment: &Option<Moment>| moment.as_ref().map(|moment| moment.number);
+    let moments = |header: &Header| (number(&header.snapshot), number(&header.since));
+    let same = |header: &Header| (header.device.clone(), moments(header), header.sectors, header.sector_bytes);
     if same(&begun) != same(&found) {
-        let words = |header: &Header| match &header.snapshot {
-            Some(snapshot) => format!("snapshot '{snapshot}' of device {}", header.device),
-            None => format!("device {}", header.device),
+        let words = |header: &Header| {
+            let since =
+                header.since.as_ref().map(|since| format!("what changed since {since} in ")).unwrap_or_default();
+            let shown = header.snapshot.as_ref().map(|shown| format!("{shown} of ")).unwrap_or_default();
+            format!("{since}{shown}device {}", header.device)
         };
         return Err(BackupError::OtherSource { begun: words(&begun), found: words(&found) });
     }
@@ -89,20 +111,35 @@ fn write_from<W: Write>(
 ) -> Result<W, BackupError> {
     let capabilities = device.capabilities();
     let sectors = capabilities.sectors;
+    let sector_bytes = u64::from(capabilities.sector_bytes);
     let most = u64::from(capabilities.max_write_bytes.min(DATA_MAX as u32) / capabilities.sector_bytes).max(1);
-    let mut pieces = device.ranges(from..).flat_map(|range| pieces_of(range, most));
-    let mut reads: VecDeque<(u64, Pending<Vec<u8>>)> = VecDeque::new();
+    let ranges: Box<dyn Iterator<Item = Found>> = match &writer.header().since {
+        Some(since) => Box::new(device.changes(since.number, from..)),
+        None => Box::new(device.ranges(from..).map(|range| range.map(|range| (range, true)))),
+    };
+    let mut pieces = ranges.flat_map(|range| pieces_of(range, most));
+    let (mut reads, mut reading) = (VecDeque::new(), 0);
     loop {
-        while reads.len() < READS {
+        while reads.len() < READS && reading < READ_BYTES {
             let Some(piece) = pieces.next() else { break };
             let piece = piece?;
-            reads.push_back((piece.lba(), device.begin_read(piece.lba(), (piece.end() - piece.lba()) as u32)));
+            let read = match piece {
+                Piece::Held { lba, sectors } => Some(device.begin_read(lba, sectors as u32)),
+                Piece::Trimmed { .. } => None,
+            };
+            reading += read.as_ref().map_or(0, |_| (piece.end() - piece.lba()) * sector_bytes);
+            reads.push_back((piece, read));
         }
-        let Some((lba, read)) = reads.pop_front() else { break };
-        let data = read.wait()?;
-        writer.held(lba, &data)?;
-        let lba = lba + data.len() as u64 / u64::from(capabilities.sector_bytes);
-        if !progress(Progress { lba, sectors, data_bytes: writer.data_bytes() }) {
+        let Some((piece, read)) = reads.pop_front() else { break };
+        match read {
+            Some(read) => {
+                let data = read.wait()?;
+                reading -= data.len() as u64;
+                writer.held(piece.lba(), &data)?;
+            }
+            None => writer.trimmed(piece.lba(), piece.end() - piece.lba())?,
+        }
+        if !progress(Progress { lba: piece.end(), sectors, data_bytes: writer.data_bytes() }) {
             writer.flush()?;
             return Err(BackupError::Stopped);
         }
@@ -111,13 +148,20 @@ fn write_from<W: Write>(
     writer.finish()
 }
 
-/// A range in pieces of `most` sectors.
-fn pieces_of(range: Result<std::ops::Range<u64>, Error>, most: u64) -> impl Iterator<Item = Result<Piece, Error>> {
-    let (range, error) = match range {
-        Ok(range) => (range, None),
-        Err(error) => (0..0, Some(Err(error))),
+/// A range of sectors, and whether it holds data.
+type Found = Result<(Range<u64>, bool), Error>;
+
+/// A range in pieces: of `most` sectors where it holds data, and one where it does not.
+fn pieces_of(found: Found, most: u64) -> impl Iterator<Item = Result<Piece, Error>> {
+    let (range, holds, error) = match found {
+        Ok((range, holds)) => (range, holds, None),
+        Err(error) => (0..0, true, Some(Err(error))),
     };
-    let end = range.end;
-    let pieces = range.step_by(most as usize);
-    error.into_iter().chain(pieces.map(move |lba| Ok(Piece::Held { lba, sectors: most.min(end - lba) })))
+    let (end, most) = (range.end, if holds { most } else { u64::MAX });
+    let piece = move |lba: u64| {
+        let sectors = most.min(end - lba);
+        if holds { Piece::Held { lba, sectors } } else { Piece::Trimmed { lba, sectors } }
+    };
+    let pieces = range.step_by(usize::try_from(most).unwrap_or(usize::MAX));
+    error.into_iter().chain(pieces.map(move |lba| Ok(piece(lba))))
 }

@@ -101,6 +101,28 @@ pub enum BackupError {
         /// What is to be backed up.
         found: String,
     },
+    /// A stream that does not follow the one before it, of those to restore.
+    #[error("it holds what changed since {expected}, and {found}")]
+    Base {
+        /// Which of the streams, from 0 on.
+        index: usize,
+        /// What it builds on.
+        expected: String,
+        /// What stands before it.
+        found: String,
+    },
+    /// A whole stream behind another.
+    #[error("it is whole: nothing stands before it; name it first, or alone")]
+    Whole {
+        /// Which of the streams, from 0 on.
+        index: usize,
+    },
+    /// The snapshots are no older and a newer one.
+    #[error("{since} is not older than what is backed up")]
+    NotOlder {
+        /// What it should build on.
+        since: String,
+    },
     /// There is nothing to go on with.
     #[error("the backup is complete already")]
     Complete,

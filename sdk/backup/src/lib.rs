@@ -7,6 +7,8 @@
 //!   exchanged one is an error that says where.
 //! - **A part is never taken for the whole.** A complete stream ends with a frame that says so. One that was interrupted can be
 //!   [resumed](Writer::resume).
+//! - **An increment goes where it belongs.** A stream that holds only what changed since a snapshot names that snapshot by its number, and
+//!   [`check_chain`] finds one that does not follow the stream before it.
 //! - **Memory does not grow** with the device or with what a hostile stream says about itself.
 //!
 //! ```
@@ -36,8 +38,8 @@ mod writer;
 pub use backup::{Source, backup, resume};
 pub use error::{BackupError, StreamError};
 pub use reader::{Frame, Reader};
-pub use restore::restore;
-pub use stream::{Header, Piece};
+pub use restore::{check_chain, restore};
+pub use stream::{Header, Moment, Piece};
 pub use writer::Writer;
 
 /// How far a backup or a restore has come.

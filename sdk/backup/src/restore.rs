@@ -5,7 +5,7 @@ use std::io::Read;
 
 use openvsl::{Device, Pending};
 
-use crate::{BackupError, Piece, Progress, Reader};
+use crate::{BackupError, Header, Moment, Piece, Progress, Reader};
 
 /// Outstanding writes.
 const WRITES: usize = 8;
@@ -13,7 +13,8 @@ const WRITES: usize = 8;
 const ZEROS_MAX: usize = 1 << 20;
 
 /// Restores a stream to a device. A full backup replaces everything on the device. An increment ([`crate::Header::since`]) changes only the
-/// sectors that it names, so the device must hold the backup that it builds on. The sector sizes may differ.
+/// sectors that it names, so the device must hold the snapshot that it builds on: [`check_chain`] says whether it follows what was restored
+/// before. The sector sizes may differ.
 ///
 /// # Errors
 /// If the device is too small, or neither sector size divides the other, nothing was changed. If the stream is interrupted or damaged, the
@@ -25,15 +26,10 @@ pub fn restore<R: Read>(
 ) -> Result<(), BackupError> {
     let header = reader.header().clone();
     let capabilities = device.capabilities().clone();
-    let (target, source) = (capabilities.sector_bytes, header.sector_bytes);
+    check_fits(&header, device)?;
+    let target = capabilities.sector_bytes;
     let target_bytes = capabilities.sectors * u64::from(target);
-    if target_bytes < header.bytes() {
-        return Err(BackupError::TooSmall { target: target_bytes, source_bytes: header.bytes() });
-    }
-    if !target.max(source).is_multiple_of(target.min(source)) {
-        return Err(BackupError::SectorSize { target, source_bytes: source });
-    }
-    let (whole, source) = (header.since.is_none(), u64::from(source));
+    let (whole, source) = (header.since.is_none(), u64::from(header.sector_bytes));
     let mut writes = Writes {
         device,
         sector: target.into(),
@@ -64,6 +60,57 @@ pub fn restore<R: Read>(
     writes.wait()?;
     device.flush()?;
     progress(Progress { lba: header.sectors, sectors: header.sectors, data_bytes: reader.data_bytes() });
+    Ok(())
+}
+
+/// Checks that streams can be restored to a device, one after the other: a whole one, and then increments, each of which builds on the snapshot that
+/// the one before it shows.
+///
+/// # Errors
+/// [`BackupError::Base`] or [`BackupError::Whole`] where they do not follow each other; [`BackupError::TooSmall`] or
+/// [`BackupError::SectorSize`] where the device does not fit.
+pub fn check_chain(headers: &[&Header], device: &Device) -> Result<(), BackupError> {
+    let mut before: Option<&Header> = None;
+    for (index, header) in headers.iter().enumerate() {
+        check_fits(header, device)?;
+        let follows = |before: &Header, since: &Moment| {
+            let shown = before.snapshot.as_ref().is_some_and(|shown| shown.number == since.number);
+            shown && before.device == header.device && before.bytes() == header.bytes()
+        };
+        match (before, &header.since) {
+            (None, None) => {}
+            (Some(_), None) => return Err(BackupError::Whole { index }),
+            (Some(before), Some(since)) if follows(before, since) => {}
+            (before, Some(since)) => {
+                let found = match before.map(|before| (&before.snapshot, before)) {
+                    None => "the backups up to that one must stand before it".into(),
+                    Some((Some(shown), before)) => {
+                        format!("the one before it shows {shown} of device {}", before.device)
+                    }
+                    Some((None, before)) => format!("the one before it shows no snapshot of device {}", before.device),
+                };
+                return Err(BackupError::Base {
+                    index,
+                    expected: format!("{since} of device {}", header.device),
+                    found,
+                });
+            }
+        }
+        before = Some(header);
+    }
+    Ok(())
+}
+
+/// Checks that a device can take what a stream holds.
+fn check_fits(header: &Header, device: &Device) -> Result<(), BackupError> {
+    let (target, source) = (device.capabilities().sector_bytes, header.sector_bytes);
+    let target_bytes = device.capabilities().sectors * u64::from(target);
+    if target_bytes < header.bytes() {
+        return Err(BackupError::TooSmall { target: target_bytes, source_bytes: header.bytes() });
+    }
+    if !target.max(source).is_multiple_of(target.min(source)) {
+        return Err(BackupError::SectorSize { target, source_bytes: source });
+    }
     Ok(())
 }
 

@@ -17,8 +17,12 @@
 //! AES-256-GCM instead: its nonce is session and number, its additional data are the tag before it and the head, and its tag is the frame's.
 //! `session` is drawn for each run that writes to the stream, so that a frame that is written once more never meets its nonce again.
 //!
+//! The **JSON** has the fields of [`Header`]. Those of a stream that is of no snapshot have no `snapshot`; those of a whole one have no `since`.
+//!
 //! `key` is a random key of 32 bytes, wrapped as in a slot of an encrypted device's superblock (`docs/format.md`), with the stream's `id`
 //! in the place of the device's, in hexadecimal digits.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -35,7 +39,7 @@ pub const END: u8 = 2;
 pub const COMPRESSED: u8 = 1;
 /// A piece whose bytes follow.
 pub const HELD: u64 = 1;
-/// A piece that holds nothing any more: it was trimmed since the backup that this one goes on from.
+/// A piece that holds nothing any more: it was trimmed since the snapshot that the stream builds on.
 pub const TRIMMED: u64 = 2;
 
 /// Bytes of a tag.
@@ -55,6 +59,22 @@ pub(crate) const HEADER_MAX: usize = 1 << 16;
 /// The largest sector that there is, bytes.
 pub(crate) const SECTOR_MAX: u32 = 1 << 16;
 
+/// A snapshot of a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Moment {
+    /// Its number, which no other snapshot of the device has or will have.
+    pub number: u64,
+    /// What it was called, for people.
+    pub name: String,
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "snapshot {} (number {:x})", self.name, self.number)
+    }
+}
+
 /// What a stream says about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,10 +93,10 @@ pub struct Header {
     pub taken_at: u64,
     /// The snapshot that it is of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub snapshot: Option<String>,
-    /// The stream that it goes on from: what is not in it is as it was there.
+    pub snapshot: Option<Moment>,
+    /// The snapshot of the same device that it builds on: what is not in the stream is as it was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<Uuid>,
+    pub since: Option<Moment>,
     /// The key, wrapped, where it is encrypted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,

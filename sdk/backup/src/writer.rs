@@ -82,7 +82,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Adds sectors that were trimmed since the stream that this one goes on from.
+    /// Adds sectors that were trimmed since the snapshot that the stream builds on.
     ///
     /// # Errors
     /// The stream could not be written.

@@ -5,7 +5,9 @@ use std::io::Write;
 
 use device::Secret;
 use openvsl::Device;
-use openvsl_backup::{BackupError, Header, Progress, Reader, Source, StreamError, Writer, backup, restore, resume};
+use openvsl_backup::{
+    BackupError, Header, Moment, Progress, Reader, Source, StreamError, Writer, backup, check_chain, restore, resume,
+};
 use random::SplitMix64;
 
 const BYTES: u64 = 16 << 20;
@@ -153,12 +155,16 @@ fn a_backup_that_was_interrupted_goes_on_where_it_stopped() {
     }
 }
 
+fn moment(number: u64) -> Option<Moment> {
+    Some(Moment { number, name: format!("s{number}") })
+}
+
 #[test]
 fn an_increment_changes_what_is_in_it_and_nothing_else() {
     let target = device(4096);
     target.write(0, &[1; 4096 * 4]).expect("written");
     let base = Reader::open(&stream(&target, &Source::default())[..], None).expect("a stream").header().clone();
-    let header = Header { id: uuid::Uuid::from_u128(7), since: Some(base.id), ..base };
+    let header = Header { id: uuid::Uuid::from_u128(7), since: moment(1), snapshot: moment(2), ..base };
     let mut writer = Writer::create(Vec::new(), header, None).expect("begun");
     writer.held(1, &[2; 4096]).expect("taken");
     writer.trimmed(2, 1).expect("taken");
@@ -167,6 +173,51 @@ fn an_increment_changes_what_is_in_it_and_nothing_else() {
     let first = |lba| target.read(lba, 1).expect("read")[0];
     assert_eq!([first(0), first(1), first(2), first(3)], [1, 2, 0, 1]);
     assert!(!target.exists(2).expect("asked"));
+}
+
+#[test]
+fn a_chain_begins_with_a_whole_backup_and_has_no_gap() {
+    let target = device(4096);
+    let live = Reader::open(&stream(&target, &Source::default())[..], None).expect("a stream").header().clone();
+    let of = |since: Option<u64>, shown: u64| Header {
+        since: since.and_then(moment),
+        snapshot: moment(shown),
+        ..live.clone()
+    };
+    let (full, first, second) = (of(None, 1), of(Some(1), 2), of(Some(2), 5));
+    let renamed = Header { snapshot: Some(Moment { number: 1, name: "other".into() }), ..full.clone() };
+    // Backed up by whoever attached it with larger blocks.
+    let wider = Header { sector_bytes: 4096, sectors: BYTES / 4096, ..first.clone() };
+    for good in [&[&full][..], &[&live], &[&full, &first, &second], &[&renamed, &wider, &second]] {
+        check_chain(good, &target).expect("a chain");
+    }
+    let another = Header { device: "another".into(), ..full.clone() };
+    let larger = Header { sectors: full.sectors / 2, ..full.clone() };
+    for (chain, at, found) in [
+        (&[&first][..], 0, "must stand before it"),
+        (&[&full, &second], 1, "shows snapshot s1 (number 1)"),
+        (&[&full, &first, &first], 2, "shows snapshot s2 (number 2)"),
+        (&[&live, &first], 1, "shows no snapshot"),
+        (&[&another, &first], 1, "of device another"),
+        (&[&larger, &first], 1, "shows snapshot s1"),
+    ] {
+        match check_chain(chain, &target) {
+            Err(error @ BackupError::Base { index, .. }) if index == at => {
+                assert!(error.to_string().contains(found), "{error}");
+            }
+            other => panic!("{other:?}, expected a gap before {at}"),
+        }
+    }
+    assert!(matches!(check_chain(&[&full, &full], &target), Err(BackupError::Whole { index: 1 })));
+    let small = Device::memory(BYTES / 2, 4096).expect("good sizes");
+    assert!(matches!(check_chain(&[&full, &first], &small), Err(BackupError::TooSmall { .. })));
+}
+
+#[test]
+fn only_snapshots_are_compared() {
+    let since = Source { since: moment(7), ..Source::default() };
+    let refused = backup(&device(4096), &since, Vec::new(), go_on);
+    assert!(matches!(refused, Err(BackupError::NotOlder { .. })), "{refused:?}");
 }
 
 #[test]

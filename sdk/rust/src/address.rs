@@ -11,7 +11,7 @@ use nvme::fabrics::{is_name, subsystem_name};
 /// - `nvme+unix:///SUBSYSTEM?socket=PATH`, on this machine, for those who may use the service's socket;
 /// - `nvme+tcp://HOST:PORT/SUBSYSTEM`, where it listens with `--nvme-listen`.
 ///
-/// `SUBSYSTEM` is the device's NVMe qualified name, or its UUID. Over TCP it may be left out where the service has one device.
+/// `SUBSYSTEM` is the device's NVMe qualified name, or its UUID; with `@` and a name behind it a snapshot of the device, to be read. Over TCP it may be left out where the service has one device.
 ///
 /// ```
 /// use openvsl::Address;
@@ -47,11 +47,21 @@ impl Address {
     pub fn unix(socket: impl Into<PathBuf>, device: &str) -> Address {
         Address { place: Place::Unix(socket.into()), subsystem: Some(named(device)) }
     }
+
+    /// A snapshot of the device at this address, to be read. An address that names no device is left as it is.
+    #[must_use]
+    pub fn at_snapshot(self, name: &str) -> Address {
+        Address { subsystem: self.subsystem.map(|device| format!("{device}@{name}")), ..self }
+    }
 }
 
 /// A device's subsystem, by its name or its UUID.
 fn named(device: &str) -> String {
-    if device.starts_with("nqn.") { device.to_string() } else { subsystem_name(&device.to_lowercase()) }
+    if device.starts_with("nqn.") {
+        return device.to_string();
+    }
+    let (uuid, snapshot) = device.split_at(device.find('@').unwrap_or(device.len()));
+    subsystem_name(&uuid.to_lowercase()) + snapshot
 }
 
 impl FromStr for Address {
@@ -127,6 +137,13 @@ mod tests {
         let uuid = "3f0e4a55-9d5c-4c53-8a30-0d0c6f1f2b11";
         let text = format!("nvme+unix:///{}?socket=/run/a%20b/nvme.sock", subsystem_name(uuid));
         assert_eq!(text.parse(), Ok(Address::unix("/run/a b/nvme.sock", uuid)));
+        let shown = Address::unix("/s", &format!("{}@Monday", uuid.to_uppercase()));
+        assert_eq!(shown.subsystem, Some(subsystem_name(uuid) + "@Monday"));
+        let address: Address = text.parse().expect("an address");
+        assert_eq!(
+            address.at_snapshot("a").to_string(),
+            format!("nvme+unix:///{}@a?socket=/run/a b/nvme.sock", subsystem_name(uuid))
+        );
         let any: Address = "nvme+tcp://[::1]:4420".parse().expect("an address");
         assert_eq!((any.place, any.subsystem), (Place::Tcp("[::1]:4420".into()), None));
     }

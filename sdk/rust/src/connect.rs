@@ -9,6 +9,7 @@ use std::time::Duration;
 use nvme::auth::{Keys, Policy, Secret};
 use nvme::fabrics::DISCOVERY_NQN;
 use nvme::initiator::{self, Controller, Host, Link, Namespace};
+use nvme::namespace::combine;
 use uuid::Uuid;
 
 use crate::address::Place;
@@ -176,11 +177,12 @@ pub(crate) fn connect(dial: &Dial) -> Result<Connected, OpenError> {
     let atomic = namespace.atomic_blocks.map_or(block, |blocks| u64::from(blocks) * block);
     let transfer = controller.info().max_transfer_bytes.unwrap_or(atomic);
     let capabilities = Capabilities {
-        uuid: Uuid::from_bytes(namespace.nguid).to_string(),
+        uuid: Uuid::from_bytes(combine(namespace.nguid, namespace.snapshot)).to_string(),
         sector_bytes: namespace.block_bytes,
         sectors: namespace.blocks,
         max_write_bytes: u32::try_from(atomic.min(transfer)).unwrap_or(u32::MAX),
         read_only: namespace.read_only,
+        snapshot: namespace.snapshot,
     };
     Ok(Connected { controller, link, namespace, capabilities })
 }

@@ -16,7 +16,7 @@ use crate::connect::Dial;
 use crate::job::{Bytes, Job, Lent, Request};
 use crate::local::Attach;
 use crate::pending::{Answer, failed, pending};
-use crate::{Address, ConnectOptions, Error, OpenError, Pending, Ranges, connect, local, remote};
+use crate::{Address, Changes, ConnectOptions, Error, OpenError, Pending, Ranges, connect, local, remote};
 
 /// Submissions between two system calls.
 const RING_ENTRIES: u32 = 256;
@@ -31,6 +31,8 @@ pub struct OpenOptions {
     pub degraded: bool,
     /// What opens it, where it is encrypted.
     pub secret: Option<Secret>,
+    /// Show this snapshot of it, by its name, instead of what it holds now; it takes no writes then.
+    pub snapshot: Option<String>,
     /// A directory in memory (`/dev/shm`) where page buffers outlive the process: then what is answered survives its death,
     /// flushed or not. The next to open the device has to name the same directory.
     pub staging: Option<PathBuf>,
@@ -50,6 +52,8 @@ pub struct Capabilities {
     pub max_write_bytes: u32,
     /// It takes no writes.
     pub read_only: bool,
+    /// The number of the snapshot that is shown, which is no other one's on the device; nothing for the device as it is.
+    pub snapshot: Option<u64>,
 }
 
 /// A device that is open: in this process, or in a service.
@@ -99,6 +103,7 @@ impl Device {
     /// As [`Device::open`].
     pub fn open_with<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Device, OpenError> {
         let paths: Vec<PathBuf> = paths.iter().map(|path| path.as_ref().to_path_buf()).collect();
+        let snapshot = options.snapshot.clone();
         let options = AttachOptions {
             read_only: options.read_only,
             degraded: options.degraded,
@@ -111,7 +116,7 @@ impl Device {
             let options = AttachOptions { drills: drills.clone(), ..options.clone() };
             device::Device::attach(&paths, &options, ring)
         };
-        Device::start(name, Box::new(attach))
+        Device::start(name, snapshot, Box::new(attach))
     }
 
     /// A throw-away device in memory, for tests.
@@ -131,21 +136,22 @@ impl Device {
                 error => AttachError::Media { path: "memory".into(), what: error.to_string() },
             })
         };
-        Device::start("memory".into(), Box::new(attach))
+        Device::start("memory".into(), None, Box::new(attach))
     }
 
-    fn start(name: PathBuf, attach: Attach) -> Result<Device, OpenError> {
+    fn start(name: PathBuf, snapshot: Option<String>, attach: Attach) -> Result<Device, OpenError> {
         let (answer, wait) = sync_channel(1);
         let failed = |error| OpenError::System { path: name.clone(), error };
         let (sender, mailbox) = mailbox().map_err(failed)?;
+        let path = name.clone();
         let thread = spawn(move || {
             let engine = Ring::new(RING_ENTRIES)
-                .map_err(Err)
-                .and_then(|ring| local::Engine::new(attach, ring, mailbox).map_err(Ok));
+                .map_err(|error| OpenError::System { path: path.clone(), error })
+                .and_then(|ring| local::Engine::new(attach, ring, mailbox, &path, snapshot.as_deref()));
             match engine {
-                Ok((engine, info, read_only)) => {
+                Ok((engine, capabilities)) => {
                     // The opening thread waits for this answer.
-                    let _ = answer.send(Ok((info, read_only)));
+                    let _ = answer.send(Ok(capabilities));
                     engine.run();
                 }
                 Err(error) => drop(answer.send(Err(error))),
@@ -153,17 +159,7 @@ impl Device {
         })
         .map_err(failed)?;
         let ended = || failed(io::Error::other("the device's thread failed"));
-        let (info, read_only) = wait.recv().map_err(|_| ended())?.map_err(|error| match error {
-            Ok(attach) => OpenError::Attach(attach),
-            Err(system) => failed(system),
-        })?;
-        let capabilities = Capabilities {
-            uuid: info.uuid.to_string(),
-            sector_bytes: info.sector_bytes,
-            sectors: info.sectors,
-            max_write_bytes: info.max_request_bytes,
-            read_only,
-        };
+        let capabilities = wait.recv().map_err(|_| ended())??;
         Ok(Device(Arc::new(Handle { capabilities, sender: Some(sender), thread: Some(thread) })))
     }
 
@@ -320,7 +316,8 @@ impl Device {
     /// It does not lie on the device.
     pub fn exists(&self, lba: u64) -> Result<bool, Error> {
         self.check(lba, 1, None)?;
-        let (found, _) = self.begin(Request::Ranges { lba, end: lba + 1 }, Answer::ranges).wait()?;
+        let request = Request::Ranges { lba, end: lba + 1, since: None };
+        let (found, _) = self.begin(request, Answer::ranges).wait()?;
         Ok(!found.is_empty())
     }
 
@@ -335,6 +332,16 @@ impl Device {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn ranges(&self, within: impl RangeBounds<u64>) -> Ranges {
+        Ranges::new(self.clone(), self.within(within))
+    }
+
+    /// The ranges of sectors that differ from a snapshot of the device, in order, each with whether it holds data now, or in the snapshot that is
+    /// shown. `since` is [`Capabilities::snapshot`] of a handle that shows the older one. What was overwritten with the same bytes differs, too.
+    pub fn changes(&self, since: u64, within: impl RangeBounds<u64>) -> Changes {
+        Changes::new(self.clone(), Some(since), self.within(within))
+    }
+
+    fn within(&self, within: impl RangeBounds<u64>) -> Range<u64> {
         let sectors = self.0.capabilities.sectors;
         let start = match within.start_bound() {
             Bound::Included(start) => *start,
@@ -346,7 +353,7 @@ impl Device {
             Bound::Excluded(end) => *end,
             Bound::Unbounded => sectors,
         };
-        Ranges::new(self.clone(), Range { start, end: end.min(sectors) })
+        Range { start, end: end.min(sectors) }
     }
 
     /// Closes the device for every handle, once what is outstanding is answered: detaches it, or hangs up.

@@ -79,6 +79,9 @@ pub enum Error {
         /// What was asked for.
         what: &'static str,
     },
+    /// The snapshot that is shown or compared with is not there, or not any more.
+    #[error("there is no such snapshot, or not any more")]
+    NoSnapshot,
     /// A drill was refused.
     #[error(transparent)]
     Drill(#[from] DrillError),
@@ -90,8 +93,9 @@ impl From<IoError> for Error {
             IoError::ReadOnly => Error::ReadOnly,
             IoError::NoSpace | IoError::Full => Error::NoSpace,
             IoError::Batch(error) => Error::Batch(error),
+            IoError::NoSnapshot => Error::NoSnapshot,
             // Ranges and sizes were checked before; a device that refuses them all the same is broken.
-            IoError::Media | IoError::NoSnapshot | IoError::OutOfRange | IoError::TooLarge => Error::Media,
+            IoError::Media | IoError::OutOfRange | IoError::TooLarge => Error::Media,
         }
     }
 }
@@ -103,6 +107,14 @@ pub enum OpenError {
     /// The file cannot be attached: not there, in use, damaged, encrypted.
     #[error(transparent)]
     Attach(#[from] AttachError),
+    /// The device has no snapshot of that name.
+    #[error("{path}: there is no snapshot \"{snapshot}\"")]
+    NoSnapshot {
+        /// The device.
+        path: PathBuf,
+        /// What was asked for.
+        snapshot: String,
+    },
     /// A device could not be made.
     #[error(transparent)]
     Create(#[from] CreateError),

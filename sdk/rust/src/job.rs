@@ -39,10 +39,11 @@ pub(crate) enum Request {
         data: Vec<u8>,
         durable: bool,
     },
-    /// Mapped sectors from `lba` to `end`, as many ranges as are found at once.
+    /// Mapped sectors from `lba` to `end`, or those that differ from the snapshot `since`, as many ranges as are found at once.
     Ranges {
         lba: u64,
         end: u64,
+        since: Option<u64>,
     },
 }
 

@@ -81,7 +81,7 @@ pub use device_handle::{Capabilities, Device, OpenOptions};
 pub use error::{Error, OpenError};
 pub use nvme::auth::Secret as HostSecret;
 pub use pending::Pending;
-pub use ranges::Ranges;
+pub use ranges::{Changes, Ranges};
 
 /// The examples of the SDK's page are tested with those of this crate.
 #[cfg(doctest)]

@@ -4,17 +4,18 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use device::{AttachError, Background, CarriedDrills, Device, Io, Submitted};
+use device::{AttachError, Background, CarriedDrills, Device, Extent, Io, SnapshotError, SnapshotId, Submitted};
 use media::ring::mailbox::Mailbox;
 use media::ring::{Entry, Owner, SharedRing};
 use rustix::event::PollFlags;
 use slab::Slab;
 
-use crate::Error;
 use crate::job::{Bytes, Job, Request};
-use crate::pending::{Answer, Completer};
+use crate::pending::{Answer, Completer, Found};
+use crate::{Capabilities, Error, OpenError};
 
 /// How often a device that takes no more is asked again when nothing else happens.
 const RETRY: Duration = Duration::from_millis(1);
@@ -39,6 +40,8 @@ pub(crate) type Attach = Box<dyn FnMut(&SharedRing, &CarriedDrills) -> Result<De
 pub(crate) struct Engine {
     /// Nothing while its power is cut.
     device: Option<Device>,
+    /// The snapshot that is shown.
+    view: Option<SnapshotId>,
     carried: CarriedDrills,
     attach: Attach,
     ring: SharedRing,
@@ -61,14 +64,30 @@ impl Engine {
         mut attach: Attach,
         ring: SharedRing,
         mailbox: Mailbox<Job>,
-    ) -> Result<(Engine, device::Info, bool), AttachError> {
+        path: &Path,
+        snapshot: Option<&str>,
+    ) -> Result<(Engine, Capabilities), OpenError> {
         let owner = ring.borrow_mut().register();
         let carried = CarriedDrills::default();
         let device = attach(&ring, &carried)?;
-        let (info, read_only) = (device.info().clone(), device.is_read_only());
+        let find = |name: &str| {
+            let found = device.snapshots().iter().find(|snapshot| snapshot.name == name).map(|snapshot| snapshot.id);
+            found.ok_or_else(|| OpenError::NoSnapshot { path: path.to_path_buf(), snapshot: name.to_string() })
+        };
+        let view = snapshot.map(find).transpose()?;
+        let info = device.info();
+        let capabilities = Capabilities {
+            uuid: info.uuid.to_string(),
+            sector_bytes: info.sector_bytes,
+            sectors: info.sectors,
+            max_write_bytes: info.max_request_bytes,
+            read_only: device.is_read_only() || view.is_some(),
+            snapshot: view,
+        };
         let now = Instant::now();
         let engine = Engine {
             device: Some(device),
+            view,
             carried,
             attach,
             ring,
@@ -82,7 +101,7 @@ impl Engine {
             looked: now,
             next_step: now,
         };
-        Ok((engine, info, read_only))
+        Ok((engine, capabilities))
     }
 
     /// Serves until the last handle is gone.
@@ -165,11 +184,17 @@ impl Engine {
             && let Some((mut request, done)) = self.waiting.pop_front()
         {
             let io = match &mut request {
-                Request::Ranges { lba, end } => {
-                    done.complete(Ok(ranges(device, *lba, *end)));
+                Request::Ranges { lba, end, since } => {
+                    done.complete(ranges(device, self.view, *lba..*end, *since).map_err(|_| Error::NoSnapshot));
                     continue;
                 }
-                Request::Read { lba, buf } => Io::Read { lba: *lba, buf: std::mem::take(buf) },
+                Request::Read { lba, buf } => {
+                    let (lba, buf) = (*lba, std::mem::take(buf));
+                    match self.view {
+                        None => Io::Read { lba, buf },
+                        Some(id) => Io::ReadSnapshot { id, lba, buf },
+                    }
+                }
                 // The data are copied before `submit` returns.
                 Request::Write { lba, data, durable } => Io::Write { lba: *lba, data: data.as_slice(), fua: *durable },
                 Request::Trim { lba, count, durable } => Io::Trim { lba: *lba, count: *count, fua: *durable },
@@ -179,7 +204,10 @@ impl Engine {
             self.untidy = true;
             match device.submit(self.under_way.vacant_key() as u64, io) {
                 Submitted::Busy(io) => {
-                    let back = if let Io::Read { buf, .. } = io { Some(buf) } else { None };
+                    let back = match io {
+                        Io::Read { buf, .. } | Io::ReadSnapshot { buf, .. } => Some(buf),
+                        _ => None,
+                    };
                     if let (Some(back), Request::Read { buf, .. }) = (back, &mut request) {
                         *buf = back;
                     }
@@ -269,16 +297,27 @@ fn answer(result: Result<Option<Vec<u8>>, device::IoError>, owned: Option<Vec<u8
     Ok(result?.or(owned).map_or(Answer::Done, Answer::Buffer))
 }
 
-/// Ranges of mapped sectors, and where to go on.
-fn ranges(device: &Device, mut lba: u64, end: u64) -> Answer {
-    let mut found: Vec<Range<u64>> = Vec::new();
+/// Ranges of mapped sectors, or of those that differ from a snapshot, and where to go on.
+fn ranges(
+    device: &Device,
+    view: Option<SnapshotId>,
+    within: Range<u64>,
+    since: Option<SnapshotId>,
+) -> Result<Answer, SnapshotError> {
+    let mut found: Vec<Found> = Vec::new();
+    let (mut lba, end) = (within.start, within.end);
     let stop = end.min(lba.saturating_add(LOOKED_AT));
     while lba < stop && found.len() < RANGES {
-        let extent = device.extent(lba, end - lba);
-        if extent.mapped {
-            found.push(lba..lba + extent.count);
+        let told = |extent: Extent| (extent.count, extent.mapped.then_some(true));
+        let (count, holds) = match (since, view) {
+            (Some(since), _) => device.compare(Some(since), view, lba, end - lba)?,
+            (None, Some(id)) => told(device.snapshot_extent(id, lba, end - lba)?),
+            (None, None) => told(device.extent(lba, end - lba)),
+        };
+        if let Some(holds) = holds {
+            found.push((lba..lba + count, holds));
         }
-        lba += extent.count.max(1);
+        lba += count.max(1);
     }
-    Answer::Ranges(found, lba)
+    Ok(Answer::Ranges(found, lba))
 }

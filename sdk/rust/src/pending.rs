@@ -8,14 +8,17 @@ use std::task::{Context, Poll, Waker};
 
 use crate::Error;
 
+/// Sectors, and whether they hold data.
+pub(crate) type Found = (Range<u64>, bool);
+
 /// What a request gives back.
 pub(crate) enum Answer {
     /// Nothing but that it is done.
     Done,
     /// The buffer: filled by what read, unchanged from what wrote.
     Buffer(Vec<u8>),
-    /// Mapped sectors, and where to go on.
-    Ranges(Vec<Range<u64>>, u64),
+    /// Sectors that were looked for, whether they hold data, and where to go on.
+    Ranges(Vec<Found>, u64),
     /// What was done, in words.
     Said(String),
 }
@@ -27,7 +30,7 @@ impl Answer {
         if let Answer::Buffer(buffer) = self { buffer } else { Vec::new() }
     }
 
-    pub(crate) fn ranges(self) -> (Vec<Range<u64>>, u64) {
+    pub(crate) fn ranges(self) -> (Vec<Found>, u64) {
         if let Answer::Ranges(ranges, next) = self { (ranges, next) } else { (Vec::new(), u64::MAX) }
     }
 

@@ -188,8 +188,9 @@ impl Engine {
                     let batch = Command::batch(&self.namespace, &operations, &data);
                     (if durable { batch.with_fua() } else { batch }, Kind::Nothing)
                 }
-                Request::Ranges { lba, end } => {
-                    (Command::mapped_ranges(&self.namespace, lba, end - lba, RANGES), Kind::Ranges)
+                Request::Ranges { lba, end, since } => {
+                    let look = Command::mapped_ranges(&self.namespace, lba, end - lba, RANGES);
+                    (if let Some(since) = since { look.since(since) } else { look }, Kind::Ranges)
                 }
             };
             self.submit(command, kind, done)?;
@@ -232,7 +233,8 @@ impl Engine {
             }
             Kind::Ranges => {
                 let Mapped { ranges, next } = Mapped::decode(&completion.data);
-                let ranges = ranges.into_iter().map(|(first, blocks)| first..first.saturating_add(blocks));
+                let range = |(first, blocks, holds): (u64, u64, bool)| (first..first.saturating_add(blocks), holds);
+                let ranges = ranges.into_iter().map(range);
                 done.complete(Ok(Answer::Ranges(ranges.collect(), next)));
             }
             Kind::ThenFlush => return self.submit(Command::flush(self.namespace.nsid), Kind::Nothing, done),
@@ -301,6 +303,8 @@ fn error(status: Status) -> Error {
         Error::NoSpace
     } else if is(Status::WRITE_FAULT) || is(Status::READ_ERROR) {
         Error::Media
+    } else if is(Status::INVALID_NAMESPACE) {
+        Error::NoSnapshot
     } else if is(Status::INVALID_OPCODE) {
         Error::Unsupported { what: "batches and the look for mapped sectors" }
     } else {

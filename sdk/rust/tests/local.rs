@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use common::drill_device;
-use openvsl::{Batch, CreateOptions, Device, Drill, Error, OpenError, Unsynced};
+use openvsl::{Batch, CreateOptions, Device, Drill, Error, OpenError, OpenOptions, Unsynced};
 
 const SECTOR: usize = 4096;
 const MIB: u64 = 1 << 20;
@@ -239,4 +239,39 @@ fn a_request_outlives_whoever_waits_for_it() {
     receiver.recv().expect("it began");
     device.flush().expect("flushed");
     assert_eq!(device.read(7, 1), Ok(sector(7)));
+}
+
+#[test]
+fn a_snapshot_of_a_device_in_a_file_is_opened_by_its_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("d.vsl");
+    openvsl::create(&path, 64 << 20, &CreateOptions::default()).expect("created");
+    Device::open(&path).expect("opened").write(3, &[1; 8192]).expect("written");
+    {
+        let ring = media::ring::Ring::new(8).expect("a ring");
+        let mut device = device::Device::attach(&[&path], &device::AttachOptions::default(), &ring).expect("attached");
+        let create = device::SnapshotChange::Create { name: "old".into(), created: 0 };
+        device.change_snapshots(&create).expect("made");
+        device.detach().expect("detached");
+    }
+    let mut options = OpenOptions::default();
+    options.snapshot = Some("old".into());
+    let old = Device::open_with(&[&path], &options).expect("opened");
+    let number = old.capabilities().snapshot.expect("it shows one");
+    old.close().expect("closed");
+    let device = Device::open(&path).expect("opened");
+    device.trim(3, 1).expect("trimmed");
+    device.write(4, &[2; 4096]).expect("written");
+    let changed = vec![(3..4, false), (4..5, true)];
+    assert_eq!(device.changes(number, ..).collect::<Result<Vec<_>, _>>(), Ok(changed));
+    assert_eq!(device.changes(number, 4..).count(), 1);
+    device.close().expect("closed");
+
+    let old = Device::open_with(&[&path], &options).expect("opened");
+    assert_eq!(old.read(3, 2), Ok(vec![1; 8192]));
+    assert_eq!(old.ranges(..).next(), Some(Ok(3..5)));
+    assert_eq!(old.write(3, &[3; 4096]), Err(Error::ReadOnly));
+    old.close().expect("closed");
+    options.snapshot = Some("neither".into());
+    assert!(matches!(Device::open_with(&[&path], &options), Err(OpenError::NoSnapshot { .. })));
 }

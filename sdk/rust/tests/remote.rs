@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use device::SnapshotChange;
 use export::{Address, Clients, Listener, Worker, WorkerHandle, nvme};
 use openvsl::{Batch, ConnectOptions, Device, Error, HostSecret, OpenError};
 use tempfile::TempDir;
@@ -168,4 +169,51 @@ fn where_nobody_serves_the_address_is_named() {
     service.server.remove_export("test");
     let none = Device::connect(&format!("nvme+tcp://{}", service.tcp)).expect_err("there is none");
     assert!(matches!(none, OpenError::Ambiguous { count: 0, .. }), "{none}");
+}
+
+#[test]
+fn a_snapshot_is_a_device_to_be_read_and_says_what_changed_since_an_older_one() {
+    let service = service(None, false);
+    let change = |change: SnapshotChange| {
+        let done = service
+            .handle
+            .with_device(move |device| device.change_snapshots(&change).map(|()| device.snapshots().to_vec()));
+        done.expect("it lives").expect("changed")
+    };
+    let create = |name: &str| change(SnapshotChange::Create { name: name.into(), created: 0 });
+    let show = |name: &str| Device::connect(&service.unix().replacen('?', &format!("@{name}?"), 1));
+    let device = service.connect();
+    device.write(3, &[sector(1), sector(2), sector(3)].concat()).expect("written");
+    create("old");
+    device.write(4, &sector(4)).expect("written");
+    device.trim(5, 1).expect("trimmed");
+    device.write(700, &sector(5)).expect("written");
+    let snapshots = create("new");
+    device.write(3, &sector(9)).expect("written");
+
+    let (old, new) = (show("old").expect("connected"), show("new").expect("connected"));
+    let number = |device: &Device| device.capabilities().snapshot;
+    assert_eq!((number(&device), number(&old)), (None, Some(snapshots[0].id)));
+    for shown in [&old, &new] {
+        let capabilities = shown.capabilities();
+        assert_eq!((&capabilities.uuid, capabilities.sectors, capabilities.read_only), (&service.uuid, 16384, true));
+        assert_eq!(shown.write(0, &sector(1)), Err(Error::ReadOnly));
+    }
+    assert_eq!(old.read(3, 3), Ok([sector(1), sector(2), sector(3)].concat()));
+    assert_eq!(new.read(3, 3), Ok([sector(1), sector(4), sector(0)].concat()));
+    assert_eq!(new.ranges(..).collect::<Result<Vec<_>, _>>(), Ok(vec![3..5, 700..701]));
+    let since = snapshots[0].id;
+    let expected = vec![(4..5, true), (5..6, false), (700..701, true)];
+    assert_eq!(new.changes(since, ..).collect::<Result<Vec<_>, _>>(), Ok(expected));
+    assert_eq!(device.changes(since, ..4).collect::<Result<Vec<_>, _>>(), Ok(vec![(3..4, true)]));
+    assert_eq!(device.changes(since + 1, ..).next(), Some(Err(Error::NoSnapshot)));
+    assert!(matches!(show("neither"), Err(OpenError::Refused { .. })));
+    assert_eq!(service.handle.clients().expect("it lives").iter().filter(|one| one.export == "test@new").count(), 2);
+
+    // Whoever has a snapshot open that is deleted gets errors, also where there is another of its name.
+    change(SnapshotChange::Delete(snapshots[1].id));
+    create("new");
+    assert_eq!(new.read(3, 1), Err(Error::NoSnapshot));
+    assert_eq!(new.ranges(..).next(), Some(Err(Error::NoSnapshot)));
+    assert_eq!(show("new").expect("connected").read(3, 1), Ok(sector(9)));
 }

@@ -12,23 +12,28 @@ use super::Opener;
     after_long_help = "\
 A backup is compressed, and each part is sealed together with all parts before it. An interrupted backup has no end mark: `verify` and \
 `restore` refuse it, and --resume continues it. The backup of an encrypted device is encrypted, and the same passphrase or key file opens \
-it. For any other device, --passphrase-file or --key-file encrypts the backup. Data that clients write during the backup may or may not be \
-in it.
+it. For any other device, --passphrase-file or --key-file encrypts the backup. Data that clients write during the backup of a device may or \
+may not be in it; the backup of a snapshot shows one moment.
 
 Examples:
   vsl backup data.vsl data.vslb
+  vsl backup db@sunday sunday.vslb
+  vsl backup db@monday monday.vslb --since sunday
   vsl backup fct0 - | ssh vault 'cat > fct0.vslb'
   vsl backup data.vsl data.vslb --resume
   vsl backup verify data.vslb"
 )]
 pub struct Backup {
-    /// An attached device, or the file of a detached one.
+    /// An attached device, or the file of a detached one; or a snapshot of it, as DEVICE@SNAPSHOT.
     #[arg(required = true)]
     pub device: Option<String>,
     /// Where the backup goes: a new file, or `-` for standard output.
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub file: Option<String>,
-    /// Continue a backup that was interrupted. The device must not have changed since.
+    /// Back up only what changed since this older snapshot. `vsl restore` takes such a backup behind those that it builds on.
+    #[arg(long, value_name = "SNAPSHOT")]
+    pub since: Option<String>,
+    /// Continue a backup that was interrupted. Unless it is of a snapshot, the device must not have changed since.
     #[arg(long)]
     pub resume: bool,
     /// Do not encrypt the backup of an encrypted device.
@@ -44,7 +49,7 @@ pub struct Backup {
 /// What to do with backups that are there.
 #[derive(Debug, Subcommand)]
 pub enum BackupCommand {
-    /// Verify that backups are complete and undamaged.
+    /// Verify that backups are complete and undamaged, and say what they hold.
     Verify {
         /// The backups; `-` for standard input.
         #[arg(required = true, value_hint = ValueHint::FilePath)]
@@ -57,19 +62,21 @@ pub enum BackupCommand {
 /// `vsl restore`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-The device must be at least as large as the one that was backed up. Its sectors may be smaller or larger. A backup in a file is verified \
-before the device is changed. A backup from standard input cannot be: if it is damaged or cut off, the command fails, and the device holds \
+The device must be at least as large as the one that was backed up. Its sectors may be smaller or larger. Backups made with --since follow \
+the whole one, from the oldest to the newest, none left out. Backups in files are verified before the device is changed. A backup from standard input cannot be: if it is damaged or cut off, the command fails, and the device holds \
 a part of the backup.
 
 Examples:
   vsl create new.vsl --size 100GB
   vsl restore data.vslb new.vsl
+  vsl restore sunday.vslb monday.vslb tuesday.vslb new.vsl
   ssh vault 'cat fct0.vslb' | vsl restore - new.vsl --yes")]
 pub struct Restore {
-    /// The backup; `-` for standard input.
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub file: String,
+    /// The backup, and those that build on it, in order; `-` for a whole one from standard input.
+    #[arg(required = true, num_args = 1.., value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub files: Vec<String>,
     /// An attached device, or the file of a detached one. What it holds is lost.
+    #[arg(required = true)]
     pub device: String,
     /// Do not ask.
     #[arg(short, long)]

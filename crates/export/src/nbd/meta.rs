@@ -1,6 +1,6 @@
 //! The body of LIST_META_CONTEXT and SET_META_CONTEXT.
 
-use super::proto::{BASE_ALLOCATION, MAX_STRING};
+use super::proto::MAX_STRING;
 
 /// What a client asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,14 +46,10 @@ pub fn parse(mut body: &[u8]) -> Option<Queries<'_>> {
     body.is_empty().then_some(Queries { export, queries })
 }
 
-/// Whether a query of LIST matches our context: by its name, or by its namespace.
-pub fn listed(query: &[u8]) -> bool {
-    query == b"base:" || selected(query)
-}
-
-/// Whether a query of SET selects our context.
-pub fn selected(query: &[u8]) -> bool {
-    query == BASE_ALLOCATION.as_bytes()
+/// Whether a query matches a context: by its name; for LIST also by its namespace, or by what it begins with up to a colon.
+pub fn matches(query: &[u8], context: &str, list: bool) -> bool {
+    let context = context.as_bytes();
+    query == context || list && query.ends_with(b":") && context.starts_with(query)
 }
 
 #[cfg(test)]
@@ -76,8 +72,12 @@ mod tests {
 
     #[test]
     fn the_namespace_lists_but_does_not_select() {
-        assert!(listed(b"base:") && listed(b"base:allocation"));
-        assert!(!listed(b"base:alloc") && !listed(b"qemu:"));
-        assert!(selected(b"base:allocation") && !selected(b"base:"));
+        let (base, changed) = ("base:allocation", "openvsl:changed:monday:8");
+        assert!(matches(b"base:", base, true) && matches(b"base:allocation", base, true));
+        assert!(!matches(b"base:alloc", base, true) && !matches(b"qemu:", base, true) && !matches(b"", base, true));
+        assert!(matches(b"base:allocation", base, false) && !matches(b"base:", base, false));
+        for query in ["openvsl:", "openvsl:changed:", "openvsl:changed:monday:"] {
+            assert!(matches(query.as_bytes(), changed, true) && !matches(query.as_bytes(), changed, false), "{query}");
+        }
     }
 }

@@ -14,5 +14,6 @@ pub mod tls;
 
 pub use server::{Export, Options, Server};
 pub use session::Session;
+pub use status::Context;
 pub use stdio::serve_stdio;
 pub use tls::{Tls, TlsError};

@@ -7,10 +7,11 @@ use std::io::{self, Read};
 
 use super::meta;
 use super::proto::{
-    BASE_ALLOCATION, BASE_ALLOCATION_ID, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES, IHAVEOPT, MAX_OPTION, MAX_SKIPPED_OPTION,
-    MAX_STRING, NBDMAGIC, OPTION_REPLY_MAGIC, export_flag, info, option, reply,
+    BASE_ALLOCATION, CHANGED_SINCE, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES, IHAVEOPT, MAX_CONTEXTS, MAX_OPTION,
+    MAX_QUERIES, MAX_SKIPPED_OPTION, MAX_STRING, NBDMAGIC, OPTION_REPLY_MAGIC, export_flag, info, option, reply,
 };
 use super::request::Limits;
+use super::status::Context;
 use super::stream::Stream;
 use super::tls::Tls;
 use crate::Shape;
@@ -37,6 +38,8 @@ pub trait Catalogue {
     fn names(&self) -> Vec<String>;
     /// One export.
     fn offer(&self, name: &str) -> Option<Offer>;
+    /// The snapshots that are older than what an export shows.
+    fn older_snapshots(&self, name: &str) -> Vec<(String, device::SnapshotId)>;
     /// A promise that an export will be there for one client.
     type Claim;
     /// Claims an export before its client is told that it may begin.
@@ -50,6 +53,8 @@ pub struct Agreed<C> {
     pub export: String,
     /// What its requests are measured against.
     pub limits: Limits,
+    /// What its descriptions tell, in the order of their numbers, from 1 on.
+    pub contexts: Vec<Context>,
     /// The catalogue's promise.
     pub claim: C,
 }
@@ -75,8 +80,8 @@ struct Haggling<'a, S, C> {
     encrypted: bool,
     no_zeroes: bool,
     structured: bool,
-    /// The export for which `base:allocation` was chosen.
-    allocation: Option<String>,
+    /// Chosen contexts, and the export for which they were.
+    chosen: Option<(String, Vec<Context>)>,
 }
 
 /// What follows an option.
@@ -103,7 +108,7 @@ pub fn negotiate<S: Stream, C: Catalogue>(stream: &mut S, catalogue: &C, tls: &T
     }
     let no_zeroes = flags & u32::from(FLAG_NO_ZEROES) != 0;
     let mut haggling =
-        Haggling { stream, catalogue, tls, encrypted: false, no_zeroes, structured: false, allocation: None };
+        Haggling { stream, catalogue, tls, encrypted: false, no_zeroes, structured: false, chosen: None };
     for _ in 0..MAX_OPTIONS {
         if let Next::Begin(agreed) = haggling.option()? {
             return Ok(agreed);
@@ -200,6 +205,9 @@ impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
     }
 
     fn agreed(&self, export: &str, offer: &Offer, claim: C::Claim) -> Agreed<C::Claim> {
+        // Contexts hold for the export that they were chosen for.
+        let chosen = self.chosen.as_ref().filter(|(name, _)| self.structured && name == export);
+        let contexts = chosen.map(|(_, contexts)| contexts.clone()).unwrap_or_default();
         Agreed {
             export: export.to_owned(),
             limits: Limits {
@@ -209,9 +217,9 @@ impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
                 read_only: offer.read_only,
                 view: offer.view,
                 structured: self.structured,
-                // Contexts hold for the export that they were chosen for.
-                allocation: self.structured && self.allocation.as_deref() == Some(export),
+                has_contexts: !contexts.is_empty(),
             },
+            contexts,
             claim,
         }
     }
@@ -278,7 +286,7 @@ impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
         self.encrypted = true;
         // Whatever was agreed in plain text may have been somebody else's doing.
         self.structured = false;
-        self.allocation = None;
+        self.chosen = None;
         Ok(Next::More)
     }
 
@@ -323,7 +331,7 @@ impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
         let set = code == option::SET_META_CONTEXT;
         if set {
             // A new choice, even a failed one, undoes the last.
-            self.allocation = None;
+            self.chosen = None;
         }
         if !self.structured {
             return self.error(code, reply::ERR_INVALID, "negotiate structured replies first");
@@ -334,18 +342,28 @@ impl<S: Stream, C: Catalogue> Haggling<'_, S, C> {
         if self.catalogue.offer(asked.export).is_none() {
             return self.error(code, reply::ERR_UNKNOWN, "no such export");
         }
-        let found = if set {
-            asked.queries.iter().any(|query| meta::selected(query))
-        } else {
-            asked.queries.is_empty() || asked.queries.iter().any(|query| meta::listed(query))
-        };
-        if found {
-            let mut context = if set { BASE_ALLOCATION_ID } else { 0 }.to_be_bytes().to_vec();
-            context.extend(BASE_ALLOCATION.as_bytes());
+        if asked.queries.len() > MAX_QUERIES {
+            return self.error(code, reply::ERR_TOO_BIG, "too many metadata context queries");
+        }
+        let every = !set && asked.queries.is_empty();
+        let mut offered = vec![(BASE_ALLOCATION.to_owned(), Context::Allocation)];
+        // Only who asks for it waits for the device.
+        let ours = CHANGED_SINCE.as_bytes().split_inclusive(|byte| *byte == b':').next().unwrap_or_default();
+        if every || asked.queries.iter().any(|query| query.starts_with(ours)) {
+            let older = self.catalogue.older_snapshots(asked.export).into_iter();
+            offered.extend(older.map(|(name, id)| (format!("{CHANGED_SINCE}{name}"), Context::ChangedSince(id))));
+        }
+        offered.retain(|(name, _)| every || asked.queries.iter().any(|query| meta::matches(query, name, !set)));
+        if set {
+            offered.truncate(MAX_CONTEXTS);
+        }
+        for (number, (name, _)) in offered.iter().enumerate() {
+            let mut context = if set { number as u32 + 1 } else { 0 }.to_be_bytes().to_vec();
+            context.extend(name.as_bytes());
             self.reply(code, reply::META_CONTEXT, &context)?;
-            if set {
-                self.allocation = Some(asked.export.to_owned());
-            }
+        }
+        if set {
+            self.chosen = Some((asked.export.to_owned(), offered.into_iter().map(|(_, context)| context).collect()));
         }
         self.ack(code)
     }

@@ -156,10 +156,16 @@ pub mod allocation {
     pub const ZERO: u32 = 1 << 1;
 }
 
-/// The one metadata context.
+/// The metadata context that every export has.
 pub const BASE_ALLOCATION: &str = "base:allocation";
-/// The id we give it.
-pub const BASE_ALLOCATION_ID: u32 = 1;
+/// The metadata contexts of an export that tell what has changed since a snapshot, whose name stands behind this.
+pub const CHANGED_SINCE: &str = "openvsl:changed:";
+/// Extent flag of those contexts: it differs. The same bit as in QEMU's `qemu:dirty-bitmap:` contexts.
+pub const CHANGED: u32 = 1 << 0;
+/// Metadata contexts that one client may choose.
+pub const MAX_CONTEXTS: usize = 16;
+/// Queries of one option for metadata contexts.
+pub const MAX_QUERIES: usize = 256;
 
 /// Longest string of the protocol (names, descriptions, contexts), bytes.
 pub const MAX_STRING: usize = 4096;

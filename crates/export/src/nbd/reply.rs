@@ -1,6 +1,6 @@
 //! Replies as the NBD specification draws them.
 
-use super::proto::{BASE_ALLOCATION_ID, Errno, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, allocation, chunk};
+use super::proto::{Errno, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk};
 use crate::output::Output;
 
 /// A reply's form.
@@ -22,9 +22,13 @@ impl Form {
     }
 
     fn chunk(self, output: &mut Output, kind: u16, len: u32) {
+        self.part(output, chunk::DONE, kind, len);
+    }
+
+    fn part(self, output: &mut Output, flags: u16, kind: u16, len: u32) {
         let mut header = [0; 20];
         header[..4].copy_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());
-        header[4..6].copy_from_slice(&chunk::DONE.to_be_bytes());
+        header[4..6].copy_from_slice(&flags.to_be_bytes());
         header[6..8].copy_from_slice(&kind.to_be_bytes());
         header[8..16].copy_from_slice(&self.cookie.to_be_bytes());
         header[16..].copy_from_slice(&len.to_be_bytes());
@@ -62,14 +66,16 @@ impl Form {
         }
     }
 
-    /// A description: runs of bytes, each mapped or not.
-    pub fn block_status(self, output: &mut Output, extents: &[(u32, bool)]) {
-        self.chunk(output, chunk::BLOCK_STATUS, 4 + 8 * extents.len() as u32);
-        output.small(&BASE_ALLOCATION_ID.to_be_bytes());
-        for (len, mapped) in extents {
-            let flags = if *mapped { 0 } else { allocation::HOLE | allocation::ZERO };
-            output.small(&len.to_be_bytes());
-            output.small(&flags.to_be_bytes());
+    /// A description: for each context, in the order of their numbers, runs of bytes with their flags.
+    pub fn block_status(self, output: &mut Output, contexts: &[Vec<(u32, u32)>]) {
+        for (number, extents) in (1u32..).zip(contexts) {
+            let flags = if number as usize == contexts.len() { chunk::DONE } else { 0 };
+            self.part(output, flags, chunk::BLOCK_STATUS, 4 + 8 * extents.len() as u32);
+            output.small(&number.to_be_bytes());
+            for (len, flags) in extents {
+                output.small(&len.to_be_bytes());
+                output.small(&flags.to_be_bytes());
+            }
         }
     }
 }
@@ -101,13 +107,15 @@ mod tests {
         STRUCTURED.read_header(&mut output, 0x1000, 3);
         output.payload(vec![9, 9, 9], &mut Pool::default());
         STRUCTURED.error(&mut output, Errno::Io);
-        STRUCTURED.block_status(&mut output, &[(4096, true), (512, false)]);
+        STRUCTURED.block_status(&mut output, &[vec![(4096, 0), (512, 3)], vec![(4608, 1)]]);
         let mut expected = vec![0x66, 0x8e, 0x33, 0xef, 0, 1, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 11];
         expected.extend([0, 0, 0, 0, 0, 0, 0x10, 0, 9, 9, 9]);
         expected.extend([0x66, 0x8e, 0x33, 0xef, 0, 1, 0x80, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 6]);
         expected.extend([0, 0, 0, 5, 0, 0]);
-        expected.extend([0x66, 0x8e, 0x33, 0xef, 0, 1, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 20]);
+        expected.extend([0x66, 0x8e, 0x33, 0xef, 0, 0, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 20]);
         expected.extend([0, 0, 0, 1, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 3]);
+        expected.extend([0x66, 0x8e, 0x33, 0xef, 0, 1, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 12]);
+        expected.extend([0, 0, 0, 2, 0, 0, 0x12, 0, 0, 0, 0, 1]);
         assert_eq!(drain(output, usize::MAX), expected);
     }
 }

@@ -36,8 +36,8 @@ pub struct Limits {
     pub read_only: bool,
     /// Structured replies were negotiated.
     pub structured: bool,
-    /// `base:allocation` was negotiated.
-    pub allocation: bool,
+    /// Metadata contexts were negotiated.
+    pub has_contexts: bool,
     /// The snapshot that is read; otherwise the device as it is.
     pub view: Option<device::SnapshotId>,
 }
@@ -112,7 +112,7 @@ impl Header {
                 Asked::Command(Command::WriteZeroes { fua, allocate: self.flags & flag::NO_HOLE != 0 }),
                 flag::NO_HOLE | flag::FAST_ZERO,
             ),
-            command::BLOCK_STATUS if limits.allocation => {
+            command::BLOCK_STATUS if limits.has_contexts => {
                 (Asked::BlockStatus { one: self.flags & flag::REQ_ONE != 0 }, flag::REQ_ONE)
             }
             _ => return Err(Errno::Inval),
@@ -160,7 +160,7 @@ mod tests {
         max_request_bytes: 1 << 20,
         read_only: false,
         structured: true,
-        allocation: true,
+        has_contexts: true,
         view: None,
     };
 
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_was_not_negotiated_is_invalid() {
-        let limits = Limits { structured: false, allocation: false, ..LIMITS };
+        let limits = Limits { structured: false, has_contexts: false, ..LIMITS };
         assert_eq!(header(command::READ, flag::DF, 0, 512).check(&limits), Err(Errno::Inval));
         assert_eq!(header(command::BLOCK_STATUS, 0, 0, 512).check(&limits), Err(Errno::Inval));
     }

@@ -6,6 +6,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use device::SnapshotId;
+
 use super::negotiate::{Catalogue, Ended, Offer, negotiate};
 use super::session::Session;
 use super::stream::Socket;
@@ -67,15 +69,18 @@ impl Export {
         Offer { description: self.description.clone(), read_only: self.read_only || shape.read_only, view: None, shape }
     }
 
+    /// The device's snapshots, from the oldest to the newest; none of a device that is gone.
+    fn snapshots(&self) -> Vec<(String, SnapshotId)> {
+        let named = |snapshot: &device::Snapshot| (snapshot.name.clone(), snapshot.id);
+        self.device.with_device(move |device| device.snapshots().iter().map(named).collect()).unwrap_or_default()
+    }
+
     /// A snapshot of the device, to be read.
     fn offer_snapshot(&self, name: &str) -> Option<Offer> {
-        let wanted = name.to_owned();
-        let found = self.device.with_device(move |device| {
-            device.snapshots().iter().find(|snapshot| snapshot.name == wanted).map(|snapshot| snapshot.id)
-        });
+        let (_, id) = self.snapshots().into_iter().find(|(found, _)| found == name)?;
         let offer = self.offer();
         let description = format!("{} as it was at the snapshot {name}", offer.description);
-        Some(Offer { description, read_only: true, view: Some(found.ok()??), ..offer })
+        Some(Offer { description, read_only: true, view: Some(id), ..offer })
     }
 }
 
@@ -102,6 +107,12 @@ impl Catalogue for Shared {
     fn offer(&self, name: &str) -> Option<Offer> {
         let (export, snapshot) = self.find(name)?;
         snapshot.map_or_else(|| Some(export.offer()), |snapshot| export.offer_snapshot(snapshot))
+    }
+
+    fn older_snapshots(&self, name: &str) -> Vec<(String, SnapshotId)> {
+        let Some((export, shown)) = self.find(name) else { return Vec::new() };
+        let is_older = |(name, _): &(String, SnapshotId)| shown != Some(name);
+        export.snapshots().into_iter().take_while(is_older).collect()
     }
 
     fn claim(&self, name: &str) -> Option<(Offer, Self::Claim)> {
@@ -171,7 +182,7 @@ impl Handshake for Shared {
         let (device, seat) = agreed.claim;
         let (fd, tls) = socket.into_parts();
         let arrival = Arrival { transport: Transport::new(fd, tls), peer, export: agreed.export, ticket, seat };
-        let session = AnySession::Nbd(Session::new(agreed.limits));
+        let session = AnySession::Nbd(Session::new(agreed.limits, agreed.contexts));
         if let Err(gone) = device.add_connection(NewConnection { arrival, session }) {
             tracing::debug!(error = %gone, "a client came too late");
         }

@@ -6,7 +6,7 @@ use device::IoError;
 use super::proto::{Errno, REQUEST_BYTES, command};
 use super::reply::Form;
 use super::request::{Asked, Header, Limits};
-use super::status::describe;
+use super::status::{Context, describe};
 use crate::jobs::{Core, Issued, Payload, Source, Transfer};
 use crate::link::{Link, Step, cost};
 use crate::request::{Command, Request};
@@ -28,13 +28,14 @@ enum Current {
 /// A client in the transmission phase.
 pub struct Session {
     limits: Limits,
+    contexts: Vec<Context>,
     current: Current,
 }
 
 impl Session {
     /// Begins after the handshake, with what was agreed there.
-    pub fn new(limits: Limits) -> Session {
-        Session { limits, current: Current::Header }
+    pub fn new(limits: Limits, contexts: Vec<Context>) -> Session {
+        Session { limits, contexts, current: Current::Header }
     }
 
     /// Whether a request is read and not yet wholly with the device.
@@ -103,9 +104,23 @@ impl Session {
             Ok(Asked::BlockStatus { one }) => {
                 let shift = self.limits.sector_bytes.trailing_zeros();
                 let (lba, count) = (offset >> shift, u64::from(len) >> shift);
-                let (extents, looked) = describe(&core.device, (lba, count), &self.limits, one);
-                self.form(header.cookie).block_status(&mut link.output, &extents);
-                Step::Done(1 + looked)
+                let share = self.contexts.len();
+                let tell =
+                    |context: &Context| describe(&core.device, (*context, share), (lba, count), &self.limits, one);
+                let form = self.form(header.cookie);
+                match self.contexts.iter().map(tell).collect::<Result<Vec<_>, _>>() {
+                    Ok(told) => {
+                        let looked: u32 = told.iter().map(|(_, runs)| runs).sum();
+                        let contexts: Vec<_> = told.into_iter().map(|(extents, _)| extents).collect();
+                        form.block_status(&mut link.output, &contexts);
+                        Step::Done(1 + looked)
+                    }
+                    // A snapshot was deleted.
+                    Err(_) => {
+                        form.error(&mut link.output, Errno::Io);
+                        Step::Done(1)
+                    }
+                }
             }
             Ok(Asked::Command(Command::Read)) if len == 0 => {
                 self.form(header.cookie).read_header(&mut link.output, offset, 0);

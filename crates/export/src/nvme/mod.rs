@@ -4,6 +4,11 @@
 //! connection is one queue. The handshake ([`server`]) leads it through ICReq and Connect, and asks the device's thread to let
 //! the queue in; from then on [`session`] serves it there.
 
+/// Between the name of a device's subsystem and that of a snapshot, in the name of the snapshot's subsystem.
+pub(crate) const SNAPSHOT: char = '@';
+/// In the refusal of a Connect: there is no subsystem of that name.
+pub(crate) const UNKNOWN_SUBSYSTEM: u64 = 1 << 16 | 256;
+
 mod discovery;
 mod handshake;
 mod hosts;

@@ -17,6 +17,7 @@ use super::discovery;
 use super::handshake::{Agreed, Ended, answer, authenticate, initialize, read_connect, refuse};
 use super::hosts::{Hosts, Secrets};
 use super::session::{Host, Session};
+use super::{SNAPSHOT, UNKNOWN_SUBSYSTEM};
 use crate::WorkerHandle;
 use crate::acceptor::{Acceptor, Bounds, Handshake, Stranger, Waiting};
 use crate::clients::{Clients, Ticket};
@@ -154,9 +155,10 @@ impl Shared {
             waiting.done();
             return self.discover(socket, &agreed, (cid, &connect));
         }
-        let export = lock(&self.exports).get(&connect.subsystem).cloned();
+        let device = connect.subsystem.split(SNAPSHOT).next().unwrap_or_default();
+        let export = lock(&self.exports).get(device).cloned();
         // One that is not there may be there soon: no word that would keep the host from coming again.
-        let unknown = Cqe { result: 1 << 16 | 256, ..Cqe::new(cid, Status::CONNECT_INVALID) };
+        let unknown = Cqe { result: UNKNOWN_SUBSYSTEM, ..Cqe::new(cid, Status::CONNECT_INVALID) };
         let Some(export) = export else { return Err(refuse(&mut socket, &agreed, unknown)) };
         let Ok(seat) = export.device.reserve() else { return Err(refuse(&mut socket, &agreed, unknown)) };
         let at = local_address(&socket);
@@ -175,12 +177,14 @@ impl Shared {
                 return Err(ended);
             }
         };
+        let shown = connect.subsystem.find(SNAPSHOT).map(|at| &connect.subsystem[at..]).unwrap_or_default();
+        let export_name = export.name + shown;
         let host = Host { name: connect.host, subsystem: connect.subsystem, agreed };
         let session = Session::new(joined, host, taken);
         let arrival = Arrival {
             transport: Transport::new(socket.into_fd(), None),
             peer: peer.to_owned(),
-            export: export.name,
+            export: export_name,
             ticket,
             seat,
         };

@@ -331,7 +331,7 @@ impl Session {
             offset: range.offset,
             len: range.len,
             cookie: WHOLE | u64::from(cid),
-            view: None,
+            view: self.namespace.snapshot,
         };
         let request = match command {
             Nvm::Flush => whole(Command::Flush, Range { offset: 0, len: 0 }),
@@ -343,9 +343,12 @@ impl Session {
                 self.plan(Task { reads: true, ..Task::new(cid) }, [request]);
                 return Step::Done(1);
             }
-            Nvm::MappedRanges { range, most } => {
+            Nvm::MappedRanges { range, most, since } => {
                 link.input.consume(unit.len);
-                let mapped = mapped::ranges(&core.device, range, most, self.namespace.block_shift);
+                let Ok(mapped) = mapped::ranges(&core.device, range, most, since, &self.namespace) else {
+                    self.fail(link, core, cid, Status::INVALID_NAMESPACE, range.offset >> self.namespace.block_shift);
+                    return Step::Done(1);
+                };
                 let data = Payload::from(mapped.encode(command.to_host()));
                 self.respond_with(link, core, Cqe::new(cid, Status::SUCCESS), data);
                 return Step::Done(cost(command.to_host() as u64));
@@ -519,8 +522,8 @@ fn status_of(error: IoError, command: Command) -> Status {
         (IoError::TooLarge | IoError::Batch(_), _) => Status::INVALID_FIELD,
         (IoError::ReadOnly, _) => Status::WRITE_PROTECTED,
         (IoError::NoSpace | IoError::Full, _) => Status::CAPACITY_EXCEEDED,
-        // No protocol but NBD reads one.
-        (IoError::NoSnapshot, _) => Status::INTERNAL,
+        // With the snapshot that it shows the namespace is gone.
+        (IoError::NoSnapshot, _) => Status::INVALID_NAMESPACE,
         (IoError::Media, Command::Read) => Status::READ_ERROR,
         (IoError::Media, _) => Status::WRITE_FAULT,
     }

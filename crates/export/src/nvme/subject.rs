@@ -36,12 +36,16 @@ pub fn describe(info: &Info, settings: &Settings, read_only: bool, used_bytes: u
         used_bytes,
         max_request_bytes: info.max_request_bytes,
         read_only,
+        snapshot: None,
         volatile_cache,
     }
 }
 
 impl Subject for Attached<'_> {
     fn namespace(&self) -> Namespace {
+        if self.fixed.snapshot.is_some() {
+            return self.fixed.clone();
+        }
         let figures = self.device.figures();
         let used_bytes = figures.mapped_sectors << self.fixed.sector_shift;
         Namespace { used_bytes, ..self.fixed.clone() }

@@ -2,14 +2,15 @@
 
 use std::io;
 
+use ::nvme::controller::Controller;
 use ::nvme::fabrics::Connect;
-use ::nvme::{Admitted, Cqe, Status};
+use ::nvme::{Admitted, Cqe, Namespace, Status};
 use media::ring::Entry;
 use slab::Slab;
 
 use super::{HOSTS, HOSTS_PERIOD, Worker};
 use crate::connection::Connection;
-use crate::nvme::{Joined, describe, warnings};
+use crate::nvme::{Joined, SNAPSHOT, UNKNOWN_SUBSYSTEM, describe, warnings};
 
 /// Looks further apart than this mean that the thread was held up, milliseconds; they come each second.
 const STOOD_STILL_MS: u64 = 3000;
@@ -23,16 +24,26 @@ impl Worker {
         let connections = &self.connections;
         let taken = |controller, queue| has_queue(connections, controller, queue);
         let now_ms = self.core.observer.now_ms();
-        let admitted = self.core.nvme.connect(cid, connect, taken, now_ms)?;
-        if let Some(controller) = self.core.nvme.controller(admitted.controller)
-            && admitted.queue == 0
-        {
-            controller.at = at.to_owned();
-        }
         let device = &self.core.device;
-        let read_only = read_only || device.is_read_only();
-        let namespace = describe(device.info(), &device.settings(), read_only, 0);
-        Ok(Joined { admitted, namespace })
+        // A controller shows the same snapshot for as long as it lives, whatever its name comes to stand for.
+        let named = connect.subsystem.split_once(SNAPSHOT).filter(|_| connect.queue == 0);
+        let named = named.map(|(_, name)| device.snapshots().iter().find(|snapshot| snapshot.name == name));
+        if let Some(None) = named {
+            return Err(Cqe { result: UNKNOWN_SUBSYSTEM, ..Cqe::new(cid, Status::CONNECT_INVALID) });
+        }
+        let admitted = self.core.nvme.connect(cid, connect, taken, now_ms)?;
+        let mut shown = named.flatten().map(|snapshot| snapshot.id);
+        if let Some(controller) = self.core.nvme.controller(admitted.controller) {
+            if admitted.queue == 0 {
+                (controller.at, controller.snapshot) = (at.to_owned(), shown);
+            }
+            shown = controller.snapshot;
+        }
+        let read_only = read_only || device.is_read_only() || shown.is_some();
+        let mapped = device.snapshots().iter().find(|snapshot| Some(snapshot.id) == shown).map(|it| it.mapped);
+        let used_bytes = mapped.unwrap_or(0) * u64::from(device.info().sector_bytes);
+        let namespace = describe(device.info(), &device.settings(), read_only, used_bytes);
+        Ok(Joined { admitted, namespace: Namespace { snapshot: shown, ..namespace } })
     }
 
     /// A host that makes an association at the place where it has one lost that one, or gave it up. What still lies in the old
@@ -43,9 +54,12 @@ impl Worker {
     /// is: otherwise whoever knows a host's name could end its associations.
     fn supersede(&mut self, controller: u16) {
         let Some(fresh) = self.core.nvme.controller(controller) else { return };
-        let (host, host_id, at) = (fresh.host.clone(), fresh.host_id, fresh.at.clone());
+        let (host, host_id) = (fresh.host.clone(), fresh.host_id);
+        // The device and each of its snapshots are subsystems of their own.
+        let place = (fresh.at.clone(), fresh.subsystem.clone());
         for other in self.core.nvme.of_host(&host, &host_id) {
-            if other != controller && self.core.nvme.controller(other).is_some_and(|other| other.at == at) {
+            let same = |other: &mut Controller| (&other.at, &other.subsystem) == (&place.0, &place.1);
+            if other != controller && self.core.nvme.controller(other).is_some_and(same) {
                 self.end_association(other, "its host came again");
             }
         }

@@ -33,7 +33,7 @@ pub(super) fn worker_with(count: usize) -> (Worker, Vec<UnixStream>, Sender<Call
         max_request_bytes: 1 << 20,
         read_only: false,
         structured: false,
-        allocation: false,
+        has_contexts: false,
         view: None,
     };
     let clients = (0..count)
@@ -46,7 +46,10 @@ pub(super) fn worker_with(count: usize) -> (Worker, Vec<UnixStream>, Sender<Call
                 ticket: Ticket::new(&shared),
                 seat: seats.take().expect("open"),
             };
-            worker.add_connection(NewConnection { arrival, session: Session::Nbd(nbd::Session::new(limits)) });
+            worker.add_connection(NewConnection {
+                arrival,
+                session: Session::Nbd(nbd::Session::new(limits, Vec::new())),
+            });
             client
         })
         .collect();

@@ -263,6 +263,23 @@ impl<S: Read + Write> Client<S> {
         reply.data.chunks(8).map(|extent| (number(extent), number(&extent[4..]))).collect()
     }
 
+    /// Extents of a range as each chosen context tells them, with its number.
+    pub fn contexts(&mut self, offset: u64, len: u32) -> Vec<(u32, Vec<(u32, u32)>)> {
+        self.request(proto::command::BLOCK_STATUS, 0, 81, offset, len);
+        let mut contexts = Vec::new();
+        loop {
+            assert_eq!(self.take_u32(), 0x668e_33ef);
+            let (flags, chunk, cookie, len) = (self.take_u16(), self.take_u16(), self.take_u64(), self.take_u32());
+            assert_eq!((chunk, cookie), (proto::chunk::BLOCK_STATUS, 81));
+            let context = self.take_u32();
+            let extents = (0..len / 8).map(|_| (self.take_u32(), self.take_u32())).collect();
+            contexts.push((context, extents));
+            if flags == proto::chunk::DONE {
+                return contexts;
+            }
+        }
+    }
+
     /// Still works after whatever happened before.
     pub fn assert_works(&mut self) {
         assert_eq!(self.read(0, 512).len(), 512);

@@ -52,6 +52,32 @@ fn a_detached_device_may_come_back() {
 }
 
 #[test]
+fn a_snapshot_is_a_subsystem_of_its_own_that_a_host_has_beside_the_device() {
+    let target = target();
+    let mut head = target.connect();
+    head.queue.write(&head.namespace, 0, vec![1; 4096]).expect("written");
+    let change = device::SnapshotChange::Create { name: "s".into(), created: 0 };
+    target.device.with_device(move |device| device.change_snapshots(&change)).expect("attached").expect("made");
+    head.queue.write(&head.namespace, 0, vec![2; 4096]).expect("written");
+
+    let options = ConnectOptions::default();
+    let named = |name: &str| host(1).connect(target.stream(), &format!("{}@{name}", target.subsystem), &options);
+    let mut shown = named("s").expect("connected");
+    let namespace = shown.namespace(1).expect("a namespace");
+    let mut queue = shown.io_queue(target.stream(), 1, 8).expect("a queue");
+    assert!(namespace.read_only && namespace.snapshot.is_some() && head.namespace.snapshot.is_none());
+    assert_eq!(namespace.used_blocks, 1);
+    assert_ne!(namespace.nguid, head.namespace.nguid);
+    assert_eq!(queue.read(&namespace, 0, 1).expect("read"), [1; 4096]);
+    queue.compare(&namespace, 0, vec![1; 4096]).expect("the same");
+    assert_eq!(refused(queue.compare(&namespace, 0, vec![2; 4096])), Status::COMPARE_FAILED);
+    assert_eq!(refused(queue.write(&namespace, 0, vec![3; 4096])), Status::WRITE_PROTECTED);
+    head.queue.compare(&head.namespace, 0, vec![2; 4096]).expect("the device is still connected");
+    let unknown = refused(named("t").map(drop));
+    assert_eq!((unknown, unknown.0 & Status::DNR), (Status::CONNECT_INVALID, 0));
+}
+
+#[test]
 fn only_listed_hosts_may_connect() {
     let target =
         serve(only("nqn.2014-08.org.example:host2\n"), false, |_| Ok(Device::memory(SIZE, 4096).expect("sizes")));

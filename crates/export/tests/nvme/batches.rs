@@ -1,6 +1,6 @@
 //! The vendor's commands: batches, and where data stand.
 
-use device::Device;
+use device::{Device, SnapshotChange};
 use export::nvme::Options;
 use nvme::Status;
 use nvme::initiator::{Command, IoQueue, Namespace};
@@ -105,13 +105,13 @@ fn mapped_ranges_say_where_data_stand() {
         for (first, count) in [(3, 2), (9, 1), (namespace.blocks - 1, 1)] {
             queue.write(&namespace, first, of(&namespace, &vec![5; count])).expect("written");
         }
-        let all = vec![(3, 2), (9, 1), (namespace.blocks - 1, 1)];
+        let all = vec![(3, 2, true), (9, 1, true), (namespace.blocks - 1, 1, true)];
         let mut told = |first, blocks, most| queue.mapped_ranges(&namespace, first, blocks, most).expect("told");
         assert_eq!(told(0, 0, 9), Mapped { ranges: all.clone(), next: namespace.blocks });
-        assert_eq!(told(0, 7, 9), Mapped { ranges: vec![(3, 2)], next: 7 });
-        assert_eq!(told(4, 1, 9).ranges, [(4, 1)], "one block is there");
+        assert_eq!(told(0, 7, 9), Mapped { ranges: vec![(3, 2, true)], next: 7 });
+        assert_eq!(told(4, 1, 9).ranges, [(4, 1, true)], "one block is there");
         assert_eq!(told(5, 1, 9).ranges, [], "another is not");
-        assert_eq!(told(0, 0, 1), Mapped { ranges: vec![(3, 2)], next: 9 }, "to go on from there");
+        assert_eq!(told(0, 0, 1), Mapped { ranges: vec![(3, 2, true)], next: 9 }, "to go on from there");
         let mut found = Vec::new();
         let mut at = 0;
         while at < namespace.blocks {
@@ -125,5 +125,34 @@ fn mapped_ranges_say_where_data_stand() {
         assert_eq!(refused(beyond), Status::LBA_RANGE);
         let none = Command::bare(nvme::Sqe::new(vendor::MAPPED_RANGES, 0, 1));
         assert_eq!(queue.link().execute(none).expect("an end").status, Status::INVALID_FIELD);
+
+        let change = |change: SnapshotChange| {
+            let done = target.device.with_device(move |device| {
+                device.change_snapshots(&change).map(|()| device.snapshots().last().map(|snapshot| snapshot.id))
+            });
+            done.expect("attached").expect("changed")
+        };
+        let since = change(SnapshotChange::Create { name: "s".into(), created: 0 }).expect("a snapshot");
+        queue.write(&namespace, 4, of(&namespace, &[6; 2])).expect("written");
+        // Half a block, where blocks are larger than sectors.
+        let trim = target.device.with_device(move |device| match sector {
+            512 => device.submit(u64::MAX, device::Io::Trim { lba: 9 * 8, count: 4, fua: false }),
+            _ => device.submit(u64::MAX, device::Io::Trim { lba: 9, count: 1, fua: false }),
+        });
+        assert!(matches!(trim, Ok(device::Submitted::Done(Ok(None)))), "{trim:?}");
+        let mut changed = |since: u64, first, most| {
+            let command = Command::mapped_ranges(&namespace, first, 0, most).since(since);
+            queue.link().execute(command).expect("an end")
+        };
+        let ranges = vec![(4, 2, true), (9, 1, sector == 512)];
+        assert_eq!(
+            Mapped::decode(&changed(since, 0, 9).data),
+            Mapped { ranges: ranges.clone(), next: namespace.blocks }
+        );
+        assert_eq!(Mapped::decode(&changed(since, 0, 1).data), Mapped { ranges: ranges[..1].to_vec(), next: 9 });
+        assert_eq!(Mapped::decode(&changed(since, 9, 1).data).ranges, ranges[1..]);
+        assert_eq!(changed(since + 1, 0, 9).status, Status::INVALID_NAMESPACE, "no snapshot has that number");
+        change(SnapshotChange::Delete(since));
+        assert_eq!(changed(since, 0, 9).status, Status::INVALID_NAMESPACE, "it is gone");
     }
 }

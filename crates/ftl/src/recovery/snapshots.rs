@@ -140,7 +140,7 @@ impl Recovery {
 
     fn replay_roll_back(&mut self, seq: u64, to: SnapshotId) {
         let mut chunk = 0;
-        while let Some((found, mut bits)) = self.views.next_changed(chunk, &(to..=seq)) {
+        while let Some((found, mut bits)) = self.views.next_changed(chunk..u64::MAX, &(to..=seq)) {
             while bits != 0 {
                 let lba = found * CHUNK + u64::from(bits.trailing_zeros());
                 bits &= bits - 1;

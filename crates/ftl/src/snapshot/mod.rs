@@ -10,6 +10,8 @@
 mod record;
 pub(crate) mod views;
 
+use std::ops::RangeInclusive;
+
 pub(crate) use record::{Record, decode_snapshot, encode_snapshot};
 use views::CHUNK;
 
@@ -127,6 +129,14 @@ fn is_name(name: &str) -> bool {
     let first = name.chars().next().is_some_and(|first| first.is_ascii_alphanumeric());
     let rest = name.chars().all(|one| one.is_ascii_alphanumeric() || "._:+-".contains(one));
     first && rest && name.len() <= SNAPSHOT_NAME_MAX
+}
+
+/// How many sectors from `lba` on are alike, and how; none from `end` on, and none of another run of [`CHUNK`].
+fn run_of<T: PartialEq>(lba: u64, end: u64, how: impl Fn(usize) -> T) -> (u64, T) {
+    let bit = (lba % CHUNK) as usize;
+    let bits = bit..bit + (end - lba).min(CHUNK - lba % CHUNK) as usize;
+    let first = how(bit);
+    (bits.take_while(|bit| how(*bit) == first).count() as u64, first)
 }
 
 impl Ftl {
@@ -273,7 +283,7 @@ impl Ftl {
     fn roll_back(&mut self, to: SnapshotId) {
         let before = self.live_sectors();
         let mut chunk = 0;
-        while let Some((found, mut bits)) = self.views.next_changed(chunk, &(to..=SnapshotId::MAX)) {
+        while let Some((found, mut bits)) = self.views.next_changed(chunk..u64::MAX, &(to..=SnapshotId::MAX)) {
             while bits != 0 {
                 let lba = found * CHUNK + u64::from(bits.trailing_zeros());
                 bits &= bits - 1;
@@ -400,28 +410,52 @@ impl Ftl {
         self.views.see(id, lba, self.map.get(lba))
     }
 
-    /// How many sectors from `lba` on, at most `max`, all hold data in a snapshot or all do not, and which.
+    /// What a moment sees of [`CHUNK`] sectors; `None` stands for the head.
+    fn seen(&self, id: Option<SnapshotId>, chunk: u64) -> [Slot; CHUNK as usize] {
+        let seen = id.map(|id| self.views.seen(id, chunk)).unwrap_or([None; CHUNK as usize]);
+        let head = |bit: usize| match chunk * CHUNK + bit as u64 {
+            lba if lba < self.map.sectors() => self.map.get(lba),
+            _ => NO_SLOT,
+        };
+        std::array::from_fn(|bit| seen[bit].unwrap_or_else(|| head(bit)))
+    }
+
+    /// Where the next sectors lie that snapshots have entries of, from `lba` on.
+    fn next_changed(&self, lba: u64, end: u64, ids: RangeInclusive<SnapshotId>) -> u64 {
+        let next = self.views.next_changed(lba / CHUNK..end.div_ceil(CHUNK), &ids);
+        next.map_or(end, |(chunk, _)| (chunk * CHUNK).clamp(lba, end))
+    }
+
+    /// How many sectors from `lba` on, at most `max`, all hold data in a snapshot or all do not, and which. The next may be alike.
     pub fn run_in(&self, id: SnapshotId, lba: u64, max: u64) -> (u64, bool) {
-        let mapped = self.see(id, lba) != NO_SLOT;
         let end = (lba + max).min(self.map.sectors());
-        let mut at = lba + 1;
-        while at < end {
-            let next = self.views.next_changed(at / CHUNK, &(id..=SnapshotId::MAX));
-            let changed = next.map_or(end, |(chunk, _)| (chunk * CHUNK).clamp(at, end));
-            if at < changed {
-                let (run, alike) = self.map.run(at, changed - at);
-                if alike != mapped {
-                    break;
-                }
-                at += run;
-                continue;
-            }
-            if (self.see(id, at) != NO_SLOT) != mapped {
-                break;
-            }
-            at += 1;
+        let changed = self.next_changed(lba, end, id..=SnapshotId::MAX);
+        if lba < changed {
+            return self.map.run(lba, changed - lba);
         }
-        (at - lba, mapped)
+        let seen = self.seen(Some(id), lba / CHUNK);
+        run_of(lba, end, |bit| seen[bit] != NO_SLOT)
+    }
+
+    /// How many sectors from `lba` on, at most `max`, compare alike between two moments, and how: whether they hold data in the second, or
+    /// nothing where they are the same. `None` stands for the head. The next may be alike.
+    pub fn compare(
+        &self,
+        one: Option<SnapshotId>,
+        other: Option<SnapshotId>,
+        lba: u64,
+        max: u64,
+    ) -> (u64, Option<bool>) {
+        let end = (lba + max).min(self.map.sectors());
+        let moment = |id: Option<SnapshotId>| id.unwrap_or(SnapshotId::MAX);
+        let (older, newer) = (moment(one).min(moment(other)), moment(one).max(moment(other)));
+        // What lies between them has entries of snapshots from the older one up to the newer one.
+        let changed = if older == newer { end } else { self.next_changed(lba, end, older..=newer - 1) };
+        if lba < changed {
+            return (changed - lba, None);
+        }
+        let (before, after) = (self.seen(one, lba / CHUNK), self.seen(other, lba / CHUNK));
+        run_of(lba, end, |bit| (before[bit] != after[bit]).then_some(after[bit] != NO_SLOT))
     }
 
     /// The sectors that differ between two moments, from sector `from` on; `None` stands for the head. Gives some of them, and where to go
@@ -433,38 +467,19 @@ impl Ftl {
         from: u64,
         most: usize,
     ) -> (Vec<Changed>, Option<u64>) {
-        let see = |id: Option<SnapshotId>, lba: u64| match id {
-            Some(id) => self.see(id, lba),
-            None => self.map.get(lba),
-        };
-        let moment = |id: Option<SnapshotId>| id.unwrap_or(SnapshotId::MAX);
-        let (older, newer) = (moment(one).min(moment(other)), moment(one).max(moment(other)));
         let mut found: Vec<Changed> = Vec::new();
-        if older == newer {
-            return (found, None);
-        }
-        // What lies between them has entries of snapshots from the older one up to the newer one.
-        let between = older..=newer - 1;
-        let mut chunk = from / CHUNK;
-        while let Some((at, bits)) = self.views.next_changed(chunk, &between) {
-            let lbas = (0..CHUNK).filter(|bit| bits >> bit & 1 == 1).map(|bit| at * CHUNK + bit);
-            for lba in lbas.filter(|lba| *lba >= from) {
-                let (before, after) = (see(one, lba), see(other, lba));
-                if before == after {
-                    continue;
-                }
-                let mapped = after != NO_SLOT;
-                if let Some(last) =
-                    found.last_mut().filter(|last| last.lba + last.count == lba && last.mapped == mapped)
-                {
-                    last.count += 1;
-                } else if found.len() >= most.max(1) {
-                    return (found, Some(lba));
-                } else {
-                    found.push(Changed { lba, count: 1, mapped });
+        let mut lba = from;
+        while lba < self.map.sectors() {
+            let (count, differs) = self.compare(one, other, lba, self.map.sectors() - lba);
+            if let Some(mapped) = differs {
+                let full = found.len() >= most.max(1);
+                match found.last_mut() {
+                    Some(last) if last.lba + last.count == lba && last.mapped == mapped => last.count += count,
+                    _ if full => return (found, Some(lba)),
+                    _ => found.push(Changed { lba, count, mapped }),
                 }
             }
-            chunk = at + 1;
+            lba += count;
         }
         (found, None)
     }

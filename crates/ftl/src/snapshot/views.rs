@@ -9,7 +9,7 @@
 //! What a deleted snapshot leaves is still looked through by older ones; [`Views::purge`] gives it to the one before, or frees it.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use super::{Snapshot, SnapshotId};
 use crate::types::{NO_SLOT, Slot};
@@ -20,6 +20,9 @@ pub(crate) const CHUNK: u64 = 64;
 pub(crate) const PIECE_HEAD: usize = 32;
 /// Bytes of a snapshot in a checkpoint.
 pub(crate) const SNAPSHOT_BYTES: usize = 96;
+
+/// Pieces without what is looked for that are looked at in one go.
+const LOOKED_AT: usize = 1024;
 
 /// Which piece: a run of [`CHUNK`] sectors, and the snapshot.
 pub(crate) type Key = (u64, SnapshotId);
@@ -243,17 +246,34 @@ impl Views {
         true
     }
 
-    /// The first run of sectors from `chunk` on of which these snapshots have entries, with a bit for each.
-    pub fn next_changed(&self, chunk: u64, ids: &RangeInclusive<SnapshotId>) -> Option<(u64, u64)> {
-        let (mut at, mut bits) = (chunk, 0);
-        for ((chunk, id), piece) in self.pieces.range((chunk, 0)..) {
-            if *chunk != at && bits != 0 {
-                break;
+    /// The first of these runs of sectors of which these snapshots have entries, with a bit for each. Where it looked at many pieces and
+    /// found none, a run that has none either: nothing before it has any.
+    pub fn next_changed(&self, chunks: Range<u64>, ids: &RangeInclusive<SnapshotId>) -> Option<(u64, u64)> {
+        let (mut at, mut bits) = (chunks.start, 0);
+        for (looked, ((chunk, id), piece)) in self.pieces.range((chunks.start, 0)..(chunks.end, 0)).enumerate() {
+            if *chunk != at {
+                if bits != 0 {
+                    break;
+                }
+                if looked >= LOOKED_AT {
+                    return Some((*chunk - 1, 0));
+                }
             }
             at = *chunk;
             bits |= if ids.contains(id) { piece.present } else { 0 };
         }
         (bits != 0).then_some((at, bits))
+    }
+
+    /// What a snapshot sees of a run of sectors: nothing said of those of which it sees what the head does.
+    pub fn seen(&self, id: SnapshotId, chunk: u64) -> [Option<Slot>; CHUNK as usize] {
+        let mut seen = [None; CHUNK as usize];
+        for (_, piece) in self.pieces.range((chunk, id)..=(chunk, SnapshotId::MAX)) {
+            for (bit, slot) in piece.entries() {
+                seen[bit as usize].get_or_insert(slot);
+            }
+        }
+        seen
     }
 
     /// The pieces from a key on.

@@ -4,6 +4,7 @@
 //! Specification 1.0, 4.1.5.1 (Identify Namespace).
 
 use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::identify::SNAPSHOT_AT;
 use crate::pdu::COMMAND_BYTES;
 
 /// What Identify says of a controller.
@@ -77,6 +78,8 @@ pub struct Namespace {
     pub read_only: bool,
     /// Globally unique identifier.
     pub nguid: [u8; 16],
+    /// Of a device of OpenVSL: the number of the snapshot that it shows.
+    pub snapshot: Option<u64>,
 }
 
 impl Namespace {
@@ -98,6 +101,7 @@ impl Namespace {
             atomic_blocks: (features & 1 << 1 != 0).then(|| u32::from(u16_at(bytes, 36)) + 1),
             read_only: bytes.get(99).is_some_and(|attributes| attributes & 1 != 0),
             nguid,
+            snapshot: Some(u64_at(bytes, SNAPSHOT_AT)).filter(|snapshot| *snapshot > 0),
         })
     }
 

@@ -124,6 +124,12 @@ impl Command {
         Command::receiving(entry, (1 + most) * MAPPED_BYTES as u32)
     }
 
+    /// The same Mapped Ranges for those blocks that differ from a snapshot, by its number.
+    #[must_use]
+    pub fn since(self, snapshot: u64) -> Command {
+        Command { entry: self.entry.with(2, snapshot as u32).with(3, (snapshot >> 32) as u32), ..self }
+    }
+
     /// The same command with force unit access: what it wrote is on the media when it ends.
     #[must_use]
     pub fn with_fua(self) -> Command {

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use device::Secret;
-use openvsl_backup::{Header, Piece, Reader, Writer};
+use openvsl_backup::{Header, Moment, Piece, Reader, Writer};
 use uuid::Uuid;
 
 use super::Target;
@@ -14,18 +14,19 @@ static SECRET: LazyLock<Secret> = LazyLock::new(|| Secret::key(&[7; 32]));
 
 /// Whole streams: open, encrypted, and one that goes on from another.
 static STREAMS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let header = |since| Header {
+    let moment = |number| Moment { number, name: "s".into() };
+    let header = |since: Option<u64>| Header {
         id: Uuid::from_u128(1),
         device: "d".into(),
         name: "n".into(),
         sector_bytes: 512,
         sectors: SECTORS,
         taken_at: 0,
-        snapshot: None,
-        since,
+        snapshot: since.map(|since| moment(since + 1)),
+        since: since.map(moment),
         key: None,
     };
-    let stream = |since: Option<Uuid>, secret: Option<&Secret>| {
+    let stream = |since: Option<u64>, secret: Option<&Secret>| {
         let mut writer = Writer::create(Vec::new(), header(since), secret).expect("memory takes it");
         for lba in [0, 1, 5, 40] {
             writer.held(lba, &[lba as u8; 512]).expect("memory takes it");
@@ -36,7 +37,7 @@ static STREAMS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         }
         writer.finish().expect("memory takes it")
     };
-    vec![stream(None, None), stream(None, Some(&SECRET)), stream(Some(Uuid::from_u128(2)), None)]
+    vec![stream(None, None), stream(None, Some(&SECRET)), stream(Some(2), None)]
 });
 
 pub const TARGET: Target = Target {

@@ -87,6 +87,12 @@ impl Catalogue for Exports {
         known.then(|| Offer { description: "d".repeat(100), read_only: name == "ro", view: None, shape })
     }
 
+    fn older_snapshots(&self, name: &str) -> Vec<(String, device::SnapshotId)> {
+        self.asked.set(self.asked.get() + 1);
+        let count = if name == "disk" { 40 } else { 0 };
+        (0..count).map(|id| (format!("s:{id}"), id)).collect()
+    }
+
     fn claim(&self, name: &str) -> Option<(Offer, ())> {
         self.offer(name).map(|offer| (offer, ()))
     }
@@ -156,7 +162,10 @@ fn run(input: &[u8]) {
     assert!([0, 10, 134].contains(&answers.0.len()), "{} bytes behind the last reply", answers.0.len());
     if let Ok(agreed) = agreed {
         assert_eq!(agreed.limits.structured, structured, "structured replies");
-        assert!(agreed.limits.structured || !agreed.limits.allocation, "a context without structured replies");
+        assert!(agreed.limits.structured || !agreed.limits.has_contexts, "a context without structured replies");
+        assert_eq!(agreed.limits.has_contexts, !agreed.contexts.is_empty());
+        assert!(agreed.contexts.len() <= 16, "{} contexts", agreed.contexts.len());
+        assert!(agreed.export == "disk" || agreed.contexts.len() < 2, "contexts of another export");
         assert_eq!(agreed.limits.read_only, agreed.export == "ro");
     }
 }

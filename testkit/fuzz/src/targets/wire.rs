@@ -21,7 +21,18 @@ const OPTIONS: &[u32] = &[
 
 /// Names: those that exist, and others.
 pub const NAMES: &[&str] = &["", "disk", "ro", "nothing", "disk\0", "dïsk", "../disk", "x"];
-const CONTEXTS: &[&str] = &["base:allocation", "base:", "base", ":", "", "qemu:dirty-bitmap:x", "base:allocation\0"];
+const CONTEXTS: &[&str] = &[
+    "base:allocation",
+    "base:",
+    "base",
+    ":",
+    "",
+    "qemu:dirty-bitmap:x",
+    "base:allocation\0",
+    "openvsl:",
+    "openvsl:changed:s:",
+    "openvsl:changed:s:7",
+];
 
 /// A string of the protocol, whose length may lie.
 fn string(choices: &mut Choices, bytes: &mut Vec<u8>, text: &[u8]) {

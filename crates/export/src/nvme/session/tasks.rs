@@ -210,13 +210,9 @@ impl Session {
     /// Makes a plan for a command whose data are there.
     pub(super) fn start(&mut self, link: &mut Link, core: &mut Core, mut task: Task, command: Nvm, fuse: Fuse) {
         let Some(cid) = task.cid else { return };
-        let read = |range: Range| Request {
-            command: Command::Read,
-            offset: range.offset,
-            len: range.len,
-            cookie: 0,
-            view: None,
-        };
+        let view = self.namespace.snapshot;
+        let read =
+            |range: Range| Request { command: Command::Read, offset: range.offset, len: range.len, cookie: 0, view };
         let fua = self.writes_through(core);
         let write =
             |range: Range, durable: bool| Request { command: Command::Write { fua: durable || fua }, ..read(range) };

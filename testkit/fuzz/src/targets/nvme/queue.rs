@@ -27,6 +27,7 @@ const NAMESPACE: Namespace = Namespace {
     features: 0,
     atomic_blocks: None,
     nguid: [0; 16],
+    snapshot: None,
 };
 
 /// What the controller may say next, almost rightly.
