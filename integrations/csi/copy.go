@@ -73,7 +73,7 @@ func (d *driver) settle(ctx context.Context, id string, use *use) error {
 	if _, err := os.Stat(d.record(id)); err == nil || use.holds > 0 {
 		return nil
 	}
-	listed, err := d.vsl.snapshots(ctx, "list", id)
+	listed, err := d.vsl.snapshots(ctx, id)
 	if status.Code(err) == codes.NotFound {
 		// It is not attached.
 		return nil
@@ -254,7 +254,7 @@ func (d *driver) drop(ctx context.Context, id, name string) error {
 		return err
 	}
 	defer release()
-	listed, err := d.vsl.snapshots(ctx, "list", id)
+	listed, err := d.vsl.snapshots(ctx, id)
 	if err != nil || find(listed, name) == nil {
 		return err
 	}

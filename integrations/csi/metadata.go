@@ -125,7 +125,7 @@ func (m *metadata) asked(ctx context.Context, from int64, most int32, ids ...str
 // inOrder refuses a base that is newer than its target.
 func (m *metadata) inOrder(ctx context.Context, volume, base, target string) error {
 	// From the oldest to the newest.
-	listed, err := m.vsl.snapshots(ctx, "list", volume)
+	listed, err := m.vsl.snapshots(ctx, volume)
 	if err != nil {
 		return err
 	}

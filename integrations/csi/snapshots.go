@@ -86,7 +86,10 @@ func (d *driver) change(ctx context.Context, deed, id, name string) ([]snapshot,
 	use := d.use(id)
 	use.Lock()
 	defer use.Unlock()
-	listed, err := d.vsl.snapshots(ctx, deed, id, name)
+	if err := d.vsl.run(ctx, nil, "snapshot", deed, id, name); err != nil {
+		return nil, err
+	}
+	listed, err := d.vsl.snapshots(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +100,7 @@ func (d *driver) change(ctx context.Context, deed, id, name string) ([]snapshot,
 func (d *driver) snapshots(ctx context.Context, id string, attached map[string]device) ([]snapshot, error) {
 	if _, is := attached[id]; is {
 		// It may have been detached in this moment, and its notes written.
-		if listed, err := d.vsl.snapshots(ctx, "list", id); status.Code(err) != codes.NotFound {
+		if listed, err := d.vsl.snapshots(ctx, id); status.Code(err) != codes.NotFound {
 			return listed, err
 		}
 	}
@@ -179,7 +182,7 @@ func (c *controller) cut(ctx context.Context, id, name string) (snapshot, error)
 		return snapshot{}, err
 	}
 	defer release()
-	listed, err := c.vsl.snapshots(ctx, "list", id)
+	listed, err := c.vsl.snapshots(ctx, id)
 	if err != nil {
 		return snapshot{}, err
 	}

@@ -113,12 +113,12 @@ func (v vsl) detach(ctx context.Context, id string, options ...string) error {
 	return v.run(ctx, nil, append([]string{"detach", id}, options...)...)
 }
 
-// snapshots lists the snapshots of an attached device, after it was done to them what is asked for.
-func (v vsl) snapshots(ctx context.Context, words ...string) ([]snapshot, error) {
+// snapshots lists the snapshots of an attached device.
+func (v vsl) snapshots(ctx context.Context, id string) ([]snapshot, error) {
 	var said struct {
 		Snapshots []snapshot `json:"snapshots"`
 	}
-	err := v.run(ctx, &said, append([]string{"snapshot"}, words...)...)
+	err := v.run(ctx, &said, "snapshot", "list", id)
 	return said.Snapshots, err
 }
 

@@ -16,7 +16,7 @@ pub const CLIENTS_HINDER: &str =
 /// So long a superblock may take on its way to the backing store.
 const SAVED_WITHIN: Duration = Duration::from_secs(10);
 /// How often a device that was not ready is asked again.
-const RETRY: Duration = Duration::from_millis(1);
+pub const RETRY: Duration = Duration::from_millis(1);
 
 /// A device thread.
 #[derive(Clone)]

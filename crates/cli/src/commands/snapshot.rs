@@ -25,8 +25,8 @@ pub fn snapshot(args: &Snapshot, output: Output) -> Result<(), Failure> {
         }
         What::Create(Named { device, name }) => {
             let request = SnapshotRequest { name: name.clone() };
-            let listed = client.send(Method::POST, &path(device)?, &request)?;
-            told(output, &listed, name, "made")
+            let made: SnapshotView = client.send(Method::POST, &path(device)?, &request)?;
+            output.result(&made, || format!("made {name}\n"))
         }
         What::Delete(named) => {
             let listed = client.send(Method::DELETE, &of(named)?, &())?;

@@ -13,6 +13,7 @@ use super::{Handle, Log, Registry};
 use crate::Failure;
 use crate::api::{Schedule, ScheduleView, Snapshots};
 use crate::clock::{self, now_s};
+use crate::handle::RETRY;
 use crate::schedule::{self, Plan};
 use crate::stored::Kept;
 
@@ -56,8 +57,10 @@ struct Done {
     made: Option<String>,
     deleted: Vec<String>,
     failure: Option<SnapshotError>,
-    /// More are to be deleted.
+    /// There is more to do.
     more: bool,
+    /// The device was not ready, and nothing was done.
+    waits: bool,
 }
 
 impl Schedules {
@@ -111,13 +114,14 @@ impl Doing {
     }
 }
 
-/// Carries out what a schedule asks for now, on the device's thread.
+/// Carries out what a schedule asks for now, on the device's thread, which waits for nothing: the device makes it durable by itself, soon.
 fn carry_out(device: &mut Device, keep: &Schedule, last: Option<u64>, now: u64) -> Done {
     let Plan { make, delete } = schedule::plan(device.snapshots(), keep, last, now);
     let mut done = Done { at: now, more: delete.len() > AT_ONCE, ..Done::default() };
     if let Some(name) = make {
-        match device.change_snapshots(&SnapshotChange::Create { name: name.clone(), created: now }) {
-            Ok(()) => done.made = Some(name),
+        match device.begin_snapshot_change(&SnapshotChange::Create { name: name.clone(), created: now }) {
+            Ok(true) => done.made = Some(name),
+            Ok(false) => return Done { more: true, waits: true, ..done },
             Err(error) => done.failure = Some(error),
         }
     }
@@ -129,8 +133,9 @@ fn carry_out(device: &mut Device, keep: &Schedule, last: Option<u64>, now: u64) 
     }
     for id in delete.into_iter().take(AT_ONCE) {
         let name = device.snapshots().iter().find(|snapshot| snapshot.id == id).map(|snapshot| snapshot.name.clone());
-        match device.change_snapshots(&SnapshotChange::Delete(id)) {
-            Ok(()) => done.deleted.extend(name),
+        match device.begin_snapshot_change(&SnapshotChange::Delete(id)) {
+            Ok(true) => done.deleted.extend(name),
+            Ok(false) => return Done { more: true, ..done },
             Err(error) => {
                 done.failure = done.failure.or(Some(error));
                 break;
@@ -176,10 +181,18 @@ impl Registry {
         }
         let last = self.schedules().kept.get(&uuid).and_then(|entry| entry.last);
         let now = now_s();
-        let done = handle.with_device(move |device| carry_out(device, &keep, last, now))?;
-        if let Some(error) = done.failure {
-            return Err(self.told(name, error.into()));
-        }
+        let done = loop {
+            let done = handle.with_device(move |device| carry_out(device, &keep, last, now))?;
+            if let Some(error) = done.failure {
+                return Err(self.told(name, error.into()));
+            }
+            // The device may have to write down first that its format has snapshots.
+            match done.waits {
+                true => std::thread::sleep(RETRY),
+                false => break done,
+            }
+        };
+        handle.flush()?;
         let mut schedules = self.schedules();
         schedules.kept.change(|kept| {
             if kept.len() >= DEVICES && !kept.contains_key(&uuid) {

@@ -1,6 +1,6 @@
 //! Snapshots of devices.
 
-use device::{SnapshotChange, SnapshotError, SnapshotId};
+use device::{Figures, Snapshot, SnapshotChange, SnapshotError, SnapshotId};
 
 use super::{Handle, Registry};
 use crate::Failure;
@@ -32,12 +32,9 @@ impl Registry {
             from = counted.next;
         }
         let bytes = |sectors: u64| figures.bytes(sectors);
-        let views = listed.into_iter().map(|snapshot| SnapshotView {
-            alone_bytes: bytes(alone.iter().find(|(id, _)| *id == snapshot.id).map_or(0, |(_, sectors)| *sectors)),
-            mapped_bytes: bytes(snapshot.mapped),
-            name: snapshot.name,
-            created: snapshot.created,
-            held: snapshot.held,
+        let views = listed.into_iter().map(|snapshot| {
+            let alone = alone.iter().find(|(id, _)| *id == snapshot.id).map_or(0, |(_, sectors)| *sectors);
+            view(snapshot, alone, &figures)
         });
         let (snapshots, schedule) = (views.collect(), self.schedule(&handle.facts().uuid));
         // Without snapshots there is room for whatever the host can address.
@@ -50,10 +47,14 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such device, the name is one that schedules give, or it cannot be made.
-    pub fn create_snapshot(&self, name: &str, snapshot: &str) -> Result<Snapshots, Failure> {
+    pub fn create_snapshot(&self, name: &str, snapshot: &str) -> Result<SnapshotView, Failure> {
         not_reserved(snapshot)?;
         let change = SnapshotChange::Create { name: snapshot.into(), created: now_ms() / 1000 };
-        self.change_snapshots(name, "snapshot-made", snapshot, &[change])
+        let handle = self.make_changes(name, "snapshot-made", snapshot, &[change])?;
+        // What all of them hold is not counted: that takes longer than making one.
+        let made = handle.with_device(|device| (device.snapshots().last().cloned(), device.figures()))?;
+        let (Some(made), figures) = made else { return Err(no_snapshot(&handle, snapshot)) };
+        Ok(view(made, 0, &figures))
     }
 
     /// Deletes a snapshot.
@@ -109,13 +110,24 @@ impl Registry {
         snapshot: &str,
         changes: &[SnapshotChange],
     ) -> Result<Snapshots, Failure> {
+        self.make_changes(name, event, snapshot, changes)?;
+        self.snapshots(name)
+    }
+
+    fn make_changes(
+        &self,
+        name: &str,
+        event: &'static str,
+        snapshot: &str,
+        changes: &[SnapshotChange],
+    ) -> Result<Handle, Failure> {
         let (handle, log) = self.table().attached_with_log(name)?;
         for change in changes {
             handle.change_snapshots(change).map_err(|failure| self.told(name, failure))?;
         }
         log.note(event, snapshot);
         tracing::info!(device = name, snapshot, "{event}");
-        self.snapshots(name)
+        Ok(handle)
     }
 
     /// What differs between a snapshot and another one, or the device as it is, from a byte on.
@@ -148,16 +160,28 @@ fn not_reserved(snapshot: &str) -> Result<(), Failure> {
     }
 }
 
+fn view(snapshot: Snapshot, alone: u64, figures: &Figures) -> SnapshotView {
+    SnapshotView {
+        alone_bytes: figures.bytes(alone),
+        mapped_bytes: figures.bytes(snapshot.mapped),
+        name: snapshot.name,
+        created: snapshot.created,
+        held: snapshot.held,
+    }
+}
+
 /// The snapshot of a name.
 fn find(handle: &Handle, name: &str) -> Result<SnapshotId, Failure> {
     let wanted = name.to_owned();
     let found = handle.with_device(move |device| {
         device.snapshots().iter().find(|snapshot| snapshot.name == wanted).map(|snapshot| snapshot.id)
     })?;
-    found.ok_or_else(|| {
-        Failure::not_found(format!("{}: there is no snapshot \"{name}\"", handle.name()))
-            .help(format!("`vsl snapshot list {}` shows those that there are", handle.name()))
-    })
+    found.ok_or_else(|| no_snapshot(handle, name))
+}
+
+fn no_snapshot(handle: &Handle, name: &str) -> Failure {
+    Failure::not_found(format!("{}: there is no snapshot \"{name}\"", handle.name()))
+        .help(format!("`vsl snapshot list {}` shows those that there are", handle.name()))
 }
 
 impl From<SnapshotError> for Failure {

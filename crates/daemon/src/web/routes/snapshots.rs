@@ -7,7 +7,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::Failure;
-use crate::api::{Diff, DiffQuery, RollBackRequest, Schedule, SnapshotPatch, SnapshotRequest, Snapshots};
+use crate::api::{Diff, DiffQuery, RollBackRequest, Schedule, SnapshotPatch, SnapshotRequest, SnapshotView, Snapshots};
 use crate::web::answer::{Ask, At, Body, Service, administrators, created, operators, viewers, wait};
 
 /// They.
@@ -28,12 +28,12 @@ async fn snapshots(State(service): State<Service>, At(name): At<String>) -> Resu
 }
 
 /// Makes a snapshot.
-#[utoipa::path(post, path = "/devices/{name}/snapshots", tag = "snapshots", params(("name" = String, Path, description = "a device")), request_body = SnapshotRequest, responses((status = CREATED, body = Snapshots), (status = "default", body = Failure)))]
+#[utoipa::path(post, path = "/devices/{name}/snapshots", tag = "snapshots", params(("name" = String, Path, description = "a device")), request_body = SnapshotRequest, responses((status = CREATED, body = SnapshotView), (status = "default", body = Failure)))]
 async fn create_snapshot(
     State(service): State<Service>,
     At(name): At<String>,
     Body(request): Body<SnapshotRequest>,
-) -> Result<(StatusCode, Json<Snapshots>), Failure> {
+) -> Result<(StatusCode, Json<SnapshotView>), Failure> {
     wait(&service, move |registry| registry.create_snapshot(&name, &request.name)).await.map(created)
 }
 
