@@ -497,6 +497,12 @@ impl Device {
         was_dirty || more
     }
 
+    /// Whether something was changed since it was last idle, by a client or by a call.
+    #[inline]
+    pub fn is_untidy(&self) -> bool {
+        self.dirty
+    }
+
     /// Begins the next step of what goes on beside requests, a rebuild, a scrub or bringing it into order, when none is under way. The steps end with
     /// [`Device::poll`], and how soon the next follows is the caller's to say.
     pub fn background(&mut self) -> Background {

@@ -410,6 +410,8 @@ impl Worker {
 
     /// Makes sure that the thread wakes up for tidying as long as there is something to tidy.
     fn set_alarm(&mut self) -> io::Result<()> {
+        // A snapshot may have been deleted, and nobody asks anything.
+        self.untidy |= self.core.device.is_untidy();
         if !self.untidy || self.alarm {
             return Ok(());
         }

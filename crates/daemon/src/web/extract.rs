@@ -34,6 +34,10 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         let whole = Request::from_parts(parts, HttpBody::from(body.clone()));
         numbers.map_or(Ok(()), |numbers| numbers.check_body(&body))?;
         match Json::from_request(whole, state).await {
+            // A list would be taken for the fields in their order.
+            Ok(Json(_)) if body.trim_ascii_start().starts_with(b"[") => {
+                Err(refused("a list, expected an object".into()))
+            }
             Ok(Json(value)) => Ok(Body(value)),
             Err(rejection) => Err(refused(rejection.body_text())),
         }

@@ -49,6 +49,7 @@ async fn a_schedule_makes_and_deletes_its_own_snapshots() {
         api.fails(method, path, body, 400, "is a name that schedules give").await;
     }
     api.fails("PUT", SCHEDULE, r#"{"hourly":1001}"#, 400, "hourly: 1001").await;
+    api.fails("PUT", SCHEDULE, "[1, 2]", 400, "a list, expected an object").await;
     api.fails("PUT", SCHEDULE, r#"{"yearly":1}"#, 400, "unknown field `yearly`").await;
     assert_eq!(api.ask("POST", SNAPSHOTS, r#"{"name":"mine"}"#).await.0, 201);
     let (status, listed) = api.ask("PUT", SCHEDULE, r#"{"hourly":2,"daily":1}"#).await;
