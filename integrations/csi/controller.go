@@ -140,12 +140,11 @@ func (c *controller) DeleteVolume(ctx context.Context, request *csi.DeleteVolume
 		return nil, err
 	}
 	defer unlock()
-	use := c.use(request.VolumeId)
-	use.Lock()
-	defer use.Unlock()
-	if use.holds > 0 {
-		return nil, status.Errorf(codes.FailedPrecondition, "%s is being read; delete it afterwards", request.VolumeId)
+	release, err := c.unheld(request.VolumeId)
+	if err != nil {
+		return nil, err
 	}
+	defer release()
 	attached, err := c.vsl.attached(ctx)
 	if err != nil {
 		return nil, err

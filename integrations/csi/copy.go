@@ -30,42 +30,52 @@ func (d *driver) use(id string) *use {
 	return it.(*use)
 }
 
+// take holds it once begin has ended well, until the answer is called, which ends with end.
+func (u *use) take(begin func() error, end func()) (func(), error) {
+	u.Lock()
+	defer u.Unlock()
+	if err := begin(); err != nil {
+		return nil, err
+	}
+	u.holds++
+	return func() {
+		u.Lock()
+		defer u.Unlock()
+		u.holds--
+		end()
+	}, nil
+}
+
+// unheld locks what is to be deleted, so that nobody begins to read it, until the answer is called.
+func (d *driver) unheld(id string) (func(), error) {
+	use := d.use(id)
+	use.Lock()
+	if use.holds > 0 {
+		use.Unlock()
+		return nil, status.Errorf(codes.FailedPrecondition, "%s is being read; delete it afterwards", id)
+	}
+	return use.Unlock, nil
+}
+
 // hold attaches a volume and keeps it attached until the answer is called.
 func (d *driver) hold(ctx context.Context, id string) (func(), error) {
 	use := d.use(id)
-	use.Lock()
-	defer use.Unlock()
-	if err := d.vsl.attach(ctx, id, d.path(id)); err != nil {
-		return nil, err
-	}
-	use.holds++
-	return func() {
-		use.Lock()
-		defer use.Unlock()
-		use.holds--
+	return use.take(func() error { return d.vsl.attach(ctx, id, d.path(id)) }, func() {
 		if err := d.settle(context.WithoutCancel(ctx), id, use); err != nil {
 			// Whoever uses it next, or deletes it, finds it attached, which does no harm.
 			log.Printf("%s stays attached: %v", id, err)
 		}
-	}, nil
+	})
 }
 
 // read holds a snapshot, so that it is not deleted meanwhile, and its volume.
 func (d *driver) read(ctx context.Context, id, name string) (func(), error) {
-	use := d.use(id + "@" + name)
-	use.Lock()
-	defer use.Unlock()
-	release, err := d.hold(ctx, id)
-	if err != nil {
-		return nil, err
+	var release func()
+	hold := func() (err error) {
+		release, err = d.hold(ctx, id)
+		return err
 	}
-	use.holds++
-	return func() {
-		use.Lock()
-		defer use.Unlock()
-		use.holds--
-		release()
-	}, nil
+	return d.use(id+"@"+name).take(hold, func() { release() })
 }
 
 // settle detaches a volume that nobody needs. Its use is locked.

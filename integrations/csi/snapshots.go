@@ -253,13 +253,11 @@ func (c *controller) DeleteSnapshot(ctx context.Context, request *csi.DeleteSnap
 		return nil, err
 	}
 	defer unlock()
-	// Nobody begins to read it meanwhile.
-	use := c.use(request.SnapshotId)
-	use.Lock()
-	defer use.Unlock()
-	if use.holds > 0 {
-		return nil, status.Errorf(codes.FailedPrecondition, "%s is being read; delete it afterwards", request.SnapshotId)
+	release, err := c.unheld(request.SnapshotId)
+	if err != nil {
+		return nil, err
 	}
+	defer release()
 	_, err = c.snapshot(ctx, id, name)
 	if status.Code(err) == codes.NotFound {
 		return &csi.DeleteSnapshotResponse{}, nil

@@ -8,6 +8,17 @@ impl Device {
         self.core.ftl.snapshots()
     }
 
+    /// The snapshot of a number.
+    pub fn snapshot(&self, id: SnapshotId) -> Option<&Snapshot> {
+        let at = self.snapshots().binary_search_by_key(&id, |snapshot| snapshot.id).ok()?;
+        self.snapshots().get(at)
+    }
+
+    /// The snapshot of a name.
+    pub fn snapshot_named(&self, name: &str) -> Option<&Snapshot> {
+        self.snapshots().iter().find(|snapshot| snapshot.name == name)
+    }
+
     /// Makes, deletes or renames a snapshot, or rolls back to one. A snapshot has everything that was answered before, and the change survives a
     /// power cut when this returns. The first snapshot of a format raises its version: programs before it cannot read it any more.
     ///
@@ -105,7 +116,7 @@ impl Device {
     }
 
     fn check_known(&self, id: Option<SnapshotId>) -> Result<(), SnapshotError> {
-        let known = id.is_none_or(|id| self.snapshots().binary_search_by_key(&id, |snapshot| snapshot.id).is_ok());
+        let known = id.is_none_or(|id| self.snapshot(id).is_some());
         if known { Ok(()) } else { Err(SnapshotError::Unknown) }
     }
 
@@ -119,12 +130,14 @@ impl Device {
         self.core.ftl.count_held(from, most)
     }
 
-    /// A run of sectors at `lba` that all hold data in a snapshot or all do not, like [`Device::extent`]. The next may be alike.
+    /// A run of sectors at `lba` that all hold data in a snapshot, or at present (`None`), or all do not, like [`Device::extent`]. In a snapshot the
+    /// next may be alike.
     ///
     /// # Errors
     /// There is no such snapshot.
-    pub fn snapshot_extent(&self, id: SnapshotId, lba: u64, max: u64) -> Result<Extent, SnapshotError> {
-        self.check_known(Some(id))?;
+    pub fn extent_in(&self, view: Option<SnapshotId>, lba: u64, max: u64) -> Result<Extent, SnapshotError> {
+        let Some(id) = view else { return Ok(self.extent(lba, max)) };
+        self.check_known(view)?;
         let (count, mapped) = self.core.ftl.run_in(id, lba, max);
         Ok(Extent { count, mapped })
     }

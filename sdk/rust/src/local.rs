@@ -71,7 +71,7 @@ impl Engine {
         let carried = CarriedDrills::default();
         let device = attach(&ring, &carried)?;
         let find = |name: &str| {
-            let found = device.snapshots().iter().find(|snapshot| snapshot.name == name).map(|snapshot| snapshot.id);
+            let found = device.snapshot_named(name).map(|snapshot| snapshot.id);
             found.ok_or_else(|| OpenError::NoSnapshot { path: path.to_path_buf(), snapshot: name.to_string() })
         };
         let view = snapshot.map(find).transpose()?;
@@ -308,11 +308,12 @@ fn ranges(
     let (mut lba, end) = (within.start, within.end);
     let stop = end.min(lba.saturating_add(LOOKED_AT));
     while lba < stop && found.len() < RANGES {
-        let told = |extent: Extent| (extent.count, extent.mapped.then_some(true));
-        let (count, holds) = match (since, view) {
-            (Some(since), _) => device.compare(Some(since), view, lba, end - lba)?,
-            (None, Some(id)) => told(device.snapshot_extent(id, lba, end - lba)?),
-            (None, None) => told(device.extent(lba, end - lba)),
+        let (count, holds) = match since {
+            Some(_) => device.compare(since, view, lba, end - lba)?,
+            None => {
+                let Extent { count, mapped } = device.extent_in(view, lba, end - lba)?;
+                (count, mapped.then_some(true))
+            }
         };
         if let Some(holds) = holds {
             found.push((lba..lba + count, holds));

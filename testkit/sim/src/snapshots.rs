@@ -19,8 +19,7 @@ impl Simulation {
     /// The snapshot of the model, as the device knows it.
     fn snapshot_id(&mut self, at: usize) -> SnapshotId {
         let name = self.model.snaps[at].label().0.clone();
-        let found = self.device().snapshots().iter().find(|snapshot| snapshot.name == name);
-        found.map_or(0, |snapshot| snapshot.id)
+        self.device().snapshot_named(&name).map_or(0, |snapshot| snapshot.id)
     }
 
     /// Changes the snapshots. Gives whether that was done; nothing was, or nobody knows, when it was not.

@@ -132,7 +132,7 @@ fn carry_out(device: &mut Device, keep: &Schedule, last: Option<u64>, now: u64) 
         return done;
     }
     for id in delete.into_iter().take(AT_ONCE) {
-        let name = device.snapshots().iter().find(|snapshot| snapshot.id == id).map(|snapshot| snapshot.name.clone());
+        let name = device.snapshot(id).map(|snapshot| snapshot.name.clone());
         match device.begin_snapshot_change(&SnapshotChange::Delete(id)) {
             Ok(true) => done.deleted.extend(name),
             Ok(false) => return Done { more: true, ..done },

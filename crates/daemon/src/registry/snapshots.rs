@@ -52,7 +52,8 @@ impl Registry {
         let change = SnapshotChange::Create { name: snapshot.into(), created: now_ms() / 1000 };
         let handle = self.make_changes(name, "snapshot-made", snapshot, &[change])?;
         // What all of them hold is not counted: that takes longer than making one.
-        let made = handle.with_device(|device| (device.snapshots().last().cloned(), device.figures()))?;
+        let wanted = snapshot.to_owned();
+        let made = handle.with_device(move |device| (device.snapshot_named(&wanted).cloned(), device.figures()))?;
         let (Some(made), figures) = made else { return Err(no_snapshot(&handle, snapshot)) };
         Ok(view(made, 0, &figures))
     }
@@ -173,9 +174,7 @@ fn view(snapshot: Snapshot, alone: u64, figures: &Figures) -> SnapshotView {
 /// The snapshot of a name.
 fn find(handle: &Handle, name: &str) -> Result<SnapshotId, Failure> {
     let wanted = name.to_owned();
-    let found = handle.with_device(move |device| {
-        device.snapshots().iter().find(|snapshot| snapshot.name == wanted).map(|snapshot| snapshot.id)
-    })?;
+    let found = handle.with_device(move |device| device.snapshot_named(&wanted).map(|snapshot| snapshot.id))?;
     found.ok_or_else(|| no_snapshot(handle, name))
 }
 

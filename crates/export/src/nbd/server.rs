@@ -77,7 +77,8 @@ impl Export {
 
     /// A snapshot of the device, to be read.
     fn offer_snapshot(&self, name: &str) -> Option<Offer> {
-        let (_, id) = self.snapshots().into_iter().find(|(found, _)| found == name)?;
+        let wanted = name.to_owned();
+        let id = self.device.with_device(move |device| device.snapshot_named(&wanted).map(|found| found.id)).ok()??;
         let offer = self.offer();
         let description = format!("{} as it was at the snapshot {name}", offer.description);
         Some(Offer { description, read_only: true, view: Some(id), ..offer })

@@ -32,19 +32,14 @@ pub fn describe(
     one: bool,
 ) -> Result<(Vec<(u32, u32)>, u32), SnapshotError> {
     let look = |lba: u64, max: u64| {
-        let allocated = |mapped: bool| if mapped { 0 } else { allocation::HOLE | allocation::ZERO };
-        Ok::<_, SnapshotError>(match (context, limits.view) {
-            (Context::ChangedSince(old), new) => {
-                let (count, differs) = device.compare(Some(old), new, lba, max)?;
+        Ok::<_, SnapshotError>(match context {
+            Context::ChangedSince(old) => {
+                let (count, differs) = device.compare(Some(old), limits.view, lba, max)?;
                 (count, if differs.is_some() { CHANGED } else { 0 })
             }
-            (Context::Allocation, None) => {
-                let extent = device.extent(lba, max);
-                (extent.count, allocated(extent.mapped))
-            }
-            (Context::Allocation, Some(id)) => {
-                let extent = device.snapshot_extent(id, lba, max)?;
-                (extent.count, allocated(extent.mapped))
+            Context::Allocation => {
+                let extent = device.extent_in(limits.view, lba, max)?;
+                (extent.count, if extent.mapped { 0 } else { allocation::HOLE | allocation::ZERO })
             }
         })
     };

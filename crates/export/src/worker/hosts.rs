@@ -27,7 +27,7 @@ impl Worker {
         let device = &self.core.device;
         // A controller shows the same snapshot for as long as it lives, whatever its name comes to stand for.
         let named = connect.subsystem.split_once(SNAPSHOT).filter(|_| connect.queue == 0);
-        let named = named.map(|(_, name)| device.snapshots().iter().find(|snapshot| snapshot.name == name));
+        let named = named.map(|(_, name)| device.snapshot_named(name));
         if let Some(None) = named {
             return Err(Cqe { result: UNKNOWN_SUBSYSTEM, ..Cqe::new(cid, Status::CONNECT_INVALID) });
         }
@@ -40,7 +40,7 @@ impl Worker {
             shown = controller.snapshot;
         }
         let read_only = read_only || device.is_read_only() || shown.is_some();
-        let mapped = device.snapshots().iter().find(|snapshot| Some(snapshot.id) == shown).map(|it| it.mapped);
+        let mapped = shown.and_then(|id| device.snapshot(id)).map(|snapshot| snapshot.mapped);
         let used_bytes = mapped.unwrap_or(0) * u64::from(device.info().sector_bytes);
         let namespace = describe(device.info(), &device.settings(), read_only, used_bytes);
         Ok(Joined { admitted, namespace: Namespace { snapshot: shown, ..namespace } })

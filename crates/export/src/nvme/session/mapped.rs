@@ -32,8 +32,8 @@ pub(super) fn ranges(
         // How many sectors, and whether they hold data, where they are to be told of.
         let (count, told) = match (since, view) {
             (Some(since), _) => device.compare(Some(since), view, at, end - at)?,
-            (None, Some(id)) => {
-                let extent = device.snapshot_extent(id, at, end - at)?;
+            (None, Some(_)) => {
+                let extent = device.extent_in(view, at, end - at)?;
                 (extent.count, extent.mapped.then_some(true))
             }
             (None, None) => {
