@@ -8,7 +8,7 @@
 //! single requests, and are shown only when enough samples stand behind them.
 //!
 //! **Where to start.** [`workload::Workload`] says what to do, [`engine::virtual_time::run`] does it, [`results::Results`] is what comes
-//! out. [`protocol::Protocol`] is a whole test protocol, [`run::conduct()`] runs it on a [`target::Target`], [`run::Run`] is what comes
+//! out. [`simulation::Simulation`] does so on the device of a data sheet. [`protocol::Protocol`] is a whole test protocol, [`run::conduct()`] runs it on a [`target::Target`], [`run::Run`] is what comes
 //! out.
 
 pub mod engine;
@@ -19,6 +19,7 @@ pub mod protocol;
 pub mod published;
 pub mod results;
 pub mod run;
+pub mod simulation;
 pub mod stats;
 pub mod steady;
 pub mod target;

@@ -12,6 +12,7 @@ create_exception!(openvsl, ReadOnly, Error, "The device takes no writes.");
 create_exception!(openvsl, NoSpace, Error, "No space is left under the device.");
 create_exception!(openvsl, PowerOff, Error, "A drill has cut the device's power.");
 create_exception!(openvsl, Closed, Error, "The device is not open any more, or the connection ended.");
+create_exception!(openvsl, SimulationError, Error, "A model failed a request, and the run ended.");
 
 pub(crate) fn request(error: openvsl::Error) -> PyErr {
     use openvsl::Error as E;
@@ -40,5 +41,6 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ReadOnly", py.get_type::<ReadOnly>())?;
     module.add("NoSpace", py.get_type::<NoSpace>())?;
     module.add("PowerOff", py.get_type::<PowerOff>())?;
-    module.add("Closed", py.get_type::<Closed>())
+    module.add("Closed", py.get_type::<Closed>())?;
+    module.add("SimulationError", py.get_type::<SimulationError>())
 }

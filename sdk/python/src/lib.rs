@@ -3,6 +3,8 @@
 mod buffer;
 mod device;
 mod errors;
+mod simulate;
+mod table;
 
 use std::path::PathBuf;
 
@@ -25,5 +27,15 @@ fn _openvsl(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(create, module)?)?;
     module.add_class::<device::Device>()?;
+    for function in [
+        wrap_pyfunction!(simulate::run, module)?,
+        wrap_pyfunction!(simulate::data_sheet, module)?,
+        wrap_pyfunction!(simulate::data_sheets, module)?,
+        wrap_pyfunction!(simulate::named_workload, module)?,
+        wrap_pyfunction!(simulate::named_workloads, module)?,
+    ] {
+        module.add_function(function)?;
+    }
+    module.add_class::<table::Table>()?;
     errors::add(module)
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use card::{Arrangement, Format, Pacing, Policy};
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use device::Capacity;
-use lab::workload::Time;
+use lab::simulation::words::{self, AIRFLOW_LFM, AMBIENT_CELSIUS, SCALES, SHORTEST_INTERVAL};
+use lab::workload::{self, Time};
 
 /// `vsl sim`.
 #[derive(Debug, Args)]
@@ -94,10 +95,10 @@ pub struct Machine {
     /// How the groomer and host writes share a flash module when free space is short: steady (every write waits for its share of the work),
     /// on-demand (the groomer begins when nothing is left, and writes wait for it), or rounds:SIZE (writes wait until so much is free, then
     /// run unhindered until it is used up). [default: as the data sheet says]
-    #[arg(long, value_name = "HOW", value_parser = parse_pacing)]
+    #[arg(long, value_name = "HOW", value_parser = words::pacing)]
     pub pacing: Option<Pacing>,
     /// The groomer's policy, such as lifetime, greedy or fifo; docs/groomer.md explains them. [default: as the data sheet says]
-    #[arg(long, value_name = "POLICY", value_parser = super::lab::waf::parse_policy)]
+    #[arg(long, value_name = "POLICY", value_parser = words::policy)]
     pub groomer: Option<Policy>,
     /// Whether flash grooms ahead of need when no requests come for a tenth of a second.
     #[arg(long, value_name = "on|off", default_value = "on")]
@@ -216,17 +217,19 @@ pub enum Precondition {
     Workload,
 }
 
-fn parse_format(text: &str) -> Result<Format, String> {
-    text.parse::<Capacity>().map(Format::from)
+impl From<Precondition> for workload::Precondition {
+    fn from(how: Precondition) -> workload::Precondition {
+        match how {
+            Precondition::Fresh => workload::Precondition::Fresh,
+            Precondition::Fill => workload::Precondition::Fill,
+            Precondition::Random => workload::Precondition::Random,
+            Precondition::Workload => workload::Precondition::Workload,
+        }
+    }
 }
 
-fn parse_pacing(text: &str) -> Result<Pacing, String> {
-    match (text, text.strip_prefix("rounds:")) {
-        ("steady", _) => Ok(Pacing::Steady),
-        ("on-demand", _) => Ok(Pacing::OnDemand),
-        (_, Some(size)) => super::values::size(size).map(Pacing::Rounds),
-        _ => Err("expected steady, on-demand, or rounds:SIZE such as rounds:8MiB".into()),
-    }
+fn parse_format(text: &str) -> Result<Format, String> {
+    text.parse::<Capacity>().map(Format::from)
 }
 
 pub fn parse_scale(text: &str) -> Result<u32, String> {
@@ -235,7 +238,7 @@ pub fn parse_scale(text: &str) -> Result<u32, String> {
         text => text
             .parse()
             .ok()
-            .filter(|times| (1..=65_536).contains(times))
+            .filter(|times| SCALES.contains(times))
             .ok_or_else(|| "expected full, or a whole number from 1 to 65536".into()),
     }
 }
@@ -250,32 +253,22 @@ fn parse_pace(text: &str) -> Result<trace::playback::Pace, String> {
 
 fn parse_interval(text: &str) -> Result<Time, String> {
     let time: Time = text.parse()?;
-    if time.nanos() < 1_000_000 { Err("expected a millisecond or more".into()) } else { Ok(time) }
+    if time.nanos() < SHORTEST_INTERVAL { Err("expected a millisecond or more".into()) } else { Ok(time) }
 }
 
 fn parse_celsius(text: &str) -> Result<f64, String> {
-    let degrees = text.parse::<f64>().ok().filter(|degrees| (-40.0..=85.0).contains(degrees));
+    let degrees = text.parse::<f64>().ok().filter(|degrees| AMBIENT_CELSIUS.contains(degrees));
     degrees.ok_or_else(|| "expected degrees Celsius from -40 to 85".into())
 }
 
 fn parse_airflow(text: &str) -> Result<f64, String> {
-    let feet = text.parse::<f64>().ok().filter(|feet| (0.0..=10_000.0).contains(feet));
+    let feet = text.parse::<f64>().ok().filter(|feet| AIRFLOW_LFM.contains(feet));
     feet.ok_or_else(|| "expected linear feet a minute from 0 to 10000".into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pacings_parse() {
-        assert_eq!(parse_pacing("steady"), Ok(Pacing::Steady));
-        assert_eq!(parse_pacing("on-demand"), Ok(Pacing::OnDemand));
-        assert_eq!(parse_pacing("rounds:8MiB"), Ok(Pacing::Rounds(8 << 20)));
-        for text in ["", "rounds", "rounds:", "rounds:much", "even"] {
-            assert!(parse_pacing(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn formats_and_scales_parse() {

@@ -121,11 +121,7 @@ fn driver(profile: &profile::Profile, asked: Option<&str>) -> Result<(String, Dr
 /// Whether every request of a part is a multiple of a sector.
 fn takes(part: &Part, sector: u32) -> bool {
     let loads = part.stages.iter().flat_map(|stage| &stage.steps).flat_map(|step| &step.phase.loads);
-    loads.into_iter().all(|load| {
-        let (reads, writes) = load.sizes();
-        let sizes = reads.iter().chain(&writes).map(|entry| entry.size.0);
-        sizes.chain(load.align.map(|align| align.0)).all(|bytes| bytes.is_multiple_of(u64::from(sector)))
-    })
+    loads.into_iter().all(|load| load.is_multiple_of(sector))
 }
 
 impl Bench for VirtualBench {

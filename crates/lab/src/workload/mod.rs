@@ -326,4 +326,11 @@ impl Load {
     pub fn sizes(&self) -> (Vec<Weighted>, Vec<Weighted>) {
         (self.size.list(), self.write_size.as_ref().unwrap_or(&self.size).list())
     }
+
+    /// Whether every request is a multiple of so many bytes.
+    pub fn is_multiple_of(&self, bytes: u32) -> bool {
+        let (reads, writes) = self.sizes();
+        let sizes = reads.iter().chain(&writes).map(|entry| entry.size.0);
+        sizes.chain(self.align.map(|align| align.0)).all(|size| size.is_multiple_of(u64::from(bytes)))
+    }
 }

@@ -5,7 +5,8 @@ use trace::playback::Pace;
 use super::{Access, Bytes, Extent, Load, Phase, Sizes, Stop, Workload};
 
 /// What a device has been through before the workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Precondition {
     /// Nothing: it is fresh.
     Fresh,

@@ -1,4 +1,4 @@
-"""OpenVSL's devices from Python: atomic writes, durable when you say so, and power cuts on command."""
+"""OpenVSL from Python: devices with atomic writes and power cuts on command, and cards, drives and disks in virtual time."""
 
 from openvsl._openvsl import (
     Closed,
@@ -9,9 +9,13 @@ from openvsl._openvsl import (
     OpenError,
     PowerOff,
     ReadOnly,
+    SimulationError,
+    Table,
     __version__,
     create,
 )
+from openvsl.simulation import Result, profile, profiles, simulate, workload, workloads
+from openvsl.sweeps import Sweep, sweep
 
 __all__ = [
     "Closed",
@@ -22,6 +26,16 @@ __all__ = [
     "OpenError",
     "PowerOff",
     "ReadOnly",
+    "Result",
+    "SimulationError",
+    "Sweep",
+    "Table",
     "__version__",
     "create",
+    "profile",
+    "profiles",
+    "simulate",
+    "sweep",
+    "workload",
+    "workloads",
 ]

@@ -1,6 +1,6 @@
 """The compiled part of the package. Addresses and counts are in sectors of `Device.sector_bytes` bytes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Literal, Self, final
@@ -29,6 +29,44 @@ class PowerOff(Error):
 
 class Closed(Error):
     """The device is not open any more, or the connection ended."""
+
+class SimulationError(Error):
+    """A model failed a request, and the run ended."""
+
+def run(request: str, progress: Callable[[str, float], object] | None = None) -> str:
+    """Runs what a request in JSON asks for, and gives the results as `vsl sim --json` prints them."""
+
+def data_sheet(name: str) -> str:
+    """A data sheet in JSON."""
+
+def data_sheets() -> list[str]:
+    """The names of all data sheets."""
+
+def named_workload(name: str) -> str:
+    """A workload that comes with the package, or a file of one, in JSON."""
+
+def named_workloads() -> list[str]:
+    """The names of the workloads that come with the package."""
+
+@final
+class Table:
+    """Figures that data frames and databases take through Arrow's PyCapsule interface, without a copy.
+
+    `polars.DataFrame(table)`, `pyarrow.table(table)`, `pandas.DataFrame.from_arrow(table)`, or in DuckDB `SELECT * FROM table`.
+    """
+
+    def __new__(cls, columns: Sequence[tuple[str, Sequence[int | None] | Sequence[float | None] | Sequence[str | None]]]) -> Self:
+        """Of columns, each a name and its values: whole numbers, real numbers or texts, any of them `None`."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns."""
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as a stream in C."""
 
 def create(
     path: str | PathLike[str], bytes: int, *, sector_bytes: int = 4096, label: str = "", drills: bool = False

@@ -23,7 +23,7 @@ Examples:
   vsl lab waf --trace vm.vscsi --json")]
 pub struct Waf {
     /// Only this policy. May be given more than once. [default: all]
-    #[arg(long, value_name = "POLICY", value_parser = parse_policy)]
+    #[arg(long, value_name = "POLICY", value_parser = lab::simulation::words::policy)]
     pub policy: Vec<Policy>,
     /// Only this workload. May be given more than once. [default: all, or the trace]
     #[arg(long, value_name = "WORKLOAD", value_parser = parse_workload)]
@@ -61,11 +61,6 @@ pub struct Waf {
     /// Cells that are measured at once. [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub jobs: Option<u32>,
-}
-
-pub fn parse_policy(text: &str) -> Result<Policy, String> {
-    let names: Vec<&str> = Policy::ALL.iter().map(|policy| policy.name()).collect();
-    Policy::from_name(text).ok_or_else(|| format!("expected one of {}", names.join(", ")))
 }
 
 fn parse_workload(text: &str) -> Result<Workload, String> {

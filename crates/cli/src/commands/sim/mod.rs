@@ -1,19 +1,17 @@
 //! `vsl sim`.
 
 mod asked;
-mod machine;
 mod over_time;
 mod watch;
 
 use std::process::ExitCode;
 
 use daemon::Failure;
-use lab::engine::virtual_time;
-use lab::results::{Ended, Results, fio_json, table};
+use lab::results::{Ended, Results, table};
+use lab::simulation::Setting;
 use lab::workload::names;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use self::machine::Setting;
 use crate::args::sim::Sim;
 use crate::output::{Output, raw};
 use crate::progress::INTERRUPTED;
@@ -25,31 +23,18 @@ pub fn sim(args: &Sim, output: Output) -> Result<ExitCode, Failure> {
     let Some(device) = &args.device else {
         return Err(Failure::invalid("no device is given").help("`vsl profiles` lists them"));
     };
-    let (workload, notes) = asked::workload(args)?;
-    for note in &notes {
-        output.note(&format!("note: {note}"));
-    }
-    let how = asked::precondition(args);
-    let (mut built, setting) = machine::build_for(device, args, how, &workload)?;
-    let workload =
-        workload.scaled(setting.scaled_by).preconditioned(how, built.devices.len() as u32, setting.sector_bytes);
+    let mut ready =
+        asked::simulation(device, args, output)?.build().map_err(|error| Failure::invalid(error.to_string()))?;
     if args.dry_run {
-        let text = toml::to_string(&workload)
+        let text = toml::to_string(&ready.workload)
             .map_err(|error| Failure::failed(format!("the workload cannot be written as TOML: {error}")))?;
-        return output.result(&workload, || text).map(|()| ExitCode::SUCCESS);
+        return output.result(&ready.workload, || text).map(|()| ExitCode::SUCCESS);
     }
-    let options = virtual_time::Options {
-        driver: setting.costs,
-        interval: args.interval.nanos(),
-        now: 0,
-        scaled_by: setting.scaled_by,
-        ..virtual_time::Options::default()
-    };
     let mut watch = watch::Watch::new(output)?;
-    let run = virtual_time::run(&workload, &mut built.devices, &options, &mut watch);
+    let run = ready.run(&mut watch);
     watch.finish();
-    let (results, _) = run.map_err(|error| Failure::invalid(error.to_string()))?;
-    print(&results, &setting, args, output)?;
+    let results = run.map_err(|error| Failure::invalid(error.to_string()))?;
+    print(&results, &ready.setting, args, output)?;
     Ok(match results.ended {
         Ended::Complete => ExitCode::SUCCESS,
         Ended::Interrupted => ExitCode::from(INTERRUPTED),
@@ -59,11 +44,7 @@ pub fn sim(args: &Sim, output: Output) -> Result<ExitCode, Failure> {
 
 fn print(results: &Results, setting: &Setting, args: &Sim, output: Output) -> Result<(), Failure> {
     if output.json {
-        let mut whole = fio_json(results);
-        if let Some(own) = whole.get_mut("openvsl").and_then(Value::as_object_mut) {
-            own.insert("setting".into(), json!(setting));
-        }
-        return output.result(&whole, String::new);
+        return output.result(&setting.beside(results), String::new);
     }
     let mut text = setting.text();
     text.push_str(&table(results));

@@ -1,0 +1,52 @@
+"""The Python package, wherever it was installed: its stubs are true, its own tests and its pages' programs run, and a service is reached."""
+
+import json
+import re
+from pathlib import Path
+
+from harness.check import check, equal
+from harness.world import MIB, World
+
+TREE = Path(__file__).resolve().parents[2]
+PACKAGE = TREE / "sdk/python"
+
+
+def environment(world: World) -> Path:
+    """An interpreter that knows pytest and mypy, which are the tools' own, and not yet the package."""
+    venv = world.dir / "venv"
+    world.run("/usr/bin/python3", "-m", "venv", "--without-pip", venv)
+    tools = world.tools.parent / "wheel"
+    world.run("sh", "-c", f"echo {tools}/lib/python3.*/site-packages > $(echo {venv}/lib/python3.*/site-packages)/tools.pth")
+    return venv / "bin/python"
+
+
+def programs(page: str) -> list[str]:
+    """The Python programs of a page."""
+    return re.findall(r"^```python\n(.*?)^```$", (TREE / "docs" / page).read_text(), re.DOTALL | re.MULTILINE)
+
+
+def works(world: World, python: Path) -> None:
+    """Checks the package that an interpreter has."""
+    world.run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", PACKAGE / "tests")
+    world.run(python, "-m", "mypy.stubtest", "openvsl", "--ignore-missing-stub")
+    world.run(python, "-m", "mypy", "--strict", "--cache-dir", world.dir / "mypy", PACKAGE / "tests")
+    # What the SDK's page shows: a program, and a test.
+    program, test = programs("sdk.md")
+    world.vsl("create", world.dir / "ledger.vsl", "--size", 64 * MIB)
+    world.run(python, "-c", program)
+    (world.dir / "test_page.py").write_text(test)
+    check("1 passed" in world.run(python, "-m", "pytest", "-q", world.dir / "test_page.py").out, "the page's test")
+    # The last one needs a cluster.
+    for number, program in enumerate(programs("python.md")[:-1]):
+        path = world.dir / f"page{number}.py"
+        path.write_text(program)
+        world.run(python, path)
+
+    asked = ["iodrive-320-mlc", "--rw", "randwrite", "--iodepth", "8", "--runtime", "100ms", "--precondition", "random", "--seed", "7", "--json"]
+    program = "import openvsl; print(openvsl.simulate('iodrive-320-mlc', rw='randwrite', iodepth=8, runtime='100ms', precondition='random', seed=7).text)"
+    equal(json.loads(world.run(python, "-c", program).out), json.loads(world.vsl("sim", *asked).out), "what Python and the command say")
+
+    device = world.device(64 * MIB)
+    address = world.vsl("status", device.name, "--field", "nvme_uri").out.strip()
+    program = "import sys, openvsl\nwith openvsl.Device.connect(sys.argv[1]) as d:\n d.write(5, b'y' * 4096, durable=True)\n print(bytes(d.read(5)[:2]), d.exists(5), d.exists(6))"
+    equal(world.run(python, "-c", program, address).out, "b'yy' True False\n", "what is read over the socket")
