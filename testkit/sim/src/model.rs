@@ -203,6 +203,11 @@ impl Model {
         self.snaps.retain(|snap| !snap.going);
     }
 
+    /// Those that were to go stay.
+    pub fn snaps_stay(&mut self) {
+        self.snaps.iter_mut().for_each(|snap| snap.going = false);
+    }
+
     /// A snapshot is to have another name, or to be held or not.
     pub fn snap_labelled(&mut self, at: usize, label: (String, bool)) {
         self.snaps[at].labels.push(label);
@@ -212,6 +217,11 @@ impl Model {
     pub fn snap_label_answered(&mut self, at: usize) {
         let labels = &mut self.snaps[at].labels;
         labels.drain(..labels.len() - 1);
+    }
+
+    /// It stays as it was.
+    pub fn snap_label_refused(&mut self, at: usize) {
+        self.snaps[at].labels.pop();
     }
 
     /// The device takes what a snapshot shows for what it holds.

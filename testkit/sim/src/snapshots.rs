@@ -104,8 +104,10 @@ impl Simulation {
             };
         }
         self.model.snaps_going(|other| other == at);
-        if self.change_snapshots(&SnapshotChange::Delete(id))? {
-            self.model.snaps_gone();
+        match self.change_snapshots(&SnapshotChange::Delete(id))? {
+            true => self.model.snaps_gone(),
+            false if self.store.is_off() => {}
+            false => self.model.snaps_stay(),
         }
         Ok(())
     }
@@ -144,8 +146,10 @@ impl Simulation {
             }
         };
         self.model.snap_labelled(at, label);
-        if self.change_snapshots(&change)? {
-            self.model.snap_label_answered(at);
+        match self.change_snapshots(&change)? {
+            true => self.model.snap_label_answered(at),
+            false if self.store.is_off() => {}
+            false => self.model.snap_label_refused(at),
         }
         Ok(())
     }
