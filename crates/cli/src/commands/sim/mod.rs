@@ -3,6 +3,7 @@
 mod asked;
 mod machine;
 mod over_time;
+mod snapshots;
 mod watch;
 
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ use lab::workload::names;
 use serde_json::{Value, json};
 
 use self::machine::Setting;
+use self::snapshots::Costs;
 use crate::args::sim::Sim;
 use crate::output::{Output, raw};
 use crate::progress::INTERRUPTED;
@@ -45,11 +47,22 @@ pub fn sim(args: &Sim, output: Output) -> Result<ExitCode, Failure> {
         scaled_by: setting.scaled_by,
         ..virtual_time::Options::default()
     };
-    let mut watch = watch::Watch::new(output)?;
-    let run = virtual_time::run(&workload, &mut built.devices, &options, &mut watch);
-    watch.finish();
-    let (results, _) = run.map_err(|error| Failure::invalid(error.to_string()))?;
-    print(&results, &setting, args, output)?;
+    let run = |built: &mut card::Built, snapshots| {
+        let mut watch = watch::Watch::new(output)?;
+        let options = virtual_time::Options { snapshots, ..options };
+        let run = virtual_time::run(&workload, &mut built.devices, &options, &mut watch);
+        watch.finish();
+        run.map(|(results, _)| results).map_err(|error| Failure::invalid(error.to_string()))
+    };
+    let schedule = args.machine.snapshots();
+    // The same device and the same requests, twice.
+    let without = match schedule {
+        None => None,
+        Some(_) => Some(run(&mut machine::build_for(device, args, how, &workload)?.0, None)?),
+    };
+    let results = run(&mut built, schedule)?;
+    let costs = schedule.zip(without.as_ref()).map(|(schedule, without)| Costs { schedule, without, with: &results });
+    print(&results, &setting, costs.as_ref(), args, output)?;
     Ok(match results.ended {
         Ended::Complete => ExitCode::SUCCESS,
         Ended::Interrupted => ExitCode::from(INTERRUPTED),
@@ -57,16 +70,28 @@ pub fn sim(args: &Sim, output: Output) -> Result<ExitCode, Failure> {
     })
 }
 
-fn print(results: &Results, setting: &Setting, args: &Sim, output: Output) -> Result<(), Failure> {
+fn print(
+    results: &Results,
+    setting: &Setting,
+    costs: Option<&Costs>,
+    args: &Sim,
+    output: Output,
+) -> Result<(), Failure> {
     if output.json {
         let mut whole = fio_json(results);
         if let Some(own) = whole.get_mut("openvsl").and_then(Value::as_object_mut) {
             own.insert("setting".into(), json!(setting));
+            if let Some(costs) = costs {
+                own.insert("snapshots".into(), costs.json());
+            }
         }
         return output.result(&whole, String::new);
     }
     let mut text = setting.text();
     text.push_str(&table(results));
+    if let Some(costs) = costs {
+        text.push_str(&costs.text());
+    }
     if args.over_time {
         text.push_str(&over_time::rows(results));
     }
