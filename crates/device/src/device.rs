@@ -614,8 +614,11 @@ impl Device {
     }
 
     /// The next run of sectors at `lba` that are all mapped or all not, at most `max` long.
-    /// `max` is at least 1 and the range lies inside the device.
+    /// `max` is at least 1. What lies beyond the end, for somebody who does not know yet that the device shrank, holds nothing.
     pub fn extent(&self, lba: u64, max: u64) -> Extent {
+        if lba >= self.info.sectors {
+            return Extent { count: max, mapped: false };
+        }
         let (count, mapped) = self.core.ftl.map().run(lba, max);
         Extent { count, mapped }
     }

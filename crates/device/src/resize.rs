@@ -58,7 +58,9 @@ pub enum ResizeError {
         end: u64,
     },
     /// A snapshot reaches beyond the new end.
-    #[error("the snapshot \"{name}\" keeps what stood at byte {byte}, beyond the new end of {end} bytes: delete it first")]
+    #[error(
+        "the snapshot \"{name}\" keeps what stood at byte {byte}, beyond the new end of {end} bytes: delete it first"
+    )]
     Kept {
         /// Its name.
         name: String,
@@ -143,7 +145,9 @@ impl Device {
         })?;
         let mut disk = None;
         for file in &mut files {
-            let room = file.room().map_err(|error| ResizeError::Store { path: file.path().into(), what: error.to_string() })?;
+            let room = file
+                .room()
+                .map_err(|error| ResizeError::Store { path: file.path().into(), what: error.to_string() })?;
             let blocks = room.map(|bytes| bytes / geometry.block_bytes());
             disk = [disk, blocks].into_iter().flatten().min();
         }
@@ -218,10 +222,16 @@ impl Device {
             return unsupported("a device that is attached read-only", "attach it for writing");
         }
         if self.card.is_some() {
-            return unsupported("an emulated card", "its data sheet says how large it is; `vsl format` gives it another capacity");
+            return unsupported(
+                "an emulated card",
+                "its data sheet says how large it is; `vsl format` gives it another capacity",
+            );
         }
         if self.page_file.is_locked() {
-            return unsupported("a device with page-file support", "its memory is locked; set `page-file` to off, resize, and set it again");
+            return unsupported(
+                "a device with page-file support",
+                "its memory is locked; set `page-file` to off, resize, and set it again",
+            );
         }
         if let Some(error) = self.core.ftl.failure() {
             return Err(ResizeError::Failed(crate::core::io_error(error)));
@@ -239,7 +249,10 @@ impl Device {
                 return Err(ResizeError::Invalid {
                     name: "raw capacity",
                     value: format!("{raw} bytes"),
-                    expected: format!("at least the {} bytes that it has: raw capacity only grows", geometry.raw_bytes()),
+                    expected: format!(
+                        "at least the {} bytes that it has: raw capacity only grows",
+                        geometry.raw_bytes()
+                    ),
                 });
             }
             Some(raw) => raw.div_ceil(leb_bytes),
@@ -281,7 +294,8 @@ impl Device {
         }
         larger.sectors = plan.sectors;
         let block = u64::from(self.settings().nvme_block_bytes);
-        let fits = larger.validate().is_ok() && larger.is_sparse() == superblock.is_sparse() && plan.sectors * sector >= block;
+        let fits =
+            larger.validate().is_ok() && larger.is_sparse() == superblock.is_sparse() && plan.sectors * sector >= block;
         if !fits {
             let (least, most) = match superblock.is_sparse() {
                 true => sectors_within(&larger.geometry),
@@ -291,10 +305,15 @@ impl Device {
                 name: "host capacity",
                 value: format!("{} bytes", plan.sectors.saturating_mul(sector)),
                 expected: format!(
-                    "{} to {} bytes on a raw capacity of {} bytes (--raw gives it more)",
+                    "{} to {} bytes on a raw capacity of {} bytes{}",
                     (least * sector).max(block),
                     most * sector,
-                    larger.geometry.raw_bytes()
+                    larger.geometry.raw_bytes(),
+                    if superblock.geometry.parity > 0 {
+                        ", which is fixed with parity"
+                    } else {
+                        " (--raw gives it more)"
+                    }
                 ),
             });
         }

@@ -58,7 +58,8 @@ impl Ftl {
             return Some(Beyond::Mapped(lba));
         }
         let pieces = self.views.pieces((sectors / CHUNK, 0));
-        let mut entries = pieces.flat_map(|(key, piece)| piece.entries().map(move |(bit, _)| (key.0 * CHUNK + bit, key.1)));
+        let mut entries =
+            pieces.flat_map(|(key, piece)| piece.entries().map(move |(bit, _)| (key.0 * CHUNK + bit, key.1)));
         let (lba, id) = entries.find(|(lba, _)| *lba >= sectors)?;
         Some(Beyond::Kept(lba, self.views.exists(id).then_some(id)))
     }

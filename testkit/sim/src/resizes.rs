@@ -71,9 +71,9 @@ impl Simulation {
                 self.look_at_size()
             }
             Err(_) if self.store.is_off() => Ok(()),
-            Err(ResizeError::Mapped { byte, .. }) if nothing(byte / sector, &self.model) => {
-                Err(Failure::Wrong(format!("sector {} was never written, and keeps the device from shrinking", byte / sector)))
-            }
+            Err(ResizeError::Mapped { byte, .. }) if nothing(byte / sector, &self.model) => Err(Failure::Wrong(
+                format!("sector {} was never written, and keeps the device from shrinking", byte / sector),
+            )),
             Err(ResizeError::Mapped { .. }) => Ok(()),
             Err(ResizeError::Kept { .. } | ResizeError::Purging) if self.plan.snapshot_once_in > 0 => Ok(()),
             Err(ResizeError::Failed(_)) if self.plan.errors || self.may_lack_space => Ok(()),
@@ -97,7 +97,9 @@ impl Simulation {
                 self.has_size(pending.sectors);
                 match self.device().info().sectors == pending.sectors {
                     true => Ok(()),
-                    false => Err(Failure::Wrong(format!("resized to {} sectors, and does not have them", pending.sectors))),
+                    false => {
+                        Err(Failure::Wrong(format!("resized to {} sectors, and does not have them", pending.sectors)))
+                    }
                 }
             }
             Err(_) if self.plan.errors || self.may_lack_space => {
@@ -121,7 +123,9 @@ impl Simulation {
 
     /// After an attach the device has its old size or the one that was on its way, and nothing else.
     pub(crate) fn settle_size(&mut self) -> Result<(), Failure> {
-        let Some(Info { sectors: found, raw_bytes, .. }) = self.device.as_ref().map(Device::info).cloned() else { return Ok(()) };
+        let Some(Info { sectors: found, raw_bytes, .. }) = self.device.as_ref().map(Device::info).cloned() else {
+            return Ok(());
+        };
         let pending = self.pending_size.take();
         self.report.resize_cuts += u64::from(pending.is_some());
         if found == self.model.len() {
