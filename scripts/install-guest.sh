@@ -13,7 +13,7 @@ modules=(
   crc32c crc32c_generic crc32c-intel libcrc32c xxhash_generic dh_generic hmac sha256_generic sha512_generic
 )
 # Programs of this machine that a guest has, with the libraries that they need.
-programs=(nvme fio mke2fs mkfs.ext4 e2fsck mkfs.xfs xfs_repair mkfs.btrfs btrfs blkdiscard fstrim flock nbd-client)
+programs=(nvme fio mke2fs mkfs.ext4 e2fsck resize2fs mkfs.xfs xfs_repair mkfs.btrfs btrfs blkdiscard fstrim flock nbd-client qemu-ga)
 
 PATH=$PATH:/usr/sbin:/sbin
 mkdir -p "$guest"

@@ -24,6 +24,7 @@ needs=(
   "nbd-client nbd-client"
   "nc netcat-openbsd"
   "nvme nvme-cli"
+  "qemu-ga qemu-guest-agent"
   "mkfs.xfs xfsprogs"
   "mkfs.btrfs btrfs-progs"
   "openssl openssl"

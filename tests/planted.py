@@ -26,7 +26,8 @@ PACKAGES = {"sim": "sim", "rust": "openvsl"}
 # Options of the simulator for a seed of each kind.
 SEEDS = {"seed": [], "encrypted-seed": ["--encrypted"], "die-loss-seed": ["--die-loss"],
          "kill-seed": ["--kills"], "killed-die-seed": ["--die-loss", "--kills"], "batch-seed": ["--batches"],
-         "sparse-seed": ["--sparse"], "snapshot-seed": ["--snapshots"]}
+         "sparse-seed": ["--sparse"], "snapshot-seed": ["--snapshots"],
+         "resize-seed": ["--resizes"]}
 
 
 class Programs:

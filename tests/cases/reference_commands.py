@@ -9,7 +9,7 @@ OURS = True
 LIMIT = 900
 PAGES = [
     "alerts.md", "api.md", "databases.md", "drills.md", "encryption.md", "flashback.md", "layer.md", "metrics.md", "nbd.md", "nvme.md", "operations.md", "performance.md",
-    "sdk.md", "snapshots.md", "troubleshooting.md", "vhost.md", "vsl.md",
+    "resize.md", "sdk.md", "snapshots.md", "troubleshooting.md", "vhost.md", "vsl.md",
 ]
 # What stands in these pages and is not run here: how the command begins, and the case that runs it.
 ELSEWHERE = {
@@ -22,6 +22,10 @@ ELSEWHERE = {
     "# update-initramfs": "nvme_debian",
     "$ qemu-system-x86_64": "vhost_guest",
     "$ qemu-system-x86_64 ... \\\n    -blockdev driver=nbd": "nbd_guest",
+    "# vsl snapshot create": "snapshot_freeze",
+    "# resize2fs": "resize_guest",
+    "# e2fsck -f": "resize_guest",
+    "# blkdiscard": "resize_guest",
     # A file is lost first.
     "$ vsl rebuild": "flashback",
     # Fifty cuts; and PostgreSQL, which only `make soak` installs.
@@ -57,6 +61,7 @@ BEFORE = {
     "operations.md": f"useradd --system openvsl && {SERVICE}",
     "operations.md # curl": SERVICE,
     "operations.md # vsl attach db-copy": "cp /srv/db.vsl /srv/db-copy.vsl && cd /srv",
+    "resize.md": WITH_DB,
     "sdk.md": f"{WITH_DB} && vsl create cache.vsl --size 1GiB --address-space 1TiB",
     "snapshots.md": WITH_DB,
     "troubleshooting.md": WITH_DB,

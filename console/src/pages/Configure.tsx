@@ -10,6 +10,7 @@ import { href } from "../route";
 import { act } from "../state/action";
 import { device as find } from "../state/fleet";
 import { bytes, percent } from "../text/quantity";
+import { parseSize } from "../text/size";
 import { Exports } from "./configure/Clients";
 import { Detach, Load } from "./configure/Danger";
 import { Keys } from "./configure/Keys";
@@ -111,6 +112,33 @@ function Durability({ device }: { device: Device }) {
   );
 }
 
+function Resize({ device }: { device: Device }) {
+  const [size, setSize] = useState("");
+  const wanted = parseSize(size);
+  return (
+    <Form
+      class="row"
+      onSubmit={() => {
+        if (wanted === null) return;
+        void act(`${device.name} has another size`, () =>
+          post(`/devices/${seg(device.name)}/resize`, { size_bytes: wanted }),
+        );
+      }}
+    >
+      <Input
+        label="Another host capacity, such as 200 GiB: clients go on meanwhile"
+        class="grow"
+        spellcheck={false}
+        value={size}
+        onSet={setSize}
+      />
+      <Button type="submit" class="bottom" needs="operator" disabled={wanted === null}>
+        Resize
+      </Button>
+    </Form>
+  );
+}
+
 function Upkeep({ device }: { device: Device }) {
   const [onto, setOnto] = useState("");
   const scrubbing = device.scrub_percent !== undefined && device.scrub_percent !== null;
@@ -148,6 +176,7 @@ function Upkeep({ device }: { device: Device }) {
           </Button>
         </div>
       )}
+      {!device.emulation && <Resize device={device} />}
       {device.rebuilding_die !== undefined && device.rebuilding_die !== null && (
         <p>
           Die {device.rebuilding_die} is being rebuilt: {percent(device.rebuild_percent)}.

@@ -44,6 +44,11 @@ const DEEDS: readonly (readonly [string, Words])[] = [
     "POST /devices/*/rebuild",
     ([device], body) => `began to rebuild file ${text(body.die)} of ${device}${and("onto", body.onto)}`,
   ],
+  [
+    "POST /devices/*/resize",
+    ([device], body) =>
+      `gave ${device} another size${and("of", body.size_bytes)}${and("with a raw capacity of", body.raw_bytes)}`,
+  ],
   ["POST /devices/*/snapshots", ([device], body) => `made the snapshot ${text(body.name)} of ${device}`],
   ["PATCH /devices/*/snapshots/*", ([device, snapshot]) => `changed the snapshot ${snapshot} of ${device}`],
   ["DELETE /devices/*/snapshots/*", ([device, snapshot]) => `deleted the snapshot ${snapshot} of ${device}`],

@@ -7,6 +7,7 @@ use media::nand::{Server, micros};
 use crate::agenda::{Agenda, Answers, transfer};
 use crate::device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
 use crate::report::{Busy, Report};
+use crate::snapshots::Schedule;
 
 /// A device behind a bridge.
 pub struct Bridge {
@@ -155,6 +156,10 @@ impl VirtualDevice for Bridge {
 
     fn hint(&self, offset: u64) {
         self.inner.hint(offset);
+    }
+
+    fn keep_snapshots(&mut self, now: Nanos, schedule: Schedule) -> bool {
+        self.inner.keep_snapshots(now, schedule)
     }
 
     fn report(&self) -> Report {

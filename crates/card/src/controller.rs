@@ -297,7 +297,10 @@ impl Controller {
             Admission::Busy => return false,
             // It is answered when it is durable.
             Admission::Pending => {}
-            Admission::Refused(_) => self.answer(back, 1, now, change.tag, Err(Failure::Media)),
+            Admission::Refused(error) => {
+                let failure = if error == ftl::Error::Full { Failure::Full } else { Failure::Media };
+                self.answer(back, 1, now, change.tag, Err(failure));
+            }
             Admission::Done => {
                 let at = self.front.taken(now.max(change.through));
                 self.answer(back, 1, at, change.tag, Ok(()));

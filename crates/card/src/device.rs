@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::report::Report;
+use crate::snapshots::Schedule;
 
 pub use media::nand::Nanos;
 
@@ -57,6 +58,9 @@ pub enum Failure {
     /// The device switched itself off.
     #[error("the device is shut down by heat")]
     Shutdown,
+    /// As much holds data, for the host or for snapshots, as there is room for.
+    #[error("the room is full of what snapshots hold: keep fewer of them, or a smaller format")]
+    Full,
     /// Data could not be read.
     #[error("media error")]
     Media,
@@ -112,6 +116,12 @@ pub trait VirtualDevice {
     /// Says that a request at this offset comes soon, so that its books can be fetched into the cache. Changes nothing.
     fn hint(&self, offset: u64) {
         let _ = offset;
+    }
+
+    /// Has flash make snapshots of itself from now on, by this schedule. Returns whether it can.
+    fn keep_snapshots(&mut self, now: Nanos, schedule: Schedule) -> bool {
+        let _ = (now, schedule);
+        false
     }
 
     /// Counters since the device was made.

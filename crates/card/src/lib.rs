@@ -22,6 +22,7 @@ mod leds;
 mod moderated;
 mod module;
 mod report;
+mod snapshots;
 #[cfg(test)]
 mod testing;
 
@@ -40,3 +41,4 @@ pub use media::nand::micros;
 pub use moderated::Moderated;
 pub use module::{Module, ModuleConfig};
 pub use report::{Busy, EraseCounts, Health, Report};
+pub use snapshots::{Every, Schedule, SnapshotUse};

@@ -11,6 +11,7 @@ use profile::Interrupts;
 
 use crate::device::{Answer, Nanos, Request, VirtualDevice};
 use crate::report::Report;
+use crate::snapshots::Schedule;
 
 /// A device whose interrupts are held back.
 pub struct Moderated {
@@ -113,6 +114,10 @@ impl VirtualDevice for Moderated {
 
     fn hint(&self, offset: u64) {
         self.inner.hint(offset);
+    }
+
+    fn keep_snapshots(&mut self, now: Nanos, schedule: Schedule) -> bool {
+        self.inner.keep_snapshots(now, schedule)
     }
 
     fn report(&self) -> Report {

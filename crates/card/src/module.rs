@@ -14,6 +14,7 @@ use crate::governor::{Governor, Surroundings};
 use crate::layout::{Layout, LayoutError, buffer_pages, layout};
 use crate::leds::{Activity, Leds};
 use crate::report::{Busy, EraseCounts, Report};
+use crate::snapshots::{Every, Schedule, Snapshots};
 
 use flash::Flash;
 
@@ -55,6 +56,7 @@ pub struct Module {
     idle_watts: f64,
     rated_cycles: u32,
     activity: Activity,
+    snapshots: Option<Snapshots>,
 }
 
 impl Module {
@@ -93,6 +95,7 @@ impl Module {
             idle_watts: sheet.energy.idle_watts,
             rated_cycles: sheet.nand.endurance_cycles,
             activity: Activity::default(),
+            snapshots: None,
         })
     }
 
@@ -121,6 +124,17 @@ impl Module {
         self.activity.beacon = on;
     }
 
+    /// Makes the snapshots that are due.
+    #[inline]
+    fn make_snapshots(&mut self) {
+        let now = self.flash.now();
+        if let Some(snapshots) = &mut self.snapshots
+            && snapshots.is_due(now, self.flash.ftl())
+        {
+            self.flash.change(|ftl| snapshots.make(now, ftl));
+        }
+    }
+
     /// Heap memory of the module's books, bytes.
     pub fn memory(&self) -> usize {
         self.flash.layer.memory()
@@ -146,6 +160,7 @@ impl VirtualDevice for Module {
 
     fn submit(&mut self, now: Nanos, tag: u32, request: Request) {
         self.advance(now);
+        self.make_snapshots();
         let accepted = self.controller.submit(&mut self.flash, tag, request);
         match request.op {
             Op::Read if accepted => self.activity.read = Some(now),
@@ -164,10 +179,26 @@ impl VirtualDevice for Module {
     #[inline]
     fn advance(&mut self, now: Nanos) {
         self.controller.advance(&mut self.flash, now);
+        self.make_snapshots();
     }
 
     fn advance_to_answer(&mut self, limit: Nanos) -> Nanos {
-        self.controller.advance_to_answer(&mut self.flash, limit)
+        let now = self.controller.advance_to_answer(&mut self.flash, limit);
+        self.make_snapshots();
+        now
+    }
+
+    fn keep_snapshots(&mut self, now: Nanos, schedule: Schedule) -> bool {
+        self.advance(now);
+        let scale = self.layout.scaled_by;
+        // As much is written between two of them, for its size, as on the real one.
+        let smaller = |amount: u64| ((amount as f64 / scale) as u64).max(1);
+        let every = match schedule.every {
+            Every::Time(nanos) => Every::Time(smaller(nanos)),
+            Every::Bytes(bytes) => Every::Bytes(smaller(bytes)),
+        };
+        self.snapshots = Some(Snapshots::new(Schedule { every, ..schedule }, now, self.flash.ftl()));
+        true
     }
 
     #[inline]
@@ -219,6 +250,7 @@ impl VirtualDevice for Module {
             health: Some(self.controller.health()),
             rated_cycles: Some(self.rated_cycles),
             raw_bytes: raw,
+            snapshots: self.snapshots.as_ref().map(|snapshots| snapshots.used_by(self.flash.ftl())),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::snapshots::SnapshotUse;
 use media::nand::Nanos;
 
 /// What a device did since it was made. What a kind of device cannot tell is zero, or `None`.
@@ -41,6 +42,8 @@ pub struct Report {
     pub rated_cycles: Option<u32>,
     /// Raw flash that wears, bytes.
     pub raw_bytes: u64,
+    /// What its snapshots came to, where it makes some.
+    pub snapshots: Option<SnapshotUse>,
 }
 
 impl Report {
@@ -68,6 +71,7 @@ impl Report {
             sum.health = both(sum.health, next.health, Ord::max);
             sum.rated_cycles = both(sum.rated_cycles, next.rated_cycles, Ord::min);
             sum.raw_bytes += next.raw_bytes;
+            sum.snapshots = both(sum.snapshots, next.snapshots, SnapshotUse::with);
         }
         sum
     }

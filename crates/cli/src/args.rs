@@ -69,6 +69,8 @@ pub enum Command {
     Optimise(Optimise),
     /// Rebuild a lost file of an attached device with parity.
     Rebuild(Rebuild),
+    /// Give an attached device another size while it is used.
+    Resize(Resize),
     /// Put a fault on an attached device that is marked for drills, or undo it.
     Drill(drill::Drill),
     /// Make, read, compare and roll back to snapshots of an attached device.
@@ -608,6 +610,30 @@ pub struct Optimise {
     /// Wait until it is done.
     #[arg(long)]
     pub wait: bool,
+}
+
+/// `vsl resize`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Clients are served meanwhile. NVMe hosts and virtual machines learn of it at once; NBD cannot say so, a client sees the new size when it \
+connects again. A device shrinks only where nothing holds data beyond its new end, nor any snapshot: shrink the file system first.
+
+Raw capacity grows with the host's, files so that over-provisioning stays what it is, block devices to all that they have become. It \
+never shrinks, and that of a device with parity stays. Emulated cards keep their size.
+
+Examples:
+  vsl resize db 200GiB
+  vsl resize db 200GiB --raw 300GiB
+  vsl resize db --raw 300GiB")]
+pub struct Resize {
+    /// An attached device.
+    pub device: String,
+    /// Host capacity.
+    #[arg(value_parser = values::size, required_unless_present = "raw")]
+    pub size: Option<u64>,
+    /// Raw capacity.
+    #[arg(long, value_name = "SIZE", visible_alias = "raw-size", value_parser = values::size)]
+    pub raw: Option<u64>,
 }
 
 /// `vsl rebuild`.

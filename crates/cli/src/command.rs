@@ -21,6 +21,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "trim",
             "beacon",
             "format",
+            "resize",
             "serve",
             "kv",
         ],

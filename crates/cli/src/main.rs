@@ -6,6 +6,7 @@ mod command;
 mod commands;
 mod complete;
 mod confirm;
+mod freeze;
 mod output;
 mod progress;
 

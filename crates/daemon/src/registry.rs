@@ -10,6 +10,7 @@ mod lifetime;
 mod log;
 pub mod observe;
 mod recording;
+mod resize;
 mod schedules;
 mod snapshots;
 mod table;

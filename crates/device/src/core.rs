@@ -18,6 +18,7 @@ use media::staged::Stage;
 use media::{DieState, Done, MediaError, Page, Slice, Stack, Witness};
 
 use crate::checksum::Checker;
+use crate::resize::Resizing;
 use crate::staging::Staging;
 use crate::superblock::Superblock;
 use crate::{Completion, Io, IoError, Submitted};
@@ -27,7 +28,7 @@ use heal::{Healed, Healing};
 pub use jobs::Background;
 use jobs::{Jobs, is_job};
 use labels::Raised;
-pub(crate) use labels::label_command;
+pub(crate) use labels::{SIZE_ID, label_command};
 pub(crate) use merge::Merging;
 
 /// A request that is not answered yet.
@@ -109,6 +110,8 @@ pub(crate) struct Core {
     pub ahead: Option<Box<ReadAhead>>,
     /// Reads of clients, where several of them may go to the medium as one.
     pub merging: Option<Merging>,
+    /// Another size that is on its way.
+    pub(crate) resizing: Resizing,
 }
 
 /// In a read of many slots, how many slots ahead of the check their bytes are fetched into the cache.
@@ -178,6 +181,7 @@ impl Core {
             open_pages: None,
             ahead: None,
             merging: None,
+            resizing: Resizing::default(),
             staging: None,
             ftl,
             media,
@@ -290,6 +294,7 @@ impl Core {
         self.read_again();
         self.share_sync();
         self.note_losses();
+        self.go_on_resizing();
         self.completions.pop_front()
     }
 

@@ -329,7 +329,9 @@ impl Device {
 
     /// The superblock or the paths say something else now.
     pub(crate) fn renew_info(&mut self) {
-        self.info = Info::of(&self.core.superblock, &self.paths);
+        // A size counts when it is on record, and what a device that shrinks gives up is gone at once: the layer knows.
+        let sectors = self.core.ftl.map().sectors();
+        self.info = Info { sectors, ..Info::of(&self.core.superblock, &self.paths) };
     }
 
     /// Work was taken that is to be made durable in a quiet moment.
@@ -440,6 +442,7 @@ impl Device {
             Some(card) => card.poll(&mut self.core),
         };
         self.note_store();
+        self.renew_size();
         // Once the power is cut nothing is answered any more; it may go with a program that nobody waits for.
         if self.drills.is_some() && self.power_goes(false) { None } else { done }
     }
@@ -611,8 +614,11 @@ impl Device {
     }
 
     /// The next run of sectors at `lba` that are all mapped or all not, at most `max` long.
-    /// `max` is at least 1 and the range lies inside the device.
+    /// `max` is at least 1. What lies beyond the end, for somebody who does not know yet that the device shrank, holds nothing.
     pub fn extent(&self, lba: u64, max: u64) -> Extent {
+        if lba >= self.info.sectors {
+            return Extent { count: max, mapped: false };
+        }
         let (count, mapped) = self.core.ftl.map().run(lba, max);
         Extent { count, mapped }
     }

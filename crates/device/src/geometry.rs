@@ -103,6 +103,11 @@ pub(crate) fn are_sectors(sectors: u64, geometry: &Geometry, policy: ftl::Policy
     }
 }
 
+/// The fewest and the most sectors of a sparse address space on this geometry.
+pub(crate) fn sectors_within(geometry: &Geometry) -> (u64, u64) {
+    (geometry.slots() + 1, ADDRESS_SPACE_MAX)
+}
+
 /// Host sectors for a capacity.
 pub(crate) fn sectors(capacity: Capacity, advertised: u64, geometry: &Geometry) -> Result<u64, FormatError> {
     let bytes = match capacity {

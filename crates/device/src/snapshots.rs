@@ -112,6 +112,9 @@ impl Device {
     ) -> Result<(u64, Option<bool>), SnapshotError> {
         self.check_known(one)?;
         self.check_known(other)?;
+        if lba >= self.info().sectors {
+            return Ok((max, None));
+        }
         Ok(self.core.ftl.compare(one, other, lba, max))
     }
 
@@ -138,6 +141,9 @@ impl Device {
     pub fn extent_in(&self, view: Option<SnapshotId>, lba: u64, max: u64) -> Result<Extent, SnapshotError> {
         let Some(id) = view else { return Ok(self.extent(lba, max)) };
         self.check_known(view)?;
+        if lba >= self.info().sectors {
+            return Ok(Extent { count: max, mapped: false });
+        }
         let (count, mapped) = self.core.ftl.run_in(id, lba, max);
         Ok(Extent { count, mapped })
     }

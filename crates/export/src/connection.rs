@@ -97,6 +97,15 @@ impl Connection {
         }
     }
 
+    /// The device has another host capacity. NBD cannot say so: a client learns of a larger one when it connects anew.
+    pub fn resized(&mut self, bytes: u64) {
+        match &mut self.session {
+            Session::Nbd(session) => session.resized(bytes),
+            Session::Nvme(session) => session.resized(bytes),
+            Session::Vhost(session) => session.resized(bytes),
+        }
+    }
+
     /// Memory that it holds, bytes.
     pub fn memory(&self) -> usize {
         let own = match &self.session {

@@ -1,6 +1,7 @@
 //! What the rest of a program holds of a device thread.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, SystemTime};
 
@@ -141,7 +142,7 @@ pub struct View {
     pub clients: Vec<ClientInfo>,
 }
 
-/// The part of [`Info`] that cannot change while attached.
+/// The part of [`Info`] that a handshake needs. Nothing of it changes while the device is attached, but its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Host capacity, bytes.
@@ -161,13 +162,20 @@ pub(crate) type Call = Box<dyn FnOnce(&mut Worker) + Send>;
 pub struct WorkerHandle {
     name: Arc<str>,
     shape: Shape,
+    bytes: Arc<AtomicU64>,
     sender: Sender<Call>,
     seats: Seats,
 }
 
 impl WorkerHandle {
-    pub(crate) fn new(name: &str, shape: Shape, sender: Sender<Call>, seats: Seats) -> WorkerHandle {
-        WorkerHandle { name: name.into(), shape, sender, seats }
+    /// `bytes` is the host capacity as the thread keeps it up to date.
+    pub(crate) fn new(
+        name: &str,
+        (shape, bytes): (Shape, Arc<AtomicU64>),
+        sender: Sender<Call>,
+        seats: Seats,
+    ) -> WorkerHandle {
+        WorkerHandle { name: name.into(), shape, bytes, sender, seats }
     }
 
     /// The device's name.
@@ -175,9 +183,9 @@ impl WorkerHandle {
         &self.name
     }
 
-    /// What cannot change while it is attached; known without asking the thread.
+    /// What a handshake needs; known without asking the thread.
     pub fn shape(&self) -> Shape {
-        self.shape
+        Shape { bytes: self.bytes.load(Ordering::Relaxed), ..self.shape }
     }
 
     fn gone(&self) -> Gone {

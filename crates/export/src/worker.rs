@@ -6,6 +6,7 @@
 mod ending;
 mod hosts;
 mod kicks;
+mod size;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,8 @@ use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -109,6 +112,8 @@ pub struct Worker {
     /// When the alarm went off last, the device was tidied up.
     tidying: bool,
     on_power_cut: Option<OnPowerCut>,
+    /// The host capacity that clients and handles know of, bytes.
+    told_bytes: Arc<AtomicU64>,
     /// Empty between rounds; kept for its memory.
     turns: Vec<(usize, Turn)>,
 }
@@ -134,7 +139,7 @@ impl Worker {
             .spawn(move || match Worker::start(device_name, mailbox, worker_seats, attach) {
                 Ok(worker) => {
                     // The spawning thread waits for this answer.
-                    let _ = answer.send(Ok(worker.shape()));
+                    let _ = answer.send(Ok((worker.shape(), Arc::clone(&worker.told_bytes))));
                     worker.run();
                 }
                 Err(error) => drop(answer.send(Err(error))),
@@ -158,6 +163,7 @@ impl Worker {
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         }
         let slow = Slow::of(device.info().emulation.is_some());
+        let told_bytes = Arc::new(AtomicU64::new(device.info().bytes()));
         let mut worker = Worker {
             name,
             core: Core {
@@ -190,6 +196,7 @@ impl Worker {
             alarm: false,
             tidying: false,
             on_power_cut: None,
+            told_bytes,
             next_step: Instant::now(),
             turns: Vec::new(),
         };
@@ -268,6 +275,9 @@ impl Worker {
         }
         tracing::debug!(device = %self.name, peer = %new.arrival.peer, export = %new.arrival.export, "client connected");
         let key = self.connections.insert(Connection::new(new));
+        // The device may have got another size since the handshake.
+        let bytes = self.core.device.info().bytes();
+        self.connections[key].resized(bytes);
         self.make_ready(key);
     }
 
@@ -325,6 +335,7 @@ impl Worker {
         self.take_completions()?;
         self.start_flushes();
         self.poll_device();
+        self.look_at_size();
         let starved = std::mem::take(&mut self.starved);
         let parked = std::mem::take(&mut self.parked);
         self.ready.extend(starved.into_iter().chain(parked));

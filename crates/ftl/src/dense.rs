@@ -31,6 +31,21 @@ impl Dense {
         }
     }
 
+    /// Makes room for so many sectors.
+    pub fn grow(&mut self, sectors: u64) {
+        let leaves = (sectors as usize).div_ceil(LEAF_SECTORS);
+        if leaves * LEAF_SECTORS <= self.slots.len() {
+            return;
+        }
+        let mut larger = Dense::new(sectors);
+        for leaf in 0..self.slots.len() / LEAF_SECTORS {
+            if self.holds((leaf * LEAF_SECTORS) as u64) {
+                larger.add(leaf, |slots| slots.copy_from_slice(self.leaf(leaf)));
+            }
+        }
+        *self = larger;
+    }
+
     /// Memory of everything but the slots of dense leaves, bytes.
     pub fn memory(&self) -> usize {
         let kept = self.counts.iter().zip(&self.gathered).filter(|(_, gathered)| **gathered);

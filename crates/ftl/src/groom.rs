@@ -115,6 +115,11 @@ impl Groomer {
         self.notes.fill(UNNOTED);
     }
 
+    /// The module has another shape.
+    pub fn reshaped(&mut self, config: &Config) {
+        self.policy.reshaped(&shape(config));
+    }
+
     /// A stream of host sectors opened a LEB.
     pub fn opened(&mut self, leb: LebId, stream: u8) {
         self.policy.opened(leb, stream);

@@ -159,6 +159,28 @@ pub struct Leb {
     used: bool,
 }
 
+impl Leb {
+    /// One of which nothing is known.
+    fn free() -> Leb {
+        Leb {
+            state: LebState::Free,
+            stream: Stream::FIRST,
+            allocated: false,
+            dirty: false,
+            damaged: false,
+            unsound: false,
+            live: 0,
+            buffered: 0,
+            readers: 0,
+            erases: 0,
+            opened: 0,
+            closed: 0,
+            times: Times::default(),
+            used: false,
+        }
+    }
+}
+
 /// All LEBs of a module.
 pub struct Lebs {
     lebs: Vec<Leb>,
@@ -176,26 +198,17 @@ impl Lebs {
     /// `count` free LEBs.
     pub fn new(count: u32, slots_per_leb: u32) -> Lebs {
         let mut lebs = Vec::new();
-        lebs.resize_with(count as usize, || Leb {
-            state: LebState::Free,
-            stream: Stream::FIRST,
-            allocated: false,
-            dirty: false,
-            damaged: false,
-            unsound: false,
-            live: 0,
-            buffered: 0,
-            readers: 0,
-            erases: 0,
-            opened: 0,
-            closed: 0,
-            times: Times::default(),
-            used: false,
-        });
+        lebs.resize_with(count as usize, Leb::free);
         assert!(slots_per_leb > 1);
         let reciprocal = u64::MAX / u64::from(slots_per_leb) + 1;
         let slots = Slots::new(count, slots_per_leb, 1);
         Lebs { lebs, slots_per_leb, reciprocal, slots, used: 0, preallocated: false }
+    }
+
+    /// So many LEBs from now on, no fewer than before. Nobody knows what the new ones hold: as after an attach.
+    pub(crate) fn grow(&mut self, count: u32) {
+        self.slots.grow(count);
+        self.lebs.resize_with(count as usize, || Leb { dirty: true, ..Leb::free() });
     }
 
     /// From now on there is room for a note of so many bits with every live slot. Nothing is noted yet.

@@ -32,6 +32,7 @@ mod policy;
 mod preallocate;
 mod read;
 mod recovery;
+mod resize;
 mod slots;
 mod snapshot;
 mod space;
@@ -59,6 +60,7 @@ pub use policy::{
     Policy, SepBit, Shape, Write,
 };
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
+pub use resize::Beyond;
 pub use slots::{NOTE_BITS, UNNOTED};
 pub use snapshot::{
     Changed, Held, SNAPSHOT_NAME_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotChange, SnapshotError, SnapshotId,

@@ -237,6 +237,18 @@ impl Map {
         Map { top, dense, sectors, mapped: 0, memory, preallocated: false }
     }
 
+    /// So many host sectors from now on. Those beyond the new end must not be mapped; the tables stay as large as they were once.
+    pub fn resize(&mut self, sectors: u64) {
+        debug_assert!(sectors >= self.sectors || self.next_mapped(sectors).is_none());
+        let memory = |map: &Map| map.top.len() * size_of::<Option<Box<Dir>>>() + map.dense.memory();
+        let before = memory(self);
+        let pages = sectors.div_ceil((LEAF_SECTORS * DIR_LEAVES) as u64) as usize;
+        self.top.resize_with(pages.max(self.top.len()), || None);
+        self.dense.grow(sectors);
+        self.sectors = sectors;
+        self.memory = self.memory - before + memory(self);
+    }
+
     /// Host sectors.
     pub fn sectors(&self) -> u64 {
         self.sectors

@@ -19,14 +19,24 @@ pub(crate) struct Slots {
     stride: usize,
 }
 
+/// Words of a table of LEBs with so many bytes each. The last slot is read with the byte behind it.
+fn words(lebs: u32, stride: usize) -> usize {
+    (lebs as usize * stride + 1).div_ceil(size_of::<u32>())
+}
+
 impl Slots {
     /// Of so many LEBs of so many slots, all of them dead.
     pub fn new(lebs: u32, slots_per_leb: u32, note_bits: u32) -> Slots {
         assert!((1..=NOTE_BITS).contains(&note_bits));
         let stride = (slots_per_leb as usize * note_bits as usize).div_ceil(8);
-        // The last slot is read with the byte behind it.
-        let words = (lebs as usize * stride + 1).div_ceil(size_of::<u32>());
-        Slots { words: Words::huge(words), bits: note_bits, stride }
+        Slots { words: Words::huge(words(lebs, stride)), bits: note_bits, stride }
+    }
+
+    /// Of so many LEBs, which are no fewer than before; all slots of those that are new are dead.
+    pub fn grow(&mut self, lebs: u32) {
+        let mut larger = Words::huge(words(lebs, self.stride));
+        larger[..self.words.len()].copy_from_slice(&self.words);
+        self.words = larger;
     }
 
     /// The byte in which the slot of a LEB begins, and the bit.

@@ -16,6 +16,7 @@ use slab::Slab;
 
 use crate::arena::Arena;
 use crate::backing::{Backing, OpenError, label_offset};
+use crate::growing::Growing;
 use crate::page::ALIGN;
 use crate::ring::{Entry, Owner, SharedRing};
 use crate::transfer::{Next, Purpose, Transfer, kernel_result};
@@ -623,6 +624,22 @@ impl Media for FileMedia {
         let position = self.position(at, bytes.start);
         let die = self.dies.get(at.die as usize).and_then(Option::as_ref).ok_or(MediaError::Lost)?;
         Ok(die.backing.tamper(position, bytes.len(), change)?)
+    }
+
+    fn growing(&mut self) -> Result<Vec<Growing>, OpenError> {
+        self.backings().map(Growing::of).collect()
+    }
+
+    fn grow(&mut self, blocks: u32) -> Result<(), MediaError> {
+        let larger = Geometry { blocks, ..self.geometry };
+        for backing in self.backings() {
+            check_length(backing, &larger).map_err(|error| {
+                tracing::error!(%error, "a backing file is too short to grow");
+                MediaError::Truncated
+            })?;
+        }
+        self.geometry = larger;
+        Ok(())
     }
 
     fn leave_out(&mut self, die: u32) {

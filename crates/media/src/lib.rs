@@ -11,6 +11,7 @@ mod cached;
 pub mod drill;
 pub mod file;
 pub mod flashback;
+mod growing;
 mod lock;
 mod maintain;
 pub mod memory;
@@ -30,6 +31,7 @@ pub use cached::CachedFile;
 pub use file::{FileMedia, FileOptions};
 pub use flashback::{DieState, Flashback};
 pub use ftl::{Geometry, PageAddr};
+pub use growing::Growing;
 pub use memory::Memory;
 pub use page::{Page, PageBuf};
 pub use space::FileSystem;
@@ -236,6 +238,23 @@ pub trait Media {
     /// It does not fit, or this medium has no backing files.
     fn replace(&mut self, die: u32, backing: Backing) -> Result<(), MediaError> {
         self.inner().map_or(UNABLE, |inner| inner.replace(die, backing))
+    }
+
+    /// Its backing files, to be made longer before [`Media::grow`].
+    ///
+    /// # Errors
+    /// The process has no descriptor left.
+    fn growing(&mut self) -> Result<Vec<Growing>, OpenError> {
+        self.inner().map_or(Ok(Vec::new()), |inner| inner.growing())
+    }
+
+    /// Has so many blocks from now on, no fewer than before; the new ones hold nothing.
+    ///
+    /// # Errors
+    /// A backing file is too short, or this medium cannot do it.
+    fn grow(&mut self, blocks: u32) -> Result<(), MediaError> {
+        let _ = blocks;
+        UNABLE
     }
 
     /// Changes bytes of a page where they lie, behind everybody's back, at once: how fault drills make rot and torn writes.

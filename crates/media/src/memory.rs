@@ -202,6 +202,12 @@ impl Media for Memory {
     fn inner(&mut self) -> Option<&mut dyn Media> {
         None
     }
+
+    fn grow(&mut self, blocks: u32) -> Result<(), MediaError> {
+        self.geometry.blocks = blocks;
+        self.blocks.resize_with(blocks as usize * self.geometry.dies as usize, || None);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

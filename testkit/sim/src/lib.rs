@@ -13,6 +13,7 @@ mod mortal;
 mod payload;
 mod plan;
 mod requests;
+mod resizes;
 mod run;
 mod series;
 mod snapshots;

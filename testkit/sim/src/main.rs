@@ -47,6 +47,9 @@ struct Arguments {
     /// Snapshots in every seed in which they can be; otherwise in none. With --exhaustive, sequences begin with one.
     #[arg(long)]
     snapshots: bool,
+    /// Other sizes in every seed, among snapshots in every other; otherwise in none.
+    #[arg(long)]
+    resizes: bool,
     /// Run each seed twice: all answers and what stands on the medium at the end must be the same.
     #[arg(long)]
     twice: bool,
@@ -75,6 +78,7 @@ impl Arguments {
             (self.batches, " --batches"),
             (self.sparse, " --sparse"),
             (self.snapshots, " --snapshots"),
+            (self.resizes, " --resizes"),
             (self.twice, " --twice"),
         ];
         flags.iter().filter(|(on, _)| *on).map(|(_, flag)| *flag).collect()
@@ -98,8 +102,8 @@ fn main() -> ExitCode {
         let scope = Exhaustive { longest, recovered, from, threads, snapshots };
         return exhaustive(&scope, &watcher);
     }
-    let Arguments { encrypted, die_loss, kills, batches, sparse, snapshots, twice, .. } = arguments;
-    let wish = Wish { encrypted, die_loss, kills, batches, sparse, snapshots, digest: twice };
+    let Arguments { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, twice, .. } = arguments;
+    let wish = Wish { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, digest: twice };
     if let Some(seed) = arguments.seed {
         eprintln!("{:?}", Plan::new(&mut random::SplitMix64::new(seed), &wish));
         // A replay tells what the device logs; a series would drown in the errors that power cuts cause.
@@ -174,7 +178,7 @@ fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
 fn tell(held: &Held, twice: bool) {
     let Held { seeds, sum } = held;
     println!(
-        "{seeds} seeds held{}: {} requests ({} batches, {} refused because the raw space was full), {} snapshots ({} rolled back to, {} compared), {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed, {} syncs overlapping; {} faults of dies and \
+        "{seeds} seeds held{}: {} requests ({} batches, {} refused because the raw space was full), {} snapshots ({} rolled back to, {} compared), {} resizes ({} attaches in the middle of one), {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed, {} syncs overlapping; {} faults of dies and \
          sectors ({} dies failed), {} sectors healed, {} read without their die, {} dies replaced, {} superblock copies spoilt, 0 sectors lost; beyond redundancy {} \
          reads and {} attaches refused; {} sectors sealed over {} power cuts, 0 (key, nonce) pairs repeated",
         if twice { " twice with identical hashes" } else { "" },
@@ -184,6 +188,8 @@ fn tell(held: &Held, twice: bool) {
         sum.snapshots,
         sum.roll_backs,
         sum.diffs,
+        sum.resizes,
+        sum.resize_cuts,
         sum.cuts,
         sum.recovery_cuts,
         sum.kills,

@@ -102,6 +102,16 @@ impl Model {
         self.sectors.len() as u64
     }
 
+    /// So many sectors from now on. New ones were never written, whatever once lay there; what changes did to those that are gone is of no account.
+    pub fn resize(&mut self, sectors: u64) {
+        self.sectors.resize(sectors as usize, vec![0]);
+        self.snaps.iter_mut().for_each(|snap| snap.sectors.resize(sectors as usize, vec![0]));
+        for part in self.ops.values_mut().flat_map(|op| &mut op.parts) {
+            part.count = part.count.min(sectors.saturating_sub(part.lba));
+            part.lba = part.lba.min(sectors);
+        }
+    }
+
     /// A change is about to be submitted: its number, should the device take it.
     pub fn next_op(&self) -> OpId {
         self.next

@@ -33,6 +33,8 @@ pub struct Wish {
     pub sparse: bool,
     /// Snapshots everywhere they can be; otherwise nowhere.
     pub snapshots: bool,
+    /// Other sizes in every seed; otherwise in none. Every other seed has snapshots besides, where they can be.
+    pub resizes: bool,
     /// Say at the end what stands on the medium, see [`crate::Report::state`].
     pub digest: bool,
 }
@@ -73,6 +75,10 @@ pub struct Plan {
     pub batch_once_in: u64,
     /// A snapshot is made, deleted, compared or rolled back to once in so many requests; 0 for never.
     pub snapshot_once_in: u64,
+    /// The device gets another size once in so many requests; 0 for never.
+    pub resize_once_in: u64,
+    /// LEBs that it has at first.
+    pub first_blocks: u32,
     /// FUA once in so many changes; 0 for never.
     pub fua_once_in: u64,
     /// Largest request, sectors.
@@ -185,6 +191,8 @@ impl Plan {
                 sparse: false,
                 batch_once_in: 0,
                 snapshot_once_in: 0,
+                resize_once_in: 0,
+                first_blocks: geometry.blocks,
                 fua_once_in: if random.one_in(2) { 0 } else { 1 + random.below(20) },
                 largest,
                 span: if random.one_in(3) { sectors } else { 1 + random.below(sectors) },
@@ -201,7 +209,11 @@ impl Plan {
             if wish.batches || drawn.is_multiple_of(5) {
                 plan.batch_once_in = 2 + (drawn / 45 % 8) as u64;
             }
-            if wish.snapshots && plan.beyond == 0 {
+            if wish.resizes {
+                plan.resize_once_in = 4 + (drawn / 7 % 60) as u64;
+            }
+            let snapshots = wish.snapshots || (wish.resizes && (drawn / 11).is_multiple_of(2));
+            if snapshots && plan.beyond == 0 {
                 plan.snapshot_once_in = 5 + (drawn / 360 % 60) as u64;
                 // Half of them have something to spare.
                 if (drawn / 21_600).is_multiple_of(2) {

@@ -67,6 +67,9 @@ impl Simulation {
         if self.plan.snapshot_once_in > 0 && self.random.one_in(self.plan.snapshot_once_in) {
             return self.snapshot_request(tag);
         }
+        if self.plan.resize_once_in > 0 && self.random.one_in(self.plan.resize_once_in) {
+            return self.resize_request(tag);
+        }
         match self.pick() {
             0 => {
                 let (lba, count) = self.in_order(lba, count);
@@ -87,7 +90,7 @@ impl Simulation {
             }
             2 => {
                 // Now and then everything at once.
-                let (lba, count) = if self.random.one_in(30) { (0, self.model.len()) } else { (lba, count) };
+                let (lba, count) = if self.random.one_in(30) { (0, self.limit()) } else { (lba, count) };
                 let submitted = owned(self.device().submit(tag, Io::Trim { lba, count, fua }));
                 self.change(tag, Part { lba, count, zeros: true }, fua, submitted)
             }
@@ -154,7 +157,7 @@ impl Simulation {
         self.changes(tag, &parts, true, fua, submitted)
     }
 
-    fn change(&mut self, tag: u64, part: Part, fua: bool, submitted: Outcome) -> Result<(), Failure> {
+    pub(crate) fn change(&mut self, tag: u64, part: Part, fua: bool, submitted: Outcome) -> Result<(), Failure> {
         self.changes(tag, &[part], !part.zeros, fua, submitted)
     }
 

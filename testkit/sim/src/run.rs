@@ -11,6 +11,7 @@ use crate::mortal::Mortal;
 use crate::payload;
 use crate::plan::{Plan, Wish};
 use crate::requests::{Answer, Asked};
+use crate::resizes::Pending;
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,10 @@ pub struct Report {
     pub snapshots: u64,
     /// Snapshots rolled back to.
     pub roll_backs: u64,
+    /// Other sizes that the device was given.
+    pub resizes: u64,
+    /// Attaches while it was about to get one.
+    pub resize_cuts: u64,
     /// Comparisons of two snapshots, or one with the present.
     pub diffs: u64,
     /// Power cuts, those during recovery included.
@@ -109,6 +114,8 @@ impl std::ops::AddAssign for Report {
             snapshots,
             roll_backs,
             diffs,
+            resizes,
+            resize_cuts,
             full,
             cuts,
             recovery_cuts,
@@ -136,6 +143,8 @@ impl std::ops::AddAssign for Report {
         self.snapshots += snapshots;
         self.roll_backs += roll_backs;
         self.diffs += diffs;
+        self.resizes += resizes;
+        self.resize_cuts += resize_cuts;
         self.full += full;
         self.cuts += cuts;
         self.recovery_cuts += recovery_cuts;
@@ -178,6 +187,10 @@ pub(crate) struct Simulation {
     pub device: Option<Device>,
     pub model: Model,
     pub asked: Vec<Option<Asked>>,
+    /// A size that the device may have by now.
+    pub(crate) pending_size: Option<Pending>,
+    /// LEBs that it has for sure.
+    pub sure_blocks: u32,
     /// The sector behind the last read.
     pub read_up_to: u64,
     /// Dies that were replaced and may be on their way.
@@ -209,6 +222,8 @@ pub fn run(seed: u64, wish: &Wish) -> Result<Report, Failure> {
     let mut simulation = Simulation {
         model: Model::new(plan.format.sectors),
         asked: (0..plan.depth).map(|_| None).collect(),
+        pending_size: None,
+        sure_blocks: plan.geometry.blocks,
         read_up_to: 0,
         replaced: Vec::new(),
         scrub_errors: 0,
@@ -344,6 +359,9 @@ impl Simulation {
                 return Ok(());
             }
             self.trouble(1);
+            if self.pending_size.is_some() && self.random.one_in(3) {
+                self.look_at_size()?;
+            }
             self.request()?;
             for _ in 0..self.random.below(6) {
                 self.poll()?;
@@ -362,6 +380,7 @@ impl Simulation {
     fn crash(&mut self) -> Result<(), Failure> {
         self.cut();
         self.attach()?;
+        self.settle_size()?;
         if self.store.is_off() || self.device.is_none() {
             return Ok(());
         }

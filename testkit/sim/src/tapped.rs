@@ -48,4 +48,8 @@ impl<F: FnMut(bool)> Media for Tapped<F> {
     fn inner(&mut self) -> Option<&mut dyn Media> {
         Some(&mut self.inner)
     }
+
+    fn grow(&mut self, blocks: u32) -> Result<(), MediaError> {
+        self.inner.grow(blocks)
+    }
 }

@@ -65,6 +65,14 @@ fn snapshots_hold() {
     assert!(sum.snapshots > 100 && sum.die_losses > 50, "{sum:?}");
 }
 
+#[test]
+fn resizes_hold() {
+    let sum = series(80, Wish { resizes: true, ..Wish::default() }, false).sum;
+    assert!(sum.resizes > 1000 && sum.resize_cuts > 100 && sum.snapshots > 200, "{sum:?}");
+    let sum = series(30, Wish { resizes: true, die_loss: true, ..Wish::default() }, false).sum;
+    assert!(sum.resizes > 100 && sum.die_losses > 30, "{sum:?}");
+}
+
 /// Every operation behind a snapshot, with every state that a power cut can leave.
 #[test]
 fn every_short_life_with_a_snapshot_holds() {

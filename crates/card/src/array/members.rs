@@ -2,6 +2,7 @@
 
 use crate::device::{Failure, Nanos, Op, Request, VirtualDevice};
 use crate::report::Report;
+use crate::snapshots::Schedule;
 
 /// Devices, and a purpose `P` for each request under way on them.
 pub struct Members<P> {
@@ -79,6 +80,11 @@ impl<P> Members<P> {
 
     pub fn hint(&self, member: usize, offset: u64) {
         self.devices[member].hint(offset);
+    }
+
+    /// Has all of them make snapshots. Returns whether they can.
+    pub fn keep_snapshots(&mut self, now: Nanos, schedule: Schedule) -> bool {
+        self.devices.iter_mut().all(|device| device.keep_snapshots(now, schedule))
     }
 
     /// What all of them did together.

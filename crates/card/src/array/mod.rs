@@ -7,6 +7,7 @@ mod write_back;
 use crate::agenda::Answers;
 use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
 use crate::report::Report;
+use crate::snapshots::Schedule;
 use members::{Members, Parents, pieces};
 
 pub use raid5::Raid5;
@@ -166,6 +167,10 @@ impl VirtualDevice for Array {
             let (chunk, count) = (offset / self.stripe, self.members.count() as u64);
             self.members.hint((chunk % count) as usize, chunk / count * self.stripe + offset % self.stripe);
         }
+    }
+
+    fn keep_snapshots(&mut self, now: Nanos, schedule: Schedule) -> bool {
+        self.members.keep_snapshots(now, schedule)
     }
 
     fn report(&self) -> Report {

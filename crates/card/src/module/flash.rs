@@ -62,6 +62,14 @@ impl Flash {
     }
 }
 
+impl Flash {
+    /// Changes something of the layer besides requests.
+    pub fn change(&mut self, change: impl FnOnce(&mut Ftl)) {
+        change(&mut self.layer.ftl);
+        self.layer.carry_out(());
+    }
+}
+
 impl Back for Flash {
     #[inline]
     fn ftl(&self) -> &Ftl {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use card::{Arrangement, Format, Pacing, Policy};
+use card::{Arrangement, Every, Format, Pacing, Policy, Schedule};
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use device::Capacity;
 use lab::simulation::words::{self, AIRFLOW_LFM, AMBIENT_CELSIUS, SCALES, SHORTEST_INTERVAL};
@@ -25,6 +25,7 @@ Examples:
   vsl sim iodrive-duo-640-mlc --rw randwrite --bs 4k --iodepth 16 --numjobs 16 --runtime 60
   vsl sim iodrive-320-mlc --workload fujitsu-database --iodepth 64 --precondition random --driver windows
   vsl sim iodrive2-1200-mlc --job night.fio --format 80% --json | jq '.jobs[].write.iops'
+  vsl sim iodrive-320-mlc --rw randwrite --bs 4k --rate-iops 5000 --snapshot-every 1h --keep-snapshots 24
   vsl sim iodrive-320-mlc --trace usr_0.csv.gz --map compact --pace scaled:4
   vsl sim --list")]
 pub struct Sim {
@@ -103,9 +104,23 @@ pub struct Machine {
     /// Whether flash grooms ahead of need when no requests come for a tenth of a second.
     #[arg(long, value_name = "on|off", default_value = "on")]
     pub idle_grooming: super::Switch,
+    /// Have flash make a snapshot of itself each so much time, such as 1h, or each so many bytes written, such as 10GiB, from the first measured
+    /// phase on; and run the same without them before, to see what they cost. A scaled device makes them as many times sooner.
+    #[arg(long, value_name = "TIME|SIZE", value_parser = parse_every, requires = "keep_snapshots")]
+    pub snapshot_every: Option<Every>,
+    /// How many of the newest snapshots are kept.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=4096), requires = "snapshot_every")]
+    pub keep_snapshots: Option<u32>,
     /// Whether a disk answers writes from its cache. [default: as the data sheet says]
     #[arg(long, value_name = "on|off")]
     pub write_cache: Option<super::Switch>,
+}
+
+impl Machine {
+    /// The snapshots that flash makes of itself.
+    pub fn snapshots(&self) -> Option<Schedule> {
+        self.snapshot_every.zip(self.keep_snapshots).map(|(every, keep)| Schedule { every, keep })
+    }
 }
 
 /// A trace.
@@ -254,6 +269,15 @@ fn parse_pace(text: &str) -> Result<trace::playback::Pace, String> {
 fn parse_interval(text: &str) -> Result<Time, String> {
     let time: Time = text.parse()?;
     if time.nanos() < SHORTEST_INTERVAL { Err("expected a millisecond or more".into()) } else { Ok(time) }
+}
+
+fn parse_every(text: &str) -> Result<Every, String> {
+    let time = text.parse::<Time>().map(|time| Every::Time(time.nanos()));
+    let every = time.or_else(|_| size::parse(text).map(Every::Bytes));
+    match every {
+        Ok(Every::Time(1_000_000..) | Every::Bytes(4096..)) => every.map_err(|error| error.to_string()),
+        _ => Err("expected a time of a millisecond or more such as 1h, or a size such as 10GiB".into()),
+    }
 }
 
 fn parse_celsius(text: &str) -> Result<f64, String> {

@@ -1,6 +1,8 @@
 //! The command line of `vsl snapshot`.
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
 
 /// `vsl snapshot`.
 #[derive(Debug, Args)]
@@ -12,6 +14,8 @@ exported over NBD, to be read, as DEVICE@NAME.
 
 Examples:
   vsl snapshot create db before-upgrade
+  vsl snapshot create db before-upgrade --freeze /srv/database
+  vsl snapshot create vm before-upgrade --freeze /run/qemu/vm.agent
   vsl snapshot list db
   nbdcopy 'nbd+unix:///db@before-upgrade?socket=/run/openvsl/nbd.sock' db.img
   vsl snapshot diff db before-upgrade
@@ -37,7 +41,21 @@ pub struct Named {
 #[derive(Debug, Subcommand)]
 pub enum What {
     /// Make a snapshot of what the device holds now: it is on the store when this returns.
-    Create(Named),
+    Create {
+        /// Which.
+        #[command(flatten)]
+        which: Named,
+        /// Freeze this file system meanwhile, so that it need not be repaired from the snapshot: the directory where it is mounted here, or the Unix
+        /// socket of QEMU's agent in a guest, for all of the guest's. It is thawed again whatever happens, after ten seconds at the latest.
+        #[arg(long, value_name = "MOUNTPOINT|AGENT", value_hint = ValueHint::AnyPath)]
+        freeze: Option<PathBuf>,
+    },
+    /// Keep something frozen until the input ends: what `create --freeze` starts.
+    #[command(hide = true)]
+    Frozen {
+        /// A mount point, or an agent's socket.
+        target: PathBuf,
+    },
     /// List the snapshots of a device, and what each of them alone holds.
     List {
         /// An attached device.

@@ -23,6 +23,7 @@ mod predict;
 mod profiles;
 mod published;
 mod redundancy;
+mod resize;
 mod scan;
 mod serve;
 mod service;
@@ -66,6 +67,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Scrub(args) => return redundancy::scrub(args, output),
         Command::Optimise(args) => redundancy::optimise(args, output)?,
         Command::Rebuild(args) => redundancy::rebuild(args, output)?,
+        Command::Resize(args) => resize::resize(args, output)?,
         Command::Drill(args) => drill::drill(args, output)?,
         Command::Snapshot(args) => snapshot::snapshot(args, output)?,
         Command::Kv(args) => kv::kv(args, output)?,

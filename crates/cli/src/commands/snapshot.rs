@@ -12,9 +12,13 @@ use telemetry::Unit;
 use crate::args::snapshot::{Named, Snapshot, What};
 use crate::client::Client;
 use crate::confirm;
+use crate::freeze::{self, Frozen};
 use crate::output::Output;
 
 pub fn snapshot(args: &Snapshot, output: Output) -> Result<(), Failure> {
+    if let What::Frozen { target } = &args.what {
+        return freeze::keep(target);
+    }
     let client = super::client()?;
     let path = |device: &str| Ok::<_, Failure>(format!("/devices/{}/snapshots", client.attached(device)?.text("name")));
     let of = |named: &Named| Ok::<_, Failure>(format!("{}/{}", path(&named.device)?, named.name));
@@ -23,11 +27,21 @@ pub fn snapshot(args: &Snapshot, output: Output) -> Result<(), Failure> {
             let listed: Snapshots = client.get(&path(device)?)?;
             output.result(&listed, || table(&listed))
         }
-        What::Create(Named { device, name }) => {
+        What::Create { which: Named { device, name }, freeze } => {
+            let path = path(device)?;
+            let frozen = freeze.as_deref().map(Frozen::begin).transpose()?;
             let request = SnapshotRequest { name: name.clone() };
-            let made: SnapshotView = client.send(Method::POST, &path(device)?, &request)?;
+            let made = client.send::<SnapshotView>(Method::POST, &path, &request);
+            let in_time = frozen.map_or(Ok(true), Frozen::end);
+            let made = made?;
+            if let (false, Some(target)) = (in_time?, freeze) {
+                // It is not what was asked for.
+                client.send::<Snapshots>(Method::DELETE, &format!("{path}/{name}"), &())?;
+                return Err(freeze::late(target));
+            }
             output.result(&made, || format!("made {name}\n"))
         }
+        What::Frozen { .. } => Ok(()),
         What::Delete(named) => {
             let listed = client.send(Method::DELETE, &of(named)?, &())?;
             told(output, &listed, &named.name, "deleted")

@@ -89,6 +89,18 @@ pub struct OptimiseRequest {
     pub rate_mib: Option<u32>,
 }
 
+/// Body of `POST /devices/{name}/resize`: at least one of both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResizeRequest {
+    /// Host capacity, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// Raw capacity, bytes, which only grows; without it, it grows with the host capacity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_bytes: Option<u64>,
+}
+
 /// Body of `POST /devices/{name}/rebuild`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

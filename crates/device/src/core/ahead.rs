@@ -110,6 +110,11 @@ impl ReadAhead {
         }
     }
 
+    /// The device has so many sectors from now on.
+    pub fn resized(&mut self, sectors: u64) {
+        self.sectors = sectors;
+    }
+
     /// Bytes that it holds.
     pub fn memory(&self) -> usize {
         self.bytes + self.spare.capacity()

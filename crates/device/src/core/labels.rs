@@ -20,6 +20,9 @@ const DOUBT_ID: u64 = u64::MAX - 2;
 const BATCHES_ID: u64 = u64::MAX - 3;
 const SNAPSHOTS_ID: u64 = u64::MAX - 4;
 
+/// The id of a superblock write that records another size.
+pub(crate) const SIZE_ID: u64 = u64::MAX - 9;
+
 /// Whether the superblocks on media say that there may be batches, or snapshots: an older program must keep off before there is one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Raised {
@@ -41,7 +44,7 @@ impl Raised {
 
 impl Core {
     /// Writes the superblock, after those that wait already.
-    pub(super) fn write_superblock(&mut self, id: u64) {
+    pub(crate) fn write_superblock(&mut self, id: u64) {
         self.labels.push_back(id);
         if self.labels.len() == 1 {
             self.write_next_copy();
@@ -200,6 +203,7 @@ impl Core {
             (DOUBT_ID, Err(error)) => tracing::error!(%error, "that a sync failed could not be put on record"),
             (SETTINGS_ID | DOUBT_ID, Ok(())) => {}
             (LOSSES_ID, result) => self.losses_recorded(result),
+            (SIZE_ID, result) => self.size_recorded(result),
             _ => return false,
         }
         true

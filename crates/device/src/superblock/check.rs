@@ -35,7 +35,7 @@ impl Superblock {
     }
 
     /// A checksum proves that the bytes are as they were written, not that whoever wrote them made sense.
-    pub(super) fn validate(&self) -> Result<(), NotSuperblock> {
+    pub(crate) fn validate(&self) -> Result<(), NotSuperblock> {
         let g = &self.geometry;
         let counts = [g.dies, g.blocks, g.pages_per_block, g.slots_per_page, g.unit_bytes];
         let sane = counts.iter().all(|count| *count > 0)

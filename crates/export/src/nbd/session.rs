@@ -38,6 +38,11 @@ impl Session {
         Session { limits, contexts, current: Current::Header }
     }
 
+    /// The device has another host capacity: of a smaller one the rest is out of reach, of a larger one the client does not know.
+    pub fn resized(&mut self, bytes: u64) {
+        self.limits.bytes = self.limits.bytes.min(bytes);
+    }
+
     /// Whether a request is read and not yet wholly with the device.
     #[inline]
     pub fn has_part(&self) -> bool {

@@ -99,6 +99,11 @@ impl Session {
         }
     }
 
+    /// The device has another host capacity.
+    pub fn resized(&mut self, bytes: u64) {
+        self.namespace.bytes = bytes;
+    }
+
     /// The host's name.
     pub fn host(&self) -> &str {
         &self.host.name

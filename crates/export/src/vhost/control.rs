@@ -27,10 +27,10 @@ use crate::WorkerHandle;
 /// Where the back end maps a region; only postcopy asks.
 type Base = u64;
 
-/// The protocol features that are offered. Not among them: dirty logging, so a guest cannot migrate while it runs, and messages
-/// of ours to the front end, which nothing needs as long as a device's capacity cannot change.
+/// The protocol features that are offered. Not among them: dirty logging, so a guest cannot migrate while it runs.
 const PROTOCOL: Protocol = Protocol::MQ
     .union(Protocol::CONFIG)
+    .union(Protocol::BACKEND_REQ)
     .union(Protocol::INFLIGHT_SHMFD)
     .union(Protocol::CONFIGURE_MEM_SLOTS)
     .union(Protocol::REPLY_ACK);

@@ -9,6 +9,7 @@
 //! under way keep the memory mapped that they were found in. What was taken and not answered stands in a region that the front
 //! end keeps ([`inflight`]), so that the next process carries it out when this one dies.
 
+mod back;
 pub mod chain;
 pub mod config;
 mod control;

@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, recv};
 use vhost::vhost_user::BackendReqHandler;
 
+use super::back::{Back, HEADER_BYTES, Header};
 use super::config::{Facts, id};
 use super::control::Control;
 use super::request::Limits;
@@ -24,8 +25,6 @@ use crate::listen::{Address, Listener};
 use crate::transport::Transport;
 use crate::{Gone, WorkerHandle};
 
-/// Bytes of a message's header: request, flags, size of what follows.
-const HEADER_BYTES: usize = 12;
 /// How often a message that has begun is looked at again.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -152,8 +151,20 @@ impl Handshake for Shared {
         let mut handler = BackendReqHandler::from_stream(UnixStream::from(fd), control);
         let why = loop {
             match message(&watched, None, patience) {
-                Ok(true) => {}
-                Ok(false) => break "it closed the connection".to_owned(),
+                Ok(Some(header)) if header.brings_socket() => {
+                    let back = match Back::receive(&watched) {
+                        Ok(back) => back,
+                        Err(error) => break error.to_string(),
+                    };
+                    let told =
+                        self.device.ask(move |worker| worker.with_vhost(session, |session| session.set_back(back)));
+                    match told {
+                        Ok(Some(())) => continue,
+                        _ => break "the device let go of it".to_owned(),
+                    }
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break "it closed the connection".to_owned(),
                 Err(error) => break error.to_string(),
             }
             if let Err(error) = handler.handle_request() {
@@ -163,14 +174,14 @@ impl Handshake for Shared {
         tracing::debug!(peer, device = self.name, why, "vhost: the front end is gone");
         // Where the device is gone, so is the session.
         let _ = self.device.ask(move |worker| worker.vhost_gone(session));
-        // Its last requests end before the next front end's first one begins. Nothing is ever sent here.
+        // Its last requests end before the next front end's first one begins.
         let _ = wait.recv();
     }
 }
 
 /// Waits for a whole message, so that reading it waits for nothing: until the deadline for its first byte, if there is one, and
-/// no longer than `patience` from there on. False at the end of the stream.
-fn message(fd: &OwnedFd, deadline: Option<Instant>, patience: Duration) -> io::Result<bool> {
+/// no longer than `patience` from there on. Gives its header, and nothing at the end of the stream.
+fn message(fd: &OwnedFd, deadline: Option<Instant>, patience: Duration) -> io::Result<Option<Header>> {
     let late = || io::Error::from(io::ErrorKind::TimedOut);
     loop {
         let left = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
@@ -189,19 +200,19 @@ fn message(fd: &OwnedFd, deadline: Option<Instant>, patience: Duration) -> io::R
     loop {
         let there = rustix::io::ioctl_fionread(fd)?;
         if there == 0 {
-            return Ok(false);
+            return Ok(None);
         }
         let mut header = [0; HEADER_BYTES];
         let (count, _) = recv(fd, &mut header, RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
-        let size = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+        let header = Header::decode(&header);
         // One that is too long is refused when it is read.
-        if count == HEADER_BYTES && there >= HEADER_BYTES as u64 + u64::from(size).min(4096) {
-            return Ok(true);
+        if count == HEADER_BYTES && there >= HEADER_BYTES as u64 + u64::from(header.size).min(4096) {
+            return Ok(Some(header));
         }
         let mut polled = [PollFd::new(fd, PollFlags::IN)];
         if poll(&mut polled, Some(&Timespec::default())).is_ok() && polled[0].revents().contains(PollFlags::HUP) {
             // The rest of it will never come.
-            return Ok(false);
+            return Ok(None);
         }
         if begun.elapsed() > patience {
             return Err(late());

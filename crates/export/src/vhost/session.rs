@@ -7,6 +7,7 @@ use std::sync::mpsc::SyncSender;
 use device::IoError;
 use slab::Slab;
 
+use super::back::Back;
 use super::chain::{self, BadChain, Chain, Segment, gather, is_there, scatter};
 use super::config::{Facts, MAX_QUEUES};
 use super::inflight::Inflight;
@@ -78,6 +79,10 @@ pub struct Session {
     /// The piece of a write that goes to the device next, see [`Session::transfer`].
     piece: Vec<u8>,
     spare: Vec<Chain>,
+    /// By which the front end is told something, where it can be.
+    back: Option<Back>,
+    /// A queue was started.
+    begun: bool,
 }
 
 impl Session {
@@ -99,9 +104,31 @@ impl Session {
             counter: 0,
             piece: Vec::new(),
             spare: Vec::new(),
+            back: None,
+            begun: false,
         };
         session.settle_cache();
         session
+    }
+
+    /// The front end can be told something from now on.
+    pub fn set_back(&mut self, back: Back) {
+        self.back = Some(back);
+    }
+
+    /// The device has another host capacity: the front end is told, reads the configuration space anew and tells its guest.
+    pub fn resized(&mut self, bytes: u64) {
+        if self.limits.bytes == bytes {
+            return;
+        }
+        (self.facts.limits.bytes, self.limits.bytes) = (bytes, bytes);
+        self.config_changed();
+    }
+
+    fn config_changed(&self) {
+        if let Some(Err(error)) = self.back.as_ref().map(Back::config_changed) {
+            tracing::warn!(%error, "vhost: the front end could not be told of another size; its guest learns it when it starts anew");
+        }
     }
 
     /// The features that both sides have.
@@ -190,6 +217,11 @@ impl Session {
         ring.kick = Some(Arc::new(fd));
         let unheard = ring.armed.take();
         self.unheard.extend(unheard);
+        if !std::mem::replace(&mut self.begun, true) {
+            // A front end that comes again goes on with the size that it knew, and the device may have got another one meanwhile. Before its
+            // queues run it would not listen.
+            self.config_changed();
+        }
         self.start(index)
     }
 

@@ -143,7 +143,7 @@ impl Worker {
 }
 
 /// Keys of the connections that are such queues.
-fn queues(connections: &Slab<Connection>, which: impl Fn(&Admitted) -> bool) -> Vec<usize> {
+pub(super) fn queues(connections: &Slab<Connection>, which: impl Fn(&Admitted) -> bool) -> Vec<usize> {
     let admitted = connections.iter().filter_map(|(key, connection)| Some((key, connection.nvme()?.admitted())));
     admitted.filter(|(_, queue)| which(queue)).map(|(key, _)| key).collect()
 }

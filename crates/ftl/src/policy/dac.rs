@@ -28,6 +28,10 @@ impl GroomPolicy for Dac {
         "dac"
     }
 
+    fn reshaped(&mut self, shape: &Shape) {
+        self.regions.resize(shape.sectors as usize, 0);
+    }
+
     fn host_streams(&self) -> u8 {
         self.count
     }

@@ -100,6 +100,11 @@ pub trait GroomPolicy: Send {
     /// Its name in configuration.
     fn name(&self) -> &'static str;
 
+    /// The module has another shape, with the same streams, and goes on. Whoever keeps something of each sector or LEB makes room.
+    fn reshaped(&mut self, shape: &Shape) {
+        let _ = shape;
+    }
+
     /// The streams that host writes go to, from the first on.
     fn host_streams(&self) -> u8 {
         1

@@ -46,6 +46,10 @@ impl GroomPolicy for SepBit {
         "sepbit"
     }
 
+    fn reshaped(&mut self, shape: &Shape) {
+        self.written.resize(shape.sectors as usize, 0);
+    }
+
     fn host_streams(&self) -> u8 {
         2.min(self.streams - 1)
     }

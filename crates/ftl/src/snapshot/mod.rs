@@ -198,9 +198,6 @@ impl Ftl {
     /// # Errors
     /// It cannot be.
     pub fn check_change(&self, change: &SnapshotChange) -> Result<(), SnapshotError> {
-        if self.config.power_protected {
-            return Err(SnapshotError::Unsupported("it is an emulated card"));
-        }
         let find =
             |id: SnapshotId| self.snapshots().iter().find(|snapshot| snapshot.id == id).ok_or(SnapshotError::Unknown);
         let named = |name: &String, id: Option<SnapshotId>| match is_name(name) {

@@ -17,6 +17,9 @@ pub enum RunError {
     /// There is nothing to run it on.
     #[error("a run needs at least one device")]
     NoDevice,
+    /// Only flash makes snapshots of itself.
+    #[error("snapshots: the device makes none; expected flash modules, alone or side by side")]
+    NoSnapshots,
     /// A device does not answer: its fault, never the workload's.
     #[error(
         "{count} of {submitted} requests were never answered (the first: {first}); the model of the device is at fault"

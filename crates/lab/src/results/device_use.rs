@@ -1,6 +1,6 @@
 //! What devices did in a span of time: the difference of two reports.
 
-use card::{Busy, EraseCounts, Health, Report};
+use card::{Busy, EraseCounts, Health, Report, SnapshotUse};
 use serde::{Deserialize, Serialize};
 
 /// What devices did in a span of time. What they cannot tell is `None`.
@@ -42,6 +42,9 @@ pub struct DeviceUse {
     /// Health of the worst at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
+    /// What its snapshots came to by the end, where it makes some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshots: Option<SnapshotUse>,
     /// Years until the rated cycles of all flash are used up at this rate of writing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub years_to_wear_out: Option<f64>,
@@ -104,6 +107,7 @@ impl DeviceUse {
             celsius: after.celsius,
             reserve_percent: after.reserve_percent,
             health: after.health,
+            snapshots: after.snapshots,
             years_to_wear_out: after
                 .rated_cycles
                 .filter(|_| media > 0 && after.raw_bytes > 0)

@@ -7,7 +7,7 @@ mod asked;
 mod setting;
 pub mod words;
 
-use card::{BuildError, Built, Nanos, Options, build, check_scale};
+use card::{BuildError, Built, Nanos, Options, Schedule, build, check_scale};
 use profile::{Driver, Profile};
 
 pub use asked::{Asked, AskedError};
@@ -33,6 +33,8 @@ pub struct Simulation {
     pub workload: Workload,
     /// Length of an interval of the series, nanoseconds.
     pub interval: Nanos,
+    /// Snapshots that are made meanwhile.
+    pub snapshots: Option<Schedule>,
 }
 
 /// Why a simulation cannot begin.
@@ -61,6 +63,7 @@ pub struct Ready {
     pub workload: Workload,
     built: Built,
     interval: Nanos,
+    snapshots: Option<Schedule>,
 }
 
 impl Simulation {
@@ -69,7 +72,7 @@ impl Simulation {
     /// # Errors
     /// The data sheet does not go together with what is asked of it.
     pub fn build(self) -> Result<Ready, SetupError> {
-        let Simulation { profile, mut options, driver, precondition, workload, interval } = self;
+        let Simulation { profile, mut options, driver, precondition, workload, interval, snapshots } = self;
         check_scale(&profile, options.scale)?;
         let (driver, costs) = chosen(&profile, driver)?;
         options.interrupts = costs.interrupts;
@@ -83,7 +86,7 @@ impl Simulation {
             setting.devices as u32,
             setting.sector_bytes,
         );
-        Ok(Ready { setting, workload, built, interval })
+        Ok(Ready { setting, workload, built, interval, snapshots })
     }
 }
 
@@ -97,6 +100,7 @@ impl Ready {
             driver: self.setting.costs,
             interval: self.interval,
             scaled_by: self.setting.scaled_by,
+            snapshots: self.snapshots,
             ..virtual_time::Options::default()
         };
         let (results, _) = virtual_time::run(&self.workload, &mut self.built.devices, &options, progress)?;

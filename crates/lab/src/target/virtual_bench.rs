@@ -150,6 +150,7 @@ impl Bench for VirtualBench {
         let options = virtual_time::Options {
             driver: self.driver,
             interval: interval(&workload, step, self.capacity * u64::from(self.machine.devices)),
+            snapshots: None,
             now: self.now,
             scaled_by: self.by,
             cells: true,

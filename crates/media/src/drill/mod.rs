@@ -484,6 +484,12 @@ impl Media for DrillMedia {
         Some(&mut *self.inner)
     }
 
+    fn grow(&mut self, blocks: u32) -> Result<(), MediaError> {
+        self.inner.grow(blocks)?;
+        self.geometry.blocks = blocks;
+        Ok(())
+    }
+
     fn leave_out(&mut self, die: u32) {
         self.left_out.insert(die);
         if let Some(cache) = &mut self.cache {

@@ -63,6 +63,14 @@ impl Image {
         }
     }
 
+    /// Has so many blocks from now on, no fewer than before; the new ones hold nothing.
+    pub(crate) fn grow(&mut self, blocks: u32) {
+        let Geometry { dies, pages_per_block, .. } = self.geometry;
+        self.geometry.blocks = blocks;
+        self.pages.resize(blocks as usize * dies as usize * pages_per_block as usize, None);
+        self.allocated.resize(blocks as usize, false);
+    }
+
     fn index(&self, at: PageAddr) -> usize {
         let Geometry { dies, blocks, pages_per_block, .. } = self.geometry;
         assert!(at.die < dies && at.block < blocks && at.page < pages_per_block, "{at:?}: outside {:?}", self.geometry);

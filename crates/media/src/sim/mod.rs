@@ -400,6 +400,18 @@ impl Media for SimMedia {
         None
     }
 
+    /// As files are: longer, durably, before anybody may know.
+    fn grow(&mut self, blocks: u32) -> Result<(), MediaError> {
+        if self.is_dead() {
+            return Err(MediaError::Os(Errno::NODEV));
+        }
+        let state = &mut *self.store.0.borrow_mut();
+        state.current.grow(blocks);
+        state.durable.grow(blocks);
+        (state.geometry.blocks, self.geometry.blocks) = (blocks, blocks);
+        Ok(())
+    }
+
     fn leave_out(&mut self, die: u32) {
         self.left_out.insert(die);
     }

@@ -43,7 +43,8 @@ pub fn simulation(name: &str, args: &Sim, output: Output) -> Result<Simulation, 
     };
     let precondition = args.precondition.map_or_else(|| asked.precondition(), workload::Precondition::from);
     let driver = machine.driver.clone();
-    Ok(Simulation { profile, options, driver, precondition, workload, interval: args.interval.nanos() })
+    let (interval, snapshots) = (args.interval.nanos(), machine.snapshots());
+    Ok(Simulation { profile, options, driver, precondition, workload, interval, snapshots })
 }
 
 fn asked(args: &Sim) -> Result<Asked, Failure> {

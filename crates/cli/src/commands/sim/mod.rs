@@ -2,16 +2,19 @@
 
 mod asked;
 mod over_time;
+mod snapshots;
 mod watch;
 
+use std::fmt::Display;
 use std::process::ExitCode;
 
 use daemon::Failure;
 use lab::results::{Ended, Results, table};
-use lab::simulation::Setting;
+use lab::simulation::{Ready, Setting, Simulation};
 use lab::workload::names;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use self::snapshots::Costs;
 use crate::args::sim::Sim;
 use crate::output::{Output, raw};
 use crate::progress::INTERRUPTED;
@@ -23,18 +26,28 @@ pub fn sim(args: &Sim, output: Output) -> Result<ExitCode, Failure> {
     let Some(device) = &args.device else {
         return Err(Failure::invalid("no device is given").help("`vsl profiles` lists them"));
     };
-    let mut ready =
-        asked::simulation(device, args, output)?.build().map_err(|error| Failure::invalid(error.to_string()))?;
+    let simulation = asked::simulation(device, args, output)?;
+    let mut ready = simulation.clone().build().map_err(invalid)?;
     if args.dry_run {
         let text = toml::to_string(&ready.workload)
             .map_err(|error| Failure::failed(format!("the workload cannot be written as TOML: {error}")))?;
         return output.result(&ready.workload, || text).map(|()| ExitCode::SUCCESS);
     }
-    let mut watch = watch::Watch::new(output)?;
-    let run = ready.run(&mut watch);
-    watch.finish();
-    let results = run.map_err(|error| Failure::invalid(error.to_string()))?;
-    print(&results, &ready.setting, args, output)?;
+    let run = |ready: &mut Ready| {
+        let mut watch = watch::Watch::new(output)?;
+        let run = ready.run(&mut watch);
+        watch.finish();
+        run.map_err(invalid)
+    };
+    // The same device and the same requests, twice.
+    let without = simulation
+        .snapshots
+        .map(|_| run(&mut Simulation { snapshots: None, ..simulation.clone() }.build().map_err(invalid)?))
+        .transpose()?;
+    let results = run(&mut ready)?;
+    let costs = simulation.snapshots.zip(without.as_ref());
+    let costs = costs.map(|(schedule, without)| Costs { schedule, without, with: &results });
+    print(&results, &ready.setting, costs.as_ref(), args, output)?;
     Ok(match results.ended {
         Ended::Complete => ExitCode::SUCCESS,
         Ended::Interrupted => ExitCode::from(INTERRUPTED),
@@ -42,12 +55,29 @@ pub fn sim(args: &Sim, output: Output) -> Result<ExitCode, Failure> {
     })
 }
 
-fn print(results: &Results, setting: &Setting, args: &Sim, output: Output) -> Result<(), Failure> {
+fn invalid(error: impl Display) -> Failure {
+    Failure::invalid(error.to_string())
+}
+
+fn print(
+    results: &Results,
+    setting: &Setting,
+    costs: Option<&Costs>,
+    args: &Sim,
+    output: Output,
+) -> Result<(), Failure> {
     if output.json {
-        return output.result(&setting.beside(results), String::new);
+        let mut whole = setting.beside(results);
+        if let (Some(own), Some(costs)) = (whole.get_mut("openvsl").and_then(Value::as_object_mut), costs) {
+            own.insert("snapshots".into(), costs.json());
+        }
+        return output.result(&whole, String::new);
     }
     let mut text = setting.text();
     text.push_str(&table(results));
+    if let Some(costs) = costs {
+        text.push_str(&costs.text());
+    }
     if args.over_time {
         text.push_str(&over_time::rows(results));
     }

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use crate::Failure;
 use crate::api::{
     AttachRequest, Beacon, Config, DetachRequest, DeviceView, Drills, EndedRecording, Events, Health, OptimiseRequest,
-    PowerOnRequest, RebuildRequest, RecordRequest, RecordStatus, Role, ScrubRequest, Version,
+    PowerOnRequest, RebuildRequest, RecordRequest, RecordStatus, ResizeRequest, Role, ScrubRequest, Version,
 };
 use crate::web::answer::{At, Body, Service, administrators, created, done, operators, viewers, wait};
 use crate::web::description::{DeviceFields, DrillBody};
@@ -35,6 +35,7 @@ pub fn routes() -> OpenApiRouter<Service> {
         .routes(routes!(scrub))
         .routes(routes!(optimise))
         .routes(routes!(rebuild))
+        .routes(routes!(resize))
         .routes(routes!(drill))
         .routes(routes!(undo_drill))
         .routes(routes!(power_on))
@@ -148,6 +149,16 @@ async fn rebuild(
     Body(request): Body<RebuildRequest>,
 ) -> Result<Json<DeviceView>, Failure> {
     wait(&service, move |registry| registry.rebuild(&name, &request, asker.is_administrator())).await.map(Json)
+}
+
+/// Gives a device another size while it is used.
+#[utoipa::path(post, path = "/devices/{name}/resize", tag = "devices", params(("name" = String, Path, description = "a device")), request_body = ResizeRequest, responses((status = OK, body = DeviceFields), (status = "default", body = Failure)))]
+async fn resize(
+    State(service): State<Service>,
+    At(name): At<String>,
+    Body(request): Body<ResizeRequest>,
+) -> Result<Json<DeviceView>, Failure> {
+    wait(&service, move |registry| registry.resize(&name, request)).await.map(Json)
 }
 
 /// Fault drills that are on.

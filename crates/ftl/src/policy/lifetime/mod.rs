@@ -197,6 +197,11 @@ impl GroomPolicy for Lifetime {
         "lifetime"
     }
 
+    fn reshaped(&mut self, shape: &Shape) {
+        self.shape = Shape { streams: self.shape.streams, ..*shape };
+        self.victims.grow(shape.lebs);
+    }
+
     fn host_streams(&self) -> u8 {
         self.shape.streams / 2
     }

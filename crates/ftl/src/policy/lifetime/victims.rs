@@ -81,6 +81,11 @@ impl Victims {
         }
     }
 
+    /// There are so many LEBs.
+    pub fn grow(&mut self, lebs: u32) {
+        self.lebs.resize(lebs as usize, self.unknown);
+    }
+
     pub fn opened(&mut self, leb: LebId, stream: u8) {
         self.lebs[leb as usize] = self.unknown;
         self.open[usize::from(stream)] = Placed::default();

@@ -11,7 +11,7 @@ mod sizes;
 mod threads;
 mod window;
 
-use card::{Nanos, VirtualDevice};
+use card::{Nanos, Schedule, VirtualDevice};
 use profile::Driver;
 
 use self::phase::{Outcome, PhaseRun};
@@ -35,11 +35,20 @@ pub struct Options {
     pub scaled_by: f64,
     /// Keep the histograms of every interval, by what requests do and their size.
     pub cells: bool,
+    /// Have the devices make snapshots, from the first measured phase on.
+    pub snapshots: Option<Schedule>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { driver: Driver::default(), interval: 1_000_000_000, now: 0, scaled_by: 1.0, cells: false }
+        Options {
+            driver: Driver::default(),
+            interval: 1_000_000_000,
+            now: 0,
+            scaled_by: 1.0,
+            cells: false,
+            snapshots: None,
+        }
     }
 }
 
@@ -71,7 +80,14 @@ pub fn run(
         ended: Ended::Complete,
     };
     let mut now = options.now;
+    let mut snapshots = options.snapshots;
     for ((at, phase), plans) in workload.phases.iter().enumerate().zip(plans) {
+        if phase.measured
+            && let Some(schedule) = snapshots.take()
+            && !devices.iter_mut().all(|device| device.keep_snapshots(now, schedule))
+        {
+            return Err(RunError::NoSnapshots);
+        }
         let mut run = PhaseRun::new(workload, at, devices, &shapes, plans, costs, options, now)?;
         let ended = run.run(progress)?;
         now = run.now();
