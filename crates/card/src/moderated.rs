@@ -115,6 +115,10 @@ impl VirtualDevice for Moderated {
         self.inner.hint(offset);
     }
 
+    fn kill_chip(&mut self, chip: u32, at: Nanos) -> Result<(), String> {
+        self.inner.kill_chip(chip, at)
+    }
+
     fn report(&self) -> Report {
         self.inner.report()
     }

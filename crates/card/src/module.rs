@@ -2,6 +2,7 @@
 //!
 //! No payload exists here, see [`ftl::Addressed`].
 
+mod chips;
 mod flash;
 
 use ftl::{Config, Ftl, Pacing, Policy, Recovery};
@@ -15,6 +16,7 @@ use crate::layout::{Layout, LayoutError, buffer_pages, layout};
 use crate::leds::{Activity, Leds};
 use crate::report::{Busy, EraseCounts, Report};
 
+use chips::Chips;
 use flash::Flash;
 
 /// Larger writes are taken in pieces of this size, as an operating system's block layer would.
@@ -55,6 +57,7 @@ pub struct Module {
     idle_watts: f64,
     rated_cycles: u32,
     activity: Activity,
+    chips: Chips,
 }
 
 impl Module {
@@ -93,6 +96,7 @@ impl Module {
             idle_watts: sheet.energy.idle_watts,
             rated_cycles: sheet.nand.endurance_cycles,
             activity: Activity::default(),
+            chips: Chips::new(sheet.chips.adaptive),
         })
     }
 
@@ -157,17 +161,29 @@ impl VirtualDevice for Module {
     #[inline]
     fn next_event(&mut self) -> Option<Nanos> {
         let event = self.controller.next_event(&mut self.flash).unwrap_or(Nanos::MAX);
-        let next = self.controller.next_answer().min(event);
+        let next = self.controller.next_answer().min(event).min(self.chips.next());
         (next < Nanos::MAX).then_some(next.max(self.flash.now()))
     }
 
     #[inline]
     fn advance(&mut self, now: Nanos) {
+        while self.chips.next() <= now {
+            let at = self.chips.next();
+            self.controller.advance(&mut self.flash, at);
+            self.chips.look(&mut self.flash, at);
+        }
         self.controller.advance(&mut self.flash, now);
+        if !self.chips.is_quiet() {
+            self.chips.look(&mut self.flash, now);
+        }
     }
 
     fn advance_to_answer(&mut self, limit: Nanos) -> Nanos {
-        self.controller.advance_to_answer(&mut self.flash, limit)
+        let at = self.controller.advance_to_answer(&mut self.flash, limit.min(self.chips.next()));
+        if !self.chips.is_quiet() {
+            self.chips.look(&mut self.flash, at);
+        }
+        at
     }
 
     #[inline]
@@ -180,6 +196,18 @@ impl VirtualDevice for Module {
     fn hint(&self, offset: u64) {
         if !self.controller.has_long_line() {
             self.flash.ftl().hint(offset / u64::from(self.layout.geometry.sector_bytes));
+        }
+    }
+
+    fn kill_chip(&mut self, chip: u32, at: Nanos) -> Result<(), String> {
+        let nand = self.flash.nand();
+        match () {
+            () if nand.geometry().parity == 0 => Err("it has no chips of parity".into()),
+            () if chip >= nand.chips() => Err(format!("it has chips 0 to {}", nand.chips() - 1)),
+            () => {
+                self.chips.fail(chip, at.max(self.flash.now()));
+                Ok(())
+            }
         }
     }
 
@@ -219,6 +247,7 @@ impl VirtualDevice for Module {
             health: Some(self.controller.health()),
             rated_cycles: Some(self.rated_cycles),
             raw_bytes: raw,
+            chips: self.chips.events.clone(),
         }
     }
 }

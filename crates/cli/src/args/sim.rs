@@ -85,6 +85,9 @@ pub struct Machine {
     /// External power is plugged in: the slot's budget does not hold writes back.
     #[arg(long)]
     pub external_power: bool,
+    /// Have a flash chip fail, so long after measuring begins: CHIP or CHIP@TIME. May be given more than once.
+    #[arg(long, value_name = "CHIP[@TIME]", value_parser = parse_kill)]
+    pub kill_chip: Vec<Kill>,
     /// Air in front of the card, degrees Celsius.
     #[arg(long, value_name = "CELSIUS", default_value_t = 25.0, value_parser = parse_celsius)]
     pub ambient: f64,
@@ -238,6 +241,21 @@ pub fn parse_scale(text: &str) -> Result<u32, String> {
             .filter(|times| (1..=65_536).contains(times))
             .ok_or_else(|| "expected full, or a whole number from 1 to 65536".into()),
     }
+}
+
+/// A chip that fails.
+#[derive(Clone, Copy, Debug)]
+pub struct Kill {
+    /// Its number.
+    pub chip: u32,
+    /// How long after measuring begins.
+    pub after: Time,
+}
+
+fn parse_kill(text: &str) -> Result<Kill, String> {
+    let (chip, after) = text.split_once('@').map_or((text, None), |(chip, after)| (chip, Some(after)));
+    let chip = chip.parse().map_err(|_| "expected a chip's number, or CHIP@TIME such as 5@2s")?;
+    Ok(Kill { chip, after: after.map_or(Ok(Time::default()), str::parse)? })
 }
 
 fn parse_map(text: &str) -> Result<trace::playback::Map, String> {

@@ -1,6 +1,7 @@
 //! `vsl sim`.
 
 mod asked;
+mod chips;
 mod machine;
 mod over_time;
 mod watch;
@@ -46,10 +47,10 @@ pub fn sim(args: &Sim, output: Output) -> Result<ExitCode, Failure> {
         ..virtual_time::Options::default()
     };
     let mut watch = watch::Watch::new(output)?;
-    let run = virtual_time::run(&workload, &mut built.devices, &options, &mut watch);
+    let run = chips::run(&workload, &mut built.devices, &options, &args.machine.kill_chip, &mut watch);
     watch.finish();
-    let (results, _) = run.map_err(|error| Failure::invalid(error.to_string()))?;
-    print(&results, &setting, args, output)?;
+    let (results, chips) = run?;
+    print(&results, &chips, &setting, args, output)?;
     Ok(match results.ended {
         Ended::Complete => ExitCode::SUCCESS,
         Ended::Interrupted => ExitCode::from(INTERRUPTED),
@@ -57,16 +58,26 @@ pub fn sim(args: &Sim, output: Output) -> Result<ExitCode, Failure> {
     })
 }
 
-fn print(results: &Results, setting: &Setting, args: &Sim, output: Output) -> Result<(), Failure> {
+fn print(
+    results: &Results,
+    chips: &[chips::Happened],
+    setting: &Setting,
+    args: &Sim,
+    output: Output,
+) -> Result<(), Failure> {
     if output.json {
         let mut whole = fio_json(results);
         if let Some(own) = whole.get_mut("openvsl").and_then(Value::as_object_mut) {
             own.insert("setting".into(), json!(setting));
+            if !chips.is_empty() {
+                own.insert("chips".into(), json!(chips));
+            }
         }
         return output.result(&whole, String::new);
     }
     let mut text = setting.text();
     text.push_str(&table(results));
+    chips.iter().for_each(|happened| text.push_str(&format!("{happened}\n")));
     if args.over_time {
         text.push_str(&over_time::rows(results));
     }
