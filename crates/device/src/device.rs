@@ -568,7 +568,7 @@ impl Device {
         if self.card.is_some() {
             return Err(CreateError::Format(FormatError::Invalid {
                 name: "device",
-                value: "an emulated card".into(),
+                value: "a card that is emulated".into(),
                 expected: "a device on several files; a card with adaptive Flashback rebuilds what a lost chip held by itself, any other goes on without the chip".into(),
             }));
         }

@@ -36,7 +36,7 @@ impl Changes {
     }
 
     fn dies(&mut self, before: Option<&Figures>, now: &Figures, words: Option<&Status>) -> Vec<Event> {
-        let lost_before = std::mem::replace(&mut self.lost, words.map_or_else(Vec::new, |words| lost(words)));
+        let lost_before = std::mem::replace(&mut self.lost, words.map_or_else(Vec::new, lost));
         let vanished = words.map_or_else(Vec::new, |words| words.vanished.clone());
         let vanished_before = std::mem::replace(&mut self.vanished, vanished);
         let set_aside = words.map_or(&[][..], |words| &words.set_aside);
