@@ -3,6 +3,7 @@
 from harness import MIB, Device, World, check, equal
 from harness.fio import fio
 from harness.libnbd import connect
+from harness.servers import kill
 
 OURS = True
 CHUNK = 65536
@@ -62,6 +63,38 @@ def run(world: World) -> None:
     world.vsl("drill", "card", "undo", "kill-chip")
     world.vsl("drill", "card", "undo", "kill-die")
     equal(world.vsl("status", "card", "--field", "health").out.strip(), "healthy", "health with die 0 back")
+    world.vsl("detach", "card")
+    adaptive(world)
+
+
+def adaptive(world: World) -> None:
+    """A card of the second generation: it goes on without a chip, over the death of the service, and then without another."""
+    path = world.dir / "second.vsl"
+    world.vsl("create", path, "--emulate", "iodrive2-1200-mlc", "--scale", 64, "--drills")
+    world.vsl("attach", path)
+    device = Device("second", path, 0, world.servers.uri("second"))
+    handle = connect(device)
+    for number in range(5 * CHUNKS):
+        handle.pwrite(chunk(number), number * CHUNK)
+    handle.flush()
+    said = world.vsl("drill", "second", "kill-chip", 7).out
+    check("is rebuilt over the 24 that are left" in said, said)
+    equal(world.vsl("status", "second", "--field", "parity_chips").out.strip(), "23 + 1", "Flashback without a chip")
+    kill(device)
+    world.servers.revive(device)
+    for chips, parity in [("7", "23 + 1"), ("7, 9", "22 + 1")]:
+        world.wait(lambda: world.vsl("status", "second", "--field", "health").out.strip() == "healthy", "the card to be protected again")
+        equal(world.vsl("status", "second", "--field", "given_up_chips").out.strip(), chips, "chips given up")
+        equal(world.vsl("status", "second", "--field", "parity_chips").out.strip(), parity, "Flashback")
+        handle = connect(device)
+        for number in range(5 * CHUNKS):
+            equal(bytes(handle.pread(CHUNK, number * CHUNK)), chunk(number), f"chunk {number} without chips {chips}")
+        if chips == "7":
+            world.vsl("drill", "second", "kill-chip", 9)
+    events = world.vsl("events", "second").out
+    check("chip-lost" in events and "protected" in events, events)
+    refused = world.vsl("rebuild", "second", 9, fails=True)
+    check("a card with adaptive Flashback rebuilds what a lost chip held by itself" in refused.err, refused.err)
 
 
 def chunk(number: int) -> bytes:

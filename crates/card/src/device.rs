@@ -124,6 +124,15 @@ pub trait VirtualDevice {
         false
     }
 
+    /// Has a flash chip fail for good at a moment that is still to come; [`Report::chips`] tells what becomes of it.
+    ///
+    /// # Errors
+    /// It has no such chip, or none at all, in words.
+    fn kill_chip(&mut self, chip: u32, at: Nanos) -> Result<(), String> {
+        let _ = (chip, at);
+        Err("it is no single flash module with chips of parity".into())
+    }
+
     /// Counters since the device was made.
     fn report(&self) -> Report;
 }

@@ -40,5 +40,5 @@ pub use leds::Leds;
 pub use media::nand::micros;
 pub use moderated::Moderated;
 pub use module::{Module, ModuleConfig};
-pub use report::{Busy, EraseCounts, Health, Report};
+pub use report::{Busy, ChipChange, ChipEvent, EraseCounts, Health, Report};
 pub use snapshots::{Every, Schedule, SnapshotUse};

@@ -120,6 +120,10 @@ impl VirtualDevice for Moderated {
         self.inner.keep_snapshots(now, schedule)
     }
 
+    fn kill_chip(&mut self, chip: u32, at: Nanos) -> Result<(), String> {
+        self.inner.kill_chip(chip, at)
+    }
+
     fn report(&self) -> Report {
         self.inner.report()
     }

@@ -2,6 +2,7 @@
 //!
 //! No payload exists here, see [`ftl::Addressed`].
 
+mod chips;
 mod flash;
 
 use ftl::{Config, Ftl, Pacing, Policy, Recovery};
@@ -16,6 +17,7 @@ use crate::leds::{Activity, Leds};
 use crate::report::{Busy, EraseCounts, Report};
 use crate::snapshots::{Every, Schedule, Snapshots};
 
+use chips::Chips;
 use flash::Flash;
 
 /// Larger writes are taken in pieces of this size, as an operating system's block layer would.
@@ -57,6 +59,7 @@ pub struct Module {
     rated_cycles: u32,
     activity: Activity,
     snapshots: Option<Snapshots>,
+    chips: Chips,
 }
 
 impl Module {
@@ -96,6 +99,7 @@ impl Module {
             rated_cycles: sheet.nand.endurance_cycles,
             activity: Activity::default(),
             snapshots: None,
+            chips: Chips::new(sheet.chips.adaptive),
         })
     }
 
@@ -172,20 +176,31 @@ impl VirtualDevice for Module {
     #[inline]
     fn next_event(&mut self) -> Option<Nanos> {
         let event = self.controller.next_event(&mut self.flash).unwrap_or(Nanos::MAX);
-        let next = self.controller.next_answer().min(event);
+        let next = self.controller.next_answer().min(event).min(self.chips.next());
         (next < Nanos::MAX).then_some(next.max(self.flash.now()))
     }
 
     #[inline]
     fn advance(&mut self, now: Nanos) {
+        while self.chips.next() <= now {
+            let at = self.chips.next();
+            self.controller.advance(&mut self.flash, at);
+            self.chips.look(&mut self.flash, at);
+        }
         self.controller.advance(&mut self.flash, now);
+        if !self.chips.is_quiet() {
+            self.chips.look(&mut self.flash, now);
+        }
         self.make_snapshots();
     }
 
     fn advance_to_answer(&mut self, limit: Nanos) -> Nanos {
-        let now = self.controller.advance_to_answer(&mut self.flash, limit);
+        let at = self.controller.advance_to_answer(&mut self.flash, limit.min(self.chips.next()));
+        if !self.chips.is_quiet() {
+            self.chips.look(&mut self.flash, at);
+        }
         self.make_snapshots();
-        now
+        at
     }
 
     fn keep_snapshots(&mut self, now: Nanos, schedule: Schedule) -> bool {
@@ -211,6 +226,18 @@ impl VirtualDevice for Module {
     fn hint(&self, offset: u64) {
         if !self.controller.has_long_line() {
             self.flash.ftl().hint(offset / u64::from(self.layout.geometry.sector_bytes));
+        }
+    }
+
+    fn kill_chip(&mut self, chip: u32, at: Nanos) -> Result<(), String> {
+        let nand = self.flash.nand();
+        match () {
+            () if nand.geometry().parity == 0 => Err("it has no chips of parity".into()),
+            () if chip >= nand.chips() => Err(format!("it has chips 0 to {}", nand.chips() - 1)),
+            () => {
+                self.chips.fail(chip, at.max(self.flash.now()));
+                Ok(())
+            }
         }
     }
 
@@ -251,6 +278,7 @@ impl VirtualDevice for Module {
             rated_cycles: Some(self.rated_cycles),
             raw_bytes: raw,
             snapshots: self.snapshots.as_ref().map(|snapshots| snapshots.used_by(self.flash.ftl())),
+            chips: self.chips.events.clone(),
         }
     }
 }

@@ -44,6 +44,58 @@ pub struct Report {
     pub raw_bytes: u64,
     /// What its snapshots came to, where it makes some.
     pub snapshots: Option<SnapshotUse>,
+    /// What became of chips that failed.
+    pub chips: Vec<ChipEvent>,
+}
+
+/// Something that happened because a flash chip failed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChipEvent {
+    /// When, nanoseconds of the device's time.
+    pub at: Nanos,
+    /// What.
+    pub what: ChipChange,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChipChange {
+    /// A chip failed, and the layout shrinks: so many are left.
+    Lost {
+        /// Its number.
+        chip: u32,
+        /// Chips that are left.
+        left: u32,
+    },
+    /// A chip failed, and the layout does not shrink: another one more is one too many.
+    Degraded {
+        /// Its number.
+        chip: u32,
+    },
+    /// So much of what stood on the chip lies on the others, per cent.
+    Rebuilt {
+        /// In steps of a quarter.
+        percent: u32,
+    },
+    /// Everything does, so that another chip may fail.
+    Protected {
+        /// Chips of data and of parity.
+        left: u32,
+    },
+}
+
+impl std::fmt::Display for ChipChange {
+    fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            ChipChange::Lost { chip, left } => write!(out, "chip {chip} fails: the layout shrinks to {left} chips"),
+            ChipChange::Degraded { chip } => {
+                write!(out, "chip {chip} fails: the layout does not shrink, so the card stays degraded")
+            }
+            ChipChange::Rebuilt { percent } => write!(out, "{percent} % rebuilt"),
+            ChipChange::Protected { left } => write!(out, "protected again: everything lies on {left} chips"),
+        }
+    }
 }
 
 impl Report {
@@ -72,6 +124,7 @@ impl Report {
             sum.rated_cycles = both(sum.rated_cycles, next.rated_cycles, Ord::min);
             sum.raw_bytes += next.raw_bytes;
             sum.snapshots = both(sum.snapshots, next.snapshots, SnapshotUse::with);
+            sum.chips.extend(next.chips);
         }
         sum
     }

@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use card::{Answer, Failure, Health, Level, Module, Op, Report, Request, Surroundings, VirtualDevice};
+use card::{Answer, ChipChange, Failure, Health, Level, Module, Op, Report, Request, Surroundings, VirtualDevice};
 use common::{config, fill, small};
 use profile::Card;
 use random::SplitMix64;
@@ -319,4 +319,47 @@ fn a_warm_card_slows_down_and_a_hot_one_switches_itself_off() {
     assert!((celsius - card.thermal.throttle_celsius).abs() < 2.0, "{celsius}");
     let (.., failure) = write_for(&card, 8.0, surroundings(90.0), 20.0);
     assert_eq!(failure, Some(Failure::Shutdown));
+}
+
+/// A module whose layout shrinks by a chip that fails, or not.
+fn with_chips(adaptive: bool) -> profile::Profile {
+    let mut profile = small();
+    let profile::Device::Flash(flash) = &mut profile.device else { panic!("a flash card") };
+    flash.module.chips.adaptive = adaptive;
+    profile
+}
+
+#[test]
+fn a_chip_that_fails_costs_room_where_the_layout_shrinks_and_protection_where_it_does_not() {
+    let changes = |module: &Module| module.report().chips.into_iter().map(|event| event.what).collect::<Vec<_>>();
+    let profile = with_chips(true);
+    let mut module = Module::new(&config(&profile, 40)).expect("it fits");
+    let filled = fill(&mut module, 0);
+    assert_eq!(module.kill_chip(5, 0), Err("it has chips 0 to 4".into()));
+    module.kill_chip(2, filled + 1_000_000).expect("it has one");
+    module.kill_chip(0, filled + 20_000_000_000).expect("and another");
+    let answers = drive(&mut module, 3, 20_000, 8, 50, |_, _| {});
+    assert!(answers.iter().all(|answer| answer.result.is_ok()), "one chip may fail");
+    module.advance(filled + 19_000_000_000);
+    let Some(at) = module.report().chips.first().map(|event| event.at) else { panic!("a chip failed") };
+    assert_eq!(at, filled + 1_000_000, "at its moment");
+    let steps = changes(&module);
+    assert_eq!(
+        (steps[0], steps.last()),
+        (ChipChange::Lost { chip: 2, left: 4 }, Some(&ChipChange::Protected { left: 4 }))
+    );
+    let rebuilt = |change: &ChipChange| matches!(change, ChipChange::Rebuilt { .. });
+    assert!(steps[1..steps.len() - 1].iter().all(rebuilt), "{steps:?}");
+    module.verify().expect("the books agree");
+
+    let profile = with_chips(false);
+    let mut module = Module::new(&config(&profile, 40)).expect("it fits");
+    let filled = fill(&mut module, 0);
+    module.kill_chip(2, filled).expect("it has one");
+    assert!(drive(&mut module, 3, 2_000, 8, 50, |_, _| {}).iter().all(|answer| answer.result.is_ok()));
+    assert_eq!(changes(&module), [ChipChange::Degraded { chip: 2 }]);
+    // Another one is one too many.
+    module.kill_chip(3, 0).expect("and another");
+    let failed = |answer: &Answer| answer.result == Err(Failure::Media);
+    assert!(drive(&mut module, 4, 2_000, 8, 90, |_, _| {}).iter().any(failed), "two chips of one group are lost");
 }

@@ -215,6 +215,9 @@ impl From<FormatError> for Failure {
                     "device" if value == "without parity" => {
                         "parity is chosen when a device is made: `vsl create --parity 1`"
                     }
+                    "device" if value == "a card that is emulated" => {
+                        "`vsl status DEVICE` shows which of its chips are out of service, or were given up"
+                    }
                     "device" => "detach it, and attach it without --read-only",
                     "die" => "`vsl status DEVICE` shows which of its files are out of service",
                     "onto" => "name a new file with --onto, or a blank block device",

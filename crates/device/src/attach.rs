@@ -92,7 +92,9 @@ pub(crate) fn attach(
         opening.replay_log(&mut recovery)?;
     }
     if read_only {
-        return Ok(Core::new(recovery.finish(epoch)?, opening.media, opening.superblock));
+        let mut core = Core::new(recovery.finish(epoch)?, opening.media, opening.superblock);
+        core.leave_chips_out(true);
+        return Ok(core);
     }
     opening.prepare_parity()?;
     let ftl = recovery.finish(epoch)?;
@@ -100,6 +102,7 @@ pub(crate) fn attach(
     staging.iter_mut().for_each(|staging| staging.begin(&opening.superblock, &config));
     let mut core = Core::new(ftl, opening.media, opening.superblock);
     core.staging = staging;
+    core.leave_chips_out(false);
     core.ftl.start();
     core.run_until(|core| core.ftl.is_started())?;
     core.resume_jobs();

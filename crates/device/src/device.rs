@@ -568,6 +568,13 @@ impl Device {
     /// The die is not lost, what is to take its place cannot be used, or the device is attached read-only.
     pub fn rebuild(&mut self, die: u32, onto: Option<&Path>) -> Result<(), CreateError> {
         self.check_writable()?;
+        if self.card.is_some() {
+            return Err(CreateError::Format(FormatError::Invalid {
+                name: "device",
+                value: "a card that is emulated".into(),
+                expected: "a device on several files; a card with adaptive Flashback rebuilds what a lost chip held by itself, any other goes on without the chip".into(),
+            }));
+        }
         self.core.lost_die(die)?;
         self.check_rebuild(die, onto)?;
         let path = onto.unwrap_or(&self.paths[die as usize]).to_path_buf();
@@ -679,6 +686,7 @@ impl Device {
         Status {
             health: figures.trouble.map_or_else(|| "healthy".into(), |trouble| self.in_words(trouble, &figures)),
             lost_dies: self.core.lost_dies().collect(),
+            given_up_chips: self.core.superblock.given_up.iter().map(|gone| gone.chip).collect(),
             set_aside: self.set_aside.iter().map(|(die, why)| format!("die {die}: {why}")).collect(),
             vanished: self.places.vanished().cloned().collect(),
             unreadable: self.core.healing.unreadable.iter().copied().collect(),
@@ -713,15 +721,28 @@ impl Device {
 
     /// What it means that dies are lost.
     fn lost_in_words(&self, figures: &Figures) -> String {
-        let nand = self.core.media.nand();
-        let out = match nand.and_then(|nand| Some((nand.lost_chips()?, nand.chips()))) {
+        let (nand, rebuilding) = (self.core.media.nand(), self.core.narrowing());
+        let chips = nand.and_then(|nand| {
+            let mut chips = nand.lost_chips()?;
+            chips.retain(|chip| rebuilding.is_some_and(|(last, _)| last == *chip) || !nand.is_given_up(*chip));
+            Some((chips, nand.chips()))
+        });
+        let out = match chips {
             Some((chips, of)) if chips.len() == 1 => format!("chip {} of {of} out of service", chips[0]),
             Some((chips, of)) => format!("{} of {of} chips out of service", chips.len()),
             None => format!("{} of {} dies out of service", figures.lost, figures.dies),
         };
-        match nand.is_some_and(|nand| self.core.lost_dies().any(|die| nand.is_out_of_reach(die))) {
-            true => format!("failed: {out}, more than its parity makes up for"),
-            false => format!("degraded: {out}"),
+        // What holds nothing loses nothing, but where the layout never shrank, a card that lost too much is broken all the same.
+        let rigid = self.core.superblock.given_up.is_empty();
+        let lebs = self.core.ftl.lebs().iter();
+        let beyond = nand
+            .is_some_and(|nand| lebs.into_iter().any(|(id, leb)| (rigid || leb.live > 0) && nand.is_beyond_parity(id)));
+        match (beyond, rebuilding) {
+            (true, _) => format!("failed: {out}, more than its parity makes up for"),
+            (false, Some((_, percent))) => {
+                format!("degraded: {out}; what it held is being rebuilt over the others, {percent:.0} % done")
+            }
+            (false, None) => format!("degraded: {out}"),
         }
     }
 

@@ -66,5 +66,5 @@ pub use keys::{KeyChange, KeyError, KeyRing, add_key, change_key, remove_key};
 pub use resize::{Resize, ResizeError, ResizePlan};
 pub use settings::{Setting, Settings};
 pub use staging::{Keeper, Staging, forget_staged, staging_file};
-pub use status::{Condition, Counts, Figures, State, Status, Trouble};
+pub use status::{Chips, Condition, Counts, Figures, State, Status, Trouble};
 pub use superblock::FORMAT_VERSION;

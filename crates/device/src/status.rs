@@ -121,6 +121,8 @@ pub struct Figures {
     pub unreadable_sectors: u32,
     /// Which die is being rebuilt, and how much of it is, per cent.
     pub rebuilding: Option<(u32, f64)>,
+    /// Of an emulated card with chips of parity.
+    pub chips: Option<Chips>,
     pub scrub_percent: Option<f64>,
     pub scrubbed_sectors: u64,
     pub scrub_errors: u64,
@@ -175,6 +177,32 @@ pub struct Figures {
 fn rated_bytes(rated: u32, lebs: u32, leb_bytes: u64) -> u64 {
     let whole = u128::from(rated) * u128::from(lebs) * u128::from(leb_bytes);
     u64::try_from(whole).unwrap_or(u64::MAX)
+}
+
+/// The chips of an emulated card, some of them for parity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chips {
+    /// How many it was made with.
+    pub count: u32,
+    /// How many of them it gave up, see adaptive Flashback.
+    pub given_up: u32,
+    /// Which of them last.
+    pub last: Option<u32>,
+    /// How much of what stood on that lies on the others, per cent, while that is under way.
+    pub rebuilt_percent: Option<f64>,
+}
+
+impl Chips {
+    fn of(core: &Core) -> Option<Chips> {
+        let nand = core.media.nand().filter(|nand| nand.geometry().parity > 0)?;
+        let given_up = &core.superblock.given_up;
+        Some(Chips {
+            count: nand.chips(),
+            given_up: given_up.len() as u32,
+            last: given_up.last().map(|gone| gone.chip),
+            rebuilt_percent: core.narrowing().map(|(_, percent)| percent),
+        })
+    }
 }
 
 /// What the activity lights show: whether requests came in the last half second or so.
@@ -244,6 +272,7 @@ impl Figures {
             degraded_reads: core.healing.degraded_reads + made_up / u64::from(sector_bytes),
             unreadable_sectors,
             rebuilding: core.jobs.rebuilding(lebs),
+            chips: Chips::of(core),
             scrub_percent: core.jobs.scrubbing(lebs),
             scrubbed_sectors: core.jobs.scrubbed_sectors,
             scrub_errors: core.jobs.scrub_errors,
@@ -340,6 +369,8 @@ pub struct Status {
     pub health: String,
     /// Dies out of service or being rebuilt, by number.
     pub lost_dies: Vec<u32>,
+    /// Chips that an emulated card gave up, by number.
+    pub given_up_chips: Vec<u32>,
     /// Files that were there at the attach and are not used, and why.
     pub set_aside: Vec<String>,
     /// Files in use that were deleted, moved or replaced since the attach.

@@ -17,9 +17,12 @@ use wire::{AES_256_GCM, Reader, Writer};
 /// First bytes of every copy.
 pub(crate) const MAGIC: [u8; 8] = *b"OPENVSL\0";
 
-/// The newest format version that this program reads and writes: that of formats on which there was a snapshot. An older program would reuse
-/// what it sees.
-pub const FORMAT_VERSION: u32 = 7;
+/// The newest format version that this program reads and writes: that of emulated cards that gave a chip up. An older program would
+/// take its dies for good ones.
+pub const FORMAT_VERSION: u32 = 8;
+
+/// The version of formats on which there was a snapshot, and nothing newer. An older program would reuse what it sees.
+const SNAPSHOTS_VERSION: u32 = 7;
 
 /// The version of formats on which there was a batch, and nothing newer. An older program would take none of what belongs to one, so it must keep
 /// off.
@@ -52,7 +55,8 @@ mod section {
     pub const BATCHES: u32 = 32;
     /// Nothing stands there: snapshots may be in checkpoint and log.
     pub const SNAPSHOTS: u32 = 64;
-    pub const ALL: u32 = 127;
+    pub const GIVEN_UP: u32 = 128;
+    pub const ALL: u32 = 255;
 }
 
 /// Longest label, bytes.
@@ -120,6 +124,8 @@ pub(crate) struct Superblock {
     pub batches: bool,
     /// There may be snapshots.
     pub snapshots: bool,
+    /// The chips that an emulated card gave up, in order.
+    pub given_up: Vec<GivenUp>,
     /// Not on media: both copies on every die were as they should be, so that nothing newer than this was ever written. Where
     /// it is false, a clean detach is believed only after a look at the log.
     pub in_step: bool,
@@ -134,6 +140,15 @@ pub(crate) struct Identity {
     pub own: Option<Uuid>,
     /// The identity that it is about to have. It is its own as soon as one file of the device says so.
     pub next: Option<Uuid>,
+}
+
+/// A chip that an emulated card with adaptive Flashback goes on without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GivenUp {
+    /// Its number.
+    pub chip: u32,
+    /// What is opened from this sequence number on is laid out over the others.
+    pub since: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,6 +217,7 @@ impl Superblock {
             identity: Identity::default(),
             batches: false,
             snapshots: false,
+            given_up: Vec::new(),
         }
     }
 
@@ -223,8 +239,11 @@ impl Superblock {
 
     /// The format version that it is written in.
     pub fn version(&self) -> u32 {
-        if self.snapshots {
+        if !self.given_up.is_empty() {
             return FORMAT_VERSION;
+        }
+        if self.snapshots {
+            return SNAPSHOTS_VERSION;
         }
         if self.batches || self.is_sparse() {
             return BATCHES_VERSION;
@@ -257,6 +276,7 @@ impl Superblock {
             | bit(section::IDENTITY, self.identity != Identity::default())
             | bit(section::BATCHES, self.batches)
             | bit(section::SNAPSHOTS, self.snapshots)
+            | bit(section::GIVEN_UP, !self.given_up.is_empty())
     }
 
     /// The copy for one die.
@@ -325,6 +345,13 @@ impl Superblock {
         if self.identity != Identity::default() {
             for identity in [self.identity.own, self.identity.next] {
                 out.0.extend(identity.unwrap_or_default().as_bytes());
+            }
+        }
+        if !self.given_up.is_empty() {
+            out.u32(self.given_up.len() as u32);
+            for GivenUp { chip, since } in &self.given_up {
+                out.u32(*chip);
+                out.u64(*since);
             }
         }
         out.u32(self.unsafe_shutdowns);
@@ -417,6 +444,10 @@ impl Superblock {
             0 => Identity::default(),
             _ => Identity { own: input.identity()?, next: input.identity()? },
         };
+        let given_up = match sections & section::GIVEN_UP {
+            0 => Vec::new(),
+            _ => input.given_up()?,
+        };
         // Older programs end before it.
         let read = bytes.len() - input.0.len();
         let unsafe_shutdowns = if read + 4 <= body.len() { input.u32()? } else { 0 };
@@ -465,8 +496,10 @@ impl Superblock {
             identity,
             batches: sections & section::BATCHES != 0,
             snapshots: sections & section::SNAPSHOTS != 0,
+            given_up,
         };
         superblock.validate()?;
+        superblock.check_given_up()?;
         superblock.check_numbers()?;
         Ok(superblock)
     }
@@ -557,6 +590,12 @@ pub(crate) mod tests {
         Superblock { snapshots: true, ..batched() }
     }
 
+    fn without_chips() -> Superblock {
+        let given_up =
+            vec![GivenUp { chip: 24, since: 3 << ftl::EPOCH_SHIFT }, GivenUp { chip: 0, since: 9 << ftl::EPOCH_SHIFT }];
+        Superblock { given_up, ..emulated() }
+    }
+
     fn batched() -> Superblock {
         Superblock { batches: true, ..copied() }
     }
@@ -617,6 +656,25 @@ pub(crate) mod tests {
         let bytes = snapped.encode(0);
         assert_eq!(Superblock::decode(&bytes), Ok(snapped));
         assert_eq!(bytes[8], 7, "older programs must keep off");
+        let bytes = without_chips().encode(0);
+        assert_eq!(Superblock::decode(&bytes), Ok(without_chips()));
+        assert_eq!(bytes[8], 8, "older programs must keep off");
+    }
+
+    #[test]
+    fn chips_are_given_up_once_and_in_order() {
+        let [first, second] = [0, 1].map(|at| without_chips().given_up[at]);
+        for wrong in [
+            vec![second, first],
+            vec![first, first],
+            vec![GivenUp { chip: 25, ..first }],
+            vec![GivenUp { since: 10 << ftl::EPOCH_SHIFT, ..first }],
+        ] {
+            let bytes = Superblock { given_up: wrong, ..emulated() }.encode(0);
+            assert_eq!(Superblock::decode(&bytes), Err(NotSuperblock::Damaged("the chips that it gave up")));
+        }
+        let native = Superblock { given_up: vec![first], ..sample() };
+        assert_eq!(Superblock::decode(&native.encode(0)), Err(NotSuperblock::Damaged("the chips that it gave up")));
     }
 
     #[test]
@@ -648,6 +706,7 @@ pub(crate) mod tests {
             copied().encode(0),
             batched().encode(0),
             snapped().encode(0),
+            without_chips().encode(0),
         ] {
             for at in 0..bytes.len() {
                 assert!(Superblock::decode(&bytes[..at]).is_err());
@@ -662,10 +721,20 @@ pub(crate) mod tests {
     #[test]
     fn nonsense_is_refused() {
         let mut random = random::SplitMix64::new(1);
-        let samples = [sample(), emulated(), redundant(), encrypted(), erasing(), copied(), batched(), snapped()]
-            .map(|superblock| superblock.encode(0));
+        let samples = [
+            sample(),
+            emulated(),
+            redundant(),
+            encrypted(),
+            erasing(),
+            copied(),
+            batched(),
+            snapped(),
+            without_chips(),
+        ]
+        .map(|superblock| superblock.encode(0));
         for _ in 0..20_000 {
-            let mut bytes = samples[random.below(8) as usize].clone();
+            let mut bytes = samples[random.below(9) as usize].clone();
             let end = bytes.len() - 4;
             for _ in 0..1 + random.below(4) {
                 let at = 16 + random.below(end as u64 - 16) as usize;

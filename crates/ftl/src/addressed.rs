@@ -99,7 +99,7 @@ impl<M: Medium> Addressed<M> {
         let owners = &self.owners[slot as usize..(slot + count) as usize];
         self.headers.clear();
         self.headers.extend((slot..).zip(owners).map(|(slot, owner)| {
-            let lba = u64::from(*owner).checked_sub(1)?;
+            let lba = u64::from(*owner).checked_sub(1).filter(|_| ok)?;
             Some(Header { slot, seq: 0, kind: Kind::Data, lba, index: 0, remaining: 0, lag: 0 })
         }));
         self.ftl.groomed(id, &self.headers);

@@ -171,7 +171,7 @@ impl Ftl {
         let geometry = &self.config.geometry;
         let append = &self.appends[stream.code() as usize];
         match append.leb {
-            Some(_) => self.lebs.slots_per_leb() - append.page * geometry.slots_per_page - append.filled,
+            Some(_) => self.narrow.leb_slots - self.narrow.slots_before(geometry, append.page) - append.filled,
             None => 0,
         }
     }
@@ -243,7 +243,7 @@ impl Ftl {
         let bytes = LebHeader { leb, stream, erases: entry.erases, opened }.encode();
         self.appends[stream.code() as usize] = Append { leb: Some(leb), ..Append::default() };
         if self.is_of_host(stream) {
-            self.host_left += u64::from(self.lebs.slots_per_leb());
+            self.host_left += u64::from(self.narrow.leb_slots);
         }
         match stream {
             Stream::Checkpoint => self.checkpointer.opened(leb),
@@ -275,7 +275,7 @@ impl Ftl {
         let geometry = self.config.geometry;
         let append = &mut self.appends[stream.code() as usize];
         let (leb, buf) = (append.leb.expect("open"), append.buf.take().expect("a page with slots has a buffer"));
-        append.page += 1;
+        append.page = self.narrow.page_after(&geometry, append.page);
         append.filled = 0;
         append.sealed = 0;
         let full = append.page == geometry.pages_per_leb();

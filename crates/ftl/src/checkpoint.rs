@@ -145,6 +145,11 @@ impl Checkpointer {
         self.urgent = true;
     }
 
+    /// LEBs of the checkpoint that counts.
+    pub fn lebs(&self) -> &[LebId] {
+        &self.committed.checkpoint
+    }
+
     pub fn is_closing(&self) -> bool {
         self.closing
     }
@@ -232,7 +237,7 @@ impl Ftl {
 
     /// Slots between two checkpoints: as configured, more for a large map, less where space is scarce.
     fn checkpoint_interval(&self) -> u64 {
-        let spare = self.config.geometry.slots().saturating_sub(self.config.room().max(self.live_sectors()));
+        let spare = self.narrowed().geometry.slots().saturating_sub(self.config.room().max(self.live_sectors()));
         let cost = self.checkpoint_estimate();
         self.config.checkpoint_interval.max(16 * cost).min(spare / 4).max(1)
     }
@@ -505,6 +510,7 @@ impl Ftl {
             debug_assert_eq!(self.lebs[leb].state, LebState::Closed);
             self.empty_leb(leb);
         }
+        self.renew_checkpoint();
         self.checkpointer.closed = running.clean;
         self.checkpointer.urgent = self.checkpointer.closing && !running.clean;
     }

@@ -218,7 +218,7 @@ impl Ftl {
     #[inline]
     fn tell_pace(&mut self) {
         debug_assert_eq!(self.host_left, self.left_for_host());
-        let free = u64::from(self.free_lebs()) * u64::from(self.lebs.slots_per_leb());
+        let free = u64::from(self.free_lebs()) * u64::from(self.narrow.leb_slots);
         self.groomer.pace.set_free(free + self.host_left);
     }
 
@@ -230,7 +230,7 @@ impl Ftl {
     /// What is known of the sector in a slot of a LEB that is being filled.
     #[cold]
     fn old_in_open(&self, entry: &Leb, at: u32, note: u8) -> Old {
-        let used = self.config.geometry.slots_per_leb() - self.left_in_open(entry.stream);
+        let used = self.narrow.leb_slots - self.left_in_open(entry.stream);
         // As if it were closed now.
         let mut times = entry.times;
         times.close(self.stats.host_written_sectors, used);
@@ -366,8 +366,7 @@ impl Ftl {
                 self.groomer.victim = Some(Victim { leb, live, page: 0, reads: 0, ahead });
                 return;
             }
-            let slots = self.config.geometry.slots_per_leb();
-            self.groomer.pace.earn(0, 0, slots);
+            self.groomer.pace.earn(0, 0, self.narrow.leb_slots);
             self.empty_leb(leb);
             if self.emptied.len() > 8 {
                 return;
@@ -481,7 +480,8 @@ impl Ftl {
         }
         self.stats.groomed_sectors += u64::from(moved);
         if !page.relocated {
-            self.groomer.pace.earn(moved, victim, self.config.geometry.slots_per_leb());
+            // A LEB from before the layout shrank may hold more than fits into another.
+            self.groomer.pace.earn(moved, victim, self.narrow.leb_slots.max(victim));
         }
         page.done == page.live.len()
     }

@@ -14,6 +14,7 @@ use crate::durability::Durability;
 use crate::groom::Groomer;
 use crate::leb::{LebState, Lebs, STREAMS, Stream};
 use crate::map::Map;
+use crate::narrow::Narrow;
 use crate::policy::Policy;
 use crate::read::{MediaRead, PendingRead};
 use crate::snapshot::views::Views;
@@ -99,6 +100,7 @@ pub struct Ftl {
     /// There are snapshots, or something is left of some.
     pub(crate) has_views: bool,
     pub(crate) lebs: Lebs,
+    pub(crate) narrow: Narrow,
     pub(crate) free: VecDeque<LebId>,
     pub(crate) ready: VecDeque<LebId>,
     pub(crate) preparing: u32,
@@ -175,6 +177,7 @@ impl Ftl {
             has_views: false,
             views,
             lebs,
+            narrow: Narrow::new(&geometry),
             free,
             ready: VecDeque::new(),
             preparing: 0,

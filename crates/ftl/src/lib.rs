@@ -26,6 +26,7 @@ mod groom;
 mod layer;
 mod leb;
 mod map;
+mod narrow;
 mod optimise;
 mod pace;
 mod policy;

@@ -187,6 +187,7 @@ impl Ftl {
             self.emptied.remove(i);
             debug_assert_eq!(self.lebs[leb].live, 0);
             self.stats.erased_lebs += 1;
+            self.narrow.freed(self.lebs[leb].opened);
             let entry = &mut self.lebs[leb];
             entry.erases = entry.erases.saturating_add(1);
             entry.dirty = true;

@@ -69,7 +69,7 @@ impl Ftl {
 
     /// The LEBs that may be groomed.
     pub(crate) fn eligible(&self) -> Eligible<'_> {
-        let (slots, before) = (self.config.geometry.slots_per_leb(), self.groomable_before());
+        let (slots, before) = (self.narrow.leb_slots, self.groomable_before());
         Eligible::new(&self.lebs, slots, self.seq, self.stats.host_written_sectors, before)
     }
 
@@ -78,7 +78,7 @@ impl Ftl {
         &mut self,
         choose: impl for<'a> FnOnce(&mut Groomer, &'a Eligible<'a>) -> Option<LebView<'a>>,
     ) -> Option<(LebId, u32)> {
-        let (slots, before) = (self.config.geometry.slots_per_leb(), self.groomable_before());
+        let (slots, before) = (self.narrow.leb_slots, self.groomable_before());
         // The fields by themselves: the groomer is borrowed, too.
         let eligible = Eligible::new(&self.lebs, slots, self.seq, self.stats.host_written_sectors, before);
         let found = choose(&mut self.groomer, &eligible)?;
@@ -111,7 +111,7 @@ impl Ftl {
     /// The LEB that the policy wants most if that costs so many moves at the most, where a freed slot is worth so many; where the policy
     /// knows nothing of lifetimes the emptiest may go before it.
     pub(crate) fn cheap_victim(&mut self, worth: f64, most: f64) -> Option<(LebId, f64)> {
-        let slots = self.config.geometry.slots_per_leb();
+        let slots = self.narrow.leb_slots;
         let cost = |live: u32| f64::from(live) - worth * f64::from(slots - live);
         let (found, live) = self.pick(|groomer, eligible| {
             let wanted = groomer.policy.choose(eligible).and_then(|leb| eligible.get(leb));
@@ -145,7 +145,7 @@ impl Ftl {
     /// What could be groomed is newer than the last checkpoint: asks for one. Returns whether that helps.
     pub(crate) fn want_eligible(&mut self) -> bool {
         let begin = self.groomable_before();
-        let slots = self.config.geometry.slots_per_leb();
+        let slots = self.narrow.leb_slots;
         // Those of a checkpoint are freed by the next one, which takes as many: asked for on their account, there would be no end of it.
         let of_data = |leb: &Leb| leb.stream != Stream::Checkpoint;
         let newer =

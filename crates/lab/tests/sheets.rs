@@ -213,3 +213,25 @@ fn uneven(profile: &Profile, state: &str, noise: f64, figures: &Figures, wrong: 
         }
     }
 }
+
+/// The bandwidths that are published of each size of the ioDrive2, bytes a second.
+#[test]
+fn each_size_of_the_second_generation_is_as_fast_as_published() {
+    for (name, read, write) in [
+        ("iodrive2-400-slc", 1.4e9, 1.3e9),
+        ("iodrive2-600-slc", 1.5e9, 1.3e9),
+        ("iodrive2-365-mlc", 0.91e9, 0.59e9),
+        ("iodrive2-785-mlc", 1.5e9, 1.1e9),
+        ("iodrive2-1200-mlc", 1.5e9, 1.3e9),
+    ] {
+        let profile = profile::find(name).expect("a sheet");
+        let mut figures = Figures::new();
+        let [reads, writes] = [(0, 1 << 20, 32), (2, 1 << 20, 32)];
+        Plan::new().cell(writes, "bytes = \"1GiB\"").run(&profile, &mut figures);
+        Plan::new().fill().cell(reads, "bytes = \"1GiB\"").run(&profile, &mut figures);
+        for (cell, published) in [(reads, read), (writes, write)] {
+            let measured = figures[&cell].0 * 1e6;
+            assert!((measured / published - 1.0).abs() < 0.05, "{name}: {measured} where {published} is published");
+        }
+    }
+}

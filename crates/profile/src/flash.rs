@@ -36,6 +36,9 @@ pub struct Chips {
     pub count: u32,
     /// How many of them hold parity.
     pub parity: u32,
+    /// Adaptive Flashback: the layout shrinks by a chip that is lost, and what it held is written anew over the others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adaptive: bool,
     /// Bytes in one.
     pub bytes: u64,
 }

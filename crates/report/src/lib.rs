@@ -12,6 +12,7 @@ mod context;
 mod export;
 mod figure;
 mod glance;
+mod ioblazer;
 mod metric;
 mod page;
 mod published;
@@ -22,6 +23,7 @@ mod waf;
 pub use self::trace::trace_page;
 pub use compare::compare_page;
 pub use export::{json, write_csv};
+pub use ioblazer::ioblazer_csv;
 pub use page::page;
 pub use waf::waf_charts;
 

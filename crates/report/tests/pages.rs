@@ -36,6 +36,23 @@ fn a_report_says_on_what_it_was_measured_and_whether_it_was_steady() {
 }
 
 #[test]
+fn what_was_measured_stands_in_ioblazers_columns() {
+    let run = run();
+    let csv = report::ioblazer_csv(&run).expect("sound histograms");
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines.len(), 1 + run.measured().count());
+    assert!(lines.iter().all(|line| line.len() == 9), "{csv}");
+    for (line, (part, step)) in lines[1..].iter().zip(run.measured()) {
+        let number = |at: usize| line[at].parse::<f64>().unwrap_or_else(|_| panic!("{} is no number", line[at]));
+        assert_eq!((number(1), number(2)), (step.total.all.requests as f64, step.total.all.bytes as f64));
+        assert!((number(3) - number(1) / number(0)).abs() < number(3) / 100.0, "{line:?}");
+        assert!(number(5) <= number(6) && number(7) <= number(1), "{line:?}");
+        assert_eq!(number(7) > 0.0, number(6) > 50_000.0, "long ones take longer than 50 ms: {line:?}");
+        assert_eq!(line[8], format!("{}/{}", part.plan.part, step.step));
+    }
+}
+
+#[test]
 fn what_holds_for_all_is_said_once_and_what_one_decides_by_first() {
     let page = report::page(&run()).expect("a report");
     let html = page.html();

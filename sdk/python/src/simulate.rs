@@ -125,7 +125,16 @@ impl Request {
             ..Options::default()
         };
         let precondition = self.precondition.unwrap_or_else(|| asked.precondition());
-        Ok(Simulation { profile, options, driver: self.driver, precondition, workload, interval, snapshots: None })
+        Ok(Simulation {
+            profile,
+            options,
+            driver: self.driver,
+            precondition,
+            workload,
+            interval,
+            snapshots: None,
+            kills: Vec::new(),
+        })
     }
 }
 

@@ -10,18 +10,36 @@ use crate::device::{Failure, Nanos, Op, Request};
 pub(super) struct Chips {
     pub nand: Nand,
     pub now: Nanos,
+    /// Commands of pages of which too much is lost.
+    failed: Vec<u64>,
+}
+
+impl Chips {
+    /// Whether a page cannot be had, in which case its command fails.
+    #[inline]
+    fn fails(&mut self, id: u64, page: PageAddr) -> bool {
+        let fails = self.nand.is_out_of_reach(page);
+        if fails {
+            self.failed.push(id);
+        }
+        fails
+    }
 }
 
 impl Medium for Chips {
     #[inline]
     fn read(&mut self, id: u64, page: PageAddr, bytes: u32, purpose: &ReadFor) -> bool {
-        self.nand.read(self.now, id, page, bytes, Class::of(purpose));
+        if !self.fails(id, page) {
+            self.nand.read(self.now, id, page, bytes, Class::of(purpose));
+        }
         false
     }
 
     #[inline]
     fn program(&mut self, id: u64, page: PageAddr, bytes: u32) -> bool {
-        self.nand.program(self.now, id, page, bytes);
+        if !self.fails(id, page) {
+            self.nand.program(self.now, id, page, bytes);
+        }
         false
     }
 
@@ -52,9 +70,14 @@ pub(super) struct Flash {
 }
 
 impl Flash {
+    /// Layer and chips.
+    pub fn parts(&mut self) -> (&mut Ftl, &mut Nand) {
+        (&mut self.layer.ftl, &mut self.layer.medium.nand)
+    }
+
     pub fn new(ftl: Ftl, nand: Nand) -> Flash {
         Flash {
-            layer: Addressed::new(ftl, Chips { nand, now: 0 }),
+            layer: Addressed::new(ftl, Chips { nand, now: 0, failed: Vec::new() }),
             reading: vec![Reading::default(); READS as usize + 1],
             free_tags: (1..=READS).rev().collect(),
             passed: None,
@@ -93,11 +116,15 @@ impl Back for Flash {
 
     #[inline]
     fn next_event(&mut self) -> Option<Nanos> {
-        self.layer.medium.nand.next_event()
+        let Chips { nand, now, failed } = &mut self.layer.medium;
+        if failed.is_empty() { nand.next_event() } else { Some(*now) }
     }
 
     #[inline]
     fn run(&mut self, limit: Nanos) -> Option<Nanos> {
+        if !self.layer.medium.failed.is_empty() {
+            return Some(self.layer.medium.now);
+        }
         let at = self.layer.medium.nand.run(limit)?;
         self.layer.medium.now = at;
         Some(at)
@@ -105,6 +132,11 @@ impl Back for Flash {
 
     #[inline]
     fn tell(&mut self) -> bool {
+        if let Some(id) = self.layer.medium.failed.pop() {
+            self.layer.done(id, false);
+            self.layer.carry_out(());
+            return true;
+        }
         let Some(done) = self.layer.medium.nand.done() else { return false };
         if done.id & PASS == PASS {
             self.passed = Some(done.id as Tag);
@@ -123,7 +155,7 @@ impl Back for Flash {
         let (lba, count) = (request.offset / u64::from(sector), request.bytes / sector);
         let mut admission = self.layer.ftl.submit(layer_tag, ftl::Request::Read { lba, count });
         if admission == Admission::Done && passes {
-            let Chips { nand, now } = &mut self.layer.medium;
+            let Chips { nand, now, .. } = &mut self.layer.medium;
             nand.pass(*now, PASS | u64::from(layer_tag), request.bytes);
             admission = Admission::Pending;
         }

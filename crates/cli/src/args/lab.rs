@@ -151,6 +151,9 @@ pub struct Report {
     /// Also write the figures of every chart as CSV into this directory.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub csv: Option<PathBuf>,
+    /// Also write what was measured as IOBlazer writes its results: a CSV line for each step.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub ioblazer: Option<PathBuf>,
     /// Write a chart as a picture instead of the page. Charts are called as in the page's addresses; a wrong name lists them.
     #[arg(long, value_name = "CHART")]
     pub png: Option<String>,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use card::{Arrangement, Every, Format, Pacing, Policy, Schedule};
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use device::Capacity;
+use lab::simulation::Kill;
 use lab::simulation::words::{self, AIRFLOW_LFM, AMBIENT_CELSIUS, SCALES, SHORTEST_INTERVAL};
 use lab::workload::{self, Time};
 
@@ -87,6 +88,9 @@ pub struct Machine {
     /// External power is plugged in: the slot's budget does not hold writes back.
     #[arg(long)]
     pub external_power: bool,
+    /// Have a flash chip fail, so long after measuring begins: CHIP or CHIP@TIME. May be given more than once.
+    #[arg(long, value_name = "CHIP[@TIME]", value_parser = parse_kill)]
+    pub kill_chip: Vec<Kill>,
     /// Air in front of the card, degrees Celsius.
     #[arg(long, value_name = "CELSIUS", default_value_t = 25.0, value_parser = parse_celsius)]
     pub ambient: f64,
@@ -256,6 +260,12 @@ pub fn parse_scale(text: &str) -> Result<u32, String> {
             .filter(|times| SCALES.contains(times))
             .ok_or_else(|| "expected full, or a whole number from 1 to 65536".into()),
     }
+}
+
+fn parse_kill(text: &str) -> Result<Kill, String> {
+    let (chip, after) = text.split_once('@').map_or((text, None), |(chip, after)| (chip, Some(after)));
+    let chip = chip.parse().map_err(|_| "expected a chip's number, or CHIP@TIME such as 5@2s")?;
+    Ok(Kill { chip, after: after.map_or(Ok(Time::default()), str::parse)?.nanos() })
 }
 
 fn parse_map(text: &str) -> Result<trace::playback::Map, String> {

@@ -27,6 +27,7 @@ impl Changes {
         let before = self.before.replace(*now);
         let mut events = switches(before.as_ref(), now, words.map_or("", |words| &words.health));
         events.extend(self.dies(before.as_ref(), now, words));
+        events.extend(chips(before.as_ref(), now));
         if let Some(before) = &before {
             events.extend(sectors(before, now));
             events.extend(self.healing(before, now));
@@ -35,8 +36,7 @@ impl Changes {
     }
 
     fn dies(&mut self, before: Option<&Figures>, now: &Figures, words: Option<&Status>) -> Vec<Event> {
-        let lost_before =
-            std::mem::replace(&mut self.lost, words.map_or_else(Vec::new, |words| words.lost_dies.clone()));
+        let lost_before = std::mem::replace(&mut self.lost, words.map_or_else(Vec::new, lost));
         let vanished = words.map_or_else(Vec::new, |words| words.vanished.clone());
         let vanished_before = std::mem::replace(&mut self.vanished, vanished);
         let set_aside = words.map_or(&[][..], |words| &words.set_aside);
@@ -68,6 +68,41 @@ impl Changes {
         let healed = std::mem::take(&mut self.healed);
         Some(("healed", format!("{healed} sectors failed their check and were rebuilt from parity")))
     }
+}
+
+/// Dies out of service. Those of a chip that was given up are told of as that chip.
+fn lost(words: &Status) -> Vec<u32> {
+    let chips = words.chips.map_or(1, |chips| chips.count);
+    words.lost_dies.iter().copied().filter(|die| !words.given_up_chips.contains(&(die % chips))).collect()
+}
+
+/// Steps in which a rebuild over the chips that are left is told of, per cent.
+const STEP: f64 = 25.0;
+
+/// What became of chips that an emulated card gave up.
+fn chips(before: Option<&Figures>, now: &Figures) -> Vec<Event> {
+    let Some(chips) = now.chips else { return Vec::new() };
+    let known = before.and_then(|before| before.chips);
+    let left = chips.count - chips.given_up;
+    let mut events = Vec::new();
+    let gone = known.map_or(0, |known| chips.given_up.saturating_sub(known.given_up));
+    if let Some(chip) = chips.last.filter(|_| gone > 0) {
+        events.push(("chip-lost", format!("chip {chip} is out of service: the layout shrinks to {left} chips")));
+    }
+    let goes_on = known.and_then(|known| known.rebuilt_percent).filter(|_| gone == 0);
+    match (goes_on, chips.rebuilt_percent) {
+        (None, Some(percent)) => {
+            events.push(("rebuild-begins", format!("over the {left} chips that are left, {percent:.0} % done")))
+        }
+        (Some(before), Some(percent)) if (percent / STEP).floor() > (before / STEP).floor() => {
+            events.push(("rebuild-goes-on", format!("{percent:.0} % lie on the {left} chips that are left")));
+        }
+        (before, None) if before.is_some() || gone > 0 => {
+            events.push(("protected", format!("everything lies on {left} chips, any of which may fail")));
+        }
+        _ => {}
+    }
+    events
 }
 
 /// What is on or off, and just turned.
@@ -117,10 +152,40 @@ fn sectors(before: &Figures, now: &Figures) -> Vec<Event> {
 
 #[cfg(test)]
 mod tests {
+    use device::Chips;
+
     use super::*;
 
     fn status() -> Status {
         device::Device::memory(1 << 20, 4096).expect("good sizes").status()
+    }
+
+    #[test]
+    fn a_chip_that_is_given_up_is_told_of_step_by_step() {
+        let with_chips = |given_up, rebuilt_percent: Option<f64>| {
+            let last = (given_up > 0).then_some(5);
+            let lost = if rebuilt_percent.is_some() { vec![5, 30] } else { Vec::new() };
+            with(&status(), |status| {
+                status.figures.chips = Some(Chips { count: 25, given_up, last, rebuilt_percent });
+                status.given_up_chips = last.into_iter().collect();
+                status.lost_dies.clone_from(&lost);
+            })
+        };
+        let mut changes = Changes::default();
+        let mut seen = |given_up, percent| look(&mut changes, &with_chips(given_up, percent));
+        assert_eq!(seen(0, None), []);
+        let lost = "chip 5 is out of service: the layout shrinks to 24 chips";
+        let begins = "over the 24 chips that are left, 3 % done";
+        assert_eq!(seen(1, Some(3.0)), [("chip-lost", lost.into()), ("rebuild-begins", begins.into())]);
+        assert_eq!(seen(1, Some(20.0)), []);
+        assert_eq!(seen(1, Some(51.0)), [("rebuild-goes-on", "51 % lie on the 24 chips that are left".into())]);
+        let protected = ("protected", "everything lies on 24 chips, any of which may fail".into());
+        assert_eq!(seen(1, None), [protected]);
+        assert_eq!(seen(1, None), []);
+        // Rebuilt within a second, and found at a start.
+        assert_eq!(names(&seen(2, None)), ["chip-lost", "protected"]);
+        assert_eq!(look(&mut Changes::default(), &with_chips(2, None)), []);
+        assert_eq!(names(&look(&mut Changes::default(), &with_chips(2, Some(40.0)))), ["rebuild-begins"]);
     }
 
     fn names(events: &[Event]) -> Vec<&'static str> {

@@ -103,11 +103,15 @@ impl Core {
         self.superblock.dies.get(die as usize).is_none_or(|state| *state == DieState::Good)
     }
 
-    /// Dies that are not in service, or are not on record as being so; on an emulated card those that answer nothing.
+    /// Dies that are not in service, or are not on record as being so; on an emulated card those that answer nothing. What a card has
+    /// given up and rebuilt over the others is not missing any more.
     pub fn lost_dies(&self) -> impl Iterator<Item = u32> {
-        let nand = self.media.nand();
+        let (nand, rebuilding) = (self.media.nand(), self.narrowing().map(|(chip, _)| chip));
         let serves = move |die: &u32| match nand {
-            Some(nand) => !nand.lost().contains(die),
+            Some(nand) => {
+                let chip = nand.chip_of(*die);
+                !nand.lost().contains(die) || (nand.is_given_up(chip) && rebuilding != Some(chip))
+            }
             None => [&self.superblock.dies, &self.recorded].iter().all(|dies| dies[*die as usize] == DieState::Good),
         };
         let dies = self.superblock.dies.len().min(self.recorded.len()) as u32;

@@ -12,6 +12,7 @@ use random::SplitMix64;
 use super::error::invalid;
 use super::{CarriedDrills, Drill, DrillError, Drills, PowerCut};
 use crate::core::Core;
+use crate::emulated::Loss;
 use crate::staging::Staging;
 use crate::{Device, FormatError};
 
@@ -131,7 +132,17 @@ impl Device {
                 }
                 let medium = self.media_drill(name)?;
                 dies.iter().for_each(|die| medium.set_dead(*die, true));
-                Ok(format!("chip {chip} answers nothing any more, nor do its {} dies", dies.len()))
+                let loss = self.core.lose_chip(*chip);
+                self.renew_info();
+                let left = self.status().chips.map_or(0, |chips| chips.count - chips.given_up);
+                let then = match loss {
+                    Loss::GivenUp => format!("what it held is rebuilt over the {left} that are left"),
+                    Loss::Known => "it was given up before".into(),
+                    Loss::Rigid => "the layout of this card does not shrink, so it stays degraded".into(),
+                    Loss::NoRoom => "with a chip less there is no room for the capacity, so it stays degraded".into(),
+                    Loss::Another => "what another lost chip held is not rebuilt yet, so both are missed".into(),
+                };
+                Ok(format!("chip {chip} answers nothing any more, nor do its {} dies; {then}", dies.len()))
             }
             Drill::StallDie { die, ms } => {
                 self.check_die(*die)?;
@@ -213,10 +224,13 @@ impl Device {
             Drill::KillDie { .. } | Drill::KillChip { .. } => {
                 let others = self.drills().iter().filter(|other| *other != drill);
                 let dead: Vec<u32> = others.flat_map(|other| self.killed_by(other)).collect();
-                let back = self.killed_by(drill).into_iter().filter(|die| !dead.contains(die));
+                let given_up =
+                    |die: u32| self.core.media.nand().is_some_and(|nand| nand.is_given_up(nand.chip_of(die)));
+                let back = self.killed_by(drill).into_iter().filter(|die| !dead.contains(die) && !given_up(*die));
                 let back: Vec<u32> = back.collect();
                 let medium = self.media_drill(name)?;
                 back.into_iter().for_each(|die| medium.set_dead(die, false));
+                self.core.chip_answers();
             }
             Drill::StallDie { die, .. } => self.media_drill(name)?.set_stall(*die, None),
             Drill::Rot { .. } => {

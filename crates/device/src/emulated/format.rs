@@ -49,14 +49,6 @@ pub(crate) fn flash_card(name: &str) -> Result<(Profile, Flash), String> {
     }
 }
 
-/// Chips of data and of parity in each stripe of an emulated card that has parity.
-pub(crate) fn parity_chips(superblock: &Superblock) -> Option<String> {
-    superblock.emulation?;
-    let (_, flash) = flash_card(&superblock.profile).ok()?;
-    let chips = &flash.module.chips;
-    (chips.parity > 0).then(|| format!("{} + {}", chips.count - chips.parity, chips.parity))
-}
-
 /// The superblock of an empty emulated device.
 pub(crate) fn superblock(name: &str, emulation: Emulation, options: &FormatOptions) -> Result<Superblock, FormatError> {
     check_label("label", &options.label)?;

@@ -6,6 +6,7 @@
 
 mod back;
 mod card;
+mod chips;
 mod clock;
 mod format;
 mod open;
@@ -13,9 +14,10 @@ mod pacing;
 mod path_time;
 
 pub(crate) use card::Card;
+pub(crate) use chips::{Loss, parity_chips};
 pub use clock::{Clock, WallClock};
 
+pub(crate) use format::superblock;
 pub use format::{EmulateOptions, Emulation, create_emulated};
-pub(crate) use format::{parity_chips, superblock};
 pub(crate) use open::{open, open_media};
 pub use pacing::{Keeping, Pacing};

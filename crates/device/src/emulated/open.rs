@@ -11,6 +11,7 @@ use profile::{Module, Profile};
 
 use super::Clock;
 use super::card::Card;
+use super::chips::check_given_up;
 use super::format::flash_card;
 use super::path_time::path_time;
 use crate::attach::{attach, layer_config};
@@ -55,6 +56,7 @@ pub(crate) fn open_media(
     let Some(emulation) = superblock.emulation else { return Err(unknown("it is not emulated".into())) };
     let (profile, flash) = flash_card(&superblock.profile).map_err(unknown)?;
     let sheet = &flash.module;
+    check_given_up(&superblock, sheet).map_err(unknown)?;
     let shape = shape_of(sheet, superblock.geometry, emulation.scale).map_err(|error| unknown(error.to_string()))?;
     let nand = Nand::new(&shape, &sheet.nand, &sheet.controller, &sheet.energy, emulation.seed);
     let mut config = layer_config(&superblock, true);

@@ -3,7 +3,7 @@
 use ftl::Stats;
 use media::flashback::parity::LANES_MAX;
 
-use super::{DIES_MAX, NotSuperblock, Superblock};
+use super::{DIES_MAX, GivenUp, NotSuperblock, Superblock};
 
 /// Attaches of one format: the epoch has 24 bits in a sequence number, and the next one must exist.
 const EPOCHS_MAX: u32 = (1 << 24) - 2;
@@ -32,6 +32,20 @@ impl Superblock {
             return Err(NotSuperblock::Damaged("its counters"));
         }
         Ok(())
+    }
+
+    /// An emulated card's chips, each at most once, in the order in which they were lost.
+    pub(super) fn check_given_up(&self) -> Result<(), NotSuperblock> {
+        let list = &self.given_up;
+        let known =
+            |gone: &GivenUp| gone.chip < self.geometry.dies && gone.since >> ftl::EPOCH_SHIFT <= u64::from(self.epoch);
+        let in_order = list.array_windows().all(|[one, next]| one.since <= next.since);
+        let distinct = (1..list.len()).all(|at| list[..at].iter().all(|gone| gone.chip != list[at].chip));
+        let emulated = list.is_empty() || self.emulation.is_some();
+        match list.iter().all(known) && in_order && distinct && emulated {
+            true => Ok(()),
+            false => Err(NotSuperblock::Damaged("the chips that it gave up")),
+        }
     }
 
     /// A checksum proves that the bytes are as they were written, not that whoever wrote them made sense.

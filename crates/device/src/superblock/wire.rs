@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{CHECKPOINT_MAX, Erasing, LABEL_MAX, NotSuperblock};
+use super::{CHECKPOINT_MAX, DIES_MAX, Erasing, GivenUp, LABEL_MAX, NotSuperblock};
 use crate::EraseLevel;
 use crate::crypt::{Encryption, KEY_SLOTS, KeySlot, Unlocked};
 
@@ -81,6 +81,13 @@ impl Reader<'_> {
     /// A UUID, or zeros for none.
     pub fn identity(&mut self) -> Result<Option<Uuid>, NotSuperblock> {
         Ok(Some(Uuid::from_bytes(self.take()?)).filter(|uuid| !uuid.is_nil()))
+    }
+    pub fn given_up(&mut self) -> Result<Vec<GivenUp>, NotSuperblock> {
+        let count = self.u32()?;
+        if count > DIES_MAX {
+            return Err(NotSuperblock::Damaged("a list is too long"));
+        }
+        (0..count).map(|_| Ok(GivenUp { chip: self.u32()?, since: self.u64()? })).collect()
     }
     pub fn list(&mut self) -> Result<Vec<u32>, NotSuperblock> {
         let len = self.u32()? as usize;

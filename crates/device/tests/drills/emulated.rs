@@ -185,7 +185,10 @@ fn a_card_does_without_a_die_and_not_without_more_than_its_parity() {
     // 24 + 1 chips of four dies: the rest of die 5's chip may go as well, and a die of another chip that is in none of their groups cannot
     // be had.
     let said = device.drill(Drill::KillChip { chip: 5 }).expect("killed");
-    assert_eq!(said, "chip 5 answers nothing any more, nor do its 4 dies");
+    assert_eq!(
+        said,
+        "chip 5 answers nothing any more, nor do its 4 dies; the layout of this card does not shrink, so it stays degraded"
+    );
     assert_eq!(device.status().lost_dies, [5, 30, 55, 80]);
     assert_eq!(device.status().health, "degraded: chip 5 of 25 out of service");
     assert_eq!(readable(&mut device, SECTORS), SECTORS);

@@ -373,12 +373,13 @@ impl Ftl {
     /// Works out anew what may be live, and what a checkpoint takes: snapshots, or what they see, have changed.
     pub(crate) fn resize(&mut self) {
         self.has_views = self.views.is_active();
-        let further = further_lebs(&self.config, self.views.bytes());
+        let config = self.narrowed();
+        let further = further_lebs(&config, self.views.bytes());
         if self.checkpointer.set_further(further as usize) {
-            self.groomer.pace.set_further(&self.config, further);
+            self.groomer.pace.set_further(&config, further);
         }
         self.room = match self.has_views {
-            true => room_beside(&self.config, self.views.bytes()).saturating_sub(self.views.kept()),
+            true => room_beside(&config, self.views.bytes()).saturating_sub(self.views.kept()),
             false => base_room(&self.config),
         };
     }

@@ -55,6 +55,9 @@ pub struct Protocol {
     /// The host's driver, for virtual devices.
     #[serde(default)]
     pub driver: Option<String>,
+    /// Several of them, each tested by itself.
+    #[serde(default)]
+    pub drivers: Vec<String>,
     /// When something is steady.
     #[serde(default)]
     pub steady: Rule,

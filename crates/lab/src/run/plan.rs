@@ -194,8 +194,11 @@ fn setups(protocol: &Protocol, form: &Form, wanted: &Wanted, left_out: &mut Vec<
     };
     let formats = choice(&wanted.formats, &form.formats, &protocol.formats);
     let arrays = choice(&wanted.arrays, &form.arrays, &protocol.arrays);
-    let named = wanted.drivers.iter().flatten().cloned().map(Some).collect();
-    let drivers: Vec<Option<String>> = if wanted.drivers.is_some() { named } else { vec![None] };
+    let named = wanted.drivers.as_ref().unwrap_or(&protocol.drivers);
+    let mut drivers: Vec<Option<String>> = named.iter().cloned().map(Some).collect();
+    if drivers.is_empty() {
+        drivers.push(None);
+    }
     let mut setups: Vec<Setup> = Vec::new();
     for device in devices {
         if !wanted.is_virtual {

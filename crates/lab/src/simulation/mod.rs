@@ -4,6 +4,7 @@
 //! [`Ready::run`] runs it.
 
 mod asked;
+mod chips;
 mod setting;
 pub mod words;
 
@@ -11,6 +12,7 @@ use card::{BuildError, Built, Nanos, Options, Schedule, build, check_scale};
 use profile::{Driver, Profile};
 
 pub use asked::{Asked, AskedError};
+pub use chips::{Happened, Kill};
 pub use setting::Setting;
 
 use crate::engine::virtual_time;
@@ -35,6 +37,8 @@ pub struct Simulation {
     pub interval: Nanos,
     /// Snapshots that are made meanwhile.
     pub snapshots: Option<Schedule>,
+    /// Flash chips that fail meanwhile.
+    pub kills: Vec<Kill>,
 }
 
 /// Why a simulation cannot begin.
@@ -55,6 +59,22 @@ pub enum SetupError {
     Build(#[from] BuildError),
 }
 
+/// Why a simulation gave no result.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulateError {
+    /// The run itself.
+    #[error("{0}")]
+    Run(#[from] RunError),
+    /// A chip that is to fail cannot.
+    #[error("chip {chip}: {why}")]
+    Chip {
+        /// Its number.
+        chip: u32,
+        /// Why not.
+        why: String,
+    },
+}
+
 /// A simulation that can begin.
 pub struct Ready {
     /// What was built.
@@ -64,6 +84,7 @@ pub struct Ready {
     built: Built,
     interval: Nanos,
     snapshots: Option<Schedule>,
+    kills: Vec<Kill>,
 }
 
 impl Simulation {
@@ -72,7 +93,7 @@ impl Simulation {
     /// # Errors
     /// The data sheet does not go together with what is asked of it.
     pub fn build(self) -> Result<Ready, SetupError> {
-        let Simulation { profile, mut options, driver, precondition, workload, interval, snapshots } = self;
+        let Simulation { profile, mut options, driver, precondition, workload, interval, snapshots, kills } = self;
         check_scale(&profile, options.scale)?;
         let (driver, costs) = chosen(&profile, driver)?;
         options.interrupts = costs.interrupts;
@@ -86,7 +107,7 @@ impl Simulation {
             setting.devices as u32,
             setting.sector_bytes,
         );
-        Ok(Ready { setting, workload, built, interval, snapshots })
+        Ok(Ready { setting, workload, built, interval, snapshots, kills })
     }
 }
 
@@ -94,8 +115,8 @@ impl Ready {
     /// Runs it.
     ///
     /// # Errors
-    /// The workload does not fit the device, or the model breaks its promises.
-    pub fn run(&mut self, progress: &mut dyn Progress) -> Result<Results, RunError> {
+    /// The workload does not fit the device, there is no chip of a number, or the model breaks its promises.
+    pub fn run(&mut self, progress: &mut dyn Progress) -> Result<Results, SimulateError> {
         let options = virtual_time::Options {
             driver: self.setting.costs,
             interval: self.interval,
@@ -103,6 +124,9 @@ impl Ready {
             snapshots: self.snapshots,
             ..virtual_time::Options::default()
         };
+        if !self.kills.is_empty() {
+            return self.run_with_kills(options, progress);
+        }
         let (results, _) = virtual_time::run(&self.workload, &mut self.built.devices, &options, progress)?;
         Ok(results)
     }

@@ -5,6 +5,7 @@ use profile::{Device, Driver, Profile};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::chips::Happened;
 use crate::results::{Results, fio_json};
 use crate::workload::Precondition;
 
@@ -29,6 +30,9 @@ pub struct Setting {
     pub scaled_by: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     scaled: Option<String>,
+    /// What became of chips that failed, once it has run.
+    #[serde(skip)]
+    pub chips: Vec<Happened>,
 }
 
 impl Setting {
@@ -64,6 +68,7 @@ impl Setting {
             costs,
             scaled_by: built.scaling.as_ref().map_or(1.0, |scaling| scaling.by),
             scaled: built.scaling.as_ref().map(|scaling| scaling.what.clone()),
+            chips: Vec::new(),
         }
     }
 
@@ -72,6 +77,9 @@ impl Setting {
         let mut whole = fio_json(results);
         if let Some(own) = whole.get_mut("openvsl").and_then(Value::as_object_mut) {
             own.insert("setting".into(), json!(self));
+            if !self.chips.is_empty() {
+                own.insert("chips".into(), json!(self.chips));
+            }
         }
         whole
     }

@@ -7,6 +7,10 @@
 //! A read of a lost page takes a read of as many other pages of its group as there are data pages in it. They go over their channels to the
 //! controller, which has them all before the one page goes on over the data path. A program of such a page ends in the controller, where
 //! the group's parity is made of it.
+//!
+//! A card with *adaptive* Flashback gives a lost chip up: blocks that are erased from then on are laid out over the others, a chip less
+//! in each group. The layer then leaves the last lanes of each stripe empty, see [`ftl::Ftl::narrow`]. It addresses pages as ever; where
+//! the lanes of such a block lie is decided here.
 
 use super::{Class, Kind, Line, NONE, Nand, Nanos, Operation, Stage};
 use crate::PageAddr;
@@ -45,11 +49,101 @@ impl Nand {
         die % self.groups
     }
 
-    /// Whether nothing can be read from a die, nor written to it: it is lost, and more of its group than parity makes up for.
-    pub fn is_out_of_reach(&self, die: u32) -> bool {
-        let group = self.group_of(die);
-        let lost = self.lost.iter().filter(|lost| self.group_of(**lost) == group).count();
-        lost as u32 > self.geometry.parity / self.groups && self.lost.contains(&die)
+    /// Gives a chip up, which is lost: blocks that hold nothing now, and all others once they are erased, do without it.
+    pub fn give_up(&mut self, chip: u32, holds: impl Fn(u32) -> bool) {
+        (chip..self.geometry.dies).step_by(self.chips as usize).for_each(|die| self.set_lost(die, true));
+        let chips = self.narrow.last().cloned().unwrap_or_else(|| (0..self.chips).collect());
+        self.narrow.push(chips.into_iter().filter(|other| *other != chip).collect());
+        self.layouts.resize(self.geometry.blocks as usize, 0);
+        let newest = self.narrow.len() as u8;
+        for (block, layout) in (0..).zip(&mut self.layouts) {
+            if !holds(block) {
+                *layout = newest;
+            }
+        }
+    }
+
+    /// Dies of each chip.
+    pub fn dies_per_chip(&self) -> u32 {
+        self.geometry.dies / self.chips
+    }
+
+    /// Whether a chip was given up.
+    pub fn is_given_up(&self, chip: u32) -> bool {
+        self.narrow.last().is_some_and(|chips| !chips.contains(&chip))
+    }
+
+    /// The chips over which a block is laid out; `None` for all of them.
+    fn chips_of(&self, block: u32) -> Option<&[u32]> {
+        let layout = usize::from(*self.layouts.get(block as usize)?);
+        self.narrow.get(layout.checked_sub(1)?).map(Vec::as_slice)
+    }
+
+    /// Chips of parity in each group.
+    const fn parity_chips(&self) -> u32 {
+        self.geometry.parity / self.groups
+    }
+
+    /// Where a page that the layer names lies.
+    pub(super) fn seat(&self, at: PageAddr) -> PageAddr {
+        let Some(chips) = self.chips_of(at.block) else { return at };
+        let lane = self.geometry.lane_of(at.page, at.die);
+        let (all, parity) = (chips.len() as u32, self.parity_chips());
+        let (row, place) = (lane / (all - parity), lane % (all - parity));
+        // Parity turns by one chip for every stripe. The lanes that stay empty have no row; an attach reads them all the same.
+        let chip = chips[((at.page + parity + place) % all) as usize];
+        PageAddr { die: row % self.groups * self.chips + chip, ..at }
+    }
+
+    /// The dies that hold the parity of a stripe.
+    pub(super) fn parity_dies(&self, block: u32, page: u32) -> Vec<u32> {
+        let Some(chips) = self.chips_of(block) else {
+            return (0..self.geometry.parity).map(|which| self.geometry.parity_die(page, which)).collect();
+        };
+        let all = chips.len() as u32;
+        let held = (0..self.parity_chips()).map(|which| chips[((page + which) % all) as usize]);
+        held.flat_map(|chip| (0..self.groups).map(move |row| (row, chip)))
+            .map(|(row, chip)| row * self.chips + chip)
+            .collect()
+    }
+
+    /// Whether a page is the last one of its stripe that holds data.
+    fn is_last_of_stripe(&self, at: PageAddr) -> bool {
+        let data = match self.chips_of(at.block) {
+            Some(chips) => self.groups * (chips.len() as u32 - self.parity_chips()),
+            None => self.geometry.data_dies(),
+        };
+        at.die == self.geometry.die_of(at.page, data - 1)
+    }
+
+    /// The dies of a block's parity group to which a die belongs.
+    fn group(&self, block: u32, page: u32, die: u32) -> Vec<u32> {
+        match self.chips_of(block) {
+            Some(chips) => chips.iter().map(|chip| die / self.chips * self.chips + chip).collect(),
+            None => {
+                let dies = (0..self.geometry.dies).map(|lane| self.geometry.die_of(page, lane));
+                dies.filter(|other| self.group_of(*other) == self.group_of(die)).collect()
+            }
+        }
+    }
+
+    /// Whether a page that the layer names can be neither read nor written: its die is lost, and more of its group than parity makes up for.
+    #[inline]
+    pub fn is_out_of_reach(&self, at: PageAddr) -> bool {
+        if self.lost.is_empty() {
+            return false;
+        }
+        let die = self.seat(at).die;
+        self.lost.contains(&die) && self.lost_of_group(at.block, at.page, die) > self.parity_chips()
+    }
+
+    fn lost_of_group(&self, block: u32, page: u32, die: u32) -> u32 {
+        self.group(block, page, die).iter().filter(|die| self.lost.contains(die)).count() as u32
+    }
+
+    /// Whether more is lost of what a block lies on than its parity makes up for.
+    pub fn is_beyond_parity(&self, block: u32) -> bool {
+        self.lost.iter().any(|die| self.lost_of_group(block, 0, *die) > self.parity_chips())
     }
 
     /// Chips all of whose dies are lost; `None` where dies are lost besides.
@@ -59,13 +153,22 @@ impl Nand {
         lost.iter().all(|chip| dies_of(*chip) == self.geometry.dies / self.chips).then_some(lost)
     }
 
-    /// Begins the read of a page whose die is lost.
+    /// Reads a page while dies are lost.
     #[cold]
-    pub(super) fn gather(&mut self, now: Nanos, id: u64, at: PageAddr, bytes: u32, class: Class) {
-        let lanes = 0..self.geometry.dies;
-        let dies = lanes.map(|lane| self.geometry.die_of(at.page, lane));
-        let others = dies.filter(|die| self.group_of(*die) == self.group_of(at.die) && !self.lost.contains(die));
-        let others: Vec<u32> = others.take((self.geometry.data_dies() / self.groups) as usize).collect();
+    pub(super) fn read_around(&mut self, now: Nanos, id: u64, at: PageAddr, bytes: u32, class: Class) {
+        let at = self.seat(at);
+        match self.lost.contains(&at.die) {
+            true => self.gather(now, id, at, bytes, class),
+            false => self.begin(now, id, Kind::of(class), at.die, at.page, bytes),
+        }
+    }
+
+    /// Begins the read of a page whose die is lost.
+    fn gather(&mut self, now: Nanos, id: u64, at: PageAddr, bytes: u32, class: Class) {
+        let mut others = self.group(at.block, at.page, at.die);
+        let data = others.len() - self.parity_chips() as usize;
+        others.retain(|die| !self.lost.contains(die));
+        others.truncate(data);
         let (first, host) = match class {
             Class::Host { first } => (first, true),
             Class::Groom => (false, false),
@@ -98,10 +201,23 @@ impl Nand {
         }
     }
 
-    /// A program of a page whose die is lost: its data takes the data path, and ends in the stripe's parity.
+    /// Programs a page while dies are lost. Where its own is, its data takes the data path, and ends in the stripe's parity.
     #[cold]
-    pub(super) fn absorb(&mut self, now: Nanos, id: u64, bytes: u32) {
-        self.over_the_path(now, Line::Rest, Kind::Absorb, id, bytes);
+    pub(super) fn program_around(&mut self, now: Nanos, id: u64, at: PageAddr, bytes: u32) {
+        let seat = self.seat(at);
+        match self.lost.contains(&seat.die) {
+            true => self.over_the_path(now, Line::Rest, Kind::Absorb, id, bytes),
+            false => self.begin(now, id, Kind::Program, seat.die, seat.page, bytes),
+        }
+        if self.geometry.parity == 0 || !self.is_last_of_stripe(at) {
+            return;
+        }
+        for die in self.parity_dies(at.block, at.page) {
+            if !self.lost.contains(&die) {
+                self.begin(now, 0, Kind::Parity, die, at.page, bytes);
+                self.counts.parity_bytes += u64::from(bytes);
+            }
+        }
     }
 
     /// An operation that takes the data path and nothing else.

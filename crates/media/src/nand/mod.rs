@@ -84,6 +84,16 @@ enum Kind {
     Erase,
 }
 
+impl Kind {
+    /// Of a read of cells.
+    const fn of(class: Class) -> Kind {
+        match class {
+            Class::Host { first } => Kind::HostRead { first },
+            Class::Groom => Kind::GroomRead,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Operation {
     id: u64,
@@ -187,6 +197,10 @@ pub struct Nand {
     erasing: Vec<(u32, u64, u32)>,
     /// Dies that answer nothing, in the order in which they were lost.
     lost: Vec<u32>,
+    /// The chips that were left each time one was given up.
+    narrow: Vec<Vec<u32>>,
+    /// Of each block: which of these it is laid out over, counted from 1; 0 for all chips. Empty where none was given up.
+    layouts: Vec<u8>,
     /// Reads of what stood on them.
     gathers: Vec<Gather>,
     counts: Counts,
@@ -229,6 +243,8 @@ impl Nand {
             done: VecDeque::new(),
             erasing: Vec::new(),
             lost: Vec::new(),
+            narrow: Vec::new(),
+            layouts: Vec::new(),
             gathers: Vec::new(),
             counts: Counts::default(),
             energy: energy.clone(),
@@ -255,14 +271,10 @@ impl Nand {
     /// Reads `bytes` of a page, whose die is not out of reach.
     #[inline]
     pub fn read(&mut self, now: Nanos, id: u64, at: PageAddr, bytes: u32, class: Class) {
-        if self.lost.contains(&at.die) {
-            return self.gather(now, id, at, bytes, class);
+        if !self.lost.is_empty() {
+            return self.read_around(now, id, at, bytes, class);
         }
-        let kind = match class {
-            Class::Host { first } => Kind::HostRead { first },
-            Class::Groom => Kind::GroomRead,
-        };
-        self.begin(now, id, kind, at.die, at.page, bytes);
+        self.begin(now, id, Kind::of(class), at.die, at.page, bytes);
     }
 
     /// A host read of `bytes` that needs no cells: it takes the data path as others do, and nothing else.
@@ -274,19 +286,16 @@ impl Nand {
     /// passed through, so it takes its channels and dies, and nothing of the data path. The page's die is not out of reach.
     #[inline]
     pub fn program(&mut self, now: Nanos, id: u64, at: PageAddr, bytes: u32) {
-        match self.lost.contains(&at.die) {
-            false => self.begin(now, id, Kind::Program, at.die, at.page, bytes),
-            true => self.absorb(now, id, bytes),
+        if !self.lost.is_empty() {
+            return self.program_around(now, id, at, bytes);
         }
+        self.begin(now, id, Kind::Program, at.die, at.page, bytes);
         let (dies, data) = (self.geometry.dies, self.geometry.data_dies());
         if data == dies || at.die != self.geometry.die_of(at.page, data - 1) {
             return;
         }
         for lane in data..dies {
             let die = self.geometry.die_of(at.page, lane);
-            if self.lost.contains(&die) {
-                continue;
-            }
             self.begin(now, 0, Kind::Parity, die, at.page, bytes);
             self.counts.parity_bytes += u64::from(bytes);
         }
@@ -294,6 +303,9 @@ impl Nand {
 
     /// Erases a block on every die that answers: at least one.
     pub fn erase(&mut self, now: Nanos, id: u64, block: u32) {
+        if let Some(layout) = self.layouts.get_mut(block as usize) {
+            *layout = self.narrow.len() as u8;
+        }
         self.erasing.push((block, id, (self.dies.len() - self.lost.len()) as u32));
         for die in 0..self.dies.len() as u32 {
             if self.lost.contains(&die) {

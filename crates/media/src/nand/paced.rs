@@ -234,7 +234,7 @@ impl Paced {
     fn begin(&mut self, key: usize, command: Command) -> Command {
         let id = key as u64;
         match command {
-            Command::Read { at, .. } | Command::Program { at, .. } if self.nand.is_out_of_reach(at.die) => {
+            Command::Read { at, .. } | Command::Program { at, .. } if self.nand.is_out_of_reach(at) => {
                 self.fails_at_once(key);
                 Command::Read { at: self.inner_address(at), bytes: 0..self.geometry.unit_bytes }
             }

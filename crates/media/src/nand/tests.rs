@@ -291,12 +291,12 @@ fn nothing_is_programmed_or_erased_on_a_lost_die() {
 fn dies_are_out_of_reach_when_more_are_lost_than_parity_makes_up_for() {
     let mut nand = with_parity();
     nand.set_lost(2, true);
-    assert!(!nand.is_out_of_reach(2));
+    assert!(!nand.is_out_of_reach(page(2, 0)));
     nand.set_lost(0, true);
-    assert_eq!([0, 1, 2].map(|die| nand.is_out_of_reach(die)), [true, false, true]);
+    assert_eq!([0, 1, 2].map(|die| nand.is_out_of_reach(page(die, 0))), [true, false, true]);
     nand.set_lost(2, false);
     assert_eq!(nand.lost(), [0]);
-    assert!(!nand.is_out_of_reach(0));
+    assert!(!nand.is_out_of_reach(page(0, 0)));
 }
 
 /// Chips of two dies each, one of the chips for parity: two groups of two data pages and one of parity a stripe.
@@ -313,11 +313,11 @@ fn a_chip_may_be_lost_as_a_whole_and_no_two_dies_of_a_group() {
     let dies = |chip| (0..6).filter(|die| nand.chip_of(*die) == chip).collect::<Vec<u32>>();
     assert_eq!((nand.chips(), dies(0), dies(1), dies(2)), (3, vec![0, 3], vec![1, 4], vec![2, 5]));
     [0, 3].iter().for_each(|die| nand.set_lost(*die, true));
-    assert!((0..6).all(|die| !nand.is_out_of_reach(die)));
+    assert!((0..6).all(|die| !nand.is_out_of_reach(page(die, 0))));
     assert_eq!(nand.lost_chips(), Some(vec![0]));
     // Dies 0, 2 and 4 are one group.
     nand.set_lost(4, true);
-    assert_eq!((0..6).filter(|die| nand.is_out_of_reach(*die)).collect::<Vec<u32>>(), [0, 4]);
+    assert_eq!((0..6).filter(|die| nand.is_out_of_reach(page(*die, 0))).collect::<Vec<u32>>(), [0, 4]);
     assert_eq!(nand.lost_chips(), None, "half of a chip is lost");
 }
 
@@ -328,6 +328,45 @@ fn a_lost_page_is_made_of_its_group_alone() {
     nand.read(0, 1, page(0, 0), 4096, HOST);
     run(&mut nand);
     assert_eq!((nand.counts().reads, nand.counts().made_up_bytes), (2, 4096), "of two others, not of five");
+}
+
+#[test]
+fn a_chip_that_is_given_up_leaves_what_is_written_then_protected() {
+    let mut nand = changed(10, 5, |shape, _| {
+        shape.geometry.parity = 2;
+        shape.dies_per_chip = 2;
+    });
+    let all = |block, nand: &Nand| (0..8).all(|die| !nand.is_out_of_reach(PageAddr { block, ..page(die, 0) }));
+    nand.give_up(1, |block| block == 0);
+    assert_eq!((nand.lost().to_vec(), nand.is_given_up(1), nand.is_given_up(2)), (vec![1, 6], true, false));
+    assert!(all(0, &nand) && !nand.is_beyond_parity(0), "one of five chips is lost");
+    // Six data pages are left in a stripe, on two dies of each of three chips, and the parity of both groups on the fourth.
+    let mut programmed = Vec::new();
+    for stripe in 0..4 {
+        for lane in 0..6 {
+            let at = PageAddr { die: nand.geometry.die_of(stripe, lane), block: 1, page: stripe };
+            programmed.push(nand.seat(at).die);
+            nand.program(u64::from(stripe) * 10_000_000, u64::from(lane), at, 8192);
+        }
+        run(&mut nand);
+        let seats = &programmed[stripe as usize * 6..];
+        let parity = nand.parity_dies(1, stripe);
+        let mut used: Vec<u32> = seats.iter().copied().chain(parity.clone()).collect();
+        used.sort_unstable();
+        assert_eq!(used, [0, 2, 3, 4, 5, 7, 8, 9], "stripe {stripe} lies on every die that is left, once");
+        assert_eq!(
+            parity.iter().map(|die| nand.chip_of(*die)).collect::<Vec<u32>>(),
+            [[0, 2, 3, 4][stripe as usize]; 2]
+        );
+    }
+    assert_eq!((nand.counts().programs, nand.counts().parity_bytes), (4 * 8, 4 * 2 * 8192));
+    // A second chip: what was laid out over four survives that, what lies on all five does not, until it is erased.
+    nand.give_up(4, |block| block < 2);
+    assert!(nand.is_beyond_parity(0) && !all(0, &nand));
+    assert!(!nand.is_beyond_parity(1) && all(1, &nand) && !nand.is_beyond_parity(2));
+    nand.erase(100_000_000, 1, 0);
+    run(&mut nand);
+    assert!(!nand.is_beyond_parity(0) && all(0, &nand));
 }
 
 #[test]

@@ -196,14 +196,16 @@ pub const TABLE: &[(&str, &[Row])] = &[
             .brief(),
         set("file_number", "File number", Count, "which of them was looked at; of an attached device the first"),
         set("dies", "Dies", Count, "its files, or those of the card that it emulates").read(|f| f.dies.into()),
+        field("given_up_chips", "Chips given up", List, "chips, by number, that an emulated card with adaptive Flashback lost and goes on without")
+            .words(|s| s.given_up_chips.clone().into()),
         field("lost_dies", "Lost dies", List, "dies, by number, that are out of service").words(|s| s.lost_dies.clone().into()),
         field("set_aside", "Not used", List, "files that were there at the attach and are not used, and why").words(|s| s.set_aside.clone().into()),
         field("vanished", "Vanished", List, "files in use that were deleted, moved or replaced since the attach")
             .words(|s| s.vanished.iter().map(|path| path.to_string_lossy()).collect()),
         field("rebuilding_die", "Rebuilding die", Count, "the file, by number, that is being rebuilt")
             .read(|f| f.rebuilding.map(|(die, _)| die).into()),
-        field("rebuild_percent", "Rebuilt", Percent, "of the file that is being rebuilt")
-            .brief().read(|f| f.rebuilding.map(|(_, percent)| percent).into()),
+        field("rebuild_percent", "Rebuilt", Percent, "of the file that is being rebuilt, or of what stood on the chip that a card gave up")
+            .brief().read(|f| f.rebuilding.map(|(_, percent)| percent).or_else(|| f.chips.and_then(|chips| chips.rebuilt_percent)).into()),
         field("scrub_percent", "Scrubbed", Percent, "of the scrub that is under way").brief().read(|f| f.scrub_percent.into()),
         field("scrubbed_sectors", "Scrubbed sectors", Count, "read and checked by scrubs, since the attach").read(|f| f.scrubbed_sectors.into()),
         field("scrub_errors", "Scrub errors", Count, "sectors and stripes that scrubs found wrong, since the attach")

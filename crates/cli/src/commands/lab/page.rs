@@ -20,6 +20,11 @@ pub fn write(run: &Run, args: &Report) -> Result<Vec<PathBuf>, Failure> {
     if let Some(directory) = &args.csv {
         written.extend(report::write_csv(&page, directory).map_err(|error| Failure::failed(error.to_string()))?);
     }
+    if let Some(path) = &args.ioblazer {
+        let csv = report::ioblazer_csv(run).map_err(|error| Failure::failed(error.to_string()))?;
+        save(path, csv.as_bytes())?;
+        written.push(path.clone());
+    }
     if let Some(name) = &args.png {
         let path = args.out.clone().unwrap_or_else(|| format!("{name}.png").into());
         let theme = if args.dark { Theme::Dark } else { Theme::Light };

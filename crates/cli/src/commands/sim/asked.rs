@@ -44,7 +44,16 @@ pub fn simulation(name: &str, args: &Sim, output: Output) -> Result<Simulation, 
     let precondition = args.precondition.map_or_else(|| asked.precondition(), workload::Precondition::from);
     let driver = machine.driver.clone();
     let (interval, snapshots) = (args.interval.nanos(), machine.snapshots());
-    Ok(Simulation { profile, options, driver, precondition, workload, interval, snapshots })
+    Ok(Simulation {
+        profile,
+        options,
+        driver,
+        precondition,
+        workload,
+        interval,
+        snapshots,
+        kills: machine.kill_chip.clone(),
+    })
 }
 
 fn asked(args: &Sim) -> Result<Asked, Failure> {

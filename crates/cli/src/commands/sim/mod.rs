@@ -75,6 +75,7 @@ fn print(
     }
     let mut text = setting.text();
     text.push_str(&table(results));
+    setting.chips.iter().for_each(|happened| text.push_str(&format!("{happened}\n")));
     if let Some(costs) = costs {
         text.push_str(&costs.text());
     }
