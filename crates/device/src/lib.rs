@@ -56,7 +56,9 @@ pub use emulated::{Clock, EmulateOptions, Emulation, Keeping, Pacing, WallClock,
 pub use erase::{Certificate, EraseLevel, Erased, sure_erase};
 pub use error::{AttachError, BatchError, CreateError, FormatError, IoError};
 pub use format::{CreateOptions, FormatOptions, Info, MediaFormat, create, create_encrypted, format, inspect};
-pub use ftl::{BatchOp, Changed, Held, Snapshot, SnapshotChange, SnapshotError, SnapshotId, batch_slots};
+pub use ftl::{
+    BatchOp, CLONES_MAX, Changed, Held, Snapshot, SnapshotChange, SnapshotClone, SnapshotError, SnapshotId, batch_slots,
+};
 #[cfg(feature = "simulation")]
 pub use geometry::allow_tiny_modules;
 pub use geometry::max_sectors;

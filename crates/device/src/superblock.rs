@@ -17,9 +17,12 @@ use wire::{AES_256_GCM, Reader, Writer};
 /// First bytes of every copy.
 pub(crate) const MAGIC: [u8; 8] = *b"OPENVSL\0";
 
-/// The newest format version that this program reads and writes: that of formats on which there was a snapshot. An older program would reuse
-/// what it sees.
-pub const FORMAT_VERSION: u32 = 7;
+/// The newest format version that this program reads and writes: that of formats on which there was a clone. An older program would reuse what it
+/// holds.
+pub const FORMAT_VERSION: u32 = 8;
+
+/// The version of formats on which there was a snapshot, and nothing newer. An older program would reuse what it sees.
+const SNAPSHOTS_VERSION: u32 = 7;
 
 /// The version of formats on which there was a batch, and nothing newer. An older program would take none of what belongs to one, so it must keep
 /// off.
@@ -52,7 +55,9 @@ mod section {
     pub const BATCHES: u32 = 32;
     /// Nothing stands there: snapshots may be in checkpoint and log.
     pub const SNAPSHOTS: u32 = 64;
-    pub const ALL: u32 = 127;
+    /// Nothing stands there: clones may be in checkpoint and log.
+    pub const CLONES: u32 = 128;
+    pub const ALL: u32 = 255;
 }
 
 /// Longest label, bytes.
@@ -120,6 +125,8 @@ pub(crate) struct Superblock {
     pub batches: bool,
     /// There may be snapshots.
     pub snapshots: bool,
+    /// There may be clones.
+    pub clones: bool,
     /// Not on media: both copies on every die were as they should be, so that nothing newer than this was ever written. Where
     /// it is false, a clean detach is believed only after a look at the log.
     pub in_step: bool,
@@ -202,6 +209,7 @@ impl Superblock {
             identity: Identity::default(),
             batches: false,
             snapshots: false,
+            clones: false,
         }
     }
 
@@ -223,8 +231,11 @@ impl Superblock {
 
     /// The format version that it is written in.
     pub fn version(&self) -> u32 {
-        if self.snapshots {
+        if self.clones {
             return FORMAT_VERSION;
+        }
+        if self.snapshots {
+            return SNAPSHOTS_VERSION;
         }
         if self.batches || self.is_sparse() {
             return BATCHES_VERSION;
@@ -257,6 +268,7 @@ impl Superblock {
             | bit(section::IDENTITY, self.identity != Identity::default())
             | bit(section::BATCHES, self.batches)
             | bit(section::SNAPSHOTS, self.snapshots)
+            | bit(section::CLONES, self.clones)
     }
 
     /// The copy for one die.
@@ -465,6 +477,7 @@ impl Superblock {
             identity,
             batches: sections & section::BATCHES != 0,
             snapshots: sections & section::SNAPSHOTS != 0,
+            clones: sections & section::CLONES != 0,
         };
         superblock.validate()?;
         superblock.check_numbers()?;
@@ -553,6 +566,10 @@ pub(crate) mod tests {
         }
     }
 
+    fn cloned() -> Superblock {
+        Superblock { clones: true, ..snapped() }
+    }
+
     fn snapped() -> Superblock {
         Superblock { snapshots: true, ..batched() }
     }
@@ -617,6 +634,9 @@ pub(crate) mod tests {
         let bytes = snapped.encode(0);
         assert_eq!(Superblock::decode(&bytes), Ok(snapped));
         assert_eq!(bytes[8], 7, "older programs must keep off");
+        let bytes = cloned().encode(0);
+        assert_eq!(Superblock::decode(&bytes), Ok(cloned()));
+        assert_eq!(bytes[8], 8, "older programs must keep off");
     }
 
     #[test]
@@ -648,6 +668,7 @@ pub(crate) mod tests {
             copied().encode(0),
             batched().encode(0),
             snapped().encode(0),
+            cloned().encode(0),
         ] {
             for at in 0..bytes.len() {
                 assert!(Superblock::decode(&bytes[..at]).is_err());
@@ -662,10 +683,11 @@ pub(crate) mod tests {
     #[test]
     fn nonsense_is_refused() {
         let mut random = random::SplitMix64::new(1);
-        let samples = [sample(), emulated(), redundant(), encrypted(), erasing(), copied(), batched(), snapped()]
-            .map(|superblock| superblock.encode(0));
+        let samples =
+            [sample(), emulated(), redundant(), encrypted(), erasing(), copied(), batched(), snapped(), cloned()]
+                .map(|superblock| superblock.encode(0));
         for _ in 0..20_000 {
-            let mut bytes = samples[random.below(8) as usize].clone();
+            let mut bytes = samples[random.below(9) as usize].clone();
             let end = bytes.len() - 4;
             for _ in 0..1 + random.below(4) {
                 let at = 16 + random.below(end as u64 - 16) as usize;

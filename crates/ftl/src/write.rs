@@ -2,6 +2,7 @@
 
 use crate::layer::Ftl;
 use crate::leb::Stream;
+use crate::snapshot::clones::is_windowed;
 use crate::types::{Admission, Command, Header, Kind, NO_SLOT, Slot, Source, Tag};
 
 /// Slots that count together or not at all: their numbers follow each other, also where a LEB is opened in the middle of them.
@@ -14,7 +15,7 @@ pub(crate) struct Group {
 
 impl Ftl {
     pub(crate) fn write(&mut self, tag: Tag, lba: u64, count: u32, fua: bool) -> Admission {
-        assert!(lba + u64::from(count) <= self.map.sectors() && (1..=self.config.max_request).contains(&count));
+        assert!(self.has_sectors(lba, count.into()) && (1..=self.config.max_request).contains(&count));
         if let Some(error) = self.refusal() {
             return Admission::Refused(error);
         }
@@ -72,6 +73,11 @@ impl Ftl {
             let source = Source::Request { tag, first: from + first };
             self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: run.count, header, source });
             for i in 0..run.count {
+                if self.has_views && is_windowed(header.lba) {
+                    self.set_in_clone(header.lba + u64::from(i), run.slot + i);
+                    self.lebs.set_live(run.slot + i, self.groomer.note((first + i) as usize));
+                    continue;
+                }
                 let old = self.map.set(header.lba + u64::from(i), run.slot + i);
                 if self.has_views {
                     self.supersede(header.lba + u64::from(i), old);

@@ -174,7 +174,7 @@ fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
 fn tell(held: &Held, twice: bool) {
     let Held { seeds, sum } = held;
     println!(
-        "{seeds} seeds held{}: {} requests ({} batches, {} refused because the raw space was full), {} snapshots ({} rolled back to, {} compared), {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed, {} syncs overlapping; {} faults of dies and \
+        "{seeds} seeds held{}: {} requests ({} batches, {} refused because the raw space was full), {} snapshots ({} rolled back to, {} compared, {} clones), {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed, {} syncs overlapping; {} faults of dies and \
          sectors ({} dies failed), {} sectors healed, {} read without their die, {} dies replaced, {} superblock copies spoilt, 0 sectors lost; beyond redundancy {} \
          reads and {} attaches refused; {} sectors sealed over {} power cuts, 0 (key, nonce) pairs repeated",
         if twice { " twice with identical hashes" } else { "" },
@@ -184,6 +184,7 @@ fn tell(held: &Held, twice: bool) {
         sum.snapshots,
         sum.roll_backs,
         sum.diffs,
+        sum.clones,
         sum.cuts,
         sum.recovery_cuts,
         sum.kills,

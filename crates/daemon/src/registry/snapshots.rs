@@ -187,10 +187,12 @@ impl From<SnapshotError> for Failure {
     fn from(error: SnapshotError) -> Failure {
         let said = error.to_string();
         match error {
-            SnapshotError::Unknown => Failure::not_found(said),
-            SnapshotError::Taken(_) | SnapshotError::Held(_) => Failure::conflict(said),
-            SnapshotError::Name(_) | SnapshotError::Unsupported(_) => Failure::invalid(said),
-            SnapshotError::TooMany | SnapshotError::Full => {
+            SnapshotError::Unknown | SnapshotError::UnknownClone => Failure::not_found(said),
+            SnapshotError::Taken(_) | SnapshotError::Held(_) | SnapshotError::Cloned(..) => Failure::conflict(said),
+            SnapshotError::Name(_) | SnapshotError::Unsupported(_) | SnapshotError::Unclonable(_) => {
+                Failure::invalid(said)
+            }
+            SnapshotError::TooMany | SnapshotError::TooManyClones | SnapshotError::Full => {
                 Failure::conflict(said).help("`vsl snapshot list DEVICE` shows what each of them holds alone")
             }
             SnapshotError::Failed(_) => Failure::failed(said).help("see `vsl status`"),
