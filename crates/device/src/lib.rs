@@ -65,6 +65,7 @@ pub use geometry::max_sectors;
 pub use io::{Completion, Extent, Io, Submitted};
 pub use keys::{KeyChange, KeyError, KeyRing, add_key, change_key, remove_key};
 pub use settings::{Setting, Settings};
+pub use snapshots::Shown;
 pub use staging::{Keeper, Staging, forget_staged, staging_file};
 pub use status::{Condition, Counts, Figures, State, Status, Trouble};
 pub use superblock::FORMAT_VERSION;

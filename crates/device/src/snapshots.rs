@@ -3,6 +3,15 @@
 use crate::core::News;
 use crate::{Changed, Device, Extent, Held, Snapshot, SnapshotChange, SnapshotClone, SnapshotError, SnapshotId};
 
+/// What a name behind a device's stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The number of the snapshot or clone.
+    pub id: SnapshotId,
+    /// It is a clone, and may be written.
+    pub is_clone: bool,
+}
+
 impl Device {
     /// The snapshots, from the oldest to the newest.
     pub fn snapshots(&self) -> &[Snapshot] {
@@ -33,6 +42,12 @@ impl Device {
     /// The clone of a name.
     pub fn clone_named(&self, name: &str) -> Option<&SnapshotClone> {
         self.clones().iter().find(|clone| clone.name == name)
+    }
+
+    /// The snapshot or clone of a name.
+    pub fn view_named(&self, name: &str) -> Option<Shown> {
+        let snapshot = self.snapshot_named(name).map(|snapshot| Shown { id: snapshot.id, is_clone: false });
+        snapshot.or_else(|| self.clone_named(name).map(|clone| Shown { id: clone.id, is_clone: true }))
     }
 
     /// Sectors that a clone alone holds: those that are freed when it is deleted.
@@ -99,7 +114,7 @@ impl Device {
             if self.info().format_version != self.core.superblock.version() {
                 self.renew_info();
             }
-            if let SnapshotChange::RollBack { .. } = change {
+            if let SnapshotChange::RollBack { .. } | SnapshotChange::Promote(_) = change {
                 self.core.changed(0..self.info().sectors);
             }
         }

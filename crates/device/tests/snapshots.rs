@@ -6,8 +6,8 @@ mod made;
 
 use common::call;
 use device::{
-    Capacity, CreateOptions, Device, FORMAT_VERSION, FormatOptions, Io, IoError, Setting, SnapshotChange,
-    SnapshotError, SnapshotId, inspect,
+    Capacity, CreateOptions, Device, FormatOptions, Io, IoError, Setting, SnapshotChange, SnapshotError, SnapshotId,
+    inspect,
 };
 use made::{Made, SECTOR, read, write};
 
@@ -35,7 +35,7 @@ fn each_shows_its_moment_also_after_a_crash_and_a_detach() {
     write(&mut device, 1, 1).expect("written");
     write(&mut device, 2, 1).expect("written");
     let first = snapshot(&mut device, "first");
-    assert_eq!(device.info().format_version, FORMAT_VERSION);
+    assert_eq!(device.info().format_version, 7);
     write(&mut device, 1, 2).expect("written");
     call(&mut device, Io::Trim { lba: 2, count: 1, fua: false }).expect("trimmed");
     write(&mut device, 3, 2).expect("written");
@@ -66,7 +66,7 @@ fn each_shows_its_moment_also_after_a_crash_and_a_detach() {
     check(&mut device);
     assert_eq!([1, 2, 3].map(|lba| read(&mut device, lba)), [3, 0, 2]);
     device.detach().expect("detached");
-    assert_eq!(inspect(&made.path()).expect("inspected").format_version, FORMAT_VERSION);
+    assert_eq!(inspect(&made.path()).expect("inspected").format_version, 7);
     let mut device = made.attach();
     check(&mut device);
     let back = SnapshotChange::RollBack { to: first, delete_newer: false };

@@ -416,7 +416,7 @@ impl Ftl {
             }
             match header {
                 Some(header) if header.kind.is_sector() && self.holds(header.lba, slot + at) => {
-                    live.push((at, header.lba));
+                    live.push((at, self.home_of(header.lba, slot + at)));
                 }
                 // It stays where it is, mapped and unreadable, until the host writes or trims it.
                 _ => {

@@ -2,7 +2,6 @@
 
 use crate::layer::Ftl;
 use crate::leb::Stream;
-use crate::snapshot::clones::is_windowed;
 use crate::types::{Admission, Command, Header, Kind, NO_SLOT, Slot, Source, Tag};
 
 /// Slots that count together or not at all: their numbers follow each other, also where a LEB is opened in the middle of them.
@@ -73,16 +72,13 @@ impl Ftl {
             let source = Source::Request { tag, first: from + first };
             self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: run.count, header, source });
             for i in 0..run.count {
-                if self.has_views && is_windowed(header.lba) {
-                    self.set_in_clone(header.lba + u64::from(i), run.slot + i);
-                    self.lebs.set_live(run.slot + i, self.groomer.note((first + i) as usize));
-                    continue;
-                }
-                let old = self.map.set(header.lba + u64::from(i), run.slot + i);
                 if self.has_views {
-                    self.supersede(header.lba + u64::from(i), old);
-                } else if old != NO_SLOT {
-                    self.lebs.set_dead(old);
+                    self.set_beside_views(header.lba + u64::from(i), run.slot + i);
+                } else {
+                    let old = self.map.set(header.lba + u64::from(i), run.slot + i);
+                    if old != NO_SLOT {
+                        self.lebs.set_dead(old);
+                    }
                 }
                 self.lebs.set_live(run.slot + i, self.groomer.note((first + i) as usize));
             }

@@ -86,6 +86,8 @@ pub struct Copy {
     sure: bool,
     /// That it be deleted was asked.
     going: bool,
+    /// The change that promotes it.
+    promoting: Option<OpId>,
 }
 
 /// The model of one device.
@@ -244,10 +246,24 @@ impl Model {
 
     /// The device takes what a snapshot shows for what it holds.
     pub fn rolled_back(&mut self, at: usize) -> OpId {
+        let shown = (0..self.len).map(|lba| self.snaps[at].shows(lba)).collect();
+        self.became(shown)
+    }
+
+    /// The device takes what a clone holds, and the clone is none any more.
+    pub fn promoted(&mut self, at: usize) -> OpId {
+        let base = self.clones[at].base;
+        let op = self.became((0..self.len).map(|lba| self.current(base + lba)).collect());
+        (self.clones[at].going, self.clones[at].promoting) = (true, Some(op));
+        op
+    }
+
+    /// The device takes these older versions for what it holds.
+    fn became(&mut self, shown: Vec<OpId>) -> OpId {
         let op = self.next;
         self.next += 2;
-        for (lba, versions) in (0..self.len).zip(&mut self.sectors) {
-            self.origins.insert((op, lba), self.snaps[at].shows(lba));
+        for ((lba, shown), versions) in (0..).zip(shown).zip(&mut self.sectors) {
+            self.origins.insert((op, lba), shown);
             versions.push(op);
         }
         let parts = vec![Part { lba: 0, count: self.len(), zeros: false }];
@@ -261,7 +277,7 @@ impl Model {
         let base = self.sectors.len() as u64;
         self.sectors.extend((0..self.len).map(|lba| vec![self.snaps[at].shows(lba)]));
         let of = self.snaps[at].name.clone();
-        self.clones.push(Copy { op, name: name.into(), of, base, sure: false, going: false });
+        self.clones.push(Copy { op, name: name.into(), of, base, sure: false, going: false, promoting: None });
         op
     }
 
@@ -296,8 +312,20 @@ impl Model {
         if let Some(copy) = self.clones.iter().find(|copy| copy.sure && !copy.going && !found.contains(&copy.name)) {
             return Err(format!("the clone {} is missing", copy.name));
         }
+        // The device holds what a clone did exactly when the clone is gone.
+        let promoting = self.clones.iter().filter_map(|copy| Some((copy.promoting?, found.contains(&copy.name))));
+        for (op, is_there) in promoting.collect::<Vec<_>>() {
+            if is_there {
+                self.ops.remove(&op);
+                self.sectors[..self.len as usize].iter_mut().for_each(|versions| versions.retain(|one| *one != op));
+            } else {
+                self.make_durable(op);
+            }
+        }
         self.clones.retain(|copy| found.contains(&copy.name));
-        self.clones.iter_mut().for_each(|copy| (copy.sure, copy.going) = (true, false));
+        self.clones.iter_mut().for_each(|copy| {
+            (copy.sure, copy.going, copy.promoting) = (true, false, None);
+        });
         Ok(())
     }
 

@@ -58,6 +58,8 @@ pub struct Report {
     pub roll_backs: u64,
     /// Clones made.
     pub clones: u64,
+    /// Clones promoted.
+    pub promoted: u64,
     /// Comparisons of two snapshots, or one with the present.
     pub diffs: u64,
     /// Power cuts, those during recovery included.
@@ -111,6 +113,7 @@ impl std::ops::AddAssign for Report {
             snapshots,
             roll_backs,
             clones,
+            promoted,
             diffs,
             full,
             cuts,
@@ -139,6 +142,7 @@ impl std::ops::AddAssign for Report {
         self.snapshots += snapshots;
         self.roll_backs += roll_backs;
         self.clones += clones;
+        self.promoted += promoted;
         self.diffs += diffs;
         self.full += full;
         self.cuts += cuts;

@@ -110,7 +110,23 @@ impl Simulation {
         }
         if count > 0 && self.random.one_in(3) {
             let at = self.random.below(count as u64) as usize;
-            return self.delete_clone(at);
+            return if self.random.one_in(2) { self.promote_clone(at) } else { self.delete_clone(at) };
+        }
+        Ok(())
+    }
+
+    fn promote_clone(&mut self, at: usize) -> Result<(), Failure> {
+        let id = self.clone_id(at);
+        let before = self.model.clone();
+        let op = self.model.promoted(at);
+        match self.change_snapshots(&SnapshotChange::Promote(id))? {
+            true => {
+                self.report.promoted += 1;
+                self.model.answered(op, true);
+                self.model.clones_gone();
+            }
+            false if self.store.is_off() => {}
+            false => self.model = before,
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! newer may change that part. The map is written before the index, so what a sector held at such a moment is known.
 
 use super::{CHUNK, Damage, NO_SLOT, PIECE_BYTES, Record, Recovery, TrimRecord, UNNOTED};
-use crate::snapshot::clones::{SnapshotClone, is_inside, is_windowed};
+use crate::snapshot::clones::{SnapshotClone, is_inside, is_windowed, sector_of};
 use crate::snapshot::views::{Key, PIECE_HEAD, Piece, SNAPSHOT_BYTES};
 use crate::snapshot::{Snapshot, SnapshotId, decode_snapshot};
 use crate::types::Slot;
@@ -154,8 +154,9 @@ impl Recovery {
 
     pub(super) fn replay_moved(&mut self, seq: u64, lba: u64, from: Slot, to: Slot) {
         if is_windowed(lba) {
-            return self.clones.redirect(lba, from, to);
+            self.clones.redirect(lba, from, to);
         }
+        let lba = sector_of(lba);
         if self.map.get(lba) == from {
             self.map.set(lba, to);
         }
@@ -181,6 +182,14 @@ impl Recovery {
         {
             return Err(Damage::Nonsense("a clone in the place of another one"));
         }
+        if let Record::Promote(id) = record
+            && let Some(clone) = self.clones.find(*id).cloned()
+        {
+            self.replay_roll_back(seq, clone.of);
+            for (lba, slot) in self.clones.take(&clone) {
+                self.replay_replaced(seq, lba, slot);
+            }
+        }
         record.apply(&mut self.views, &mut self.clones, seq);
         if let Record::RollBack { to, .. } = record
             && self.views.exists(*to)
@@ -199,14 +208,18 @@ impl Recovery {
                 let old = self.map.get(lba);
                 let new = self.views.see(to, lba, old);
                 if new != old {
-                    self.keep(seq, lba, old);
-                    match new {
-                        NO_SLOT => self.map.clear(lba, 1, |_| {}),
-                        new => _ = self.map.set(lba, new),
-                    }
+                    self.replay_replaced(seq, lba, new);
                 }
             }
             chunk = found + 1;
+        }
+    }
+
+    fn replay_replaced(&mut self, seq: u64, lba: u64, new: Slot) {
+        self.keep(seq, lba, self.map.get(lba));
+        match new {
+            NO_SLOT => self.map.clear(lba, 1, |_| {}),
+            new => _ = self.map.set(lba, new),
         }
     }
 

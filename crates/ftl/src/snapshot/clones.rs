@@ -5,6 +5,9 @@
 //! what snapshots see, a trim as a hole; of everything else it sees what its snapshot does, which stays for as long. So making one is a
 //! record in the log, and nothing else is paid for before it is written.
 //!
+//! To promote a clone is to roll back to its snapshot and to give the host's addresses what the clone's had, in one record. The slots keep the clone's
+//! address until they are moved.
+//!
 //! An entry says what a clone holds now, as one of the map does: replaying what is newer in order ends at the same, whatever moment a
 //! checkpoint showed. What a deleted clone held is freed in steps. Its window is another one's only when that is over and the delete is
 //! durable: until then a write to the old clone could be found in the log without the delete behind it.
@@ -161,6 +164,25 @@ impl Clones {
     /// Sectors that one of them holds, and that are freed with it.
     pub fn own(&self, clone: &SnapshotClone) -> u64 {
         self.windows.get(&clone.window).map_or(0, |window| window.own)
+    }
+
+    /// Bytes that what one of them holds takes in a checkpoint.
+    pub fn bytes_of(&self, clone: &SnapshotClone) -> u64 {
+        self.index.range(clone.keys()).map(|(_, piece)| piece.bytes() as u64).sum()
+    }
+
+    /// Takes what a clone holds: each sector with its slot, or [`NO_SLOT`] where it trimmed.
+    pub fn take(&mut self, clone: &SnapshotClone) -> Vec<(u64, Slot)> {
+        let keys: Vec<Key> = self.index.range(clone.keys()).map(|(key, _)| key).collect();
+        let mut taken = Vec::new();
+        for key in keys {
+            let piece = self.index.remove(key).unwrap_or_default();
+            taken.extend(piece.entries().map(|(bit, slot)| (sector_of(key.0 * CHUNK + bit), slot)));
+        }
+        if let Some(window) = self.windows.get_mut(&clone.window) {
+            window.own = 0;
+        }
+        taken
     }
 
     /// Bytes that all of it takes in a checkpoint.
@@ -426,8 +448,14 @@ impl Ftl {
         run_of(lba, end, |bit| self.see_in_clone(base, clone.of, first + bit as u64) != NO_SLOT)
     }
 
-    /// A clone's sector lies there from now on.
-    pub(crate) fn set_in_clone(&mut self, lba: u64, slot: Slot) {
+    /// A sector of the host, beside snapshots, or of a clone lies there from now on.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn set_beside_views(&mut self, lba: u64, slot: Slot) {
+        if !is_windowed(lba) {
+            let old = self.map.set(lba, slot);
+            return self.supersede(lba, old);
+        }
         let old = self.clones.set(lba, slot);
         if old != NO_SLOT {
             self.lebs.set_dead(old);
@@ -441,6 +469,17 @@ impl Ftl {
             groomer.discarded(lebs.note(lebs.place(slot)));
             lebs.set_dead(slot);
         });
+    }
+
+    /// The head sees what a clone does, and the clone nothing any more. What the head saw is kept for snapshots.
+    pub(crate) fn promote(&mut self, id: SnapshotId) {
+        let Some(clone) = self.find_clone(id).cloned() else { return };
+        self.roll_back(clone.of);
+        let before = self.live_sectors();
+        for (lba, slot) in self.clones.take(&clone) {
+            self.replace(lba, slot);
+        }
+        self.note_leaving(before.saturating_sub(self.live_sectors()));
     }
 
     /// Frees some of what deleted clones left; gives how many sectors.
@@ -475,7 +514,9 @@ impl Ftl {
                     false => Err(SnapshotError::Full),
                 }
             }
-            SnapshotChange::DeleteClone(id) => self.find_clone(*id).map(|_| ()).ok_or(SnapshotError::UnknownClone),
+            SnapshotChange::DeleteClone(id) | SnapshotChange::Promote(id) => {
+                self.find_clone(*id).map(|_| ()).ok_or(SnapshotError::UnknownClone)
+            }
             _ => Ok(()),
         }
     }

@@ -84,6 +84,8 @@ pub enum SnapshotChange {
     },
     /// Delete a clone.
     DeleteClone(SnapshotId),
+    /// Have the head hold what the clone does, which is none any more.
+    Promote(SnapshotId),
 }
 
 /// Why a change of snapshots was not made.
@@ -180,14 +182,32 @@ impl Ftl {
         if let Some(error) = self.refusal() {
             return Err(error.into());
         }
-        if let SnapshotChange::RollBack { to, .. } = change {
+        let back_to = match change {
+            SnapshotChange::RollBack { to, .. } => Some(*to),
+            SnapshotChange::Promote(id) => self.find_clone(*id).map(|clone| clone.of),
+            _ => None,
+        };
+        if let Some(to) = back_to {
             // A checkpoint's pieces show the map at different moments, and a roll back is no change of a single sector that could be made
             // again for those that are behind it.
             if self.checkpointer.hurry() {
                 self.work();
                 return Ok(None);
             }
-            if !self.has_index_room(self.roll_back_bytes(*to)) {
+            // A promoted clone is there as a whole or not at all: nothing that it holds may be lost and the record found.
+            if let SnapshotChange::Promote(_) = change
+                && !self.is_durable(self.seq)
+            {
+                self.background_flush();
+                self.work();
+                return Ok(None);
+            }
+            let promoted = match change {
+                SnapshotChange::Promote(id) => self.find_clone(*id).map_or(0, |clone| self.clones.bytes_of(clone)),
+                _ => 0,
+            };
+            // What is promoted is live already, and what it takes the place of stays for the newest snapshot.
+            if !self.has_index_room(self.roll_back_bytes(to) + promoted) {
                 return Err(SnapshotError::Full);
             }
         }
@@ -196,7 +216,12 @@ impl Ftl {
             _ => Some(0),
         };
         let Some(window) = window else {
-            // Clones were deleted, and that is not durable yet, or what they held not freed.
+            // So many clones were deleted that every window waits for being free.
+            while self.clones.is_purging() {
+                let freed = self.purge_clones(PURGED_AT_ONCE);
+                self.note_leaving(freed);
+            }
+            self.resize();
             self.background_flush();
             self.work();
             return Ok(None);
@@ -213,6 +238,9 @@ impl Ftl {
         let source = Source::Meta(record.encode());
         self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
         self.commit(stream, run);
+        if let Record::Promote(id) = record {
+            self.promote(id);
+        }
         record.apply(&mut self.views, &mut self.clones, header.seq);
         if let Record::RollBack { to, .. } = record {
             self.roll_back(to);
@@ -279,7 +307,7 @@ impl Ftl {
                 newer.into_iter().try_for_each(free)
             }
             SnapshotChange::Clone { name, .. } => named(name, None).and_then(|()| self.check_clone_change(change)),
-            SnapshotChange::DeleteClone(_) => self.check_clone_change(change),
+            SnapshotChange::DeleteClone(_) | SnapshotChange::Promote(_) => self.check_clone_change(change),
         }
     }
 
@@ -306,7 +334,15 @@ impl Ftl {
     /// Whether anybody refers to a slot as that of this sector.
     #[inline]
     pub(crate) fn is_used(&self, lba: u64, slot: Slot) -> bool {
-        self.slot_at(lba) == slot || (self.has_views && self.views.holds(lba, slot))
+        // What was promoted has the address of the clone that wrote it, until it is moved.
+        let sector = sector_of(lba);
+        let is_host = self.slot_at(lba) == slot || (sector != lba && self.map.get(sector) == slot);
+        is_host || (self.has_views && self.views.holds(sector, slot))
+    }
+
+    /// The address under which a slot is known: the host's, where what has a clone's was promoted.
+    pub(crate) fn home_of(&self, lba: u64, slot: Slot) -> u64 {
+        if is_windowed(lba) && self.clones.slot(lba) != slot { sector_of(lba) } else { lba }
     }
 
     /// Whether a slot holds this sector, for the host, for a snapshot or for a clone.
@@ -317,8 +353,9 @@ impl Ftl {
     /// Has everybody who refers to a slot refer to another one.
     pub(crate) fn redirect(&mut self, lba: u64, from: Slot, to: Slot) {
         if is_windowed(lba) {
-            return self.clones.redirect(lba, from, to);
+            self.clones.redirect(lba, from, to);
         }
+        let lba = sector_of(lba);
         if self.map.get(lba) == from {
             self.map.set(lba, to);
         }
@@ -327,7 +364,7 @@ impl Ftl {
     }
 
     /// The head sees what a snapshot sees. What it saw is kept for snapshots that are newer.
-    fn roll_back(&mut self, to: SnapshotId) {
+    pub(crate) fn roll_back(&mut self, to: SnapshotId) {
         let before = self.live_sectors();
         let mut chunk = 0;
         while let Some((found, mut bits)) = self.views.next_changed(chunk..u64::MAX, &(to..=SnapshotId::MAX)) {
@@ -339,22 +376,28 @@ impl Ftl {
                 if new == old {
                     continue;
                 }
-                if old != NO_SLOT {
-                    self.groomer.discarded(self.lebs.note(self.lebs.place(old)));
-                }
-                self.groomer.trimmed(lba, 1);
-                self.supersede(lba, old);
-                match new {
-                    NO_SLOT => self.map.clear(lba, 1, |_| {}),
-                    new => {
-                        self.map.set(lba, new);
-                        self.views.share(new);
-                    }
+                self.replace(lba, new);
+                if new != NO_SLOT {
+                    self.views.share(new);
                 }
             }
             chunk = found + 1;
         }
         self.note_leaving(before.saturating_sub(self.live_sectors()));
+    }
+
+    /// The head sees another slot of a sector from now on.
+    pub(crate) fn replace(&mut self, lba: u64, new: Slot) {
+        let old = self.map.get(lba);
+        if old != NO_SLOT {
+            self.groomer.discarded(self.lebs.note(self.lebs.place(old)));
+        }
+        self.groomer.trimmed(lba, 1);
+        self.supersede(lba, old);
+        match new {
+            NO_SLOT => self.map.clear(lba, 1, |_| {}),
+            new => _ = self.map.set(lba, new),
+        }
     }
 
     /// What a roll back may add to the index, at most.

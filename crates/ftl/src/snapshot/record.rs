@@ -14,6 +14,7 @@ pub(crate) enum Record {
     RollBack { to: SnapshotId, delete_newer: bool },
     Clone { name: String, created: u64, of: SnapshotId, window: u64 },
     DeleteClone(SnapshotId),
+    Promote(SnapshotId),
 }
 
 impl Record {
@@ -31,6 +32,7 @@ impl Record {
                 Record::Clone { name: name.clone(), created: *created, of: *of, window }
             }
             SnapshotChange::DeleteClone(id) => Record::DeleteClone(*id),
+            SnapshotChange::Promote(id) => Record::Promote(*id),
         }
     }
 
@@ -51,7 +53,7 @@ impl Record {
             Record::Clone { name, created, of, window } => {
                 clones.add(SnapshotClone { id: seq, name: name.clone(), created: *created, of: *of, window: *window });
             }
-            Record::DeleteClone(id) => _ = clones.remove(*id, seq),
+            Record::DeleteClone(id) | Record::Promote(id) => _ = clones.remove(*id, seq),
         }
     }
 
@@ -67,6 +69,7 @@ impl Record {
             Record::RollBack { to, delete_newer: true } => (7, *to, "", [0; 2]),
             Record::Clone { name, created, of, window } => (8, *of, name.as_str(), [*created, *window]),
             Record::DeleteClone(id) => (9, *id, "", [0; 2]),
+            Record::Promote(id) => (10, *id, "", [0; 2]),
         };
         let mut bytes = vec![what, name.len() as u8, 0, 0, 0, 0, 0, 0];
         [id, numbers[0], numbers[1]].iter().for_each(|number| bytes.extend(number.to_le_bytes()));
@@ -88,6 +91,7 @@ impl Record {
             7 => Record::RollBack { to: id, delete_newer: true },
             8 if is_window(mapped) => Record::Clone { name: name()?, created, of: id, window: mapped },
             9 => Record::DeleteClone(id),
+            10 => Record::Promote(id),
             _ => return None,
         })
     }
