@@ -228,6 +228,12 @@ impl Model {
         self.snaps.iter_mut().enumerate().filter(|(at, _)| which(*at)).for_each(|(_, snap)| snap.going = true);
     }
 
+    /// A delete was refused.
+    pub fn none_goes(&mut self) {
+        self.snaps.iter_mut().for_each(|snap| snap.going = false);
+        self.clones.iter_mut().for_each(|copy| copy.going = false);
+    }
+
     /// Those are gone.
     pub fn snaps_gone(&mut self) {
         self.snaps.retain(|snap| !snap.going);

@@ -173,8 +173,10 @@ impl Simulation {
     fn delete_clone(&mut self, at: usize) -> Result<(), Failure> {
         let id = self.clone_id(at);
         self.model.clone_going(at);
-        if self.change_snapshots(&SnapshotChange::DeleteClone(id))? {
-            self.model.clones_gone();
+        match self.change_snapshots(&SnapshotChange::DeleteClone(id))? {
+            true => self.model.clones_gone(),
+            false if self.store.is_off() => {}
+            false => self.model.none_goes(),
         }
         Ok(())
     }
@@ -208,8 +210,10 @@ impl Simulation {
             };
         }
         self.model.snaps_going(|other| other == at);
-        if self.change_snapshots(&SnapshotChange::Delete(id))? {
-            self.model.snaps_gone();
+        match self.change_snapshots(&SnapshotChange::Delete(id))? {
+            true => self.model.snaps_gone(),
+            false if self.store.is_off() => {}
+            false => self.model.none_goes(),
         }
         Ok(())
     }

@@ -259,7 +259,7 @@ impl Clones {
     /// Takes entries of a piece away, and has some of them say that nothing is there.
     fn cut(&mut self, chunk: u64, gone: u64, holes: u64, freed: &mut impl FnMut(Slot)) {
         let slots = self.index.cut((chunk, 0), gone, holes);
-        if let Some(window) = self.windows.get_mut(&(chunk * CHUNK >> WINDOW_SHIFT)) {
+        if let Some(window) = self.windows.get_mut(&((chunk * CHUNK) >> WINDOW_SHIFT)) {
             window.own -= slots.len() as u64;
         }
         slots.into_iter().for_each(freed);

@@ -246,9 +246,11 @@ impl Ftl {
             self.roll_back(to);
         }
         self.resize();
+        // What the work behind it appends is waited for by nobody.
+        let seq = self.seq;
         self.background_flush();
         self.work();
-        Ok(Some(self.seq))
+        Ok(Some(seq))
     }
 
     /// Whether everything below a sequence number survives a power cut.
