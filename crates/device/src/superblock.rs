@@ -634,8 +634,9 @@ pub(crate) mod tests {
         let bytes = snapped.encode(0);
         assert_eq!(Superblock::decode(&bytes), Ok(snapped));
         assert_eq!(bytes[8], 7, "older programs must keep off");
-        let bytes = cloned().encode(0);
-        assert_eq!(Superblock::decode(&bytes), Ok(cloned()));
+        let cloned = cloned();
+        let bytes = cloned.encode(0);
+        assert_eq!(Superblock::decode(&bytes), Ok(cloned));
         assert_eq!(bytes[8], 8, "older programs must keep off");
     }
 
