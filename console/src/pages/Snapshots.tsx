@@ -265,8 +265,8 @@ function DeleteClone({ path, change, onClose, of }: DeedProps & { of: CloneOf })
   return (
     <Dialog title={`Delete ${of.name}`} onClose={onClose} submit={{ label: "Delete", danger: true, work }}>
       <p>
-        What was written to this clone is lost, and {bytes(of.own_bytes)} become free, bit by bit. The snapshot{" "}
-        {of.snapshot} and the device stay as they are. Who is connected to the clone gets errors.
+        What was written to this clone is lost, and {bytes(of.own_bytes)} become free, bit by bit. The
+        snapshot {of.snapshot} and the device stay as they are. Who is connected to the clone gets errors.
       </p>
     </Dialog>
   );
