@@ -11,6 +11,7 @@ export type Audit = Schemas["Audit"];
 export type AuditEntry = Schemas["AuditEntry"];
 export type Certificate = Schemas["Certificate"];
 export type Choice = Schemas["PredictionChoice"];
+export type CloneOf = Schemas["CloneView"];
 export type Comparison = Schemas["Comparison"];
 export type CreateRequest = Partial<Schemas["CreateRequest"]> & Pick<Schemas["CreateRequest"], "paths">;
 export type Demo = Schemas["Demo"];

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { patch, post, remove, seg } from "../api/client";
-import type { Device, Snapshot, Snapshots } from "../api/types";
+import type { CloneOf, Device, Snapshot, Snapshots } from "../api/types";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import { Check, Confirm, Input } from "../parts/Field";
@@ -28,10 +28,12 @@ export function SnapshotsPage({ subject }: { subject: string }) {
   const { value, error, change } = useResource<Snapshots>(path, 5000);
   const [making, setMaking] = useState(false);
   const [asked, setAsked] = useState<Asked | null>(null);
+  const [going, setGoing] = useState<CloneOf | null>(null);
   if (device === null) return null;
   if (device.emulation !== undefined) return <Empty title="Emulated cards take no snapshots" />;
   if (value === null) return <Asking error={error} what="Snapshots" />;
   const about = { path, change, onClose: () => setAsked(null) };
+  const clones = [...value.snapshots].reverse().flatMap((snapshot) => snapshot.clones ?? []);
   return (
     <>
       <Panel
@@ -64,6 +66,25 @@ export function SnapshotsPage({ subject }: { subject: string }) {
             columns={columns(path, change, setAsked)}
           />
         </Panel>
+      )}
+      {clones.length > 0 && (
+        <Panel label="Clones" title="Clones of snapshots">
+          <Table
+            class="cards"
+            label="Table of clones"
+            rows={clones}
+            keyOf={({ name }) => name}
+            columns={cloneColumns(setGoing)}
+          />
+        </Panel>
+      )}
+      {going !== null && (
+        <DeleteClone
+          path={`/devices/${seg(subject)}/clones`}
+          change={change}
+          onClose={() => setGoing(null)}
+          of={going}
+        />
       )}
       {making && <Make path={path} change={change} onClose={() => setMaking(false)} />}
       {asked?.deed === "rename" && <Rename {...about} of={asked.of} />}
@@ -144,10 +165,38 @@ function columns(path: string, change: Change, onAsk: (asked: Asked) => void): r
           <Button
             class="quiet"
             needs="operator"
-            disabled={one.held}
+            disabled={one.held || (one.clones ?? []).length > 0}
             of={one.name}
             onClick={() => onAsk({ deed: "delete", of: one })}
           >
+            Delete…
+          </Button>
+        </div>
+      ),
+    },
+  ];
+}
+
+function cloneColumns(onAsk: (of: CloneOf) => void): readonly Column<CloneOf>[] {
+  return [
+    { title: "Name", head: true, class: "wrap", cell: ({ name }) => name },
+    { title: "Stands on", labelled: true, class: "wrap", cell: ({ snapshot }) => snapshot },
+    {
+      title: "Created",
+      labelled: true,
+      cell: ({ created }) => (
+        <>
+          {moment(created * 1000)} <span class="muted small">{ago(created * 1000)}</span>
+        </>
+      ),
+    },
+    { title: "Own", labelled: true, number: true, cell: ({ own_bytes }) => bytes(own_bytes) },
+    {
+      title: "Actions",
+      spoken: true,
+      cell: (one) => (
+        <div class="row end">
+          <Button class="quiet" needs="operator" of={one.name} onClick={() => onAsk(one)}>
             Delete…
           </Button>
         </div>
@@ -206,6 +255,18 @@ function Delete({ path, change, onClose, of }: DeedProps & { of: Snapshot }) {
       <p>
         Nothing shows any more what the device held on {moment(of.created * 1000)}. The device itself stays as
         it is; {bytes(of.alone_bytes)} that only this snapshot holds become free, bit by bit.
+      </p>
+    </Dialog>
+  );
+}
+
+function DeleteClone({ path, change, onClose, of }: DeedProps & { of: CloneOf }) {
+  const work = () => change(`Deleted ${of.name}`, () => remove(`${path}/${seg(of.name)}`));
+  return (
+    <Dialog title={`Delete ${of.name}`} onClose={onClose} submit={{ label: "Delete", danger: true, work }}>
+      <p>
+        What was written to this clone is lost, and {bytes(of.own_bytes)} become free, bit by bit. The
+        snapshot {of.snapshot} and the device stay as they are. Who is connected to the clone gets errors.
       </p>
     </Dialog>
   );

@@ -53,6 +53,16 @@ const DEEDS: readonly (readonly [string, Words])[] = [
   ["PATCH /devices/*/snapshots/*", ([device, snapshot]) => `changed the snapshot ${snapshot} of ${device}`],
   ["DELETE /devices/*/snapshots/*", ([device, snapshot]) => `deleted the snapshot ${snapshot} of ${device}`],
   [
+    "POST /devices/*/clones",
+    ([device], body) =>
+      `made the clone ${text(body.name)} of the snapshot ${text(body.snapshot)} of ${device}`,
+  ],
+  ["DELETE /devices/*/clones/*", ([device, clone]) => `deleted the clone ${clone} of ${device}`],
+  [
+    "POST /devices/*/clones/*/promote",
+    ([device, clone]) => `had ${device} hold what its clone ${clone} does`,
+  ],
+  [
     "POST /devices/*/snapshots/*/roll-back",
     ([device, snapshot]) => `rolled ${device} back to the snapshot ${snapshot}`,
   ],

@@ -1,6 +1,7 @@
 //! The command line: the one definition that help, completions and man pages come from.
 
 pub mod backup;
+pub mod clone;
 pub mod drill;
 pub mod kv;
 pub mod lab;
@@ -75,6 +76,8 @@ pub enum Command {
     Drill(drill::Drill),
     /// Make, read, compare and roll back to snapshots of an attached device.
     Snapshot(snapshot::Snapshot),
+    /// Make, list, delete and promote clones: writable devices that begin as a snapshot.
+    Clone(clone::Clone),
     /// Look into a key-value store that a program keeps on a device.
     Kv(kv::Kv),
     /// Back up a device to a file or a pipe: compressed, sealed, and encrypted where the device is.

@@ -1,6 +1,7 @@
 //! The devices that the service owns. Every call may wait for a device; none holds the table's lock meanwhile.
 
 mod changes;
+mod clones;
 mod create;
 mod drills;
 mod erase;

@@ -13,7 +13,7 @@ mod merge;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use ftl::{Admission, BufId, Engine, Ftl, Header, ReadFor, Request, Slot, SlotRead, Tag};
+use ftl::{Admission, BatchOp, BufId, Engine, Ftl, Header, ReadFor, Request, Slot, SlotRead, Tag, sector_of};
 use media::staged::Stage;
 use media::{DieState, Done, MediaError, Page, Slice, Stack, Witness};
 
@@ -27,6 +27,7 @@ pub(crate) use ahead::ReadAhead;
 use heal::{Healed, Healing};
 pub use jobs::Background;
 use jobs::{Jobs, is_job};
+pub(crate) use labels::News;
 use labels::Raised;
 pub(crate) use labels::{SIZE_ID, label_command};
 pub(crate) use merge::Merging;
@@ -89,9 +90,10 @@ pub(crate) struct Core {
     second_copy: bool,
     /// One of the superblocks with settings that were to be written lately could not be.
     settings_lost: bool,
-    /// Whether the superblocks on media say that there may be batches, and snapshots.
+    /// Whether the superblocks on media say that there may be batches, snapshots and clones.
     batches: Raised,
     snapshots: Raised,
+    clones: Raised,
     /// Media commands under way.
     pub in_flight: usize,
     /// Sectors that failed their check, and what became of them.
@@ -172,6 +174,7 @@ impl Core {
             settings_lost: false,
             batches: Raised::new(superblock.batches),
             snapshots: Raised::new(superblock.snapshots),
+            clones: Raised::new(superblock.clones),
             in_flight: 0,
             healing: Healing::default(),
             recorded: superblock.dies.clone(),
@@ -196,18 +199,18 @@ impl Core {
         self.merging = Some(Merging::default());
     }
 
-    /// Takes a request whose range was checked.
-    pub fn submit<'a>(&mut self, user_tag: u64, io: Io<'a>) -> Submitted<'a> {
+    /// Takes a request whose range was checked. What it writes or trims lies from `base` on: that of a clone, or 0.
+    pub fn submit<'a>(&mut self, base: u64, user_tag: u64, io: Io<'a>) -> Submitted<'a> {
         match io {
             Io::Read { lba, buf } => self.submit_read(user_tag, lba, buf),
-            io => self.submit_itself(user_tag, io),
+            io => self.submit_itself(base, user_tag, io),
         }
     }
 
     /// Takes a request that the layer is to carry out.
-    fn submit_itself<'a>(&mut self, user_tag: u64, io: Io<'a>) -> Submitted<'a> {
+    fn submit_itself<'a>(&mut self, base: u64, user_tag: u64, io: Io<'a>) -> Submitted<'a> {
         if matches!(io, Io::Batch { .. }) {
-            match self.admits(false) {
+            match self.admits(News::Batches) {
                 Ok(true) => {}
                 Ok(false) => return Submitted::Busy(io),
                 Err(error) => return Submitted::Done(Err(error)),
@@ -215,20 +218,24 @@ impl Core {
         }
         let Some(tag) = self.free_tags.pop() else { return Submitted::Busy(io) };
         let sectors = |bytes: usize| (bytes / self.sector) as u32;
+        let moved: Vec<BatchOp> = match &io {
+            Io::Batch { ops, .. } if base > 0 => ops.iter().map(|op| op.behind(base)).collect(),
+            _ => Vec::new(),
+        };
         let request = match &io {
             Io::Read { lba, buf } => Request::Read { lba: *lba, count: sectors(buf.len()) },
             Io::ReadSnapshot { id, lba, buf } => {
                 Request::ReadSnapshot { id: *id, lba: *lba, count: sectors(buf.len()) }
             }
-            Io::Write { lba, data, fua } => Request::Write { lba: *lba, count: sectors(data.len()), fua: *fua },
+            Io::Write { lba, data, fua } => Request::Write { lba: base + lba, count: sectors(data.len()), fua: *fua },
             Io::Flush => Request::Flush,
-            Io::Trim { lba, count, fua } => Request::Trim { lba: *lba, count: *count, fua: *fua },
-            Io::Batch { ops, fua, .. } => Request::Batch { ops, fua: *fua },
+            Io::Trim { lba, count, fua } => Request::Trim { lba: base + lba, count: *count, fua: *fua },
+            Io::Batch { ops, fua, .. } => Request::Batch { ops: if base > 0 { &moved } else { ops }, fua: *fua },
             Io::WriteZeroes { lba, count, fua, allocate: false } => {
-                Request::Trim { lba: *lba, count: *count, fua: *fua }
+                Request::Trim { lba: base + lba, count: *count, fua: *fua }
             }
             Io::WriteZeroes { lba, count, fua, allocate: true } => {
-                Request::Write { lba: *lba, count: *count as u32, fua: *fua }
+                Request::Write { lba: base + lba, count: *count as u32, fua: *fua }
             }
         };
         let admission = self.ftl.submit(tag, request);
@@ -432,7 +439,9 @@ impl Core {
                 for (i, (slot, out)) in (0..).zip(slots(slice.bytes(), slot_bytes).zip(out)) {
                     let number = asked.slot + i;
                     let right = self.checker.check(slot, number).is_some_and(|header| {
-                        header.kind.is_sector() && header.lba == lba + u64::from(i) && header.seq >= asked.min_seq
+                        // A clone's address is another one than the sector's, and it reads what its snapshot has, too.
+                        let is_it = sector_of(header.lba) == lba + u64::from(i);
+                        header.kind.is_sector() && is_it && header.seq >= asked.min_seq
                     });
                     if !right || !self.checker.open(slot, out) {
                         wrong.push(number);

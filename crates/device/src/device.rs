@@ -26,7 +26,7 @@ use crate::status::{Activity, Counts, Figures, Trouble};
 use crate::vanished::Places;
 use crate::{
     AttachError, Background, Capacity, CarriedDrills, Completion, Condition, CreateError, EmulateOptions, Extent,
-    FormatError, FormatOptions, Info, Io, IoError, Secret, State, Status, Submitted,
+    FormatError, FormatOptions, Info, Io, IoError, Secret, SnapshotId, State, Status, Submitted,
 };
 
 /// How a device is attached.
@@ -346,6 +346,12 @@ impl Device {
 
     /// Takes a request under a tag of the caller's choice.
     pub fn submit<'a>(&mut self, tag: u64, io: Io<'a>) -> Submitted<'a> {
+        self.submit_in(None, tag, io)
+    }
+
+    /// The same for what a clone holds: writes, trims and batches are its own. Of a snapshot nothing is written. Reads name what they are of
+    /// themselves.
+    pub fn submit_in<'a>(&mut self, view: Option<SnapshotId>, tag: u64, io: Io<'a>) -> Submitted<'a> {
         match self.check(&io) {
             Ok(true) => {}
             Ok(false) => {
@@ -367,10 +373,17 @@ impl Device {
         };
         *self.counts.of(&io) += 1;
         let writes = !matches!(io, Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush);
+        let base = match view.filter(|_| writes) {
+            None => 0,
+            Some(id) => match self.base_of(id) {
+                Ok(base) => base,
+                Err(error) => return Submitted::Done(Err(error)),
+            },
+        };
         let batch = matches!(io, Io::Batch { .. });
         self.dirty |= writes;
         let submitted = match &mut self.card {
-            None => self.core.submit(tag, io),
+            None => self.core.submit(base, tag, io),
             Some(card) => card.submit(&mut self.core, tag, io),
         };
         match &submitted {
@@ -382,6 +395,15 @@ impl Device {
             self.renew_info();
         }
         submitted
+    }
+
+    /// What a clone's addresses begin with.
+    fn base_of(&self, id: SnapshotId) -> Result<u64, IoError> {
+        match self.find_clone(id) {
+            Some(clone) => Ok(clone.address(0)),
+            None if self.snapshot(id).is_some() => Err(IoError::ReadOnly),
+            None => Err(IoError::NoSnapshot),
+        }
     }
 
     /// Whether a request is to be carried out; `false` where there is nothing to do.

@@ -190,7 +190,8 @@ fn begun(store: &Store, level: EraseLevel) -> Result<Superblock, FormatError> {
     }
     let mut new = old.clone();
     new.uuid = Uuid::new_v4();
-    (new.identity, new.batches, new.snapshots) = (Identity::default(), false, false);
+    (new.identity, new.batches) = (Identity::default(), false);
+    (new.snapshots, new.clones) = (false, false);
     (new.epoch, new.unsafe_shutdowns) = (0, 0);
     new.formatted = now_s();
     // What the medium went through stays on record.

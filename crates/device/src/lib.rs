@@ -57,7 +57,9 @@ pub use emulated::{Clock, EmulateOptions, Emulation, Keeping, Pacing, WallClock,
 pub use erase::{Certificate, EraseLevel, Erased, sure_erase};
 pub use error::{AttachError, BatchError, CreateError, FormatError, IoError};
 pub use format::{CreateOptions, FormatOptions, Info, MediaFormat, create, create_encrypted, format, inspect};
-pub use ftl::{BatchOp, Changed, Held, Snapshot, SnapshotChange, SnapshotError, SnapshotId, batch_slots};
+pub use ftl::{
+    BatchOp, CLONES_MAX, Changed, Held, Snapshot, SnapshotChange, SnapshotClone, SnapshotError, SnapshotId, batch_slots,
+};
 #[cfg(feature = "simulation")]
 pub use geometry::allow_tiny_modules;
 pub use geometry::max_sectors;
@@ -65,6 +67,7 @@ pub use io::{Completion, Extent, Io, Submitted};
 pub use keys::{KeyChange, KeyError, KeyRing, add_key, change_key, remove_key};
 pub use resize::{Resize, ResizeError, ResizePlan};
 pub use settings::{Setting, Settings};
+pub use snapshots::Shown;
 pub use staging::{Keeper, Staging, forget_staged, staging_file};
 pub use status::{Chips, Condition, Counts, Figures, State, Status, Trouble};
 pub use superblock::FORMAT_VERSION;

@@ -69,8 +69,8 @@ pub enum ResizeError {
         /// Where the device would end.
         end: u64,
     },
-    /// One did a moment ago.
-    #[error("a deleted snapshot still gives back what lies beyond the new end: try again in a moment")]
+    /// A deleted one did a moment ago, or a deleted clone holds something still.
+    #[error("a deleted snapshot or clone still gives back what it held: try again in a moment")]
     Purging,
     /// There is another one.
     #[error("another resize is under way: wait until it is done")]
@@ -216,6 +216,11 @@ impl Device {
         }
     }
 
+    /// Whether another size is on its way.
+    pub(crate) fn is_resizing(&self) -> bool {
+        self.core.resizing.step.is_some()
+    }
+
     fn may_be_resized(&self) -> Result<(), ResizeError> {
         let unsupported = |what, why| Err(ResizeError::Unsupported { what, why });
         if self.is_read_only() {
@@ -233,10 +238,16 @@ impl Device {
                 "its memory is locked; set `page-file` to off, resize, and set it again",
             );
         }
+        if !self.clones().is_empty() {
+            return unsupported("a device with clones", "each of them has its size; delete or promote them first");
+        }
+        if self.core.ftl.cloned_sectors() > 0 {
+            return Err(ResizeError::Purging);
+        }
         if let Some(error) = self.core.ftl.failure() {
             return Err(ResizeError::Failed(crate::core::io_error(error)));
         }
-        if self.core.resizing.step.is_some() { Err(ResizeError::UnderWay) } else { Ok(()) }
+        if self.is_resizing() { Err(ResizeError::UnderWay) } else { Ok(()) }
     }
 
     /// LEBs for so many sectors. `disk` is how many fit on block devices.

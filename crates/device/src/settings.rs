@@ -139,6 +139,13 @@ impl Device {
                 let expected = "a policy that keeps nothing of each sector, since the address space is sparse".into();
                 invalid("groomer", name.clone(), expected)
             }
+            Setting::Groomer(name)
+                if !self.clones().is_empty()
+                    && ftl::Policy::from_name(name).is_some_and(ftl::Policy::keeps_each_sector) =>
+            {
+                let expected = "a policy that keeps nothing of each sector, since there are clones".into();
+                invalid("groomer", name.clone(), expected)
+            }
             Setting::PageFile(true) if self.core.superblock.is_sparse() => {
                 invalid("page-file", "on".into(), "a device whose address space is not sparse".into())
             }

@@ -1,6 +1,16 @@
 //! Snapshots of a device: changed in order with requests, and durable when that is answered.
 
-use crate::{Changed, Device, Extent, Held, Snapshot, SnapshotChange, SnapshotError, SnapshotId};
+use crate::core::News;
+use crate::{Changed, Device, Extent, Held, Snapshot, SnapshotChange, SnapshotClone, SnapshotError, SnapshotId};
+
+/// What a name behind a device's stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The number of the snapshot or clone.
+    pub id: SnapshotId,
+    /// It is a clone, and may be written.
+    pub is_clone: bool,
+}
 
 impl Device {
     /// The snapshots, from the oldest to the newest.
@@ -19,8 +29,34 @@ impl Device {
         self.snapshots().iter().find(|snapshot| snapshot.name == name)
     }
 
-    /// Makes, deletes or renames a snapshot, or rolls back to one. A snapshot has everything that was answered before, and the change survives a
-    /// power cut when this returns. The first snapshot of a format raises its version: programs before it cannot read it any more.
+    /// The clones, from the oldest to the newest.
+    pub fn clones(&self) -> &[SnapshotClone] {
+        self.core.ftl.clones()
+    }
+
+    /// The clone of a number.
+    pub fn find_clone(&self, id: SnapshotId) -> Option<&SnapshotClone> {
+        self.core.ftl.find_clone(id)
+    }
+
+    /// The clone of a name.
+    pub fn clone_named(&self, name: &str) -> Option<&SnapshotClone> {
+        self.clones().iter().find(|clone| clone.name == name)
+    }
+
+    /// The snapshot or clone of a name.
+    pub fn view_named(&self, name: &str) -> Option<Shown> {
+        let snapshot = self.snapshot_named(name).map(|snapshot| Shown { id: snapshot.id, is_clone: false });
+        snapshot.or_else(|| self.clone_named(name).map(|clone| Shown { id: clone.id, is_clone: true }))
+    }
+
+    /// Sectors that a clone alone holds: those that are freed when it is deleted.
+    pub fn own_sectors(&self, clone: &SnapshotClone) -> u64 {
+        self.core.ftl.own_sectors(clone)
+    }
+
+    /// Makes, deletes or renames a snapshot or a clone, or rolls back to a snapshot. A snapshot has everything that was answered before, and the change survives a
+    /// power cut when this returns. The first snapshot of a format raises its version, and so does its first clone: programs before it cannot read it any more.
     ///
     /// # Errors
     /// It cannot be done. Where the media fail or the store is full, it may be there after the next attach, or not.
@@ -63,8 +99,17 @@ impl Device {
             crate::IoError::NoSpace => SnapshotError::Failed(ftl::Error::NoSpace),
             _ => SnapshotError::Failed(ftl::Error::Media),
         };
-        if !self.core.admits(true).map_err(failed)? {
-            return Ok(None);
+        let mut news = vec![News::Snapshots];
+        if let SnapshotChange::Clone { .. } = change {
+            if self.is_resizing() {
+                return Err(SnapshotError::Unclonable("it is getting another size; try again in a moment"));
+            }
+            news.push(News::Clones);
+        }
+        for news in news {
+            if !self.core.admits(news).map_err(failed)? {
+                return Ok(None);
+            }
         }
         let begun = self.core.ftl.change_snapshots(change);
         if let Ok(Some(_)) = begun {
@@ -72,7 +117,7 @@ impl Device {
             if self.info().format_version != self.core.superblock.version() {
                 self.renew_info();
             }
-            if let SnapshotChange::RollBack { .. } = change {
+            if let SnapshotChange::RollBack { .. } | SnapshotChange::Promote(_) = change {
                 self.core.changed(0..self.info().sectors);
             }
         }
@@ -123,7 +168,7 @@ impl Device {
         if known { Ok(()) } else { Err(SnapshotError::Unknown) }
     }
 
-    /// Sectors that hold data for snapshots only.
+    /// Sectors that hold data for snapshots and clones only.
     pub fn kept_sectors(&self) -> u64 {
         self.core.ftl.kept_sectors()
     }
@@ -133,14 +178,16 @@ impl Device {
         self.core.ftl.count_held(from, most)
     }
 
-    /// A run of sectors at `lba` that all hold data in a snapshot, or at present (`None`), or all do not, like [`Device::extent`]. In a snapshot the
+    /// A run of sectors at `lba` that all hold data in a snapshot or a clone, or at present (`None`), or all do not, like [`Device::extent`]. In a snapshot the
     /// next may be alike.
     ///
     /// # Errors
     /// There is no such snapshot.
     pub fn extent_in(&self, view: Option<SnapshotId>, lba: u64, max: u64) -> Result<Extent, SnapshotError> {
         let Some(id) = view else { return Ok(self.extent(lba, max)) };
-        self.check_known(view)?;
+        if self.find_clone(id).is_none() {
+            self.check_known(view)?;
+        }
         if lba >= self.info().sectors {
             return Ok(Extent { count: max, mapped: false });
         }

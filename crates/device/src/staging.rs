@@ -272,7 +272,7 @@ impl WriteBack<'_> {
         };
         let of_this_attach = |seq: u64| (seq >> EPOCH_SHIFT) as u32 == self.left.label.epoch;
         let is_ours = |record: &TrimRecord| {
-            let inside = record.lba.checked_add(record.count).is_some_and(|end| end <= self.superblock.sectors);
+            let inside = ftl::is_inside(self.superblock.sectors, record.lba, record.count);
             inside && record.seq > header.seq && of_this_attach(record.seq)
         };
         if header.kind != Kind::Trims

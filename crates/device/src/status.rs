@@ -154,7 +154,11 @@ pub struct Figures {
     pub worn_out: Option<bool>,
     pub mapped_sectors: u64,
     pub snapshots: u32,
-    /// Sectors that hold data for snapshots only.
+    /// Clones of snapshots.
+    pub clones: u32,
+    /// Sectors that clones hold.
+    pub cloned_sectors: u64,
+    /// Sectors that hold data for snapshots and clones only.
     pub kept_sectors: u64,
     /// How many may hold data at once, where the host can address more or there are snapshots.
     pub room_sectors: Option<u64>,
@@ -305,6 +309,8 @@ impl Figures {
             mapped_sectors: ftl.map().mapped(),
             snapshots: ftl.snapshots().len() as u32,
             kept_sectors,
+            clones: ftl.clones().len() as u32,
+            cloned_sectors: ftl.cloned_sectors(),
             room_sectors: room,
             sectors,
             map_memory_bytes: ftl.map().memory() as u64,

@@ -17,9 +17,12 @@ use wire::{AES_256_GCM, Reader, Writer};
 /// First bytes of every copy.
 pub(crate) const MAGIC: [u8; 8] = *b"OPENVSL\0";
 
-/// The newest format version that this program reads and writes: that of emulated cards that gave a chip up. An older program would
-/// take its dies for good ones.
-pub const FORMAT_VERSION: u32 = 8;
+/// The newest format version that this program reads and writes: that of formats on which there was a clone. An older program would reuse what it
+/// holds.
+pub const FORMAT_VERSION: u32 = 9;
+
+/// The version of emulated cards that gave a chip up, and nothing newer. An older program would take its dies for good ones.
+const GIVEN_UP_VERSION: u32 = 8;
 
 /// The version of formats on which there was a snapshot, and nothing newer. An older program would reuse what it sees.
 const SNAPSHOTS_VERSION: u32 = 7;
@@ -56,7 +59,9 @@ mod section {
     /// Nothing stands there: snapshots may be in checkpoint and log.
     pub const SNAPSHOTS: u32 = 64;
     pub const GIVEN_UP: u32 = 128;
-    pub const ALL: u32 = 255;
+    /// Nothing stands there: clones may be in checkpoint and log.
+    pub const CLONES: u32 = 256;
+    pub const ALL: u32 = 511;
 }
 
 /// Longest label, bytes.
@@ -126,6 +131,8 @@ pub(crate) struct Superblock {
     pub snapshots: bool,
     /// The chips that an emulated card gave up, in order.
     pub given_up: Vec<GivenUp>,
+    /// There may be clones.
+    pub clones: bool,
     /// Not on media: both copies on every die were as they should be, so that nothing newer than this was ever written. Where
     /// it is false, a clean detach is believed only after a look at the log.
     pub in_step: bool,
@@ -218,6 +225,7 @@ impl Superblock {
             batches: false,
             snapshots: false,
             given_up: Vec::new(),
+            clones: false,
         }
     }
 
@@ -239,8 +247,11 @@ impl Superblock {
 
     /// The format version that it is written in.
     pub fn version(&self) -> u32 {
-        if !self.given_up.is_empty() {
+        if self.clones {
             return FORMAT_VERSION;
+        }
+        if !self.given_up.is_empty() {
+            return GIVEN_UP_VERSION;
         }
         if self.snapshots {
             return SNAPSHOTS_VERSION;
@@ -277,6 +288,7 @@ impl Superblock {
             | bit(section::BATCHES, self.batches)
             | bit(section::SNAPSHOTS, self.snapshots)
             | bit(section::GIVEN_UP, !self.given_up.is_empty())
+            | bit(section::CLONES, self.clones)
     }
 
     /// The copy for one die.
@@ -497,6 +509,7 @@ impl Superblock {
             batches: sections & section::BATCHES != 0,
             snapshots: sections & section::SNAPSHOTS != 0,
             given_up,
+            clones: sections & section::CLONES != 0,
         };
         superblock.validate()?;
         superblock.check_given_up()?;
@@ -584,6 +597,10 @@ pub(crate) mod tests {
         ] {
             assert_eq!(Superblock::decode(&wrong.encode(0)), Err(NotSuperblock::Damaged("its geometry")));
         }
+    }
+
+    fn cloned() -> Superblock {
+        Superblock { clones: true, ..snapped() }
     }
 
     fn snapped() -> Superblock {
@@ -678,6 +695,14 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_clone_raises_the_version() {
+        let cloned = cloned();
+        let bytes = cloned.encode(0);
+        assert_eq!(Superblock::decode(&bytes), Ok(cloned));
+        assert_eq!(bytes[8], 9, "older programs must keep off");
+    }
+
+    #[test]
     fn what_a_program_wrote_that_counted_no_unsafe_shutdowns_is_read() {
         let mut bytes = redundant().encode(0);
         bytes.truncate(bytes.len() - 8);
@@ -707,6 +732,7 @@ pub(crate) mod tests {
             batched().encode(0),
             snapped().encode(0),
             without_chips().encode(0),
+            cloned().encode(0),
         ] {
             for at in 0..bytes.len() {
                 assert!(Superblock::decode(&bytes[..at]).is_err());
@@ -731,10 +757,11 @@ pub(crate) mod tests {
             batched(),
             snapped(),
             without_chips(),
+            cloned(),
         ]
         .map(|superblock| superblock.encode(0));
         for _ in 0..20_000 {
-            let mut bytes = samples[random.below(9) as usize].clone();
+            let mut bytes = samples[random.below(samples.len() as u64) as usize].clone();
             let end = bytes.len() - 4;
             for _ in 0..1 + random.below(4) {
                 let at = 16 + random.below(end as u64 - 16) as usize;

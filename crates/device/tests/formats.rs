@@ -39,6 +39,7 @@ fn devices_of_every_earlier_version_attach_and_stay_of_it() {
         (4, vec![("v4", 137_363_456)]),
         (5, vec![("v5", 137_363_456)]),
         (6, vec![("v6", 137_363_456)]),
+        (7, vec![("v7", 137_363_456)]),
     ];
     for (version, files) in made {
         let paths = device(directory.path(), &files);
@@ -55,7 +56,8 @@ fn devices_of_every_earlier_version_attach_and_stay_of_it() {
         let info = inspect(&paths[0]).expect("inspected");
         assert_eq!((info.format_version, info.attaches), (version, 1), "what an older program reads");
 
-        // With an identity of its own it is at least of the version that has them, with a batch of the next, with a snapshot of the newest.
+        // With an identity of its own it is at least of the version that has them, with a batch of the next, with a snapshot of the one behind, with a clone of
+        // the newest.
         let options = AttachOptions { new_identity: true, ..options };
         let mut attached = Device::attach(&paths, &options, &ring).expect("attached");
         assert_eq!(attached.info().format_version, version.max(5));
@@ -70,12 +72,15 @@ fn devices_of_every_earlier_version_attach_and_stay_of_it() {
             let buf = vec![0xee; data.len()];
             assert_eq!(call(&mut attached, Io::Read { lba, buf }), Ok(Some(expected)));
         }
-        assert_eq!(attached.info().format_version, 6);
+        assert_eq!(attached.info().format_version, version.max(6));
         let made = attached.change_snapshots(&SnapshotChange::Create { name: "one".into(), created: 7 });
         if version == 2 {
             assert!(matches!(made, Err(SnapshotError::Unsupported(_))), "an emulated card: {made:?}");
         } else {
             made.expect("made");
+            assert_eq!(attached.info().format_version, 7);
+            let of = attached.snapshots()[0].id;
+            attached.change_snapshots(&SnapshotChange::Clone { of, name: "two".into(), created: 7 }).expect("made");
         }
         attached.detach().expect("detached");
         let renewed = inspect(&paths[0]).expect("inspected");

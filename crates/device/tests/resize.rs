@@ -5,7 +5,8 @@ mod common;
 mod made;
 
 use device::{
-    Capacity, CreateOptions, Device, Extent, FormatOptions, Io, IoError, Resize, ResizeError, SnapshotChange, inspect,
+    Capacity, CreateOptions, Device, Extent, FormatOptions, Io, IoError, Resize, ResizeError, SnapshotChange,
+    SnapshotError, inspect,
 };
 
 use common::call;
@@ -97,4 +98,31 @@ fn sizes_that_cannot_be_are_refused() {
         assert!(matches!(refused, Err(ResizeError::Invalid { .. })), "{bytes:?} {raw_bytes:?}: {refused:?}");
     }
     assert_eq!(device.info().sectors, 64 * MIB);
+}
+
+#[test]
+fn clones_keep_their_device_at_its_size() {
+    let made = made();
+    let mut device = made.attach();
+    device.change_snapshots(&SnapshotChange::Create { name: "s".into(), created: 0 }).expect("made");
+    let of = device.snapshots()[0].id;
+    let clone = SnapshotChange::Clone { of, name: "c".into(), created: 0 };
+    // Either waits for the other.
+    write(&mut device, 0, 1).expect("room");
+    let plan = device.plan_resize(&Resize { bytes: Some(50 << 20), raw_bytes: None }).expect("without clones");
+    device.begin_resize(&plan).expect("begun");
+    assert!(!device.resized().expect("begun"), "a checkpoint takes its time");
+    assert!(matches!(device.change_snapshots(&clone), Err(SnapshotError::Unclonable(_))));
+    while !device.resized().expect("shrunk") {
+        if device.poll().is_none() {
+            device.wait();
+        }
+    }
+    device.change_snapshots(&clone).expect("made");
+    for mebibytes in [40, 64] {
+        assert!(matches!(resize(&mut device, mebibytes), Err(ResizeError::Unsupported { .. })), "to {mebibytes} MiB");
+    }
+    let id = device.clones()[0].id;
+    device.change_snapshots(&SnapshotChange::DeleteClone(id)).expect("deleted");
+    resize(&mut device, 64).expect("grown");
 }

@@ -318,7 +318,7 @@ impl Core {
             Command::WriteZeroes { fua, allocate } => Io::WriteZeroes { lba, count, fua, allocate },
             Command::Batch { fua } => Io::Batch { ops: from.ops, data, fua },
         };
-        match self.device.submit(self.jobs.vacant_key() as u64, io) {
+        match self.device.submit_in(request.view, self.jobs.vacant_key() as u64, io) {
             Submitted::Done(result) => Ok(Some(result)),
             Submitted::Pending => Ok(None),
             Submitted::Busy(io) => {

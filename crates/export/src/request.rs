@@ -44,7 +44,7 @@ pub struct Request {
     pub len: u64,
     /// By what the protocol's session finds the request again when it is answered.
     pub cookie: u64,
-    /// A read of what this snapshot shows; otherwise of the device as it is.
+    /// Of this snapshot or clone; otherwise of the device as it is.
     pub view: Option<SnapshotId>,
 }
 
@@ -66,6 +66,7 @@ impl Request {
     /// Whether both touch a sector.
     #[inline]
     pub fn overlaps(&self, other: &Request) -> bool {
-        self.offset < other.offset + other.len && other.offset < self.offset + self.len
+        let same = self.view == other.view;
+        same && self.offset < other.offset + other.len && other.offset < self.offset + self.len
     }
 }

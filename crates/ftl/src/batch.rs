@@ -36,7 +36,10 @@ impl Ftl {
     #[inline(never)]
     pub(crate) fn write_batch(&mut self, tag: Tag, ops: &[BatchOp], fua: bool) -> Admission {
         let slots = batch_slots(ops, self.config.geometry.sector_bytes);
-        let is_inside = |op: &BatchOp| !op.sectors().is_empty() && op.sectors().end <= self.map.sectors();
+        let is_inside = |op: &BatchOp| {
+            let sectors = op.sectors();
+            !sectors.is_empty() && self.has_sectors(sectors.start, sectors.end - sectors.start)
+        };
         assert!(ops.iter().all(is_inside) && (1..=u64::from(self.config.max_request)).contains(&slots));
         let slots = slots as u32;
         if let Some(error) = self.refusal() {

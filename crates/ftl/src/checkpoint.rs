@@ -58,6 +58,8 @@ pub(crate) const PIECE_SNAPSHOTS: u16 = 3;
 /// The kind of a slot of what snapshots see; `count` is the number of pieces. A piece: run of sectors u64, snapshot u64, entries u64, holes u64; then a
 /// u32 for each entry that is no hole.
 pub(crate) const PIECE_VIEWS: u16 = 4;
+/// The kind of a slot of clones; 8 reserved bytes stand in front of them. It comes behind those of snapshots, as of the same moment.
+pub(crate) const PIECE_CLONES: u16 = 5;
 
 enum Phase {
     Map {
@@ -210,8 +212,8 @@ fn checkpoint_slots(geometry: &Geometry, mapped: u64, sparse: bool, views: u64) 
     let run = if sparse { RUN_BYTES as u64 } else { 0 };
     let map = mapped * (run + 4) + mapped / 64;
     let lebs = u64::from(geometry.blocks) * LEB_BYTES as u64;
-    // A piece, or a snapshot, stands in one slot.
-    let views = if views > 0 { views.div_ceil(room + 32 - (PIECE_HEAD + 256) as u64) + 2 } else { 0 };
+    // A piece, a snapshot or a clone stands in one slot.
+    let views = if views > 0 { views.div_ceil(room + 32 - (PIECE_HEAD + 256) as u64) + 3 } else { 0 };
     map.div_ceil(room) + lebs.div_ceil(room) + 1 + views
 }
 
@@ -243,7 +245,7 @@ impl Ftl {
     }
 
     fn checkpoint_estimate(&self) -> u64 {
-        checkpoint_slots(&self.config.geometry, self.map.mapped(), self.config.is_sparse(), self.views.bytes())
+        checkpoint_slots(&self.config.geometry, self.map.mapped(), self.config.is_sparse(), self.index_bytes())
     }
 
     /// Begins a checkpoint when one is due, and goes on with the one that is running.
@@ -444,7 +446,7 @@ impl Ftl {
         (bytes, end)
     }
 
-    /// The list of snapshots, at least one slot.
+    /// The lists of snapshots, at least one slot, and of clones.
     fn snapshot_pieces(&self, room: usize) -> VecDeque<Vec<u8>> {
         let fit = (room - PIECE_BYTES - size_of::<u64>()) / SNAPSHOT_BYTES;
         let all = self.snapshots();
@@ -457,14 +459,22 @@ impl Ftl {
             here.iter().for_each(|snapshot| bytes.extend(encode_snapshot(snapshot)));
             bytes
         });
-        slots.collect()
+        let clones = self.clones().chunks(fit).map(|here| {
+            let mut bytes = vec![0; PIECE_BYTES + size_of::<u64>()];
+            bytes[0..2].copy_from_slice(&PIECE_CLONES.to_le_bytes());
+            bytes[2..4].copy_from_slice(&(here.len() as u16).to_le_bytes());
+            here.iter().for_each(|clone| bytes.extend(clone.encode()));
+            bytes
+        });
+        slots.chain(clones).collect()
     }
 
-    /// What snapshots see, from a piece on, as much as fits; and where to go on.
+    /// What snapshots see and clones hold, from a piece on, as much as fits; and where to go on.
     fn views_piece(&self, next: Key, room: usize) -> (Vec<u8>, Option<Key>) {
         let mut bytes = vec![0; PIECE_BYTES];
         let (mut count, mut end, mut more) = (0u16, next, None);
-        for (key, piece) in self.views.pieces(next) {
+        // Those of clones come behind all others: their addresses are higher.
+        for (key, piece) in self.views.pieces(next).chain(self.clones.pieces(next)) {
             if bytes.len() + piece.bytes() > room {
                 // Not at the piece that is next now: until then one may come in between, and recovery looks for it there.
                 more = Some(end);

@@ -241,7 +241,7 @@ impl Ftl {
     /// together elsewhere and copied it would have to wait for the copy.
     #[inline]
     fn recall(&mut self, at: usize, lba: u64) {
-        let slot = self.map.get(lba);
+        let slot = self.slot_at(lba);
         if slot == NO_SLOT {
             self.groomer.olds[at] = None;
             return;
@@ -420,7 +420,7 @@ impl Ftl {
             }
             match header {
                 Some(header) if header.kind.is_sector() && self.holds(header.lba, slot + at) => {
-                    live.push((at, header.lba));
+                    live.push((at, self.home_of(header.lba, slot + at)));
                 }
                 // It stays where it is, mapped and unreadable, until the host writes or trims it.
                 _ => {
@@ -461,7 +461,7 @@ impl Ftl {
             if self.is_used(lba, slot) {
                 let destination = match page.destination {
                     Some(destination) => destination,
-                    None if self.map.get(lba) != slot => Destination::of(self.groomer.streams - 1),
+                    None if self.slot_at(lba) != slot => Destination::of(self.groomer.streams - 1),
                     None => self.place_moved(lba, slot),
                 };
                 let Some(stream) = self.groom_stream(destination.stream) else {

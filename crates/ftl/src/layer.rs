@@ -17,6 +17,7 @@ use crate::map::Map;
 use crate::narrow::Narrow;
 use crate::policy::Policy;
 use crate::read::{MediaRead, PendingRead};
+use crate::snapshot::clones::Clones;
 use crate::snapshot::views::Views;
 use crate::space::{READY, base_room, is_sparse, room};
 use crate::stats::Stats;
@@ -97,7 +98,8 @@ pub struct Ftl {
     pub(crate) config: Config,
     pub(crate) map: Map,
     pub(crate) views: Views,
-    /// There are snapshots, or something is left of some.
+    pub(crate) clones: Clones,
+    /// There are snapshots or clones, or something is left of some.
     pub(crate) has_views: bool,
     pub(crate) lebs: Lebs,
     pub(crate) narrow: Narrow,
@@ -155,7 +157,7 @@ impl Ftl {
     /// A layer over the state that [`crate::Recovery`] found (or an empty one).
     pub(crate) fn with_state(
         config: Config,
-        (map, views): (Map, Views),
+        (map, views, clones): (Map, Views, Clones),
         mut lebs: Lebs,
         groomer: Groomer,
         seq: u64,
@@ -176,6 +178,7 @@ impl Ftl {
             map,
             has_views: false,
             views,
+            clones,
             lebs,
             narrow: Narrow::new(&geometry),
             free,
@@ -214,7 +217,7 @@ impl Ftl {
             free_reads: Vec::new(),
             config,
         };
-        if ftl.views.is_active() {
+        if ftl.views.is_active() || !ftl.clones.is_empty() {
             ftl.resize();
         }
         ftl
@@ -313,7 +316,7 @@ impl Ftl {
         self.groomer.ahead.quiet = true;
         let more = self.idle_round();
         self.work();
-        self.give_space_back() || more || self.views.is_purging()
+        self.give_space_back() || more || self.is_purging()
     }
 
     /// Changes [`Config::checkpoint_interval`].
@@ -381,7 +384,7 @@ impl Ftl {
     /// the map should be there, see [`Ftl::hint`].
     #[inline]
     pub fn hint_write(&self, lba: u64) {
-        let old = self.map.get(lba);
+        let old = self.slot_at(lba);
         if old != NO_SLOT {
             self.lebs.prefetch(old);
         }
@@ -457,6 +460,7 @@ impl Ftl {
     pub fn memory(&self) -> usize {
         self.map.memory()
             + self.views.memory()
+            + self.clones.memory()
             + self.lebs.memory()
             + self.groomer.memory()
             + self.pending_reads.capacity() * size_of::<PendingRead>()

@@ -7,6 +7,7 @@
 use crate::layer::{Ftl, id};
 use crate::leb::{LebState, Stream};
 use crate::read::MediaRead;
+use crate::snapshot::clones::sector_of;
 use crate::types::{Command, Header, LebId, NO_SLOT, ReadFor, Slot};
 
 /// Sectors of a window that lie in so many times as few pieces as they could are in order.
@@ -118,14 +119,10 @@ impl Ftl {
         optimiser.kept.push((command, read.leb));
         for (at, header) in (0..).zip(headers) {
             let Some(header) = header else { continue };
-            let slot = first + at;
+            let (slot, lba) = (first + at, sector_of(header.lba));
             // What cannot be read stays where it is.
-            if lebs.is_live(slot)
-                && header.kind.is_sector()
-                && header.lba < map.sectors()
-                && map.get(header.lba) == slot
-            {
-                optimiser.sectors.push(Sector { lba: header.lba, slot, read: command, first: at });
+            if lebs.is_live(slot) && header.kind.is_sector() && lba < map.sectors() && map.get(lba) == slot {
+                optimiser.sectors.push(Sector { lba, slot, read: command, first: at });
             }
         }
         if optimiser.reads == 0 {

@@ -29,8 +29,12 @@ impl Ftl {
         self.read_sectors(tag, lba, count, false, |ftl, lba| ftl.map.get(lba))
     }
 
-    /// Reads what a snapshot sees.
+    /// Reads what a snapshot or a clone sees.
     pub(crate) fn read_snapshot(&mut self, tag: Tag, id: SnapshotId, lba: u64, count: u32) -> Admission {
+        if let Some((address, of)) = self.find_clone(id).map(|clone| (clone.address(0), clone.of)) {
+            self.stats.host_read_sectors += u64::from(count);
+            return self.read_sectors(tag, lba, count, false, |ftl, lba| ftl.see_in_clone(address, of, lba));
+        }
         if !self.views.exists(id) {
             return Admission::Refused(Error::NoSnapshot);
         }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use crate::append::LebHeader;
 use crate::checkpoint::{
-    Anchor, LEB_BYTES, PIECE_BYTES, PIECE_LEBS, PIECE_MAP, PIECE_SNAPSHOTS, PIECE_VIEWS, RUN_BYTES,
+    Anchor, LEB_BYTES, PIECE_BYTES, PIECE_CLONES, PIECE_LEBS, PIECE_MAP, PIECE_SNAPSHOTS, PIECE_VIEWS, RUN_BYTES,
 };
 use crate::groom::Groomer;
 use crate::layer::{Config, Ftl};
@@ -21,6 +21,7 @@ use crate::leb::{LebState, Lebs, Stream};
 use crate::map::Map;
 use crate::slots::UNNOTED;
 use crate::snapshot::Record;
+use crate::snapshot::clones::{Clones, is_inside, is_windowed};
 use crate::snapshot::views::{CHUNK, Views};
 use crate::trims::{self, TrimRecord};
 use crate::types::{Header, Kind, LebId, NO_SLOT, Slot};
@@ -130,6 +131,8 @@ pub struct Recovery {
     pieces: u32,
     /// What snapshots see.
     views: Views,
+    /// What clones hold.
+    clones: Clones,
     /// What the checkpoint says of that.
     loaded: Loaded,
     entries: Vec<Entry>,
@@ -166,6 +169,7 @@ impl Recovery {
             lebs: Lebs::new(blocks, config.geometry.slots_per_leb()),
             pieces: 0,
             views: Views::default(),
+            clones: Clones::default(),
             loaded: Loaded::default(),
             entries: Vec::new(),
             events: Vec::new(),
@@ -355,7 +359,7 @@ impl Recovery {
                 self.events.extend(trims.into_iter().filter(|trim| counts(trim.seq)).map(Event::Trim));
             }
             Kind::Moved => {
-                if lba >= self.map.sectors() || header.moved_from() == NO_SLOT {
+                if !is_inside(self.map.sectors(), lba, 1) || header.moved_from() == NO_SLOT {
                     return Err(Damage::Nonsense("a moved sector that is none of the device's"));
                 }
                 self.others.push(seq);
@@ -417,6 +421,7 @@ impl Recovery {
             }
             PIECE_SNAPSHOTS => self.load_snapshots(count, bytes)?,
             PIECE_VIEWS => self.load_views(seq, count, bytes)?,
+            PIECE_CLONES => self.load_clones(count, bytes)?,
             _ => return Err(Damage::Nonsense("a slot of an unknown kind")),
         }
         Ok(())
@@ -445,7 +450,7 @@ impl Recovery {
         self.lebs.set_note_bits(groomer.policy.note_bits());
         self.rebuild_lebs(seq)?;
         let anchor = self.anchor_for(epoch);
-        Ok(Ftl::with_state(self.config, (self.map, self.views), self.lebs, groomer, seq, anchor))
+        Ok(Ftl::with_state(self.config, (self.map, self.views, self.clones), self.lebs, groomer, seq, anchor))
     }
 
     /// Every sequence number from the checkpoint's beginning to the newest that is known durable must be there.
@@ -500,8 +505,12 @@ impl Recovery {
                     trims.into_iter().try_for_each(|trim| self.replay_trim(trim))?;
                     continue;
                 }
-                if entry.lba >= sectors {
+                if !is_inside(sectors, entry.lba, 1) {
                     return Err(Damage::Nonsense("the log names a sector outside the device"));
+                }
+                if is_windowed(entry.lba) {
+                    self.replay_in_clone(entry.lba, entry.slot);
+                    continue;
                 }
                 let old = self.map.set(entry.lba, entry.slot);
                 self.keep(entry.seq, entry.lba, old);
@@ -515,14 +524,18 @@ impl Recovery {
         match event {
             Event::Trim(trim) => self.replay_trim(trim)?,
             Event::Moved { seq, lba, from, to } => self.replay_moved(seq, lba, from, to),
-            Event::Change { seq, record } => self.replay_change(seq, &record),
+            Event::Change { seq, record } => self.replay_change(seq, &record)?,
         }
         Ok(())
     }
 
     fn replay_trim(&mut self, trim: TrimRecord) -> Result<(), Damage> {
-        if trim.lba.checked_add(trim.count).is_none_or(|end| end > self.map.sectors()) {
+        if !is_inside(self.map.sectors(), trim.lba, trim.count) {
             return Err(Damage::Nonsense("the log trims outside the device"));
+        }
+        if is_windowed(trim.lba) {
+            self.clones.trim((&self.map, &self.views), trim.lba, trim.count, |_| {});
+            return Ok(());
         }
         self.keep_range(&trim);
         self.map.clear(trim.lba, trim.count, |_| {});

@@ -67,7 +67,7 @@ impl Ftl {
     /// The configuration has another shape: everything that was worked out from it is worked out anew.
     fn reshaped(&mut self) {
         self.groomer.reshaped(&self.config);
-        self.groomer.pace.set_further(&self.config, further_lebs(&self.config, self.views.bytes()));
+        self.groomer.pace.set_further(&self.config, further_lebs(&self.config, self.index_bytes()));
         self.checkpointer.interval_changed();
         self.resize();
     }

@@ -1,6 +1,7 @@
 //! Trims, and their records: several share a slot as long as its page is not programmed.
 
 use crate::layer::Ftl;
+use crate::snapshot::clones::is_windowed;
 use crate::types::{Admission, BufId, Command, Error, Header, Kind, Source, Tag};
 
 /// Bytes of one record: seq u64, lba u64, count u64, little-endian.
@@ -27,12 +28,16 @@ pub(crate) struct OpenTrims {
 
 impl Ftl {
     pub(crate) fn trim(&mut self, tag: Tag, lba: u64, count: u64, fua: bool) -> Admission {
-        assert!(lba + count <= self.map.sectors() && count > 0);
+        assert!(self.has_sectors(lba, count) && count > 0);
         if let Some(error) = self.refusal() {
             return Admission::Refused(error);
         }
         // Nothing mapped there: nothing to remember. What is durable of it follows from older records.
-        if self.map.run(lba, count) != (count, false) {
+        let shows = match is_windowed(lba) {
+            true => self.clones.shows((&self.map, &self.views), lba, count).0,
+            false => self.map.run(lba, count) != (count, false),
+        };
+        if shows {
             if self.has_views && !self.has_index_room(self.trim_bytes(lba, count)) {
                 return Admission::Refused(Error::Full);
             }
@@ -48,6 +53,10 @@ impl Ftl {
     /// Forgets sectors whose trim is recorded.
     pub(crate) fn unmap(&mut self, lba: u64, count: u64) {
         let before = self.live_sectors();
+        if is_windowed(lba) {
+            self.unmap_in_clone(lba, count);
+            return self.note_leaving(before - self.live_sectors());
+        }
         if self.has_views {
             let (mut at, end) = (lba, lba + count);
             while let Some(next) = self.map.next_mapped(at).filter(|next| *next < end) {

@@ -90,6 +90,15 @@ pub enum BatchOp {
 }
 
 impl BatchOp {
+    /// The same so many sectors on.
+    #[must_use]
+    pub fn behind(&self, base: u64) -> BatchOp {
+        match *self {
+            BatchOp::Write { lba, count } => BatchOp::Write { lba: base + lba, count },
+            BatchOp::Trim { lba, count } => BatchOp::Trim { lba: base + lba, count },
+        }
+    }
+
     /// The sectors that it touches.
     #[must_use]
     pub fn sectors(&self) -> Range<u64> {

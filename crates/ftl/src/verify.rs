@@ -44,6 +44,17 @@ impl Ftl {
                 }
             }
         }
+        for (key, piece) in self.clones.pieces((0, 0)) {
+            for slot in &piece.slots {
+                counted += 1;
+                live[(*slot / geometry.slots_per_leb()) as usize] += 1;
+                noted[usize::from(self.lebs.note(self.lebs.place(*slot)))] += 1;
+                if !self.lebs.is_live(*slot) {
+                    wrong = Some(format!("a clone holds something of {key:?} in slot {slot}, which is not live"));
+                }
+            }
+        }
+        self.clones.verify()?;
         if counted != self.live_sectors() {
             wrong = Some(format!("{counted} sectors hold data, and {} are counted", self.live_sectors()));
         }

@@ -14,7 +14,7 @@ pub(crate) struct Group {
 
 impl Ftl {
     pub(crate) fn write(&mut self, tag: Tag, lba: u64, count: u32, fua: bool) -> Admission {
-        assert!(lba + u64::from(count) <= self.map.sectors() && (1..=self.config.max_request).contains(&count));
+        assert!(self.has_sectors(lba, count.into()) && (1..=self.config.max_request).contains(&count));
         if let Some(error) = self.refusal() {
             return Admission::Refused(error);
         }
@@ -72,11 +72,13 @@ impl Ftl {
             let source = Source::Request { tag, first: from + first };
             self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: run.count, header, source });
             for i in 0..run.count {
-                let old = self.map.set(header.lba + u64::from(i), run.slot + i);
                 if self.has_views {
-                    self.supersede(header.lba + u64::from(i), old);
-                } else if old != NO_SLOT {
-                    self.lebs.set_dead(old);
+                    self.set_beside_views(header.lba + u64::from(i), run.slot + i);
+                } else {
+                    let old = self.map.set(header.lba + u64::from(i), run.slot + i);
+                    if old != NO_SLOT {
+                        self.lebs.set_dead(old);
+                    }
                 }
                 self.lebs.set_live(run.slot + i, self.groomer.note((first + i) as usize));
             }

@@ -99,7 +99,7 @@ pub struct Controller {
     pub subsystem: String,
     /// Where the host reached us.
     pub at: String,
-    /// The snapshot that it shows.
+    /// The snapshot or clone that it shows.
     pub snapshot: Option<u64>,
     /// How often it was reset.
     pub resets: u32,

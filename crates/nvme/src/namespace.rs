@@ -23,7 +23,7 @@ pub struct Namespace {
     pub max_request_bytes: u32,
     /// Writes are refused.
     pub read_only: bool,
-    /// The number of the snapshot that it shows; nothing for the device as it is.
+    /// The number of the snapshot or clone that it shows; nothing for the device as it is.
     pub snapshot: Option<u64>,
     /// Written data may be lost when the power goes until they are flushed.
     pub volatile_cache: bool,

@@ -11,7 +11,7 @@ use nvme::fabrics::{is_name, subsystem_name};
 /// - `nvme+unix:///SUBSYSTEM?socket=PATH`, on this machine, for those who may use the service's socket;
 /// - `nvme+tcp://HOST:PORT/SUBSYSTEM`, where it listens with `--nvme-listen`.
 ///
-/// `SUBSYSTEM` is the device's NVMe qualified name, or its UUID; with `@` and a name behind it a snapshot of the device, to be read. Over TCP it may be left out where the service has one device.
+/// `SUBSYSTEM` is the device's NVMe qualified name, or its UUID; with `@` and a name behind it a snapshot of the device, to be read, or a clone. Over TCP it may be left out where the service has one device.
 ///
 /// ```
 /// use openvsl::Address;
@@ -48,7 +48,7 @@ impl Address {
         Address { place: Place::Unix(socket.into()), subsystem: Some(named(device)) }
     }
 
-    /// A snapshot of the device at this address, to be read. An address that names no device is left as it is.
+    /// A snapshot of the device at this address, to be read, or a clone. An address that names no device is left as it is.
     #[must_use]
     pub fn at_snapshot(self, name: &str) -> Address {
         Address { subsystem: self.subsystem.map(|device| format!("{device}@{name}")), ..self }

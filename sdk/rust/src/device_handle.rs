@@ -31,7 +31,7 @@ pub struct OpenOptions {
     pub degraded: bool,
     /// What opens it, where it is encrypted.
     pub secret: Option<Secret>,
-    /// Show this snapshot of it, by its name, instead of what it holds now; it takes no writes then.
+    /// Show this snapshot or clone of it, by its name, instead of what it holds now; a snapshot takes no writes.
     pub snapshot: Option<String>,
     /// A directory in memory (`/dev/shm`) where page buffers outlive the process: then what is answered survives its death,
     /// flushed or not. The next to open the device has to name the same directory.
@@ -52,7 +52,7 @@ pub struct Capabilities {
     pub max_write_bytes: u32,
     /// It takes no writes.
     pub read_only: bool,
-    /// The number of the snapshot that is shown, which is no other one's on the device; nothing for the device as it is.
+    /// The number of the snapshot or clone that is shown, which is no other one's on the device; nothing for the device as it is.
     pub snapshot: Option<u64>,
 }
 

@@ -40,7 +40,7 @@ pub(crate) type Attach = Box<dyn FnMut(&SharedRing, &CarriedDrills) -> Result<De
 pub(crate) struct Engine {
     /// Nothing while its power is cut.
     device: Option<Device>,
-    /// The snapshot that is shown.
+    /// The snapshot or clone that is shown.
     view: Option<SnapshotId>,
     carried: CarriedDrills,
     attach: Attach,
@@ -71,17 +71,18 @@ impl Engine {
         let carried = CarriedDrills::default();
         let device = attach(&ring, &carried)?;
         let find = |name: &str| {
-            let found = device.snapshot_named(name).map(|snapshot| snapshot.id);
+            let found = device.view_named(name);
             found.ok_or_else(|| OpenError::NoSnapshot { path: path.to_path_buf(), snapshot: name.to_string() })
         };
-        let view = snapshot.map(find).transpose()?;
+        let shown = snapshot.map(find).transpose()?;
+        let view = shown.map(|shown| shown.id);
         let info = device.info();
         let capabilities = Capabilities {
             uuid: info.uuid.to_string(),
             sector_bytes: info.sector_bytes,
             sectors: info.sectors,
             max_write_bytes: info.max_request_bytes,
-            read_only: device.is_read_only() || view.is_some(),
+            read_only: device.is_read_only() || shown.is_some_and(|shown| !shown.is_clone),
             snapshot: view,
         };
         let now = Instant::now();
@@ -202,7 +203,7 @@ impl Engine {
                 Request::Batch { ops, data, durable } => Io::Batch { ops, data, fua: *durable },
             };
             self.untidy = true;
-            match device.submit(self.under_way.vacant_key() as u64, io) {
+            match device.submit_in(self.view, self.under_way.vacant_key() as u64, io) {
                 Submitted::Busy(io) => {
                     let back = match io {
                         Io::Read { buf, .. } | Io::ReadSnapshot { buf, .. } => Some(buf),

@@ -217,3 +217,48 @@ fn a_snapshot_is_a_device_to_be_read_and_says_what_changed_since_an_older_one() 
     assert_eq!(new.ranges(..).next(), Some(Err(Error::NoSnapshot)));
     assert_eq!(show("new").expect("connected").read(3, 1), Ok(sector(9)));
 }
+
+#[test]
+fn a_clone_is_a_device_to_be_written() {
+    let service = service(None, false);
+    let change = |change: SnapshotChange| {
+        let done = service.handle.with_device(move |device| device.change_snapshots(&change));
+        done.expect("it lives").expect("changed");
+    };
+    let device = service.connect();
+    device.write(3, &[sector(1), sector(2), sector(3), sector(4)].concat()).expect("written");
+    change(SnapshotChange::Create { name: "base".into(), created: 0 });
+    let of = service.handle.with_device(|device| device.snapshots()[0].id).expect("it lives");
+    let show = |name: &str| Device::connect(&service.unix().replacen('?', &format!("@{name}?"), 1));
+    let [one, two] = ["one", "two"].map(|name| {
+        change(SnapshotChange::Clone { of, name: name.into(), created: 0 });
+        show(name).expect("connected")
+    });
+    assert!(!one.capabilities().read_only && one.capabilities().snapshot != two.capabilities().snapshot);
+    // Small writes, large ones, trims and batches go different ways.
+    one.write(3, &sector(11)).expect("written");
+    two.write(700, &vec![12; 64 * SECTOR]).expect("written");
+    two.trim(4, 1).expect("trimmed");
+    let batch = Batch::new().write(5, &sector(13)).trim(6, 1);
+    two.batch(batch).expect("carried out");
+    two.flush().expect("flushed");
+    let all = |bytes: [u8; 4]| Ok(bytes.map(sector).concat());
+    assert_eq!(one.read(3, 4), all([11, 2, 3, 4]));
+    assert_eq!(two.read(3, 4), all([1, 0, 13, 0]));
+    assert_eq!(two.read(700, 64), Ok(vec![12; 64 * SECTOR]));
+    for other in [&device, &one, &show("base").expect("connected")] {
+        assert_eq!(other.read(700, 64), Ok(vec![0; 64 * SECTOR]));
+        assert_eq!(other.read(4, 3), Ok([2, 3, 4].map(sector).concat()));
+    }
+    assert_eq!(device.read(3, 1), Ok(sector(1)));
+    assert_eq!(two.ranges(..).collect::<Result<Vec<_>, _>>(), Ok(vec![3..4, 5..6, 700..764]));
+    assert!(matches!(two.write(16384, &sector(1)), Err(Error::OutOfRange { .. })));
+
+    // Whoever has a clone open that is deleted gets errors, also where there is another of its name.
+    let id = service.handle.with_device(|device| device.clone_named("two").map(|clone| clone.id)).expect("it lives");
+    change(SnapshotChange::DeleteClone(id.expect("it is there")));
+    change(SnapshotChange::Clone { of, name: "two".into(), created: 0 });
+    assert_eq!(two.write(3, &sector(1)), Err(Error::NoSnapshot));
+    assert_eq!(two.read(3, 1), Err(Error::NoSnapshot));
+    assert_eq!(show("two").expect("connected").read(3, 4), all([1, 2, 3, 4]));
+}

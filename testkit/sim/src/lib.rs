@@ -21,7 +21,7 @@ mod tapped;
 mod trouble;
 mod watch;
 
-pub use exhaustive::{Exhaustive, KINDS, Scope};
+pub use exhaustive::{Behind, Exhaustive, KINDS, Scope};
 pub use plan::{Plan, Wish};
 pub use run::{Failure, Report, run};
 pub use series::{Held, Series};

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use sim::{Exhaustive, Failure, Held, Plan, Series, Wish};
+use sim::{Behind, Exhaustive, Failure, Held, Plan, Series, Wish};
 
 use crate::watcher::Watcher;
 
@@ -50,6 +50,9 @@ struct Arguments {
     /// Other sizes in every seed, among snapshots in every other; otherwise in none.
     #[arg(long)]
     resizes: bool,
+    /// With --exhaustive, sequences begin with a snapshot and a clone of it. With seeds, --snapshots has clones, too.
+    #[arg(long, requires = "exhaustive")]
+    clones: bool,
     /// Run each seed twice: all answers and what stands on the medium at the end must be the same.
     #[arg(long)]
     twice: bool,
@@ -98,8 +101,13 @@ fn main() -> ExitCode {
     };
     if let Some(longest) = arguments.exhaustive {
         std::panic::set_hook(Box::new(|_| {}));
-        let Arguments { recovered, from, snapshots, .. } = arguments;
-        let scope = Exhaustive { longest, recovered, from, threads, snapshots };
+        let Arguments { recovered, from, snapshots, clones, .. } = arguments;
+        let behind = match (snapshots, clones) {
+            (_, true) => Behind::Clone,
+            (true, false) => Behind::Snapshot,
+            (false, false) => Behind::Format,
+        };
+        let scope = Exhaustive { longest, recovered, from, threads, behind };
         return exhaustive(&scope, &watcher);
     }
     let Arguments { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, twice, .. } = arguments;
@@ -178,7 +186,7 @@ fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
 fn tell(held: &Held, twice: bool) {
     let Held { seeds, sum } = held;
     println!(
-        "{seeds} seeds held{}: {} requests ({} batches, {} refused because the raw space was full), {} snapshots ({} rolled back to, {} compared), {} resizes ({} attaches in the middle of one), {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed, {} syncs overlapping; {} faults of dies and \
+        "{seeds} seeds held{}: {} requests ({} batches, {} refused because the raw space was full), {} snapshots ({} rolled back to, {} compared), {} clones of them ({} promoted), {} resizes ({} attaches in the middle of one), {} power cuts ({} during recovery), {} kills of the process ({} during recovery) with {} pages written back, {} erase blocks freed, {} syncs overlapping; {} faults of dies and \
          sectors ({} dies failed), {} sectors healed, {} read without their die, {} dies replaced, {} superblock copies spoilt, 0 sectors lost; beyond redundancy {} \
          reads and {} attaches refused; {} sectors sealed over {} power cuts, 0 (key, nonce) pairs repeated",
         if twice { " twice with identical hashes" } else { "" },
@@ -188,6 +196,8 @@ fn tell(held: &Held, twice: bool) {
         sum.snapshots,
         sum.roll_backs,
         sum.diffs,
+        sum.clones,
+        sum.promoted,
         sum.resizes,
         sum.resize_cuts,
         sum.cuts,

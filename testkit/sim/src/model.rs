@@ -71,9 +71,32 @@ impl Snap {
     }
 }
 
+/// A clone of a snapshot. Its sectors stand behind those of the device, and of clones before it.
+#[derive(Clone, Debug, Hash)]
+pub struct Copy {
+    /// The change that made it.
+    op: OpId,
+    /// Its name.
+    pub name: String,
+    /// The name, when that was made, of the snapshot that it stands on.
+    pub of: String,
+    /// Where its sectors begin in the model.
+    pub base: u64,
+    /// It is durable.
+    sure: bool,
+    /// That it be deleted was asked.
+    going: bool,
+    /// The change that promotes it.
+    promoting: Option<OpId>,
+}
+
 /// The model of one device.
 #[derive(Clone)]
 pub struct Model {
+    /// In the order in which they were made.
+    pub clones: Vec<Copy>,
+    /// Sectors of the device, and of each clone.
+    len: u64,
     /// From the oldest to the newest.
     pub snaps: Vec<Snap>,
     /// Of changes that roll back, whose sectors are older versions: which ones.
@@ -89,6 +112,8 @@ impl Model {
     /// A device that was never written.
     pub fn new(sectors: u64) -> Model {
         Model {
+            clones: Vec::new(),
+            len: sectors,
             snaps: Vec::new(),
             origins: BTreeMap::new(),
             sectors: vec![vec![0]; sectors as usize],
@@ -99,7 +124,7 @@ impl Model {
 
     /// How many sectors.
     pub fn len(&self) -> u64 {
-        self.sectors.len() as u64
+        self.len
     }
 
     /// So many sectors from now on. New ones were never written, whatever once lay there; what changes did to those that are gone is of no account.
@@ -159,6 +184,11 @@ impl Model {
 
     fn make_durable(&mut self, op: OpId) {
         let Some(entry) = self.ops.remove(&op) else { return };
+        for copy in &mut self.clones {
+            // What it holds is durable with it.
+            let own = copy.base..copy.base + self.len;
+            copy.sure |= copy.op == op || entry.parts.iter().any(|part| own.contains(&part.lba));
+        }
         for sector in entry.parts.iter().flat_map(Part::sectors) {
             // Nothing older than this may come back.
             self.sectors[sector].retain(|version| *version >= op);
@@ -172,7 +202,7 @@ impl Model {
     /// A hash of all that is promised: of two that are the same, the same may follow.
     pub fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (&self.sectors, &self.ops, &self.snaps, &self.origins).hash(&mut hasher);
+        (&self.sectors, &self.ops, &self.snaps, &self.clones, &self.origins).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -190,7 +220,7 @@ impl Model {
     pub fn snap_asked(&mut self, name: &str) -> OpId {
         let op = self.took_all(&[], false);
         let resolved = |(lba, versions): (u64, &Vec<OpId>)| versions.iter().map(|op| self.resolved(lba, *op)).collect();
-        let sectors = (0..).zip(&self.sectors).map(resolved).collect();
+        let sectors = (0..self.len).zip(&self.sectors).map(resolved).collect();
         let labels = vec![(name.to_owned(), false)];
         self.snaps.push(Snap { op, name: name.into(), labels, sectors, sure: false, going: false });
         op
@@ -208,14 +238,15 @@ impl Model {
         self.snaps.iter_mut().enumerate().filter(|(at, _)| which(*at)).for_each(|(_, snap)| snap.going = true);
     }
 
+    /// A delete was refused.
+    pub fn none_goes(&mut self) {
+        self.snaps.iter_mut().for_each(|snap| snap.going = false);
+        self.clones.iter_mut().for_each(|copy| copy.going = false);
+    }
+
     /// Those are gone.
     pub fn snaps_gone(&mut self) {
         self.snaps.retain(|snap| !snap.going);
-    }
-
-    /// Those that were to go stay.
-    pub fn snaps_stay(&mut self) {
-        self.snaps.iter_mut().for_each(|snap| snap.going = false);
     }
 
     /// A snapshot is to have another name, or to be held or not.
@@ -236,15 +267,92 @@ impl Model {
 
     /// The device takes what a snapshot shows for what it holds.
     pub fn rolled_back(&mut self, at: usize) -> OpId {
+        let shown = (0..self.len).map(|lba| self.snaps[at].shows(lba)).collect();
+        self.became(shown)
+    }
+
+    /// The device takes what a clone holds, and the clone is none any more.
+    pub fn promoted(&mut self, at: usize) -> OpId {
+        let base = self.clones[at].base;
+        let op = self.became((0..self.len).map(|lba| self.current(base + lba)).collect());
+        (self.clones[at].going, self.clones[at].promoting) = (true, Some(op));
+        op
+    }
+
+    /// The device takes these older versions for what it holds.
+    fn became(&mut self, shown: Vec<OpId>) -> OpId {
         let op = self.next;
         self.next += 2;
-        for (lba, versions) in (0..).zip(&mut self.sectors) {
-            self.origins.insert((op, lba), self.snaps[at].shows(lba));
+        for ((lba, shown), versions) in (0..).zip(shown).zip(&mut self.sectors) {
+            self.origins.insert((op, lba), shown);
             versions.push(op);
         }
         let parts = vec![Part { lba: 0, count: self.len(), zeros: false }];
         self.ops.insert(op, Op { parts, atomic: true, answered: false });
         op
+    }
+
+    /// A clone of a snapshot is asked for.
+    pub fn clone_asked(&mut self, name: &str, at: usize) -> OpId {
+        let op = self.took_all(&[], false);
+        let base = self.sectors.len() as u64;
+        self.sectors.extend((0..self.len).map(|lba| vec![self.snaps[at].shows(lba)]));
+        let of = self.snaps[at].name.clone();
+        self.clones.push(Copy { op, name: name.into(), of, base, sure: false, going: false, promoting: None });
+        op
+    }
+
+    /// The newest was not made.
+    pub fn clone_refused(&mut self) {
+        if let Some(copy) = self.clones.pop() {
+            self.ops.remove(&copy.op);
+            self.sectors.truncate(copy.base as usize);
+        }
+    }
+
+    /// Whether a clone stands on a snapshot.
+    pub fn has_clones(&self, at: usize) -> bool {
+        self.clones.iter().any(|copy| copy.of == self.snaps[at].name)
+    }
+
+    /// A clone is to be deleted.
+    pub fn clone_going(&mut self, at: usize) {
+        self.clones[at].going = true;
+    }
+
+    /// It is.
+    pub fn clones_gone(&mut self) {
+        self.clones.retain(|copy| !copy.going);
+    }
+
+    /// After a crash: these clones are there. Checks that they are those that must be, and may be.
+    pub fn clones_after(&mut self, found: &[String]) -> Result<(), String> {
+        if let Some(name) = found.iter().find(|name| !self.clones.iter().any(|copy| copy.name == **name)) {
+            return Err(format!("there is a clone {name}, and none like it was asked for"));
+        }
+        if let Some(copy) = self.clones.iter().find(|copy| copy.sure && !copy.going && !found.contains(&copy.name)) {
+            return Err(format!("the clone {} is missing", copy.name));
+        }
+        // The device holds what a clone did exactly when the clone is gone.
+        let promoting = self.clones.iter().filter_map(|copy| Some((copy.promoting?, found.contains(&copy.name))));
+        for (op, is_there) in promoting.collect::<Vec<_>>() {
+            if is_there {
+                self.ops.remove(&op);
+                self.sectors[..self.len as usize].iter_mut().for_each(|versions| versions.retain(|one| *one != op));
+            } else {
+                self.make_durable(op);
+            }
+        }
+        self.clones.retain(|copy| found.contains(&copy.name));
+        self.clones.iter_mut().for_each(|copy| {
+            (copy.sure, copy.going, copy.promoting) = (true, false, None);
+        });
+        Ok(())
+    }
+
+    /// Where the sectors begin of the device, and of each clone.
+    pub fn bases(&self) -> Vec<u64> {
+        std::iter::once(0).chain(self.clones.iter().map(|copy| copy.base)).collect()
     }
 
     /// After a crash: these snapshots are there, with name and whether they are held. Checks that they are those that must be, and may be.
@@ -287,11 +395,17 @@ impl Model {
         op == 0 || op & 1 == 1
     }
 
-    /// After a crash: `seen` says what a sector holds, by comparing bytes with a version. Checks every promise, then
-    /// goes on from what was seen.
+    /// After a crash: `holds` says what a sector holds, the device's and that of each clone, by comparing bytes with a version. Checks every promise,
+    /// then goes on from what was seen.
     pub fn crashed(&mut self, mut holds: impl FnMut(u64, OpId, bool) -> bool) -> Result<(), String> {
         let mut seen = Vec::with_capacity(self.sectors.len());
+        let bases = self.bases();
+        let is_there = |at: u64| bases.contains(&(at - at % self.len));
         for (lba, versions) in (0..).zip(&self.sectors) {
+            if !is_there(lba) {
+                seen.push(0);
+                continue;
+            }
             // Newest first: of two versions that look alike (zeros) the newer one explains more.
             let found = versions.iter().rev().find(|version| {
                 let shown = self.resolved(lba, **version);
@@ -302,7 +416,8 @@ impl Model {
             };
             seen.push(*found);
         }
-        for (id, op) in self.ops.iter().filter(|(_, op)| op.atomic) {
+        let lies_here = |op: &Op| op.parts.iter().all(|part| is_there(part.lba));
+        for (id, op) in self.ops.iter().filter(|(_, op)| op.atomic && lies_here(op)) {
             let sectors = || op.parts.iter().flat_map(Part::sectors);
             // What may as well be older, zeros or what was brought back, says nothing.
             let older = |at: usize| {

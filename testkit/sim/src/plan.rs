@@ -79,6 +79,8 @@ pub struct Plan {
     pub resize_once_in: u64,
     /// LEBs that it has at first.
     pub first_blocks: u32,
+    /// There are clones, too: one in so many of these is about them; 0 for none.
+    pub clone_once_in: u64,
     /// FUA once in so many changes; 0 for never.
     pub fua_once_in: u64,
     /// Largest request, sectors.
@@ -193,6 +195,7 @@ impl Plan {
                 snapshot_once_in: 0,
                 resize_once_in: 0,
                 first_blocks: geometry.blocks,
+                clone_once_in: 0,
                 fua_once_in: if random.one_in(2) { 0 } else { 1 + random.below(20) },
                 largest,
                 span: if random.one_in(3) { sectors } else { 1 + random.below(sectors) },
@@ -231,6 +234,14 @@ impl Plan {
                 if plan.format.policy.keeps_each_sector() {
                     plan.format.policy = Policy::Lifetime;
                 }
+            }
+            // A device with clones keeps its size.
+            if plan.snapshot_once_in > 0
+                && plan.resize_once_in == 0
+                && !plan.format.policy.keeps_each_sector()
+                && !(drawn / 43_200).is_multiple_of(4)
+            {
+                plan.clone_once_in = 2 + (drawn / 172_800 % 3) as u64;
             }
             if wish.encrypted || plan.format.uuid.as_u128().is_multiple_of(3) {
                 plan.encrypt();

@@ -70,13 +70,18 @@ impl Simulation {
         if self.plan.resize_once_in > 0 && self.random.one_in(self.plan.resize_once_in) {
             return self.resize_request(tag);
         }
+        // Of the device, or of a clone of it.
+        let (view, base) = self.target();
         match self.pick() {
             0 => {
-                let (lba, count) = self.in_order(lba, count);
-                let expected = (lba..lba + count).map(|lba| self.model.current(lba));
+                let (lba, count) = if view.is_some() { (lba, count) } else { self.in_order(lba, count) };
+                let expected = (lba..lba + count).map(|lba| self.model.current(base + lba));
                 let expected = expected.map(|op| (op, Model::is_zero(op))).collect();
                 let buf = vec![0xee; count as usize * sector];
-                let submitted = self.device().submit(tag, Io::Read { lba, buf });
+                let submitted = match view {
+                    None => self.device().submit(tag, Io::Read { lba, buf }),
+                    Some(id) => self.device().submit(tag, Io::ReadSnapshot { id, lba, buf }),
+                };
                 self.submitted(tag, Asked::Read { lba, expected, since: Vec::new() }, owned(submitted))
             }
             1 => {
@@ -85,14 +90,14 @@ impl Simulation {
                 for (lba, sector) in (lba..).zip(data.chunks_exact_mut(sector)) {
                     payload::fill(sector, lba, op, false);
                 }
-                let submitted = owned(self.device().submit(tag, Io::Write { lba, data: &data, fua }));
-                self.change(tag, Part { lba, count, zeros: false }, fua, submitted)
+                let submitted = owned(self.device().submit_in(view, tag, Io::Write { lba, data: &data, fua }));
+                self.change(tag, Part { lba: base + lba, count, zeros: false }, fua, submitted)
             }
             2 => {
                 // Now and then everything at once.
                 let (lba, count) = if self.random.one_in(30) { (0, self.limit()) } else { (lba, count) };
-                let submitted = owned(self.device().submit(tag, Io::Trim { lba, count, fua }));
-                self.change(tag, Part { lba, count, zeros: true }, fua, submitted)
+                let submitted = owned(self.device().submit_in(view, tag, Io::Trim { lba, count, fua }));
+                self.change(tag, Part { lba: base + lba, count, zeros: true }, fua, submitted)
             }
             3 => {
                 let covers = self.model.flush_covers();
@@ -113,8 +118,9 @@ impl Simulation {
             }
             _ => {
                 let allocate = self.random.one_in(2);
-                let submitted = owned(self.device().submit(tag, Io::WriteZeroes { lba, count, fua, allocate }));
-                self.change(tag, Part { lba, count, zeros: true }, fua, submitted)
+                let io = Io::WriteZeroes { lba, count, fua, allocate };
+                let submitted = owned(self.device().submit_in(view, tag, io));
+                self.change(tag, Part { lba: base + lba, count, zeros: true }, fua, submitted)
             }
         }
     }
@@ -152,7 +158,9 @@ impl Simulation {
                 payload::fill(&mut data[at..], lba, op, false);
             }
         }
-        let submitted = owned(self.device().submit(tag, Io::Batch { ops: &ops, data: &data, fua }));
+        let (view, base) = self.target();
+        parts.iter_mut().for_each(|part| part.lba += base);
+        let submitted = owned(self.device().submit_in(view, tag, Io::Batch { ops: &ops, data: &data, fua }));
         self.report.batches += u64::from(!matches!(submitted, Outcome::Busy));
         self.changes(tag, &parts, true, fua, submitted)
     }

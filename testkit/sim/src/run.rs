@@ -61,6 +61,10 @@ pub struct Report {
     pub resizes: u64,
     /// Attaches while it was about to get one.
     pub resize_cuts: u64,
+    /// Clones made.
+    pub clones: u64,
+    /// Clones promoted.
+    pub promoted: u64,
     /// Comparisons of two snapshots, or one with the present.
     pub diffs: u64,
     /// Power cuts, those during recovery included.
@@ -113,6 +117,8 @@ impl std::ops::AddAssign for Report {
             batches,
             snapshots,
             roll_backs,
+            clones,
+            promoted,
             diffs,
             resizes,
             resize_cuts,
@@ -142,6 +148,8 @@ impl std::ops::AddAssign for Report {
         self.batches += batches;
         self.snapshots += snapshots;
         self.roll_backs += roll_backs;
+        self.clones += clones;
+        self.promoted += promoted;
         self.diffs += diffs;
         self.resizes += resizes;
         self.resize_cuts += resize_cuts;
@@ -394,13 +402,13 @@ impl Simulation {
         if self.random.one_in(3) && !self.write_at_once()? {
             return self.crash();
         }
-        let image = match self.read_everything()? {
-            Some(image) => image,
-            None => return Ok(()),
-        };
-        let sector = self.plan.geometry.sector_bytes as usize;
+        let Some(images) = self.read_all()? else { return Ok(()) };
+        let (sector, len) = (self.plan.geometry.sector_bytes as usize, self.model.len());
         self.model
-            .crashed(|lba, op, zero| payload::holds(&image[lba as usize * sector..][..sector], lba, op, zero))
+            .crashed(|at, op, zero| {
+                let lba = at % len;
+                payload::holds(&images[&(at - lba)][lba as usize * sector..][..sector], lba, op, zero)
+            })
             .map_err(|wrong| {
                 let (cuts, kills) = (self.report.cuts, self.report.kills);
                 Failure::Wrong(format!("after power cut {cuts} and death {kills}: {wrong}"))
@@ -458,7 +466,7 @@ impl Simulation {
     }
 
     /// The whole device, or `None` when the power failed meanwhile.
-    fn read_everything(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+    pub(crate) fn read_everything(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         let sector = self.plan.geometry.sector_bytes as usize;
         let mut image = Vec::new();
         let mut lba = 0;

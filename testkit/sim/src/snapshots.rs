@@ -1,4 +1,6 @@
-//! Snapshots in a simulation: made, read, compared, renamed, held, deleted and rolled back to, among everything else.
+//! Snapshots in a simulation: made, read, compared, renamed, held, deleted and rolled back to, among everything else. So are clones of them.
+
+use std::collections::BTreeMap;
 
 use device::{Device, Io, SnapshotChange, SnapshotError, SnapshotId};
 
@@ -9,6 +11,8 @@ use crate::run::{Failure, PATIENCE, Simulation};
 
 /// The most at a time.
 const MOST: usize = 8;
+/// The most clones at a time.
+const MOST_CLONES: usize = 5;
 
 impl Simulation {
     /// Whether a change may be refused because as much holds data as there is room for.
@@ -56,6 +60,9 @@ impl Simulation {
             return self.make_snapshot();
         }
         let at = self.random.below(count as u64) as usize;
+        if self.plan.clone_once_in > 0 && self.random.one_in(self.plan.clone_once_in) {
+            return self.clone_request(at);
+        }
         match self.random.below(12) {
             0 | 1 => self.delete_snapshot(at),
             2 => self.roll_back(at),
@@ -95,8 +102,107 @@ impl Simulation {
         Ok(())
     }
 
+    /// Something with clones of a snapshot.
+    fn clone_request(&mut self, of: usize) -> Result<(), Failure> {
+        let count = self.model.clones.len();
+        if count < MOST_CLONES && (count == 0 || self.random.one_in(3)) {
+            return self.make_clone(of);
+        }
+        if count > 0 && self.random.one_in(3) {
+            let at = self.random.below(count as u64) as usize;
+            return if self.random.one_in(2) { self.promote_clone(at) } else { self.delete_clone(at) };
+        }
+        Ok(())
+    }
+
+    fn promote_clone(&mut self, at: usize) -> Result<(), Failure> {
+        let id = self.clone_id(at);
+        let before = self.model.clone();
+        let op = self.model.promoted(at);
+        match self.change_snapshots(&SnapshotChange::Promote(id))? {
+            true => {
+                self.report.promoted += 1;
+                self.model.answered(op, true);
+                self.model.clones_gone();
+            }
+            false if self.store.is_off() => {}
+            false => self.model = before,
+        }
+        Ok(())
+    }
+
+    fn clone_id(&mut self, at: usize) -> SnapshotId {
+        let name = self.model.clones[at].name.clone();
+        self.device().clone_named(&name).map_or(0, |clone| clone.id)
+    }
+
+    /// Where a request goes: to the device, or to one of its clones, with where that begins in the model.
+    pub(crate) fn target(&mut self) -> (Option<SnapshotId>, u64) {
+        let count = self.model.clones.len() as u64;
+        if count == 0 || self.random.one_in(2) {
+            return (None, 0);
+        }
+        let at = self.random.below(count) as usize;
+        (Some(self.clone_id(at)), self.model.clones[at].base)
+    }
+
+    fn make_clone(&mut self, of: usize) -> Result<(), Failure> {
+        // What it begins with could be one of several versions.
+        if !self.model.snaps[of].sure {
+            return Ok(());
+        }
+        let name = format!("c{}", self.model.next_op());
+        let change = SnapshotChange::Clone { of: self.snapshot_id(of), name: name.clone(), created: 7 };
+        let op = self.model.clone_asked(&name, of);
+        let durable = self.random.one_in(2);
+        let made = match durable {
+            true => self.change_snapshots(&change)?,
+            false => self.told(&change, |device| device.begin_snapshot_change(&change))?.is_some_and(|begun| begun),
+        };
+        match made {
+            true => {
+                self.model.answered(op, durable);
+                self.report.clones += 1;
+            }
+            false if self.store.is_off() => {}
+            false => self.model.clone_refused(),
+        }
+        Ok(())
+    }
+
+    fn delete_clone(&mut self, at: usize) -> Result<(), Failure> {
+        let id = self.clone_id(at);
+        self.model.clone_going(at);
+        match self.change_snapshots(&SnapshotChange::DeleteClone(id))? {
+            true => self.model.clones_gone(),
+            false if self.store.is_off() => {}
+            false => self.model.none_goes(),
+        }
+        Ok(())
+    }
+
+    /// After a crash: every sector of the device and of each clone, those being the ones that must be there. Nothing when the power failed meanwhile.
+    pub(crate) fn read_all(&mut self) -> Result<Option<BTreeMap<u64, Vec<u8>>>, Failure> {
+        let found: Vec<String> = self.device().clones().iter().map(|clone| clone.name.clone()).collect();
+        let Some(image) = self.read_everything()? else { return Ok(None) };
+        let mut images = BTreeMap::from([(0, image)]);
+        self.model.clones_after(&found).map_err(Failure::Wrong)?;
+        for at in 0..self.model.clones.len() {
+            let id = self.clone_id(at);
+            let Some(image) = self.read_snapshot(id)? else { return Ok(None) };
+            images.insert(self.model.clones[at].base, image);
+        }
+        Ok(Some(images))
+    }
+
     fn delete_snapshot(&mut self, at: usize) -> Result<(), Failure> {
         let id = self.snapshot_id(at);
+        if self.model.has_clones(at) {
+            return match self.device().change_snapshots(&SnapshotChange::Delete(id)) {
+                Err(SnapshotError::Held(_) | SnapshotError::Cloned(..)) => Ok(()),
+                other => Err(Failure::Wrong(format!("a clone stands on a snapshot, and a delete gives {other:?}"))),
+            };
+        }
         if self.model.snaps[at].label().1 {
             return match self.device().change_snapshots(&SnapshotChange::Delete(id)) {
                 Err(SnapshotError::Held(_)) => Ok(()),
@@ -107,7 +213,7 @@ impl Simulation {
         match self.change_snapshots(&SnapshotChange::Delete(id))? {
             true => self.model.snaps_gone(),
             false if self.store.is_off() => {}
-            false => self.model.snaps_stay(),
+            false => self.model.none_goes(),
         }
         Ok(())
     }
@@ -118,7 +224,8 @@ impl Simulation {
             return Ok(());
         }
         let (to, held) = (self.snapshot_id(at), self.model.snaps[at + 1..].iter().any(|snap| snap.label().1));
-        let delete_newer = !held && self.random.one_in(2);
+        let cloned = (at + 1..self.model.snaps.len()).any(|newer| self.model.has_clones(newer));
+        let delete_newer = !held && !cloned && self.random.one_in(2);
         let before = self.model.clone();
         if delete_newer {
             self.model.snaps_going(|other| other > at);
@@ -222,6 +329,13 @@ impl Simulation {
 
     /// Deletes all of them, and waits until nothing is left of them.
     pub(crate) fn delete_all_snapshots(&mut self) -> Result<(), Failure> {
+        while !self.model.clones.is_empty() {
+            let left = self.model.clones.len();
+            self.delete_clone(0)?;
+            if self.model.clones.len() == left {
+                return Err(Failure::Stuck("a clone cannot be deleted".into()));
+            }
+        }
         while !self.model.snaps.is_empty() {
             let id = self.snapshot_id(0);
             let free = self.change_snapshots(&SnapshotChange::Hold(id, false))?;

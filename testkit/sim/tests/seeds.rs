@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sim::{Exhaustive, Series, Watch, Wish};
+use sim::{Behind, Exhaustive, Series, Watch, Wish};
 
 fn series(seeds: u64, wish: Wish, twice: bool) -> sim::Held {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -12,7 +12,7 @@ fn series(seeds: u64, wish: Wish, twice: bool) -> sim::Held {
 }
 
 fn exhaustive(recovered: usize, from: u64, watch: &dyn Watch) -> sim::Scope {
-    short_lives(Exhaustive { longest: 1, recovered, from, threads: 2, snapshots: false }, watch)
+    short_lives(Exhaustive { longest: 1, recovered, from, threads: 2, behind: Behind::Format }, watch)
 }
 
 fn short_lives(scope: Exhaustive, watch: &dyn Watch) -> sim::Scope {
@@ -61,6 +61,7 @@ fn what_is_being_read_is_rebuilt() {
 fn snapshots_hold() {
     let sum = series(150, Wish { snapshots: true, ..Wish::default() }, false).sum;
     assert!(sum.snapshots > 1000 && sum.roll_backs > 300 && sum.diffs > 1000 && sum.recovery_cuts > 50, "{sum:?}");
+    assert!(sum.clones > 250 && sum.promoted > 60, "{sum:?}");
     let sum = series(50, Wish { snapshots: true, die_loss: true, ..Wish::default() }, false).sum;
     assert!(sum.snapshots > 100 && sum.die_losses > 50, "{sum:?}");
 }
@@ -76,8 +77,16 @@ fn resizes_hold() {
 /// Every operation behind a snapshot, with every state that a power cut can leave.
 #[test]
 fn every_short_life_with_a_snapshot_holds() {
-    let scope = short_lives(Exhaustive { longest: 1, recovered: 0, from: 1, threads: 2, snapshots: true }, &());
+    let scope =
+        short_lives(Exhaustive { longest: 1, recovered: 0, from: 1, threads: 2, behind: Behind::Snapshot }, &());
     assert!(scope.sequences == sim::KINDS as u64 + 3 && scope.states > 5_000, "{scope:?}");
+}
+
+/// Every operation behind a clone, on it and on the device.
+#[test]
+fn every_short_life_with_a_clone_holds() {
+    let scope = short_lives(Exhaustive { longest: 1, recovered: 0, from: 1, threads: 2, behind: Behind::Clone }, &());
+    assert!(scope.sequences == sim::KINDS as u64 + 8 && scope.states > 5_000, "{scope:?}");
 }
 
 /// The same seed gives the same run, and leaves the same bytes.

@@ -4,6 +4,7 @@ mod access;
 mod alerts;
 mod attachment;
 mod backup;
+mod clone;
 mod connect;
 mod create;
 mod doctor;
@@ -70,6 +71,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Resize(args) => resize::resize(args, output)?,
         Command::Drill(args) => drill::drill(args, output)?,
         Command::Snapshot(args) => snapshot::snapshot(args, output)?,
+        Command::Clone(args) => clone::clone(args, output)?,
         Command::Kv(args) => kv::kv(args, output)?,
         Command::Backup(args) => backup::backup(args, output)?,
         Command::Restore(args) => backup::restore(args, output)?,

@@ -91,7 +91,7 @@ fn told(output: Output, listed: &Snapshots, name: &str, what: &str) -> Result<()
 fn table(listed: &Snapshots) -> String {
     let size = |bytes: u64| size::short(bytes);
     let mut text = format!("{:<24} {:<20} {:>9} {:>9}  held\n", "name", "made", "shows", "alone");
-    for SnapshotView { name, created, held, mapped_bytes, alone_bytes } in &listed.snapshots {
+    for SnapshotView { name, created, held, mapped_bytes, alone_bytes, clones: _ } in &listed.snapshots {
         let made = fields::show(Unit::Time, &json!(created));
         let held = if *held { "yes" } else { "" };
         let line = format!("{name:<24} {made:<20} {:>9} {:>9}  {held}", size(*mapped_bytes), size(*alone_bytes));

@@ -3,6 +3,7 @@
 mod access;
 mod alerts;
 mod card;
+mod clones;
 mod devices;
 mod hosts;
 mod jobs;
@@ -13,6 +14,7 @@ mod view;
 
 pub use access::*;
 pub use alerts::*;
+pub use clones::*;
 pub use devices::*;
 pub use hosts::*;
 pub use jobs::*;

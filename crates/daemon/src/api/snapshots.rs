@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::CloneView;
+
 /// Answer of `GET /devices/{name}/snapshots`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Snapshots {
@@ -32,6 +34,9 @@ pub struct SnapshotView {
     pub mapped_bytes: u64,
     /// What becomes free when it alone is deleted, bytes.
     pub alone_bytes: u64,
+    /// The clones that stand on it; while there are any it is not deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clones: Vec<CloneView>,
 }
 
 /// Body of `POST /devices/{name}/snapshots`.

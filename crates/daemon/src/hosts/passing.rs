@@ -51,8 +51,9 @@ fn part_of(raw: &str) -> Option<String> {
 pub fn needed(method: &Method, parts: &[String]) -> Role {
     let first = parts.first().map(String::as_str).unwrap_or_default();
     // Wherever it stands: rather too much is asked for than too little.
-    let destroys =
-        parts.iter().any(|part| matches!(part.as_str(), "create" | "erase" | "format" | "keys" | "roll-back"));
+    let destroys = parts
+        .iter()
+        .any(|part| matches!(part.as_str(), "create" | "erase" | "format" | "keys" | "promote" | "roll-back"));
     // What that host would pass on again it does with its own key, of which nobody here knows what it may.
     let further = first == "hosts" && parts.len() > 1;
     match *method {
@@ -119,6 +120,8 @@ mod tests {
             (Method::POST, "devices/a/snapshots", Role::Operator),
             (Method::PUT, "devices/a/snapshot-schedule", Role::Operator),
             (Method::POST, "devices/a/snapshots/b/roll-back", Role::Administrator),
+            (Method::POST, "devices/a/clones", Role::Operator),
+            (Method::POST, "devices/a/clones/b/promote", Role::Administrator),
             (Method::POST, "create", Role::Administrator),
             (Method::PUT, "notifications", Role::Administrator),
             (Method::DELETE, "alert-rules/x", Role::Administrator),

@@ -2,6 +2,7 @@
 
 use device::{Figures, Snapshot, SnapshotChange, SnapshotError, SnapshotId};
 
+use super::clones::clones;
 use super::{Handle, Registry};
 use crate::Failure;
 use crate::api::{Diff, DiffBlock, RollBackRequest, SnapshotPatch, SnapshotView, Snapshots};
@@ -18,7 +19,8 @@ impl Registry {
     /// There is no such device, or it is not attached.
     pub fn snapshots(&self, name: &str) -> Result<Snapshots, Failure> {
         let handle = self.table().attached(name)?;
-        let (listed, figures) = handle.with_device(|device| (device.snapshots().to_vec(), device.figures()))?;
+        let look = |device: &mut device::Device| (device.snapshots().to_vec(), clones(device), device.figures());
+        let (listed, clones, figures) = handle.with_device(look)?;
         let mut alone: Vec<(SnapshotId, u64)> = Vec::new();
         let mut from = Some(0);
         while let Some(at) = from {
@@ -34,13 +36,15 @@ impl Registry {
         let bytes = |sectors: u64| figures.bytes(sectors);
         let views = listed.into_iter().map(|snapshot| {
             let alone = alone.iter().find(|(id, _)| *id == snapshot.id).map_or(0, |(_, sectors)| *sectors);
-            view(snapshot, alone, &figures)
+            let of = clones.iter().filter(|(of, _)| *of == snapshot.id).map(|(_, clone)| clone.clone()).collect();
+            SnapshotView { clones: of, ..view(snapshot, alone, &figures) }
         });
         let (snapshots, schedule) = (views.collect(), self.schedule(&handle.facts().uuid));
         // Without snapshots there is room for whatever the host can address.
         let unused = bytes(figures.sectors.saturating_sub(figures.mapped_sectors));
         let room_bytes = figures.room_left_bytes().unwrap_or(unused);
-        Ok(Snapshots { snapshots, held_bytes: bytes(figures.kept_sectors), room_bytes, schedule })
+        let held_bytes = bytes(figures.kept_sectors - figures.cloned_sectors);
+        Ok(Snapshots { snapshots, held_bytes, room_bytes, schedule })
     }
 
     /// Makes a snapshot.
@@ -95,11 +99,7 @@ impl Registry {
         }
         let handle = self.table().attached(name)?;
         let to = find(&handle, snapshot)?;
-        // What a client has in its caches would no longer be what the device holds.
-        if handle.client_count() > 0 {
-            return Err(Failure::conflict(format!("{name}: clients are connected, and would not notice"))
-                .help("disconnect them first; `vsl status` lists them"));
-        }
+        nobody_is_connected(&handle)?;
         let change = SnapshotChange::RollBack { to, delete_newer: request.delete_newer };
         self.change_snapshots(name, "rolled-back", snapshot, &[change])
     }
@@ -115,7 +115,7 @@ impl Registry {
         self.snapshots(name)
     }
 
-    fn make_changes(
+    pub(super) fn make_changes(
         &self,
         name: &str,
         event: &'static str,
@@ -152,8 +152,17 @@ impl Registry {
     }
 }
 
+/// What a client has in its caches would no longer be what the device holds.
+pub(super) fn nobody_is_connected(handle: &Handle) -> Result<(), Failure> {
+    match handle.client_count() {
+        0 => Ok(()),
+        _ => Err(Failure::conflict(format!("{}: clients are connected, and would not notice", handle.name()))
+            .help("disconnect them first; `vsl status` lists them")),
+    }
+}
+
 /// Whatever has a name that schedules give may be deleted by one.
-fn not_reserved(snapshot: &str) -> Result<(), Failure> {
+pub(super) fn not_reserved(snapshot: &str) -> Result<(), Failure> {
     match schedule::is_reserved(snapshot) {
         false => Ok(()),
         true => Err(Failure::invalid(format!("\"{snapshot}\" is a name that schedules give"))
@@ -168,11 +177,12 @@ fn view(snapshot: Snapshot, alone: u64, figures: &Figures) -> SnapshotView {
         name: snapshot.name,
         created: snapshot.created,
         held: snapshot.held,
+        clones: Vec::new(),
     }
 }
 
 /// The snapshot of a name.
-fn find(handle: &Handle, name: &str) -> Result<SnapshotId, Failure> {
+pub(super) fn find(handle: &Handle, name: &str) -> Result<SnapshotId, Failure> {
     let wanted = name.to_owned();
     let found = handle.with_device(move |device| device.snapshot_named(&wanted).map(|snapshot| snapshot.id))?;
     found.ok_or_else(|| no_snapshot(handle, name))
@@ -187,10 +197,12 @@ impl From<SnapshotError> for Failure {
     fn from(error: SnapshotError) -> Failure {
         let said = error.to_string();
         match error {
-            SnapshotError::Unknown => Failure::not_found(said),
-            SnapshotError::Taken(_) | SnapshotError::Held(_) => Failure::conflict(said),
-            SnapshotError::Name(_) | SnapshotError::Unsupported(_) => Failure::invalid(said),
-            SnapshotError::TooMany | SnapshotError::Full => {
+            SnapshotError::Unknown | SnapshotError::UnknownClone => Failure::not_found(said),
+            SnapshotError::Taken(_) | SnapshotError::Held(_) | SnapshotError::Cloned(..) => Failure::conflict(said),
+            SnapshotError::Name(_) | SnapshotError::Unsupported(_) | SnapshotError::Unclonable(_) => {
+                Failure::invalid(said)
+            }
+            SnapshotError::TooMany | SnapshotError::TooManyClones | SnapshotError::Full => {
                 Failure::conflict(said).help("`vsl snapshot list DEVICE` shows what each of them holds alone")
             }
             SnapshotError::Failed(_) => Failure::failed(said).help("see `vsl status`"),

@@ -16,14 +16,37 @@ const SETTINGS_ID: u64 = u64::MAX;
 const LOSSES_ID: u64 = u64::MAX - 1;
 /// The id of a superblock write that records that a sync failed.
 const DOUBT_ID: u64 = u64::MAX - 2;
-/// The ids of superblock writes that raise the version of a format: for its first batch, and for its first snapshot.
+/// The ids of superblock writes that raise the version of a format: for its first batch, its first snapshot, and its first clone.
 const BATCHES_ID: u64 = u64::MAX - 3;
 const SNAPSHOTS_ID: u64 = u64::MAX - 4;
+const CLONES_ID: u64 = u64::MAX - 5;
 
 /// The id of a superblock write that records another size.
 pub(crate) const SIZE_ID: u64 = u64::MAX - 9;
 
-/// Whether the superblocks on media say that there may be batches, or snapshots: an older program must keep off before there is one.
+/// What an older program does not know, and must keep off from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    Batches,
+    Snapshots,
+    Clones,
+}
+
+impl News {
+    fn id(self) -> u64 {
+        match self {
+            News::Batches => BATCHES_ID,
+            News::Snapshots => SNAPSHOTS_ID,
+            News::Clones => CLONES_ID,
+        }
+    }
+
+    fn of_id(id: u64) -> Option<News> {
+        [News::Batches, News::Snapshots, News::Clones].into_iter().find(|news| news.id() == id)
+    }
+}
+
+/// Whether the superblocks on media say that there may be some: an older program must keep off before there is one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Raised {
     /// They do not, or not for sure.
@@ -75,27 +98,32 @@ impl Core {
         }
     }
 
-    /// Whether a batch, or a snapshot, may be taken: has the superblocks say that there may be some, which it waits for, or fails with.
-    pub(crate) fn admits(&mut self, snapshots: bool) -> Result<bool, IoError> {
-        if *self.raised(snapshots) == Raised::Unknown {
-            *self.raised(snapshots) = Raised::Announced;
-            let (flag, id) = match snapshots {
-                true => (&mut self.superblock.snapshots, SNAPSHOTS_ID),
-                false => (&mut self.superblock.batches, BATCHES_ID),
+    /// Whether a batch, a snapshot or a clone may be taken: has the superblocks say that there may be some, which it waits for, or fails with.
+    pub(crate) fn admits(&mut self, news: News) -> Result<bool, IoError> {
+        if *self.raised(news) == Raised::Unknown {
+            *self.raised(news) = Raised::Announced;
+            let flag = match news {
+                News::Batches => &mut self.superblock.batches,
+                News::Snapshots => &mut self.superblock.snapshots,
+                News::Clones => &mut self.superblock.clones,
             };
             *flag = true;
             // On some media that is done on the spot.
-            self.write_superblock(id);
+            self.write_superblock(news.id());
         }
-        if *self.raised(snapshots) == Raised::Failed {
-            *self.raised(snapshots) = Raised::Unknown;
+        if *self.raised(news) == Raised::Failed {
+            *self.raised(news) = Raised::Unknown;
             return Err(IoError::Media);
         }
-        Ok(*self.raised(snapshots) == Raised::Admitted)
+        Ok(*self.raised(news) == Raised::Admitted)
     }
 
-    fn raised(&mut self, snapshots: bool) -> &mut Raised {
-        if snapshots { &mut self.snapshots } else { &mut self.batches }
+    fn raised(&mut self, news: News) -> &mut Raised {
+        match news {
+            News::Batches => &mut self.batches,
+            News::Snapshots => &mut self.snapshots,
+            News::Clones => &mut self.clones,
+        }
     }
 
     /// Whether a die holds what it should.
@@ -194,16 +222,21 @@ impl Core {
             self.write_next_copy();
         }
         let result = done.result.as_ref().map(|_| ());
+        if let Some(news) = News::of_id(done.id) {
+            *self.raised(news) = match result {
+                Ok(()) => Raised::Admitted,
+                Err(error) => {
+                    tracing::error!(%error, "the format could not be made ready for batches, snapshots or clones");
+                    Raised::Failed
+                }
+            };
+            return true;
+        }
         match (done.id, result) {
             (SETTINGS_ID, Err(error)) => {
                 tracing::error!(%error, "the settings could not be saved");
                 self.settings_lost = true;
             }
-            (id @ (BATCHES_ID | SNAPSHOTS_ID), Err(error)) => {
-                tracing::error!(%error, "the format could not be made ready for batches or snapshots");
-                *self.raised(id == SNAPSHOTS_ID) = Raised::Failed;
-            }
-            (id @ (BATCHES_ID | SNAPSHOTS_ID), Ok(())) => *self.raised(id == SNAPSHOTS_ID) = Raised::Admitted,
             (DOUBT_ID, Err(error)) => tracing::error!(%error, "that a sync failed could not be put on record"),
             (SETTINGS_ID | DOUBT_ID, Ok(())) => {}
             (LOSSES_ID, result) => self.losses_recorded(result),

@@ -122,7 +122,7 @@ impl<'c, 'io> Bytes<'c, 'io> {
         if self.requests.syncing {
             return false;
         }
-        match self.core.submit(BACKGROUND, Io::Flush) {
+        match self.core.submit(0, BACKGROUND, Io::Flush) {
             Submitted::Busy(_) => return false,
             Submitted::Pending => self.requests.syncing = true,
             Submitted::Done(_) => {}
@@ -153,7 +153,7 @@ impl<'c, 'io> Bytes<'c, 'io> {
             self.keep_open_pages();
             return Ok(Admission::Done);
         }
-        let admission = match self.core.submit(u64::from(key), io) {
+        let admission = match self.core.submit(0, u64::from(key), io) {
             Submitted::Busy(io) => return Err(io),
             Submitted::Pending => Admission::Pending,
             Submitted::Done(result) => {

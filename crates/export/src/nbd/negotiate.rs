@@ -26,7 +26,7 @@ pub struct Offer {
     pub description: String,
     /// No writes.
     pub read_only: bool,
-    /// It shows this snapshot; otherwise the device as it is.
+    /// It shows this snapshot or clone; otherwise the device as it is.
     pub view: Option<device::SnapshotId>,
     /// Sizes.
     pub shape: Shape,

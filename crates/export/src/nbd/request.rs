@@ -38,7 +38,7 @@ pub struct Limits {
     pub structured: bool,
     /// Metadata contexts were negotiated.
     pub has_contexts: bool,
-    /// The snapshot that is read; otherwise the device as it is.
+    /// The snapshot or clone that it shows; otherwise the device as it is.
     pub view: Option<device::SnapshotId>,
 }
 

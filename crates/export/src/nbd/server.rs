@@ -75,18 +75,26 @@ impl Export {
         self.device.with_device(move |device| device.snapshots().iter().map(named).collect()).unwrap_or_default()
     }
 
-    /// A snapshot of the device, to be read.
-    fn offer_snapshot(&self, name: &str) -> Option<Offer> {
+    /// A snapshot of the device, to be read, or a clone.
+    fn offer_view(&self, name: &str) -> Option<Offer> {
         let wanted = name.to_owned();
-        let id = self.device.with_device(move |device| device.snapshot_named(&wanted).map(|found| found.id)).ok()??;
+        let found = self.device.with_device(move |device| device.view_named(&wanted)).ok()??;
         let offer = self.offer();
-        let description = format!("{} as it was at the snapshot {name}", offer.description);
-        Some(Offer { description, read_only: true, view: Some(id), ..offer })
+        Some(match found.is_clone {
+            true => {
+                let description = format!("{}, its clone {name}", offer.description);
+                Offer { description, view: Some(found.id), ..offer }
+            }
+            false => {
+                let description = format!("{} as it was at the snapshot {name}", offer.description);
+                Offer { description, read_only: true, view: Some(found.id), ..offer }
+            }
+        })
     }
 }
 
 impl Shared {
-    /// The export of a name, or the one of whose device a name behind `@` is a snapshot.
+    /// The export of a name, or the one of whose device a name behind `@` is a snapshot or a clone.
     fn find<'a>(&self, name: &'a str) -> Option<(Export, Option<&'a str>)> {
         // Nobody waits for a device while the list is locked.
         let exports = lock(&self.exports);
@@ -107,13 +115,16 @@ impl Catalogue for Shared {
 
     fn offer(&self, name: &str) -> Option<Offer> {
         let (export, snapshot) = self.find(name)?;
-        snapshot.map_or_else(|| Some(export.offer()), |snapshot| export.offer_snapshot(snapshot))
+        snapshot.map_or_else(|| Some(export.offer()), |view| export.offer_view(view))
     }
 
     fn older_snapshots(&self, name: &str) -> Vec<(String, SnapshotId)> {
         let Some((export, shown)) = self.find(name) else { return Vec::new() };
-        let is_older = |(name, _): &(String, SnapshotId)| shown != Some(name);
-        export.snapshots().into_iter().take_while(is_older).collect()
+        let all = export.snapshots();
+        let is_shown = |(name, _): &(String, SnapshotId)| shown == Some(name);
+        // What a clone wrote is not compared with a snapshot.
+        let end = if shown.is_none() { Some(all.len()) } else { all.iter().position(is_shown) };
+        all.into_iter().take(end.unwrap_or(0)).collect()
     }
 
     fn claim(&self, name: &str) -> Option<(Offer, Self::Claim)> {

@@ -25,22 +25,24 @@ impl Worker {
         let taken = |controller, queue| has_queue(connections, controller, queue);
         let now_ms = self.core.observer.now_ms();
         let device = &self.core.device;
-        // A controller shows the same snapshot for as long as it lives, whatever its name comes to stand for.
+        // A controller shows the same snapshot or clone for as long as it lives, whatever its name comes to stand for.
         let named = connect.subsystem.split_once(SNAPSHOT).filter(|_| connect.queue == 0);
-        let named = named.map(|(_, name)| device.snapshot_named(name));
+        let named = named.map(|(_, name)| device.view_named(name));
         if let Some(None) = named {
             return Err(Cqe { result: UNKNOWN_SUBSYSTEM, ..Cqe::new(cid, Status::CONNECT_INVALID) });
         }
         let admitted = self.core.nvme.connect(cid, connect, taken, now_ms)?;
-        let mut shown = named.flatten().map(|snapshot| snapshot.id);
+        let mut shown = named.flatten().map(|view| view.id);
         if let Some(controller) = self.core.nvme.controller(admitted.controller) {
             if admitted.queue == 0 {
                 (controller.at, controller.snapshot) = (at.to_owned(), shown);
             }
             shown = controller.snapshot;
         }
-        let read_only = read_only || device.is_read_only() || shown.is_some();
-        let mapped = shown.and_then(|id| device.snapshot(id)).map(|snapshot| snapshot.mapped);
+        let clone = shown.and_then(|id| device.find_clone(id));
+        let read_only = read_only || device.is_read_only() || (shown.is_some() && clone.is_none());
+        let shows = clone.map_or(shown, |clone| Some(clone.of));
+        let mapped = shows.and_then(|id| device.snapshot(id)).map(|snapshot| snapshot.mapped);
         let used_bytes = mapped.unwrap_or(0) * u64::from(device.info().sector_bytes);
         let namespace = describe(device.info(), &device.settings(), read_only, used_bytes);
         Ok(Joined { admitted, namespace: Namespace { snapshot: shown, ..namespace } })
@@ -55,7 +57,7 @@ impl Worker {
     fn supersede(&mut self, controller: u16) {
         let Some(fresh) = self.core.nvme.controller(controller) else { return };
         let (host, host_id) = (fresh.host.clone(), fresh.host_id);
-        // The device and each of its snapshots are subsystems of their own.
+        // The device, each of its snapshots and each clone are subsystems of their own.
         let place = (fresh.at.clone(), fresh.subsystem.clone());
         for other in self.core.nvme.of_host(&host, &host_id) {
             let same = |other: &mut Controller| (&other.at, &other.subsystem) == (&place.0, &place.1);

@@ -4,6 +4,7 @@
 //! newer may change that part. The map is written before the index, so what a sector held at such a moment is known.
 
 use super::{CHUNK, Damage, NO_SLOT, PIECE_BYTES, Record, Recovery, TrimRecord, UNNOTED};
+use crate::snapshot::clones::{SnapshotClone, is_inside, is_windowed, sector_of};
 use crate::snapshot::views::{Key, PIECE_HEAD, Piece, SNAPSHOT_BYTES};
 use crate::snapshot::{Snapshot, SnapshotId, decode_snapshot};
 use crate::types::Slot;
@@ -16,6 +17,7 @@ pub(super) struct Loaded {
     /// Records below are in the list.
     listed: u64,
     snapshots: Vec<Snapshot>,
+    clones: Vec<SnapshotClone>,
     /// Slots of the index, each with its number.
     slots: Vec<(u64, Vec<(Key, Piece)>)>,
     /// The last piece of each slot of the index, and from which number on what happens is not in it.
@@ -44,6 +46,18 @@ impl Recovery {
         if self.loaded.snapshots.len() - before < count.into() { Err(SHORT) } else { Ok(()) }
     }
 
+    /// A slot of the list of clones.
+    pub(super) fn load_clones(&mut self, count: u16, bytes: &[u8]) -> Result<(), Damage> {
+        let entries = bytes.get(PIECE_BYTES + 8..).unwrap_or_default().chunks_exact(SNAPSHOT_BYTES);
+        let found: Option<Vec<SnapshotClone>> = entries.take(count.into()).map(SnapshotClone::decode).collect();
+        let found = found.ok_or(Damage::Nonsense("a clone in the checkpoint"))?;
+        if found.len() < count.into() {
+            return Err(SHORT);
+        }
+        self.loaded.clones.extend(found);
+        Ok(())
+    }
+
     /// A slot of the index.
     pub(super) fn load_views(&mut self, seq: u64, count: u16, bytes: &[u8]) -> Result<(), Damage> {
         let mut pieces = Vec::with_capacity(count.into());
@@ -62,7 +76,7 @@ impl Recovery {
                 .collect();
             at += len;
             let last = 63 - u64::from(present.leading_zeros().min(63));
-            let inside = key.0.checked_mul(CHUNK).is_some_and(|first| first + last < self.map.sectors());
+            let inside = key.0.checked_mul(CHUNK).is_some_and(|first| is_inside(self.map.sectors(), first, last + 1));
             let sound = |slot: &Slot| *slot != NO_SLOT && u64::from(*slot) < self.config.geometry.slots();
             if present == 0 || holes & !present != 0 || !inside || !slots.iter().all(sound) {
                 return Err(Damage::Nonsense("what a snapshot sees"));
@@ -81,6 +95,15 @@ impl Recovery {
             return Err(Damage::Nonsense("a snapshot twice in the checkpoint"));
         }
         self.views.set_snapshots(snapshots);
+        let mut clones = std::mem::take(&mut self.loaded.clones);
+        clones.sort_unstable_by_key(|clone| clone.id);
+        for clone in clones {
+            let is_double = self.clones.list().last().is_some_and(|last| last.id == clone.id);
+            if is_double || self.clones.at(clone.address(0)).is_some() {
+                return Err(Damage::Nonsense("a clone twice in the checkpoint"));
+            }
+            self.clones.add(clone);
+        }
         let mut slots = std::mem::take(&mut self.loaded.slots);
         slots.sort_unstable_by_key(|(seq, _)| *seq);
         let mut last: Option<Key> = None;
@@ -90,7 +113,10 @@ impl Recovery {
                     return Err(Damage::Nonsense("what snapshots see is out of order"));
                 }
                 last = Some(key);
-                self.views.load(key, piece);
+                match is_windowed(key.0 * CHUNK) {
+                    true => self.clones.load(key, &piece),
+                    false => self.views.load(key, piece),
+                }
             }
             self.loaded.ends.push((last.unwrap_or((0, 0)), seq));
         }
@@ -118,7 +144,19 @@ impl Recovery {
         }
     }
 
+    /// A sector of a clone lies there. Of one that is not known at this point the record was lost, or everything that it holds goes with a record to
+    /// come.
+    pub(super) fn replay_in_clone(&mut self, lba: u64, slot: Slot) {
+        if self.clones.at(lba).is_some() {
+            self.clones.set(lba, slot);
+        }
+    }
+
     pub(super) fn replay_moved(&mut self, seq: u64, lba: u64, from: Slot, to: Slot) {
+        if is_windowed(lba) {
+            self.clones.redirect(lba, from, to);
+        }
+        let lba = sector_of(lba);
         if self.map.get(lba) == from {
             self.map.set(lba, to);
         }
@@ -126,16 +164,39 @@ impl Recovery {
         self.views.redirect(lba, from, to, |key| seq >= loaded.known(key));
     }
 
-    pub(super) fn replay_change(&mut self, seq: u64, record: &Record) {
-        if seq < self.loaded.listed {
-            return;
+    pub(super) fn replay_change(&mut self, seq: u64, record: &Record) -> Result<(), Damage> {
+        // Whatever the checkpoint showed of a clone: what comes behind its beginning is replayed, and behind its end nothing is left.
+        match record {
+            Record::Clone { window, .. } => self.clones.clear_window(*window, |_| {}),
+            Record::DeleteClone(id) => {
+                let window = self.clones.find(*id).map(|clone| clone.window);
+                window.into_iter().for_each(|window| self.clones.clear_window(window, |_| {}));
+            }
+            _ => {}
         }
-        record.apply(&mut self.views, seq);
+        if seq < self.loaded.listed {
+            return Ok(());
+        }
+        if let Record::Clone { window, .. } = record
+            && self.clones.has_window(*window)
+        {
+            return Err(Damage::Nonsense("a clone in the place of another one"));
+        }
+        if let Record::Promote(id) = record
+            && let Some(clone) = self.clones.find(*id).cloned()
+        {
+            self.replay_roll_back(seq, clone.of);
+            for (lba, slot) in self.clones.take(&clone) {
+                self.replay_replaced(seq, lba, slot);
+            }
+        }
+        record.apply(&mut self.views, &mut self.clones, seq);
         if let Record::RollBack { to, .. } = record
             && self.views.exists(*to)
         {
             self.replay_roll_back(seq, *to);
         }
+        Ok(())
     }
 
     fn replay_roll_back(&mut self, seq: u64, to: SnapshotId) {
@@ -147,14 +208,18 @@ impl Recovery {
                 let old = self.map.get(lba);
                 let new = self.views.see(to, lba, old);
                 if new != old {
-                    self.keep(seq, lba, old);
-                    match new {
-                        NO_SLOT => self.map.clear(lba, 1, |_| {}),
-                        new => _ = self.map.set(lba, new),
-                    }
+                    self.replay_replaced(seq, lba, new);
                 }
             }
             chunk = found + 1;
+        }
+    }
+
+    fn replay_replaced(&mut self, seq: u64, lba: u64, new: Slot) {
+        self.keep(seq, lba, self.map.get(lba));
+        match new {
+            NO_SLOT => self.map.clear(lba, 1, |_| {}),
+            new => _ = self.map.set(lba, new),
         }
     }
 
@@ -164,6 +229,15 @@ impl Recovery {
         self.views.purge_all();
         while self.views.is_purging() {
             self.views.purge(usize::MAX, |_| {});
+        }
+        self.clones.settle(&self.views);
+        for (_, piece) in self.clones.pieces((0, 0)) {
+            for slot in &piece.slots {
+                if self.lebs.is_live(*slot) {
+                    return Err(Damage::Nonsense("two sectors in one slot"));
+                }
+                self.lebs.set_live(*slot, UNNOTED);
+            }
         }
         let mut shared = Vec::new();
         for (key, piece) in self.views.pieces((0, 0)) {

@@ -7,11 +7,13 @@
 //! The groomer moves a slot once, whoever refers to it. A copy says which slot it came from ([`Kind::Moved`]): recovery can then tell
 //! what it is a copy of without knowing which snapshots saw it.
 
+pub(crate) mod clones;
 mod record;
 pub(crate) mod views;
 
 use std::ops::RangeInclusive;
 
+use clones::{is_windowed, sector_of};
 pub(crate) use record::{Record, decode_snapshot, encode_snapshot};
 use views::CHUNK;
 
@@ -71,6 +73,19 @@ pub enum SnapshotChange {
         /// Delete the snapshots that are newer.
         delete_newer: bool,
     },
+    /// Make a clone of a snapshot, to be written.
+    Clone {
+        /// Which snapshot.
+        of: SnapshotId,
+        /// See [`clones::SnapshotClone::name`].
+        name: String,
+        /// See [`clones::SnapshotClone::created`].
+        created: u64,
+    },
+    /// Delete a clone.
+    DeleteClone(SnapshotId),
+    /// Have the head hold what the clone does, which is none any more.
+    Promote(SnapshotId),
 }
 
 /// Why a change of snapshots was not made.
@@ -79,8 +94,11 @@ pub enum SnapshotError {
     /// There is no such snapshot.
     #[error("there is no such snapshot")]
     Unknown,
+    /// There is no such clone.
+    #[error("there is no such clone")]
+    UnknownClone,
     /// Another one has this name.
-    #[error("there is a snapshot of the name \"{0}\" already; expected another name")]
+    #[error("there is a snapshot or a clone of the name \"{0}\" already; expected another name")]
     Taken(String),
     /// No snapshot can be called so.
     #[error(
@@ -93,6 +111,15 @@ pub enum SnapshotError {
     /// There are too many.
     #[error("there are {SNAPSHOTS_MAX} snapshots, and a device has no more; delete some first")]
     TooMany,
+    /// A clone stands on it.
+    #[error("the clone \"{1}\" stands on the snapshot \"{0}\"; delete the clone first")]
+    Cloned(String, String),
+    /// There are too many clones.
+    #[error("there are {} clones, and a device has no more; delete some first", clones::CLONES_MAX)]
+    TooManyClones,
+    /// The device takes no clones.
+    #[error("this device takes no clones: {0}")]
+    Unclonable(&'static str),
     /// What snapshots hold leaves no room.
     #[error("there is no room for what the snapshots would hold; delete some first")]
     Full,
@@ -132,7 +159,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// How many sectors from `lba` on are alike, and how; none from `end` on, and none of another run of [`CHUNK`].
-fn run_of<T: PartialEq>(lba: u64, end: u64, how: impl Fn(usize) -> T) -> (u64, T) {
+pub(crate) fn run_of<T: PartialEq>(lba: u64, end: u64, how: impl Fn(usize) -> T) -> (u64, T) {
     let bit = (lba % CHUNK) as usize;
     let bits = bit..bit + (end - lba).min(CHUNK - lba % CHUNK) as usize;
     let first = how(bit);
@@ -155,18 +182,51 @@ impl Ftl {
         if let Some(error) = self.refusal() {
             return Err(error.into());
         }
-        if let SnapshotChange::RollBack { to, .. } = change {
+        let back_to = match change {
+            SnapshotChange::RollBack { to, .. } => Some(*to),
+            SnapshotChange::Promote(id) => self.find_clone(*id).map(|clone| clone.of),
+            _ => None,
+        };
+        if let Some(to) = back_to {
             // A checkpoint's pieces show the map at different moments, and a roll back is no change of a single sector that could be made
             // again for those that are behind it.
             if self.checkpointer.hurry() {
                 self.work();
                 return Ok(None);
             }
-            if !self.has_index_room(self.roll_back_bytes(*to)) {
+            // A promoted clone is there as a whole or not at all: nothing that it holds may be lost and the record found.
+            if let SnapshotChange::Promote(_) = change
+                && !self.is_durable(self.seq)
+            {
+                self.background_flush();
+                self.work();
+                return Ok(None);
+            }
+            let promoted = match change {
+                SnapshotChange::Promote(id) => self.find_clone(*id).map_or(0, |clone| self.clones.bytes_of(clone)),
+                _ => 0,
+            };
+            // What is promoted is live already, and what it takes the place of stays for the newest snapshot.
+            if !self.has_index_room(self.roll_back_bytes(to) + promoted) {
                 return Err(SnapshotError::Full);
             }
         }
-        let record = Record::of(change, self.map.mapped());
+        let window = match change {
+            SnapshotChange::Clone { .. } => self.clones.free_window(self.durable()),
+            _ => Some(0),
+        };
+        let Some(window) = window else {
+            // So many clones were deleted that every window waits for being free.
+            while self.clones.is_purging() {
+                let freed = self.purge_clones(PURGED_AT_ONCE);
+                self.note_leaving(freed);
+            }
+            self.resize();
+            self.background_flush();
+            self.work();
+            return Ok(None);
+        };
+        let record = Record::of(change, self.map.mapped(), window);
         let Some(stream) = self.host_stream_with_room(1, 0) else {
             return match self.no_room() {
                 Admission::Refused(error) => Err(error.into()),
@@ -178,14 +238,19 @@ impl Ftl {
         let source = Source::Meta(record.encode());
         self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
         self.commit(stream, run);
-        record.apply(&mut self.views, header.seq);
+        if let Record::Promote(id) = record {
+            self.promote(id);
+        }
+        record.apply(&mut self.views, &mut self.clones, header.seq);
         if let Record::RollBack { to, .. } = record {
             self.roll_back(to);
         }
         self.resize();
+        // What the work behind it appends is waited for by nobody.
+        let seq = self.seq;
         self.background_flush();
         self.work();
-        Ok(Some(self.seq))
+        Ok(Some(seq))
     }
 
     /// Whether everything below a sequence number survives a power cut.
@@ -202,14 +267,18 @@ impl Ftl {
             |id: SnapshotId| self.snapshots().iter().find(|snapshot| snapshot.id == id).ok_or(SnapshotError::Unknown);
         let named = |name: &String, id: Option<SnapshotId>| match is_name(name) {
             false => Err(SnapshotError::Name(name.clone())),
-            true if self.snapshots().iter().any(|other| other.name == *name && Some(other.id) != id) => {
-                Err(SnapshotError::Taken(name.clone()))
+            true => {
+                let snapshots = self.snapshots().iter().map(|snapshot| (snapshot.id, &snapshot.name));
+                let mut all = snapshots.chain(self.clones().iter().map(|clone| (clone.id, &clone.name)));
+                match all.any(|other| other.1 == name && Some(other.0) != id) {
+                    true => Err(SnapshotError::Taken(name.clone())),
+                    false => Ok(()),
+                }
             }
-            true => Ok(()),
         };
         let free = |snapshot: &Snapshot| match snapshot.held {
             true => Err(SnapshotError::Held(snapshot.name.clone())),
-            false => Ok(()),
+            false => self.check_uncloned(snapshot),
         };
         match change {
             SnapshotChange::Create { name, .. } => {
@@ -226,13 +295,18 @@ impl Ftl {
                 }
             }
             SnapshotChange::Delete(id) => free(find(*id)?),
-            SnapshotChange::Rename(id, name) => find(*id).and_then(|_| named(name, Some(*id))),
+            SnapshotChange::Rename(id, name) => match self.find_clone(*id) {
+                Some(_) => named(name, Some(*id)),
+                None => find(*id).and_then(|_| named(name, Some(*id))),
+            },
             SnapshotChange::Hold(id, _) => find(*id).map(|_| ()),
             SnapshotChange::RollBack { to, delete_newer } => {
                 find(*to)?;
                 let newer = self.snapshots().iter().filter(|snapshot| *delete_newer && snapshot.id > *to);
                 newer.into_iter().try_for_each(free)
             }
+            SnapshotChange::Clone { name, .. } => named(name, None).and_then(|()| self.check_clone_change(change)),
+            SnapshotChange::DeleteClone(_) | SnapshotChange::Promote(_) => self.check_clone_change(change),
         }
     }
 
@@ -259,16 +333,28 @@ impl Ftl {
     /// Whether anybody refers to a slot as that of this sector.
     #[inline]
     pub(crate) fn is_used(&self, lba: u64, slot: Slot) -> bool {
-        self.map.get(lba) == slot || (self.has_views && self.views.holds(lba, slot))
+        // What was promoted has the address of the clone that wrote it, until it is moved.
+        let sector = sector_of(lba);
+        let is_host = self.slot_at(lba) == slot || (sector != lba && self.map.get(sector) == slot);
+        is_host || (self.has_views && self.views.holds(sector, slot))
     }
 
-    /// Whether a slot holds this sector, for the host or for a snapshot.
+    /// The address under which a slot is known: the host's, where what has a clone's was promoted.
+    pub(crate) fn home_of(&self, lba: u64, slot: Slot) -> u64 {
+        if is_windowed(lba) && self.clones.slot(lba) != slot { sector_of(lba) } else { lba }
+    }
+
+    /// Whether a slot holds this sector, for the host, for a snapshot or for a clone.
     pub fn holds(&self, lba: u64, slot: Slot) -> bool {
-        lba < self.map.sectors() && self.is_used(lba, slot)
+        sector_of(lba) < self.map.sectors() && self.is_used(lba, slot)
     }
 
     /// Has everybody who refers to a slot refer to another one.
     pub(crate) fn redirect(&mut self, lba: u64, from: Slot, to: Slot) {
+        if is_windowed(lba) {
+            self.clones.redirect(lba, from, to);
+        }
+        let lba = sector_of(lba);
         if self.map.get(lba) == from {
             self.map.set(lba, to);
         }
@@ -277,7 +363,7 @@ impl Ftl {
     }
 
     /// The head sees what a snapshot sees. What it saw is kept for snapshots that are newer.
-    fn roll_back(&mut self, to: SnapshotId) {
+    pub(crate) fn roll_back(&mut self, to: SnapshotId) {
         let before = self.live_sectors();
         let mut chunk = 0;
         while let Some((found, mut bits)) = self.views.next_changed(chunk..u64::MAX, &(to..=SnapshotId::MAX)) {
@@ -289,22 +375,28 @@ impl Ftl {
                 if new == old {
                     continue;
                 }
-                if old != NO_SLOT {
-                    self.groomer.discarded(self.lebs.note(self.lebs.place(old)));
-                }
-                self.groomer.trimmed(lba, 1);
-                self.supersede(lba, old);
-                match new {
-                    NO_SLOT => self.map.clear(lba, 1, |_| {}),
-                    new => {
-                        self.map.set(lba, new);
-                        self.views.share(new);
-                    }
+                self.replace(lba, new);
+                if new != NO_SLOT {
+                    self.views.share(new);
                 }
             }
             chunk = found + 1;
         }
         self.note_leaving(before.saturating_sub(self.live_sectors()));
+    }
+
+    /// The head sees another slot of a sector from now on.
+    pub(crate) fn replace(&mut self, lba: u64, new: Slot) {
+        let old = self.map.get(lba);
+        if old != NO_SLOT {
+            self.groomer.discarded(self.lebs.note(self.lebs.place(old)));
+        }
+        self.groomer.trimmed(lba, 1);
+        self.supersede(lba, old);
+        match new {
+            NO_SLOT => self.map.clear(lba, 1, |_| {}),
+            new => _ = self.map.set(lba, new),
+        }
     }
 
     /// What a roll back may add to the index, at most.
@@ -315,33 +407,41 @@ impl Ftl {
             .sum()
     }
 
-    /// Sectors that hold data, for the host or for a snapshot.
+    /// Sectors that hold data, for the host, for a snapshot or for a clone.
     pub(crate) fn live_sectors(&self) -> u64 {
-        self.map.mapped() + self.views.kept()
+        self.map.mapped() + self.kept_sectors()
     }
 
-    /// Sectors that hold data for snapshots only.
+    /// Sectors that hold data for snapshots and clones only.
     pub fn kept_sectors(&self) -> u64 {
-        self.views.kept()
+        self.views.kept() + self.clones.held()
+    }
+
+    /// Bytes that snapshots and clones take in a checkpoint.
+    pub(crate) fn index_bytes(&self) -> u64 {
+        self.views.bytes() + self.clones.bytes()
     }
 
     /// Sectors that may hold data at once, for the host and for snapshots, where that is a limit.
     pub fn live_limit(&self) -> Option<u64> {
         match self.has_views {
-            true => Some(self.room + self.views.kept()),
+            true => Some(self.room + self.kept_sectors()),
             false => self.config.is_sparse().then(|| self.config.room()),
         }
     }
 
     /// Whether the index of snapshots may grow by so many bytes.
     pub(crate) fn has_index_room(&self, bytes: u64) -> bool {
-        self.live_sectors() + self.leaving_sectors <= room_beside(&self.config, self.views.bytes() + bytes)
+        self.live_sectors() + self.leaving_sectors <= room_beside(&self.config, self.index_bytes() + bytes)
     }
 
     /// Bytes that a trim may add to the index, at most.
     pub(crate) fn trim_bytes(&self, lba: u64, count: u64) -> u64 {
         if !self.has_views {
             return 0;
+        }
+        if is_windowed(lba) {
+            return self.clones.shows((&self.map, &self.views), lba, count).1;
         }
         let mapped = self.map.mapped_in(lba, count);
         let pieces = mapped.min(count / CHUNK + 2);
@@ -353,7 +453,7 @@ impl Ftl {
         if !self.has_views {
             return count - self.map.mapped_in(lba, count);
         }
-        (lba..lba + count).filter(|lba| self.map.get(*lba) == NO_SLOT || self.is_seen(*lba)).count() as u64
+        (lba..lba + count).filter(|lba| self.slot_at(*lba) == NO_SLOT || self.is_seen(*lba)).count() as u64
     }
 
     /// Sectors of a range that hold data which a trim would free.
@@ -361,32 +461,33 @@ impl Ftl {
         if !self.has_views {
             return self.map.mapped_in(lba, count);
         }
-        (lba..lba + count).filter(|lba| self.map.get(*lba) != NO_SLOT && !self.is_seen(*lba)).count() as u64
+        (lba..lba + count).filter(|lba| self.slot_at(*lba) != NO_SLOT && !self.is_seen(*lba)).count() as u64
     }
 
     /// Whether a snapshot sees what the head sees of a sector.
     fn is_seen(&self, lba: u64) -> bool {
-        let newest = self.views.newest_below(self.seq);
+        // Snapshots are of the device, not of its clones.
+        let newest = self.views.newest_below(self.seq).filter(|_| !is_windowed(lba));
         newest.is_some_and(|newest| !self.views.covers(lba, newest..=SnapshotId::MAX))
     }
 
     /// Works out anew what may be live, and what a checkpoint takes: snapshots, or what they see, have changed.
     pub(crate) fn resize(&mut self) {
-        self.has_views = self.views.is_active();
+        self.has_views = self.views.is_active() || !self.clones.is_empty();
         let config = self.narrowed();
-        let further = further_lebs(&config, self.views.bytes());
+        let further = further_lebs(&config, self.index_bytes());
         if self.checkpointer.set_further(further as usize) {
             self.groomer.pace.set_further(&config, further);
         }
         self.room = match self.has_views {
-            true => room_beside(&config, self.views.bytes()).saturating_sub(self.views.kept()),
+            true => room_beside(&config, self.index_bytes()).saturating_sub(self.kept_sectors()),
             false => base_room(&self.config),
         };
     }
 
     /// Frees some of what only deleted snapshots needed. Returns whether there is more.
     pub(crate) fn purge(&mut self) -> bool {
-        if !self.views.is_purging() {
+        if !self.is_purging() {
             return false;
         }
         // The pieces of a checkpoint show the index at different moments: what moves meanwhile could be in none.
@@ -398,9 +499,15 @@ impl Ftl {
             lebs.set_dead(slot);
             freed += 1;
         });
+        freed += self.purge_clones(PURGED_AT_ONCE);
         self.note_leaving(freed);
         self.resize();
-        self.views.is_purging()
+        self.is_purging()
+    }
+
+    /// Whether deleted snapshots or clones left something.
+    pub(crate) fn is_purging(&self) -> bool {
+        self.views.is_purging() || self.clones.is_purging()
     }
 
     /// What a snapshot sees of a sector.
@@ -424,15 +531,12 @@ impl Ftl {
         next.map_or(end, |(chunk, _)| (chunk * CHUNK).clamp(lba, end))
     }
 
-    /// How many sectors from `lba` on, at most `max`, all hold data in a snapshot or all do not, and which. The next may be alike.
+    /// How many sectors from `lba` on, at most `max`, all hold data in a snapshot or clone or all do not, and which. The next may be alike.
     pub fn run_in(&self, id: SnapshotId, lba: u64, max: u64) -> (u64, bool) {
-        let end = (lba + max).min(self.map.sectors());
-        let changed = self.next_changed(lba, end, id..=SnapshotId::MAX);
-        if lba < changed {
-            return self.map.run(lba, changed - lba);
+        match self.find_clone(id) {
+            Some(clone) => self.run_in_clone(clone, lba, max),
+            None => self.views.run_in(&self.map, id, lba, max),
         }
-        let seen = self.seen(Some(id), lba / CHUNK);
-        run_of(lba, end, |bit| seen[bit] != NO_SLOT)
     }
 
     /// How many sectors from `lba` on, at most `max`, compare alike between two moments, and how: whether they hold data in the second, or

@@ -1,5 +1,6 @@
 //! Snapshots on media: the record of each change in the log, and the list in a checkpoint.
 
+use super::clones::{Clones, SnapshotClone, is_window};
 use super::views::{SNAPSHOT_BYTES, Views};
 use super::{SNAPSHOT_NAME_MAX, Snapshot, SnapshotChange, SnapshotId};
 
@@ -11,10 +12,14 @@ pub(crate) enum Record {
     Rename(SnapshotId, String),
     Hold(SnapshotId, bool),
     RollBack { to: SnapshotId, delete_newer: bool },
+    Clone { name: String, created: u64, of: SnapshotId, window: u64 },
+    DeleteClone(SnapshotId),
+    Promote(SnapshotId),
 }
 
 impl Record {
-    pub fn of(change: &SnapshotChange, mapped: u64) -> Record {
+    /// With the sectors that hold data, and the window of a clone.
+    pub fn of(change: &SnapshotChange, mapped: u64, window: u64) -> Record {
         match change {
             SnapshotChange::Create { name, created } => {
                 Record::Create { name: name.clone(), created: *created, mapped }
@@ -23,11 +28,16 @@ impl Record {
             SnapshotChange::Rename(id, name) => Record::Rename(*id, name.clone()),
             SnapshotChange::Hold(id, on) => Record::Hold(*id, *on),
             SnapshotChange::RollBack { to, delete_newer } => Record::RollBack { to: *to, delete_newer: *delete_newer },
+            SnapshotChange::Clone { of, name, created } => {
+                Record::Clone { name: name.clone(), created: *created, of: *of, window }
+            }
+            SnapshotChange::DeleteClone(id) => Record::DeleteClone(*id),
+            SnapshotChange::Promote(id) => Record::Promote(*id),
         }
     }
 
-    /// Changes the list of snapshots; `seq` is the record's number. What a roll back does to the head is another matter.
-    pub fn apply(&self, views: &mut Views, seq: u64) {
+    /// Changes the lists of snapshots and clones; `seq` is the record's number. What a roll back does to the head is another matter.
+    pub fn apply(&self, views: &mut Views, clones: &mut Clones, seq: u64) {
         match self {
             Record::Create { name, created, mapped } => {
                 views.add(Snapshot { id: seq, name: name.clone(), created: *created, held: false, mapped: *mapped })
@@ -35,14 +45,19 @@ impl Record {
             Record::Delete(id) => views.remove(|other| other == *id),
             Record::Rename(id, name) => {
                 views.find(*id).into_iter().for_each(|snapshot| snapshot.name.clone_from(name));
+                clones.find_mut(*id).into_iter().for_each(|clone| clone.name.clone_from(name));
             }
             Record::Hold(id, on) => views.find(*id).into_iter().for_each(|snapshot| snapshot.held = *on),
             Record::RollBack { to, delete_newer: true } => views.remove(|other| other > *to),
             Record::RollBack { delete_newer: false, .. } => {}
+            Record::Clone { name, created, of, window } => {
+                clones.add(SnapshotClone { id: seq, name: name.clone(), created: *created, of: *of, window: *window });
+            }
+            Record::DeleteClone(id) | Record::Promote(id) => _ = clones.remove(*id, seq),
         }
     }
 
-    /// Bytes on media: what u8, length of the name u8, 6 reserved, snapshot u64, created u64, mapped u64, name.
+    /// Bytes on media: what u8, length of the name u8, 6 reserved, snapshot or clone u64, created u64, mapped or window u64, name.
     pub fn encode(&self) -> Vec<u8> {
         let (what, id, name, numbers) = match self {
             Record::Create { name, created, mapped } => (1, 0, name.as_str(), [*created, *mapped]),
@@ -52,6 +67,9 @@ impl Record {
             Record::Hold(id, false) => (5, *id, "", [0; 2]),
             Record::RollBack { to, delete_newer: false } => (6, *to, "", [0; 2]),
             Record::RollBack { to, delete_newer: true } => (7, *to, "", [0; 2]),
+            Record::Clone { name, created, of, window } => (8, *of, name.as_str(), [*created, *window]),
+            Record::DeleteClone(id) => (9, *id, "", [0; 2]),
+            Record::Promote(id) => (10, *id, "", [0; 2]),
         };
         let mut bytes = vec![what, name.len() as u8, 0, 0, 0, 0, 0, 0];
         [id, numbers[0], numbers[1]].iter().for_each(|number| bytes.extend(number.to_le_bytes()));
@@ -71,16 +89,19 @@ impl Record {
             5 => Record::Hold(id, false),
             6 => Record::RollBack { to: id, delete_newer: false },
             7 => Record::RollBack { to: id, delete_newer: true },
+            8 if is_window(mapped) => Record::Clone { name: name()?, created, of: id, window: mapped },
+            9 => Record::DeleteClone(id),
+            10 => Record::Promote(id),
             _ => return None,
         })
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-fn name(bytes: &[u8], len: u8, at: usize) -> Option<String> {
+pub(super) fn name(bytes: &[u8], len: u8, at: usize) -> Option<String> {
     let len = usize::from(len);
     let bytes = bytes.get(at..at + len).filter(|_| (1..=SNAPSHOT_NAME_MAX).contains(&len))?;
     Some(std::str::from_utf8(bytes).ok()?.to_owned())

@@ -9,9 +9,10 @@
 //! What a deleted snapshot leaves is still looked through by older ones; [`Views::purge`] gives it to the one before, or frees it.
 
 use std::collections::BTreeMap;
-use std::ops::{Range, RangeInclusive};
+use std::ops::{Range, RangeBounds, RangeInclusive};
 
-use super::{Snapshot, SnapshotId};
+use super::{Snapshot, SnapshotId, run_of};
+use crate::map::Map;
 use crate::types::{NO_SLOT, Slot};
 
 /// Sectors of one piece.
@@ -74,6 +75,16 @@ impl Piece {
         self.slots[at] = slot;
     }
 
+    /// Takes an entry away.
+    fn remove(&mut self, bit: u64) {
+        match self.get(bit) {
+            None => return,
+            Some(NO_SLOT) => self.holes &= !(1 << bit),
+            Some(_) => _ = self.slots.remove(self.rank(bit)),
+        }
+        self.present &= !(1 << bit);
+    }
+
     /// Bytes in a checkpoint.
     pub fn bytes(&self) -> usize {
         PIECE_HEAD + size_of::<Slot>() * self.slots.len()
@@ -90,20 +101,120 @@ impl Piece {
     }
 }
 
+/// Pieces, in order, and what all of them take.
+#[derive(Default)]
+pub(crate) struct Pieces {
+    pieces: BTreeMap<Key, Piece>,
+    /// Entries with a slot.
+    pub held: u64,
+    /// In a checkpoint.
+    pub bytes: u64,
+    pub memory: usize,
+}
+
+impl Pieces {
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Those of a range of keys, in order.
+    pub fn range(&self, keys: impl RangeBounds<Key>) -> impl Iterator<Item = (Key, &Piece)> {
+        self.pieces.range(keys).map(|(key, piece)| (*key, piece))
+    }
+
+    /// What an entry says; nothing where there is none.
+    pub fn get(&self, lba: u64, id: SnapshotId) -> Option<Slot> {
+        self.pieces.get(&(lba / CHUNK, id))?.get(lba % CHUNK)
+    }
+
+    /// Sets an entry, or takes it away; gives what it said before.
+    pub fn set(&mut self, lba: u64, id: SnapshotId, entry: Option<Slot>) -> Option<Slot> {
+        let (key, bit) = ((lba / CHUNK, id), lba % CHUNK);
+        let piece = match (self.pieces.get_mut(&key), entry) {
+            (Some(piece), _) => piece,
+            (None, Some(_)) => self.pieces.entry(key).or_default(),
+            (None, None) => return None,
+        };
+        let old = piece.get(bit);
+        if piece.present > 0 {
+            (self.bytes, self.memory) = (self.bytes - piece.bytes() as u64, self.memory - piece.memory());
+        }
+        match (old, entry) {
+            (Some(one), Some(other)) if one != NO_SLOT && other != NO_SLOT => piece.replace(bit, other),
+            _ => {
+                piece.remove(bit);
+                entry.into_iter().for_each(|slot| piece.insert(bit, slot));
+            }
+        }
+        self.held += u64::from(entry.is_some_and(|slot| slot != NO_SLOT));
+        self.held -= u64::from(old.is_some_and(|slot| slot != NO_SLOT));
+        if piece.present == 0 {
+            self.pieces.remove(&key);
+        } else {
+            (self.bytes, self.memory) = (self.bytes + piece.bytes() as u64, self.memory + piece.memory());
+        }
+        old
+    }
+
+    pub fn piece(&self, key: Key) -> Option<&Piece> {
+        self.pieces.get(&key)
+    }
+
+    /// Takes entries of a piece away, and has some of them say that nothing was there. Gives their slots.
+    pub fn cut(&mut self, key: Key, gone: u64, holes: u64) -> Vec<Slot> {
+        let old = self.remove(key).unwrap_or_default();
+        let mut piece =
+            Piece { present: old.present & !gone | holes, holes: old.holes & !gone | holes, slots: Vec::new() };
+        let mut freed = Vec::new();
+        for (bit, slot) in old.entries().filter(|(_, slot)| *slot != NO_SLOT) {
+            let list = if gone >> bit & 1 == 1 { &mut freed } else { &mut piece.slots };
+            list.push(slot);
+        }
+        if piece.present != 0 {
+            piece.slots.shrink_to_fit();
+            self.bytes += piece.bytes() as u64;
+            self.memory += piece.memory();
+            self.held += piece.slots.len() as u64;
+            self.pieces.insert(key, piece);
+        }
+        freed
+    }
+
+    /// Takes a piece away.
+    pub fn remove(&mut self, key: Key) -> Option<Piece> {
+        let piece = self.pieces.remove(&key)?;
+        self.bytes -= piece.bytes() as u64;
+        self.memory -= piece.memory();
+        self.held -= piece.slots.len() as u64;
+        Some(piece)
+    }
+
+    /// Checks what is counted. For tests.
+    pub fn verify(&self) -> Result<(), String> {
+        let held: usize = self.pieces.values().map(|piece| piece.slots.len()).sum();
+        let bytes: usize = self.pieces.values().map(Piece::bytes).sum();
+        let memory: usize = self.pieces.values().map(Piece::memory).sum();
+        let (counted, found) = ((self.held, self.bytes, self.memory), (held as u64, bytes as u64, memory));
+        if counted != found {
+            return Err(format!("the index counts {counted:?} slots, bytes and memory, and has {found:?}"));
+        }
+        match self.pieces.iter().find(|(_, piece)| piece.present == 0 || piece.holes & !piece.present != 0) {
+            Some((key, piece)) => Err(format!("the piece {key:?} is {piece:?}")),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The snapshots of a device, and what they see.
 #[derive(Default)]
 pub(crate) struct Views {
     /// From the oldest to the newest.
     snapshots: Vec<Snapshot>,
-    pieces: BTreeMap<Key, Piece>,
+    index: Pieces,
     /// Slots that more than one entry, or an entry and the head, refer to, since somebody rolled back: how many more.
     shared: BTreeMap<Slot, u32>,
-    /// Entries with a slot.
-    held: u64,
     /// Sum of `shared`.
     extra: u64,
-    bytes: u64,
-    memory: usize,
     /// Where purging goes on; nothing where no deleted snapshot left anything.
     purging: Option<Key>,
 }
@@ -127,7 +238,7 @@ impl Views {
     /// Whether there is, or was, any: only then there is anything to be done for them.
     #[inline]
     pub fn is_active(&self) -> bool {
-        !self.snapshots.is_empty() || !self.pieces.is_empty()
+        !self.snapshots.is_empty() || !self.index.is_empty()
     }
 
     /// The newest that is older than this number.
@@ -155,37 +266,29 @@ impl Views {
 
     /// Slots that only snapshots need.
     pub fn kept(&self) -> u64 {
-        self.held - self.extra
+        self.index.held - self.extra
     }
 
     /// Bytes that all of it takes in a checkpoint.
     pub fn bytes(&self) -> u64 {
-        self.bytes + (self.snapshots.len() * SNAPSHOT_BYTES) as u64
+        self.index.bytes + (self.snapshots.len() * SNAPSHOT_BYTES) as u64
     }
 
     /// Heap memory, bytes; about.
     pub fn memory(&self) -> usize {
-        self.memory + self.snapshots.capacity() * size_of::<Snapshot>() + self.shared.len() * 12
+        self.index.memory + self.snapshots.capacity() * size_of::<Snapshot>() + self.shared.len() * 12
     }
 
     /// Whether a snapshot from `from` to `to` has an entry of the sector.
     pub fn covers(&self, lba: u64, ids: RangeInclusive<SnapshotId>) -> bool {
         let (chunk, bit) = (lba / CHUNK, lba % CHUNK);
-        self.pieces.range((chunk, *ids.start())..=(chunk, *ids.end())).any(|(_, piece)| piece.present >> bit & 1 == 1)
+        self.index.range((chunk, *ids.start())..=(chunk, *ids.end())).any(|(_, piece)| piece.present >> bit & 1 == 1)
     }
 
     /// Notes what a sector held when it was changed for the first time after this snapshot.
     pub fn push(&mut self, lba: u64, id: SnapshotId, slot: Slot) {
-        let (chunk, bit) = (lba / CHUNK, lba % CHUNK);
-        let piece = self.pieces.entry((chunk, id)).or_default();
-        if piece.present > 0 {
-            self.bytes -= piece.bytes() as u64;
-            self.memory -= piece.memory();
-        }
-        piece.insert(bit, slot);
-        self.bytes += piece.bytes() as u64;
-        self.memory += piece.memory();
-        self.held += u64::from(slot != NO_SLOT);
+        let before = self.index.set(lba, id, Some(slot));
+        debug_assert!(before.is_none());
     }
 
     /// A piece of a checkpoint.
@@ -198,19 +301,19 @@ impl Views {
     /// What a snapshot sees of a sector, of which the head sees `head`.
     pub fn see(&self, id: SnapshotId, lba: u64, head: Slot) -> Slot {
         let (chunk, bit) = (lba / CHUNK, lba % CHUNK);
-        self.pieces.range((chunk, id)..=(chunk, SnapshotId::MAX)).find_map(|(_, piece)| piece.get(bit)).unwrap_or(head)
+        self.index.range((chunk, id)..=(chunk, SnapshotId::MAX)).find_map(|(_, piece)| piece.get(bit)).unwrap_or(head)
     }
 
     /// Whether an entry of the sector refers to the slot.
     pub fn holds(&self, lba: u64, slot: Slot) -> bool {
         let (chunk, bit) = (lba / CHUNK, lba % CHUNK);
-        self.pieces.range(all_of(chunk)).any(|(_, piece)| piece.get(bit) == Some(slot))
+        self.index.range(all_of(chunk)).any(|(_, piece)| piece.get(bit) == Some(slot))
     }
 
     /// What entries of the sector say that refer to one slot refers to another one from now on: those of pieces that `known` names.
     pub fn redirect(&mut self, lba: u64, from: Slot, to: Slot, known: impl Fn(Key) -> bool) {
         let (chunk, bit) = (lba / CHUNK, lba % CHUNK);
-        for (key, piece) in self.pieces.range_mut(all_of(chunk)) {
+        for (key, piece) in self.index.pieces.range_mut(all_of(chunk)) {
             if piece.get(bit) == Some(from) && known(*key) {
                 piece.replace(bit, to);
             }
@@ -250,7 +353,7 @@ impl Views {
     /// found none, a run that has none either: nothing before it has any.
     pub fn next_changed(&self, chunks: Range<u64>, ids: &RangeInclusive<SnapshotId>) -> Option<(u64, u64)> {
         let (mut at, mut bits) = (chunks.start, 0);
-        for (looked, ((chunk, id), piece)) in self.pieces.range((chunks.start, 0)..(chunks.end, 0)).enumerate() {
+        for (looked, ((chunk, id), piece)) in self.index.pieces.range((chunks.start, 0)..(chunks.end, 0)).enumerate() {
             if *chunk != at {
                 if bits != 0 {
                     break;
@@ -268,7 +371,7 @@ impl Views {
     /// What a snapshot sees of a run of sectors: nothing said of those of which it sees what the head does.
     pub fn seen(&self, id: SnapshotId, chunk: u64) -> [Option<Slot>; CHUNK as usize] {
         let mut seen = [None; CHUNK as usize];
-        for (_, piece) in self.pieces.range((chunk, id)..=(chunk, SnapshotId::MAX)) {
+        for (_, piece) in self.index.range((chunk, id)..=(chunk, SnapshotId::MAX)) {
             for (bit, slot) in piece.entries() {
                 seen[bit as usize].get_or_insert(slot);
             }
@@ -276,9 +379,21 @@ impl Views {
         seen
     }
 
+    /// How many sectors from `lba` on, at most `max`, all hold data in a snapshot or all do not, and which. The next may be alike.
+    pub fn run_in(&self, map: &Map, id: SnapshotId, lba: u64, max: u64) -> (u64, bool) {
+        let end = (lba + max).min(map.sectors());
+        let changed = self.next_changed(lba / CHUNK..end.div_ceil(CHUNK), &(id..=SnapshotId::MAX));
+        let changed = changed.map_or(end, |(chunk, _)| (chunk * CHUNK).clamp(lba, end));
+        if lba < changed {
+            return map.run(lba, changed - lba);
+        }
+        let (seen, first) = (self.seen(id, lba / CHUNK), lba - lba % CHUNK);
+        run_of(lba, end, |bit| seen[bit].unwrap_or_else(|| map.get(first + bit as u64)) != NO_SLOT)
+    }
+
     /// The pieces from a key on.
     pub fn pieces(&self, from: Key) -> impl Iterator<Item = (Key, &Piece)> {
-        self.pieces.range(from..).map(|(key, piece)| (*key, piece))
+        self.index.range(from..)
     }
 
     /// Whether deleted snapshots left something.
@@ -291,21 +406,18 @@ impl Views {
     pub fn purge(&mut self, most: usize, mut freed: impl FnMut(Slot)) {
         let Some(from) = self.purging else { return };
         let (mut left, mut next) = (Vec::new(), None);
-        for (number, (key, _)) in self.pieces.range(from..).enumerate() {
+        for (number, (key, _)) in self.index.range(from..).enumerate() {
             if number == most {
-                next = Some(*key);
+                next = Some(key);
                 break;
             }
             if !self.exists(key.1) {
-                left.push(*key);
+                left.push(key);
             }
         }
         self.purging = next;
         for key in left {
-            let Some(piece) = self.pieces.remove(&key) else { continue };
-            self.bytes -= piece.bytes() as u64;
-            self.memory -= piece.memory();
-            self.held -= piece.slots.len() as u64;
+            let Some(piece) = self.index.remove(key) else { continue };
             let before = self.newest_below(key.1);
             for (bit, slot) in piece.entries() {
                 let lba = key.0 * CHUNK + bit;
@@ -328,18 +440,10 @@ impl Views {
     /// # Errors
     /// What does not agree.
     pub fn verify(&self) -> Result<(), String> {
-        let held: usize = self.pieces.values().map(|piece| piece.slots.len()).sum();
-        let bytes: usize = self.pieces.values().map(Piece::bytes).sum();
-        let memory: usize = self.pieces.values().map(Piece::memory).sum();
         let extra: u64 = self.shared.values().map(|more| u64::from(*more)).sum();
-        let (counted, found) =
-            ((self.held, self.bytes, self.memory, self.extra), (held as u64, bytes as u64, memory, extra));
-        if counted != found {
-            return Err(format!("snapshots count {counted:?} slots, bytes, memory and shares, and have {found:?}"));
-        }
-        match self.pieces.iter().find(|(_, piece)| piece.present == 0 || piece.holes & !piece.present != 0) {
-            Some((key, piece)) => Err(format!("the piece {key:?} of a snapshot is {piece:?}")),
-            None => Ok(()),
+        match self.extra == extra {
+            true => self.index.verify(),
+            false => Err(format!("snapshots count {} shares, and have {extra}", self.extra)),
         }
     }
 }

@@ -241,7 +241,9 @@ pub const TABLE: &[(&str, &[Row])] = &[
             .brief().read(|f| f.mapped_sectors.saturating_mul(f.sector_bytes.into()).into()).kept(Last).line("Data held", "mapped", 2),
         field("snapshots", "Snapshots", Count, "snapshots of the device").read(|f| f.snapshots.into()).kept(Last),
         field("snapshot_bytes", "Held by snapshots", Bytes, "what snapshots hold and the device itself does not any more")
-            .read(|f| f.bytes(f.kept_sectors).into()).kept(Last).line("Data held", "held by snapshots only", 3),
+            .read(|f| f.bytes(f.kept_sectors - f.cloned_sectors).into()).kept(Last).line("Data held", "held by snapshots only", 3),
+        field("clones", "Clones", Count, "clones of the device's snapshots").read(|f| f.clones.into()).kept(Last),
+        field("clone_bytes", "Held by clones", Bytes, "what clones wrote, and nobody else holds").read(|f| f.bytes(f.cloned_sectors).into()).kept(Last),
         field("room_bytes", "Room for data", Bytes, "what may hold data at once, of a sparse address space or beside snapshots")
             .read(|f| f.room_sectors.map(|room| f.bytes(room)).into()),
         field("room_used_percent", "Room used", Percent, "of the room for data, by data and snapshots: at 100 writes are refused")

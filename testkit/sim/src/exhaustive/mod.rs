@@ -17,6 +17,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use self::operations::Behind;
 use self::operations::{OPERATIONS, Operation};
 use self::run::{Run, Shape};
 use crate::{Failure, Watch};
@@ -35,8 +36,8 @@ pub struct Exhaustive {
     pub from: u64,
     /// How many at the same time.
     pub threads: usize,
-    /// Each begins with a snapshot.
-    pub snapshots: bool,
+    /// What each begins with.
+    pub behind: Behind,
 }
 
 /// What was tried.
@@ -84,7 +85,7 @@ impl Seen {
 impl Exhaustive {
     /// How many sequences there are.
     pub fn all(&self) -> u64 {
-        operations::sequences(self.longest, self.snapshots).len() as u64
+        operations::sequences(self.longest, self.behind).len() as u64
     }
 
     /// Tries them.
@@ -93,7 +94,7 @@ impl Exhaustive {
     /// The first sequence in which a promise was broken, and how.
     pub fn run(&self, watch: &dyn Watch) -> Result<Scope, (String, Failure)> {
         device::allow_tiny_modules();
-        let sequences = operations::sequences(self.longest, self.snapshots);
+        let sequences = operations::sequences(self.longest, self.behind);
         let next = AtomicU64::new(self.from);
         let seen = Seen::new();
         let broken: Mutex<Option<(u64, String, Failure)>> = Mutex::new(None);
@@ -132,8 +133,7 @@ impl Exhaustive {
     fn attempt(&self, sequence: &[Operation], seen: &Seen, scope: &mut Scope) -> Result<(), (String, Failure)> {
         for shape in [Shape::Plain, Shape::Parity] {
             for patient in [false, true] {
-                // Those behind the one with a snapshot that each begins with.
-                let recovered = sequence.len() <= self.recovered + if self.snapshots { 2 } else { 0 };
+                let recovered = sequence.len() <= self.recovered + self.behind.len();
                 run::caught(Run { shape, patient, sequence, recovered, seen }, scope).map_err(|failure| {
                     let rhythm = if patient { "waiting after each" } else { "without waiting" };
                     (format!("on {shape:?}, {rhythm}"), failure)

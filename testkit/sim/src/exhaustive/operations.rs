@@ -31,6 +31,16 @@ pub(super) enum Operation {
     RollBack,
     /// Delete it.
     Delete,
+    /// Make a clone of it.
+    Clone,
+    /// A write to the clone.
+    CloneWrite { lba: u64, count: u64, fua: bool },
+    /// A trim in it.
+    CloneTrim { lba: u64, count: u64, fua: bool },
+    /// Delete it.
+    DeleteClone,
+    /// Promote it.
+    Promote,
 }
 
 /// Sectors of the device.
@@ -58,8 +68,12 @@ impl Operation {
     /// What it changes, and whether all of it or nothing.
     pub fn changes(self) -> (Vec<Part>, bool) {
         match self {
-            Operation::Write { lba, count, .. } => (vec![Part { lba, count, zeros: false }], true),
-            Operation::Trim { lba, count, .. } => (vec![Part { lba, count, zeros: true }], false),
+            Operation::Write { lba, count, .. } | Operation::CloneWrite { lba, count, .. } => {
+                (vec![Part { lba, count, zeros: false }], true)
+            }
+            Operation::Trim { lba, count, .. } | Operation::CloneTrim { lba, count, .. } => {
+                (vec![Part { lba, count, zeros: true }], false)
+            }
             Operation::Zeroes { lba } => (vec![Part { lba, count: 1, zeros: true }], false),
             Operation::Batch { ops, .. } => (ops.iter().map(Part::of).collect(), true),
             Operation::Flush
@@ -69,20 +83,61 @@ impl Operation {
             | Operation::Detach
             | Operation::Snapshot
             | Operation::RollBack
-            | Operation::Delete => (Vec::new(), false),
+            | Operation::Delete
+            | Operation::Clone
+            | Operation::DeleteClone
+            | Operation::Promote => (Vec::new(), false),
+        }
+    }
+
+    /// Whether it is carried out on the clone.
+    pub fn is_of_clone(self) -> bool {
+        matches!(self, Operation::CloneWrite { .. } | Operation::CloneTrim { .. })
+    }
+}
+
+/// What every sequence begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Behind {
+    /// Nothing.
+    #[default]
+    Format,
+    /// A snapshot.
+    Snapshot,
+    /// A snapshot, and a clone of it.
+    Clone,
+}
+
+impl Behind {
+    /// How many operations that is.
+    pub(super) fn len(self) -> usize {
+        match self {
+            Behind::Format => 0,
+            Behind::Snapshot => 2,
+            Behind::Clone => 3,
         }
     }
 }
 
-/// Every sequence of one to `longest` operations; with a snapshot each begins with one, and goes on with up to so many. A detach is the last one: a
+/// Every sequence of one to `longest` operations; behind a snapshot each begins with one, and goes on with up to so many. A detach is the last one: a
 /// module this small takes no more writes then.
-pub(super) fn sequences(longest: usize, snapshots: bool) -> Vec<Vec<Operation>> {
-    let (mut operations, mut first) = (OPERATIONS.to_vec(), Vec::new());
-    if snapshots {
-        operations.extend([Operation::RollBack, Operation::Delete]);
-        first = vec![OPERATIONS[0], Operation::Snapshot];
+pub(super) fn sequences(longest: usize, behind: Behind) -> Vec<Vec<Operation>> {
+    let mut operations = OPERATIONS.to_vec();
+    let first = [OPERATIONS[0], Operation::Snapshot, Operation::Clone][..behind.len()].to_vec();
+    match behind {
+        Behind::Format => {}
+        Behind::Snapshot => operations.extend([Operation::RollBack, Operation::Delete]),
+        Behind::Clone => operations.extend([
+            Operation::RollBack,
+            Operation::CloneWrite { lba: 0, count: 1, fua: false },
+            Operation::CloneWrite { lba: 0, count: 2, fua: true },
+            Operation::CloneTrim { lba: 0, count: 1, fua: false },
+            Operation::CloneTrim { lba: 0, count: 3, fua: true },
+            Operation::DeleteClone,
+            Operation::Promote,
+        ]),
     }
-    let mut all: Vec<Vec<Operation>> = if snapshots { vec![first.clone()] } else { Vec::new() };
+    let mut all: Vec<Vec<Operation>> = if first.is_empty() { Vec::new() } else { vec![first.clone()] };
     let mut last: Vec<Vec<Operation>> = vec![first];
     for _ in 0..longest {
         let open = last.iter().filter(|sequence| sequence.last() != Some(&Operation::Detach));

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use device::{Device, Io, MediaFormat, SnapshotChange, SnapshotError, Staging, Submitted};
+use device::{Device, Io, MediaFormat, SnapshotChange, SnapshotError, SnapshotId, Staging, Submitted};
 use ftl::{Geometry, Policy, TRAILER_BYTES};
 use media::Media;
 use media::flashback::media_geometry;
@@ -134,7 +134,12 @@ impl Run<'_> {
         let mut note = |model: &Model| promised.resize(moments.borrow().len(), model.clone());
         let here = device.as_mut().expect("attached");
         let op = model.next_op();
-        let (parts, atomic) = operation.changes();
+        let (mut parts, atomic) = operation.changes();
+        let (view, base) = match (operation.is_of_clone(), here.clones().first().map(|clone| clone.id)) {
+            (true, None) => return Ok(true),
+            (true, view) => (view, model.bases()[1]),
+            (false, _) => (None, 0),
+        };
         let mut data = Vec::new();
         for lba in parts.iter().filter(|part| !part.zeros).flat_map(|part| part.lba..part.lba + part.count) {
             let at = data.len();
@@ -142,14 +147,23 @@ impl Run<'_> {
             payload::fill(&mut data[at..], lba, op, false);
         }
         let io = match operation {
-            Operation::Write { lba, fua, .. } => Io::Write { lba, data: &data, fua },
-            Operation::Trim { lba, count, fua } => Io::Trim { lba, count, fua },
+            Operation::Write { lba, fua, .. } | Operation::CloneWrite { lba, fua, .. } => {
+                Io::Write { lba, data: &data, fua }
+            }
+            Operation::Trim { lba, count, fua } | Operation::CloneTrim { lba, count, fua } => {
+                Io::Trim { lba, count, fua }
+            }
             Operation::Zeroes { lba } => Io::WriteZeroes { lba, count: 1, fua: false, allocate: true },
             Operation::Batch { ops, fua } => Io::Batch { ops, data: &data, fua },
             Operation::Flush => Io::Flush,
             Operation::Read => Io::Read { lba: 0, buf: vec![0xee; SECTORS as usize * SECTOR] },
             Operation::Flushes => return self.flushes(here, model, note),
-            Operation::Snapshot | Operation::RollBack | Operation::Delete => {
+            Operation::Snapshot
+            | Operation::RollBack
+            | Operation::Delete
+            | Operation::Clone
+            | Operation::DeleteClone
+            | Operation::Promote => {
                 let taken = change_snapshot(operation, here, model, &mut note)?;
                 if self.patient {
                     self.settle(here)?;
@@ -176,14 +190,19 @@ impl Run<'_> {
         };
         let covered = model.flush_covers();
         let mut during = model.clone();
+        parts.iter_mut().for_each(|part| part.lba += base);
         if !parts.is_empty() {
             during.took_all(&parts, atomic);
         }
-        let Some(result) = request(here, io, || note(&during))? else { return Ok(false) };
+        let Some(result) = request(here, view, io, || note(&during))? else { return Ok(false) };
         let buf = result.map_err(|error| wrong(format!("{operation:?} failed: {error}")))?;
         *model = during;
         match operation {
-            Operation::Write { fua, .. } | Operation::Trim { fua, .. } | Operation::Batch { fua, .. } => {
+            Operation::Write { fua, .. }
+            | Operation::Trim { fua, .. }
+            | Operation::Batch { fua, .. }
+            | Operation::CloneWrite { fua, .. }
+            | Operation::CloneTrim { fua, .. } => {
                 model.answered(op, fua);
             }
             Operation::Zeroes { .. } => model.answered(op, false),
@@ -345,19 +364,26 @@ impl Run<'_> {
         if legacy.found.is_some() {
             after.flushed(&after.flush_covers());
         }
-        let io = Io::Read { lba: 0, buf: vec![0xee; SECTORS as usize * SECTOR] };
-        let read = request(&mut device, io, || ())?.ok_or(Failure::Stuck("a read is not taken".into()))?;
-        let image = read.map_err(|error| wrong(format!("read: {error}")))?.unwrap_or_default();
+        let clones: Vec<_> = device.clones().iter().map(|clone| (clone.name.clone(), clone.id)).collect();
+        let names: Vec<String> = clones.iter().map(|(name, _)| name.clone()).collect();
+        after.clones_after(&names).map_err(Failure::Wrong)?;
+        let mut images = vec![image_of(&mut device, None)?];
+        for (_, id) in clones {
+            images.push(image_of(&mut device, Some(id))?);
+        }
+        let bases = after.bases();
         after
-            .crashed(|lba, op, zero| payload::holds(&image[lba as usize * SECTOR..][..SECTOR], lba, op, zero))
+            .crashed(|at, op, zero| {
+                let lba = at % SECTORS;
+                let image = bases.iter().position(|base| *base == at - lba).expect("a clone that is there");
+                payload::holds(&images[image][lba as usize * SECTOR..][..SECTOR], lba, op, zero)
+            })
             .map_err(Failure::Wrong)?;
         let found = device.snapshots().iter().map(|snapshot| (snapshot.name.clone(), snapshot.held));
         after.snaps_after(&found.collect::<Vec<_>>()).map_err(Failure::Wrong)?;
         let snapshots: Vec<_> = device.snapshots().iter().map(|snapshot| snapshot.id).collect();
         for (at, id) in snapshots.into_iter().enumerate() {
-            let io = Io::ReadSnapshot { id, lba: 0, buf: vec![0xee; SECTORS as usize * SECTOR] };
-            let read = request(&mut device, io, || ())?.ok_or(Failure::Stuck("a read is not taken".into()))?;
-            let image = read.map_err(|error| wrong(format!("read of a snapshot: {error}")))?.unwrap_or_default();
+            let image = image_of(&mut device, Some(id))?;
             after
                 .snap_shows(at, |lba, op, zero| {
                     payload::holds(&image[lba as usize * SECTOR..][..SECTOR], lba, op, zero)
@@ -377,7 +403,15 @@ impl Run<'_> {
     }
 }
 
-/// Makes the one snapshot, rolls back to it or deletes it. False when there is no room for it.
+/// Everything that the device, a snapshot or a clone shows.
+fn image_of(device: &mut Device, view: Option<SnapshotId>) -> Result<Vec<u8>, Failure> {
+    let buf = vec![0xee; SECTORS as usize * SECTOR];
+    let io = view.map_or(Io::Read { lba: 0, buf: buf.clone() }, |id| Io::ReadSnapshot { id, lba: 0, buf });
+    let read = request(device, None, io, || ())?.ok_or(Failure::Stuck("a read is not taken".into()))?;
+    Ok(read.map_err(|error| wrong(format!("read of {view:?}: {error}")))?.unwrap_or_default())
+}
+
+/// Makes the one snapshot or its clone, rolls back to it, deletes or promotes one. False when there is no room for it.
 fn change_snapshot(
     operation: Operation,
     device: &mut Device,
@@ -386,7 +420,21 @@ fn change_snapshot(
 ) -> Result<bool, Failure> {
     let mut during = model.clone();
     let known = device.snapshots().first().map(|snapshot| snapshot.id);
+    let clone = device.clones().first().map(|clone| clone.id);
     let change = match (operation, known) {
+        (Operation::DeleteClone | Operation::Promote, _) if clone.is_none() => return Ok(true),
+        (Operation::DeleteClone, _) => {
+            during.clone_going(0);
+            SnapshotChange::DeleteClone(clone.unwrap_or_default())
+        }
+        (Operation::Promote, _) => {
+            during.promoted(0);
+            SnapshotChange::Promote(clone.unwrap_or_default())
+        }
+        (Operation::Clone, Some(of)) => {
+            during.clone_asked("two", 0);
+            SnapshotChange::Clone { of, name: "two".into(), created: 7 }
+        }
         (Operation::Snapshot, _) => {
             during.snap_asked("one");
             SnapshotChange::Create { name: "one".into(), created: 7 }
@@ -411,7 +459,12 @@ fn change_snapshot(
     }
     *model = during;
     match operation {
-        Operation::Snapshot | Operation::RollBack => model.answered(op, true),
+        Operation::Snapshot | Operation::RollBack | Operation::Clone => model.answered(op, true),
+        Operation::DeleteClone => model.clones_gone(),
+        Operation::Promote => {
+            model.answered(op, true);
+            model.clones_gone();
+        }
         _ => model.snaps_gone(),
     }
     note(model);
@@ -455,11 +508,16 @@ fn attach(legacy: &Legacy, moments: Option<&Moments>) -> Result<Device, String> 
 }
 
 /// One request, waited for; `None` when it is not taken. `note` is called after each step.
-fn request(device: &mut Device, io: Io<'_>, mut note: impl FnMut()) -> Result<Option<Answer>, Failure> {
+fn request(
+    device: &mut Device,
+    view: Option<SnapshotId>,
+    io: Io<'_>,
+    mut note: impl FnMut(),
+) -> Result<Option<Answer>, Failure> {
     let (mut io, mut attempts) = (Some(io), 0);
     for _ in 0..PATIENCE {
         if let Some(request) = io.take() {
-            let submitted = device.submit(0, request);
+            let submitted = device.submit_in(view, 0, request);
             note();
             match submitted {
                 Submitted::Done(result) => return Ok(Some(result)),

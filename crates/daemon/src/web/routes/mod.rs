@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod alerts;
 pub mod assets;
 pub mod bugreport;
+pub mod clones;
 pub mod demo;
 pub mod devices;
 pub mod history;

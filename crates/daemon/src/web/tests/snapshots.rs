@@ -136,3 +136,32 @@ async fn a_failure_is_told_once_an_hour_and_shown() {
     let made = api.events("snapshot-made").await;
     assert!(made.last().is_some_and(|made| made.contains("by schedule, the first since")), "{:?}", made.last());
 }
+
+#[tokio::test]
+async fn clones_are_made_listed_deleted_and_promoted() {
+    const CLONES: &str = "/api/v1/devices/m/clones";
+    let api = attached().await;
+    assert_eq!(api.ask("POST", SNAPSHOTS, r#"{"name":"base"}"#).await.0, 201);
+    let (status, made) = api.ask("POST", CLONES, r#"{"name":"one","snapshot":"base"}"#).await;
+    assert_eq!((status, &made["snapshot"], &made["own_bytes"]), (201, &json!("base"), &json!(0)), "{made}");
+    assert_eq!(api.ask("POST", CLONES, r#"{"name":"two","snapshot":"base"}"#).await.0, 201);
+    let gone = r#"{"name":"three","snapshot":"gone"}"#;
+    for (method, path, body, status, says) in [
+        ("POST", CLONES, r#"{"name":"base","snapshot":"base"}"#, 409, "of the name \"base\" already"),
+        ("POST", CLONES, r#"{"name":"daily-2026-11-25T04:00Z","snapshot":"base"}"#, 400, "a name that schedules give"),
+        ("POST", CLONES, gone, 404, "there is no snapshot \"gone\""),
+        ("DELETE", "/api/v1/devices/m/clones/base", "", 404, "there is no clone \"base\""),
+        ("DELETE", "/api/v1/devices/m/snapshots/base", "", 409, "stands on the snapshot \"base\""),
+        ("POST", "/api/v1/devices/m/clones/one/promote", r#"{"confirm":"one"}"#, 409, "not confirmed"),
+    ] {
+        api.fails(method, path, body, status, says).await;
+    }
+    let listed = api.scheduled().await;
+    assert_eq!(listed["snapshots"][0]["clones"][1]["name"], "two", "{listed}");
+    let (status, left) = api.ask("DELETE", "/api/v1/devices/m/clones/one", "").await;
+    assert_eq!((status, left["clones"].as_array().map(Vec::len)), (200, Some(1)), "{left}");
+    let (status, left) = api.ask("POST", "/api/v1/devices/m/clones/two/promote", r#"{"confirm":"m"}"#).await;
+    assert_eq!((status, left["clones"].as_array().map(Vec::len)), (200, Some(0)), "{left}");
+    assert_eq!(api.events("clone-promoted").await, ["two"]);
+    assert_eq!(api.ask("DELETE", "/api/v1/devices/m/snapshots/base", "").await.0, 200);
+}

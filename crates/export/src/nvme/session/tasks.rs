@@ -174,7 +174,8 @@ impl Session {
             link.way_begins(core);
             let command = Command::Write { fua: durable || self.writes_through(core) };
             let cookie = WHOLE | u64::from(part.cid);
-            let request = Request { command, offset: range.offset, len: range.len, cookie, view: None };
+            let view = self.namespace.snapshot;
+            let request = Request { command, offset: range.offset, len: range.len, cookie, view };
             return self.issue(link, key, core, Transfer::new(request), (unit.data_at, unit.len, task.held));
         }
         awaited.got += part.len;
@@ -272,13 +273,8 @@ impl Session {
                 match self.namespace.batch(list) {
                     Ok(operations) => {
                         let command = Command::Batch { fua: durable || fua };
-                        let request = Request {
-                            command,
-                            offset: operations[0].1.offset,
-                            len: bytes as u64,
-                            cookie: 0,
-                            view: None,
-                        };
+                        let request =
+                            Request { command, offset: operations[0].1.offset, len: bytes as u64, cookie: 0, view };
                         task.ops = self.in_sectors(core, &operations);
                         self.plan(task, [request]);
                     }
