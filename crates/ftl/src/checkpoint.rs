@@ -103,6 +103,8 @@ pub(crate) struct Checkpointer {
     running: Option<Running>,
     /// As fast as can be: space is short, or the device is idle or closing.
     urgent: bool,
+    /// Somebody waits for the next one.
+    awaited: bool,
     wanted: bool,
     closing: bool,
     closed: bool,
@@ -118,6 +120,7 @@ impl Checkpointer {
             recovers: !config.power_protected,
             running: None,
             urgent: false,
+            awaited: false,
             wanted: false,
             closing: false,
             closed: false,
@@ -134,6 +137,12 @@ impl Checkpointer {
     pub fn want(&mut self) {
         self.wanted = true;
         self.urgent = true;
+    }
+
+    /// The same, and somebody waits until it counts, also where one is under way and nothing else goes on.
+    pub fn await_next(&mut self) {
+        self.want();
+        self.awaited = true;
     }
 
     /// The configured interval is another one.
@@ -297,7 +306,7 @@ impl Ftl {
         self.seal_all();
         let open = Stream::data().filter_map(|stream| self.open_leb_of(stream)).collect();
         let estimate = self.checkpoint_estimate();
-        self.checkpointer.wanted = false;
+        (self.checkpointer.wanted, self.checkpointer.awaited) = (false, false);
         self.checkpointer.running = Some(Running {
             begin: self.seq,
             phase: Phase::Map { next: 0 },
@@ -522,7 +531,8 @@ impl Ftl {
         }
         self.renew_checkpoint();
         self.checkpointer.closed = running.clean;
-        self.checkpointer.urgent = self.checkpointer.closing && !running.clean;
+        // One may be waited for that was asked for while this one was under way: on a device at rest nothing else would hurry it.
+        self.checkpointer.urgent = self.checkpointer.awaited || (self.checkpointer.closing && !running.clean);
     }
 }
 

@@ -40,7 +40,7 @@ impl Ftl {
 
     /// Asks for a checkpoint of everything as it is now, and says from which number on it begins: see [`Ftl::has_checkpoint_from`].
     pub fn checkpoint_all(&mut self) -> u64 {
-        self.checkpointer.want();
+        self.checkpointer.await_next();
         let seq = self.seq;
         self.work();
         seq
