@@ -77,7 +77,7 @@ mod tests {
             let found = candidates(command, argument).expect("candidates").complete(OsStr::new(begun));
             found.iter().map(|one| one.get_value().to_string_lossy().into_owned()).collect()
         };
-        assert_eq!(complete("create", "profile", "iodrive2"), ["iodrive2-1200-mlc"]);
+        assert_eq!(complete("create", "profile", "iodrive2-1"), ["iodrive2-1200-mlc"]);
         assert_eq!(complete("config", "setting", "tr"), ["trim"]);
         assert_eq!(complete("config", "value", "cost"), ["cost-benefit"]);
         assert_eq!(complete("waf", "policy", "fi"), ["fifo"]);

@@ -340,7 +340,7 @@ fn names_are_completed_by_the_program() {
     };
     assert_eq!(completed(&["detach", "car"]).trim(), "card0");
     assert_eq!(completed(&["config", "card0", "chec"]).trim(), "checkpoint-interval");
-    assert_eq!(completed(&["create", "x", "--emulate", "iodrive2"]).trim(), "iodrive2-1200-mlc");
+    assert_eq!(completed(&["create", "x", "--emulate", "iodrive2-1"]).trim(), "iodrive2-1200-mlc");
     place.vsl(&["down"]).ok();
     assert_eq!(completed(&["detach", "car"]).trim(), "", "without a service there are none");
 }

@@ -84,7 +84,7 @@ fn devices_of_every_earlier_version_attach_and_stay_of_it() {
         }
         attached.detach().expect("detached");
         let renewed = inspect(&paths[0]).expect("inspected");
-        assert_eq!(renewed.format_version, if version == 2 { 6 } else { 7 });
+        assert_eq!(renewed.format_version, if version == 2 { 6 } else { device::FORMAT_VERSION });
         assert_ne!(renewed.uuid, info.uuid);
     }
 }

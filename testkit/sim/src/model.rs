@@ -128,7 +128,10 @@ impl Model {
     }
 
     /// So many sectors from now on. New ones were never written, whatever once lay there; what changes did to those that are gone is of no account.
+    /// There are no clones: a device that has some keeps its size.
     pub fn resize(&mut self, sectors: u64) {
+        debug_assert!(self.clones.is_empty());
+        self.len = sectors;
         self.sectors.resize(sectors as usize, vec![0]);
         self.snaps.iter_mut().for_each(|snap| snap.sectors.resize(sectors as usize, vec![0]));
         for part in self.ops.values_mut().flat_map(|op| &mut op.parts) {
