@@ -50,6 +50,7 @@ BEFORE = {
     # It would be there for every program of this machine.
     "databases.md # touch /dev/fcta": "mount -t tmpfs none /dev",
     "drills.md": f"vsl up && make -C {TREE} run",
+    "drills.md $ vsl drill card kill-chip": "vsl create card.vsl --emulate iodrive2-1200-mlc --scale 64 --drills && vsl attach card.vsl",
     "encryption.md": SERVICE,
     "flashback.md": f"mkdir /a /b /c /d /new && {SERVICE}",
     "layer.md": f"mkdir /mnt/other && {SERVICE} && vsl create db.vsl --size 1GiB",
@@ -62,6 +63,8 @@ BEFORE = {
     "operations.md # curl": SERVICE,
     "operations.md # vsl attach db-copy": "cp /srv/db.vsl /srv/db-copy.vsl && cd /srv",
     "resize.md": WITH_DB,
+    "snapshots.md $ vsl clone promote": "vsl clone create db golden test-2",
+    "vsl.md $ vsl clone promote": "vsl clone create fct0 before-upgrade test-2",
     "sdk.md": f"{WITH_DB} && vsl create cache.vsl --size 1GiB --address-space 1TiB",
     "snapshots.md": WITH_DB,
     "troubleshooting.md": WITH_DB,
