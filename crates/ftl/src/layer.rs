@@ -315,6 +315,10 @@ impl Ftl {
         self.background_flush();
         self.groomer.ahead.quiet = true;
         let more = self.idle_round();
+        if self.is_purging() {
+            // What deleted snapshots left waits for the checkpoint that is under way, which waits for requests otherwise.
+            self.checkpointer.hurry();
+        }
         self.work();
         self.give_space_back() || more || self.is_purging()
     }
