@@ -363,6 +363,10 @@ impl Simulation {
             if self.device.is_some() && self.plan.detach_once_in > 0 && self.random.one_in(self.plan.detach_once_in) {
                 self.clean_detach()?;
             }
+            // The power failed once more before everything was compared: until it was, the model does not know what is there.
+            while self.store.is_off() && self.device.is_some() {
+                self.crash()?;
+            }
             if self.device.is_none() {
                 return Ok(());
             }

@@ -24,6 +24,7 @@ mod predict;
 mod profiles;
 mod published;
 mod redundancy;
+mod replicate;
 mod resize;
 mod scan;
 mod serve;
