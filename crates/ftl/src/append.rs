@@ -149,13 +149,12 @@ impl Ftl {
     /// Slots of an open LEB that host writes leave alone when no further LEB is to be had: a page for trims, and where the groomer writes
     /// to the same LEBs what it needs to finish the one at hand.
     fn host_spare(&self) -> u32 {
-        let shared = self.groomer.host_streams == self.groomer.streams;
-        self.config.geometry.slots_per_page + if shared { self.groomer.to_move() } else { 0 }
+        self.config.geometry.slots_per_page + if self.groomer.shares_streams() { self.groomer.to_move() } else { 0 }
     }
 
     /// The stream for a sector that the groomer moves: the one that the policy wants. When LEBs are scarce, another one that the groomer
-    /// writes and that is open goes before opening a LEB: with several streams the last LEBs would otherwise end up nearly empty. When none
-    /// can be opened, any that has room.
+    /// writes and that is open goes before opening a LEB: with several streams the last LEBs would otherwise end up nearly empty. Where none
+    /// can be opened, any stream of [`Ftl::groom_streams`] that has room.
     pub(crate) fn groom_stream(&self, wanted: u8) -> Option<Stream> {
         let wanted = Stream::Data(wanted);
         if self.open_leb_of(wanted).is_none() && self.free_lebs() as usize <= self.host_reserve() {
@@ -170,11 +169,11 @@ impl Ftl {
         self.groom_streams().find(|stream| self.room(*stream, Writer::Groom, 1, 0))
     }
 
-    /// Streams with open LEBs that the groomer may fill: that of the host's writes only where the policy has both write to it, or where the host
-    /// writes nothing more.
+    /// Streams whose open LEBs the groomer may fill. The host's own is among them only where the policy has both write to it, or where the
+    /// host writes nothing more.
     pub(crate) fn groom_streams(&self) -> impl Iterator<Item = Stream> {
-        let shared = self.groomer.host_streams == self.groomer.streams || self.checkpointer.is_closing();
-        (u8::from(!shared)..self.groomer.streams).map(Stream::Data)
+        let all = self.groomer.shares_streams() || self.checkpointer.is_closing();
+        (u8::from(!all)..self.groomer.streams).map(Stream::Data)
     }
 
     /// Slots left in a stream's open LEB.

@@ -107,6 +107,11 @@ impl Groomer {
         works || self.relocating > 0 || !self.moved.is_empty() || self.optimiser.is_busy()
     }
 
+    /// Whether host writes go to every stream that the groomer writes to.
+    pub fn shares_streams(&self) -> bool {
+        self.host_streams == self.streams
+    }
+
     pub fn set_policy(&mut self, config: &Config) {
         self.policy = config.policy.build(&shape(config));
         self.host_streams = self.policy.host_streams();
