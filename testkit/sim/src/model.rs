@@ -336,13 +336,15 @@ impl Model {
         if let Some(copy) = self.clones.iter().find(|copy| copy.sure && !copy.going && !found.contains(&copy.name)) {
             return Err(format!("the clone {} is missing", copy.name));
         }
-        // The device holds what a clone did exactly when the clone is gone.
-        let promoting = self.clones.iter().filter_map(|copy| Some((copy.promoting?, found.contains(&copy.name))));
-        for (op, is_there) in promoting.collect::<Vec<_>>() {
+        // The device holds what a clone did exactly when the clone is gone. One that was not durable may never have been made: whether it was
+        // promoted shows in what the device holds, all of it or nothing.
+        let promoting =
+            self.clones.iter().filter_map(|copy| Some((copy.promoting?, copy.sure, found.contains(&copy.name))));
+        for (op, sure, is_there) in promoting.collect::<Vec<_>>() {
             if is_there {
                 self.ops.remove(&op);
                 self.sectors[..self.len as usize].iter_mut().for_each(|versions| versions.retain(|one| *one != op));
-            } else {
+            } else if sure {
                 self.make_durable(op);
             }
         }
@@ -441,5 +443,47 @@ impl Model {
             *sector = vec![seen];
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a crash in the middle of a promotion makes of a device that then holds these versions in its two sectors, where the clone is
+    /// gone. Both were changed since the snapshot; the clone wrote the second.
+    fn promoted_then(clone_is_durable: bool, found: fn(Versions) -> [OpId; 2]) -> Result<(), String> {
+        let mut model = Model::new(2);
+        let old = model.took(0, 2, false);
+        model.answered(old, true);
+        let snapshot = model.snap_asked("s");
+        model.answered(snapshot, true);
+        let new = model.took(0, 2, false);
+        model.answered(new, true);
+        let clone = model.clone_asked("c", 0);
+        model.answered(clone, clone_is_durable);
+        let own = model.took(model.clones[0].base + 1, 1, false);
+        model.promoted(0);
+        model.clones_after(&[])?;
+        let found = found(Versions { old, new, own });
+        model.crashed(|lba, version, _| found[lba as usize] == version)
+    }
+
+    /// Of before the snapshot, of behind it, and what the clone wrote.
+    struct Versions {
+        old: OpId,
+        new: OpId,
+        own: OpId,
+    }
+
+    #[test]
+    fn a_clone_that_is_gone_was_promoted_or_never_made() {
+        let whole: fn(Versions) -> [OpId; 2] = |versions| [versions.old, versions.own];
+        let nothing: fn(Versions) -> [OpId; 2] = |versions| [versions.new, versions.new];
+        let half: fn(Versions) -> [OpId; 2] = |versions| [versions.new, versions.own];
+        assert_eq!([whole, nothing].map(|found| promoted_then(false, found)), [Ok(()), Ok(())]);
+        assert!(promoted_then(false, half).is_err_and(|wrong| wrong.contains("torn")));
+        assert_eq!(promoted_then(true, whole), Ok(()));
+        assert!(promoted_then(true, nothing).is_err(), "it was durable, so it was there and is promoted");
     }
 }
