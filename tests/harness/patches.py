@@ -188,5 +188,10 @@ def plant(root: Path, copy: Path, planted: list[Patch]) -> None:
                 target.write_text(made[path])
         elif not target.exists() or os.stat(target).st_mtime_ns != os.stat(root / path).st_mtime_ns:
             shutil.copy2(root / path, target)
-    for path in [path for path in copy.rglob("*") if path.is_file() and path.relative_to(copy) not in wanted]:
-        path.unlink()
+    # In reverse order: a folder comes behind what lies in it, and without its files it would still count as a crate.
+    for path in sorted(copy.rglob("*"), reverse=True):
+        if path.is_dir():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif path.relative_to(copy) not in wanted:
+            path.unlink()
