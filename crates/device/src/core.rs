@@ -114,6 +114,8 @@ pub(crate) struct Core {
     pub merging: Option<Merging>,
     /// Another size that is on its way.
     pub(crate) resizing: Resizing,
+    /// Another host has taken the device over.
+    pub fenced: bool,
 }
 
 /// In a read of many slots, how many slots ahead of the check their bytes are fetched into the cache.
@@ -185,6 +187,7 @@ impl Core {
             ahead: None,
             merging: None,
             resizing: Resizing::default(),
+            fenced: false,
             staging: None,
             ftl,
             media,
@@ -302,7 +305,19 @@ impl Core {
         self.share_sync();
         self.note_losses();
         self.go_on_resizing();
+        self.tell_objects();
         self.completions.pop_front()
+    }
+
+    /// Tells a medium on objects how far the log is durable, and has it go on where clients never flush.
+    pub fn tell_objects(&mut self) {
+        let Some(objects) = self.media.objects() else { return };
+        objects.durable_below(self.ftl.durable());
+        self.fenced = objects.is_fenced();
+        if objects.wants_sync() && self.ftl.durable() < self.ftl.next_seq() {
+            self.ftl.make_durable();
+            self.carry_out(&[]);
+        }
     }
 
     /// What the medium finished next.

@@ -29,6 +29,9 @@ use crate::{
     FormatError, FormatOptions, Info, Io, IoError, Secret, SnapshotId, State, Status, Submitted,
 };
 
+/// How long a detach waits for an object store, milliseconds.
+const RELEASE_PATIENCE_MS: u64 = 30_000;
+
 /// How a device is attached.
 #[derive(Clone, Debug, Default)]
 pub struct AttachOptions {
@@ -318,6 +321,11 @@ impl Device {
         }
     }
 
+    /// A device that is attached for writing.
+    pub(crate) fn on_core(core: Core, paths: Vec<PathBuf>) -> Device {
+        Device::new(core, paths, false)
+    }
+
     fn with_card(core: Core, paths: Vec<PathBuf>, read_only: bool, card: Card) -> Device {
         Device { card: Some(Box::new(card)), ..Device::new(core, paths, read_only) }
     }
@@ -352,6 +360,10 @@ impl Device {
     /// The same for what a clone holds: writes, trims and batches are its own. Of a snapshot nothing is written. Reads name what they are of
     /// themselves.
     pub fn submit_in<'a>(&mut self, view: Option<SnapshotId>, tag: u64, io: Io<'a>) -> Submitted<'a> {
+        if self.core.fenced {
+            // What is in memory could be answered still, and is no longer what the device holds.
+            return Submitted::Done(Err(IoError::Media));
+        }
         match self.check(&io) {
             Ok(true) => {}
             Ok(false) => {
@@ -785,9 +797,18 @@ impl Device {
     ///
     /// # Errors
     /// The checkpoint could not be written; what was flushed is safe all the same.
-    pub fn detach(mut self) -> Result<(), IoError> {
+    pub fn detach(self) -> Result<(), IoError> {
+        self.detach_and_release(RELEASE_PATIENCE_MS).map(|_| ())
+    }
+
+    /// The same; a device on objects brings everything into the store and releases it, for so many milliseconds at most. Gives whether that was
+    /// done: another host may take the device then, and nothing is lost.
+    ///
+    /// # Errors
+    /// As [`Device::detach`].
+    pub fn detach_and_release(mut self, patience_ms: u64) -> Result<bool, IoError> {
         if self.read_only {
-            return Ok(());
+            return Ok(false);
         }
         if let Some(paced) = self.core.media.paced() {
             paced.be_lazy(false);
@@ -800,7 +821,8 @@ impl Device {
         if closed.is_ok() {
             self.core.staging.iter_mut().for_each(Staging::discard);
         }
-        closed.map_err(|refusal| {
+        let released = closed.is_ok() && self.core.media.objects().is_some_and(|objects| objects.leave(patience_ms));
+        closed.map(|()| released).map_err(|refusal| {
             tracing::error!(%refusal, "the device could not be closed");
             let why = self.core.ftl.failure().or(self.core.ftl.space_failure());
             why.map_or(IoError::Media, crate::core::io_error)

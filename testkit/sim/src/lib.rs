@@ -10,6 +10,7 @@
 mod exhaustive;
 mod model;
 mod mortal;
+mod objects;
 mod payload;
 mod plan;
 mod requests;
@@ -22,6 +23,7 @@ mod trouble;
 mod watch;
 
 pub use exhaustive::{Behind, Exhaustive, KINDS, Scope};
+pub use objects::describe as describe_objects;
 pub use plan::{Plan, Wish};
 pub use run::{Failure, Report, run};
 pub use series::{Held, Series};
