@@ -229,7 +229,8 @@ impl ObjectMedia {
         self.plan.leave();
         loop {
             self.pump();
-            if self.plan.has_left() || self.plan.fence().is_some() || self.outside.now_ms() > until {
+            let never = self.plan.fence().is_some() || self.plan.is_broken();
+            if self.plan.has_left() || never || self.outside.now_ms() > until {
                 return self.plan.has_left();
             }
             self.wait_for_anything();
@@ -288,6 +289,11 @@ impl ObjectMedia {
                 if let Some((id, at, bytes, page)) = self.held.pop_front() {
                     self.program(id, at, bytes, page);
                 }
+            }
+            if self.plan.is_broken() && !self.waiting.is_empty() {
+                idle = false;
+                let waiting = std::mem::take(&mut self.waiting);
+                waiting.into_iter().for_each(|id| self.finish_command(id, Err(MediaError::Os(Errno::IO))));
             }
             if self.plan.fence().is_some() && !self.fenced {
                 idle = false;
@@ -471,7 +477,12 @@ impl ObjectMedia {
                 self.waiting.push(id);
                 self.plan.when_remote(id);
             }
-            Purpose::Sync { id } => self.finish_command(id, result),
+            Purpose::Sync { id } => {
+                if result.is_err() {
+                    self.plan.journal_failed();
+                }
+                self.finish_command(id, result);
+            }
             Purpose::Label { id, copy, bytes } => {
                 if result.is_ok() {
                     self.plan.label(copy, bytes);
@@ -551,6 +562,8 @@ impl Media for ObjectMedia {
                 self.erases.push((block, id));
                 self.plan.erase(block);
             }
+            // A sync of a cut failed, which is as final as one of the layer's.
+            Command::Sync if self.plan.is_broken() => return Some(Done { id, result: Err(MediaError::Os(Errno::IO)) }),
             Command::Sync => self.submit_local(Purpose::Sync { id }, Command::Sync),
             Command::WriteLabel { copy, bytes } => {
                 let label = bytes.first().cloned().unwrap_or_default();

@@ -147,8 +147,10 @@ pub struct Plan {
     programming: u64,
     /// What may be programmed beyond the bound's half, earned by uploads.
     credit: u64,
-    /// A last commit is wanted, and whether it was made.
+    /// A last commit is wanted.
     leaving: bool,
+    /// The journal failed.
+    broken: bool,
     tally: Tally,
 }
 
@@ -221,6 +223,7 @@ impl Plan {
             programming: 0,
             credit: 0,
             leaving: false,
+            broken: false,
             tally: Tally::default(),
         })
     }
@@ -294,7 +297,7 @@ impl Plan {
         if self.fence.is_some() {
             return None;
         }
-        let cut = (self.cut.is_none() && self.changed_ms.is_some()).then_some(self.cut_ms + self.anchor.limits.commit_ms);
+        let cut = (self.cut.is_none() && !self.broken && self.changed_ms.is_some()).then_some(self.cut_ms + self.anchor.limits.commit_ms);
         let old = self.garbage().map(|garbage| garbage.since_ms + self.anchor.limits.grace_ms).next();
         [cut, old, self.later.next_ms()].into_iter().flatten().min()
     }
@@ -316,7 +319,7 @@ impl Plan {
     pub fn admits(&mut self, bytes: u32) -> bool {
         let limits = self.anchor.limits;
         let (bytes, ahead) = (u64::from(bytes), self.ahead + self.programming);
-        if self.fence.is_some() || ahead == 0 {
+        if self.fence.is_some() || self.broken || ahead == 0 {
             return true;
         }
         if limits.behind_ms > 0 && self.behind_ms() > limits.behind_ms {
@@ -414,17 +417,22 @@ impl Plan {
     pub fn cut_synced(&mut self, done: bool) {
         match &mut self.cut {
             Some(cut) if done => cut.synced = true,
-            // The next cut begins with what is durable then.
-            _ => self.give_cut_up(),
+            _ => self.journal_failed(),
         }
     }
 
-    /// A cut that comes to nothing: what it uploaded is not named by any anchor.
-    fn give_cut_up(&mut self) {
-        let Some(cut) = self.cut.take() else { return };
-        self.waiters.splice(0..0, cut.waiters);
-        self.changed();
-        self.cut_ms = self.now_ms;
+    /// A sync of the journal failed: what it holds is durable or not, no later sync can tell, and the store must not be ahead of it. There are
+    /// no more cuts.
+    pub fn journal_failed(&mut self) {
+        self.broken = true;
+        if self.swapping.is_none() {
+            self.cut = None;
+        }
+    }
+
+    /// Whether the journal failed.
+    pub fn is_broken(&self) -> bool {
+        self.broken
     }
 
     /// An upload ended.
@@ -608,14 +616,14 @@ impl Plan {
     /// Goes on. To be called after everything that happened, and when its moment has come.
     pub fn step(&mut self, now_ms: u64) {
         self.now_ms = self.now_ms.max(now_ms);
-        if self.fence.is_some() {
-            // Nothing waits for the store any more; who waits learns it from the medium.
+        if self.fence.is_some() || self.has_left() {
+            // The device is somebody else's, or may be at any moment.
             return;
         }
         while let Some((failures, again)) = self.later.due(self.now_ms) {
             self.again(failures, again);
         }
-        if self.cut.is_none() && self.is_time_for_cut() {
+        if self.cut.is_none() && !self.broken && self.is_time_for_cut() {
             self.take_cut();
         }
         self.begin_uploads();

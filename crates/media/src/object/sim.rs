@@ -5,7 +5,7 @@
 //! anchor names only objects that are there, no object is deleted that the anchor names, and none is overwritten.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use random::SplitMix64;
@@ -47,6 +47,7 @@ struct State {
     effects: Vec<Effect>,
     hangs_until_ms: u64,
     clients: u64,
+    living: BTreeSet<u64>,
     /// Answers on their way: when, to whom, under which number.
     answers: Vec<(u64, u64, u64, Answer)>,
     broken: Option<String>,
@@ -101,6 +102,7 @@ impl Bucket {
             effects: Vec::new(),
             hangs_until_ms: 0,
             clients: 0,
+            living: BTreeSet::new(),
             answers: Vec::new(),
             broken: None,
             deleted: 0,
@@ -112,6 +114,8 @@ impl Bucket {
     pub fn client(&self, notes: &SimNotes) -> SimOutside {
         let mut state = self.0.borrow_mut();
         state.clients += 1;
+        let client = state.clients;
+        state.living.insert(client);
         SimOutside { bucket: self.clone(), notes: notes.clone(), client: state.clients, writing: VecDeque::new() }
     }
 
@@ -169,7 +173,7 @@ impl State {
         {
             let Effect { ask, answer, .. } = self.effects.remove(at);
             let result = self.apply(&ask);
-            if let Some((client, id, lost)) = answer {
+            if let Some((client, id, lost)) = answer.filter(|(client, ..)| self.living.contains(client)) {
                 let result = if lost { Answer::Failed(Failure::Other("no answer in time".into())) } else { result };
                 let at = now + self.random.below(self.knobs.latency_ms + 1);
                 self.answers.push((at, client, id, result));
@@ -245,6 +249,16 @@ impl State {
         self.versions += 1;
         self.anchor = Some((bytes.to_vec(), self.versions));
         Answer::Swapped(self.versions.to_string())
+    }
+}
+
+impl Drop for SimOutside {
+    /// What it asked for takes effect all the same.
+    fn drop(&mut self) {
+        let client = self.client;
+        let mut state = self.bucket.0.borrow_mut();
+        state.answers.retain(|(_, to, ..)| *to != client);
+        state.living.remove(&client);
     }
 }
 

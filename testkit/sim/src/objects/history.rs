@@ -75,7 +75,10 @@ impl History {
             }
             match candidates.iter().find(|op| holds(lba, **op)) {
                 Some(op) => image.push(*op),
-                None => return Err(format!("sector {lba} holds none of the changes {candidates:?}")),
+                None => {
+                    let held = (0..=self.ops).find(|op| holds(lba, *op));
+                    return Err(format!("sector {lba} holds change {held:?} and none of {candidates:?}"));
+                }
             }
         }
         self.check_whole(durable, &image)?;

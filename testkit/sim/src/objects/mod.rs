@@ -34,6 +34,8 @@ struct Simulation {
     history: History,
     /// Flushes under way: tag, and how many changes were made before.
     flushes: Vec<(u64, usize)>,
+    /// The log's end when it was last looked at.
+    log_end: u64,
     tag: u64,
     report: Report,
 }
@@ -55,6 +57,7 @@ pub fn run(seed: u64) -> Result<Report, Failure> {
         host,
         zombies: Vec::new(),
         flushes: Vec::new(),
+        log_end: 0,
         tag: 0,
         report: Report { hash: 0xcbf2_9ce4_8422_2325, ..Report::default() },
         plan,
@@ -86,9 +89,10 @@ impl Simulation {
     }
 
     /// Attaches the owner-to-be, again and again while the power fails or the store does not answer.
-    fn attach(&mut self, how: Claim) -> Result<Option<Anchor>, Failure> {
-        let mut taken = None;
-        let mut how = how;
+    ///
+    /// Gives the anchor that it claimed the device with first: the state that it found.
+    fn attach(&mut self, mut how: Claim) -> Result<Anchor, Failure> {
+        let mut first = None;
         for _ in 0..60 {
             let seed = self.random.bits();
             if self.plan.cut_once_in > 0 && self.random.one_in(5) {
@@ -98,16 +102,9 @@ impl Simulation {
             let attached = self.host.attach(&self.plan, &self.bucket, how, seed)?;
             self.watch()?;
             match attached {
-                Attached::Yes(anchor) => {
-                    if how != Claim::Own {
-                        taken = Some(*anchor);
-                    }
-                    return Ok(taken);
-                }
+                Attached::Yes(anchor) => return Ok(first.unwrap_or(*anchor)),
                 Attached::Claimed(anchor) => {
-                    if how != Claim::Own {
-                        taken = Some(*anchor);
-                    }
+                    first.get_or_insert(*anchor);
                     how = Claim::Own;
                     self.report.recovery_cuts += 1;
                     self.cut_disk();
@@ -221,6 +218,7 @@ impl Simulation {
                     Some(Submitted::Done(Err(error))) => return self.wrong(format!("a write failed: {error}")),
                     Some(_) => {
                         let end = self.device().log_end();
+                        self.log_end = end;
                         self.history.took(lba, count, false, end);
                     }
                 }
@@ -333,24 +331,33 @@ impl Simulation {
     fn crash(&mut self) -> Result<(), Failure> {
         self.flushes.clear();
         self.cut_disk();
-        self.attach(Claim::Own)?;
-        self.settle()
+        let found = self.attach(Claim::Own)?;
+        self.settle(found.mark)
     }
 
-    /// Whatever a crash left is what counts from now on, if it may be so.
-    fn settle(&mut self) -> Result<(), Failure> {
-        let mark = self.bucket.anchor().map_or(0, |anchor| anchor.mark);
-        let epoch_begin = self.device().log_end() >> ftl::EPOCH_SHIFT << ftl::EPOCH_SHIFT;
-        let Some(image) = self.read_all()? else { return self.crash() };
+    /// The power failed before what the last crash left was looked at.
+    fn crash_again(&mut self, mark: u64) -> Result<(), Failure> {
+        self.flushes.clear();
+        self.cut_disk();
+        self.attach(Claim::Own)?;
+        self.settle(mark)
+    }
+
+    /// Whatever a crash left is what counts from now on, if it may be so. What lies below `mark` must be there.
+    fn settle(&mut self, mark: u64) -> Result<(), Failure> {
+        // What the first attach behind the crash found is the same as what later ones do, where the store has it.
+        let begin = ((self.log_end >> ftl::EPOCH_SHIFT) + 1) << ftl::EPOCH_SHIFT;
+        let Some(image) = self.read_all()? else { return self.crash_again(mark) };
         let sector = self.plan.geometry.sector_bytes as usize;
         let holds = |lba: u64, op: u64| payload::holds(&image[lba as usize * sector..][..sector], lba, op, op == 0);
-        if let Err(what) = self.history.crashed(mark.min(epoch_begin), epoch_begin, holds) {
+        if let Err(what) = self.history.crashed(mark, begin, holds) {
             return self.wrong(format!("after power cut {}: {what}", self.report.cuts));
         }
         self.verify()
     }
 
     fn verify(&mut self) -> Result<(), Failure> {
+        self.log_end = self.device().log_end();
         let found = self.device().verify();
         found.or_else(|what| self.wrong(what))
     }
@@ -367,8 +374,7 @@ impl Simulation {
         } else {
             self.zombies.push(old);
         }
-        let taken = self.attach(Claim::TakeOver)?;
-        let Some(anchor) = taken else { return self.wrong("it took nothing over") };
+        let anchor = self.attach(Claim::TakeOver)?;
         self.arrived(&anchor)
     }
 
@@ -389,8 +395,7 @@ impl Simulation {
                 return self.wrong(why);
             }
         }
-        let epoch_begin = self.device().log_end() >> ftl::EPOCH_SHIFT << ftl::EPOCH_SHIFT;
-        self.history.begin_again(epoch_begin);
+        self.history.begin_again(anchor.mark);
         self.verify()
     }
 
@@ -401,9 +406,7 @@ impl Simulation {
         let all = self.history.len();
         let left = device.detach_and_release(600_000);
         if self.host.disk.is_off() {
-            self.cut_disk();
-            self.attach(Claim::Own)?;
-            return self.settle();
+            return self.crash();
         }
         self.report.moves += 1;
         self.history.flushed(all);
@@ -413,13 +416,12 @@ impl Simulation {
                 let next = Host::new(&self.plan, &format!("mover {}", self.report.moves), self.random.bits());
                 self.host = next;
                 let anchor = self.attach(Claim::Released)?;
-                let Some(anchor) = anchor else { return self.wrong("it took nothing") };
                 return self.arrived(&Anchor { released: true, ..anchor });
             }
             Ok(_) => {}
         }
         self.attach(Claim::Own)?;
-        self.settle()
+        self.settle(u64::MAX)
     }
 
     /// The store behaves at last: everything gets there, every zombie learns its lot, and the device is what it should be.
@@ -431,13 +433,16 @@ impl Simulation {
         }
         for mut zombie in std::mem::take(&mut self.zombies) {
             for _ in 0..ROUNDS {
-                if zombie.is_fenced() {
+                if zombie.is_fenced() || zombie.disk.is_off() {
                     break;
                 }
                 zombie.wander(&mut self.random, self.plan.format.sectors);
                 self.bucket.pass(20);
             }
             self.watch()?;
+            if zombie.disk.is_off() {
+                continue;
+            }
             match zombie.is_fenced() {
                 true => self.report.fenced += 1,
                 false => return Err(Failure::Wrong(format!("{} does not notice that it was taken over from", zombie.name))),
