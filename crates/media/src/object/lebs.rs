@@ -26,6 +26,8 @@ pub(super) struct LebPlan {
     pub under_way: Vec<u32>,
     /// Where programs began that failed and were not repeated yet.
     pub failed: Vec<u32>,
+    /// Programs that wait in front of the journal.
+    pub held: u32,
     /// Nothing more is appended to it.
     pub closed: bool,
     /// What the store holds of this life.
@@ -47,6 +49,7 @@ impl LebPlan {
             end: 0,
             under_way: Vec::new(),
             failed: Vec::new(),
+            held: 0,
             closed: false,
             segments: Vec::new(),
             committed: 0,
@@ -79,7 +82,7 @@ impl LebPlan {
 
     /// Whether its place in the journal could be given back.
     pub fn can_go(&self) -> bool {
-        let still = self.under_way.is_empty() && self.failed.is_empty();
+        let still = self.under_way.is_empty() && self.failed.is_empty() && self.held == 0;
         let there = self.end > 0 && self.committed == self.end && self.uploaded() == self.end;
         self.local && self.closed && still && there && self.giving == Giving::No
     }

@@ -287,6 +287,7 @@ impl ObjectMedia {
                 }
                 idle = false;
                 if let Some((id, at, bytes, page)) = self.held.pop_front() {
+                    self.plan.program_let_go(at.block);
                     self.program(id, at, bytes, page);
                 }
             }
@@ -454,7 +455,7 @@ impl ObjectMedia {
         }
         let Gathering { leb, life, id, start, bytes, failure, .. } = self.gathering.remove(key);
         if let Some(error) = failure {
-            return self.plan.uploaded(leb, id, Err(Failure::Other(format!("LEB {leb} of the journal: {error}"))));
+            return self.plan.journal_unreadable(leb, &error.to_string());
         }
         let bytes = ObjectHead { device: self.device, leb, life, start }.object(&bytes);
         self.ask(Asked::Put { leb, id }, Ask::Put { name: id.name(&self.device), bytes });
@@ -555,6 +556,7 @@ impl Media for ObjectMedia {
                 if self.held.is_empty() && self.plan.admits(bytes.end - bytes.start) {
                     self.program(id, at, bytes, page);
                 } else {
+                    self.plan.program_held(at.block);
                     self.held.push_back((id, at, bytes, page));
                 }
             }

@@ -18,6 +18,8 @@ use super::{Anchor, Failure, Garbage, LebEntry, Life, Notes, ObjectId};
 
 /// Uploads under way at once.
 pub const UPLOADS: usize = 4;
+/// How long after a cut that could not be read the next one is taken, milliseconds.
+const UNREADABLE_MS: u64 = 2000;
 /// Deletions under way at once.
 const DELETIONS: usize = 4;
 
@@ -151,6 +153,10 @@ pub struct Plan {
     leaving: bool,
     /// The journal failed.
     broken: bool,
+    /// What was to be uploaded last could not be read from the journal: whoever writes shall hear of it, and not wait.
+    unreadable: bool,
+    /// No cut before this moment, milliseconds.
+    tired_ms: u64,
     tally: Tally,
 }
 
@@ -224,6 +230,8 @@ impl Plan {
             credit: 0,
             leaving: false,
             broken: false,
+            unreadable: false,
+            tired_ms: 0,
             tally: Tally::default(),
         })
     }
@@ -297,7 +305,7 @@ impl Plan {
         if self.fence.is_some() {
             return None;
         }
-        let cut = (self.cut.is_none() && !self.broken && self.changed_ms.is_some()).then_some(self.cut_ms + self.anchor.limits.commit_ms);
+        let cut = (self.cut.is_none() && !self.broken && self.changed_ms.is_some()).then_some((self.cut_ms + self.anchor.limits.commit_ms).max(self.tired_ms));
         let old = self.garbage().map(|garbage| garbage.since_ms + self.anchor.limits.grace_ms).next();
         [cut, old, self.later.next_ms()].into_iter().flatten().min()
     }
@@ -319,7 +327,7 @@ impl Plan {
     pub fn admits(&mut self, bytes: u32) -> bool {
         let limits = self.anchor.limits;
         let (bytes, ahead) = (u64::from(bytes), self.ahead + self.programming);
-        if self.fence.is_some() || self.broken || ahead == 0 {
+        if self.fence.is_some() || self.broken || self.unreadable || ahead == 0 {
             return true;
         }
         if limits.behind_ms > 0 && self.behind_ms() > limits.behind_ms {
@@ -444,6 +452,7 @@ impl Plan {
         match result {
             Ok(()) => {
                 piece.progress = Progress::Done;
+                self.unreadable = false;
                 self.tally.uploads += 1;
                 self.tally.uploaded_bytes += u64::from(piece.len);
                 self.credit = (self.credit + 2 * u64::from(piece.len)).min(self.anchor.limits.behind_bytes / 2);
@@ -457,6 +466,30 @@ impl Plan {
                 self.failed(failures, Again::Upload { leb, id }, "upload", &failure);
             }
         }
+    }
+
+    /// A part could not be read from the journal. The cut comes to nothing, so that what can be read nowhere holds up no erase: by the next cut the
+    /// LEB may be gone.
+    pub fn journal_unreadable(&mut self, leb: u32, why: &str) {
+        self.uploading -= 1;
+        self.unreadable = true;
+        self.tally.errors += 1;
+        self.tally.trouble = Some(format!("LEB {leb} of the journal: {why}"));
+        let Some(cut) = self.cut.take_if(|cut| cut.jobs.contains_key(&leb)) else { return };
+        self.waiters.splice(0..0, cut.waiters);
+        self.changed();
+        self.cut_ms = self.now_ms;
+        self.tired_ms = self.now_ms + UNREADABLE_MS;
+    }
+
+    /// A program waits in front of the journal.
+    pub fn program_held(&mut self, leb: u32) {
+        self.lebs[leb as usize].held += 1;
+    }
+
+    /// It waits no more.
+    pub fn program_let_go(&mut self, leb: u32) {
+        self.lebs[leb as usize].held -= 1;
     }
 
     fn job_done(&mut self, leb: u32) {
@@ -649,7 +682,7 @@ impl Plan {
 
     fn is_time_for_cut(&self) -> bool {
         let due = self.now_ms >= self.cut_ms + self.anchor.limits.commit_ms;
-        self.changed_ms.is_some() && (due || self.leaving || !self.waiters.is_empty())
+        self.changed_ms.is_some() && self.now_ms >= self.tired_ms && (due || self.leaving || !self.waiters.is_empty())
     }
 
     /// Takes a cut of the journal as it is now.

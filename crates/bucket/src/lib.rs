@@ -1,0 +1,68 @@
+//! Object stores as a device on objects needs them: S3 and what speaks it, Azure, Google Cloud, and directories.
+//!
+//! **What it is for.** [`media::object`] decides what is uploaded and when, and knows no network. This crate carries it out, on threads of its
+//! own: [`Client`] takes requests from a device's thread and rings that thread's bell when it has answers.
+//!
+//! **What it promises.** Each request is tried once, with a deadline: what is tried again, and when, the plan decides, which is tested against a
+//! store that misbehaves. The anchor is replaced under a condition that the store checks. Memory is bounded, because the plan bounds what is under
+//! way.
+//!
+//! **Where to start.** [`Store::open`], then [`Client::new`].
+
+mod address;
+mod client;
+mod directory;
+mod notes;
+mod remote;
+
+pub use address::{Address, AddressError};
+pub use client::Client;
+pub use notes::NotesFile;
+
+use media::object::{Answer, Ask, Failure};
+
+/// A store, opened.
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// Over the network.
+    Remote(remote::Remote),
+    /// A directory.
+    Directory(directory::Directory),
+}
+
+impl Store {
+    /// The store at an address, at the endpoint that is named, or else the one that the address and the environment imply. Credentials come from
+    /// the environment.
+    ///
+    /// # Errors
+    /// The address, the endpoint or the environment make no sense.
+    pub fn open(address: &Address, endpoint: Option<&str>) -> Result<Store, AddressError> {
+        match address {
+            Address::Directory(path) => Ok(Store::Directory(directory::Directory::new(path))),
+            Address::Remote(url) => remote::Remote::open(url, endpoint).map(Store::Remote),
+        }
+    }
+
+    /// Does one thing. Notes are none of a store's.
+    async fn perform(&self, ask: Ask) -> Answer {
+        match self {
+            Store::Remote(remote) => remote.perform(ask).await,
+            Store::Directory(directory) => {
+                let directory = directory.clone();
+                let done = tokio::task::spawn_blocking(move || directory.perform(ask)).await;
+                done.unwrap_or_else(|error| Answer::Failed(Failure::Other(error.to_string())))
+            }
+        }
+    }
+
+    /// The names of all objects below the prefix.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn names(&self) -> Result<Vec<String>, Failure> {
+        match self {
+            Store::Remote(remote) => remote.names().await,
+            Store::Directory(directory) => directory.names(),
+        }
+    }
+}
