@@ -7,13 +7,13 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use media::object::{Answer, Ask, Failure, Outside};
+use media::object::{Answer, Ask, Failure, NotesFile, Outside};
 use media::ring::mailbox::{Mailbox, Sender, mailbox};
 use media::ring::{Entry, Owner, SharedRing};
 use rustix::event::PollFlags;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{NotesFile, Store};
+use crate::Store;
 
 /// Threads that talk to stores, for all devices of the process.
 const THREADS: usize = 2;
@@ -40,7 +40,8 @@ pub struct Client {
     alarm_ms: Arc<Mutex<u64>>,
 }
 
-fn runtime() -> io::Result<&'static Runtime> {
+/// The threads that talk to stores.
+pub(crate) fn runtime() -> io::Result<&'static Runtime> {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);

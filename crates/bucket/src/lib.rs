@@ -12,14 +12,28 @@
 mod address;
 mod client;
 mod directory;
-mod notes;
 mod remote;
 
 pub use address::{Address, AddressError};
 pub use client::Client;
-pub use notes::NotesFile;
 
-use media::object::{Answer, Ask, Failure};
+use std::path::Path;
+
+use media::object::{Answer, Ask, Failure, Notes, NotesFile, Outside};
+use media::ring::SharedRing;
+
+/// Opens the store of a journal, and writes its notes anew: what `device::use_stores` takes.
+///
+/// # Errors
+/// The address makes no sense, or the notes cannot be written, in words.
+pub fn open(journal: &Path, notes: &Notes, ring: &SharedRing) -> Result<Box<dyn Outside>, String> {
+    let address = Address::parse(&notes.head.url).map_err(|error| error.to_string())?;
+    let store = Store::open(&address, Some(&notes.head.endpoint)).map_err(|error| error.to_string())?;
+    let path = NotesFile::path(journal);
+    let file = NotesFile::write(journal, notes).map_err(|error| format!("{}: {error}", path.display()))?;
+    let client = Client::new(store, file, ring).map_err(|error| error.to_string())?;
+    Ok(Box::new(client))
+}
 
 /// A store, opened.
 #[derive(Clone, Debug)]
@@ -43,6 +57,19 @@ impl Store {
         }
     }
 
+    /// Reads the anchor. Waits for the store.
+    ///
+    /// # Errors
+    /// The store does not answer, or there is none.
+    pub fn anchor(&self) -> Result<Vec<u8>, Failure> {
+        let runtime = client::runtime().map_err(|error| Failure::Other(error.to_string()))?;
+        match runtime.block_on(self.perform(Ask::Fetch)) {
+            Answer::Anchor(bytes, _) => Ok(bytes),
+            Answer::Failed(failure) => Err(failure),
+            _ => Err(Failure::Other("an answer that makes no sense".into())),
+        }
+    }
+
     /// Does one thing. Notes are none of a store's.
     async fn perform(&self, ask: Ask) -> Answer {
         match self {
@@ -55,11 +82,16 @@ impl Store {
         }
     }
 
-    /// The names of all objects below the prefix.
+    /// The names of all objects below the prefix. Waits for the store.
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn names(&self) -> Result<Vec<String>, Failure> {
+    pub fn list(&self) -> Result<Vec<String>, Failure> {
+        let runtime = client::runtime().map_err(|error| Failure::Other(error.to_string()))?;
+        runtime.block_on(self.names())
+    }
+
+    async fn names(&self) -> Result<Vec<String>, Failure> {
         match self {
             Store::Remote(remote) => remote.names().await,
             Store::Directory(directory) => directory.names(),

@@ -306,14 +306,20 @@ impl Core {
         self.note_losses();
         self.go_on_resizing();
         self.tell_objects();
+        self.sync_for_objects();
         self.completions.pop_front()
     }
 
-    /// Tells a medium on objects how far the log is durable, and has it go on where clients never flush.
+    /// Tells a medium on objects how far the log is durable.
     pub fn tell_objects(&mut self) {
         let Some(objects) = self.media.objects() else { return };
         objects.durable_below(self.ftl.durable());
         self.fenced = objects.is_fenced();
+    }
+
+    /// Has what the layer took made durable now and then, where clients never flush and a store waits for it.
+    fn sync_for_objects(&mut self) {
+        let Some(objects) = self.media.objects() else { return };
         if objects.wants_sync() && self.ftl.durable() < self.ftl.next_seq() {
             self.ftl.make_durable();
             self.carry_out(&[]);

@@ -18,6 +18,7 @@ use crate::drill::{Drills, with_drills};
 use crate::emulated::{self, Card, Clock, WallClock};
 use crate::format::{MediaFormat, encrypt, media_superblock, open_replacement, superblock};
 use crate::identity::{self, Claim};
+use crate::objects;
 use crate::page_file::PageFile;
 use crate::refusal::{Refusal, refused};
 use crate::room::{self, Room};
@@ -109,6 +110,9 @@ impl Device {
         ring: &SharedRing,
     ) -> Result<Device, AttachError> {
         let files = open_files(paths, options)?;
+        if files.superblock.objects {
+            return objects::attach_journal(files, options, ring);
+        }
         let (mut superblock, read_only) = (files.superblock, options.read_only);
         admit(&mut superblock, options.secret.as_ref()).map_err(|refusal| match (refusal, &options.secret) {
             (Refusal::Key(NoKey::Wrong), Some(secret)) => {
@@ -321,9 +325,13 @@ impl Device {
         }
     }
 
-    /// A device that is attached for writing.
-    pub(crate) fn on_core(core: Core, paths: Vec<PathBuf>) -> Device {
-        Device::new(core, paths, false)
+    /// A device on objects, attached for writing.
+    pub(crate) fn on_core(core: Core, paths: Vec<PathBuf>, claim: Option<Claim>) -> Device {
+        let places = if claim.is_some() { Places::of(paths.iter()) } else { Places::default() };
+        let mut device = Device { _claim: claim, places, ..Device::new(core, paths, false) };
+        device.read_in_order();
+        device.take_memory();
+        device
     }
 
     fn with_card(core: Core, paths: Vec<PathBuf>, read_only: bool, card: Card) -> Device {
@@ -732,6 +740,7 @@ impl Device {
     fn in_words(&self, trouble: Trouble, figures: &Figures) -> String {
         match trouble {
             Trouble::NoRoomToRecover | Trouble::StoreFull | Trouble::StoreFails(_) => self.store_in_words(trouble),
+            Trouble::Fenced | Trouble::ObjectsBehind => self.objects_in_words(),
             Trouble::WritesFail(error) => format!("writes fail: {error}"),
             Trouble::Degraded => self.lost_in_words(figures),
             Trouble::Unreadable => format!("{} sectors cannot be read", figures.unreadable_sectors),

@@ -136,6 +136,14 @@ pub enum AttachError {
         /// What it looks like.
         found: String,
     },
+    /// It is the journal of a device on objects, and something about that is wrong.
+    #[error("{path}: {why}")]
+    Objects {
+        /// The journal.
+        path: PathBuf,
+        /// What, and what to do.
+        why: String,
+    },
     /// A format from the future.
     #[error("{path}: format version {found}, this program knows up to {known}; use a newer vsl")]
     Version {

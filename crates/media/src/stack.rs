@@ -112,6 +112,18 @@ impl Stack {
         self.drilled_mut().base_mut().objects()
     }
 
+    /// The same, to look at.
+    pub fn store_behind(&self) -> Option<&ObjectMedia> {
+        let drilled = match self {
+            Stack::Flashback(flashback) => flashback.below(),
+            Stack::Plain(drilled) => drilled,
+        };
+        match drilled.base() {
+            Base::Objects(objects) => Some(objects),
+            Base::Paced(_) | Base::Plain(_) => None,
+        }
+    }
+
     /// The model's chips.
     pub fn nand(&self) -> Option<&Nand> {
         match self {

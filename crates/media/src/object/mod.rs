@@ -19,6 +19,7 @@ mod later;
 mod lebs;
 mod medium;
 pub mod notes;
+mod notes_file;
 mod outside;
 pub mod plan;
 pub mod sim;
@@ -27,6 +28,7 @@ pub use anchor::{Anchor, Garbage, LebEntry, Limits, ObjectId, Segment};
 pub use claim::{Claim, ClaimError, Claimant};
 pub use medium::{ObjectMedia, Standing};
 pub use notes::{Notes, NotesHead};
+pub use notes_file::NotesFile;
 pub use outside::{Answer, Ask, Failure, Outside};
 
 /// One life of a LEB, from one erase to the next: the upper half is the owner epoch in which it began, so that no two are alike.

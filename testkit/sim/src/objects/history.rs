@@ -49,6 +49,12 @@ impl History {
         self.flushed = self.flushed.max(count.min(self.changes.len()));
     }
 
+    /// The changes of a sector, each with the log's end behind it, for messages.
+    pub fn of(&self, lba: u64) -> String {
+        let changes = self.changes.iter().filter_map(|change| Some(format!("{}@{:#x}", change.of(lba)?, change.end)));
+        changes.collect::<Vec<_>>().join(" ")
+    }
+
     /// Which change a sector is of after all of them; 0 for zeros.
     pub fn current(&self, lba: u64) -> u64 {
         self.changes.iter().rev().find_map(|change| change.of(lba)).unwrap_or(0)

@@ -391,7 +391,11 @@ impl Simulation {
         for (lba, bytes) in (0..).zip(image.chunks_exact(sector)) {
             let op = self.history.current(lba);
             if !payload::holds(bytes, lba, op, op == 0) {
-                let why = format!("behind a take-over at {mark:#x} sector {lba} does not hold what change {op} put there");
+                let found = (0..=self.history.next()).find(|op| payload::holds(bytes, lba, *op, *op == 0));
+                let why = format!(
+                    "behind a take-over at {mark:#x} sector {lba} holds change {found:?}, not {op}; before: {}",
+                    self.history.of(lba)
+                );
                 return self.wrong(why);
             }
         }

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use media::object::Notes;
+use super::Notes;
 
 /// What the file is called: the journal's path with this behind it.
 const SUFFIX: &str = ".objects";
@@ -54,7 +54,7 @@ impl NotesFile {
     ///
     /// # Errors
     /// The operating system refused it.
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
         self.file.sync_data()
     }
