@@ -322,7 +322,7 @@ impl Figures {
                 .map(|_| Trouble::NearlyFull),
         };
         Figures {
-            state: if ftl.failure().is_some() { State::Error } else { state },
+            state: if ftl.failure().is_some() || core.fenced { State::Error } else { state },
             trouble,
             requests,
             layer: *layer,

@@ -19,6 +19,7 @@ mod kv;
 mod lab;
 mod man;
 mod notify;
+mod objects;
 mod opener;
 mod predict;
 mod profiles;
@@ -62,6 +63,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Connect(args) => connect::connect(args, output)?,
         Command::Disconnect(args) => connect::disconnect(args, output)?,
         Command::Scan(args) => scan::scan(args, output)?,
+        Command::Objects(args) => objects::objects(args, output)?,
         Command::Status(args) => return status::status(args, output),
         Command::Config(args) => settings::config(args, output)?,
         Command::SureErase(args) => erase::sure_erase(args, output)?,

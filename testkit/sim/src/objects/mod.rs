@@ -386,6 +386,7 @@ impl Simulation {
             return self.arrived(anchor);
         };
         let mark = if anchor.released { u64::MAX } else { anchor.mark };
+        let all: Vec<String> = if self.plan.format.sectors < 4000 { (0..self.plan.format.sectors).map(|lba| self.history.of(lba)).collect() } else { Vec::new() };
         self.history.cut_back(mark);
         let sector = self.plan.geometry.sector_bytes as usize;
         for (lba, bytes) in (0..).zip(image.chunks_exact(sector)) {
@@ -394,7 +395,7 @@ impl Simulation {
                 let found = (0..=self.history.next()).find(|op| payload::holds(bytes, lba, *op, *op == 0));
                 let why = format!(
                     "behind a take-over at {mark:#x} sector {lba} holds change {found:?}, not {op}; before: {}",
-                    self.history.of(lba)
+                    all[lba as usize]
                 );
                 return self.wrong(why);
             }
