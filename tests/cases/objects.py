@@ -159,7 +159,7 @@ def taken(world: World, first: Device, held: dict[int, bytes], address: str, opt
     world.wait(lambda: "fenced" in health(world, first.name), "the first host to be fenced")
     refused("a read of a fenced device", errno.EIO, lambda: old.pread(BLOCK, BLOCK))
     refused("a write of a fenced device", errno.EIO, lambda: old.pwrite(bytes(BLOCK), 0))
-    check("fenced" in world.vsl("events", first.name).out, "no event says that it is fenced")
+    world.wait(lambda: "fenced" in world.vsl("events", first.name).out, "an event that says that it is fenced")
     change(other, held, dice, 50)
     compare(other, held)
     check(held != ours, "nothing was changed")

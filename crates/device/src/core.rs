@@ -148,6 +148,8 @@ pub(crate) fn io_error(error: ftl::Error) -> IoError {
 pub(crate) fn layer_error(error: MediaError) -> ftl::Error {
     match error {
         MediaError::NoSpace => ftl::Error::NoSpace,
+        // The medium says so once.
+        MediaError::Fenced => ftl::Error::Media,
         error => {
             tracing::error!(%error, "media command failed");
             ftl::Error::Media

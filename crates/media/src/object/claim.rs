@@ -130,6 +130,8 @@ fn put(outside: &mut dyn Outside, anchor: &Anchor, expected: Option<String>) -> 
                     None => Err(ClaimError::Nothing),
                 };
             }
+            // Nothing is where the anchor is to go: no bucket, or somebody deletes what is in it.
+            Answer::Failed(Failure::Missing) => return Err(ClaimError::Store("there is no such bucket".into())),
             Answer::Failed(failure) => last = failure.to_string(),
             _ => last = "an answer that makes no sense".into(),
         }
