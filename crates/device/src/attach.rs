@@ -83,9 +83,6 @@ pub(crate) fn attach(
         let unsafe_shutdowns = &mut opening.superblock.unsafe_shutdowns;
         *unsafe_shutdowns = unsafe_shutdowns.saturating_add(u32::from(!opening.superblock.anchor.clean));
         opening.superblock.anchor = recovery.anchor_for(epoch);
-        // What is older than the log to replay is in a checkpoint.
-        let begin = opening.superblock.anchor.begin;
-        opening.media.objects().into_iter().for_each(|objects| objects.durable_below(begin));
         opening.write_superblock()?;
     }
     if !recovery.is_clean() {

@@ -281,8 +281,6 @@ fn open(
     let failed = |refusal| refused(refusal, path);
     let mut superblock = assemble(read_labels(&mut media), true, false).map_err(failed)?;
     admit(&mut superblock, secret).map_err(failed)?;
-    // A label that the journal has and the store has not says of itself what it stands for.
-    media.durable_below(superblock.anchor.begin);
     let media = Stack::Plain(Drilled::Plain(Base::Objects(Box::new(media))));
     // So each life of a LEB begins with an erase, and the store knows one from the next.
     let config = layer_config(&superblock, true);

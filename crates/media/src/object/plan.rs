@@ -151,6 +151,9 @@ pub struct Plan {
     credit: u64,
     /// A last commit is wanted.
     leaving: bool,
+    /// The layer did not say yet how far it is durable. A label that only the journal has may show more than the store's mark, and a part of that
+    /// only, so there is no cut before the layer knows its log.
+    quiet: bool,
     /// The journal failed.
     broken: bool,
     /// What was to be uploaded last could not be read from the journal: whoever writes shall hear of it, and not wait.
@@ -229,6 +232,7 @@ impl Plan {
             programming: 0,
             credit: 0,
             leaving: false,
+            quiet: true,
             broken: false,
             unreadable: false,
             tired_ms: 0,
@@ -305,7 +309,7 @@ impl Plan {
         if self.fence.is_some() {
             return None;
         }
-        let cut = (self.cut.is_none() && !self.broken && self.changed_ms.is_some()).then_some((self.cut_ms + self.anchor.limits.commit_ms).max(self.tired_ms));
+        let cut = (self.cut.is_none() && !self.broken && !self.quiet && self.changed_ms.is_some()).then_some((self.cut_ms + self.anchor.limits.commit_ms).max(self.tired_ms));
         let old = self.garbage().map(|garbage| garbage.since_ms + self.anchor.limits.grace_ms).next();
         [cut, old, self.later.next_ms()].into_iter().flatten().min()
     }
@@ -327,7 +331,7 @@ impl Plan {
     pub fn admits(&mut self, bytes: u32) -> bool {
         let limits = self.anchor.limits;
         let (bytes, ahead) = (u64::from(bytes), self.ahead + self.programming);
-        if self.fence.is_some() || self.broken || self.unreadable || ahead == 0 {
+        if self.fence.is_some() || self.quiet || self.broken || self.unreadable || ahead == 0 {
             return true;
         }
         if limits.behind_ms > 0 && self.behind_ms() > limits.behind_ms {
@@ -387,6 +391,7 @@ impl Plan {
 
     /// The layer says that everything below is durable.
     pub fn durable_below(&mut self, seq: u64) {
+        self.quiet = false;
         if seq > self.durable {
             self.durable = seq;
             self.changed();
@@ -656,7 +661,7 @@ impl Plan {
         while let Some((failures, again)) = self.later.due(self.now_ms) {
             self.again(failures, again);
         }
-        if self.cut.is_none() && !self.broken && self.is_time_for_cut() {
+        if self.cut.is_none() && !self.broken && !self.quiet && self.is_time_for_cut() {
             self.take_cut();
         }
         self.begin_uploads();

@@ -88,7 +88,8 @@ impl History {
             }
         }
         self.check_whole(durable, &image)?;
-        self.changes.truncate(durable);
+        // More may have been durable than was known: the store may say so later, with a mark in between.
+        self.changes.retain(|change| change.end < begin);
         self.changes.push(Change { op: 0, end: begin, what: What::All(image) });
         self.flushed = self.changes.len();
         Ok(())
@@ -116,8 +117,7 @@ impl History {
 
     /// Forgets everything that is not below `mark`.
     pub fn cut_back(&mut self, mark: u64) {
-        let kept = self.changes.iter().take_while(|change| change.end <= mark).count();
-        self.changes.truncate(kept);
+        self.changes.retain(|change| change.end <= mark);
         self.flushed = self.changes.len();
     }
 
