@@ -18,7 +18,9 @@ pub enum Address {
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     /// It is none.
-    #[error("`{given}` is no address of an object store: {why}; expected s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///DIRECTORY")]
+    #[error(
+        "`{given}` is no address of an object store: {why}; expected s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///DIRECTORY"
+    )]
     Address {
         /// What was given.
         given: String,
@@ -92,7 +94,8 @@ mod tests {
             assert!(Address::is_meant(good));
             assert_eq!(Address::parse(good).expect(good).to_string(), good);
         }
-        for wrong in ["s3://bucket", "s3://bucket/", "s3:///a", "http://host/a", "file://a", "file:///", "s3://u:p@b/a"] {
+        for wrong in ["s3://bucket", "s3://bucket/", "s3:///a", "http://host/a", "file://a", "file:///", "s3://u:p@b/a"]
+        {
             let error = Address::parse(wrong).expect_err(wrong).to_string();
             assert!(error.contains(wrong), "{error}");
         }

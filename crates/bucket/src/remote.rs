@@ -11,7 +11,8 @@ use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::path::Path;
 use object_store::{
-    ClientConfigKey, ClientOptions, Error, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions, RetryConfig, UpdateVersion,
+    ClientConfigKey, ClientOptions, Error, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions, RetryConfig,
+    UpdateVersion,
 };
 use url::Url;
 
@@ -44,7 +45,9 @@ impl Remote {
         let named = |key: &str| std::env::var(key).ok().filter(|value| !value.is_empty());
         let endpoint = endpoint.map(str::to_owned).filter(|endpoint| !endpoint.is_empty());
         let endpoint = endpoint.or_else(|| match url.scheme() {
-            "s3" => named("AWS_ENDPOINT_URL_S3").or_else(|| named("AWS_ENDPOINT_URL")).or_else(|| named("AWS_ENDPOINT")),
+            "s3" => {
+                named("AWS_ENDPOINT_URL_S3").or_else(|| named("AWS_ENDPOINT_URL")).or_else(|| named("AWS_ENDPOINT"))
+            }
             _ => None,
         });
         // Naming it with http is saying that it may be.
@@ -56,7 +59,8 @@ impl Remote {
         let bucket = format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default());
         let store: Arc<dyn ObjectStore> = match url.scheme() {
             "s3" => {
-                let builder = AmazonS3Builder::from_env().with_url(bucket).with_retry(retry).with_client_options(client);
+                let builder =
+                    AmazonS3Builder::from_env().with_url(bucket).with_retry(retry).with_client_options(client);
                 let builder = match endpoint {
                     Some(endpoint) => builder.with_endpoint(endpoint),
                     None => builder,
@@ -68,7 +72,8 @@ impl Remote {
                 Arc::new(builder.with_retry(retry).with_client_options(client).build().map_err(refused)?)
             }
             _ => {
-                let builder = MicrosoftAzureBuilder::from_env().with_url(bucket).with_retry(retry).with_client_options(client);
+                let builder =
+                    MicrosoftAzureBuilder::from_env().with_url(bucket).with_retry(retry).with_client_options(client);
                 let builder = match endpoint {
                     Some(endpoint) => builder.with_endpoint(endpoint),
                     None => builder,
@@ -86,7 +91,9 @@ impl Remote {
     pub(crate) async fn perform(&self, ask: Ask) -> Answer {
         let done = match ask {
             Ask::Put { name, bytes } => self.put(&name, bytes).await,
-            Ask::Get { name, range } => self.store.get_range(&self.path(&name), range).await.map(|it| Answer::Bytes(it.to_vec())),
+            Ask::Get { name, range } => {
+                self.store.get_range(&self.path(&name), range).await.map(|it| Answer::Bytes(it.to_vec()))
+            }
             Ask::Swap { bytes, expected } => self.swap(bytes, expected).await,
             Ask::Fetch => self.fetch().await,
             Ask::Delete { name } => self.delete(&name).await,

@@ -66,7 +66,7 @@ pub use geometry::allow_tiny_modules;
 pub use geometry::max_sectors;
 pub use io::{Completion, Extent, Io, Submitted};
 pub use keys::{KeyChange, KeyError, KeyRing, add_key, change_key, remove_key};
-pub use objects::{Place, StoreOpener, create_on_objects, taken_over_labels, take_device, use_stores};
+pub use objects::{Place, StoreOpener, create_on_objects, take_device, taken_over_labels, use_stores};
 pub use resize::{Resize, ResizeError, ResizePlan};
 pub use settings::{Setting, Settings};
 pub use snapshots::Shown;

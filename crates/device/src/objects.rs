@@ -162,7 +162,10 @@ pub fn take_device(path: &Path, place: &Place, take_over: bool) -> Result<Anchor
     let notes_path = NotesFile::path(path);
     for path in [path, &notes_path] {
         if path.exists() {
-            return Err(refuse(path, "exists already; the journal of a device that is taken from a store is a new file"));
+            return Err(refuse(
+                path,
+                "exists already; the journal of a device that is taken from a store is a new file",
+            ));
         }
     }
     let taken = take_with(path, place, take_over);
@@ -240,7 +243,9 @@ pub(crate) fn attach_journal(files: Files, options: &AttachOptions, ring: &Share
     let mut notes = NotesFile::read(&path).map_err(|error| {
         let notes = NotesFile::path(&path);
         match error.kind() {
-            ErrorKind::NotFound => refuse(&notes, "is missing: it belongs to the journal and goes where the journal goes"),
+            ErrorKind::NotFound => {
+                refuse(&notes, "is missing: it belongs to the journal and goes where the journal goes")
+            }
             _ => refuse(&notes, error),
         }
     })?;
@@ -257,8 +262,7 @@ pub(crate) fn attach_journal(files: Files, options: &AttachOptions, ring: &Share
     let staging = options.staging.as_deref().and_then(|directory| Staging::open(directory, &superblock));
     let mut outside = open_store(&path, &notes, ring)?;
     let who = claimant(&path, &notes)?;
-    let claimed =
-        claim(&mut *outside, &who, How::Own, &mut notes).map_err(|error| claim_refused(&path, &error))?;
+    let claimed = claim(&mut *outside, &who, How::Own, &mut notes).map_err(|error| claim_refused(&path, &error))?;
     let media = FileMedia::new(vec![Some(backing)], geometry, ring.clone(), FileOptions::default())?;
     let overlaps = media.backings().all(|backing| backing.direct_alignment().is_some());
     let seed = who.attach;

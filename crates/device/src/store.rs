@@ -72,7 +72,8 @@ impl Store {
             }
         }
         if superblock.objects {
-            let why = "it is the journal of a device on objects, of which nothing is changed but while it is attached".into();
+            let why =
+                "it is the journal of a device on objects, of which nothing is changed but while it is attached".into();
             return Err(AttachError::Objects { path: dies[0].path.clone(), why });
         }
         if superblock.emulation.is_some() {

@@ -171,16 +171,8 @@ impl Anchor {
         out.u64(self.ahead_bytes);
         let Limits { behind_bytes, behind_ms, local_bytes, grace_ms, commit_ms } = self.limits;
         [behind_bytes, behind_ms, local_bytes, grace_ms, commit_ms].into_iter().for_each(|limit| out.u64(limit));
-        let Geometry {
-            dies,
-            parity,
-            blocks,
-            pages_per_block,
-            slots_per_page,
-            sector_bytes,
-            trailer_bytes,
-            unit_bytes,
-        } = self.geometry;
+        let Geometry { dies, parity, blocks, pages_per_block, slots_per_page, sector_bytes, trailer_bytes, unit_bytes } =
+            self.geometry;
         [dies, parity, blocks, pages_per_block, slots_per_page, sector_bytes, trailer_bytes, unit_bytes]
             .into_iter()
             .for_each(|value| out.u32(value));
@@ -436,7 +428,8 @@ pub(super) mod tests {
         let name = id.name(&[0x12; 16]);
         assert_eq!(name, "12121212-1212-1212-1212-121212121212/00000001-00000abc-ffffffff");
         assert_eq!(ObjectId::parse(&name, &[0x12; 16]), Some(id));
-        for wrong in ["anchor", "12121212-1212-1212-1212-121212121212/1-2-3", &name[..name.len() - 1], &name.to_uppercase()]
+        for wrong in
+            ["anchor", "12121212-1212-1212-1212-121212121212/1-2-3", &name[..name.len() - 1], &name.to_uppercase()]
         {
             assert_eq!(ObjectId::parse(wrong, &[0x12; 16]), None, "{wrong}");
         }

@@ -40,16 +40,39 @@ pub struct Standing {
 
 /// What the journal works at.
 enum Purpose {
-    Pass { id: u64 },
-    Program { id: u64, leb: u32, start: u32, len: u32 },
-    Read { id: u64, leb: u32 },
-    Sync { id: u64 },
-    Label { id: u64, copy: u8, bytes: Vec<u8> },
+    Pass {
+        id: u64,
+    },
+    Program {
+        id: u64,
+        leb: u32,
+        start: u32,
+        len: u32,
+    },
+    Read {
+        id: u64,
+        leb: u32,
+    },
+    Sync {
+        id: u64,
+    },
+    Label {
+        id: u64,
+        copy: u8,
+        bytes: Vec<u8>,
+    },
     CutSync,
-    Erase { leb: u32 },
-    Punch { leb: u32 },
+    Erase {
+        leb: u32,
+    },
+    Punch {
+        leb: u32,
+    },
     /// A page of a part that is to be uploaded: which part, and where in it.
-    Gather { upload: usize, at: usize },
+    Gather {
+        upload: usize,
+        at: usize,
+    },
 }
 
 /// What the store works at.
@@ -347,14 +370,8 @@ impl ObjectMedia {
         // SAFETY: the journal just handed the buffer out, nobody else knows it.
         unsafe { page.bytes_mut(0..len as usize) }.fill(0);
         let places = self.plan.places(at.block, start, start + len);
-        let read = RemoteRead {
-            id,
-            page,
-            len,
-            left: places.len() as u32,
-            failed: false,
-            began_ms: self.outside.now_ms(),
-        };
+        let read =
+            RemoteRead { id, page, len, left: places.len() as u32, failed: false, began_ms: self.outside.now_ms() };
         let read = self.reads.insert(read);
         let mut at = 0;
         for (id, from, len) in places {

@@ -309,13 +309,17 @@ impl Plan {
         if self.fence.is_some() {
             return None;
         }
-        let cut = (self.cut.is_none() && !self.broken && !self.quiet && self.changed_ms.is_some()).then_some((self.cut_ms + self.anchor.limits.commit_ms).max(self.tired_ms));
+        let cut = (self.cut.is_none() && !self.broken && !self.quiet && self.changed_ms.is_some())
+            .then_some((self.cut_ms + self.anchor.limits.commit_ms).max(self.tired_ms));
         let old = self.garbage().map(|garbage| garbage.since_ms + self.anchor.limits.grace_ms).next();
         [cut, old, self.later.next_ms()].into_iter().flatten().min()
     }
 
     fn garbage(&self) -> impl Iterator<Item = &Garbage> {
-        self.anchor.garbage.iter().filter(|garbage| !self.deleting.contains(&garbage.id) && !self.gone.contains(&garbage.id))
+        self.anchor
+            .garbage
+            .iter()
+            .filter(|garbage| !self.deleting.contains(&garbage.id) && !self.gone.contains(&garbage.id))
     }
 
     /// Changes what is known of a LEB, and keeps the sum.
@@ -624,8 +628,11 @@ impl Plan {
         if limit == 0 || here <= limit {
             return;
         }
-        let mut candidates: Vec<(Life, u32)> =
-            (0..).zip(&self.lebs).filter(|(leb, plan)| plan.can_go() && !self.erases.contains(leb)).map(|(leb, plan)| (plan.life, leb)).collect();
+        let mut candidates: Vec<(Life, u32)> = (0..)
+            .zip(&self.lebs)
+            .filter(|(leb, plan)| plan.can_go() && !self.erases.contains(leb))
+            .map(|(leb, plan)| (plan.life, leb))
+            .collect();
         candidates.sort_unstable();
         for (life, leb) in candidates {
             if here <= limit {

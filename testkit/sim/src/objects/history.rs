@@ -10,7 +10,11 @@ struct Change {
 }
 
 enum What {
-    Sectors { lba: u64, count: u64, zero: bool },
+    Sectors {
+        lba: u64,
+        count: u64,
+        zero: bool,
+    },
     /// Everything, sector by sector, as a crash or a take-over left it.
     All(Vec<u64>),
 }

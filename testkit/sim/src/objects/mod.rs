@@ -172,7 +172,8 @@ impl Simulation {
             return self.wrong("the owner says that it is fenced");
         }
         if standing.remote > standing.durable || standing.durable > log_end {
-            return self.wrong(format!("the store is at {:#x}, and the journal at {:#x}", standing.remote, standing.durable));
+            return self
+                .wrong(format!("the store is at {:#x}, and the journal at {:#x}", standing.remote, standing.durable));
         }
         Ok(())
     }
@@ -223,18 +224,16 @@ impl Simulation {
                     }
                 }
             }
-            10..12 => {
-                match self.submit(|| Io::Trim { lba, count, fua: false })? {
-                    None => self.history.took(lba, count, true, u64::MAX),
-                    Some(Submitted::Done(Err(error))) if !self.host.disk.is_off() => {
-                        return self.wrong(format!("a trim failed: {error}"));
-                    }
-                    Some(_) => {
-                        let end = self.device().log_end();
-                        self.history.took(lba, count, true, end);
-                    }
+            10..12 => match self.submit(|| Io::Trim { lba, count, fua: false })? {
+                None => self.history.took(lba, count, true, u64::MAX),
+                Some(Submitted::Done(Err(error))) if !self.host.disk.is_off() => {
+                    return self.wrong(format!("a trim failed: {error}"));
                 }
-            }
+                Some(_) => {
+                    let end = self.device().log_end();
+                    self.history.took(lba, count, true, end);
+                }
+            },
             12..15 => {
                 let covers = self.history.len();
                 match self.submit(|| Io::Flush)? {
@@ -386,7 +385,11 @@ impl Simulation {
             return self.arrived(anchor);
         };
         let mark = if anchor.released { u64::MAX } else { anchor.mark };
-        let all: Vec<String> = if self.plan.format.sectors < 4000 { (0..self.plan.format.sectors).map(|lba| self.history.of(lba)).collect() } else { Vec::new() };
+        let all: Vec<String> = if self.plan.format.sectors < 4000 {
+            (0..self.plan.format.sectors).map(|lba| self.history.of(lba)).collect()
+        } else {
+            Vec::new()
+        };
         self.history.cut_back(mark);
         let sector = self.plan.geometry.sector_bytes as usize;
         for (lba, bytes) in (0..).zip(image.chunks_exact(sector)) {
@@ -450,7 +453,9 @@ impl Simulation {
             }
             match zombie.is_fenced() {
                 true => self.report.fenced += 1,
-                false => return Err(Failure::Wrong(format!("{} does not notice that it was taken over from", zombie.name))),
+                false => {
+                    return Err(Failure::Wrong(format!("{} does not notice that it was taken over from", zombie.name)));
+                }
             }
             if zombie.takes_anything() {
                 return Err(Failure::Wrong(format!("{} is fenced and takes requests", zombie.name)));
