@@ -1,8 +1,8 @@
 //! Puts an array together from its members, and takes in one that comes later.
 //!
 //! **Which copy counts.** Each change of roles raises the event count on all members that count. The superblock with the highest count
-//! says who had everything; a member that is behind it by more than the change under way missed something, and a member that went
-//! on without the others is found because its count is higher than what they note of it.
+//! says who had everything; a member that is behind it by more than the change under way missed something. Whoever goes on without
+//! another notes that it left: two that each say so of the other went on apart.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -94,6 +94,9 @@ impl Array {
             return Err(Damage::Missing { missing, of, why: "attach them first" });
         };
         if newest.shape.level == Level::Raid1 {
+            // Those that the newest notes as gone are not missed.
+            let is_missed = |position: &usize| !matches!(newest.roles[*position], Role::Left(_));
+            let missing = (0..of).filter(|position| !found.contains_key(position)).filter(is_missed).count();
             if missing > 0 && !degraded {
                 let why = "attach them, or assemble the array with --degraded without them";
                 return Err(Damage::Missing { missing, of, why });
@@ -151,11 +154,11 @@ impl Array {
 
     /// Who has everything, and who must be brought into step.
     fn assemble_mirror(newest: Superblock, found: &BTreeMap<usize, Found>, force: bool) -> Result<Array, Damage> {
-        // Each says since when others are gone; who went on since then did so alone.
+        // Whoever goes on without another notes that; two that each miss the other both did.
         for (one, mine) in found {
             for (other, role) in mine.superblock.roles.iter().enumerate() {
-                if let (Role::Left(left), Some(theirs)) = (role, found.get(&other))
-                    && theirs.superblock.events > *left
+                if let (Role::Left(_), Some(theirs)) = (role, found.get(&other))
+                    && matches!(theirs.superblock.roles[*one], Role::Left(_))
                 {
                     return Err(Damage::Split((*one).min(other), (*one).max(other)));
                 }
@@ -178,7 +181,8 @@ impl Array {
         }
         for seat in array.seats.iter_mut().filter(|seat| !seat.present) {
             if !matches!(seat.role, Role::Left(_)) {
-                seat.role = Role::Left(newest.events);
+                // A change of roles may have reached it, and nobody else, before all stopped.
+                seat.role = Role::Left(newest.events + 1);
             }
         }
         if array.primary().is_none() {
@@ -356,18 +360,17 @@ impl Array {
         let returns = match (sector, self.seats[position].role) {
             (Some(sector), Role::Left(left)) => {
                 let superblock = Superblock::decode(sector, position)?;
-                let is_it = superblock.array == self.uuid
-                    && superblock.position == position
-                    && self.seats[position].uuid == member.uuid
-                    && self.shape.members[position] == member.sectors;
-                if !is_it {
+                if superblock.array != self.uuid || superblock.position != position {
                     return Err(Damage::Foreign(position));
                 }
-                if superblock.events > left {
+                let alone = |member: &usize| matches!(superblock.roles[*member], Role::Left(_));
+                if self.serving().iter().any(alone) {
                     let other = self.primary().unwrap_or(0);
                     return Err(Damage::Split(position.min(other), position.max(other)));
                 }
-                superblock.events + 1 >= left
+                // A replacement that did not get far enough for the others to know it gets everything.
+                let known = self.seats[position].uuid == member.uuid && self.shape.members[position] == member.sectors;
+                known && superblock.events + 1 >= left
             }
             _ => false,
         };
@@ -434,7 +437,12 @@ impl Array {
         self.begin_superblocks();
     }
 
-    /// Requests that members have.
+    /// Whether a member is just coming.
+    pub fn is_joining(&self) -> bool {
+        self.meta.join.is_some()
+    }
+
+    /// Requests of hosts that are under way, and flushes of the array's own.
     pub fn under_way(&self) -> usize {
         self.jobs.values().filter(|job| matches!(job, Job::Read(_) | Job::Change(_) | Job::Flush(_))).count()
     }

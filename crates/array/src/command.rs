@@ -83,6 +83,15 @@ impl What {
     }
 }
 
+impl What {
+    /// Takes the buffer of a read back, when the device was busy.
+    pub fn give_back(&mut self, io: Io<'_>) {
+        if let (What::Read { buf, .. }, Io::Read { buf: back, .. }) = (self, io) {
+            *buf = back;
+        }
+    }
+}
+
 /// A member's answer.
 #[derive(Debug)]
 pub enum Answer {

@@ -71,10 +71,6 @@ impl<'a> Reader<'a> {
         self.take(N)?.try_into().ok()
     }
 
-    fn byte(&mut self) -> Option<u8> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
     fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
