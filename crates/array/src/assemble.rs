@@ -2,7 +2,7 @@
 //!
 //! **Which copy counts.** Each change of roles raises the event count on all members that count. The superblock with the highest count
 //! says who had everything; a member that is behind it by more than the change under way missed something. Whoever goes on without
-//! another notes that it left: two that each say so of the other went on apart.
+//! another notes at which count that left: two that are both beyond what the other notes went on apart.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -110,6 +110,10 @@ impl Array {
             return Err(Damage::OutOfStep(late.superblock.position));
         }
         let mut array = Array::of(&newest, &found);
+        if found.values().any(|found| found.superblock.events != newest.events) {
+            // The last assembly did not come to its end. This one is not counted, so that none is behind by more than one.
+            array.events -= 1;
+        }
         array.begin_log();
         Ok(array)
     }
@@ -154,14 +158,14 @@ impl Array {
 
     /// Who has everything, and who must be brought into step.
     fn assemble_mirror(newest: Superblock, found: &BTreeMap<usize, Found>, force: bool) -> Result<Array, Damage> {
-        // Whoever goes on without another notes that; two that each miss the other both did.
-        for (one, mine) in found {
-            for (other, role) in mine.superblock.roles.iter().enumerate() {
-                if let (Role::Left(_), Some(theirs)) = (role, found.get(&other))
-                    && matches!(theirs.superblock.roles[*one], Role::Left(_))
-                {
-                    return Err(Damage::Split((*one).min(other), (*one).max(other)));
-                }
+        let alone = |one: &Found, other: &Found| match one.superblock.roles[other.superblock.position] {
+            Role::Left(left) => other.superblock.events > left,
+            Role::Active | Role::Rebuilding => false,
+        };
+        // Each says since when others are gone: two that both went on since then did so apart.
+        for (position, one) in found {
+            if let Some((other, _)) = found.iter().find(|(_, other)| alone(one, other) && alone(other, one)) {
+                return Err(Damage::Split((*position).min(*other), (*position).max(*other)));
             }
         }
         let mut array = Array::of(&newest, found);
@@ -179,11 +183,11 @@ impl Array {
                 array.seats[*position].role = Role::Rebuilding;
             }
         }
-        for seat in array.seats.iter_mut().filter(|seat| !seat.present) {
-            if !matches!(seat.role, Role::Left(_)) {
-                // A change of roles may have reached it, and nobody else, before all stopped.
-                seat.role = Role::Left(newest.events + 1);
-            }
+        for seat in array.seats.iter_mut().filter(|seat| !seat.present && !matches!(seat.role, Role::Left(_))) {
+            // The last change of roles may have reached it and none of these, or these and not it. Should it be assembled without
+            // these, its count exceeds this one all the same.
+            seat.role = Role::Left(newest.events + 1);
+            array.events = newest.events + 3;
         }
         if array.primary().is_none() {
             let best = found.values().max_by_key(|found| found.superblock.events).filter(|_| force);
@@ -353,8 +357,7 @@ impl Array {
     /// # Errors
     /// It is not the one that left, or went on without the others, or does not fit.
     pub fn join(&mut self, position: usize, member: Member, sector: Option<&[u8]>) -> Result<(), Damage> {
-        let is_free = self.seats.get(position).is_some_and(|seat| matches!(seat.role, Role::Left(_)) && !seat.present);
-        if self.shape.level != Level::Raid1 || !is_free || self.meta.join.is_some() || self.life != Life::Active {
+        if !self.can_join(position) {
             return Err(Damage::Foreign(position));
         }
         let returns = match (sector, self.seats[position].role) {
@@ -364,7 +367,7 @@ impl Array {
                     return Err(Damage::Foreign(position));
                 }
                 let alone = |member: &usize| matches!(superblock.roles[*member], Role::Left(_));
-                if self.serving().iter().any(alone) {
+                if superblock.events > left && self.serving().iter().any(alone) {
                     let other = self.primary().unwrap_or(0);
                     return Err(Damage::Split(position.min(other), position.max(other)));
                 }
@@ -382,6 +385,13 @@ impl Array {
         self.meta.join = Some(Joining { position, member, returns, asked: false });
         self.drive();
         Ok(())
+    }
+
+    /// A member that was about to come is gone again.
+    pub(crate) fn comes_no_more(&mut self, member: usize) {
+        if self.meta.join.is_some_and(|joining| joining.position == member && !joining.asked) {
+            self.meta.join = None;
+        }
     }
 
     pub(crate) fn begin_join(&mut self) {
@@ -403,6 +413,11 @@ impl Array {
 
     pub(crate) fn join_marks_are_read(&mut self) {
         let Some(joining) = self.meta.join else { return };
+        if !self.seats[joining.position].present {
+            // It is gone again.
+            self.meta.join = None;
+            return;
+        }
         let marked = self.marked_regions();
         marked.into_iter().for_each(|region| self.regions.is_marked(region));
         if !joining.returns {
@@ -423,7 +438,6 @@ impl Array {
         }
         let position = joining.position;
         if failed & crate::array::bit(position) != 0 || !self.seats[position].present {
-            // It is gone again.
             self.seats[position].present = false;
             return;
         }
@@ -437,9 +451,10 @@ impl Array {
         self.begin_superblocks();
     }
 
-    /// Whether a member is just coming.
-    pub fn is_joining(&self) -> bool {
-        self.meta.join.is_some()
+    /// Whether a member may come in this place now: the others have noted that one left it, and no other member is just coming.
+    pub fn can_join(&self, position: usize) -> bool {
+        let is_free = self.seats.get(position).is_some_and(|seat| matches!(seat.role, Role::Left(_)) && !seat.present);
+        self.shape.level == Level::Raid1 && is_free && self.meta.join.is_none() && self.life == Life::Active
     }
 
     /// Requests of hosts that are under way, and flushes of the array's own.

@@ -26,6 +26,7 @@ impl Array {
 
     /// A member is gone: it answers nothing any more.
     pub fn lost(&mut self, member: usize) {
+        self.comes_no_more(member);
         if !self.seats.get(member).is_some_and(|seat| seat.present) {
             return;
         }

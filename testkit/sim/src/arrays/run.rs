@@ -336,7 +336,7 @@ impl Simulation {
         let states = array.status().members;
         let Some(position) = states.iter().position(|state| *state == MemberState::Missing) else { return Ok(()) };
         // One comes after the other, and not while it still carries out what it was asked before.
-        if self.plan.shape.level != Level::Raid1 || array.is_joining() || self.nodes[position].is_busy() {
+        if !array.can_join(position) || self.nodes[position].is_busy() {
             return Ok(());
         }
         let replaced = self.random.one_in(4);
@@ -386,7 +386,8 @@ impl Simulation {
             let covers = self.model.flush_covers();
             self.model.flushed(&covers);
         } else if !self.any_off() {
-            return Err(Failure::Stuck("an array does not stop".into()));
+            let status = self.array.as_ref().map(Array::status);
+            return Err(Failure::Stuck(format!("an array does not stop: {status:?}")));
         }
         self.cut();
         self.assemble()
