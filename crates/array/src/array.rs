@@ -140,6 +140,8 @@ pub struct Array {
     pub(crate) flush_wanted: bool,
     /// No copy takes writes any more: one of them answers all reads.
     pub(crate) pinned: bool,
+    /// A change failed somewhere: members that refused one are asked last.
+    pub(crate) doubts: bool,
     /// Turns between copies that are equally busy.
     pub(crate) turn: usize,
     pub(crate) retried_reads: u64,
@@ -329,7 +331,7 @@ impl Array {
         self.send(job, piece, tried | bit(member), What::Read { lba: piece.lba, buf });
     }
 
-    fn reader(&mut self, piece: &Piece, tried: Mask) -> Option<usize> {
+    pub(crate) fn reader(&mut self, piece: &Piece, tried: Mask) -> Option<usize> {
         if self.shape.level != Level::Raid1 {
             return (tried & bit(piece.member) == 0).then_some(piece.member);
         }
@@ -343,7 +345,7 @@ impl Array {
         let members = (0..count).map(|at| (at + turn) % count);
         members
             .filter(|member| self.serves(*member) && tried & bit(*member) == 0)
-            .min_by_key(|member| self.seats[*member].load)
+            .min_by_key(|member| (self.doubts && self.is_doubted(*member), self.seats[*member].load))
     }
 
     /// Makes what was answered before durable, for the host or for the array itself.

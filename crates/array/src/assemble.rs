@@ -148,6 +148,7 @@ impl Array {
             own_flush: false,
             flush_wanted: false,
             pinned: false,
+            doubts: false,
             turn: 0,
             retried_reads: 0,
             logged_writes: 0,
@@ -162,9 +163,11 @@ impl Array {
             Role::Left(left) => other.superblock.events > left,
             Role::Active | Role::Rebuilding => false,
         };
-        // Each says since when others are gone: two that both went on since then did so apart.
-        for (position, one) in found {
-            if let Some((other, _)) = found.iter().find(|(_, other)| alone(one, other) && alone(other, one)) {
+        // Each says since when others are gone: two that both went on since then did so apart. A copy that is not finished went on
+        // with nothing of its own.
+        let whole = |found: &Found| found.superblock.roles[found.superblock.position] == Role::Active;
+        for (position, one) in found.iter().filter(|(_, one)| whole(one)) {
+            if let Some((other, _)) = found.iter().find(|(_, other)| whole(other) && alone(one, other) && alone(other, one)) {
                 return Err(Damage::Split((*position).min(*other), (*position).max(*other)));
             }
         }
@@ -178,6 +181,10 @@ impl Array {
                 Role::Active | Role::Rebuilding => events + 1 >= newest.events,
                 Role::Left(left) => events + 1 >= left,
             };
+            // A replacement that did not get far enough for the others to know it.
+            let in_step = in_step && array.seats[*position].uuid == one.member.uuid;
+            array.seats[*position].uuid = one.member.uuid;
+            array.shape.members[*position] = one.member.sectors;
             all_regions |= !in_step;
             if role != Role::Active || !in_step {
                 array.seats[*position].role = Role::Rebuilding;
@@ -197,7 +204,6 @@ impl Array {
         if all_regions {
             (0..array.regions.len()).for_each(|region| array.needs_copy(region));
         }
-        debug_assert!(found.iter().all(|(position, found)| found.member.uuid == array.seats[*position].uuid));
         let job = array.begin_stage(Stage::OpenMarks);
         for member in found.keys() {
             array.ask_for_marks(job, *member);
@@ -367,7 +373,8 @@ impl Array {
                     return Err(Damage::Foreign(position));
                 }
                 let alone = |member: &usize| matches!(superblock.roles[*member], Role::Left(_));
-                if superblock.events > left && self.serving().iter().any(alone) {
+                let whole = superblock.roles[position] == Role::Active;
+                if whole && superblock.events > left && self.serving().iter().any(alone) {
                     let other = self.primary().unwrap_or(0);
                     return Err(Damage::Split(position.min(other), position.max(other)));
                 }

@@ -85,6 +85,12 @@ impl Array {
         match self.jobs.get_mut(&job) {
             None => {}
             Some(Job::Read(_)) => match outcome {
+                // It may lack a write that others have: what they give counts.
+                Ok(_) if self.is_doubted(member) && self.reader(&piece, tried).is_some() => {
+                    self.retried_reads += 1;
+                    let bytes = piece.count as usize * self.shape.sector_bytes as usize;
+                    self.read_piece(job, piece, tried, vec![0; bytes]);
+                }
                 Ok(Answer::Done(Some(buf))) => self.read_done(job, piece, Ok(buf)),
                 Err(_) if self.shape.level == Level::Raid1 => {
                     self.retried_reads += 1;
@@ -99,6 +105,7 @@ impl Array {
                     Ok(_) => change.done |= bit(member),
                     Err(error) => {
                         change.failed |= bit(member);
+                        self.doubts = true;
                         // What says the most against a member is told.
                         change.error = Some(change.error.filter(|known| !is_full(*known)).unwrap_or(error));
                     }
@@ -132,6 +139,12 @@ impl Array {
                 }
             }
         }
+    }
+
+    /// Whether a member of a mirror refused a change that others may have carried out.
+    pub(crate) fn is_doubted(&self, member: usize) -> bool {
+        let failed = |job: &Job| matches!(job, Job::Change(change) if change.failed & bit(member) != 0);
+        self.shape.level == Level::Raid1 && (!self.serves(member) || (self.doubts && self.jobs.values().any(failed)))
     }
 
     /// A piece of a read is there, or cannot be read from anybody.

@@ -177,7 +177,11 @@ impl Simulation {
                 for ((lba, op), sector) in (lba..).zip(expected).zip(buf.chunks_exact(SECTOR)) {
                     let holds = |op: OpId| payload::holds(sector, lba, op, Model::is_zero(op));
                     if !holds(op) && !(again && self.model.since(lba, op).any(holds)) {
-                        return Err(Failure::Wrong(format!("read of sector {lba} does not give version {op}")));
+                        let later: Vec<OpId> = self.model.since(lba, op).collect();
+                        let status = self.array.as_ref().map(array::Array::status);
+                        return Err(Failure::Wrong(format!(
+                            "read of sector {lba} does not give version {op} (since: {later:?}); {status:?}"
+                        )));
                     }
                 }
             }
