@@ -27,11 +27,12 @@ impl Array {
     /// A member is gone: it answers nothing any more.
     pub fn lost(&mut self, member: usize) {
         self.comes_no_more(member);
-        if !self.seats.get(member).is_some_and(|seat| seat.present) {
-            return;
+        let Some(seat) = self.seats.get_mut(member) else { return };
+        let was_there = std::mem::replace(&mut seat.present, false);
+        seat.load = 0;
+        if was_there {
+            self.give_up(member);
         }
-        (self.seats[member].present, self.seats[member].load) = (false, 0);
-        self.give_up(member);
         self.commands.retain(|command| command.member != member);
         let tags: Vec<u64> =
             self.parts.iter().filter(|(_, part)| part.member == member).map(|(tag, _)| *tag).collect();

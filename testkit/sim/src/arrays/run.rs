@@ -341,6 +341,10 @@ impl Simulation {
         }
         let replaced = self.random.one_in(4);
         if replaced {
+            // Whatever it was asked before is never answered.
+            if let Some(array) = &mut self.array {
+                array.lost(position);
+            }
             let mut plan = self.nodes[position].plan.clone();
             plan.format.uuid = Uuid::from_u128(u128::from(self.random.bits()));
             self.nodes[position] = Node::format(plan, &mut self.random)?;
