@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use device::IoError;
 
-use crate::array::{Array, Job, Life, Mask, bit};
+use crate::array::{Array, Job, Life, Mask, Seat, bit};
 use crate::assemble::{Joining, Replay};
 use crate::command::{Answer, Outcome, What};
 use crate::geometry::{Level, Piece};
@@ -367,7 +367,8 @@ impl Array {
 
     /// How it stands.
     pub fn status(&self) -> Status {
-        let members: Vec<MemberState> = self.seats.iter().map(|seat| seat.role.state(seat.present)).collect();
+        let state = |(member, seat): (usize, &Seat)| seat.role.state(seat.present && self.leaving & bit(member) == 0);
+        let members: Vec<MemberState> = self.seats.iter().enumerate().map(state).collect();
         let unsynced = self.regions.unsynced();
         Status {
             level: self.shape.level,

@@ -142,8 +142,8 @@ impl Array {
         }
     }
 
-    /// Whether a member of a mirror refused a change that others may have carried out.
-    pub(crate) fn is_doubted(&self, member: usize) -> bool {
+    /// Whether a member of a mirror refused a change that others may have carried out, or is not used any more.
+    pub fn is_doubted(&self, member: usize) -> bool {
         let failed = |job: &Job| matches!(job, Job::Change(change) if change.failed & bit(member) != 0);
         self.shape.level == Level::Raid1 && (!self.serves(member) || (self.doubts && self.jobs.values().any(failed)))
     }

@@ -213,6 +213,14 @@ impl WorkerHandle {
         self.ask(|worker| worker.served().array().map(|array| array.array_status()))
     }
 
+    /// Whether a member may come to the array in this place now.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn can_join(&self, position: usize) -> Result<bool, Gone> {
+        self.ask(move |worker| worker.served().array().is_some_and(|array| array.can_join(position)))
+    }
+
     pub(crate) fn sender(&self) -> &Sender<Call> {
         &self.sender
     }

@@ -31,7 +31,7 @@ use crate::{Failure, Program};
 
 use guard::BODY_LIMIT;
 use routes::{
-    accounts, alerts, assets, bugreport, clones, demo, devices, history, hosts, jobs, lab, lifetime, media, prometheus,
+    accounts, alerts, arrays, assets, bugreport, clones, demo, devices, history, hosts, jobs, lab, lifetime, media, prometheus,
     session, snapshots, stream, telemetry,
 };
 
@@ -40,6 +40,7 @@ fn api() -> OpenApiRouter<Service> {
     devices::routes()
         .merge(media::routes())
         .merge(snapshots::routes())
+        .merge(arrays::routes())
         .merge(clones::routes())
         .merge(session::routes())
         .merge(accounts::routes())

@@ -293,7 +293,8 @@ impl Simulation {
         let Some(array) = &mut self.array else { return Ok(()) };
         let states = array.status().members;
         let position = self.random.below(states.len() as u64) as usize;
-        let others = (0..states.len()).any(|other| other != position && states[other] == MemberState::InSync);
+        let is_whole = |other: usize| states[other] == MemberState::InSync && !array.is_doubted(other);
+        let others = (0..states.len()).any(|other| other != position && is_whole(other));
         if self.nodes[position].device.is_none() || (self.plan.shape.level == Level::Raid1 && !others) {
             return Ok(());
         }
