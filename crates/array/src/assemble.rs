@@ -20,6 +20,9 @@ use crate::resync::Sync;
 use crate::wire::{Record, Role, Superblock, decode_marks};
 use crate::Damage;
 
+/// So many events a copy may be behind that is not noted as gone.
+const UNFINISHED: u64 = 12;
+
 /// A member that comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Joining {
@@ -176,9 +179,10 @@ impl Array {
         for (position, one) in found {
             let events = one.superblock.events;
             let role = array.seats[*position].role;
-            // A change of roles under way reached some of them only.
+            // Whoever goes on without a member notes that it left. One that is not noted as gone and is behind missed no more than
+            // the notes of assemblies that did not come to their end, unless it is an old copy.
             let in_step = match role {
-                Role::Active | Role::Rebuilding => events + 1 >= newest.events,
+                Role::Active | Role::Rebuilding => events + UNFINISHED >= newest.events,
                 Role::Left(left) => events + 1 >= left,
             };
             // A replacement that did not get far enough for the others to know it.
@@ -189,6 +193,11 @@ impl Array {
             if role != Role::Active || !in_step {
                 array.seats[*position].role = Role::Rebuilding;
             }
+        }
+        let counts = |found: &&Found| !matches!(newest.roles[found.superblock.position], Role::Left(_));
+        if found.values().filter(counts).any(|found| found.superblock.events != newest.events) {
+            // The last change of roles did not come to its end. This one is not counted.
+            array.events -= 1;
         }
         for seat in array.seats.iter_mut().filter(|seat| !seat.present && !matches!(seat.role, Role::Left(_))) {
             // The last change of roles may have reached it and none of these, or these and not it. Should it be assembled without

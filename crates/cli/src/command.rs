@@ -29,7 +29,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("State", &["status", "top", "history", "events", "alerts"]),
     (
         "Safety of data",
-        &["snapshot", "clone", "backup", "restore", "scrub", "optimise", "rebuild", "key", "sure-erase", "drill"],
+        &["array", "snapshot", "clone", "backup", "restore", "scrub", "optimise", "rebuild", "key", "sure-erase", "drill"],
     ),
     ("Models and tests", &["sim", "profiles", "published", "lab", "trace"]),
     ("Help", &["help", "completions", "man"]),
