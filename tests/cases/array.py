@@ -66,7 +66,7 @@ def refusals(world: World) -> None:
     equal(bytes(connect(array(world, "a")).pread(4096, 0)), bytes(range(256)) * 16, "what a holds after refusals")
     world.wait(lambda: not shown(world, "a").get("clients"), "the client to be gone")
     create(world, "first", "raid0", "a", "b", force=True)
-    for command in (("array", "create", "x", "--level", "raid1", "b", "c"), ("detach", "a"), ("resize", "a", "--size", 2 * SIZE),
+    for command in (("array", "create", "x", "--level", "raid1", "b", "c"), ("detach", "a"), ("resize", "a", 2 * SIZE),
                     ("snapshot", "create", "a", "one")):
         said = world.vsl(*command, fails=True).text
         check("member of the array first" in said, said)

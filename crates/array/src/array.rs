@@ -68,7 +68,9 @@ pub(crate) enum Job {
     /// Of the copying in `resync.rs`.
     Sync,
     /// Marks that are taken back.
-    Marks { left: u32 },
+    Marks {
+        left: u32,
+    },
 }
 
 #[derive(Debug)]
@@ -373,8 +375,7 @@ impl Array {
         let sector = self.shape.sector_bytes as usize;
         let ranges = self.ranges(io);
         let regions: Vec<Range<usize>> = ranges.iter().map(|range| self.regions.of(range)).collect();
-        let mut carried: Vec<usize> =
-            regions.iter().flat_map(|regions| self.regions.begin(regions.clone())).collect();
+        let mut carried: Vec<usize> = regions.iter().flat_map(|regions| self.regions.begin(regions.clone())).collect();
         carried.sort_unstable();
         let marked = !carried.is_empty();
         let serving = self.serving();
@@ -407,7 +408,9 @@ impl Array {
         let mut shared: Option<(u64, Arc<[BatchOp]>)> = None;
         for member in serving {
             let what = match plain {
-                Some(BatchOp::Write { lba, .. }) => What::Write { lba, data: Arc::clone(&data), part: 0..data.len(), fua },
+                Some(BatchOp::Write { lba, .. }) => {
+                    What::Write { lba, data: Arc::clone(&data), part: 0..data.len(), fua }
+                }
                 Some(BatchOp::Trim { lba, count }) => What::Zeroes { lba, count, fua },
                 None => {
                     // Where the marks lie depends on the member's size.
@@ -492,10 +495,7 @@ impl Array {
             let head = record.encode(self.uuid, slot, sector);
             let ops = [
                 BatchOp::Write { lba: own.lba, count: own.count as u32 },
-                BatchOp::Write {
-                    lba: self.shape.slot_at(own.member, slot),
-                    count: 1 + (theirs.len() / sector) as u32,
-                },
+                BatchOp::Write { lba: self.shape.slot_at(own.member, slot), count: 1 + (theirs.len() / sector) as u32 },
             ];
             let data: Arc<[u8]> = [bytes, &head, theirs].concat().into();
             self.send(job, own, 0, What::Batch { ops: Arc::new(ops), data, fua });

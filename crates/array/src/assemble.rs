@@ -10,6 +10,7 @@ use std::sync::Arc;
 use device::BatchOp;
 use uuid::Uuid;
 
+use crate::Damage;
 use crate::array::{Array, Job, Life, Seat};
 use crate::command::What;
 use crate::geometry::{Level, Member, Piece, Shape};
@@ -18,7 +19,6 @@ use crate::meta::{Meta, Stage};
 use crate::regions::Regions;
 use crate::resync::Sync;
 use crate::wire::{Record, Role, Superblock, decode_marks};
-use crate::Damage;
 
 /// So many events a copy may be behind that is not noted as gone.
 const UNFINISHED: u64 = 12;
@@ -170,7 +170,9 @@ impl Array {
         // with nothing of its own.
         let whole = |found: &Found| found.superblock.roles[found.superblock.position] == Role::Active;
         for (position, one) in found.iter().filter(|(_, one)| whole(one)) {
-            if let Some((other, _)) = found.iter().find(|(_, other)| whole(other) && alone(one, other) && alone(other, one)) {
+            if let Some((other, _)) =
+                found.iter().find(|(_, other)| whole(other) && alone(one, other) && alone(other, one))
+            {
                 return Err(Damage::Split((*position).min(*other), (*position).max(*other)));
             }
         }

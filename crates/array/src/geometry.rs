@@ -112,12 +112,7 @@ impl Shape {
     ///
     /// # Errors
     /// What does not fit.
-    pub fn new(
-        level: Level,
-        members: &[Member],
-        stripe_bytes: u64,
-        least_region: u64,
-    ) -> Result<Shape, ShapeError> {
+    pub fn new(level: Level, members: &[Member], stripe_bytes: u64, least_region: u64) -> Result<Shape, ShapeError> {
         let count = members.len();
         let (least, most) = level.members();
         if count < least || count > most {
@@ -162,8 +157,8 @@ impl Shape {
             region_shift: (least_region / sector).max(largest).max(1).ilog2(),
             log_slots: 0,
         };
-        let (member, sectors) = members.iter().map(|member| member.sectors).enumerate().min_by_key(|(_, n)| *n)
-            .unwrap_or((0, 0));
+        let (member, sectors) =
+            members.iter().map(|member| member.sectors).enumerate().min_by_key(|(_, n)| *n).unwrap_or((0, 0));
         if level == Level::Raid1 {
             // A batch of the largest size has room for all marks besides.
             let regions_max = REGIONS_MAX.min((batch - largest) * shape.bits_in_sector());
@@ -359,8 +354,10 @@ mod tests {
                 for run in shape.runs(lba, count) {
                     covered.extend((run.lba..run.lba + run.count).map(|at| (run.member, at)));
                 }
-                let mut expected: Vec<(usize, u64)> =
-                    (lba..lba + count).map(|at| shape.pieces(at, 1)[0]).map(|piece| (piece.member, piece.lba)).collect();
+                let mut expected: Vec<(usize, u64)> = (lba..lba + count)
+                    .map(|at| shape.pieces(at, 1)[0])
+                    .map(|piece| (piece.member, piece.lba))
+                    .collect();
                 covered.sort_unstable();
                 expected.sort_unstable();
                 assert_eq!(covered, expected, "{level:?} {lba}+{count}");

@@ -34,8 +34,7 @@ impl Array {
             self.give_up(member);
         }
         self.commands.retain(|command| command.member != member);
-        let tags: Vec<u64> =
-            self.parts.iter().filter(|(_, part)| part.member == member).map(|(tag, _)| *tag).collect();
+        let tags: Vec<u64> = self.parts.iter().filter(|(_, part)| part.member == member).map(|(tag, _)| *tag).collect();
         for tag in tags {
             if let Some(part) = self.parts.remove(&tag) {
                 self.part_done(part, Err(IoError::Media));

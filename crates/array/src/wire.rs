@@ -18,7 +18,8 @@ pub(crate) const BITMAP_HEAD: usize = 32;
 /// Bytes of a name at most.
 const NAME_BYTES: usize = 64;
 /// Bytes of a superblock; the rest of its sector is zero.
-pub(crate) const SUPERBLOCK_BYTES: usize = 8 + 4 + 4 + 16 + 4 + 4 + 8 + 4 + 4 + 8 + MEMBERS_MAX * (16 + 8 + 8 + 16) + NAME_BYTES;
+pub(crate) const SUPERBLOCK_BYTES: usize =
+    8 + 4 + 4 + 16 + 4 + 4 + 8 + 4 + 4 + 8 + MEMBERS_MAX * (16 + 8 + 8 + 16) + NAME_BYTES;
 /// Where each checksum stands.
 const CRC_AT: usize = 8;
 
@@ -204,7 +205,11 @@ impl Shape {
             && self.stripe <= limit
             && (self.stripe > 0) == (self.level == Level::Raid0)
             && (self.log_slots > 0) == (self.level != Level::Raid1)
-            && self.members.iter().zip(&self.data).all(|(sectors, data)| *sectors <= limit && data <= sectors && *data > 0);
+            && self
+                .members
+                .iter()
+                .zip(&self.data)
+                .all(|(sectors, data)| *sectors <= limit && data <= sectors && *data > 0);
         // Nothing of this overflows by now.
         sane && self.regions() <= 1 << 20
             && (0..self.count()).all(|member| {
@@ -222,9 +227,10 @@ pub(crate) fn encode_marks(array: Uuid, index: u64, sector: usize, is_marked: im
     out.extend([0; 4]);
     out.extend(array.as_bytes());
     debug_assert_eq!(out.len(), BITMAP_HEAD);
-    out.extend((0..sector - BITMAP_HEAD).map(|byte| {
-        (0..8).fold(0, |bits, bit| bits | u8::from(is_marked(byte * 8 + bit)) << bit)
-    }));
+    out.extend(
+        (0..sector - BITMAP_HEAD)
+            .map(|byte| (0..8).fold(0, |bits, bit| bits | u8::from(is_marked(byte * 8 + bit)) << bit)),
+    );
     seal(out, sector)
 }
 

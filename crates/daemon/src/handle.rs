@@ -63,7 +63,12 @@ impl Handle {
     ///
     /// # Errors
     /// It cannot be made or assembled.
-    pub fn start_array(name: &str, members: Vec<ArrayMember>, plan: ArrayPlan, uuid: Uuid) -> Result<Handle, ArrayError> {
+    pub fn start_array(
+        name: &str,
+        members: Vec<ArrayMember>,
+        plan: ArrayPlan,
+        uuid: Uuid,
+    ) -> Result<Handle, ArrayError> {
         let worker = Worker::spawn_array(name, members, plan)?;
         let facts = Facts { uuid: uuid.to_string(), unclean: false };
         Ok(Handle { worker, facts: Arc::new(facts), power_cut: Arc::default() })

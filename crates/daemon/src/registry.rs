@@ -561,7 +561,8 @@ impl Registry {
         let mut table = self.table();
         loop {
             // Arrays stop before their members.
-            let is_array = |entry: &Entry| matches!((&entry.target, &entry.phase), (Target::Array(_), Phase::Attached(_)));
+            let is_array =
+                |entry: &Entry| matches!((&entry.target, &entry.phase), (Target::Array(_), Phase::Attached(_)));
             let arrays = table.devices.values().any(is_array);
             let now = table.devices.iter_mut().filter(|(_, entry)| !arrays || is_array(entry));
             let attached = now.filter_map(|(name, entry)| match entry.standing() {

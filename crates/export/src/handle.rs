@@ -230,7 +230,13 @@ impl WorkerHandle {
     ///
     /// # Errors
     /// It cannot be a member, or not in this place.
-    pub fn join_member(&self, position: usize, member: &WorkerHandle, fresh: bool, force: bool) -> Result<(), ArrayError> {
+    pub fn join_member(
+        &self,
+        position: usize,
+        member: &WorkerHandle,
+        fresh: bool,
+        force: bool,
+    ) -> Result<(), ArrayError> {
         let name = member.name().to_owned();
         let claimant = Claimant::claim(self.name(), &name, member, &self.sender)?;
         let give_up = |error: ArrayError| {

@@ -452,8 +452,7 @@ impl Worker {
         } else if let Some(left) = time_left {
             // Sleeping is not exact enough for the last stretch.
             let waiting = self.claim.as_ref().is_some_and(Claim::is_waiting);
-            let refused =
-                waiting || !(self.starved.is_empty() && self.parked.is_empty() && self.flushes.is_empty());
+            let refused = waiting || !(self.starved.is_empty() && self.parked.is_empty() && self.flushes.is_empty());
             match left.checked_sub(POLLED) {
                 Some(left) if refused || self.detaching.is_some() => ring.wait(Some(left.min(RETRY))),
                 Some(left) => ring.wait(Some(left)),

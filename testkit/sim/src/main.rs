@@ -129,7 +129,11 @@ fn main() -> ExitCode {
     watcher.expect("seed", from, from.saturating_add(seeds) - 1);
     match series.run(&watcher) {
         Ok(held) => {
-            if wish.arrays { tell_arrays(&held) } else { tell(&held, arguments.twice) }
+            if wish.arrays {
+                tell_arrays(&held)
+            } else {
+                tell(&held, arguments.twice)
+            }
             watcher.end(from + held.seeds, held.seeds == seeds)
         }
         Err((seed, failure)) => {

@@ -75,14 +75,8 @@ fn table(listed: &Arrays) -> String {
         let members: Vec<&str> = view.members.iter().map(|member| member.name.as_str()).collect();
         let bytes = view.bytes.map_or_else(|| "-".into(), size::short);
         // A string takes whatever is written to it.
-        let _ = writeln!(
-            text,
-            "{:<20} {:<8} {:<12} {bytes:>9}  {}",
-            view.name,
-            view.level,
-            view.state,
-            members.join(", ")
-        );
+        let _ =
+            writeln!(text, "{:<20} {:<8} {:<12} {bytes:>9}  {}", view.name, view.level, view.state, members.join(", "));
     }
     text
 }

@@ -9,7 +9,7 @@ use export::{ArrayError, ArrayMember, ArrayPlan};
 
 use super::log::Log;
 use super::table::{Entry, Key, Phase, Standing};
-use super::{Registry, Refused};
+use super::{Refused, Registry};
 use crate::api::{
     ArrayMemberView, ArrayRequest, ArrayView, Arrays, AssembleRequest, DeleteArrayRequest, ReplaceRequest,
 };
@@ -90,8 +90,7 @@ impl Registry {
         let stripe_bytes = (level == Level::Raid0).then(|| request.stripe_bytes.unwrap_or(STRIPE_BYTES));
         self.may_be_members(members)?;
         let uuid = uuid::Uuid::new_v4();
-        let remembered =
-            RememberedArray { name: name.clone(), uuid, level, stripe_bytes, members: members.clone() };
+        let remembered = RememberedArray { name: name.clone(), uuid, level, stripe_bytes, members: members.clone() };
         let plan = ArrayPlan::Make { uuid, level, stripe_bytes: stripe_bytes.unwrap_or(0), force: *force };
         if self.table().state.arrays().iter().any(|array| array.name == *name) {
             return Err(Failure::conflict(format!("the name '{name}' is taken by an array")).help("choose another"));
@@ -172,7 +171,8 @@ impl Registry {
                 Standing::Attached(handle) => Some(handle.worker().clone()),
                 _ => None,
             };
-            let members = array.members.iter().map(|member| ArrayMember { name: member.clone(), handle: handle(member) });
+            let members =
+                array.members.iter().map(|member| ArrayMember { name: member.clone(), handle: handle(member) });
             let members: Vec<ArrayMember> = members.collect();
             let (key, phase) = (Key::default(), Phase::Attaching);
             let entry = Entry { target, read_only: false, key, witness: None, phase, log: Arc::clone(&log) };
@@ -230,7 +230,9 @@ impl Registry {
         let found = {
             let table = self.table();
             let array = table.state.array_of(member).cloned().filter(|_| table.ready);
-            array.map(|array| (table.devices.get(&array.name).map(|entry| matches!(entry.phase, Phase::Attached(_))), array))
+            array.map(|array| {
+                (table.devices.get(&array.name).map(|entry| matches!(entry.phase, Phase::Attached(_))), array)
+            })
         };
         let Some((serves, array)) = found else { return };
         let done = match serves {
@@ -291,7 +293,8 @@ impl Registry {
             let (handle, log) = table.attached_with_log(name)?;
             (handle, worker, log)
         };
-        let missing = handle.array_status()?.is_some_and(|status| status.members[position] == array::MemberState::Missing);
+        let missing =
+            handle.array_status()?.is_some_and(|status| status.members[position] == array::MemberState::Missing);
         if !missing {
             return Err(Failure::conflict(format!("{member} is in use by the array {name}"))
                 .help(format!("detach it first: `vsl detach {member} --force`")));

@@ -122,6 +122,7 @@ impl Registry {
         snapshot: &str,
         changes: &[SnapshotChange],
     ) -> Result<Handle, Failure> {
+        self.table().not_a_member(name)?;
         let (handle, log) = self.table().attached_with_log(name)?;
         for change in changes {
             handle.change_snapshots(change).map_err(|failure| self.told(name, failure))?;

@@ -33,7 +33,9 @@ pub enum ArrayError {
         clients: usize,
     },
     /// What cannot be a member.
-    #[error("{member}: cannot be a member; expected a device that is attached for writing, whose durability is not 'unsafe', and no array")]
+    #[error(
+        "{member}: cannot be a member; expected a device that is attached for writing, whose durability is not 'unsafe', and no array"
+    )]
     Unfit {
         /// The member.
         member: String,

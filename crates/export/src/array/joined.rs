@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use array::{Array, Command, Condition, Member, MemberState, Status as ArrayStatus};
 use device::{
-    Background, Completion, Condition as DeviceCondition, Durability, Figures, Info, Io, IoError, Settings, State, Status,
-    Submitted, Trouble,
+    Background, Completion, Condition as DeviceCondition, Durability, Figures, Info, Io, IoError, Settings, State,
+    Status, Submitted, Trouble,
 };
 
 use super::lane::{Lane, PAUSE};

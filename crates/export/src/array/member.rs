@@ -6,8 +6,8 @@ use std::sync::Arc;
 use array::{Answer, Command, What};
 use device::{Device, Durability, IoError, Submitted};
 
-use super::lane::{Lane, Reply};
 use super::error::Claimed;
+use super::lane::{Lane, Reply};
 use crate::jobs::Slot;
 use crate::worker::Worker;
 
@@ -124,7 +124,7 @@ impl Worker {
     pub(crate) fn release(&mut self) {
         if self.claim.take().is_some() && !self.is_detaching() {
             self.seats.open();
-            tracing::info!(device = %self.name, "no member of an array any more");
+            tracing::debug!(device = %self.name, "no member of an array any more");
         }
     }
 }

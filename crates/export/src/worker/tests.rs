@@ -23,7 +23,7 @@ pub(super) fn worker_with(count: usize) -> (Worker, Vec<UnixStream>, Sender<Call
     let seats = Seats::default();
     let memory = |_: &SharedRing| Ok(Device::memory(BYTES as u64, 4096).expect("good sizes").into());
     let mut worker = Worker::start("test".into(), calls, seats.clone(), memory, |error| no_thread("test", &error))
-    .expect("a device in memory");
+        .expect("a device in memory");
     let shared = Arc::new(Clients::new(BYTES));
     let limits = Limits {
         bytes: BYTES as u64,

@@ -13,9 +13,18 @@ use crate::run::Failure;
 /// A request under way.
 pub(super) enum Asked {
     /// Each sector's version; and how many reads had been tried again by then, since one that is may see what came later.
-    Read { lba: u64, expected: Vec<OpId>, retried: u64 },
-    Change { op: OpId, fua: bool },
-    Flush { covers: Vec<OpId> },
+    Read {
+        lba: u64,
+        expected: Vec<OpId>,
+        retried: u64,
+    },
+    Change {
+        op: OpId,
+        fua: bool,
+    },
+    Flush {
+        covers: Vec<OpId>,
+    },
 }
 
 impl Simulation {
@@ -134,14 +143,7 @@ impl Simulation {
         }
     }
 
-    fn change(
-        &mut self,
-        tag: u64,
-        parts: &[Part],
-        atomic: bool,
-        fua: bool,
-        submitted: Outcome,
-    ) -> Result<(), Failure> {
+    fn change(&mut self, tag: u64, parts: &[Part], atomic: bool, fua: bool, submitted: Outcome) -> Result<(), Failure> {
         let op = match submitted {
             Outcome::Busy | Outcome::Done(Err(_)) => 0,
             _ => self.model.took_all(parts, atomic),

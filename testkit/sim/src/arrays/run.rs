@@ -178,11 +178,8 @@ impl Simulation {
         if self.plan.shape.level != Level::Raid1 || self.in_sync.iter().all(|all| *all) {
             return Ok(());
         }
-        let stale: Vec<_> = given
-            .iter()
-            .zip(&self.in_sync)
-            .map(|(given, in_sync)| given.clone().filter(|_| !in_sync))
-            .collect();
+        let stale: Vec<_> =
+            given.iter().zip(&self.in_sync).map(|(given, in_sync)| given.clone().filter(|_| !in_sync)).collect();
         if stale.iter().any(Option::is_some) && Array::assemble(self.uuid, &stale, false, false).is_ok() {
             return Err(Failure::Wrong("members that missed something were taken for an array".into()));
         }
