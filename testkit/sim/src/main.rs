@@ -50,6 +50,9 @@ struct Arguments {
     /// Other sizes in every seed, among snapshots in every other; otherwise in none.
     #[arg(long)]
     resizes: bool,
+    /// Arrays of several devices: RAID 0, RAID 1 and concatenation.
+    #[arg(long)]
+    arrays: bool,
     /// With --exhaustive, sequences begin with a snapshot and a clone of it. With seeds, --snapshots has clones, too.
     #[arg(long, requires = "exhaustive")]
     clones: bool,
@@ -82,6 +85,7 @@ impl Arguments {
             (self.sparse, " --sparse"),
             (self.snapshots, " --snapshots"),
             (self.resizes, " --resizes"),
+            (self.arrays, " --arrays"),
             (self.twice, " --twice"),
         ];
         flags.iter().filter(|(on, _)| *on).map(|(_, flag)| *flag).collect()
@@ -110,8 +114,8 @@ fn main() -> ExitCode {
         let scope = Exhaustive { longest, recovered, from, threads, behind };
         return exhaustive(&scope, &watcher);
     }
-    let Arguments { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, twice, .. } = arguments;
-    let wish = Wish { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, digest: twice };
+    let Arguments { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, arrays, twice, .. } = arguments;
+    let wish = Wish { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, arrays, digest: twice };
     if let Some(seed) = arguments.seed {
         eprintln!("{:?}", Plan::new(&mut random::SplitMix64::new(seed), &wish));
         // A replay tells what the device logs; a series would drown in the errors that power cuts cause.
@@ -125,7 +129,11 @@ fn main() -> ExitCode {
     watcher.expect("seed", from, from.saturating_add(seeds) - 1);
     match series.run(&watcher) {
         Ok(held) => {
-            tell(&held, arguments.twice);
+            if wish.arrays {
+                tell_arrays(&held)
+            } else {
+                tell(&held, arguments.twice)
+            }
             watcher.end(from + held.seeds, held.seeds == seeds)
         }
         Err((seed, failure)) => {
@@ -181,6 +189,24 @@ fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
             code
         }
     }
+}
+
+fn tell_arrays(held: &Held) {
+    let Held { seeds, sum } = held;
+    println!(
+        "{seeds} seeds of arrays held: {} requests ({} batches), {} power cuts of all members ({} while they were assembled), {} \
+         members lost by themselves, {} requests to members failed, {} members came back or were replaced, {} records of \
+         intent logs carried out; the copies of {} mirrors were the same at the end",
+        sum.requests,
+        sum.batches,
+        sum.cuts,
+        sum.recovery_cuts,
+        sum.losses,
+        sum.faults,
+        sum.returns,
+        sum.replayed,
+        sum.compared,
+    );
 }
 
 fn tell(held: &Held, twice: bool) {

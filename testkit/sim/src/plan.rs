@@ -35,6 +35,8 @@ pub struct Wish {
     pub snapshots: bool,
     /// Other sizes in every seed; otherwise in none. Every other seed has snapshots besides, where they can be.
     pub resizes: bool,
+    /// Arrays of several devices instead of one.
+    pub arrays: bool,
     /// Say at the end what stands on the medium, see [`crate::Report::state`].
     pub digest: bool,
 }

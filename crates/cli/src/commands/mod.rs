@@ -2,6 +2,7 @@
 
 mod access;
 mod alerts;
+mod array;
 mod attachment;
 mod backup;
 mod clone;
@@ -73,6 +74,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Drill(args) => drill::drill(args, output)?,
         Command::Snapshot(args) => snapshot::snapshot(args, output)?,
         Command::Clone(args) => clone::clone(args, output)?,
+        Command::Array(args) => array::array(args, output)?,
         Command::Kv(args) => kv::kv(args, output)?,
         Command::Backup(args) => backup::backup(args, output)?,
         Command::Restore(args) => backup::restore(args, output)?,
