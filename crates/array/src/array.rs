@@ -254,9 +254,10 @@ impl Array {
     /// Every range that a change touches.
     fn ranges(&self, io: &Io) -> Vec<Range<u64>> {
         let sector = self.shape.sector_bytes as usize;
+        let one = |lba: u64, count: u64| std::iter::once(lba..lba + count).collect();
         match io {
-            Io::Write { lba, data, .. } => vec![*lba..lba + (data.len() / sector) as u64],
-            Io::Trim { lba, count, .. } | Io::WriteZeroes { lba, count, .. } => vec![*lba..lba + count],
+            Io::Write { lba, data, .. } => one(*lba, (data.len() / sector) as u64),
+            Io::Trim { lba, count, .. } | Io::WriteZeroes { lba, count, .. } => one(*lba, *count),
             Io::Batch { ops, .. } => ops.iter().map(BatchOp::sectors).collect(),
             Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush => Vec::new(),
         }

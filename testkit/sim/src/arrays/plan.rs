@@ -109,8 +109,7 @@ impl Plan {
             let sectors = shape.sectors();
             // Often around the place where one member ends and the next begins.
             let edge = shape.data[0].min(sectors - 1);
-            let span =
-                if random.one_in(3) { sectors } else { (1 + random.below(sectors)).min(200).max(8).min(sectors) };
+            let span = if random.one_in(3) { sectors } else { (1 + random.below(sectors)).clamp(8, 200).min(sectors) };
             let first = match level {
                 Level::Concat => edge.saturating_sub(span / 2).min(sectors - span),
                 _ => random.below(sectors - span + 1),

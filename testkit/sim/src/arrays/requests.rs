@@ -178,7 +178,7 @@ impl Simulation {
                 let again = self.array.as_ref().is_some_and(|array| array.status().retried_reads != retried);
                 for ((lba, op), sector) in (lba..).zip(expected).zip(buf.chunks_exact(SECTOR)) {
                     let holds = |op: OpId| payload::holds(sector, lba, op, Model::is_zero(op));
-                    if !holds(op) && !(again && self.model.since(lba, op).any(holds)) {
+                    if !(holds(op) || again && self.model.since(lba, op).any(holds)) {
                         let later: Vec<OpId> = self.model.since(lba, op).collect();
                         let status = self.array.as_ref().map(array::Array::status);
                         return Err(Failure::Wrong(format!(
