@@ -167,13 +167,17 @@ impl Worker {
         let device_name = name.to_owned();
         std::thread::Builder::new()
             .name(thread_name.clone())
-            .spawn(move || match Worker::start(device_name, mailbox, worker_seats, |ring| start(ring, &own), begins) {
-                Ok(worker) => {
-                    // The spawning thread waits for this answer.
-                    let _ = answer.send(Ok((worker.shape(), Arc::clone(&worker.told_bytes))));
-                    worker.run();
+            .spawn(move || {
+                // The thread's own sender goes with what starts it: a device without handles is to be noticed.
+                let start = move |ring: &SharedRing| start(ring, &own);
+                match Worker::start(device_name, mailbox, worker_seats, start, begins) {
+                    Ok(worker) => {
+                        // The spawning thread waits for this answer.
+                        let _ = answer.send(Ok((worker.shape(), Arc::clone(&worker.told_bytes))));
+                        worker.run();
+                    }
+                    Err(error) => drop(answer.send(Err(error))),
                 }
-                Err(error) => drop(answer.send(Err(error))),
             })
             .map_err(&failed)?;
         let shape = wait.recv().map_err(|_| failed(io::Error::other("the device's thread failed; see the log")))??;
