@@ -1,5 +1,6 @@
 //! The command line: the one definition that help, completions and man pages come from.
 
+pub mod array;
 pub mod backup;
 pub mod clone;
 pub mod drill;
@@ -80,6 +81,8 @@ pub enum Command {
     Snapshot(snapshot::Snapshot),
     /// Make, list, delete and promote clones: writable devices that begin as a snapshot.
     Clone(clone::Clone),
+    /// Join attached devices to one: RAID 0, RAID 1, concatenation.
+    Array(array::Array),
     /// Look into a key-value store that a program keeps on a device.
     Kv(kv::Kv),
     /// Back up a device to a file or a pipe: compressed, sealed, and encrypted where the device is.

@@ -28,6 +28,9 @@ pub enum IoError {
     /// A batch that is none; nothing of it was carried out.
     #[error(transparent)]
     Batch(#[from] BatchError),
+    /// A batch for several members of an array; nothing of it was carried out.
+    #[error("the batch lies on several members of the array; expected all of it on one member")]
+    Scattered,
     /// The media failed, or a sector failed its check.
     #[error("media error")]
     Media,

@@ -1,18 +1,22 @@
 //! Grooming ahead of need, in quiet times, so that the next burst finds room.
 //!
-//! What is groomed before it must be has had less time to empty, and whatever dies later was moved for nothing. So LEBs are taken only as long as they cost
-//! no more moves in the mean than those that were groomed over the last drive write, give or take a little for each sector that the host writes, and
-//! only until a share of the spare space is free. A LEB that is not finished when requests come waits until they are over.
+//! The groomer makes as much room as the largest burst of late took: what the host wrote between two quiet times. A burst counts for less with
+//! all that smaller ones write after it, and is forgotten when they have written a few times as much. So a device whose bursts are small keeps its
+//! spare space for what it is there for, that LEBs have time to empty; and a longer pause never leaves less room than a shorter one.
+//!
+//! At most half of the spare space is made free, so grooming ahead never costs more than half the over-provisioning would, and no LEB is taken
+//! that costs much more than that. A LEB that is not finished when requests come waits until they are over.
 
 use crate::layer::Ftl;
 use crate::types::LebId;
 
-/// Share of the spare space that is made free.
-const SHARE: f64 = 0.25;
-/// For each sector that the host writes, so many moves may be made beyond that,
-const EXTRA: f64 = 0.02;
-/// of which as many can be saved up as this share of the host's sectors.
-const SAVED: f64 = 0.02;
+/// Share of the spare space that is made free, at most.
+const SHARE: f64 = 0.5;
+/// Moves for each slot that is freed, at most, as a multiple of what uniform traffic costs with all of the spare space. With half of it that is
+/// twice as much; LEBs differ.
+const DEAREST: f64 = 4.0;
+/// A burst counts for a third of what it was when smaller ones have written so many times as much.
+const REMEMBERED: f64 = 3.0;
 
 pub(crate) struct Ahead {
     on: bool,
@@ -22,15 +26,34 @@ pub(crate) struct Ahead {
     pub quiet: bool,
     /// The LEB at hand waits.
     pub resting: bool,
-    /// Moves that may still be made beyond what is usual.
-    balance: f64,
+    /// The largest burst of late, slots; and what smaller ones wrote since.
+    largest: f64,
+    since: f64,
     /// Sectors that the host had written when that was worked out.
-    looked: u64,
+    written: u64,
 }
 
 impl Default for Ahead {
     fn default() -> Ahead {
-        Ahead { on: true, leb: None, quiet: false, resting: false, balance: 0.0, looked: 0 }
+        Ahead { on: true, leb: None, quiet: false, resting: false, largest: 0.0, since: 0.0, written: 0 }
+    }
+}
+
+impl Ahead {
+    /// What the next burst may take, slots.
+    fn burst(&self) -> f64 {
+        self.largest * (-self.since / (REMEMBERED * self.largest.max(1.0))).exp()
+    }
+
+    /// The host wrote so many sectors until now; more than `most` in a burst are as good as those.
+    fn learn(&mut self, written: u64, most: f64) {
+        let burst = (written.saturating_sub(self.written) as f64).min(most);
+        self.written = written;
+        if burst >= self.burst() {
+            (self.largest, self.since) = (burst, 0.0);
+        } else {
+            self.since += burst;
+        }
     }
 }
 
@@ -42,10 +65,16 @@ impl Ftl {
 
     /// Free LEBs up to which the groomer works in quiet times.
     pub(crate) fn lebs_ahead(&self) -> u32 {
-        let start = self.groomer.pace.start_lebs();
+        let burst = self.groomer.ahead.burst().min(self.most_ahead());
+        self.groomer.pace.start_lebs() + (burst / f64::from(self.config.geometry.slots_per_leb())) as u32
+    }
+
+    /// The most that is made free, slots.
+    fn most_ahead(&self) -> f64 {
+        let start = u64::from(self.groomer.pace.start_lebs());
         let slots = u64::from(self.config.geometry.slots_per_leb());
-        let spare = u64::from(self.lebs.len()).saturating_sub(self.config.room().div_ceil(slots) + u64::from(start));
-        start + (spare as f64 * SHARE) as u32
+        let spare = u64::from(self.lebs.len()).saturating_sub(self.config.room().div_ceil(slots) + start);
+        (spare * slots) as f64 * SHARE
     }
 
     /// Chooses a LEB to groom ahead of need. Returns whether there is more to do.
@@ -56,19 +85,14 @@ impl Ftl {
         if self.groomer.is_busy() || self.groomer.ahead.resting {
             return true;
         }
+        let most = self.most_ahead();
+        self.groomer.ahead.learn(self.stats.host_written_sectors, most);
         let coming = self.emptied.len() as u32;
         if !self.groomer.ahead.on || self.free_lebs() + coming >= self.lebs_ahead() {
             return false;
         }
-        let saved = self.config.room() as f64 * SAVED;
-        let written = self.stats.host_written_sectors;
-        let ahead = &mut self.groomer.ahead;
-        ahead.balance = (ahead.balance + written.saturating_sub(ahead.looked) as f64 * EXTRA).min(saved);
-        ahead.looked = written;
-        let worth = self.groomer.pace.usual_price();
-        let most = self.groomer.ahead.balance;
-        let Some((leb, cost)) = self.cheap_victim(worth, most) else { return false };
-        self.groomer.ahead.balance = (self.groomer.ahead.balance - cost).min(saved);
+        let leb = self.victim_up_to(self.groomer.pace.uniform_price() * DEAREST);
+        let Some(leb) = leb else { return false };
         self.groomer.ahead.leb = Some(leb);
         true
     }

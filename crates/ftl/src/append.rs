@@ -154,16 +154,27 @@ impl Ftl {
     }
 
     /// The stream for a sector that the groomer moves: the one that the policy wants. When LEBs are scarce, another one that the groomer
-    /// writes and that is open goes before opening a LEB: with several streams the last LEBs would otherwise end up nearly empty.
+    /// writes and that is open goes before opening a LEB: with several streams the last LEBs would otherwise end up nearly empty. When none
+    /// can be opened, any that has room.
     pub(crate) fn groom_stream(&self, wanted: u8) -> Option<Stream> {
         let wanted = Stream::Data(wanted);
         if self.open_leb_of(wanted).is_none() && self.free_lebs() as usize <= self.host_reserve() {
-            let open = (1..self.groomer.streams).map(Stream::Data).find(|stream| self.open_leb_of(*stream).is_some());
+            let open = (1..self.groomer.streams).map(Stream::Data).find(|stream| self.left_in_open(*stream) > 0);
             if let Some(open) = open {
                 return self.room(open, Writer::Groom, 1, 0).then_some(open);
             }
         }
-        self.room(wanted, Writer::Groom, 1, 0).then_some(wanted)
+        if self.has_slots(wanted, Writer::Groom, 1, 0) {
+            return self.has_buffers(wanted, Writer::Groom, 1).then_some(wanted);
+        }
+        self.groom_streams().find(|stream| self.room(*stream, Writer::Groom, 1, 0))
+    }
+
+    /// Streams with open LEBs that the groomer may fill: that of the host's writes only where the policy has both write to it, or where the host
+    /// writes nothing more.
+    pub(crate) fn groom_streams(&self) -> impl Iterator<Item = Stream> {
+        let shared = self.groomer.host_streams == self.groomer.streams || self.checkpointer.is_closing();
+        (u8::from(!shared)..self.groomer.streams).map(Stream::Data)
     }
 
     /// Slots left in a stream's open LEB.

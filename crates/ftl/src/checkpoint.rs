@@ -293,7 +293,7 @@ impl Ftl {
 
     /// Whether the groomer can free LEBs before the next checkpoint.
     fn frees_more(&self) -> bool {
-        let room = || (0..self.groomer.streams).any(|stream| self.left_in_open(Stream::Data(stream)) > 0);
+        let room = || self.groom_streams().any(|stream| self.left_in_open(stream) > 0);
         let work = || self.groomer.is_busy() || self.eligible().iter().next().is_some();
         !self.emptied.is_empty() || ((self.can_open(Writer::Groom) || room()) && work())
     }
@@ -540,6 +540,7 @@ impl Ftl {
 mod tests {
     use super::*;
     use crate::layer::small;
+    use crate::types::{Admission, Request};
 
     /// Whether a checkpoint begins with so many LEBs free, and one about to be.
     fn begins(power_protected: bool, free: usize) -> bool {
@@ -566,6 +567,31 @@ mod tests {
         assert!(layer.lacks_checkpoint_room(), "another would take what a recovery needs");
         layer.begin_checkpoint();
         assert!(!layer.lacks_checkpoint_room());
+    }
+
+    /// The last free LEB is kept for a recovery, only the stream of the host's writes has room left, and there is a LEB to groom.
+    #[test]
+    fn a_checkpoint_waits_for_the_groomer_only_while_that_can_write() {
+        let mut layer = small::attached(small::config());
+        layer.work();
+        let allocated = |layer: &mut Ftl| {
+            for command in layer.commands().unwrap_or_default() {
+                if let Command::Allocate { id, .. } = command {
+                    layer.complete(id, Ok(()));
+                }
+            }
+        };
+        allocated(&mut layer);
+        assert_eq!(layer.submit(0, Request::Write { lba: 0, count: 1, fua: false }), Admission::Done);
+        allocated(&mut layer);
+        assert!(layer.left_in_open(Stream::Data(0)) > 0);
+        layer.free.clear();
+        layer.ready.truncate(1);
+        (layer.lebs[9].state, layer.lebs[9].live) = (LebState::Closed, 1);
+        assert!(layer.lacks_checkpoint_room());
+        assert_eq!((layer.groom_stream(1), layer.frees_more()), (None, false), "what is left is for the host");
+        layer.checkpointer.close();
+        assert_eq!((layer.groom_stream(1), layer.frees_more()), (Some(Stream::Data(0)), true), "nothing more comes");
     }
 
     #[test]

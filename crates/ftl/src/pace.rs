@@ -99,8 +99,8 @@ pub(crate) struct Pace {
     stopped: bool,
     /// Over the last victims.
     price: Price,
-    /// Over about a drive write, those of quiet times included.
-    usual: Price,
+    /// Moves for each slot that is freed, under uniform traffic.
+    uniform: f64,
 }
 
 impl Pace {
@@ -121,7 +121,7 @@ impl Pace {
             short: false,
             stopped: false,
             price: Price::new(config, start_lebs, (start - low) / leb * PRICE_ROOMS),
-            usual: Price::new(config, start_lebs, f64::from(config.geometry.blocks)),
+            uniform: Price::new(config, start_lebs, 1.0).moves(),
         }
     }
 
@@ -208,12 +208,11 @@ impl Pace {
         if self.short {
             self.price.add(live, slots - live);
         }
-        self.usual.add(live, slots - live);
     }
 
-    /// Moves for each slot that is freed, as is usual.
-    pub fn usual_price(&self) -> f64 {
-        self.usual.moves()
+    /// Moves for each slot that is freed under uniform traffic, to first order.
+    pub fn uniform_price(&self) -> f64 {
+        self.uniform
     }
 
     /// The groomer moved `moved` slots out of a LEB with `live` live ones of `slots` (with none live, it freed it).

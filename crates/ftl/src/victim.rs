@@ -6,9 +6,6 @@ use crate::leb::{Leb, LebState, Stream};
 use crate::policy::{Eligible, LebView, gains};
 use crate::types::LebId;
 
-/// Where a policy knows nothing of lifetimes, a LEB with no more than this share of its slots live is groomed ahead before its turn.
-const BARGAIN: f64 = 0.125;
-
 impl Ftl {
     /// Grooms a LEB for the sake of its redundancy, as soon as it may be groomed.
     pub fn evacuate(&mut self, leb: LebId) {
@@ -108,20 +105,19 @@ impl Ftl {
         self.recovers_space
     }
 
-    /// The LEB that the policy wants most if that costs so many moves at the most, where a freed slot is worth so many; where the policy
-    /// knows nothing of lifetimes the emptiest may go before it.
-    pub(crate) fn cheap_victim(&mut self, worth: f64, most: f64) -> Option<(LebId, f64)> {
+    /// The LEB that the policy wants most if that costs at most so many moves for each slot that it frees. Where the policy knows nothing of
+    /// lifetimes the emptiest goes before one that is too dear.
+    pub(crate) fn victim_up_to(&mut self, price: f64) -> Option<LebId> {
         let slots = self.narrow.leb_slots;
-        let cost = |live: u32| f64::from(live) - worth * f64::from(slots - live);
-        let (found, live) = self.pick(|groomer, eligible| {
-            let wanted = groomer.policy.choose(eligible).and_then(|leb| eligible.get(leb));
-            let cheap = wanted.filter(|leb| cost(leb.live) <= most);
-            if cheap.is_some() || groomer.learns {
-                return cheap;
+        let cheap = |leb: &LebView<'_>| f64::from(leb.live) <= price * f64::from(slots - leb.live);
+        let (found, _) = self.pick(|groomer, eligible| {
+            let wanted = groomer.policy.choose(eligible).and_then(|leb| eligible.get(leb)).filter(&cheap);
+            if wanted.is_some() || groomer.learns {
+                return wanted;
             }
-            eligible.iter().min_by_key(|leb| leb.live).filter(|leb| leb.utilisation() <= BARGAIN)
+            eligible.iter().min_by_key(|leb| leb.live).filter(&cheap)
         })?;
-        Some((found, cost(live)))
+        Some(found)
     }
 
     /// The LEB that is groomed next: for the sake of its redundancy, of wear, or of the space in it.

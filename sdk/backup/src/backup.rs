@@ -109,14 +109,35 @@ fn write_from<W: Write>(
     from: u64,
     mut progress: impl FnMut(Progress) -> bool,
 ) -> Result<W, BackupError> {
-    let capabilities = device.capabilities();
-    let sectors = capabilities.sectors;
-    let sector_bytes = u64::from(capabilities.sector_bytes);
-    let most = u64::from(capabilities.max_write_bytes.min(DATA_MAX as u32) / capabilities.sector_bytes).max(1);
+    let sectors = device.capabilities().sectors;
     let ranges: Box<dyn Iterator<Item = Found>> = match &writer.header().since {
         Some(since) => Box::new(device.changes(since.number, from..)),
         None => Box::new(device.ranges(from..).map(|range| range.map(|range| (range, true)))),
     };
+    read(device, ranges, |piece, data| {
+        match data {
+            Some(data) => writer.held(piece.lba(), &data)?,
+            None => writer.trimmed(piece.lba(), piece.end() - piece.lba())?,
+        }
+        if !progress(Progress { lba: piece.end(), sectors, data_bytes: writer.data_bytes() }) {
+            writer.flush()?;
+            return Err(BackupError::Stopped);
+        }
+        Ok(())
+    })?;
+    progress(Progress { lba: sectors, sectors, data_bytes: writer.data_bytes() });
+    writer.finish()
+}
+
+/// Reads ranges in pieces, in order and several at a time, and hands on each with its data, or without where it holds none.
+pub(crate) fn read(
+    device: &Device,
+    ranges: impl Iterator<Item = Found>,
+    mut each: impl FnMut(Piece, Option<Vec<u8>>) -> Result<(), BackupError>,
+) -> Result<(), BackupError> {
+    let capabilities = device.capabilities();
+    let sector_bytes = u64::from(capabilities.sector_bytes);
+    let most = u64::from(capabilities.max_write_bytes.min(DATA_MAX as u32) / capabilities.sector_bytes).max(1);
     let mut pieces = ranges.flat_map(|range| pieces_of(range, most));
     let (mut reads, mut reading) = (VecDeque::new(), 0);
     loop {
@@ -130,26 +151,15 @@ fn write_from<W: Write>(
             reading += read.as_ref().map_or(0, |_| (piece.end() - piece.lba()) * sector_bytes);
             reads.push_back((piece, read));
         }
-        let Some((piece, read)) = reads.pop_front() else { break };
-        match read {
-            Some(read) => {
-                let data = read.wait()?;
-                reading -= data.len() as u64;
-                writer.held(piece.lba(), &data)?;
-            }
-            None => writer.trimmed(piece.lba(), piece.end() - piece.lba())?,
-        }
-        if !progress(Progress { lba: piece.end(), sectors, data_bytes: writer.data_bytes() }) {
-            writer.flush()?;
-            return Err(BackupError::Stopped);
-        }
+        let Some((piece, read)) = reads.pop_front() else { return Ok(()) };
+        let data = read.map(|read| read.wait()).transpose()?;
+        reading -= data.as_ref().map_or(0, |data| data.len() as u64);
+        each(piece, data)?;
     }
-    progress(Progress { lba: sectors, sectors, data_bytes: writer.data_bytes() });
-    writer.finish()
 }
 
 /// A range of sectors, and whether it holds data.
-type Found = Result<(Range<u64>, bool), Error>;
+pub(crate) type Found = Result<(Range<u64>, bool), Error>;
 
 /// A range in pieces: of `most` sectors where it holds data, and one where it does not.
 fn pieces_of(found: Found, most: u64) -> impl Iterator<Item = Result<Piece, Error>> {

@@ -123,6 +123,9 @@ pub enum BackupError {
         /// What it should build on.
         since: String,
     },
+    /// What is replicated shows no moment.
+    #[error("only a snapshot can be replicated")]
+    NoSnapshot,
     /// There is nothing to go on with.
     #[error("the backup is complete already")]
     Complete,

@@ -9,6 +9,8 @@
 //!   [resumed](Writer::resume).
 //! - **An increment goes where it belongs.** A stream that holds only what changed since a snapshot names that snapshot by its number, and
 //!   [`check_chain`] finds one that does not follow the stream before it.
+//! - **A replica is one moment.** [`replicate`] brings a device up to a snapshot of another one, and whoever makes a snapshot of the replica after
+//!   it keeps that moment while the next one is copied.
 //! - **Memory does not grow** with the device or with what a hostile stream says about itself.
 //!
 //! ```
@@ -30,14 +32,17 @@
 mod backup;
 mod error;
 mod reader;
+mod replicate;
 mod restore;
 mod seal;
 pub mod stream;
 mod writer;
+mod writes;
 
 pub use backup::{Source, backup, resume};
 pub use error::{BackupError, StreamError};
 pub use reader::{Frame, Reader};
+pub use replicate::{Base, replicate};
 pub use restore::{check_chain, restore};
 pub use stream::{Header, Moment, Piece};
 pub use writer::Writer;

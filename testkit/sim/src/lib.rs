@@ -7,6 +7,7 @@
 //!
 //! **Where to start.** [`run`] in `run.rs`; the promises themselves are `model.rs`.
 
+mod arrays;
 mod exhaustive;
 mod model;
 mod mortal;

@@ -53,6 +53,9 @@ struct Arguments {
     /// Devices on objects: hosts that lose their power, are lost, or take over from each other, on a store that misbehaves.
     #[arg(long)]
     objects: bool,
+    /// Arrays of several devices: RAID 0, RAID 1 and concatenation.
+    #[arg(long)]
+    arrays: bool,
     /// With --exhaustive, sequences begin with a snapshot and a clone of it. With seeds, --snapshots has clones, too.
     #[arg(long, requires = "exhaustive")]
     clones: bool,
@@ -86,6 +89,7 @@ impl Arguments {
             (self.snapshots, " --snapshots"),
             (self.resizes, " --resizes"),
             (self.objects, " --objects"),
+            (self.arrays, " --arrays"),
             (self.twice, " --twice"),
         ];
         flags.iter().filter(|(on, _)| *on).map(|(_, flag)| *flag).collect()
@@ -114,8 +118,8 @@ fn main() -> ExitCode {
         let scope = Exhaustive { longest, recovered, from, threads, behind };
         return exhaustive(&scope, &watcher);
     }
-    let Arguments { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, objects, twice, .. } = arguments;
-    let wish = Wish { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, objects, digest: twice };
+    let Arguments { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, objects, arrays, twice, .. } = arguments;
+    let wish = Wish { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, objects, arrays, digest: twice };
     if let Some(seed) = arguments.seed {
         let plan = || format!("{:?}", Plan::new(&mut random::SplitMix64::new(seed), &wish));
         eprintln!("{}", if objects { sim::describe_objects(seed) } else { plan() });
@@ -130,9 +134,12 @@ fn main() -> ExitCode {
     watcher.expect("seed", from, from.saturating_add(seeds) - 1);
     match series.run(&watcher) {
         Ok(held) => {
-            match objects {
-                true => tell_objects(&held),
-                false => tell(&held, arguments.twice),
+            if objects {
+                tell_objects(&held)
+            } else if wish.arrays {
+                tell_arrays(&held)
+            } else {
+                tell(&held, arguments.twice)
             }
             watcher.end(from + held.seeds, held.seeds == seeds)
         }
@@ -203,6 +210,24 @@ fn tell_objects(Held { seeds, sum }: &Held) {
         sum.moves,
         sum.object_commits,
         sum.objects_deleted,
+    );
+}
+
+fn tell_arrays(held: &Held) {
+    let Held { seeds, sum } = held;
+    println!(
+        "{seeds} seeds of arrays held: {} requests ({} batches), {} power cuts of all members ({} while they were assembled), {} \
+         members lost by themselves, {} requests to members failed, {} members came back or were replaced, {} records of \
+         intent logs carried out; the copies of {} mirrors were the same at the end",
+        sum.requests,
+        sum.batches,
+        sum.cuts,
+        sum.recovery_cuts,
+        sum.losses,
+        sum.faults,
+        sum.returns,
+        sum.replayed,
+        sum.compared,
     );
 }
 

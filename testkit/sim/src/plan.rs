@@ -37,6 +37,8 @@ pub struct Wish {
     pub resizes: bool,
     /// Devices on objects instead of everything else, see `objects`.
     pub objects: bool,
+    /// Arrays of several devices instead of one.
+    pub arrays: bool,
     /// Say at the end what stands on the medium, see [`crate::Report::state`].
     pub digest: bool,
 }

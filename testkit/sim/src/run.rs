@@ -113,6 +113,14 @@ pub struct Report {
     pub object_commits: u64,
     /// Objects that were deleted.
     pub objects_deleted: u64,
+    /// Members of arrays that were lost by themselves.
+    pub losses: u64,
+    /// Members that came back, or were replaced.
+    pub returns: u64,
+    /// Times that the copies of a mirror were compared at the end.
+    pub compared: u64,
+    /// Records of intent logs that assemblies carried out.
+    pub replayed: u64,
     /// FNV-1a over every answer: the same seed must give the same.
     pub hash: u64,
     /// A hash of what stands on the medium at the end, with [`Wish::digest`].
@@ -156,6 +164,10 @@ impl std::ops::AddAssign for Report {
             moves,
             object_commits,
             objects_deleted,
+            losses,
+            returns,
+            compared,
+            replayed,
             hash,
             state,
         } = other;
@@ -192,6 +204,10 @@ impl std::ops::AddAssign for Report {
         self.moves += moves;
         self.object_commits += object_commits;
         self.objects_deleted += objects_deleted;
+        self.losses += losses;
+        self.returns += returns;
+        self.compared += compared;
+        self.replayed += replayed;
         // In whatever order seeds come to their end.
         self.hash = self.hash.wrapping_add(hash);
         self.state = self.state.wrapping_add(state);
@@ -241,6 +257,9 @@ pub(crate) struct Simulation {
 pub fn run(seed: u64, wish: &Wish) -> Result<Report, Failure> {
     if wish.objects {
         return crate::objects::run(seed);
+    }
+    if wish.arrays {
+        return crate::arrays::run(seed);
     }
     device::seed_entropy(seed);
     device::nonces::watch();
@@ -385,6 +404,10 @@ impl Simulation {
             }
             if self.device.is_some() && self.plan.detach_once_in > 0 && self.random.one_in(self.plan.detach_once_in) {
                 self.clean_detach()?;
+            }
+            // The power failed once more before everything was compared: until it was, the model does not know what is there.
+            while self.store.is_off() && self.device.is_some() {
+                self.crash()?;
             }
             if self.device.is_none() {
                 return Ok(());

@@ -114,3 +114,18 @@ fn a_long_run_goes_on_where_it_ended() {
     assert!(first.sequences < 6, "{first:?}");
     assert_eq!(first.sequences + second.sequences, sim::KINDS as u64);
 }
+
+/// Arrays among power cuts, members that fail, leave, return and are replaced: nothing flushed is lost, no write is torn, and copies are
+/// the same again.
+#[test]
+fn arrays_hold() {
+    let sum = series(600, Wish { arrays: true, ..Wish::default() }, false).sum;
+    assert!(sum.cuts > 2000 && sum.recovery_cuts > 200 && sum.replayed > 20, "{sum:?}");
+    assert!(sum.losses > 200 && sum.returns > 200 && sum.faults > 20 && sum.compared > 100, "{sum:?}");
+}
+
+/// The same seed gives the same array.
+#[test]
+fn arrays_are_repeatable() {
+    series(60, Wish { arrays: true, ..Wish::default() }, true);
+}

@@ -1,8 +1,11 @@
 //! The command line of `vsl backup` and `vsl restore`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand, ValueHint};
 
 use super::Opener;
+use super::manage::parse_span;
 
 /// `vsl backup`.
 #[derive(Debug, Args)]
@@ -15,28 +18,51 @@ A backup is compressed, and each part is sealed together with all parts before i
 it. For any other device, --passphrase-file or --key-file encrypts the backup. Data that clients write during the backup of a device may or \
 may not be in it; the backup of a snapshot shows one moment.
 
+With --to the device is replicated: the command makes a snapshot of it, copies what changed since the last replication, and makes a snapshot \
+of the replica. So the replica's newest snapshot is always one whole moment, also while the next one is copied.
+
 Examples:
   vsl backup data.vsl data.vslb
   vsl backup db@sunday sunday.vslb
   vsl backup db@monday monday.vslb --since sunday
   vsl backup fct0 - | ssh vault 'cat > fct0.vslb'
   vsl backup data.vsl data.vslb --resume
-  vsl backup verify data.vslb"
+  vsl backup verify data.vslb
+  vsl backup db --to vault/db-copy --every 1m"
 )]
 pub struct Backup {
     /// An attached device, or the file of a detached one; or a snapshot of it, as DEVICE@SNAPSHOT.
     #[arg(required = true)]
     pub device: Option<String>,
     /// Where the backup goes: a new file, or `-` for standard output.
-    #[arg(required = true, value_hint = ValueHint::FilePath)]
+    #[arg(required = true, value_hint = ValueHint::FilePath, conflicts_with = "to")]
     pub file: Option<String>,
+    /// Replicate: have another device hold what this one does. DEVICE for one that is attached here, HOST/DEVICE for one of a host of
+    /// `vsl hosts`, HOST for the one of the same name there.
+    #[arg(long, value_name = "TARGET", conflicts_with_all = ["since", "resume"])]
+    pub to: Option<String>,
+    /// Do so again and again, this long after the last time: 60s, 5m, 1h.
+    #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "to")]
+    pub every: Option<u64>,
+    /// How many past moments the replica keeps, as snapshots.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "to")]
+    pub keep: usize,
+    /// The name by which the other host's service knows this one (`--nvme-hosts` there).
+    #[arg(long, value_name = "NQN", requires = "to")]
+    pub host_nqn: Option<String>,
+    /// File whose one line is the secret that goes with that name.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "host_nqn")]
+    pub secret_file: Option<PathBuf>,
+    /// Do not ask before the first replication, which replaces everything on the replica.
+    #[arg(short, long, requires = "to")]
+    pub yes: bool,
     /// Back up only what changed since this older snapshot. `vsl restore` takes such a backup behind those that it builds on.
     #[arg(long, value_name = "SNAPSHOT")]
     pub since: Option<String>,
     /// Continue a backup that was interrupted. Unless it is of a snapshot, the device must not have changed since.
     #[arg(long)]
     pub resume: bool,
-    /// Do not encrypt the backup of an encrypted device.
+    /// Do not encrypt the backup of an encrypted device, or have a replica of it that is not.
     #[arg(long)]
     pub plain: bool,
     #[command(flatten)]
@@ -85,8 +111,8 @@ pub struct Restore {
     pub opener: Opener,
     /// File whose one line is the passphrase of the backup, where it is another one than the device's.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "backup_key_file")]
-    pub backup_passphrase_file: Option<std::path::PathBuf>,
+    pub backup_passphrase_file: Option<PathBuf>,
     /// File that is the key of the backup, where it is another one than the device's.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub backup_key_file: Option<std::path::PathBuf>,
+    pub backup_key_file: Option<PathBuf>,
 }

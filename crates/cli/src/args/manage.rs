@@ -345,7 +345,7 @@ pub struct BugReport {
 }
 
 /// Seconds in words such as 90s, 10m, 6h or 30d.
-fn parse_span(text: &str) -> Result<u64, String> {
+pub(super) fn parse_span(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is no time; write it like 90s, 10m, 6h or 30d");
     let (number, factor) = match text.as_bytes().last() {
         Some(b's') => (&text[..text.len() - 1], 1),

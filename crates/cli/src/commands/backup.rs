@@ -15,6 +15,7 @@ use openvsl_backup::{
 use serde_json::json;
 
 use super::opener;
+use super::replicate::replicate;
 use crate::args::Opener;
 use crate::args::backup::{Backup, BackupCommand, Restore};
 use crate::confirm;
@@ -27,6 +28,9 @@ const READ: usize = 1 << 20;
 pub fn backup(args: &Backup, output: Output) -> Result<(), Failure> {
     if let Some(BackupCommand::Verify { files, opener }) = &args.what {
         return files.iter().try_for_each(|file| verify(file, opener, output));
+    }
+    if let (Some(device), Some(to)) = (&args.device, &args.to) {
+        return replicate(args, device, to, output);
     }
     let (Some(device), Some(file)) = (&args.device, &args.file) else {
         return Err(Failure::invalid("a device and a file are needed"));
@@ -312,19 +316,19 @@ fn failure(device: &str, file: &str, error: BackupError) -> Failure {
 }
 
 /// Shows how far it is, and listens to Ctrl-C.
-struct Watch {
-    bar: ProgressBar,
-    interrupt: Interrupt,
+pub(super) struct Watch {
+    pub(super) bar: ProgressBar,
+    pub(super) interrupt: Interrupt,
     data_bytes: std::cell::Cell<u64>,
 }
 
 impl Watch {
-    fn new(output: Output) -> Result<Watch, Failure> {
+    pub(super) fn new(output: Output) -> Result<Watch, Failure> {
         let bar = bar(output, "{msg} [{wide_bar}] {percent} %, {eta} left")?;
         Ok(Watch { bar, interrupt: Interrupt::listen()?, data_bytes: std::cell::Cell::default() })
     }
 
-    fn at(&self, progress: Progress) -> bool {
+    pub(super) fn at(&self, progress: Progress) -> bool {
         self.bar.set_length(progress.sectors);
         self.bar.set_position(progress.lba);
         self.data_bytes.set(progress.data_bytes);

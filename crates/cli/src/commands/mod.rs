@@ -2,6 +2,7 @@
 
 mod access;
 mod alerts;
+mod array;
 mod attachment;
 mod backup;
 mod clone;
@@ -25,6 +26,7 @@ mod predict;
 mod profiles;
 mod published;
 mod redundancy;
+mod replicate;
 mod resize;
 mod scan;
 mod serve;
@@ -74,6 +76,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Drill(args) => drill::drill(args, output)?,
         Command::Snapshot(args) => snapshot::snapshot(args, output)?,
         Command::Clone(args) => clone::clone(args, output)?,
+        Command::Array(args) => array::array(args, output)?,
         Command::Kv(args) => kv::kv(args, output)?,
         Command::Backup(args) => backup::backup(args, output)?,
         Command::Restore(args) => backup::restore(args, output)?,

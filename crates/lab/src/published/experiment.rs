@@ -142,6 +142,10 @@ pub fn experiment(
     if !burst && !is_disk {
         phases.extend(preparation(&source, &load(depths.iter().copied().max().unwrap_or(1))));
     }
+    if let Some(pause) = pause(&row.note, &source) {
+        let stop = Stop { duration: Some(pause), ..Stop::default() };
+        phases.push(Phase { name: "pause".into(), measured: false, ramp: Time::default(), stop, loads: Vec::new() });
+    }
     let duration = source.measured.0.as_secs_f64();
     for outstanding in depths {
         phases.push(Phase {
@@ -186,6 +190,24 @@ fn driver_name<'a>(row: &Row, source: &'a Source) -> &'a str {
         (Some(_), None) => "linux",
         (None, None) => &source.driver,
     }
+}
+
+/// How long nobody asks anything before it is measured, where a row's note says that there was a pause: as long as it says, or as its source
+/// always waits.
+fn pause(note: &str, source: &Source) -> Option<Time> {
+    let words: Vec<&str> = note.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let at = words.iter().position(|word| matches!(*word, "pause" | "pauses" | "idle"))?;
+    if words[..at].iter().any(|word| matches!(*word, "without" | "no")) {
+        return None;
+    }
+    // "30 s" as well as "30s".
+    let one = words.iter().map(|word| (*word).to_string());
+    let two = words.windows(2).map(|pair| pair.concat());
+    let said = one.chain(two).find_map(|text| {
+        let starts = text.starts_with(|c: char| c.is_ascii_digit());
+        humantime::parse_duration(&text).ok().filter(|time| starts && !time.is_zero())
+    });
+    said.map(Time).or(source.pause)
 }
 
 /// Requests outstanding, one figure for each phase that is measured.
@@ -347,6 +369,29 @@ mod tests {
         let review = sources.iter().find(|source| source.threads.is_none()).expect("a source without threads");
         let shares = |outstanding| (threads(review, outstanding), outstanding / threads(review, outstanding));
         assert_eq!([shares(256), shares(8), shares(4), shares(1)], [(16, 16), (2, 4), (2, 2), (1, 1)]);
+    }
+
+    #[test]
+    fn the_note_says_how_long_the_device_was_left_alone() {
+        let sources = sources().expect("the built-in sources");
+        let source = |name| sources.iter().find(|source: &&Source| source.name.starts_with(name)).expect("a source");
+        let seconds = |note: &str, name| pause(note, source(name)).map(|time| time.0.as_secs());
+        for (note, expected) in [
+            ("after a pause", Some(30)),
+            ("directly after filling the device without pause", None),
+            ("after 10 minutes of pause", Some(600)),
+            ("filled; a pause of 2min", Some(120)),
+            ("1 h idle", Some(3600)),
+            ("64 jobs", None),
+            ("", None),
+        ] {
+            assert_eq!(seconds(note, "thomas-krenn"), expected, "{note}");
+        }
+        assert_eq!(seconds("after a pause", "fujitsu"), None, "nobody says how long");
+        let (experiment, _) = planned(|row| row.note = "after 30 s pause".into()).expect("planned");
+        let [.., pause, measured] = &experiment.workload.phases[..] else { panic!("two phases") };
+        assert_eq!((pause.name.as_str(), pause.measured, pause.loads.len()), ("pause", false, 0));
+        assert!(measured.measured);
     }
 
     #[test]

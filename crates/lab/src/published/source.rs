@@ -42,6 +42,9 @@ pub struct Source {
     pub precondition_capacities: f64,
     /// How long is measured, at full scale.
     pub measured: Time,
+    /// How long nobody asks anything before a row whose note says that there was a pause, at full scale.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Time>,
     /// What is different for some workloads.
     #[serde(default, rename = "group", skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Group>,
