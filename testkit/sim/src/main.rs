@@ -118,7 +118,8 @@ fn main() -> ExitCode {
         let scope = Exhaustive { longest, recovered, from, threads, behind };
         return exhaustive(&scope, &watcher);
     }
-    let Arguments { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, objects, arrays, twice, .. } = arguments;
+    let Arguments { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, objects, arrays, twice, .. } =
+        arguments;
     let wish = Wish { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, objects, arrays, digest: twice };
     if let Some(seed) = arguments.seed {
         let plan = || format!("{:?}", Plan::new(&mut random::SplitMix64::new(seed), &wish));
