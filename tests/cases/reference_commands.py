@@ -8,7 +8,7 @@ ROOT = True
 OURS = True
 LIMIT = 900
 PAGES = [
-    "alerts.md", "api.md", "arrays.md", "databases.md", "drills.md", "encryption.md", "flashback.md", "layer.md", "metrics.md", "nbd.md", "nvme.md", "operations.md", "performance.md",
+    "alerts.md", "api.md", "arrays.md", "databases.md", "drills.md", "encryption.md", "flashback.md", "layer.md", "metrics.md", "nbd.md", "nvme.md", "objects.md", "operations.md", "performance.md",
     "resize.md", "sdk.md", "snapshots.md", "troubleshooting.md", "vhost.md", "vsl.md",
 ]
 # What stands in these pages and is not run here: how the command begins, and the case that runs it.
@@ -31,6 +31,12 @@ ELSEWHERE = {
     # A member is gone for good first.
     "$ vsl array replace": "array",
     "$ vsl array assemble": "array",
+    # A store of Amazon's protocol, or a host that is lost.
+    "$ export AWS_ACCESS_KEY_ID": "objects",
+    "$ vsl create journal.vsl --size 10TiB --objects s3:": "objects",
+    "$ vsl objects s3:": "objects",
+    "$ vsl attach journal.vsl --name db": "objects",
+    "$ vsl attach new.vsl --name db --objects s3:": "objects",
     # Fifty cuts; and PostgreSQL, which only `make soak` installs.
     "# examples/drills/sqlite.py --vsl run/vsl --journal DELETE": "drill_sqlite_many",
     "# examples/drills/postgres.py": "drill_postgres",
@@ -66,6 +72,7 @@ BEFORE = {
     "operations.md": f"useradd --system openvsl && {SERVICE}",
     "operations.md # curl": SERVICE,
     "operations.md # vsl attach db-copy": "cp /srv/db.vsl /srv/db-copy.vsl && cd /srv",
+    "objects.md $ vsl create local.vsl": SERVICE,
     "resize.md": WITH_DB,
     "snapshots.md $ vsl clone promote": "vsl clone create db golden test-2",
     "vsl.md $ vsl array create": "vsl attach memory:64MiB --name disk0 && vsl attach memory:64MiB --name disk1",
