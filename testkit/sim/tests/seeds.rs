@@ -121,7 +121,7 @@ fn a_long_run_goes_on_where_it_ended() {
 fn arrays_hold() {
     let sum = series(600, Wish { arrays: true, ..Wish::default() }, false).sum;
     assert!(sum.cuts > 2000 && sum.recovery_cuts > 200 && sum.replayed > 20, "{sum:?}");
-    assert!(sum.losses > 200 && sum.returns > 200 && sum.faults > 20 && sum.compared > 100, "{sum:?}");
+    assert!(sum.losses > 200 && sum.returns > 200 && sum.faults > 10 && sum.compared > 100, "{sum:?}");
 }
 
 /// The same seed gives the same array.
