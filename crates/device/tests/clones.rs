@@ -6,8 +6,8 @@ mod made;
 
 use common::{ask_in, call};
 use device::{
-    BatchOp, CLONES_MAX, Capacity, CreateOptions, Device, FormatOptions, Io, IoError, Setting,
-    SnapshotChange, SnapshotError, SnapshotId, inspect,
+    BatchOp, CLONES_MAX, Capacity, CreateOptions, Device, FormatOptions, Io, IoError, Setting, SnapshotChange,
+    SnapshotError, SnapshotId, inspect,
 };
 use made::{Made, SECTOR, read, write};
 
