@@ -70,6 +70,9 @@ def with_kills(world: World, address: str, options: list[object], dice: random.R
         # What was answered outlives the process, flushed or not.
         compare(device, held)
     settle(world, "one")
+    world.vsl("config", "one", "durability", "remote")
+    change(device, held, dice, 20)
+    # What was flushed is in the store when the flush is answered: the take-over finds it.
     taken(world, device, held, address, options, dice)
 
 

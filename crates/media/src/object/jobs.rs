@@ -90,8 +90,6 @@ pub(super) struct Cut {
     pub noted: bool,
     /// Nothing follows: the owner detaches.
     pub last: bool,
-    /// Syncs that wait for the store.
-    pub waiters: Vec<u64>,
 }
 
 impl Cut {

@@ -126,8 +126,6 @@ pub struct ObjectMedia {
     journal: Box<dyn Media>,
     outside: Box<dyn Outside>,
     plan: Plan,
-    /// A sync is done when the store has what it covers.
-    remote_syncs: bool,
     local: Slab<Purpose>,
     asked: Slab<Asked>,
     gathering: Slab<Gathering>,
@@ -138,8 +136,6 @@ pub struct ObjectMedia {
     erases: Vec<(u32, u64)>,
     /// Programs that wait until the store is less far behind.
     held: VecDeque<(u64, PageAddr, Range<u32>, Page)>,
-    /// Syncs that wait for the store.
-    waiting: Vec<u64>,
     done: VecDeque<Done>,
     alarm_ms: Option<u64>,
     /// When the layer was last asked to make durable what it took.
@@ -177,7 +173,6 @@ impl ObjectMedia {
             journal,
             outside,
             plan,
-            remote_syncs: false,
             local: Slab::new(),
             asked: Slab::new(),
             gathering: Slab::new(),
@@ -185,7 +180,6 @@ impl ObjectMedia {
             again: Later::new(seed.rotate_left(32)),
             erases: Vec::new(),
             held: VecDeque::new(),
-            waiting: Vec::new(),
             done: VecDeque::new(),
             alarm_ms: None,
             sync_ms: 0,
@@ -240,9 +234,15 @@ impl ObjectMedia {
         self.plan.finished(leb);
     }
 
-    /// Whether a sync is done only when the store has what it covers.
-    pub fn set_remote_syncs(&mut self, remote: bool) {
-        self.remote_syncs = remote;
+    /// Somebody waits until the store has what [`ObjectMedia::durable_below`] was told last: the next anchor is written as soon as may be.
+    pub fn hurry(&mut self) {
+        self.plan.hurry();
+        self.pump();
+    }
+
+    /// Whether the journal failed: what is not in the store yet will never be.
+    pub fn is_broken(&self) -> bool {
+        self.plan.is_broken()
     }
 
     /// Brings everything into the store and releases the device, for `patience_ms` at most. Gives whether that was done; the medium
@@ -314,11 +314,6 @@ impl ObjectMedia {
                     self.program(id, at, bytes, page);
                 }
             }
-            if self.plan.is_broken() && !self.waiting.is_empty() {
-                idle = false;
-                let waiting = std::mem::take(&mut self.waiting);
-                waiting.into_iter().for_each(|id| self.finish_command(id, Err(MediaError::Os(Errno::IO))));
-            }
             if self.plan.fence().is_some() && !self.fenced {
                 idle = false;
                 self.become_fenced();
@@ -340,11 +335,10 @@ impl ObjectMedia {
         if let Some(fence) = self.plan.fence() {
             tracing::error!(host = fence.host, epoch = fence.epoch, "another host has taken the device over");
         }
-        let waiting = std::mem::take(&mut self.waiting).into_iter();
         let erases = std::mem::take(&mut self.erases).into_iter().map(|(_, id)| id);
         let held = std::mem::take(&mut self.held).into_iter().map(|(id, ..)| id);
         let reads = self.reads.drain().map(|read| read.id);
-        let ids: Vec<u64> = waiting.chain(erases).chain(held).chain(reads).collect();
+        let ids: Vec<u64> = erases.chain(held).chain(reads).collect();
         ids.into_iter().for_each(|id| self.finish_command(id, Err(MediaError::Fenced)));
     }
 
@@ -436,10 +430,6 @@ impl ObjectMedia {
             Action::Erase { leb } => self.submit_local(Purpose::Erase { leb }, Command::Erase { block: leb }),
             Action::Punch { leb } => self.submit_local(Purpose::Punch { leb }, Command::Erase { block: leb }),
             Action::Delete(id) => self.ask(Asked::Delete(id), Ask::Delete { name: id.name(&self.device) }),
-            Action::Remote { id } => {
-                self.waiting.retain(|waiting| *waiting != id);
-                self.finish_command(id, Ok(None));
-            }
         }
     }
 
@@ -490,10 +480,6 @@ impl ObjectMedia {
             Purpose::Read { id, leb } => {
                 self.plan.read_ended(leb);
                 self.finish_command(id, result);
-            }
-            Purpose::Sync { id } if self.remote_syncs && result.is_ok() => {
-                self.waiting.push(id);
-                self.plan.when_remote(id);
             }
             Purpose::Sync { id } => {
                 if result.is_err() {

@@ -64,11 +64,6 @@ pub enum Action {
     },
     /// Delete an object; [`Plan::deleted`].
     Delete(ObjectId),
-    /// What a sync covered is in the store.
-    Remote {
-        /// What [`Plan::when_remote`] was given.
-        id: u64,
-    },
 }
 
 /// Somebody else has the device.
@@ -131,8 +126,8 @@ pub struct Plan {
     later: Later<(u32, Again)>,
     /// Erases that wait for an upload.
     erases: BTreeSet<u32>,
-    /// Syncs that wait for the next cut.
-    waiters: Vec<u64>,
+    /// Somebody waits for the next cut.
+    hurried: bool,
     /// Since when something is to be committed that no cut holds, milliseconds.
     changed_ms: Option<u64>,
     uploading: usize,
@@ -220,7 +215,7 @@ impl Plan {
             actions: VecDeque::new(),
             later: Later::new(seed),
             erases: BTreeSet::new(),
-            waiters: Vec::new(),
+            hurried: false,
             uploading: 0,
             deleting: BTreeSet::new(),
             gone: BTreeSet::new(),
@@ -413,9 +408,9 @@ impl Plan {
         self.give_back(leb);
     }
 
-    /// Says with [`Action::Remote`] when everything that is durable in the journal is in the store.
-    pub fn when_remote(&mut self, id: u64) {
-        self.waiters.push(id);
+    /// Somebody waits until what is durable in the journal is in the store: the next cut is taken as soon as may be.
+    pub fn hurry(&mut self) {
+        self.hurried = true;
         self.changed();
     }
 
@@ -484,8 +479,9 @@ impl Plan {
         self.unreadable = true;
         self.tally.errors += 1;
         self.tally.trouble = Some(format!("LEB {leb} of the journal: {why}"));
-        let Some(cut) = self.cut.take_if(|cut| cut.jobs.contains_key(&leb)) else { return };
-        self.waiters.splice(0..0, cut.waiters);
+        if self.cut.take_if(|cut| cut.jobs.contains_key(&leb)).is_none() {
+            return;
+        }
         self.changed();
         self.cut_ms = self.now_ms;
         self.tired_ms = self.now_ms + UNREADABLE_MS;
@@ -616,7 +612,6 @@ impl Plan {
                 plan.committed = named.get(&leb).filter(|(life, _)| *life == plan.life).map_or(0, |(_, bytes)| *bytes);
             });
         }
-        self.actions.extend(cut.waiters.into_iter().map(|id| Action::Remote { id }));
         self.leaving &= !cut.last;
         self.make_room();
     }
@@ -694,7 +689,7 @@ impl Plan {
 
     fn is_time_for_cut(&self) -> bool {
         let due = self.now_ms >= self.cut_ms + self.anchor.limits.commit_ms;
-        self.changed_ms.is_some() && self.now_ms >= self.tired_ms && (due || self.leaving || !self.waiters.is_empty())
+        self.changed_ms.is_some() && self.now_ms >= self.tired_ms && (due || self.leaving || self.hurried)
     }
 
     /// Takes a cut of the journal as it is now.
@@ -724,9 +719,9 @@ impl Plan {
             synced: false,
             noted: false,
             last: self.leaving,
-            waiters: std::mem::take(&mut self.waiters),
         });
         self.cut_ms = self.now_ms;
+        self.hurried = false;
         self.actions.push_back(Action::SyncCut);
         self.actions.push_back(Action::Note(Note::Begun { epoch, commit }));
     }

@@ -26,11 +26,13 @@ pub struct History {
     ops: u64,
     /// So many changes were flushed.
     flushed: usize,
+    /// The log's end behind the newest change of which a flush was answered that waits for the store.
+    pub remote: u64,
 }
 
 impl History {
     pub fn new(sectors: u64) -> History {
-        History { sectors, changes: Vec::new(), ops: 0, flushed: 0 }
+        History { sectors, changes: Vec::new(), ops: 0, flushed: 0, remote: 0 }
     }
 
     /// The number of the next change.
@@ -51,6 +53,14 @@ impl History {
     /// The first so many changes are durable.
     pub fn flushed(&mut self, count: usize) {
         self.flushed = self.flushed.max(count.min(self.changes.len()));
+    }
+
+    /// The first so many changes are in the store, too.
+    pub fn flushed_remote(&mut self, count: usize) {
+        let changes = self.changes.iter().take(count);
+        let ends = changes.filter(|change| matches!(change.what, What::Sectors { .. })).map(|change| change.end);
+        self.remote = ends.filter(|end| *end != u64::MAX).fold(self.remote, u64::max);
+        self.flushed(count);
     }
 
     /// The changes of a sector, each with the log's end behind it, for messages.

@@ -9,7 +9,7 @@ mod history;
 mod host;
 mod plan;
 
-use device::{Device, Io, IoError, Submitted};
+use device::{Device, Durability, Io, IoError, Setting, Submitted};
 use media::object::sim::{Bucket, Knobs};
 use media::object::{Anchor, Claim, Limits};
 use random::SplitMix64;
@@ -38,6 +38,8 @@ struct Simulation {
     log_end: u64,
     tag: u64,
     report: Report,
+    /// Flushes wait for the store.
+    remote: bool,
 }
 
 /// Runs the simulation of a seed.
@@ -61,6 +63,7 @@ pub fn run(seed: u64) -> Result<Report, Failure> {
         tag: 0,
         report: Report { hash: 0xcbf2_9ce4_8422_2325, ..Report::default() },
         plan,
+        remote: seed % 5 == 2,
     };
     simulation.attach(Claim::Own)?;
     for _ in 0..simulation.plan.requests {
@@ -102,7 +105,10 @@ impl Simulation {
             let attached = self.host.attach(&self.plan, &self.bucket, how, seed)?;
             self.watch()?;
             match attached {
-                Attached::Yes(anchor) => return Ok(first.unwrap_or(*anchor)),
+                Attached::Yes(anchor) => {
+                    self.choose_durability()?;
+                    return Ok(first.unwrap_or(*anchor));
+                }
                 Attached::Claimed(anchor) => {
                     first.get_or_insert(*anchor);
                     how = Claim::Own;
@@ -113,6 +119,25 @@ impl Simulation {
             }
         }
         Err(Failure::Stuck("sixty attaches in a row came to nothing".into()))
+    }
+
+    /// In every fifth seed flushes wait for the store.
+    fn choose_durability(&mut self) -> Result<(), Failure> {
+        if !self.remote || self.device().settings().durability == Some(Durability::Remote) {
+            return Ok(());
+        }
+        match self.device().set(&[Setting::Durability(Durability::Remote)]) {
+            Err(error) if !self.host.disk.is_off() => self.wrong(format!("flushes cannot wait for the store: {error}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// A flush was answered.
+    fn flushed(&mut self, covers: usize) {
+        match self.remote {
+            true => self.history.flushed_remote(covers),
+            false => self.history.flushed(covers),
+        }
     }
 
     fn cut_disk(&mut self) {
@@ -160,7 +185,7 @@ impl Simulation {
         {
             let (_, covers) = self.flushes.swap_remove(at);
             match done.result {
-                Ok(_) => self.history.flushed(covers),
+                Ok(_) => self.flushed(covers),
                 Err(_) if self.host.disk.is_off() => {}
                 Err(error) => return self.wrong(format!("a flush failed: {error}")),
             }
@@ -238,7 +263,7 @@ impl Simulation {
                 let covers = self.history.len();
                 match self.submit(|| Io::Flush)? {
                     Some(Submitted::Pending) => self.flushes.push((self.tag, covers)),
-                    Some(Submitted::Done(Ok(_))) => self.history.flushed(covers),
+                    Some(Submitted::Done(Ok(_))) => self.flushed(covers),
                     _ => {}
                 }
             }
@@ -272,7 +297,7 @@ impl Simulation {
                         if let Some(at) = self.flushes.iter().position(|(tag, _)| *tag == done.tag) {
                             let (_, covers) = self.flushes.swap_remove(at);
                             if done.result.is_ok() {
-                                self.history.flushed(covers);
+                                self.flushed(covers);
                             }
                         }
                     }
@@ -385,6 +410,11 @@ impl Simulation {
             return self.arrived(anchor);
         };
         let mark = if anchor.released { u64::MAX } else { anchor.mark };
+        if self.history.remote > mark {
+            let flushed = self.history.remote;
+            return self
+                .wrong(format!("a flush was answered up to {flushed:#x}, and the store has the log up to {mark:#x}"));
+        }
         let all: Vec<String> = if self.plan.format.sectors < 4000 {
             (0..self.plan.format.sectors).map(|lba| self.history.of(lba)).collect()
         } else {
