@@ -5,10 +5,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 work=$(realpath -m "${1:-$target/reproducible}")
+# Both of the same commit, whatever is committed meanwhile.
+commit=$(git rev-parse HEAD)
 rm -rf "$work"
 mkdir -p "$work"
 for place in first the-second; do
-  git clone --quiet --shared . "$work/$place/tree"
+  git clone --quiet --shared --no-checkout . "$work/$place/tree"
+  git -C "$work/$place/tree" checkout --quiet "$commit"
   # Tools are not part of it.
   mkdir "$work/$place/tree/target" && ln -s "$target/tools" "$work/$place/tree/target/tools"
   (cd "$work/$place/tree" && env -u CARGO_TARGET_DIR packaging/release.sh "$work/$place/release" >/dev/null)

@@ -28,7 +28,8 @@ cargo build --quiet --locked --release --bin vsl
 cargo build --quiet --locked --release -p openvsl-c -p openvsl-files --lib --bins
 packaging/build-deb.sh "$target/release/vsl" "$target/release" "$out" "$out/THIRD-PARTY-LICENSES"
 scripts/install-pinned.sh wheel sdk/python/tools.txt maturin
-"$tools/bin/maturin" build --quiet --locked --release --manifest-path sdk/python/Cargo.toml --out "$out"
+"$tools/bin/maturin" build --quiet --locked --release --manifest-path sdk/python/Cargo.toml --out "$out" \
+  --sbom-include "$out/openvsl-python-$version.cdx.json"
 packaging/build-static.sh x86_64 aarch64
 images=()
 for architecture in x86_64 aarch64; do

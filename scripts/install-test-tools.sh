@@ -57,5 +57,7 @@ missing=$("$scripts/missing-packages.sh" "${needs[@]}")
 "$scripts/install-package-root.sh"
 # Requests made up from the API's description.
 "$scripts/install-pinned.sh" schemathesis tests/schemathesis.txt schemathesis
+# A server of Amazon's protocol for object stores.
+"$scripts/install-pinned.sh" moto tests/moto.txt moto_server
 # What builds the Python package and checks it.
 "$scripts/install-pinned.sh" wheel sdk/python/tools.txt maturin

@@ -8,7 +8,7 @@ ROOT = True
 OURS = True
 LIMIT = 900
 PAGES = [
-    "alerts.md", "api.md", "databases.md", "drills.md", "encryption.md", "flashback.md", "layer.md", "metrics.md", "nbd.md", "nvme.md", "operations.md", "performance.md",
+    "alerts.md", "api.md", "arrays.md", "databases.md", "drills.md", "encryption.md", "flashback.md", "layer.md", "metrics.md", "nbd.md", "nvme.md", "objects.md", "operations.md", "performance.md",
     "resize.md", "sdk.md", "snapshots.md", "troubleshooting.md", "vhost.md", "vsl.md",
 ]
 # What stands in these pages and is not run here: how the command begins, and the case that runs it.
@@ -28,6 +28,15 @@ ELSEWHERE = {
     "# blkdiscard": "resize_guest",
     # A file is lost first.
     "$ vsl rebuild": "flashback",
+    # A member is gone for good first.
+    "$ vsl array replace": "array",
+    "$ vsl array assemble": "array",
+    # A store of Amazon's protocol, or a host that is lost.
+    "$ export AWS_ACCESS_KEY_ID": "objects",
+    "$ vsl create journal.vsl --size 10TiB --objects s3:": "objects",
+    "$ vsl objects s3:": "objects",
+    "$ vsl attach journal.vsl --name db": "objects",
+    "$ vsl attach new.vsl --name db --objects s3:": "objects",
     # Fifty cuts; and PostgreSQL, which only `make soak` installs.
     "# examples/drills/sqlite.py --vsl run/vsl --journal DELETE": "drill_sqlite_many",
     "# examples/drills/postgres.py": "drill_postgres",
@@ -46,6 +55,7 @@ SERVICE = "vsl up --listen 127.0.0.1:7420"
 WITH_DB = f"{SERVICE} && vsl create db.vsl --size 1GiB && vsl attach db.vsl"
 # What a page finds there when it begins, or a command.
 BEFORE = {
+    "arrays.md": f"mkdir /data && {SERVICE} && for n in 0 1 2 3; do vsl create /data/fct$n.vsl --size 64MiB && vsl attach /data/fct$n.vsl; done",
     "alerts.md": f"mkdir -p /etc/openvsl && echo secret >/etc/openvsl/mail-password && cp /etc/openvsl/mail-password /etc/openvsl/hook-secret && {WITH_DB}",
     # It would be there for every program of this machine.
     "databases.md # touch /dev/fcta": "mount -t tmpfs none /dev",
@@ -62,8 +72,10 @@ BEFORE = {
     "operations.md": f"useradd --system openvsl && {SERVICE}",
     "operations.md # curl": SERVICE,
     "operations.md # vsl attach db-copy": "cp /srv/db.vsl /srv/db-copy.vsl && cd /srv",
+    "objects.md $ vsl create local.vsl": SERVICE,
     "resize.md": WITH_DB,
     "snapshots.md $ vsl clone promote": "vsl clone create db golden test-2",
+    "vsl.md $ vsl array create": "vsl attach memory:64MiB --name disk0 && vsl attach memory:64MiB --name disk1",
     "vsl.md $ vsl clone promote": "vsl clone create fct0 before-upgrade test-2",
     "sdk.md": f"{WITH_DB} && vsl create cache.vsl --size 1GiB --address-space 1TiB",
     "snapshots.md": WITH_DB,

@@ -34,7 +34,9 @@ class Block:
 class Writer:
     """Writes, trims, zeroes and flushes at random, over two connections, and keeps the books."""
 
-    def __init__(self, blocks: int, seed: int) -> None:
+    def __init__(self, blocks: int, seed: int, largest: int = LARGEST) -> None:
+        # Blocks of a write that is never torn.
+        self.largest = largest
         self.blocks = [Block() for _ in range(blocks)]
         self.dice = random.Random(seed)
         self.generation = 0
@@ -80,7 +82,7 @@ class Writer:
         roll = self.dice.random()
         if roll < 0.02:
             return self._flush(handle)
-        count = 1 if roll < 0.70 else self.dice.randint(2, 64) if roll < 0.96 else LARGEST
+        count = 1 if roll < 0.70 else self.dice.randint(2, min(64, self.largest)) if roll < 0.96 else self.largest
         first = self.dice.randrange(len(self.blocks) - count + 1)
         span = range(first, first + count)
         if not self.busy.isdisjoint(span):

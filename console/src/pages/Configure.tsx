@@ -86,6 +86,8 @@ const SURVIVES: Record<string, string> = {
     "What was flushed, or written with FUA, survives a power cut; what was not may be lost, and no write is ever torn.",
   "write-through":
     "Everything that was answered survives a power cut, flushed or not. Each write waits for it.",
+  remote:
+    "What was flushed, or written with FUA, is in the object store, too, and survives the loss of this machine.",
   unsafe:
     "Flushes do not wait: a power cut may lose anything that was written lately. No write is torn, and a detach keeps everything.",
 };

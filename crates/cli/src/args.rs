@@ -1,5 +1,6 @@
 //! The command line: the one definition that help, completions and man pages come from.
 
+pub mod array;
 pub mod backup;
 pub mod clone;
 pub mod drill;
@@ -60,6 +61,8 @@ pub enum Command {
     Status(Status),
     /// Look for devices in files and on disks, attached or not.
     Scan(Scan),
+    /// Show what an object store holds of a device, and objects there that nothing names.
+    Objects(Objects),
     /// Show or change the settings of an attached device.
     Config(Config),
     /// Erase a detached device, for good; an empty one with its settings is left.
@@ -78,6 +81,8 @@ pub enum Command {
     Snapshot(snapshot::Snapshot),
     /// Make, list, delete and promote clones: writable devices that begin as a snapshot.
     Clone(clone::Clone),
+    /// Join attached devices to one: RAID 0, RAID 1, concatenation.
+    Array(array::Array),
     /// Look into a key-value store that a program keeps on a device.
     Kv(kv::Kv),
     /// Back up a device to a file or a pipe: compressed, sealed, and encrypted where the device is.
@@ -307,6 +312,9 @@ With --module only that module is made, in a file called exactly PATH.
 An emulated device has the size of the card's module, divided by --scale, and keeps its bytes in the page cache and \
 the sparse file. Put the file into /dev/shm to keep them in memory.
 
+With --objects the file is the journal of a device whose erase blocks lie in an object store: flushes wait for the file only, \
+and the store follows. Credentials come from the environment, as the store's own tools take them.
+
 On several files, best on a disk each, data is striped with rotating parity: with --parity 1 any of the files may fail or be \
 lost without losing anything, with --parity 2 any two. The size is that of the data; parity comes on top.
 
@@ -316,6 +324,7 @@ Examples:
   vsl create db.vsl --size 100GB --over-provisioning 40 --sector 512 --label db
   vsl create ./cards/fct --profile iodrive-duo-640-mlc --capacity improved-write
   vsl create safe.vsl --size 64GiB --encrypt --passphrase-file pass
+  vsl create journal.vsl --size 10TiB --objects s3://bucket/prefix
   vsl create slow.vsl --emulate iodrive-320-mlc --scale 32
   vsl create try.vsl --size 1GiB --drills")]
 pub struct Create {
@@ -370,6 +379,21 @@ pub struct Create {
     pub encrypt: bool,
     #[command(flatten)]
     pub opener: Opener,
+    /// Put the device into this object store: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///DIRECTORY.
+    #[arg(long, value_name = "ADDRESS", value_parser = values::store, conflicts_with_all = ["profile", "emulate", "parity", "drills"])]
+    pub objects: Option<bucket::Address>,
+    /// The store's endpoint, where it is not the one that the address implies, such as http://127.0.0.1:9000.
+    #[arg(long, value_name = "URL", requires = "objects")]
+    pub endpoint: Option<String>,
+    /// Hold writes when so much is in the journal and not yet in the store; they slow down from half of it on.
+    #[arg(long, value_name = "SIZE", requires = "objects", value_parser = values::size, default_value = "1GiB")]
+    pub max_behind: u64,
+    /// Hold writes while something has waited for the store for longer than so many seconds; 0 for no such limit.
+    #[arg(long, value_name = "SECONDS", requires = "objects", default_value_t = 0)]
+    pub max_behind_seconds: u32,
+    /// Let the journal hold about so much of what is in the store already, to read it from there; 0 for everything.
+    #[arg(long, value_name = "SIZE", requires = "objects", value_parser = values::size, default_value = "0")]
+    pub max_local: u64,
     /// Ask nothing. Making a device destroys nothing and asks nothing anyway; for scripts that always say it.
     #[arg(short, long)]
     pub yes: bool,
@@ -449,8 +473,35 @@ pub struct Attach {
     /// Make a copy a device of its own first, with a UUID of its own, so that it can be attached beside its original.
     #[arg(long, conflicts_with_all = ["read_only", "degraded"])]
     pub new_identity: bool,
+    /// Take the device from this object store, and make its journal anew, in a new file: one that its owner detached.
+    #[arg(long, value_name = "ADDRESS", value_parser = values::store, conflicts_with_all = ["read_only", "degraded", "new_identity", "witness"])]
+    pub objects: Option<bucket::Address>,
+    /// The store's endpoint, where it is not the one that the address implies.
+    #[arg(long, value_name = "URL", requires = "objects")]
+    pub endpoint: Option<String>,
+    /// Take it also from a host that has it. What only that host's journal has is given up, and the host is fenced for good.
+    #[arg(long, requires = "objects")]
+    pub take_over: bool,
     #[command(flatten)]
     pub opener: Opener,
+}
+
+/// `vsl objects`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+It reads the store and changes nothing. Orphans are objects below the device's prefix that its anchor does not name: uploads of a \
+process that died, or files of somebody else. They are listed and never deleted.
+
+Examples:
+  vsl objects s3://bucket/prefix
+  vsl objects file:///srv/objects/db --json")]
+pub struct Objects {
+    /// The address that the device was made with.
+    #[arg(value_parser = values::store)]
+    pub address: bucket::Address,
+    /// The store's endpoint, where it is not the one that the address implies.
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
 }
 
 /// `vsl detach`.

@@ -26,13 +26,31 @@ struct Plan {
     emulation: Option<Emulation>,
 }
 
+/// An object store for a device that is to be made.
+#[derive(Clone, Debug)]
+pub struct Objects {
+    /// Where its objects go.
+    pub place: device::Place,
+    /// What holds for it.
+    pub limits: media::object::Limits,
+}
+
 /// Makes the devices that are asked for, all or none: one, or one for each module of a data sheet. What was chosen for the asker goes to `note`.
 ///
 /// # Errors
 /// They cannot be made so, something exists already, or the operating system failed.
-pub fn create(request: &CreateRequest, secret: Option<&Secret>, note: &dyn Fn(&str)) -> Result<Vec<Info>, Failure> {
+pub fn create(
+    request: &CreateRequest,
+    secret: Option<&Secret>,
+    objects: Option<&Objects>,
+    note: &dyn Fn(&str),
+) -> Result<Vec<Info>, Failure> {
     check(request)?;
     let plans = plan(request, note)?;
+    if objects.is_some() && plans.iter().any(|plan| plan.paths.len() > 1) {
+        return Err(Failure::invalid("a device on objects has one journal, and several files were named")
+            .help("name one file: parity over objects is the store's business"));
+    }
     let format = format(request)?;
     if secret.is_some() && request.emulate.is_some() {
         return Err(Failure::invalid("an emulated device is not encrypted: what a card does is measured without")
@@ -46,7 +64,7 @@ pub fn create(request: &CreateRequest, secret: Option<&Secret>, note: &dyn Fn(&s
     // A block device that is taken stays when the rest fails.
     let new: Vec<&PathBuf> = plans.iter().flat_map(|plan| &plan.paths).filter(|path| !path.exists()).collect();
     let mut made: Vec<Info> = Vec::new();
-    if let Err(failure) = make_all(request, &plans, &format, secret, &mut made) {
+    if let Err(failure) = make_all(request, &plans, &format, (secret, objects), &mut made) {
         // All modules or none: those made just now hold nothing.
         for path in made.iter().flat_map(|info| &info.paths).filter(|path| new.contains(path)) {
             // The first failure is the one worth telling.
@@ -206,12 +224,12 @@ fn make_all(
     request: &CreateRequest,
     plans: &[Plan],
     format: &FormatOptions,
-    secret: Option<&Secret>,
+    (secret, objects): (Option<&Secret>, Option<&Objects>),
     made: &mut Vec<Info>,
 ) -> Result<(), Failure> {
     for plan in plans {
         let label = request.label.clone().unwrap_or_else(|| label_of(plan));
-        made.push(make(plan, FormatOptions { label, ..format.clone() }, secret)?);
+        made.push(make(plan, FormatOptions { label, ..format.clone() }, secret, objects)?);
         if request.drills
             && let Some(info) = made.last_mut()
         {
@@ -221,7 +239,12 @@ fn make_all(
     Ok(())
 }
 
-fn make(plan: &Plan, format: FormatOptions, secret: Option<&Secret>) -> Result<Info, CreateError> {
+fn make(
+    plan: &Plan,
+    format: FormatOptions,
+    secret: Option<&Secret>,
+    objects: Option<&Objects>,
+) -> Result<Info, CreateError> {
     if let (Some(emulation), Some(profile)) = (plan.emulation, &plan.profile) {
         let options = EmulateOptions { profile: profile.clone(), emulation, format };
         return device::create_emulated(&plan.paths[0], &options);
@@ -233,6 +256,9 @@ fn make(plan: &Plan, format: FormatOptions, secret: Option<&Secret>) -> Result<I
         parity: plan.parity,
         format,
     };
+    if let Some(Objects { place, limits }) = objects {
+        return device::create_on_objects(&plan.paths[0], &options, secret, place, *limits);
+    }
     match secret {
         Some(secret) => device::create_encrypted(&plan.paths, &options, secret),
         None => device::create(&plan.paths, &options),

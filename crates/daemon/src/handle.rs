@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use device::{AttachOptions, Device, FormatError, PowerCut, SnapshotChange};
-use export::{DetachError, FlushError, Gone, Recording, Worker, WorkerHandle};
+use export::{ArrayError, ArrayMember, ArrayPlan, DetachError, FlushError, Gone, Recording, Worker, WorkerHandle};
+use uuid::Uuid;
 
 use crate::{Failure, Target};
 
@@ -55,6 +56,21 @@ impl Handle {
         let worker = Worker::spawn(name, move |ring| target.attach(&options, ring))?;
         let unclean = before.is_some_and(|before| !before.clean && before.attaches > 0);
         let facts = Facts { uuid: worker.info()?.uuid.to_string(), unclean };
+        Ok(Handle { worker, facts: Arc::new(facts), power_cut: Arc::default() })
+    }
+
+    /// Starts an array's thread, and makes or assembles the array there.
+    ///
+    /// # Errors
+    /// It cannot be made or assembled.
+    pub fn start_array(
+        name: &str,
+        members: Vec<ArrayMember>,
+        plan: ArrayPlan,
+        uuid: Uuid,
+    ) -> Result<Handle, ArrayError> {
+        let worker = Worker::spawn_array(name, members, plan)?;
+        let facts = Facts { uuid: uuid.to_string(), unclean: false };
         Ok(Handle { worker, facts: Arc::new(facts), power_cut: Arc::default() })
     }
 
@@ -176,8 +192,12 @@ pub fn refused(error: FormatError) -> Failure {
 
 impl From<Gone> for Failure {
     fn from(error: Gone) -> Failure {
-        Failure::failed(format!("{}: its thread has ended", error.name))
-            .help("the service's log says why; detach it and attach it again")
+        match error {
+            Gone::Ended { name } => Failure::failed(format!("{name}: its thread has ended"))
+                .help("the service's log says why; detach it and attach it again"),
+            Gone::Array { name, members } => Failure::conflict(format!("{name} is an array, which has none of this"))
+                .help(format!("ask its members: {members}")),
+        }
     }
 }
 

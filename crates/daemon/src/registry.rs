@@ -1,5 +1,6 @@
 //! The devices that the service owns. Every call may wait for a device; none holds the table's lock meanwhile.
 
+mod arrays;
 mod changes;
 mod clones;
 mod create;
@@ -118,6 +119,7 @@ impl Registry {
                 });
             }
         });
+        self.assemble_remembered();
         self.table().ready = true;
     }
 
@@ -190,6 +192,9 @@ impl Registry {
         };
         drop(table);
         self.settled.notify_all();
+        if result.is_ok() {
+            self.member_came(name);
+        }
         result
     }
 
@@ -208,6 +213,10 @@ impl Registry {
                 tracing::error!(device, "what was recorded: {failure}");
             }
         })?;
+        // A member of an array is the array's alone.
+        if self.table().state.array_of(name).is_some() {
+            return Ok(handle);
+        }
         if let Err(failure) = self.exports.add(name, &handle, read_only) {
             // Nobody can reach it, so it has no clients to wait for.
             if let Err(second) = handle.detach(true) {
@@ -224,6 +233,11 @@ impl Registry {
     /// # Errors
     /// It has clients and `force` is not set, or its last checkpoint failed.
     pub fn detach(&self, name: &str, force: bool) -> Result<(), Failure> {
+        if !force {
+            self.table().not_a_member(name).map_err(|failure| {
+                failure.help("delete the array first, or add --force to have it go on without this member, if it can")
+            })?;
+        }
         let result = match self.let_go(name, force) {
             Err(Refused::StillAttached(failure)) => return Err(failure),
             Err(Refused::Gone(failure)) => Err(failure),
@@ -391,6 +405,9 @@ impl Registry {
                 .help("make a device in a file for drills, in /dev/shm if need be"));
         }
         if !on_device.is_empty() {
+            if on_device.contains(&Setting::Durability(Durability::Unsafe)) {
+                self.table().not_a_member(name)?;
+            }
             let through = on_device.contains(&Setting::Durability(Durability::WriteThrough));
             handle.ask(move |device| device.set(&on_device).map_err(refused))?;
             handle.wait_saved()?;
@@ -543,7 +560,12 @@ impl Registry {
     fn take_attached(&self) -> Option<Vec<(String, Handle)>> {
         let mut table = self.table();
         loop {
-            let attached = table.devices.iter_mut().filter_map(|(name, entry)| match entry.standing() {
+            // Arrays stop before their members.
+            let is_array =
+                |entry: &Entry| matches!((&entry.target, &entry.phase), (Target::Array(_), Phase::Attached(_)));
+            let arrays = table.devices.values().any(is_array);
+            let now = table.devices.iter_mut().filter(|(_, entry)| !arrays || is_array(entry));
+            let attached = now.filter_map(|(name, entry)| match entry.standing() {
                 Standing::Attached(handle) => {
                     let handle = handle.clone();
                     entry.phase = Phase::Detaching;

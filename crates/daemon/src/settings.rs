@@ -25,7 +25,7 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ("drills", "whether faults may be put on the device by command: on or off; holds with the next attach"),
     (
         "durability",
-        "when writes are durable: write-back (when flushed, or FUA), write-through (when answered) or unsafe (flushes do not wait)",
+        "when writes are durable: write-back (when flushed, or FUA), write-through (when answered), unsafe (flushes do not wait) or remote (when flushed, and the object store has it)",
     ),
     (
         "nvme-block",

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::{Failure, stored};
 
@@ -31,11 +32,30 @@ pub struct Remembered {
     pub erasing: bool,
 }
 
+/// An array to assemble at start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RememberedArray {
+    /// Its name in the service.
+    pub name: String,
+    /// Its identity.
+    pub uuid: Uuid,
+    /// How members make one device.
+    pub level: array::Level,
+    /// Of RAID 0, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stripe_bytes: Option<u64>,
+    /// Its members' names in the service, by position.
+    pub members: Vec<String>,
+}
+
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Contents {
     #[serde(default, rename = "device", skip_serializing_if = "Vec::is_empty")]
     devices: Vec<Remembered>,
+    #[serde(default, rename = "array", skip_serializing_if = "Vec::is_empty")]
+    arrays: Vec<RememberedArray>,
 }
 
 /// The file, and what it says.
@@ -71,6 +91,35 @@ impl StateFile {
     /// The devices to attach at start.
     pub fn devices(&self) -> &[Remembered] {
         &self.contents.devices
+    }
+
+    /// The arrays to assemble at start.
+    pub fn arrays(&self) -> &[RememberedArray] {
+        &self.contents.arrays
+    }
+
+    /// The array that a device of this name is a member of.
+    pub fn array_of(&self, member: &str) -> Option<&RememberedArray> {
+        self.contents.arrays.iter().find(|array| array.members.iter().any(|name| name == member))
+    }
+
+    /// Remembers an array, in place of one of the same name.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn remember_array(&mut self, array: RememberedArray) -> Result<(), Failure> {
+        self.contents.arrays.retain(|other| other.name != array.name);
+        self.contents.arrays.push(array);
+        self.save()
+    }
+
+    /// Forgets an array.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn forget_array(&mut self, name: &str) -> Result<(), Failure> {
+        self.contents.arrays.retain(|array| array.name != name);
+        self.save()
     }
 
     /// Whether a device of this name is attached at start.

@@ -15,6 +15,8 @@ pub enum Target {
     Files(Vec<PathBuf>),
     /// A throw-away device in memory, this many bytes large.
     Memory(u64),
+    /// An array of attached devices, by their names. Nobody names it so.
+    Array(Vec<String>),
 }
 
 impl Target {
@@ -61,7 +63,7 @@ impl Target {
                 };
                 Ok(Target::Files(paths.into_iter().map(full).collect::<Result<_, _>>()?))
             }
-            memory => Ok(memory),
+            other => Ok(other),
         }
     }
 
@@ -89,6 +91,7 @@ impl Target {
                 path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
             }
             Target::Memory(_) => "memory".into(),
+            Target::Array(_) => "array".into(),
         }
     }
 
@@ -107,6 +110,10 @@ impl Target {
                 device::FormatError::Attach(error) => error,
                 error => device::AttachError::Media { path: self.to_string().into(), what: error.to_string() },
             }),
+            Target::Array(_) => {
+                let what = "an array is assembled, not attached".into();
+                Err(device::AttachError::Media { path: self.to_string().into(), what })
+            }
         }
     }
 
@@ -114,7 +121,7 @@ impl Target {
     pub fn paths(&self) -> Option<&[PathBuf]> {
         match self {
             Target::Files(paths) => Some(paths),
-            Target::Memory(_) => None,
+            Target::Memory(_) | Target::Array(_) => None,
         }
     }
 }
@@ -127,6 +134,7 @@ impl fmt::Display for Target {
                 f.write_str(&words.join(","))
             }
             Target::Memory(bytes) => write!(f, "memory:{bytes}"),
+            Target::Array(members) => write!(f, "array of {}", members.join(", ")),
         }
     }
 }

@@ -129,6 +129,7 @@ impl Core {
             }
             self.carry_out(&[]);
             self.note_losses();
+            self.tell_objects();
             if done(self) {
                 return Ok(());
             }

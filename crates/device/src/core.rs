@@ -21,7 +21,7 @@ use crate::checksum::Checker;
 use crate::resize::Resizing;
 use crate::staging::Staging;
 use crate::superblock::Superblock;
-use crate::{Completion, Io, IoError, Submitted};
+use crate::{Completion, Durability, Io, IoError, Submitted};
 
 pub(crate) use ahead::ReadAhead;
 use heal::{Healed, Healing};
@@ -41,6 +41,8 @@ struct Pending {
     failed: bool,
     /// No client asked for it, it is read ahead: the tag says which piece.
     ahead: bool,
+    /// It is answered when the store has it, too.
+    remote: bool,
 }
 
 /// A media read under way, by the low bits of its command's id.
@@ -114,6 +116,10 @@ pub(crate) struct Core {
     pub merging: Option<Merging>,
     /// Another size that is on its way.
     pub(crate) resizing: Resizing,
+    /// Another host has taken the device over.
+    pub fenced: bool,
+    /// Requests that wait until the store has everything below a sequence number, and their tags.
+    remote: VecDeque<(u64, u64)>,
 }
 
 /// In a read of many slots, how many slots ahead of the check their bytes are fetched into the cache.
@@ -146,10 +152,21 @@ pub(crate) fn io_error(error: ftl::Error) -> IoError {
 pub(crate) fn layer_error(error: MediaError) -> ftl::Error {
     match error {
         MediaError::NoSpace => ftl::Error::NoSpace,
+        // The medium says so once.
+        MediaError::Fenced => ftl::Error::Media,
         error => {
             tracing::error!(%error, "media command failed");
             ftl::Error::Media
         }
+    }
+}
+
+/// Whether a request is answered only when what it covers is durable.
+fn asks_for_durability(request: &Request) -> bool {
+    match request {
+        Request::Flush => true,
+        Request::Write { fua, .. } | Request::Trim { fua, .. } | Request::Batch { fua, .. } => *fua,
+        _ => false,
     }
 }
 
@@ -185,6 +202,8 @@ impl Core {
             ahead: None,
             merging: None,
             resizing: Resizing::default(),
+            fenced: false,
+            remote: VecDeque::new(),
             staging: None,
             ftl,
             media,
@@ -238,6 +257,7 @@ impl Core {
                 Request::Write { lba: base + lba, count: *count as u32, fua: *fua }
             }
         };
+        let remote = self.superblock.durability == Durability::Remote && asks_for_durability(&request);
         let admission = self.ftl.submit(tag, request);
         let result = match admission {
             Admission::Busy => {
@@ -266,7 +286,7 @@ impl Core {
             }
             Io::Flush | Io::Trim { .. } | Io::WriteZeroes { .. } => (None, &[]),
         };
-        self.pending[tag as usize] = Pending { tag: user_tag, buf, failed: false, ahead: false };
+        self.pending[tag as usize] = Pending { tag: user_tag, buf, failed: false, ahead: false, remote };
         self.carry_out(data);
         if !zeros.is_empty() {
             self.zeros = zeros;
@@ -278,6 +298,9 @@ impl Core {
         let pending = &mut self.pending[tag as usize];
         let (buf, failed) = (pending.buf.take(), pending.failed);
         let result = if failed { Err(IoError::Media) } else { result };
+        if remote && result.is_ok() && self.wait_for_store(user_tag) {
+            return Submitted::Pending;
+        }
         Submitted::Done(result.map(|()| buf))
     }
 
@@ -302,7 +325,43 @@ impl Core {
         self.share_sync();
         self.note_losses();
         self.go_on_resizing();
+        self.tell_objects();
+        self.sync_for_objects();
         self.completions.pop_front()
+    }
+
+    /// Tells a medium on objects how far the log is durable.
+    pub fn tell_objects(&mut self) {
+        let Some(objects) = self.media.objects() else { return };
+        objects.durable_below(self.ftl.durable());
+        self.fenced = objects.is_fenced();
+        let (mark, never) = (objects.anchor().mark, self.fenced || objects.is_broken());
+        while let Some((seq, tag)) = self.remote.pop_front_if(|(seq, _)| *seq <= mark || never) {
+            let result = if seq <= mark { Ok(None) } else { Err(IoError::Media) };
+            self.completions.push_back(Completion { tag, result });
+        }
+    }
+
+    /// Has a request that is durable in the journal wait for the store. Returns false where the store has it already.
+    fn wait_for_store(&mut self, tag: u64) -> bool {
+        let durable = self.ftl.durable();
+        let Some(objects) = self.media.objects() else { return false };
+        if objects.anchor().mark >= durable {
+            return false;
+        }
+        objects.durable_below(durable);
+        objects.hurry();
+        self.remote.push_back((durable, tag));
+        true
+    }
+
+    /// Has what the layer took made durable now and then, where clients never flush and a store waits for it.
+    fn sync_for_objects(&mut self) {
+        let Some(objects) = self.media.objects() else { return };
+        if objects.wants_sync() && self.ftl.durable() < self.ftl.next_seq() {
+            self.ftl.make_durable();
+            self.carry_out(&[]);
+        }
     }
 
     /// What the medium finished next.
@@ -352,11 +411,15 @@ impl Core {
         while let Some(completion) = self.ftl.completion() {
             let pending = &mut self.pending[completion.tag as usize];
             let (tag, buf, failed, ahead) = (pending.tag, pending.buf.take(), pending.failed, pending.ahead);
+            let remote = std::mem::take(&mut pending.remote);
             self.free_tags.push(completion.tag);
             let result = if failed { Err(ftl::Error::Media) } else { completion.result };
             let result = result.map(|()| buf).map_err(io_error);
             if ahead {
                 self.read_ahead_done(tag, result.map(Option::unwrap_or_default));
+                continue;
+            }
+            if remote && result.is_ok() && self.wait_for_store(tag) {
                 continue;
             }
             self.completions.push_back(Completion { tag, result });

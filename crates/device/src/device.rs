@@ -18,6 +18,7 @@ use crate::drill::{Drills, with_drills};
 use crate::emulated::{self, Card, Clock, WallClock};
 use crate::format::{MediaFormat, encrypt, media_superblock, open_replacement, superblock};
 use crate::identity::{self, Claim};
+use crate::objects;
 use crate::page_file::PageFile;
 use crate::refusal::{Refusal, refused};
 use crate::room::{self, Room};
@@ -28,6 +29,9 @@ use crate::{
     AttachError, Background, Capacity, CarriedDrills, Completion, Condition, CreateError, EmulateOptions, Extent,
     FormatError, FormatOptions, Info, Io, IoError, Secret, SnapshotId, State, Status, Submitted,
 };
+
+/// How long a detach waits for an object store, milliseconds.
+const RELEASE_PATIENCE_MS: u64 = 30_000;
 
 /// How a device is attached.
 #[derive(Clone, Debug, Default)]
@@ -106,6 +110,9 @@ impl Device {
         ring: &SharedRing,
     ) -> Result<Device, AttachError> {
         let files = open_files(paths, options)?;
+        if files.superblock.objects {
+            return objects::attach_journal(files, options, ring);
+        }
         let (mut superblock, read_only) = (files.superblock, options.read_only);
         admit(&mut superblock, options.secret.as_ref()).map_err(|refusal| match (refusal, &options.secret) {
             (Refusal::Key(NoKey::Wrong), Some(secret)) => {
@@ -318,6 +325,15 @@ impl Device {
         }
     }
 
+    /// A device on objects, attached for writing.
+    pub(crate) fn on_core(core: Core, paths: Vec<PathBuf>, claim: Option<Claim>) -> Device {
+        let places = if claim.is_some() { Places::of(paths.iter()) } else { Places::default() };
+        let mut device = Device { _claim: claim, places, ..Device::new(core, paths, false) };
+        device.read_in_order();
+        device.take_memory();
+        device
+    }
+
     fn with_card(core: Core, paths: Vec<PathBuf>, read_only: bool, card: Card) -> Device {
         Device { card: Some(Box::new(card)), ..Device::new(core, paths, read_only) }
     }
@@ -352,6 +368,10 @@ impl Device {
     /// The same for what a clone holds: writes, trims and batches are its own. Of a snapshot nothing is written. Reads name what they are of
     /// themselves.
     pub fn submit_in<'a>(&mut self, view: Option<SnapshotId>, tag: u64, io: Io<'a>) -> Submitted<'a> {
+        if self.core.fenced {
+            // What is in memory could be answered still, and is no longer what the device holds.
+            return Submitted::Done(Err(IoError::Media));
+        }
         match self.check(&io) {
             Ok(true) => {}
             Ok(false) => {
@@ -720,6 +740,7 @@ impl Device {
     fn in_words(&self, trouble: Trouble, figures: &Figures) -> String {
         match trouble {
             Trouble::NoRoomToRecover | Trouble::StoreFull | Trouble::StoreFails(_) => self.store_in_words(trouble),
+            Trouble::Fenced | Trouble::ObjectsBehind => self.objects_in_words(),
             Trouble::WritesFail(error) => format!("writes fail: {error}"),
             Trouble::Degraded => self.lost_in_words(figures),
             Trouble::Unreadable => format!("{} sectors cannot be read", figures.unreadable_sectors),
@@ -785,9 +806,18 @@ impl Device {
     ///
     /// # Errors
     /// The checkpoint could not be written; what was flushed is safe all the same.
-    pub fn detach(mut self) -> Result<(), IoError> {
+    pub fn detach(self) -> Result<(), IoError> {
+        self.detach_and_release(RELEASE_PATIENCE_MS).map(|_| ())
+    }
+
+    /// The same; a device on objects brings everything into the store and releases it, for so many milliseconds at most. Gives whether that was
+    /// done: another host may take the device then, and nothing is lost.
+    ///
+    /// # Errors
+    /// As [`Device::detach`].
+    pub fn detach_and_release(mut self, patience_ms: u64) -> Result<bool, IoError> {
         if self.read_only {
-            return Ok(());
+            return Ok(false);
         }
         if let Some(paced) = self.core.media.paced() {
             paced.be_lazy(false);
@@ -800,7 +830,8 @@ impl Device {
         if closed.is_ok() {
             self.core.staging.iter_mut().for_each(Staging::discard);
         }
-        closed.map_err(|refusal| {
+        let released = closed.is_ok() && self.core.media.objects().is_some_and(|objects| objects.leave(patience_ms));
+        closed.map(|()| released).map_err(|refusal| {
             tracing::error!(%refusal, "the device could not be closed");
             let why = self.core.ftl.failure().or(self.core.ftl.space_failure());
             why.map_or(IoError::Media, crate::core::io_error)

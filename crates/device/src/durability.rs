@@ -17,11 +17,14 @@ pub enum Durability {
     /// Some time after: flushes and FUA are answered without waiting. A power cut may take anything that is newer than the layer's own last sync, a
     /// write whole or not at all.
     Unsafe = 2,
+    /// As with write-back, and the object store has it, too: for devices on objects.
+    Remote = 3,
 }
 
 impl Durability {
     /// All of them.
-    pub const ALL: [Durability; 3] = [Durability::WriteBack, Durability::WriteThrough, Durability::Unsafe];
+    pub const ALL: [Durability; 4] =
+        [Durability::WriteBack, Durability::WriteThrough, Durability::Unsafe, Durability::Remote];
 
     /// Its name, as settings have it.
     pub fn name(self) -> &'static str {
@@ -29,6 +32,7 @@ impl Durability {
             Durability::WriteBack => "write-back",
             Durability::WriteThrough => "write-through",
             Durability::Unsafe => "unsafe",
+            Durability::Remote => "remote",
         }
     }
 
@@ -44,12 +48,12 @@ impl Durability {
     /// A request as it is to be carried out; nothing where it is answered without.
     #[inline]
     pub(crate) fn admit(self, io: Io<'_>) -> Option<Io<'_>> {
-        if self == Durability::WriteBack {
+        if matches!(self, Durability::WriteBack | Durability::Remote) {
             // As it is, without a look at what it is.
             return Some(io);
         }
         let durable = |asked: bool| match self {
-            Durability::WriteBack => asked,
+            Durability::WriteBack | Durability::Remote => asked,
             Durability::WriteThrough => true,
             Durability::Unsafe => false,
         };

@@ -28,6 +28,9 @@ pub enum IoError {
     /// A batch that is none; nothing of it was carried out.
     #[error(transparent)]
     Batch(#[from] BatchError),
+    /// A batch for several members of an array; nothing of it was carried out.
+    #[error("the batch lies on several members of the array; expected all of it on one member")]
+    Scattered,
     /// The media failed, or a sector failed its check.
     #[error("media error")]
     Media,
@@ -135,6 +138,14 @@ pub enum AttachError {
         path: PathBuf,
         /// What it looks like.
         found: String,
+    },
+    /// It is the journal of a device on objects, and something about that is wrong.
+    #[error("{path}: {why}")]
+    Objects {
+        /// The journal.
+        path: PathBuf,
+        /// What, and what to do.
+        why: String,
     },
     /// A format from the future.
     #[error("{path}: format version {found}, this program knows up to {known}; use a newer vsl")]

@@ -157,6 +157,11 @@ impl Device {
             Setting::CheckpointInterval(bytes) if !(1 << 20..=1 << 40).contains(bytes) => {
                 invalid("checkpoint interval", format!("{bytes} bytes"), "1 MiB to 1 TiB".into())
             }
+            Setting::Durability(Durability::Remote) if self.core.media.store_behind().is_none() => invalid(
+                "durability",
+                "remote".into(),
+                "a device on objects: this one has no object store behind it".into(),
+            ),
             Setting::Durability(mode) if self.durability().is_none() => invalid(
                 "durability",
                 mode.name().into(),

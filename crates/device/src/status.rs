@@ -83,6 +83,10 @@ impl Counts {
 pub enum Trouble {
     /// The store had no room for a recovery, so the device takes no writes.
     NoRoomToRecover,
+    /// Another host has taken the device over.
+    Fenced,
+    /// The object store fails, or is so far behind that writes wait for it.
+    ObjectsBehind,
     /// The store has no room for what is written.
     StoreFull,
     /// The store gives no space for another reason.
@@ -176,6 +180,57 @@ pub struct Figures {
     pub store_free_bytes: Option<u64>,
     pub store_full: bool,
     pub pacing: Option<Pacing>,
+    /// How it stands with its object store, where it has one.
+    pub objects: Option<ObjectsFigures>,
+}
+
+/// How a device on objects stands with its store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the last ones are described together")]
+pub struct ObjectsFigures {
+    /// Everything below this sequence number is durable in the journal.
+    pub durable: u64,
+    /// Everything below this one is in the store.
+    pub remote: u64,
+    /// Bytes that would be lost with the journal.
+    pub ahead_bytes: u64,
+    /// How long the oldest of them has waited for the store, milliseconds.
+    pub behind_ms: u64,
+    /// Bytes of LEBs in the journal.
+    pub local_bytes: u64,
+    /// Writes wait for the store.
+    pub holding: bool,
+    /// Another host has taken the device over.
+    pub fenced: bool,
+    /// The newest request to the store failed.
+    pub failing: bool,
+    /// The owner epoch of this attach.
+    pub owner: u32,
+    /// Anchors, objects and bytes that were put there since the attach, and requests that failed.
+    pub commits: u64,
+    pub uploads: u64,
+    pub uploaded_bytes: u64,
+    pub errors: u64,
+}
+
+impl ObjectsFigures {
+    fn of(standing: &media::object::Standing) -> ObjectsFigures {
+        ObjectsFigures {
+            durable: standing.durable,
+            remote: standing.remote,
+            ahead_bytes: standing.ahead_bytes,
+            behind_ms: standing.behind_ms,
+            local_bytes: standing.local_bytes,
+            holding: standing.holding,
+            fenced: standing.fence.is_some(),
+            failing: standing.tally.trouble.is_some(),
+            owner: standing.epoch,
+            commits: standing.tally.commits,
+            uploads: standing.tally.uploads,
+            uploaded_bytes: standing.tally.uploaded_bytes,
+            errors: standing.tally.errors,
+        }
+    }
 }
 
 fn rated_bytes(rated: u32, lebs: u32, leb_bytes: u64) -> u64 {
@@ -255,8 +310,11 @@ impl Figures {
         let lost = core.lost_dies().count() as u32;
         let unreadable_sectors = core.healing.unreadable.len() as u32;
         let (pieces, mapped) = ftl.pieces_of_all();
+        let objects = core.media.store_behind().map(|objects| ObjectsFigures::of(&objects.standing()));
         let trouble = match ftl.failure() {
+            _ if objects.is_some_and(|objects| objects.fenced) => Some(Trouble::Fenced),
             Some(error) => Some(Trouble::WritesFail(error)),
+            None if objects.is_some_and(|objects| objects.holding || objects.failing) => Some(Trouble::ObjectsBehind),
             None if lost > 0 => Some(Trouble::Degraded),
             None if unreadable_sectors > 0 => Some(Trouble::Unreadable),
             None => room
@@ -264,7 +322,7 @@ impl Figures {
                 .map(|_| Trouble::NearlyFull),
         };
         Figures {
-            state: if ftl.failure().is_some() { State::Error } else { state },
+            state: if ftl.failure().is_some() || core.fenced { State::Error } else { state },
             trouble,
             requests,
             layer: *layer,
@@ -326,6 +384,7 @@ impl Figures {
             store_free_bytes: core.media.free_bytes(),
             store_full: false,
             pacing: None,
+            objects,
         }
     }
 

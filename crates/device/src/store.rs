@@ -71,6 +71,11 @@ impl Store {
                 return Err(AttachError::Foreign { path: die.path.clone(), found });
             }
         }
+        if superblock.objects {
+            let why =
+                "it is the journal of a device on objects, of which nothing is changed but while it is attached".into();
+            return Err(AttachError::Objects { path: dies[0].path.clone(), why });
+        }
         if superblock.emulation.is_some() {
             // Its length need not be a multiple of what direct I/O asks for.
             dies.iter_mut().try_for_each(|die: &mut Die| die.backing.use_page_cache())?;

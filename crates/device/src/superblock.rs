@@ -17,9 +17,12 @@ use wire::{AES_256_GCM, Reader, Writer};
 /// First bytes of every copy.
 pub(crate) const MAGIC: [u8; 8] = *b"OPENVSL\0";
 
-/// The newest format version that this program reads and writes: that of formats on which there was a clone. An older program would reuse what it
-/// holds.
-pub const FORMAT_VERSION: u32 = 9;
+/// The newest format version that this program reads and writes: that of journals of devices on objects. An older program would take what was given
+/// back for lost, and change what the store does not hear of.
+pub const FORMAT_VERSION: u32 = 10;
+
+/// The version of formats on which there was a clone, and nothing newer. An older program would reuse what it holds.
+const CLONES_VERSION: u32 = 9;
 
 /// The version of emulated cards that gave a chip up, and nothing newer. An older program would take its dies for good ones.
 const GIVEN_UP_VERSION: u32 = 8;
@@ -61,7 +64,9 @@ mod section {
     pub const GIVEN_UP: u32 = 128;
     /// Nothing stands there: clones may be in checkpoint and log.
     pub const CLONES: u32 = 256;
-    pub const ALL: u32 = 511;
+    /// Nothing stands there: it is a journal, and the rest lies in an object store.
+    pub const OBJECTS: u32 = 512;
+    pub const ALL: u32 = 1023;
 }
 
 /// Longest label, bytes.
@@ -133,6 +138,8 @@ pub(crate) struct Superblock {
     pub given_up: Vec<GivenUp>,
     /// There may be clones.
     pub clones: bool,
+    /// It is the journal of a device on objects.
+    pub objects: bool,
     /// Not on media: both copies on every die were as they should be, so that nothing newer than this was ever written. Where
     /// it is false, a clean detach is believed only after a look at the log.
     pub in_step: bool,
@@ -226,6 +233,7 @@ impl Superblock {
             snapshots: false,
             given_up: Vec::new(),
             clones: false,
+            objects: false,
         }
     }
 
@@ -247,8 +255,11 @@ impl Superblock {
 
     /// The format version that it is written in.
     pub fn version(&self) -> u32 {
-        if self.clones {
+        if self.objects {
             return FORMAT_VERSION;
+        }
+        if self.clones {
+            return CLONES_VERSION;
         }
         if !self.given_up.is_empty() {
             return GIVEN_UP_VERSION;
@@ -289,6 +300,7 @@ impl Superblock {
             | bit(section::SNAPSHOTS, self.snapshots)
             | bit(section::GIVEN_UP, !self.given_up.is_empty())
             | bit(section::CLONES, self.clones)
+            | bit(section::OBJECTS, self.objects)
     }
 
     /// The copy for one die.
@@ -510,6 +522,7 @@ impl Superblock {
             snapshots: sections & section::SNAPSHOTS != 0,
             given_up,
             clones: sections & section::CLONES != 0,
+            objects: sections & section::OBJECTS != 0,
         };
         superblock.validate()?;
         superblock.check_given_up()?;
@@ -700,6 +713,14 @@ pub(crate) mod tests {
         let bytes = cloned.encode(0);
         assert_eq!(Superblock::decode(&bytes), Ok(cloned));
         assert_eq!(bytes[8], 9, "older programs must keep off");
+    }
+
+    #[test]
+    fn a_journal_of_a_device_on_objects_raises_the_version() {
+        let journal = Superblock { objects: true, ..sample() };
+        let bytes = journal.encode(0);
+        assert_eq!(Superblock::decode(&bytes), Ok(journal));
+        assert_eq!(bytes[8], 10, "older programs must keep off");
     }
 
     #[test]

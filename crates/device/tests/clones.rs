@@ -6,8 +6,8 @@ mod made;
 
 use common::{ask_in, call};
 use device::{
-    BatchOp, CLONES_MAX, Capacity, CreateOptions, Device, FORMAT_VERSION, FormatOptions, Io, IoError, Setting,
-    SnapshotChange, SnapshotError, SnapshotId, inspect,
+    BatchOp, CLONES_MAX, Capacity, CreateOptions, Device, FormatOptions, Io, IoError, Setting, SnapshotChange,
+    SnapshotError, SnapshotId, inspect,
 };
 use made::{Made, SECTOR, read, write};
 
@@ -62,7 +62,7 @@ fn each_is_written_by_itself_also_after_a_crash_and_a_detach() {
     let base = snapshot(&mut device, "base");
     assert_eq!(device.info().format_version, 7);
     let (one, two) = (clone_of(&mut device, base, "one"), clone_of(&mut device, base, "two"));
-    assert_eq!(device.info().format_version, FORMAT_VERSION);
+    assert_eq!(device.info().format_version, 9);
     assert_eq!(device.kept_sectors(), 0, "nothing is written yet");
     put(&mut device, one, 1, 11);
     put(&mut device, two, 1, 12);
@@ -97,7 +97,7 @@ fn each_is_written_by_itself_also_after_a_crash_and_a_detach() {
     let mut device = made.attach();
     check(&mut device);
     device.detach().expect("detached");
-    assert_eq!(inspect(&made.path()).expect("inspected").format_version, FORMAT_VERSION);
+    assert_eq!(inspect(&made.path()).expect("inspected").format_version, 9);
     let mut device = made.attach();
     check(&mut device);
     delete(&mut device, one).expect("deleted");

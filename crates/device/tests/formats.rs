@@ -40,6 +40,7 @@ fn devices_of_every_earlier_version_attach_and_stay_of_it() {
         (5, vec![("v5", 137_363_456)]),
         (6, vec![("v6", 137_363_456)]),
         (7, vec![("v7", 137_363_456)]),
+        (9, vec![("v9", 137_363_456)]),
     ];
     for (version, files) in made {
         let paths = device(directory.path(), &files);
@@ -78,13 +79,13 @@ fn devices_of_every_earlier_version_attach_and_stay_of_it() {
             assert!(matches!(made, Err(SnapshotError::Unsupported(_))), "an emulated card: {made:?}");
         } else {
             made.expect("made");
-            assert_eq!(attached.info().format_version, 7);
+            assert_eq!(attached.info().format_version, version.max(7));
             let of = attached.snapshots()[0].id;
             attached.change_snapshots(&SnapshotChange::Clone { of, name: "two".into(), created: 7 }).expect("made");
         }
         attached.detach().expect("detached");
         let renewed = inspect(&paths[0]).expect("inspected");
-        assert_eq!(renewed.format_version, if version == 2 { 6 } else { device::FORMAT_VERSION });
+        assert_eq!(renewed.format_version, if version == 2 { 6 } else { 9 });
         assert_ne!(renewed.uuid, info.uuid);
     }
 }

@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime};
 use device::{Device, Figures, Info, IoError, PowerCut, Settings, Status};
 use media::ring::mailbox::Sender;
 
+use crate::array::ArrayError;
+use crate::array::Claimant;
 use crate::connection::NewConnection;
 use crate::nvme::Joined;
 use crate::observe::Observed;
@@ -18,12 +20,23 @@ use crate::worker::Worker;
 /// How often a thread is asked whether it has ended.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The device thread has ended: the device was detached, or its thread failed.
+/// There is no such device: it was detached, its thread failed, or what is served is an array and has no device of its own.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{name}: not attached any more; attach it again")]
-pub struct Gone {
-    /// The device's name.
-    pub name: String,
+pub enum Gone {
+    /// The device thread has ended: the device was detached, or its thread failed.
+    #[error("{name}: not attached any more; attach it again")]
+    Ended {
+        /// The device's name.
+        name: String,
+    },
+    /// What was asked is about a device.
+    #[error("{name}: is an array, which has none of this; ask its members {members}")]
+    Array {
+        /// The array's name.
+        name: String,
+        /// Its members, with commas in between.
+        members: String,
+    },
 }
 
 /// Why a device was not detached.
@@ -189,7 +202,63 @@ impl WorkerHandle {
     }
 
     fn gone(&self) -> Gone {
-        Gone { name: self.name.to_string() }
+        Gone::Ended { name: self.name.to_string() }
+    }
+
+    /// How the array stands that is served; nothing of a device.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn array_status(&self) -> Result<Option<array::Status>, Gone> {
+        self.ask(|worker| worker.served().array().map(|array| array.array_status()))
+    }
+
+    /// Whether a member may come to the array in this place now.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn can_join(&self, position: usize) -> Result<bool, Gone> {
+        self.ask(move |worker| worker.served().array().is_some_and(|array| array.can_join(position)))
+    }
+
+    pub(crate) fn sender(&self) -> &Sender<Call> {
+        &self.sender
+    }
+
+    /// Gives an array a member in the place of one that left: one that comes back, or with `fresh` a new one that gets everything.
+    /// What a new one holds is destroyed with `force`.
+    ///
+    /// # Errors
+    /// It cannot be a member, or not in this place.
+    pub fn join_member(
+        &self,
+        position: usize,
+        member: &WorkerHandle,
+        fresh: bool,
+        force: bool,
+    ) -> Result<(), ArrayError> {
+        let name = member.name().to_owned();
+        let claimant = Claimant::claim(self.name(), &name, member, &self.sender)?;
+        let give_up = |error: ArrayError| {
+            claimant.lane.close();
+            error
+        };
+        let sector = if fresh {
+            if !force && !claimant.is_empty().map_err(give_up)? {
+                return Err(give_up(ArrayError::NotEmpty { member: name }));
+            }
+            claimant.clear().map_err(give_up)?;
+            None
+        } else {
+            Some(claimant.superblock().map_err(give_up)?)
+        };
+        let (lane, shape) = (std::sync::Arc::clone(&claimant.lane), claimant.member);
+        let gone = ArrayError::Gone { member: self.name.to_string() };
+        let joined = self.ask(move |worker| match worker.served().array() {
+            Some(array) => array.join(position, (name, lane), shape, sector.as_deref()),
+            None => Err(array::Damage::Foreign(position)),
+        });
+        joined.map_err(|_| give_up(gone))?.map_err(|damage| give_up(damage.into()))
     }
 
     pub(crate) fn ask<R: Send + 'static>(
@@ -219,7 +288,7 @@ impl WorkerHandle {
         &self,
         call: impl FnOnce(&mut Device) -> R + Send + 'static,
     ) -> Result<R, Gone> {
-        self.ask(move |worker| call(worker.device()))
+        self.ask(move |worker| worker.device().map(call))?
     }
 
     /// As [`WorkerHandle::with_device`], for who does not wait: the answer comes when the device's thread gets to it.
@@ -230,7 +299,15 @@ impl WorkerHandle {
         &self,
         call: impl FnOnce(&mut Device) -> R + Send + 'static,
     ) -> Result<Receiver<R>, Gone> {
-        self.begin_to_ask(move |worker| call(worker.device()))
+        let (answer, wait) = sync_channel(1);
+        let call: Call = Box::new(move |worker| {
+            // An array has none, and answers nothing.
+            if let Ok(device) = worker.device() {
+                let _ = answer.send(call(device));
+            }
+        });
+        self.sender.send(call).map_err(|_| self.gone())?;
+        Ok(wait)
     }
 
     /// Has `call` run on the device's thread when a drill cuts the power, once every connection is closed and the medium is let go. It is given what was
@@ -296,7 +373,7 @@ impl WorkerHandle {
     pub fn observe(&self) -> Result<Receiver<Look>, Gone> {
         let fresh = Observed::default();
         self.begin_to_ask(move |worker| {
-            worker.device().look_at_store();
+            worker.served().look_at_store();
             let observed = worker.observe(fresh);
             let (figures, status) = worker.figures();
             Look { observed, figures, status }
@@ -310,7 +387,7 @@ impl WorkerHandle {
     pub fn view(&self) -> Result<View, Gone> {
         self.ask(|worker| {
             let (clients, status) = (worker.clients(), worker.status());
-            let device = worker.device();
+            let device = worker.served();
             View { status, info: device.info().clone(), settings: device.settings(), clients }
         })
     }
@@ -320,7 +397,7 @@ impl WorkerHandle {
     /// # Errors
     /// The thread is gone.
     pub fn info(&self) -> Result<Info, Gone> {
-        self.with_device(|device| device.info().clone())
+        self.ask(|worker| worker.served().info().clone())
     }
 
     /// Who is connected.

@@ -4,7 +4,7 @@
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
-use device::{BatchOp, Device, Io, IoError, Submitted};
+use device::{BatchOp, Io, IoError, Submitted};
 use slab::Slab;
 
 use crate::observe::Observer;
@@ -12,12 +12,13 @@ use crate::pool::Pool;
 use crate::reading::Reading;
 use crate::recording::Recording;
 use crate::request::{Command, Request};
+use crate::served::Served;
 use crate::slow::{Held, Slow, Way};
 
 /// What every connection of a device thread shares.
 pub struct Core {
     /// The device.
-    pub device: Device,
+    pub device: Served,
     /// What is under way; a request's tag is its key.
     pub jobs: Slab<Slot>,
     /// Reads that the device has.
@@ -48,6 +49,13 @@ pub enum Slot {
         job: usize,
         /// Which piece.
         index: usize,
+    },
+    /// A request of the array that the device is a member of.
+    Array {
+        /// The array's tag.
+        tag: u64,
+        /// Which claim of the device it is from.
+        claim: u64,
     },
     /// A flush that a handle asked for.
     Flush(SyncSender<Result<(), IoError>>),

@@ -15,6 +15,7 @@
 //! - a client that the device refuses for now is served in turn, so none starves.
 
 mod acceptor;
+mod array;
 mod clients;
 mod connection;
 mod handle;
@@ -31,12 +32,14 @@ mod reading;
 mod recording;
 mod request;
 mod seats;
+mod served;
 mod slow;
 mod timed;
 mod transport;
 pub mod vhost;
 mod worker;
 
+pub use crate::array::{ArrayError, ArrayMember, ArrayPlan, Joined};
 pub use acceptor::Bounds;
 pub use clients::Clients;
 pub use handle::{ClientInfo, DetachError, FlushError, Gone, Look, NvmeInfo, Shape, View, WorkerHandle};

@@ -46,6 +46,11 @@ impl Seats {
         Ok(())
     }
 
+    /// Gives out seats again.
+    pub fn open(&self) {
+        self.lock().closed = false;
+    }
+
     /// Gives out no more seats.
     pub fn close(&self) {
         self.lock().closed = true;

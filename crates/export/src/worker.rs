@@ -22,13 +22,15 @@ use std::time::{Duration, Instant};
 
 use ::nvme::Subsystem;
 use device::{AttachError, Background, Device, Figures, Io, IoError, PowerCut, Status, Submitted};
-use media::ring::mailbox::{Mailbox, mailbox};
+use media::ring::mailbox::{Mailbox, Sender, mailbox};
 use media::ring::{Entry, Owner, Ring, SharedRing, Timer};
 use rustix::event::PollFlags;
 use slab::Slab;
 
+use crate::array::member::Claim;
+use crate::array::{ArrayError, ArrayMember, ArrayPlan, Joined};
 use crate::connection::{Connection, NewConnection, Session, Turn};
-use crate::handle::{Call, ClientInfo, NvmeInfo, Shape, WorkerHandle};
+use crate::handle::{Call, ClientInfo, Gone, NvmeInfo, Shape, WorkerHandle};
 use crate::jobs::{Core, Slot};
 use crate::nvme;
 use crate::observe::{Observed, Observer};
@@ -37,6 +39,7 @@ use crate::reading::Reading;
 use crate::recording::Recording;
 use crate::request::Request;
 use crate::seats::Seats;
+use crate::served::Served;
 use crate::slow::{Slow, Wait};
 use ending::Detaching;
 use kicks::Kick;
@@ -81,12 +84,16 @@ pub(crate) type OnPowerCut = Box<dyn FnOnce(PowerCut, Option<Recording>) + Send>
 
 /// A device thread's state. Outside of the thread there is only its [`WorkerHandle`].
 pub struct Worker {
-    name: String,
-    core: Core,
+    pub(crate) name: String,
+    pub(crate) core: Core,
+    /// The array that the device is a member of.
+    pub(crate) claim: Option<Claim>,
+    /// How often it was claimed.
+    pub(crate) claims: u64,
     ring: SharedRing,
     owner: Owner,
     mailbox: Mailbox<Call>,
-    seats: Seats,
+    pub(crate) seats: Seats,
     connections: Slab<Connection>,
     /// Bells of virtual machines that the ring listens to.
     kicks: Slab<Kick>,
@@ -127,8 +134,32 @@ impl Worker {
         name: &str,
         attach: impl FnOnce(&SharedRing) -> Result<Device, AttachError> + Send + 'static,
     ) -> Result<WorkerHandle, AttachError> {
-        let failed = |error: io::Error| no_thread(name, &error);
-        let (sender, mailbox) = mailbox().map_err(failed)?;
+        let owned = name.to_owned();
+        let failed = move |error: io::Error| no_thread(&owned, &error);
+        Worker::spawn_serving(name, |ring, _| attach(ring).map(Served::from), failed)
+    }
+
+    /// Starts a thread for an array of devices, named after it, and makes or assembles it there. Its members serve nobody else until it is
+    /// detached; its thread ends with a detach only, also when the last handle is gone.
+    ///
+    /// # Errors
+    /// See [`ArrayError`].
+    pub fn spawn_array(name: &str, members: Vec<ArrayMember>, plan: ArrayPlan) -> Result<WorkerHandle, ArrayError> {
+        let array = name.to_owned();
+        let start = move |_: &SharedRing, back: &Sender<Call>| {
+            Joined::start(&array, &members, &plan, back).map(|joined| Served::Array(Box::new(joined)))
+        };
+        Worker::spawn_serving(name, start, |error| ArrayError::Thread(error.to_string()))
+    }
+
+    fn spawn_serving<E: Send + 'static>(
+        name: &str,
+        start: impl FnOnce(&SharedRing, &Sender<Call>) -> Result<Served, E> + Send + 'static,
+        failed: impl Fn(io::Error) -> E + Clone + Send + 'static,
+    ) -> Result<WorkerHandle, E> {
+        let (sender, mailbox) = mailbox().map_err(&failed)?;
+        let begins = failed.clone();
+        let own = sender.clone();
         let seats = Seats::default();
         let worker_seats = seats.clone();
         let (answer, wait) = sync_channel(1);
@@ -136,26 +167,31 @@ impl Worker {
         let device_name = name.to_owned();
         std::thread::Builder::new()
             .name(thread_name.clone())
-            .spawn(move || match Worker::start(device_name, mailbox, worker_seats, attach) {
-                Ok(worker) => {
-                    // The spawning thread waits for this answer.
-                    let _ = answer.send(Ok((worker.shape(), Arc::clone(&worker.told_bytes))));
-                    worker.run();
+            .spawn(move || {
+                // The thread's own sender goes with what starts it: a device without handles is to be noticed.
+                let start = move |ring: &SharedRing| start(ring, &own);
+                match Worker::start(device_name, mailbox, worker_seats, start, begins) {
+                    Ok(worker) => {
+                        // The spawning thread waits for this answer.
+                        let _ = answer.send(Ok((worker.shape(), Arc::clone(&worker.told_bytes))));
+                        worker.run();
+                    }
+                    Err(error) => drop(answer.send(Err(error))),
                 }
-                Err(error) => drop(answer.send(Err(error))),
             })
-            .map_err(failed)?;
+            .map_err(&failed)?;
         let shape = wait.recv().map_err(|_| failed(io::Error::other("the device's thread failed; see the log")))??;
         Ok(WorkerHandle::new(name, shape, sender, seats))
     }
 
-    fn start(
+    fn start<E>(
         name: String,
         mailbox: Mailbox<Call>,
         seats: Seats,
-        attach: impl FnOnce(&SharedRing) -> Result<Device, AttachError>,
-    ) -> Result<Worker, AttachError> {
-        let ring = Ring::new(RING_ENTRIES).map_err(|error| no_thread(&name, &error))?;
+        attach: impl FnOnce(&SharedRing) -> Result<Served, E>,
+        failed: impl Fn(io::Error) -> E,
+    ) -> Result<Worker, E> {
+        let ring = Ring::new(RING_ENTRIES).map_err(&failed)?;
         let owner = ring.borrow_mut().register();
         let device = attach(&ring)?;
         if device.info().emulation.is_some() {
@@ -178,6 +214,8 @@ impl Worker {
                 observer: Observer::new(),
                 slow,
             },
+            claim: None,
+            claims: 0,
             ring,
             owner,
             mailbox,
@@ -200,7 +238,7 @@ impl Worker {
             next_step: Instant::now(),
             turns: Vec::new(),
         };
-        worker.listen_to_bell().map_err(|error| no_thread(&worker.name, &error))?;
+        worker.listen_to_bell().map_err(failed)?;
         Ok(worker)
     }
 
@@ -227,12 +265,31 @@ impl Worker {
     }
 
     fn with_clients(&self, figures: Figures) -> Figures {
+        if let Some(claim) = &self.claim {
+            claim.saw_mapped(figures.mapped_sectors);
+        }
         let clients: usize = self.connections.iter().map(|(_, connection)| connection.memory()).sum();
         Figures { memory_bytes: figures.memory_bytes + (clients + self.core.pool.memory()) as u64, ..figures }
     }
 
     /// The device, for control calls.
-    pub(crate) fn device(&mut self) -> &mut Device {
+    ///
+    /// # Errors
+    /// It is an array.
+    pub(crate) fn device(&mut self) -> Result<&mut Device, Gone> {
+        match &mut self.core.device {
+            Served::Device(device) => Ok(device),
+            Served::Array(array) => Err(Gone::Array { name: self.name.clone(), members: array.members() }),
+        }
+    }
+
+    /// Whether it is about to go.
+    pub(crate) fn is_detaching(&self) -> bool {
+        self.detaching.is_some()
+    }
+
+    /// What is served.
+    pub(crate) fn served(&mut self) -> &mut Served {
         &mut self.core.device
     }
 
@@ -333,6 +390,10 @@ impl Worker {
     fn round(&mut self) -> io::Result<()> {
         self.core.observer.round_begins();
         self.take_completions()?;
+        if self.serve_array() {
+            self.untidy = true;
+            self.active = true;
+        }
         self.start_flushes();
         self.poll_device();
         self.look_at_size();
@@ -359,6 +420,9 @@ impl Worker {
             self.dispatch(key, turn)?;
         }
         self.turns = turns;
+        if let Some(claim) = &mut self.claim {
+            claim.reply();
+        }
         self.close_queues();
         self.core.observer.round_ends(self.core.jobs.len());
         self.tell_slow();
@@ -391,7 +455,8 @@ impl Worker {
             ring.submit()
         } else if let Some(left) = time_left {
             // Sleeping is not exact enough for the last stretch.
-            let refused = !(self.starved.is_empty() && self.parked.is_empty() && self.flushes.is_empty());
+            let waiting = self.claim.as_ref().is_some_and(Claim::is_waiting);
+            let refused = waiting || !(self.starved.is_empty() && self.parked.is_empty() && self.flushes.is_empty());
             match left.checked_sub(POLLED) {
                 Some(left) if refused || self.detaching.is_some() => ring.wait(Some(left.min(RETRY))),
                 Some(left) => ring.wait(Some(left)),
@@ -401,6 +466,7 @@ impl Worker {
             || !self.parked.is_empty()
             || !self.flushes.is_empty()
             || !self.core.jobs.is_empty()
+            || self.claim.as_ref().is_some_and(Claim::is_waiting)
         {
             // What its medium has under way is announced by a completion of the ring; nothing else is.
             let retry = self.core.device.is_idle().then_some(RETRY);
@@ -543,6 +609,12 @@ impl Worker {
                         connection.finish(&mut self.core, job);
                     }
                     key
+                }
+                Slot::Array { tag, claim: number } => {
+                    if let Some(claim) = self.claim.as_mut().filter(|claim| claim.number == number) {
+                        claim.done(tag, done.result);
+                    }
+                    continue;
                 }
                 Slot::Flush(answer) => {
                     // An asker that went away needs no answer.

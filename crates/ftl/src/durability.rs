@@ -120,7 +120,7 @@ impl Durability {
 
 impl Ftl {
     /// Everything appended with a lower sequence number survives a power cut.
-    pub(crate) fn durable(&self) -> u64 {
+    pub fn durable(&self) -> u64 {
         if self.config.power_protected { self.seq } else { self.durability.durable }
     }
 

@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::ahead::Ahead;
+use crate::append::Writer;
 use crate::layer::{Config, Ftl};
 use crate::leb::{DATA_STREAMS, Leb, LebState, Stream, Times};
 use crate::optimise::Optimiser;
@@ -448,11 +449,20 @@ impl Ftl {
             let whole = self.move_page(&mut page);
             if !whole {
                 self.groomer.moved.push_front(page);
+                self.hurry_for_room();
                 return;
             }
             page.live.clear();
             self.groomer.lists.push(page.live);
             self.commands.push(Command::Forget { id: page.id });
+        }
+    }
+
+    /// Where the groomer can open no LEB, host writes can open none either. The checkpoint under way keeps LEBs in reserve and frees those of
+    /// the one before, and without host writes its pace would never end it.
+    fn hurry_for_room(&mut self) {
+        if !self.can_open(Writer::Groom) {
+            self.checkpointer.hurry();
         }
     }
 

@@ -241,6 +241,23 @@ impl Backing {
     fn stat(&self) -> Result<Stat, Errno> {
         rustix::fs::fstat(&self.file)
     }
+
+    /// Where the last data of a range ends, as the file system says; the range's end where it cannot say.
+    pub(crate) fn written_end(&self, range: std::ops::Range<u64>) -> u64 {
+        let mut end = range.start;
+        while end < range.end {
+            let data = match rustix::fs::seek(&self.file, SeekFrom::Data(end)) {
+                Ok(data) if data < range.end => data,
+                Ok(_) | Err(Errno::NXIO) => break,
+                Err(_) => return range.end,
+            };
+            match rustix::fs::seek(&self.file, SeekFrom::Hole(data)) {
+                Ok(hole) if hole > data => end = hole.min(range.end),
+                _ => return range.end,
+            }
+        }
+        end
+    }
 }
 
 impl AsFd for Backing {

@@ -613,6 +613,12 @@ impl Media for FileMedia {
         self.dies.iter().flatten().filter_map(|die| die.backing.free_bytes()).min()
     }
 
+    fn written_end(&mut self, block: u32) -> u64 {
+        let (start, bytes) = (block_position(&self.geometry, block), self.geometry.block_bytes());
+        let ends = self.backings().map(|backing| backing.written_end(start..start + bytes) - start);
+        ends.max().unwrap_or(bytes)
+    }
+
     fn inner(&mut self) -> Option<&mut dyn Media> {
         None
     }

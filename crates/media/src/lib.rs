@@ -16,6 +16,7 @@ mod lock;
 mod maintain;
 pub mod memory;
 pub mod nand;
+pub mod object;
 pub mod page;
 pub mod ring;
 pub mod sim;
@@ -160,6 +161,9 @@ pub enum MediaError {
     /// The die is out of service, or what it held cannot be rebuilt.
     #[error("lost with a die that is out of service")]
     Lost,
+    /// Another host has taken the device over.
+    #[error("another host has taken the device over")]
+    Fenced,
 }
 
 impl From<rustix::io::Errno> for MediaError {
@@ -206,6 +210,15 @@ pub trait Media {
 
     /// Bytes left on the file systems of its backing files, the least of them; `None` where nobody knows.
     fn free_bytes(&self) -> Option<u64>;
+
+    /// Up to which byte of a block, counted over its pages on one die, something may stand in it that was written once; all of it where nobody
+    /// knows.
+    fn written_end(&mut self, block: u32) -> u64 {
+        match self.inner() {
+            Some(inner) => inner.written_end(block),
+            None => self.geometry().block_bytes(),
+        }
+    }
 
     /// The medium that this one stands in front of. What a decorator does not do itself goes there, so that none can forget to pass
     /// it on; where there is none, the medium cannot do it.

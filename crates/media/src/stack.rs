@@ -6,12 +6,15 @@ use std::ops::{Deref, DerefMut};
 
 use crate::drill::DrillMedia;
 use crate::nand::{Nand, Paced};
+use crate::object::ObjectMedia;
 use crate::{Flashback, Media};
 
 /// What stores bytes, at a model's pace or at its own.
 pub enum Base {
     /// At a model's pace.
     Paced(Box<Paced>),
+    /// In a journal, and in an object store behind it.
+    Objects(Box<ObjectMedia>),
     /// At its own.
     Plain(Box<dyn Media>),
 }
@@ -37,7 +40,15 @@ impl Base {
     pub fn paced(&mut self) -> Option<&mut Paced> {
         match self {
             Base::Paced(paced) => Some(paced),
-            Base::Plain(_) => None,
+            Base::Objects(_) | Base::Plain(_) => None,
+        }
+    }
+
+    /// The object store.
+    pub fn objects(&mut self) -> Option<&mut ObjectMedia> {
+        match self {
+            Base::Objects(objects) => Some(objects),
+            Base::Paced(_) | Base::Plain(_) => None,
         }
     }
 
@@ -45,7 +56,7 @@ impl Base {
     pub fn nand(&self) -> Option<&Nand> {
         match self {
             Base::Paced(paced) => Some(paced.nand()),
-            Base::Plain(_) => None,
+            Base::Objects(_) | Base::Plain(_) => None,
         }
     }
 }
@@ -95,6 +106,24 @@ impl Stack {
         self.drilled_mut().base_mut().paced()
     }
 
+    /// The object store behind it, where there is one.
+    #[inline]
+    pub fn objects(&mut self) -> Option<&mut ObjectMedia> {
+        self.drilled_mut().base_mut().objects()
+    }
+
+    /// The same, to look at.
+    pub fn store_behind(&self) -> Option<&ObjectMedia> {
+        let drilled = match self {
+            Stack::Flashback(flashback) => flashback.below(),
+            Stack::Plain(drilled) => drilled,
+        };
+        match drilled.base() {
+            Base::Objects(objects) => Some(objects),
+            Base::Paced(_) | Base::Plain(_) => None,
+        }
+    }
+
     /// The model's chips.
     pub fn nand(&self) -> Option<&Nand> {
         match self {
@@ -112,14 +141,14 @@ impl From<Box<dyn Media>> for Base {
 
 /// Each is the medium that its topmost layer is.
 macro_rules! is_a_medium {
-    ($kind:ident: $top:ident) => {
+    ($kind:ident: $($top:ident),+) => {
         impl Deref for $kind {
             type Target = dyn Media;
 
             #[inline]
             fn deref(&self) -> &(dyn Media + 'static) {
                 match self {
-                    $kind::$top(top) => &**top,
+                    $($kind::$top(top) => &**top,)+
                     $kind::Plain(below) => &**below,
                 }
             }
@@ -129,7 +158,7 @@ macro_rules! is_a_medium {
             #[inline]
             fn deref_mut(&mut self) -> &mut (dyn Media + 'static) {
                 match self {
-                    $kind::$top(top) => &mut **top,
+                    $($kind::$top(top) => &mut **top,)+
                     $kind::Plain(below) => &mut **below,
                 }
             }
@@ -137,6 +166,6 @@ macro_rules! is_a_medium {
     };
 }
 
-is_a_medium!(Base: Paced);
+is_a_medium!(Base: Paced, Objects);
 is_a_medium!(Drilled: Drill);
 is_a_medium!(Stack: Flashback);

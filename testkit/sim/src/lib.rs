@@ -7,9 +7,11 @@
 //!
 //! **Where to start.** [`run`] in `run.rs`; the promises themselves are `model.rs`.
 
+mod arrays;
 mod exhaustive;
 mod model;
 mod mortal;
+mod objects;
 mod payload;
 mod plan;
 mod requests;
@@ -22,6 +24,7 @@ mod trouble;
 mod watch;
 
 pub use exhaustive::{Behind, Exhaustive, KINDS, Scope};
+pub use objects::describe as describe_objects;
 pub use plan::{Plan, Wish};
 pub use run::{Failure, Report, run};
 pub use series::{Held, Series};

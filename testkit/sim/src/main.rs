@@ -50,6 +50,12 @@ struct Arguments {
     /// Other sizes in every seed, among snapshots in every other; otherwise in none.
     #[arg(long)]
     resizes: bool,
+    /// Devices on objects: hosts that lose their power, are lost, or take over from each other, on a store that misbehaves.
+    #[arg(long)]
+    objects: bool,
+    /// Arrays of several devices: RAID 0, RAID 1 and concatenation.
+    #[arg(long)]
+    arrays: bool,
     /// With --exhaustive, sequences begin with a snapshot and a clone of it. With seeds, --snapshots has clones, too.
     #[arg(long, requires = "exhaustive")]
     clones: bool,
@@ -82,6 +88,8 @@ impl Arguments {
             (self.sparse, " --sparse"),
             (self.snapshots, " --snapshots"),
             (self.resizes, " --resizes"),
+            (self.objects, " --objects"),
+            (self.arrays, " --arrays"),
             (self.twice, " --twice"),
         ];
         flags.iter().filter(|(on, _)| *on).map(|(_, flag)| *flag).collect()
@@ -110,10 +118,12 @@ fn main() -> ExitCode {
         let scope = Exhaustive { longest, recovered, from, threads, behind };
         return exhaustive(&scope, &watcher);
     }
-    let Arguments { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, twice, .. } = arguments;
-    let wish = Wish { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, digest: twice };
+    let Arguments { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, objects, arrays, twice, .. } =
+        arguments;
+    let wish = Wish { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, objects, arrays, digest: twice };
     if let Some(seed) = arguments.seed {
-        eprintln!("{:?}", Plan::new(&mut random::SplitMix64::new(seed), &wish));
+        let plan = || format!("{:?}", Plan::new(&mut random::SplitMix64::new(seed), &wish));
+        eprintln!("{}", if objects { sim::describe_objects(seed) } else { plan() });
         // A replay tells what the device logs; a series would drown in the errors that power cuts cause.
         tracing_subscriber::fmt().with_writer(std::io::stderr).without_time().init();
     } else {
@@ -125,7 +135,13 @@ fn main() -> ExitCode {
     watcher.expect("seed", from, from.saturating_add(seeds) - 1);
     match series.run(&watcher) {
         Ok(held) => {
-            tell(&held, arguments.twice);
+            if objects {
+                tell_objects(&held)
+            } else if wish.arrays {
+                tell_arrays(&held)
+            } else {
+                tell(&held, arguments.twice)
+            }
             watcher.end(from + held.seeds, held.seeds == seeds)
         }
         Err((seed, failure)) => {
@@ -181,6 +197,39 @@ fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
             code
         }
     }
+}
+
+fn tell_objects(Held { seeds, sum }: &Held) {
+    println!(
+        "{seeds} seeds held: {} requests, {} power cuts with the journal kept ({} during recovery), {} take-overs by another host, {} hosts fenced, \
+         {} releases, {} anchors, {} objects deleted",
+        sum.requests,
+        sum.cuts,
+        sum.recovery_cuts,
+        sum.take_overs,
+        sum.fenced,
+        sum.moves,
+        sum.object_commits,
+        sum.objects_deleted,
+    );
+}
+
+fn tell_arrays(held: &Held) {
+    let Held { seeds, sum } = held;
+    println!(
+        "{seeds} seeds of arrays held: {} requests ({} batches), {} power cuts of all members ({} while they were assembled), {} \
+         members lost by themselves, {} requests to members failed, {} members came back or were replaced, {} records of \
+         intent logs carried out; the copies of {} mirrors were the same at the end",
+        sum.requests,
+        sum.batches,
+        sum.cuts,
+        sum.recovery_cuts,
+        sum.losses,
+        sum.faults,
+        sum.returns,
+        sum.replayed,
+        sum.compared,
+    );
 }
 
 fn tell(held: &Held, twice: bool) {

@@ -35,6 +35,10 @@ pub struct Wish {
     pub snapshots: bool,
     /// Other sizes in every seed; otherwise in none. Every other seed has snapshots besides, where they can be.
     pub resizes: bool,
+    /// Devices on objects instead of everything else, see `objects`.
+    pub objects: bool,
+    /// Arrays of several devices instead of one.
+    pub arrays: bool,
     /// Say at the end what stands on the medium, see [`crate::Report::state`].
     pub digest: bool,
 }

@@ -103,6 +103,24 @@ pub struct Report {
     pub sealed: u64,
     /// Power cuts on encrypted formats.
     pub sealed_cuts: u64,
+    /// Hosts that took a device on objects over from another.
+    pub take_overs: u64,
+    /// Hosts that noticed that they were taken over from.
+    pub fenced: u64,
+    /// Detaches of such a device that released it.
+    pub moves: u64,
+    /// Anchors in the store.
+    pub object_commits: u64,
+    /// Objects that were deleted.
+    pub objects_deleted: u64,
+    /// Members of arrays that were lost by themselves.
+    pub losses: u64,
+    /// Members that came back, or were replaced.
+    pub returns: u64,
+    /// Times that the copies of a mirror were compared at the end.
+    pub compared: u64,
+    /// Records of intent logs that assemblies carried out.
+    pub replayed: u64,
     /// FNV-1a over every answer: the same seed must give the same.
     pub hash: u64,
     /// A hash of what stands on the medium at the end, with [`Wish::digest`].
@@ -141,6 +159,15 @@ impl std::ops::AddAssign for Report {
             freed_lebs,
             sealed,
             sealed_cuts,
+            take_overs,
+            fenced,
+            moves,
+            object_commits,
+            objects_deleted,
+            losses,
+            returns,
+            compared,
+            replayed,
             hash,
             state,
         } = other;
@@ -172,6 +199,15 @@ impl std::ops::AddAssign for Report {
         self.freed_lebs += freed_lebs;
         self.sealed += sealed;
         self.sealed_cuts += sealed_cuts;
+        self.take_overs += take_overs;
+        self.fenced += fenced;
+        self.moves += moves;
+        self.object_commits += object_commits;
+        self.objects_deleted += objects_deleted;
+        self.losses += losses;
+        self.returns += returns;
+        self.compared += compared;
+        self.replayed += replayed;
         // In whatever order seeds come to their end.
         self.hash = self.hash.wrapping_add(hash);
         self.state = self.state.wrapping_add(state);
@@ -219,6 +255,12 @@ pub(crate) struct Simulation {
 /// # Errors
 /// The first broken promise.
 pub fn run(seed: u64, wish: &Wish) -> Result<Report, Failure> {
+    if wish.objects {
+        return crate::objects::run(seed);
+    }
+    if wish.arrays {
+        return crate::arrays::run(seed);
+    }
     device::seed_entropy(seed);
     device::nonces::watch();
     let mut random = SplitMix64::new(seed);

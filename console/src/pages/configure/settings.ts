@@ -38,7 +38,7 @@ const SETTINGS: Record<string, Setting> = {
   durability: {
     title: "Durability",
     what: "when writes survive a power cut: once flushed (write-back), once answered (write-through), or some time later (unsafe)",
-    control: { kind: "choice", of: ["write-back", "write-through", "unsafe"] },
+    control: { kind: "choice", of: ["write-back", "write-through", "unsafe", "remote"] },
   },
   "nvme-block": {
     title: "NVMe block",

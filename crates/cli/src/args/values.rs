@@ -29,6 +29,10 @@ pub fn address_space(text: &str) -> Result<Capacity, String> {
     ::size::parse(text).map(Capacity::AddressSpace).map_err(|error| error.to_string())
 }
 
+pub fn store(text: &str) -> Result<bucket::Address, String> {
+    bucket::Address::parse(text).map_err(|error| error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

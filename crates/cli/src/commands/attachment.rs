@@ -29,6 +29,12 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
         args.witness.as_deref().map(|path| std::path::absolute(path).map_err(|error| Failure::io(path, &error)));
     let witness = witness.transpose()?;
     let client = super::client()?;
+    if let Some(address) = &args.objects {
+        let [path] = devices.as_slice() else {
+            return Err(Failure::invalid("a device from an object store has one journal").help("name one new file"));
+        };
+        super::objects::take(Path::new(path), address, args.endpoint.as_deref(), args.take_over, output)?;
+    }
     let mut views = Vec::new();
     for path in &devices {
         let target = Target::parse(path)?.absolute()?;

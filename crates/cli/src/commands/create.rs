@@ -13,9 +13,18 @@ use crate::output::Output;
 pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
     let secret = opener::for_new_format(args.encrypt, &args.opener)?;
     let notes = RefCell::new(Vec::new());
-    let made =
-        daemon::create::create(&request(args), secret.as_ref(), &|note| notes.borrow_mut().push(note.to_string()))
-            .map_err(|failure| failure.helped_by("create"))?;
+    let objects = args.objects.as_ref().map(|address| daemon::create::Objects {
+        place: super::objects::place(address, args.endpoint.as_deref()),
+        limits: media::object::Limits {
+            behind_bytes: args.max_behind,
+            behind_ms: u64::from(args.max_behind_seconds) * 1000,
+            local_bytes: args.max_local,
+            ..media::object::Limits::default()
+        },
+    });
+    let note = |note: &str| notes.borrow_mut().push(note.to_string());
+    let made = daemon::create::create(&request(args), secret.as_ref(), objects.as_ref(), &note)
+        .map_err(|failure| failure.helped_by("create"))?;
     let devices: Vec<_> = made.iter().map(super::info_json).collect();
     output.result(&json!({ "devices": devices }), || {
         let lines = made.iter().map(|info| {

@@ -2,6 +2,7 @@
 
 mod access;
 mod alerts;
+mod array;
 mod attachment;
 mod backup;
 mod clone;
@@ -19,6 +20,7 @@ mod kv;
 mod lab;
 mod man;
 mod notify;
+mod objects;
 mod opener;
 mod predict;
 mod profiles;
@@ -63,6 +65,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Connect(args) => connect::connect(args, output)?,
         Command::Disconnect(args) => connect::disconnect(args, output)?,
         Command::Scan(args) => scan::scan(args, output)?,
+        Command::Objects(args) => objects::objects(args, output)?,
         Command::Status(args) => return status::status(args, output),
         Command::Config(args) => settings::config(args, output)?,
         Command::SureErase(args) => erase::sure_erase(args, output)?,
@@ -73,6 +76,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Drill(args) => drill::drill(args, output)?,
         Command::Snapshot(args) => snapshot::snapshot(args, output)?,
         Command::Clone(args) => clone::clone(args, output)?,
+        Command::Array(args) => array::array(args, output)?,
         Command::Kv(args) => kv::kv(args, output)?,
         Command::Backup(args) => backup::backup(args, output)?,
         Command::Restore(args) => backup::restore(args, output)?,

@@ -64,8 +64,10 @@ fn views(devices: &[String]) -> Result<Vec<DeviceView>, Failure> {
                     },
                 )),
             },
-            (Target::Memory(_), _) => Err(Failure::invalid(format!("{device}: memory is not a device's name"))
-                .help("`vsl status` lists attached devices")),
+            (Target::Memory(_) | Target::Array(_), _) => {
+                Err(Failure::invalid(format!("{device}: memory is not a device's name"))
+                    .help("`vsl status` lists attached devices"))
+            }
         },
     };
     devices.iter().map(one).collect()

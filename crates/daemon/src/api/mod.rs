@@ -2,6 +2,7 @@
 
 mod access;
 mod alerts;
+mod arrays;
 mod card;
 mod clones;
 mod devices;
@@ -14,6 +15,7 @@ mod view;
 
 pub use access::*;
 pub use alerts::*;
+pub use arrays::*;
 pub use clones::*;
 pub use devices::*;
 pub use hosts::*;

@@ -112,6 +112,19 @@ fn switches(before: Option<&Figures>, now: &Figures, health: &str) -> Vec<Event>
     if turned(|status| status.state == State::Error) == (false, true) {
         events.push(("writes-fail", health.into()));
     }
+    if turned(|status| status.objects.is_some_and(|objects| objects.fenced)) == (false, true) {
+        events.push(("fenced", health.into()));
+    }
+    match turned(|status| status.objects.is_some_and(|objects| objects.failing)) {
+        (false, true) => events.push(("objects-fail", health.into())),
+        (true, false) => events.push(("objects-answer", String::new())),
+        _ => {}
+    }
+    match turned(|status| status.objects.is_some_and(|objects| objects.holding)) {
+        (false, true) => events.push(("writes-held", health.into())),
+        (true, false) => events.push(("writes-go-on", String::new())),
+        _ => {}
+    }
     match turned(|status| status.store_full) {
         (false, true) => events.push(("store-full", health.into())),
         (true, false) => events.push(("store-has-room", String::new())),

@@ -24,7 +24,7 @@ impl Registry {
     /// There is no such device or snapshot, the name is taken or one that schedules give, or it cannot be made.
     pub fn create_clone(&self, name: &str, request: &CloneRequest) -> Result<CloneView, Failure> {
         not_reserved(&request.name)?;
-        let handle = self.table().attached(name)?;
+        let handle = self.table().free(name)?;
         let of = find(&handle, &request.snapshot)?;
         let created = now_ms() / 1000;
         let change = SnapshotChange::Clone { of, name: request.name.clone(), created };
@@ -38,7 +38,7 @@ impl Registry {
     /// # Errors
     /// There is no such device or clone.
     pub fn delete_clone(&self, name: &str, clone: &str) -> Result<Clones, Failure> {
-        let handle = self.table().attached(name)?;
+        let handle = self.table().free(name)?;
         let id = find_clone(&handle, clone)?;
         self.make_changes(name, "clone-deleted", clone, &[SnapshotChange::DeleteClone(id)])?;
         self.clones(name)
@@ -53,7 +53,7 @@ impl Registry {
             return Err(Failure::conflict(format!("{name}: promoting a clone was not confirmed"))
                 .help(format!("repeat the device's name: \"confirm\": \"{name}\"")));
         }
-        let handle = self.table().attached(name)?;
+        let handle = self.table().free(name)?;
         let id = find_clone(&handle, clone)?;
         nobody_is_connected(&handle)?;
         self.make_changes(name, "clone-promoted", clone, &[SnapshotChange::Promote(id)])?;

@@ -23,7 +23,7 @@ impl Registry {
         request.name.as_deref().map_or(Ok(()), |name| names::check("device", name))?;
         let opener = request.encrypt.clone().unwrap_or_default();
         let secret = request.encrypt.as_ref().map(Opener::secret).transpose()?;
-        let made = create::create(request, secret.as_ref(), &|_| {})?;
+        let made = create::create(request, secret.as_ref(), None, &|_| {})?;
         let paths: Vec<String> = made.iter().map(|info| Target::Files(info.paths.clone()).to_string()).collect();
         tracing::info!(paths = paths.join(" "), encrypted = secret.is_some(), "made");
         if !request.attach {

@@ -36,6 +36,7 @@ impl Registry {
         let secret = request.encrypt.as_ref().map(Opener::secret).transpose()?;
         let (target, attached) = {
             let mut table = self.table();
+            table.not_a_member(name)?;
             let entry = table.entry(name)?;
             let attached = match entry.standing() {
                 Standing::Attached(handle) => Some(handle.clone()),

@@ -22,6 +22,7 @@ impl Registry {
         let capacity = request.capacity.as_deref().map_or(Ok(Capacity::Advertised), create::capacity)?;
         // What is to open it afterwards is looked at before anything is destroyed.
         let new_secret = request.encrypt.as_ref().map(Opener::secret).transpose()?;
+        self.table().not_a_member(name)?;
         let handle = self.handle(name)?;
         let info = handle.info()?;
         let (target, key, witness) = {

@@ -23,6 +23,7 @@ impl Registry {
             return Err(Failure::invalid(format!("{name}: no size was given"))
                 .help("name a host capacity, a raw capacity, or both"));
         }
+        self.table().not_a_member(name)?;
         let (handle, log) = self.table().attached_with_log(name)?;
         let before = handle.shape().bytes;
         let plan = handle.ask(move |device| device.plan_resize(&wanted)).map_err(|failure| self.told(name, failure))?;

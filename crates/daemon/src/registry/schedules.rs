@@ -170,6 +170,7 @@ impl Registry {
     /// # Errors
     /// There is no such device, it is not attached, no snapshot can be made, or the schedule cannot be kept.
     pub fn set_schedule(&self, name: &str, keep: Schedule) -> Result<Snapshots, Failure> {
+        self.table().not_a_member(name)?;
         let (handle, log) = self.table().attached_with_log(name)?;
         let uuid = handle.facts().uuid.clone();
         if keep == Schedule::default() {

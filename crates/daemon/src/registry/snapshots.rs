@@ -68,7 +68,7 @@ impl Registry {
     /// There is no such device or snapshot, or it is held.
     pub fn delete_snapshot(&self, name: &str, snapshot: &str) -> Result<Snapshots, Failure> {
         // The table is not locked while the device answers.
-        let handle = self.table().attached(name)?;
+        let handle = self.table().free(name)?;
         let id = find(&handle, snapshot)?;
         self.change_snapshots(name, "snapshot-deleted", snapshot, &[SnapshotChange::Delete(id)])
     }
@@ -80,7 +80,7 @@ impl Registry {
     pub fn change_snapshot(&self, name: &str, snapshot: &str, patch: &SnapshotPatch) -> Result<Snapshots, Failure> {
         patch.name.as_deref().map_or(Ok(()), not_reserved)?;
         // The table is not locked while the device answers.
-        let handle = self.table().attached(name)?;
+        let handle = self.table().free(name)?;
         let id = find(&handle, snapshot)?;
         let renamed = patch.name.iter().map(|name| SnapshotChange::Rename(id, name.clone()));
         let held = patch.held.iter().map(|held| SnapshotChange::Hold(id, *held));
@@ -97,7 +97,7 @@ impl Registry {
             return Err(Failure::conflict(format!("{name}: rolling back was not confirmed"))
                 .help(format!("repeat the device's name: \"confirm\": \"{name}\"")));
         }
-        let handle = self.table().attached(name)?;
+        let handle = self.table().free(name)?;
         let to = find(&handle, snapshot)?;
         nobody_is_connected(&handle)?;
         let change = SnapshotChange::RollBack { to, delete_newer: request.delete_newer };
@@ -122,6 +122,7 @@ impl Registry {
         snapshot: &str,
         changes: &[SnapshotChange],
     ) -> Result<Handle, Failure> {
+        self.table().not_a_member(name)?;
         let (handle, log) = self.table().attached_with_log(name)?;
         for change in changes {
             handle.change_snapshots(change).map_err(|failure| self.told(name, failure))?;

@@ -9,7 +9,7 @@ use device::{PowerCut, State};
 use super::log::Log;
 use crate::api::Opener;
 use crate::handle::Handle;
-use crate::state::{Remembered, StateFile};
+use crate::state::{Remembered, RememberedArray, StateFile};
 use crate::{Failure, Target};
 
 /// The table.
@@ -117,6 +117,32 @@ impl Table {
         self.devices
             .get_mut(name)
             .ok_or_else(|| Failure::not_found(format!("no attached device is called '{name}'")).help(help))
+    }
+
+    /// An array that is remembered.
+    pub fn array(&self, name: &str) -> Result<&RememberedArray, Failure> {
+        let known: Vec<&str> = self.state.arrays().iter().map(|array| array.name.as_str()).collect();
+        let help = match known.as_slice() {
+            [] => "there are no arrays; `vsl array create` makes one".to_string(),
+            known => format!("arrays are: {}", known.join(", ")),
+        };
+        let found = self.state.arrays().iter().find(|array| array.name == name);
+        found.ok_or_else(|| Failure::not_found(format!("no array is called '{name}'")).help(help))
+    }
+
+    /// Refuses what an array must not notice on one of its members.
+    pub fn not_a_member(&self, name: &str) -> Result<(), Failure> {
+        match self.state.array_of(name) {
+            None => Ok(()),
+            Some(array) => Err(Failure::conflict(format!("{name} is a member of the array {}", array.name))
+                .help(format!("ask the array, or delete it first: `vsl array delete {}`", array.name))),
+        }
+    }
+
+    /// An attached device that belongs to no array.
+    pub fn free(&mut self, name: &str) -> Result<Handle, Failure> {
+        self.not_a_member(name)?;
+        self.attached(name)
     }
 
     pub fn attached(&mut self, name: &str) -> Result<Handle, Failure> {

@@ -31,8 +31,8 @@ use crate::{Failure, Program};
 
 use guard::BODY_LIMIT;
 use routes::{
-    accounts, alerts, assets, bugreport, clones, demo, devices, history, hosts, jobs, lab, lifetime, media, prometheus,
-    session, snapshots, stream, telemetry,
+    accounts, alerts, arrays, assets, bugreport, clones, demo, devices, history, hosts, jobs, lab, lifetime, media,
+    prometheus, session, snapshots, stream, telemetry,
 };
 
 /// Every route, without what stands in front of them.
@@ -40,6 +40,7 @@ fn api() -> OpenApiRouter<Service> {
     devices::routes()
         .merge(media::routes())
         .merge(snapshots::routes())
+        .merge(arrays::routes())
         .merge(clones::routes())
         .merge(session::routes())
         .merge(accounts::routes())

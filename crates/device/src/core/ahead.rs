@@ -353,7 +353,8 @@ impl Core {
             let key = ahead.keys;
             ahead.chunks.push(Chunk { key, reader, sectors: sectors.clone(), bytes: None, over: false });
             let admission = self.ftl.read_ahead(tag, sectors.start, len as u32);
-            self.pending[tag as usize] = Pending { tag: key, buf: Some(buf), failed: false, ahead: true };
+            self.pending[tag as usize] =
+                Pending { tag: key, buf: Some(buf), failed: false, ahead: true, remote: false };
             self.carry_out(&[]);
             if admission != Admission::Pending {
                 self.free_tags.push(tag);

@@ -121,6 +121,9 @@ impl Engine for Core {
                 if let Some(flashback) = self.media.flashback() {
                     flashback.finish(leb);
                 }
+                if let Some(objects) = self.media.objects() {
+                    objects.finish(leb);
+                }
             }
             Command::Forget { id } => {
                 // An id may be in use again already; the older one is meant.

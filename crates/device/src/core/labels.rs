@@ -77,6 +77,8 @@ impl Core {
     fn write_next_copy(&mut self) {
         let Some(id) = self.labels.front().copied() else { return };
         self.superblock.generation += 1;
+        // What an anchor says is durable, so the store's mark covers it as soon as the store has the label.
+        self.tell_objects();
         let command = label_command(&self.superblock);
         self.media_submit(id, command);
     }

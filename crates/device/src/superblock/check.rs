@@ -72,6 +72,7 @@ impl Superblock {
                 < u128::from(u32::MAX)
             && g.slots_per_leb() > 1
             && crate::geometry::are_sectors(self.sectors, g, ftl::Policy::from_code(self.policy).unwrap_or_default())
+            && !(self.objects && (self.emulation.is_some() || g.dies != 1))
             && !(self.is_sparse() && (self.emulation.is_some() || self.page_file))
             && self.max_request_bytes.is_multiple_of(g.sector_bytes)
             && self.max_request_bytes >= g.sector_bytes

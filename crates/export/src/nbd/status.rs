@@ -1,9 +1,10 @@
 //! What BLOCK_STATUS tells of a range.
 
-use device::{Device, SnapshotError, SnapshotId};
+use device::{SnapshotError, SnapshotId};
 
 use super::proto::{CHANGED, allocation};
 use super::request::Limits;
+use crate::served::Served;
 
 /// Extents in one answer at most, for all of its contexts: a client asks on from where it ends.
 const MAX_EXTENTS: usize = 1024;
@@ -25,7 +26,7 @@ pub enum Context {
 /// # Errors
 /// A snapshot that is looked at was deleted.
 pub fn describe(
-    device: &Device,
+    device: &Served,
     (context, share): (Context, usize),
     (lba, count): (u64, u64),
     limits: &Limits,

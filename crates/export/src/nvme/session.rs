@@ -524,7 +524,7 @@ fn status_of(error: IoError, command: Command) -> Status {
         (IoError::Batch(BatchError::OutOfRange(_)), _) => Status::LBA_RANGE,
         (IoError::Batch(BatchError::TooLarge { .. }), _) => Status::SIZE_LIMIT,
         (IoError::Batch(BatchError::Overlap(..)), _) => Status::BATCH_OVERLAP,
-        (IoError::TooLarge | IoError::Batch(_), _) => Status::INVALID_FIELD,
+        (IoError::TooLarge | IoError::Batch(_) | IoError::Scattered, _) => Status::INVALID_FIELD,
         (IoError::ReadOnly, _) => Status::WRITE_PROTECTED,
         (IoError::NoSpace | IoError::Full, _) => Status::CAPACITY_EXCEEDED,
         // With the snapshot that it shows the namespace is gone.

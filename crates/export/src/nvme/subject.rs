@@ -1,22 +1,24 @@
 //! What a device says of itself over NVMe.
 
-use device::{Condition, Device, Durability, Info, Settings};
+use device::{Condition, Durability, Info, Settings};
 use nvme::identify::WARM_KELVIN;
 use nvme::namespace::warning;
 use nvme::{Health, Namespace, Subject, Wear};
+
+use crate::served::Served;
 
 /// Below it the spare of a card is critical, per cent: where it begins to hold writes back.
 const SPARE_THRESHOLD: u8 = 10;
 
 /// An attached device, with what does not change of it.
 pub struct Attached<'a> {
-    device: &'a Device,
+    device: &'a Served,
     fixed: &'a Namespace,
 }
 
 impl<'a> Attached<'a> {
     /// Of a device as [`describe`] describes it.
-    pub fn new(device: &'a Device, fixed: &'a Namespace) -> Attached<'a> {
+    pub fn new(device: &'a Served, fixed: &'a Namespace) -> Attached<'a> {
         Attached { device, fixed }
     }
 }

@@ -50,6 +50,8 @@ impl Worker {
 
     pub(super) fn begin_detach(&mut self, answer: Option<DetachAnswer>) {
         self.seats.close();
+        // Its array goes on without it, or not.
+        self.claim = None;
         self.detaching = Some(Detaching { answer, deadline: Instant::now() + GRACE });
         let keys: Vec<usize> = self.connections.iter().map(|(key, _)| key).collect();
         for key in keys {

@@ -12,7 +12,6 @@ use crate::link::Arrival;
 use crate::nbd;
 use crate::nbd::request::Limits;
 use crate::transport::Transport;
-use media::ring::mailbox::Sender;
 
 const MIB: usize = 1 << 20;
 /// Bytes of the device, and of the memory that clients share.
@@ -22,10 +21,9 @@ const BYTES: usize = 4 * MIB;
 pub(super) fn worker_with(count: usize) -> (Worker, Vec<UnixStream>, Sender<Call>) {
     let (sender, calls) = mailbox().expect("an eventfd");
     let seats = Seats::default();
-    let mut worker = Worker::start("test".into(), calls, seats.clone(), |_| {
-        Ok(Device::memory(BYTES as u64, 4096).expect("good sizes"))
-    })
-    .expect("a device in memory");
+    let memory = |_: &SharedRing| Ok(Device::memory(BYTES as u64, 4096).expect("good sizes").into());
+    let mut worker = Worker::start("test".into(), calls, seats.clone(), memory, |error| no_thread("test", &error))
+        .expect("a device in memory");
     let shared = Arc::new(Clients::new(BYTES));
     let limits = Limits {
         bytes: BYTES as u64,
@@ -60,9 +58,9 @@ pub(super) fn worker_with(count: usize) -> (Worker, Vec<UnixStream>, Sender<Call
 fn fill(worker: &mut Worker) {
     for lba in (0..BYTES / 4096).step_by(256) {
         let write = Io::Write { lba: lba as u64, data: &[7; MIB], fua: false };
-        assert!(!matches!(worker.device().submit(0, write), Submitted::Busy(_)));
+        assert!(!matches!(worker.served().submit(0, write), Submitted::Busy(_)));
     }
-    assert!(!matches!(worker.device().submit(0, Io::Flush), Submitted::Busy(_)));
+    assert!(!matches!(worker.served().submit(0, Io::Flush), Submitted::Busy(_)));
     worker.poll_device();
 }
 
@@ -91,7 +89,7 @@ fn clients_have_no_more_requests_with_the_device_at_once_than_its_queue_depth() 
     const EACH: usize = 16;
     for (depth, most) in [(None, 2 * EACH), (Some(1), 1), (Some(5), 5)] {
         let (mut worker, mut clients, _sender) = worker_with(2);
-        worker.device().set(&[Setting::QueueDepth(depth)]).expect("a good depth");
+        worker.device().expect("a device").set(&[Setting::QueueDepth(depth)]).expect("a good depth");
         fill(&mut worker);
         for client in &mut clients {
             for number in 0..EACH {
@@ -116,7 +114,7 @@ fn clients_have_no_more_requests_with_the_device_at_once_than_its_queue_depth() 
 fn a_large_read_that_waits_for_the_queue_depth_takes_its_room_once() {
     let (mut worker, mut clients, _sender) = worker_with(2);
     fill(&mut worker);
-    worker.device().set(&[Setting::QueueDepth(Some(1))]).expect("a good depth");
+    worker.device().expect("a device").set(&[Setting::QueueDepth(Some(1))]).expect("a good depth");
     clients[0].write_all(&read(0, 4096)).expect("the server takes it");
     clients[1].write_all(&read(0, BYTES)).expect("the server takes it");
     for (_, connection) in &mut worker.connections {

@@ -62,6 +62,13 @@ impl<T> Sender<T> {
     }
 }
 
+impl<T> Sender<T> {
+    /// Rings the bell without a message: what the receiver is to look at lies elsewhere.
+    pub fn ring(&self) {
+        ring(&self.0.bell);
+    }
+}
+
 impl<T> Drop for Inner<T> {
     fn drop(&mut self) {
         self.channel = None;

@@ -105,6 +105,14 @@ pub const TABLE: &[(&str, &[Row])] = &[
         metric("unreadable_sectors", "Unreadable sectors", Count, "asked for or scrubbed, and cannot be read", |m| Some(m.now.unreadable_sectors.into()))
             .over(Last),
         metric("lost_dies", "Lost dies", Count, "files out of service or being rebuilt", |m| Some(m.now.lost.into())).over(Last),
+        metric("objects_behind_bytes", "Behind in the object store", Bytes, "in the journal and not in the object store: what the loss of the machine would cost", |m| m.now.objects.map(|objects| objects.ahead_bytes as f64))
+            .over(Max),
+        metric("objects_behind_s", "Object store behind", Ratio, "seconds for which the oldest change has waited for the object store", |m| m.now.objects.map(|objects| objects.behind_ms as f64 / 1000.0))
+            .over(Max),
+        metric("objects_uploaded_bytes_per_s", "Uploaded", BytesPerSecond, "to the object store", |m| m.now.objects.and_then(|_| m.rate(|f| f.objects.map_or(0, |objects| objects.uploaded_bytes)))),
+        metric("objects_errors_per_s", "Object store errors", PerSecond, "requests to the object store that failed, each attempt counted", |m| m.now.objects.and_then(|_| m.rate(|f| f.objects.map_or(0, |objects| objects.errors)))),
+        metric("objects_fenced", "Fenced", Flag, "another host has taken the device over", |m| m.now.objects.map(|objects| f64::from(u8::from(objects.fenced))))
+            .over(Max),
         metric("vanished_files", "Vanished files", Count, "in use, and deleted, moved or replaced", |m| Some(m.now.vanished_files.into()))
             .over(Last),
     ]),
@@ -206,6 +214,12 @@ pub const TABLE: &[(&str, &[Row])] = &[
             .read(|f| f.rebuilding.map(|(die, _)| die).into()),
         field("rebuild_percent", "Rebuilt", Percent, "of the file that is being rebuilt, or of what stood on the chip that a card gave up")
             .brief().read(|f| f.rebuilding.map(|(_, percent)| percent).or_else(|| f.chips.and_then(|chips| chips.rebuilt_percent)).into()),
+        field("objects_durable", "Durable here", Count, "everything in the log below this number is durable in the journal").read(|f| f.objects.map(|objects| objects.durable).into()),
+        field("objects_remote", "Durable there", Count, "everything in the log below this number is in the object store").read(|f| f.objects.map(|objects| objects.remote).into()),
+        field("objects_local_bytes", "In the journal", Bytes, "of erase blocks that the journal holds").read(|f| f.objects.map(|objects| objects.local_bytes).into()),
+        field("objects_owner", "Owner", Count, "owner epoch of this attach: who claims the device next has a higher one").read(|f| f.objects.map(|objects| u64::from(objects.owner)).into()),
+        field("objects_commits", "Anchors written", Count, "in the object store since the attach").read(|f| f.objects.map(|objects| objects.commits).into()),
+        field("objects_held", "Writes wait", Flag, "for the object store, which is too far behind").read(|f| f.objects.map(|objects| objects.holding).into()),
         field("scrub_percent", "Scrubbed", Percent, "of the scrub that is under way").brief().read(|f| f.scrub_percent.into()),
         field("scrubbed_sectors", "Scrubbed sectors", Count, "read and checked by scrubs, since the attach").read(|f| f.scrubbed_sectors.into()),
         field("scrub_errors", "Scrub errors", Count, "sectors and stripes that scrubs found wrong, since the attach")

@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod alerts;
+pub mod arrays;
 pub mod assets;
 pub mod bugreport;
 pub mod clones;

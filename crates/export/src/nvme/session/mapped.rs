@@ -1,9 +1,11 @@
 //! Where data stand on a device, or what differs from a snapshot, for a host that asks.
 
-use device::{Device, SnapshotError};
+use device::SnapshotError;
 use nvme::Namespace;
 use nvme::nvm::Range;
 use nvme::vendor::Mapped;
+
+use crate::served::Served;
 
 /// Mapped sectors that one command looks at, at most: looking takes the device's thread, and so long that others do not feel it.
 const SECTORS: u64 = 1 << 18;
@@ -18,7 +20,7 @@ const LOOK: u64 = 1 << 7;
 /// # Errors
 /// A snapshot that is looked at was deleted.
 pub(super) fn ranges(
-    device: &Device,
+    device: &Served,
     range: Range,
     most: usize,
     since: Option<u64>,

@@ -1,0 +1,547 @@
+//! A host's requests: which requests to members follow from each.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use device::{BatchOp, Completion, Io, IoError, Submitted, check_batch};
+use uuid::Uuid;
+
+use crate::command::{Command, What};
+use crate::geometry::{Level, Piece, Shape};
+use crate::log::Log;
+use crate::meta::Meta;
+use crate::regions::Regions;
+use crate::resync::Sync;
+use crate::wire::{Record, RecordPiece, Role, encode_marks};
+use crate::{Damage, MEMBERS_MAX};
+
+/// Requests under way at most, of hosts and of the array itself.
+const DEPTH: usize = 512;
+
+/// A set of members, by position.
+pub(crate) type Mask = u8;
+
+pub(crate) fn bit(member: usize) -> Mask {
+    1 << member
+}
+
+/// A member's place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seat {
+    pub uuid: Uuid,
+    pub role: Role,
+    /// It takes requests.
+    pub present: bool,
+    /// Requests that it has.
+    pub load: u32,
+}
+
+/// Where an array is in its life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    Assembling,
+    Active,
+    Failed(Damage),
+    Stopped,
+}
+
+/// A request that went to members.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub job: u64,
+    pub member: usize,
+    /// What of the request it is.
+    pub piece: Piece,
+    /// Members that could not read it.
+    pub tried: Mask,
+}
+
+/// What parts belong to.
+#[derive(Debug)]
+pub(crate) enum Job {
+    Read(ReadJob),
+    Change(ChangeJob),
+    Flush(FlushJob),
+    /// Of the state machine in `meta.rs`.
+    Meta,
+    /// Of the copying in `resync.rs`.
+    Sync,
+    /// Marks that are taken back.
+    Marks {
+        left: u32,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct ReadJob {
+    pub tag: u64,
+    /// What is given back; empty where one part brings all of it.
+    pub buf: Vec<u8>,
+    pub left: u32,
+    pub error: Option<IoError>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ChangeJob {
+    pub tag: u64,
+    pub left: u32,
+    /// Members that did it.
+    pub done: Mask,
+    /// Members that did not.
+    pub failed: Mask,
+    pub error: Option<IoError>,
+    /// Of a mirror: what it touches, and whether the marks went along.
+    pub regions: Vec<Range<usize>>,
+    pub marked: bool,
+    /// Its record.
+    pub slot: Option<usize>,
+}
+
+#[derive(Debug)]
+pub(crate) struct FlushJob {
+    /// Of the host's, its tag.
+    pub tag: Option<u64>,
+    /// Which flush it is, counted from 1.
+    pub number: u64,
+    pub left: u32,
+    /// Members that it went to.
+    pub asked: Mask,
+    pub failed: Mask,
+    pub error: Option<IoError>,
+}
+
+/// Several devices as one.
+pub struct Array {
+    pub(crate) shape: Shape,
+    pub(crate) uuid: Uuid,
+    pub(crate) name: String,
+    pub(crate) events: u64,
+    pub(crate) seats: Vec<Seat>,
+    pub(crate) life: Life,
+    pub(crate) jobs: BTreeMap<u64, Job>,
+    pub(crate) parts: BTreeMap<u64, Part>,
+    pub(crate) next: u64,
+    pub(crate) commands: VecDeque<Command>,
+    pub(crate) done: VecDeque<Completion>,
+    /// Answers that wait until the members say who is there.
+    pub(crate) held: Vec<Completion>,
+    /// Members to be left out as soon as that can be noted.
+    pub(crate) leaving: Mask,
+    pub(crate) meta: Meta,
+    pub(crate) regions: Regions,
+    pub(crate) log: Log,
+    pub(crate) sync: Sync,
+    /// Flushes begun so far.
+    pub(crate) begun: u64,
+    /// What was done before this flush began is durable.
+    pub(crate) durable: u64,
+    /// A flush of the array's own is under way.
+    pub(crate) own_flush: bool,
+    /// One is wanted.
+    pub(crate) flush_wanted: bool,
+    /// No copy takes writes any more: one of them answers all reads.
+    pub(crate) pinned: bool,
+    /// A change failed somewhere: members that refused one are asked last.
+    pub(crate) doubts: bool,
+    /// Turns between copies that are equally busy.
+    pub(crate) turn: usize,
+    pub(crate) retried_reads: u64,
+    pub(crate) logged_writes: u64,
+    pub(crate) replayed: u64,
+}
+
+impl Array {
+    /// Identity of the array.
+    pub fn uuid(&self) -> Uuid {
+        self.uuid
+    }
+
+    /// The fixed part of it.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Host capacity, sectors.
+    pub fn sectors(&self) -> u64 {
+        self.shape.sectors()
+    }
+
+    /// The largest request, bytes; a write up to it is never torn.
+    pub fn max_request_bytes(&self) -> u32 {
+        self.shape.largest * self.shape.sector_bytes
+    }
+
+    /// Takes a request under a tag of the caller's choice, as a device does.
+    pub fn submit<'a>(&mut self, tag: u64, io: Io<'a>) -> Submitted<'a> {
+        match &self.life {
+            Life::Assembling => return Submitted::Busy(io),
+            Life::Failed(_) | Life::Stopped => return Submitted::Done(Err(IoError::Media)),
+            Life::Active => {}
+        }
+        match self.check(&io) {
+            Ok(true) => {}
+            Ok(false) => {
+                let buf = if let Io::Read { buf, .. } = io { Some(buf) } else { None };
+                return Submitted::Done(Ok(buf));
+            }
+            Err(error) => return Submitted::Done(Err(error)),
+        }
+        if self.jobs.len() >= DEPTH {
+            return Submitted::Busy(io);
+        }
+        match io {
+            Io::Read { lba, buf } => {
+                self.read(tag, lba, buf);
+                Submitted::Pending
+            }
+            io if self.is_frozen() => Submitted::Busy(io),
+            Io::Flush => {
+                self.flush(Some(tag));
+                Submitted::Pending
+            }
+            io if self.must_wait(&io) => {
+                self.flush_wanted = true;
+                self.drive();
+                Submitted::Busy(io)
+            }
+            io => {
+                self.change(tag, &io);
+                Submitted::Pending
+            }
+        }
+    }
+
+    /// Whether a request is to be carried out; `false` where there is nothing to do.
+    fn check(&self, io: &Io) -> Result<bool, IoError> {
+        let sector = u64::from(self.shape.sector_bytes);
+        let in_sectors = |len: usize| match (len as u64).is_multiple_of(sector) {
+            true => Ok(len as u64 / sector),
+            false => Err(IoError::OutOfRange),
+        };
+        let (lba, count, sized) = match io {
+            Io::Read { lba, buf } => (*lba, in_sectors(buf.len())?, false),
+            Io::ReadSnapshot { .. } => return Err(IoError::NoSnapshot),
+            Io::Flush => return Ok(true),
+            _ if self.pinned => return Err(IoError::ReadOnly),
+            Io::Write { lba, data, .. } => (*lba, in_sectors(data.len())?, true),
+            Io::Trim { lba, count, .. } => (*lba, *count, false),
+            Io::WriteZeroes { lba, count, allocate, .. } => (*lba, *count, *allocate),
+            Io::Batch { ops, data, .. } => {
+                let shape = (self.sectors(), self.shape.sector_bytes, self.max_request_bytes());
+                check_batch(shape, ops, data.len())?;
+                // Only one member can carry out all of it or none.
+                return if self.batch_member(ops).is_some() { Ok(true) } else { Err(IoError::Scattered) };
+            }
+        };
+        if lba.checked_add(count).is_none_or(|end| end > self.sectors()) {
+            return Err(IoError::OutOfRange);
+        }
+        if sized && count > u64::from(self.shape.largest) {
+            return Err(IoError::TooLarge);
+        }
+        Ok(count > 0)
+    }
+
+    /// The member on which all of a batch lies; of a mirror the first.
+    fn batch_member(&self, ops: &[BatchOp]) -> Option<usize> {
+        let runs = ops.iter().map(|op| (op.sectors().start, op.sectors().end - op.sectors().start));
+        let mut runs = runs.flat_map(|(lba, count)| self.shape.runs(lba, count));
+        let first = runs.next()?.member;
+        (self.shape.level == Level::Raid1 || runs.all(|run| run.member == first)).then_some(first)
+    }
+
+    /// Every range that a change touches.
+    fn ranges(&self, io: &Io) -> Vec<Range<u64>> {
+        let sector = self.shape.sector_bytes as usize;
+        let one = |lba: u64, count: u64| std::iter::once(lba..lba + count).collect();
+        match io {
+            Io::Write { lba, data, .. } => one(*lba, (data.len() / sector) as u64),
+            Io::Trim { lba, count, .. } | Io::WriteZeroes { lba, count, .. } => one(*lba, *count),
+            Io::Batch { ops, .. } => ops.iter().map(BatchOp::sectors).collect(),
+            Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush => Vec::new(),
+        }
+    }
+
+    /// Whether a change cannot be taken now.
+    fn must_wait(&mut self, io: &Io) -> bool {
+        let ranges = self.ranges(io);
+        if self.shape.level == Level::Raid1 {
+            return ranges.iter().any(|range| self.sync.holds(&self.regions.of(range)));
+        }
+        if ranges.iter().any(|range| self.log.covers(range)) {
+            return true;
+        }
+        let spans = matches!(io, Io::Write { .. } | Io::WriteZeroes { allocate: true, .. })
+            && ranges.iter().any(|range| self.shape.pieces(range.start, range.end - range.start).len() > 1);
+        spans && self.log.is_full()
+    }
+
+    /// Begins a job.
+    pub(crate) fn job(&mut self, job: Job) -> u64 {
+        self.next += 1;
+        self.jobs.insert(self.next, job);
+        self.next
+    }
+
+    /// Asks a member for a part of a job.
+    pub(crate) fn send(&mut self, job: u64, piece: Piece, tried: Mask, what: What) {
+        let member = piece.member;
+        self.next += 1;
+        self.seats[member].load += 1;
+        self.parts.insert(self.next, Part { job, member, piece, tried });
+        self.commands.push_back(Command { member, tag: self.next, what });
+    }
+
+    /// Whether a member has what is written to it, and takes it.
+    pub(crate) fn serves(&self, member: usize) -> bool {
+        let seat = &self.seats[member];
+        seat.present && self.leaving & bit(member) == 0 && !matches!(seat.role, Role::Left(_))
+    }
+
+    /// Those that do.
+    pub(crate) fn serving(&self) -> Vec<usize> {
+        (0..self.seats.len()).filter(|member| self.serves(*member)).collect()
+    }
+
+    /// The copy that has everything and comes first.
+    pub(crate) fn primary(&self) -> Option<usize> {
+        (0..self.seats.len()).find(|member| self.serves(*member) && self.seats[*member].role == Role::Active)
+    }
+
+    fn read(&mut self, tag: u64, lba: u64, buf: Vec<u8>) {
+        let sector = self.shape.sector_bytes as usize;
+        let pieces = self.shape.pieces(lba, (buf.len() / sector) as u64);
+        let left = pieces.len() as u32;
+        if let [piece] = pieces[..] {
+            let job = self.job(Job::Read(ReadJob { tag, buf: Vec::new(), left, error: None }));
+            self.read_piece(job, piece, 0, buf);
+            return;
+        }
+        let job = self.job(Job::Read(ReadJob { tag, buf, left, error: None }));
+        for piece in pieces {
+            self.read_piece(job, piece, 0, vec![0; piece.count as usize * sector]);
+        }
+    }
+
+    /// Asks for a piece of a read: of a mirror the less busy of the copies that have it and were not `tried`. Without one the read
+    /// fails.
+    pub(crate) fn read_piece(&mut self, job: u64, piece: Piece, tried: Mask, buf: Vec<u8>) {
+        let Some(member) = self.reader(&piece, tried) else {
+            return self.read_done(job, piece, Err(IoError::Media));
+        };
+        let piece = Piece { member, ..piece };
+        self.send(job, piece, tried | bit(member), What::Read { lba: piece.lba, buf });
+    }
+
+    pub(crate) fn reader(&mut self, piece: &Piece, tried: Mask) -> Option<usize> {
+        if self.shape.level != Level::Raid1 {
+            return (tried & bit(piece.member) == 0).then_some(piece.member);
+        }
+        let regions = self.regions.of(&(piece.lba..piece.lba + piece.count));
+        if self.pinned || self.regions.any_unsynced(regions) {
+            return self.primary().filter(|member| tried & bit(*member) == 0);
+        }
+        let count = self.seats.len();
+        self.turn = (self.turn + 1) % count;
+        let turn = self.turn;
+        let members = (0..count).map(|at| (at + turn) % count);
+        members
+            .filter(|member| self.serves(*member) && tried & bit(*member) == 0)
+            .min_by_key(|member| (self.doubts && self.is_doubted(*member), self.seats[*member].load))
+    }
+
+    /// Makes what was answered before durable, for the host or for the array itself.
+    pub(crate) fn flush(&mut self, tag: Option<u64>) {
+        let serving = self.serving();
+        self.begun += 1;
+        self.own_flush |= tag.is_none();
+        let (number, left) = (self.begun, serving.len() as u32);
+        let asked = serving.iter().fold(0, |mask, member| mask | bit(*member));
+        let job = self.job(Job::Flush(FlushJob { tag, number, left, asked, failed: 0, error: None }));
+        for member in serving {
+            self.send(job, Piece { member, lba: 0, before: 0, count: 0 }, 0, What::Flush);
+        }
+    }
+
+    fn change(&mut self, tag: u64, io: &Io) {
+        match self.shape.level {
+            Level::Raid1 => self.mirrored(tag, io),
+            _ => self.spread(tag, io),
+        }
+    }
+
+    /// A change of a mirror: every member that counts takes the same.
+    fn mirrored(&mut self, tag: u64, io: &Io) {
+        let sector = self.shape.sector_bytes as usize;
+        let ranges = self.ranges(io);
+        let regions: Vec<Range<usize>> = ranges.iter().map(|range| self.regions.of(range)).collect();
+        let mut carried: Vec<usize> = regions.iter().flat_map(|regions| self.regions.begin(regions.clone())).collect();
+        carried.sort_unstable();
+        let marked = !carried.is_empty();
+        let serving = self.serving();
+        let left = serving.len() as u32;
+        let change = ChangeJob { tag, left, done: 0, failed: 0, error: None, regions, marked, slot: None };
+        let job = self.job(Job::Change(change));
+        let (mut ops, mut data, fua): (Vec<BatchOp>, Vec<u8>, bool) = match io {
+            Io::Write { lba, data, fua } => {
+                let count = (data.len() / sector) as u32;
+                (vec![BatchOp::Write { lba: *lba, count }], data.to_vec(), *fua)
+            }
+            Io::WriteZeroes { lba, count, fua, allocate: true } => {
+                let op = BatchOp::Write { lba: *lba, count: *count as u32 };
+                (vec![op], vec![0; *count as usize * sector], *fua)
+            }
+            Io::Trim { lba, count, fua } | Io::WriteZeroes { lba, count, fua, .. } => {
+                (vec![BatchOp::Trim { lba: *lba, count: *count }], Vec::new(), *fua)
+            }
+            Io::Batch { ops, data, fua } => (ops.to_vec(), data.to_vec(), *fua),
+            Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush => return,
+        };
+        let plain = if marked { None } else { ops.first().copied().filter(|_| ops.len() == 1) };
+        let marks = self.marks_of(&carried);
+        for (_, sectors) in &marks {
+            data.extend(sectors);
+        }
+        let data: Arc<[u8]> = data.into();
+        ops.extend(marks.iter().map(|(index, _)| BatchOp::Write { lba: *index, count: 1 }));
+        let own = ops.len() - marks.len();
+        let mut shared: Option<(u64, Arc<[BatchOp]>)> = None;
+        for member in serving {
+            let what = match plain {
+                Some(BatchOp::Write { lba, .. }) => {
+                    What::Write { lba, data: Arc::clone(&data), part: 0..data.len(), fua }
+                }
+                Some(BatchOp::Trim { lba, count }) => What::Zeroes { lba, count, fua },
+                None => {
+                    // Where the marks lie depends on the member's size.
+                    let at = self.shape.own_from(member);
+                    let ops = match &shared {
+                        Some((known, ops)) if *known == at => Arc::clone(ops),
+                        _ => {
+                            for (op, (index, _)) in ops[own..].iter_mut().zip(&marks) {
+                                *op = BatchOp::Write { lba: self.shape.bitmap_at(member, *index), count: 1 };
+                            }
+                            let ops: Arc<[BatchOp]> = ops.clone().into();
+                            shared = Some((at, Arc::clone(&ops)));
+                            ops
+                        }
+                    };
+                    What::Batch { ops, data: Arc::clone(&data), fua }
+                }
+            };
+            self.send(job, Piece { member, lba: 0, before: 0, count: 0 }, 0, what);
+        }
+    }
+
+    /// The sectors of marks in which these regions stand, by their number, as they are to be.
+    pub(crate) fn marks_of(&self, regions: &[usize]) -> Vec<(u64, Vec<u8>)> {
+        let bits = self.shape.bits_in_sector() as usize;
+        let mut indices: Vec<u64> = regions.iter().map(|region| (region / bits) as u64).collect();
+        indices.dedup();
+        indices.into_iter().map(|index| (index, self.marks(index))).collect()
+    }
+
+    /// One such sector.
+    pub(crate) fn marks(&self, index: u64) -> Vec<u8> {
+        let bits = self.shape.bits_in_sector() as usize;
+        let is_marked = |at| self.regions.is_dirty(index as usize * bits + at);
+        encode_marks(self.uuid, index, self.shape.sector_bytes as usize, is_marked)
+    }
+
+    /// A change of an array whose members hold different things.
+    fn spread(&mut self, tag: u64, io: &Io) {
+        let sector = self.shape.sector_bytes as usize;
+        let zeros;
+        let (lba, data, fua) = match io {
+            Io::Write { lba, data, fua } => (*lba, *data, *fua),
+            Io::WriteZeroes { lba, count, fua, allocate: true } => {
+                zeros = vec![0; *count as usize * sector];
+                (*lba, &zeros[..], *fua)
+            }
+            Io::Trim { lba, count, fua } | Io::WriteZeroes { lba, count, fua, .. } => {
+                let runs = self.shape.runs(*lba, *count);
+                let job = self.change_job(tag, runs.len(), None);
+                for run in runs {
+                    self.send(job, run, 0, What::Zeroes { lba: run.lba, count: run.count, fua: *fua });
+                }
+                return;
+            }
+            Io::Batch { ops, data, fua } => return self.batch_on_one(tag, ops, data, *fua),
+            Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush => return,
+        };
+        let count = (data.len() / sector) as u64;
+        let pieces = self.shape.pieces(lba, count);
+        let [one, other] = pieces[..] else {
+            let job = self.change_job(tag, pieces.len(), None);
+            for piece in pieces {
+                let what = What::Write { lba: piece.lba, data: data.into(), part: 0..data.len(), fua };
+                self.send(job, piece, 0, what);
+            }
+            return;
+        };
+        let Some((slot, number)) = self.log.take(lba..lba + count) else {
+            unreachable!("a write that needs a slot waits for one")
+        };
+        self.logged_writes += 1;
+        let job = self.change_job(tag, 2, Some(slot));
+        let (front, back) = data.split_at(one.count as usize * sector);
+        for (own, bytes, theirs) in [(one, front, back), (other, back, front)] {
+            let pieces = [one, other].map(|piece| RecordPiece {
+                member: piece.member,
+                lba: piece.lba,
+                count: piece.count as u32,
+            });
+            let record = Record { number, pieces, data_crc: crc_fast::crc32_iscsi(theirs) };
+            let head = record.encode(self.uuid, slot, sector);
+            let ops = [
+                BatchOp::Write { lba: own.lba, count: own.count as u32 },
+                BatchOp::Write { lba: self.shape.slot_at(own.member, slot), count: 1 + (theirs.len() / sector) as u32 },
+            ];
+            let data: Arc<[u8]> = [bytes, &head, theirs].concat().into();
+            self.send(job, own, 0, What::Batch { ops: Arc::new(ops), data, fua });
+        }
+    }
+
+    fn change_job(&mut self, tag: u64, left: usize, slot: Option<usize>) -> u64 {
+        let left = left as u32;
+        let job = ChangeJob { tag, left, done: 0, failed: 0, error: None, regions: Vec::new(), marked: false, slot };
+        self.job(Job::Change(job))
+    }
+
+    /// A batch that lies on one member.
+    fn batch_on_one(&mut self, tag: u64, ops: &[BatchOp], data: &[u8], fua: bool) {
+        let job = self.change_job(tag, 1, None);
+        let mut placed: Vec<BatchOp> = Vec::with_capacity(ops.len());
+        let mut member = 0;
+        for op in ops {
+            let sectors = op.sectors();
+            for run in self.shape.runs(sectors.start, sectors.end - sectors.start) {
+                member = run.member;
+                placed.push(match op {
+                    BatchOp::Write { .. } => BatchOp::Write { lba: run.lba, count: run.count as u32 },
+                    BatchOp::Trim { .. } => BatchOp::Trim { lba: run.lba, count: run.count },
+                });
+            }
+        }
+        let piece = Piece { member, lba: 0, before: 0, count: 0 };
+        self.send(job, piece, 0, What::Batch { ops: placed.into(), data: data.into(), fua });
+    }
+
+    /// The next request to a member.
+    pub fn next_command(&mut self) -> Option<Command> {
+        self.commands.pop_front()
+    }
+
+    /// The next answer to the host.
+    pub fn poll(&mut self) -> Option<Completion> {
+        self.done.pop_front()
+    }
+
+    /// Whether members have requests, or answers wait.
+    pub fn is_idle(&self) -> bool {
+        self.parts.is_empty() && self.done.is_empty() && self.commands.is_empty()
+    }
+}
+
+const _: () = assert!(MEMBERS_MAX <= Mask::BITS as usize, "each member has a bit");

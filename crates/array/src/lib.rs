@@ -1,0 +1,38 @@
+//! Several devices as one: RAID 0, RAID 1 and concatenation, as a deterministic state machine.
+//!
+//! **What it is for.** An [`Array`] takes the requests that a device takes, says which requests to its member devices follow from
+//! them ([`Array::next_command`]), is told their answers ([`Array::finish`]), and answers ([`Array::poll`]). It does no I/O and has no
+//! clock and no threads, so the simulator drives the same code as the service.
+//!
+//! **What it promises.**
+//! - What a flush covers is durable on every member that counts.
+//! - A write of up to [`Array::max_request_bytes`] is never torn, also where it lies on two members: each of the two takes its own
+//!   piece and a record of the other's in one batch (`log.rs`).
+//! - After a crash the members of a mirror show the same again: a member that has data has the mark of its region, too
+//!   (`regions.rs`), and until a marked region is copied, one member alone answers reads of it.
+//! - A member that missed a write is never taken for current: the others note that it left before the write is answered
+//!   (`meta.rs`, `assemble.rs`).
+//!
+//! **What it asks of its driver.** The requests of one member reach that member in the order in which they were given out.
+//!
+//! **Where to start.** `array.rs` takes a host's requests; `docs/array-format.md` says what stands on the members.
+
+mod array;
+mod assemble;
+mod command;
+mod error;
+mod geometry;
+mod log;
+mod meta;
+mod regions;
+mod reply;
+mod resync;
+mod status;
+mod wire;
+
+pub use array::Array;
+pub use command::{Answer, Command, What};
+pub use error::{Damage, ShapeError};
+pub use geometry::{Level, MEMBERS_MAX, MIRRORS_MAX, Member, Shape};
+pub use status::{Condition, MemberState, Status};
+pub use wire::{Role, Superblock, superblock_sector};

@@ -1,0 +1,100 @@
+//! Object stores as a device on objects needs them: S3 and what speaks it, Azure, Google Cloud, and directories.
+//!
+//! **What it is for.** [`media::object`] decides what is uploaded and when, and knows no network. This crate carries it out, on threads of its
+//! own: [`Client`] takes requests from a device's thread and rings that thread's bell when it has answers.
+//!
+//! **What it promises.** Each request is tried once, with a deadline: what is tried again, and when, the plan decides, which is tested against a
+//! store that misbehaves. The anchor is replaced under a condition that the store checks. Memory is bounded, because the plan bounds what is under
+//! way.
+//!
+//! **Where to start.** [`Store::open`], then [`Client::new`].
+
+mod address;
+mod client;
+mod directory;
+mod remote;
+
+pub use address::{Address, AddressError};
+pub use client::Client;
+
+use std::path::Path;
+
+use media::object::{Answer, Ask, Failure, Notes, NotesFile, Outside};
+use media::ring::SharedRing;
+
+/// Opens the store of a journal, and writes its notes anew: what `device::use_stores` takes.
+///
+/// # Errors
+/// The address makes no sense, or the notes cannot be written, in words.
+pub fn open(journal: &Path, notes: &Notes, ring: &SharedRing) -> Result<Box<dyn Outside>, String> {
+    let address = Address::parse(&notes.head.url).map_err(|error| error.to_string())?;
+    let store = Store::open(&address, Some(&notes.head.endpoint)).map_err(|error| error.to_string())?;
+    let path = NotesFile::path(journal);
+    let file = NotesFile::write(journal, notes).map_err(|error| format!("{}: {error}", path.display()))?;
+    let client = Client::new(store, file, ring).map_err(|error| error.to_string())?;
+    Ok(Box::new(client))
+}
+
+/// A store, opened.
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// Over the network.
+    Remote(remote::Remote),
+    /// A directory.
+    Directory(directory::Directory),
+}
+
+impl Store {
+    /// The store at an address, at the endpoint that is named, or else the one that the address and the environment imply. Credentials come from
+    /// the environment.
+    ///
+    /// # Errors
+    /// The address, the endpoint or the environment make no sense.
+    pub fn open(address: &Address, endpoint: Option<&str>) -> Result<Store, AddressError> {
+        match address {
+            Address::Directory(path) => Ok(Store::Directory(directory::Directory::new(path))),
+            Address::Remote(url) => remote::Remote::open(url, endpoint).map(Store::Remote),
+        }
+    }
+
+    /// Reads the anchor. Waits for the store.
+    ///
+    /// # Errors
+    /// The store does not answer, or there is none.
+    pub fn anchor(&self) -> Result<Vec<u8>, Failure> {
+        let runtime = client::runtime().map_err(|error| Failure::Other(error.to_string()))?;
+        match runtime.block_on(self.perform(Ask::Fetch)) {
+            Answer::Anchor(bytes, _) => Ok(bytes),
+            Answer::Failed(failure) => Err(failure),
+            _ => Err(Failure::Other("an answer that makes no sense".into())),
+        }
+    }
+
+    /// Does one thing. Notes are none of a store's.
+    async fn perform(&self, ask: Ask) -> Answer {
+        match self {
+            Store::Remote(remote) => remote.perform(ask).await,
+            Store::Directory(directory) => {
+                let directory = directory.clone();
+                let done = tokio::task::spawn_blocking(move || directory.perform(ask)).await;
+                done.unwrap_or_else(|error| Answer::Failed(Failure::Other(error.to_string())))
+            }
+        }
+    }
+
+    /// The names of all objects below the prefix. Waits for the store.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub fn list(&self) -> Result<Vec<String>, Failure> {
+        let runtime = client::runtime().map_err(|error| Failure::Other(error.to_string()))?;
+        runtime.block_on(self.names())
+    }
+
+    async fn names(&self) -> Result<Vec<String>, Failure> {
+        match self {
+            Store::Remote(remote) => remote.names().await,
+            Store::Directory(directory) => directory.names(),
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! A device whose closed LEBs are objects in a store: made, attached by its journal, and taken over by another host.
+//!
+//! Which stores there are this crate does not know: whoever uses it says once how they are opened, with [`use_stores`].
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use media::file::{backing_bytes, check_length};
+use media::object::claim::{Claimant, claim, found, look, permits};
+use media::object::notes::Note;
+use media::object::{
+    Anchor, Claim as How, ClaimError, LebEntry, Limits, Notes, NotesFile, NotesHead, ObjectMedia, Outside, Standing,
+};
+use media::ring::{Ring, SharedRing};
+use media::{Backing, Base, Drilled, FileMedia, FileOptions, Stack};
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::assemble::{Files, assemble, medium_geometry, read_labels};
+use crate::attach::{admit, attach, layer_config};
+use crate::copies::choose_superblock;
+use crate::core::Core;
+use crate::format::{create_with, encrypt, superblock};
+use crate::identity::Claim;
+use crate::refusal::refused;
+use crate::staging::Staging;
+use crate::{AttachError, AttachOptions, CreateError, CreateOptions, Device, FormatError, Info, Secret};
+
+/// Opens the store of a journal, and writes the journal's notes anew. What goes wrong it says in words.
+pub type StoreOpener = fn(&Path, &Notes, &SharedRing) -> Result<Box<dyn Outside>, String>;
+
+static STORES: OnceLock<StoreOpener> = OnceLock::new();
+
+/// From now on devices on objects are attached by stores that are opened like this. The first call counts.
+pub fn use_stores(opener: StoreOpener) {
+    let _ = STORES.set(opener);
+}
+
+/// Entries of the ring of those who wait for a store and have no other.
+const RING_ENTRIES: u32 = 8;
+
+/// Where a device's objects lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its address, such as `s3://bucket/prefix`.
+    pub url: String,
+    /// The endpoint, where it is not the one that the address implies.
+    pub endpoint: Option<String>,
+}
+
+fn refuse(path: &Path, why: impl ToString) -> AttachError {
+    AttachError::Objects { path: path.into(), why: why.to_string() }
+}
+
+fn open_store(path: &Path, notes: &Notes, ring: &SharedRing) -> Result<Box<dyn Outside>, AttachError> {
+    let opener = STORES.get().ok_or_else(|| refuse(path, "this program knows no object stores; use the service"))?;
+    opener(path, notes, ring).map_err(|why| refuse(path, why))
+}
+
+fn random<const N: usize>(path: &Path) -> Result<[u8; N], AttachError> {
+    let mut bytes = [0; N];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| refuse(path, "the system has no random numbers"))?;
+    Ok(bytes)
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+/// Why a device in a store cannot be had, in words that say what to do.
+fn claim_refused(path: &Path, error: &ClaimError) -> AttachError {
+    let help = match error {
+        ClaimError::Owned { .. } => {
+            "; if that host is lost for good, `vsl attach NEWFILE --objects ADDRESS --take-over` goes on without what only its journal has"
+        }
+        ClaimError::OldJournal { .. } => {
+            "; it is a copy that was put back: take the device over with a new journal instead"
+        }
+        _ => "",
+    };
+    refuse(path, format!("{error}{help}"))
+}
+
+/// Makes a device whose journal is this new file, and puts it into the store.
+///
+/// # Errors
+/// Something is there already, the options do not fit, or the store does not answer; then nothing was made.
+pub fn create_on_objects(
+    path: &Path,
+    options: &CreateOptions,
+    secret: Option<&Secret>,
+    place: &Place,
+    limits: Limits,
+) -> Result<Info, CreateError> {
+    let profile = options.profile.clone().unwrap_or_default();
+    let mut new = superblock(options.advertised_bytes, options.raw_bytes, &profile, (1, 0), &options.format)?;
+    if let Some(secret) = secret {
+        encrypt(&mut new, secret)?;
+    }
+    new.objects = true;
+    let notes_path = NotesFile::path(path);
+    for path in [path, &notes_path] {
+        if path.exists() {
+            return Err(CreateError::Exists { path: path.into(), what: "a file or block device".into() });
+        }
+    }
+    let info = create_with(&[path], new.clone())?;
+    let made = put_into_store(path, &new, place, limits);
+    if made.is_err() {
+        // The first failure is the one worth telling.
+        let _ = (std::fs::remove_file(path), std::fs::remove_file(&notes_path));
+    }
+    made.map(|()| info).map_err(|error| CreateError::Format(FormatError::Attach(error)))
+}
+
+fn put_into_store(
+    path: &Path,
+    new: &crate::superblock::Superblock,
+    place: &Place,
+    limits: Limits,
+) -> Result<(), AttachError> {
+    let ring = Ring::new(RING_ENTRIES).map_err(|error| refuse(path, error))?;
+    let notes = Notes::new(head(path, *new.uuid.as_bytes(), place, limits)?);
+    let mut outside = open_store(path, &notes, &ring)?;
+    let backing = Backing::open(path, true)?;
+    let label = |copy| {
+        let mut label = backing.read_label(copy).map_err(|error| refuse(path, error))?;
+        label.truncate(label.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
+        Ok::<_, AttachError>(label)
+    };
+    let anchor = Anchor {
+        device: notes.head.device,
+        journal: notes.head.journal,
+        attach: u64::from_le_bytes(random(path)?),
+        epoch: 0,
+        commit: 0,
+        released: false,
+        written_ms: outside.now_ms(),
+        mark: 0,
+        ahead_bytes: 0,
+        host: host_name(),
+        geometry: new.geometry,
+        labels: [label(0)?, label(1)?],
+        limits,
+        lebs: Vec::new(),
+        garbage: Vec::new(),
+    };
+    found(&mut *outside, &anchor).map_err(|error| claim_refused(path, &error))
+}
+
+fn head(path: &Path, device: [u8; 16], place: &Place, limits: Limits) -> Result<NotesHead, AttachError> {
+    let endpoint = place.endpoint.clone().unwrap_or_default();
+    Ok(NotesHead { device, journal: random(path)?, url: place.url.clone(), endpoint, limits })
+}
+
+/// Makes a new journal for a device that stands in a store, and takes the device: one that its owner released, or with `take_over` from whoever has
+/// it. The journal is attached then like any other.
+///
+/// # Errors
+/// There is no such device, another has it, the journal's file exists, or the store does not answer.
+pub fn take_device(path: &Path, place: &Place, take_over: bool) -> Result<Anchor, AttachError> {
+    let notes_path = NotesFile::path(path);
+    for path in [path, &notes_path] {
+        if path.exists() {
+            return Err(refuse(
+                path,
+                "exists already; the journal of a device that is taken from a store is a new file",
+            ));
+        }
+    }
+    let taken = take_with(path, place, take_over);
+    if taken.is_err() {
+        let _ = (std::fs::remove_file(path), std::fs::remove_file(&notes_path));
+    }
+    taken
+}
+
+fn take_with(path: &Path, place: &Place, take_over: bool) -> Result<Anchor, AttachError> {
+    let ring = Ring::new(RING_ENTRIES).map_err(|error| refuse(path, error))?;
+    let mut notes = Notes::new(head(path, [0; 16], place, Limits::default())?);
+    let mut outside = open_store(path, &notes, &ring)?;
+    let refused = |error: ClaimError| claim_refused(path, &error);
+    let (seen, ..) = look(&mut *outside).map_err(refused)?.ok_or_else(|| refused(ClaimError::Nothing))?;
+    (notes.head.device, notes.head.limits) = (seen.device, seen.limits);
+    let how = if take_over { How::TakeOver } else { How::Released };
+    permits(&seen, how, &notes).map_err(refused)?;
+    // Everything that can fail here does so before the device is taken.
+    let backing = Backing::create(path, backing_bytes(&seen.geometry))?;
+    taken_over_labels(&seen, path)?;
+    let who = claimant(path, &notes)?;
+    let (anchor, _) = claim(&mut *outside, &who, how, &mut notes).map_err(refused)?;
+    for (copy, label) in (0..).zip(taken_over_labels(&anchor, path)?) {
+        backing.write_label(copy, &label).map_err(|error| refuse(path, error))?;
+    }
+    for LebEntry { leb, life, .. } in &anchor.lebs {
+        notes.add(Note::Life { leb: *leb, life: *life });
+        notes.add(Note::Gone { leb: *leb, life: *life });
+    }
+    NotesFile::write(path, &notes).map_err(|error| refuse(path, error))?;
+    Ok(anchor)
+}
+
+fn claimant(path: &Path, notes: &Notes) -> Result<Claimant, AttachError> {
+    let attach = u64::from_le_bytes(random(path)?);
+    Ok(Claimant { journal: notes.head.journal, attach, host: host_name() })
+}
+
+/// The label copies with which another host goes on, in a journal of its own: what the log holds behind the store's mark does not count. A part
+/// of it is in the store, and a part of it was only in the owner's journal.
+///
+/// # Errors
+/// The anchor's copies are no superblock.
+pub fn taken_over_labels(anchor: &Anchor, path: &Path) -> Result<[Vec<u8>; 2], AttachError> {
+    let copies = anchor.labels.clone().map(Ok);
+    let mut superblock = choose_superblock(copies).map_err(|refusal| refused(refusal, path))?;
+    let log = &mut superblock.anchor;
+    if !log.clean {
+        let mark = anchor.mark.max(log.begin);
+        log.doubted_from = Some(log.doubted_from.map_or(mark, |known| known.min(mark)));
+    }
+    // What a process of the owner's left in memory on this host is of another attach then.
+    superblock.epoch += 1;
+    let mut labels = [Vec::new(), Vec::new()];
+    for _ in 0..2 {
+        superblock.generation += 1;
+        labels[(superblock.generation % 2) as usize] = superblock.encode(0);
+    }
+    Ok(labels)
+}
+
+/// Attaches a device by the journal that is its owner's.
+pub(crate) fn attach_journal(files: Files, options: &AttachOptions, ring: &SharedRing) -> Result<Device, AttachError> {
+    let Files { superblock, mut backings, paths, .. } = files;
+    let path = paths[0].clone();
+    let wishes = [
+        (options.read_only, "attached to be read only"),
+        (options.new_identity, "given a new identity"),
+        (options.witness.is_some(), "given a witness"),
+    ];
+    if let Some((_, wish)) = wishes.iter().find(|(wanted, _)| *wanted) {
+        return Err(refuse(&path, format!("the journal of a device on objects cannot be {wish}; attach it without")));
+    }
+    let mut notes = NotesFile::read(&path).map_err(|error| {
+        let notes = NotesFile::path(&path);
+        match error.kind() {
+            ErrorKind::NotFound => {
+                refuse(&notes, "is missing: it belongs to the journal and goes where the journal goes")
+            }
+            _ => refuse(&notes, error),
+        }
+    })?;
+    if notes.head.device != *superblock.uuid.as_bytes() {
+        return Err(refuse(&NotesFile::path(&path), "these are the notes of another device's journal"));
+    }
+    let Some(Some(backing)) = backings.pop() else { return Err(refuse(&path, "the journal's file is missing")) };
+    if backing.is_block_device() {
+        return Err(refuse(&path, "a journal is a file: a block device cannot say which parts of it hold something"));
+    }
+    let geometry = medium_geometry(&superblock);
+    check_length(&backing, &geometry)?;
+    let identity = Claim::take(superblock.identity(), &paths)?;
+    let staging = options.staging.as_deref().and_then(|directory| Staging::open(directory, &superblock));
+    let mut outside = open_store(&path, &notes, ring)?;
+    let who = claimant(&path, &notes)?;
+    let claimed = claim(&mut *outside, &who, How::Own, &mut notes).map_err(|error| claim_refused(&path, &error))?;
+    let media = FileMedia::new(vec![Some(backing)], geometry, ring.clone(), FileOptions::default())?;
+    let overlaps = media.backings().all(|backing| backing.direct_alignment().is_some());
+    let seed = who.attach;
+    let media = ObjectMedia::new(Box::new(media), outside, claimed, &notes, seed).map_err(|why| refuse(&path, why))?;
+    let core = open(media, options.secret.as_ref(), staging, &path)?;
+    let mut device = Device::on_core(core, paths, Some(identity));
+    if !overlaps {
+        device.core.ftl.sync_one_by_one();
+    }
+    Ok(device)
+}
+
+/// A device on a journal with a store behind it.
+fn open(
+    mut media: ObjectMedia,
+    secret: Option<&Secret>,
+    staging: Option<Staging>,
+    path: &Path,
+) -> Result<Core, AttachError> {
+    let failed = |refusal| refused(refusal, path);
+    let mut superblock = assemble(read_labels(&mut media), true, false).map_err(failed)?;
+    admit(&mut superblock, secret).map_err(failed)?;
+    let media = Stack::Plain(Drilled::Plain(Base::Objects(Box::new(media))));
+    // So each life of a LEB begins with an erase, and the store knows one from the next.
+    let config = layer_config(&superblock, true);
+    attach(media, superblock, config, false, staging).map_err(failed)
+}
+
+impl Device {
+    /// A device on a journal with an object store behind it, both opened already.
+    ///
+    /// # Errors
+    /// There is no valid format, or it cannot be recovered.
+    pub fn on_objects(media: ObjectMedia, secret: Option<&Secret>) -> Result<Device, AttachError> {
+        let path = PathBuf::from("media");
+        let core = open(media, secret, None, &path)?;
+        Ok(Device::on_core(core, vec![path], None))
+    }
+
+    /// How it stands with its object store, where there is one.
+    pub fn objects(&self) -> Option<Standing> {
+        self.core.media.store_behind().map(ObjectMedia::standing)
+    }
+
+    /// The number that the log's next entry gets: what was taken before has lower ones.
+    pub fn log_end(&self) -> u64 {
+        self.core.ftl.next_seq()
+    }
+
+    /// What is wrong with the store, in words.
+    pub(crate) fn objects_in_words(&self) -> String {
+        let Some(standing) = self.objects() else { return String::new() };
+        if let Some(fence) = &standing.fence {
+            return format!(
+                "fenced: host {} has taken the device over as owner {}; what only this journal has is lost to the device, and nothing is read or written here any more",
+                fence.host, fence.epoch
+            );
+        }
+        let behind = format!("{} bytes and {} s behind", standing.ahead_bytes, standing.behind_ms / 1000);
+        let held = if standing.holding { "; writes wait for it" } else { "" };
+        match &standing.tally.trouble {
+            Some(why) => format!("the object store fails ({why}): it is {behind}{held}"),
+            None => format!("the object store is {behind}{held}"),
+        }
+    }
+}

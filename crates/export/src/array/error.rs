@@ -1,0 +1,78 @@
+//! Why there is no array.
+
+use array::{Damage, ShapeError};
+
+/// Why a device does not become a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Claimed {
+    /// This array has it.
+    By(String),
+    /// So many clients have it.
+    Clients(usize),
+    /// It takes no writes, is an array, or is being detached.
+    Unfit,
+}
+
+/// Why an array is not made, or not assembled. Nothing was changed on its members, unless it says so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArrayError {
+    /// A member belongs to another array.
+    #[error("{member}: is a member of the array {array}; delete that array first, or choose another device")]
+    Taken {
+        /// The member.
+        member: String,
+        /// Its array.
+        array: String,
+    },
+    /// Clients use a member.
+    #[error("{member}: {clients} client(s) connected; an array has its members for itself: disconnect them first")]
+    Clients {
+        /// The member.
+        member: String,
+        /// How many.
+        clients: usize,
+    },
+    /// What cannot be a member.
+    #[error(
+        "{member}: cannot be a member; expected a device that is attached for writing, whose durability is not 'unsafe', and no array"
+    )]
+    Unfit {
+        /// The member.
+        member: String,
+    },
+    /// A member's thread has ended.
+    #[error("{member}: is not attached any more; attach it again")]
+    Gone {
+        /// The member.
+        member: String,
+    },
+    /// A member holds something.
+    #[error("{member}: holds data, which the array would destroy; add --force if that is meant")]
+    NotEmpty {
+        /// The member.
+        member: String,
+    },
+    /// The members do not fit together.
+    #[error("{0}")]
+    Shape(ShapeError),
+    /// They cannot be assembled.
+    #[error("{0}")]
+    Damage(#[from] Damage),
+    /// A member failed.
+    #[error("{member}: {error}")]
+    Member {
+        /// The member.
+        member: String,
+        /// How.
+        error: device::IoError,
+    },
+    /// The operating system has no thread or ring for it.
+    #[error("no thread for the array: {0}")]
+    Thread(String),
+}
+
+impl From<ShapeError> for ArrayError {
+    fn from(error: ShapeError) -> ArrayError {
+        ArrayError::Shape(error)
+    }
+}

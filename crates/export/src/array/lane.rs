@@ -1,0 +1,125 @@
+//! The way between an array's thread and a member's: requests one way, answers the other. Each side takes all that is there at once,
+//! so a lock is taken once a round, and rings the other's bell. How much can lie there the array bounds, which has so many
+//! requests under way at most.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use array::{Answer, Command};
+use device::{Extent, IoError};
+use media::ring::mailbox::Sender;
+
+use crate::handle::Call;
+
+/// How often a side looks again that cannot wait for its bell.
+pub(super) const PAUSE: Duration = Duration::from_micros(200);
+
+/// A member's answer, under the array's tag.
+pub(crate) type Reply = (u64, Result<Answer, IoError>);
+
+#[derive(Default)]
+struct State {
+    requests: Vec<Command>,
+    replies: Vec<Reply>,
+    /// The member is gone, or was given back.
+    closed: bool,
+}
+
+/// The way.
+pub(crate) struct Lane {
+    state: Mutex<State>,
+    /// Of the array.
+    pub array: String,
+    /// The member's bell, and the array's.
+    member: Sender<Call>,
+    back: Sender<Call>,
+    /// Sectors that the member holds data in, when somebody looked last.
+    mapped: AtomicU64,
+}
+
+impl Lane {
+    pub fn new(array: &str, member: Sender<Call>, back: Sender<Call>) -> Arc<Lane> {
+        let (state, mapped) = (Mutex::default(), AtomicU64::new(0));
+        Arc::new(Lane { state, array: array.into(), member, back, mapped })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands requests to the member.
+    pub fn ask(&self, requests: &mut Vec<Command>) {
+        if requests.is_empty() {
+            return;
+        }
+        self.state().requests.append(requests);
+        self.member.ring();
+    }
+
+    /// What the array asks.
+    pub fn requests(&self) -> Vec<Command> {
+        std::mem::take(&mut self.state().requests)
+    }
+
+    /// Hands answers to the array.
+    pub fn reply(&self, replies: &mut Vec<Reply>) {
+        if replies.is_empty() {
+            return;
+        }
+        self.state().replies.append(replies);
+        self.back.ring();
+    }
+
+    /// What the member answered, and whether it is gone.
+    pub fn replies(&self) -> (Vec<Reply>, bool) {
+        let mut state = self.state();
+        (std::mem::take(&mut state.replies), state.closed)
+    }
+
+    /// No side asks or answers any more.
+    pub fn close(&self) {
+        self.state().closed = true;
+        self.member.ring();
+        self.back.ring();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
+    pub fn saw_mapped(&self, sectors: u64) {
+        self.mapped.store(sectors, Ordering::Relaxed);
+    }
+
+    pub fn mapped(&self) -> u64 {
+        self.mapped.load(Ordering::Relaxed)
+    }
+
+    /// One request that is waited for, before there is an array.
+    ///
+    /// # Errors
+    /// The member refuses it, or is gone.
+    pub fn call(&self, command: Command) -> Result<Answer, IoError> {
+        self.ask(&mut vec![command]);
+        loop {
+            let (mut replies, closed) = self.replies();
+            if let Some((_, answer)) = replies.pop() {
+                return answer;
+            }
+            if closed {
+                return Err(IoError::Media);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// What a run of sectors is, from an answer.
+pub(super) fn extent(answer: &Answer) -> Option<Extent> {
+    match answer {
+        Answer::Extent(extent) => Some(*extent),
+        Answer::Done(_) => None,
+    }
+}

@@ -1,0 +1,250 @@
+//! What a device thread serves: a device, or an array of devices that have threads of their own.
+//!
+//! Whatever is asked of a device only, an array answers as a device without it would: it has no snapshots, no drills and no model of
+//! a card.
+
+use std::time::Duration;
+
+use device::{
+    Background, Completion, Condition, Device, Extent, Figures, Info, Io, IoError, PowerCut, Settings, Shown, Snapshot,
+    SnapshotClone, SnapshotError, SnapshotId, Status, Submitted,
+};
+
+use crate::array::Joined;
+
+/// What clients use.
+#[allow(clippy::large_enum_variant, reason = "there is one a thread, and a device is what it mostly is")]
+pub enum Served {
+    /// A device.
+    Device(Device),
+    /// An array.
+    Array(Box<Joined>),
+}
+
+impl From<Device> for Served {
+    fn from(device: Device) -> Served {
+        Served::Device(device)
+    }
+}
+
+/// Takes the answer from whichever it is.
+macro_rules! either {
+    ($served:expr, $one:ident => $call:expr) => {
+        match $served {
+            Served::Device($one) => $call,
+            Served::Array($one) => $call,
+        }
+    };
+}
+
+impl Served {
+    /// The device, if it is one.
+    pub fn device(&mut self) -> Option<&mut Device> {
+        match self {
+            Served::Device(device) => Some(device),
+            Served::Array(_) => None,
+        }
+    }
+
+    /// The array, if it is one.
+    pub fn array(&mut self) -> Option<&mut Joined> {
+        match self {
+            Served::Device(_) => None,
+            Served::Array(array) => Some(array),
+        }
+    }
+
+    #[inline]
+    pub fn info(&self) -> &Info {
+        either!(self, one => one.info())
+    }
+
+    pub fn settings(&self) -> Settings {
+        either!(self, one => one.settings())
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        match self {
+            Served::Device(device) => device.is_read_only(),
+            Served::Array(_) => false,
+        }
+    }
+
+    #[inline]
+    pub fn submit<'a>(&mut self, tag: u64, io: Io<'a>) -> Submitted<'a> {
+        either!(self, one => one.submit(tag, io))
+    }
+
+    #[inline]
+    pub fn submit_in<'a>(&mut self, view: Option<SnapshotId>, tag: u64, io: Io<'a>) -> Submitted<'a> {
+        match self {
+            Served::Device(device) => device.submit_in(view, tag, io),
+            Served::Array(_) if view.is_some() => Submitted::Done(Err(IoError::NoSnapshot)),
+            Served::Array(array) => array.submit(tag, io),
+        }
+    }
+
+    #[inline]
+    pub fn poll(&mut self) -> Option<Completion> {
+        either!(self, one => one.poll())
+    }
+
+    #[inline]
+    pub fn queue_depth(&self) -> Option<u8> {
+        match self {
+            Served::Device(device) => device.queue_depth(),
+            Served::Array(_) => None,
+        }
+    }
+
+    pub fn held_back(&self) -> &'static str {
+        match self {
+            Served::Device(device) => device.held_back(),
+            Served::Array(_) => "the array waits for its members",
+        }
+    }
+
+    #[inline]
+    pub fn power_cut(&self) -> Option<&PowerCut> {
+        match self {
+            Served::Device(device) => device.power_cut(),
+            Served::Array(_) => None,
+        }
+    }
+
+    pub fn drills_in_words(&self) -> String {
+        match self {
+            Served::Device(device) => device.drills_in_words(),
+            Served::Array(_) => String::new(),
+        }
+    }
+
+    #[inline]
+    pub fn time_left(&mut self) -> Option<Duration> {
+        match self {
+            Served::Device(device) => device.time_left(),
+            Served::Array(_) => None,
+        }
+    }
+
+    #[inline]
+    pub fn can_go_on(&self) -> bool {
+        match self {
+            Served::Device(device) => device.can_go_on(),
+            Served::Array(_) => false,
+        }
+    }
+
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        either!(self, one => one.is_idle())
+    }
+
+    pub fn idle(&mut self) -> bool {
+        match self {
+            Served::Device(device) => device.idle(),
+            Served::Array(_) => false,
+        }
+    }
+
+    #[inline]
+    pub fn is_untidy(&self) -> bool {
+        match self {
+            Served::Device(device) => device.is_untidy(),
+            Served::Array(_) => false,
+        }
+    }
+
+    #[inline]
+    pub fn has_background(&self) -> bool {
+        either!(self, one => one.has_background())
+    }
+
+    pub fn background(&mut self) -> Background {
+        either!(self, one => one.background())
+    }
+
+    pub fn figures(&self) -> Figures {
+        either!(self, one => one.figures())
+    }
+
+    pub fn status(&self) -> Status {
+        either!(self, one => one.status())
+    }
+
+    pub fn condition(&self) -> Condition {
+        either!(self, one => one.condition())
+    }
+
+    pub fn wear(&self) -> Option<(Vec<u32>, u32)> {
+        match self {
+            Served::Device(device) => device.wear(),
+            Served::Array(_) => None,
+        }
+    }
+
+    /// Of an array it says that everything holds data, which is always right.
+    pub fn extent(&self, lba: u64, max: u64) -> Extent {
+        match self {
+            Served::Device(device) => device.extent(lba, max),
+            Served::Array(_) => Extent { count: max, mapped: true },
+        }
+    }
+
+    pub fn extent_in(&self, view: Option<SnapshotId>, lba: u64, max: u64) -> Result<Extent, SnapshotError> {
+        match self {
+            Served::Device(device) => device.extent_in(view, lba, max),
+            Served::Array(_) => Ok(self.extent(lba, max)),
+        }
+    }
+
+    pub fn compare(
+        &self,
+        old: Option<SnapshotId>,
+        new: Option<SnapshotId>,
+        lba: u64,
+        max: u64,
+    ) -> Result<(u64, Option<bool>), SnapshotError> {
+        match self {
+            Served::Device(device) => device.compare(old, new, lba, max),
+            // Nothing is known of what it held before.
+            Served::Array(_) => Ok((max, Some(true))),
+        }
+    }
+
+    pub fn view_named(&self, name: &str) -> Option<Shown> {
+        match self {
+            Served::Device(device) => device.view_named(name),
+            Served::Array(_) => None,
+        }
+    }
+
+    pub fn find_clone(&self, id: SnapshotId) -> Option<&SnapshotClone> {
+        match self {
+            Served::Device(device) => device.find_clone(id),
+            Served::Array(_) => None,
+        }
+    }
+
+    pub fn snapshot(&self, id: SnapshotId) -> Option<&Snapshot> {
+        match self {
+            Served::Device(device) => device.snapshot(id),
+            Served::Array(_) => None,
+        }
+    }
+
+    pub fn look_at_store(&mut self) {
+        if let Served::Device(device) = self {
+            device.look_at_store();
+        }
+    }
+
+    /// # Errors
+    /// Not everything could be made durable.
+    pub fn detach(self) -> Result<(), IoError> {
+        match self {
+            Served::Device(device) => device.detach(),
+            Served::Array(array) => array.detach(),
+        }
+    }
+}

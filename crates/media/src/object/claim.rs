@@ -1,0 +1,222 @@
+//! Becoming the owner of a device in a store: by the journal that is the owner's, or by taking over.
+
+use super::anchor::ANCHOR_NAME;
+use super::notes::Note;
+use super::{Anchor, Answer, Ask, Failure, Notes, Outside};
+
+/// How often each request is tried before the attach is given up.
+const ATTEMPTS: u32 = 12;
+
+/// Who wants the device.
+#[derive(Clone, Debug)]
+pub struct Claimant {
+    /// Identity of the journal.
+    pub journal: [u8; 16],
+    /// Drawn anew for each attach.
+    pub attach: u64,
+    /// What the host is called.
+    pub host: String,
+}
+
+/// Whom the device is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// From nobody: the journal is the owner's.
+    Own,
+    /// From one who released it.
+    Released,
+    /// From whoever has it: what the owner's journal is ahead is given up.
+    TakeOver,
+}
+
+/// Why the device cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimError {
+    /// The store does not answer.
+    #[error("the object store does not answer: {0}")]
+    Store(String),
+    /// There is no device at this place.
+    #[error("there is no device in the store at this address")]
+    Nothing,
+    /// What stands there is no anchor.
+    #[error("the object `{ANCHOR_NAME}` in the store cannot be used: {0}")]
+    Anchor(#[from] super::anchor::NotAnchor),
+    /// Another device stands there.
+    #[error("another device stands in the store at this address than the journal belongs to")]
+    Stranger,
+    /// Another has the device.
+    #[error(
+        "host `{host}` has the device, as owner {epoch}; its store is as of {written_ms} ms since 1970 and was then {ahead_bytes} bytes behind its journal"
+    )]
+    Owned {
+        /// What the owner's host is called.
+        host: String,
+        /// The owner epoch.
+        epoch: u32,
+        /// When it last wrote the anchor, milliseconds since 1970.
+        written_ms: u64,
+        /// By how much its journal was ahead then.
+        ahead_bytes: u64,
+    },
+    /// The journal is an older copy of itself.
+    #[error("the journal is older than the store: it knows commits up to {known}, and the store has commit {found}")]
+    OldJournal {
+        /// The newest that the journal knows.
+        known: u64,
+        /// The one in the store.
+        found: u64,
+    },
+    /// Somebody else claimed it at the same moment.
+    #[error("host `{0}` took the device at the same moment")]
+    Lost(String),
+    /// There is a device already where a new one is to be made.
+    #[error("there is a device in the store at this address already")]
+    Exists,
+    /// The notes cannot be written.
+    #[error("the journal's notes: {0}")]
+    Notes(String),
+}
+
+/// Asks, and waits for the answer.
+pub fn call(outside: &mut dyn Outside, ask: Ask) -> Answer {
+    outside.ask(u64::MAX, ask);
+    loop {
+        match outside.answer() {
+            Some((u64::MAX, answer)) => return answer,
+            Some(_) => {}
+            None => outside.wait(),
+        }
+    }
+}
+
+/// Reads the anchor, with its version; `None` where there is none.
+///
+/// # Errors
+/// The store does not answer, or what stands there is no anchor.
+pub fn look(outside: &mut dyn Outside) -> Result<Option<(Anchor, Vec<u8>, String)>, ClaimError> {
+    let mut last = String::new();
+    for attempt in 0..ATTEMPTS {
+        match call(outside, Ask::Fetch) {
+            Answer::Anchor(bytes, version) => return Ok(Some((Anchor::decode(&bytes)?, bytes, version))),
+            Answer::Failed(Failure::Missing) => return Ok(None),
+            Answer::Failed(failure) => last = failure.to_string(),
+            _ => last = "an answer that makes no sense".into(),
+        }
+        rest(outside, attempt);
+    }
+    Err(ClaimError::Store(last))
+}
+
+/// Waits before the next attempt.
+fn rest(outside: &mut dyn Outside, attempt: u32) {
+    let until = outside.now_ms() + (50 << attempt.min(6));
+    while outside.now_ms() < until {
+        outside.wait();
+    }
+}
+
+/// Puts an anchor in the place of the one of this version (or where there is none), and finds out what became of it.
+fn put(outside: &mut dyn Outside, anchor: &Anchor, expected: Option<String>) -> Result<String, ClaimError> {
+    let bytes = anchor.encode();
+    let mut last = String::new();
+    for attempt in 0..ATTEMPTS {
+        match call(outside, Ask::Swap { bytes: bytes.clone(), expected: expected.clone() }) {
+            Answer::Swapped(version) => return Ok(version),
+            Answer::Failed(Failure::Precondition) => {
+                // It may be ours: an attempt whose answer was lost.
+                return match look(outside)? {
+                    Some((_, found, version)) if found == bytes => Ok(version),
+                    Some((found, ..)) => Err(ClaimError::Lost(found.host)),
+                    None => Err(ClaimError::Nothing),
+                };
+            }
+            // Nothing is where the anchor is to go: no bucket, or somebody deletes what is in it.
+            Answer::Failed(Failure::Missing) => return Err(ClaimError::Store("there is no such bucket".into())),
+            Answer::Failed(failure) => last = failure.to_string(),
+            _ => last = "an answer that makes no sense".into(),
+        }
+        rest(outside, attempt);
+    }
+    Err(ClaimError::Store(last))
+}
+
+/// Puts the first anchor of a new device.
+///
+/// # Errors
+/// There is one already, or the store does not answer.
+pub fn found(outside: &mut dyn Outside, anchor: &Anchor) -> Result<(), ClaimError> {
+    if look(outside)?.is_some() {
+        return Err(ClaimError::Exists);
+    }
+    match put(outside, anchor, None) {
+        Ok(_) => Ok(()),
+        Err(ClaimError::Lost(_)) => Err(ClaimError::Exists),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether this claim is good for this anchor.
+///
+/// # Errors
+/// Why it is not.
+pub fn permits(anchor: &Anchor, claim: Claim, notes: &Notes) -> Result<(), ClaimError> {
+    if anchor.device != notes.head.device {
+        return Err(ClaimError::Stranger);
+    }
+    let owned = || ClaimError::Owned {
+        host: anchor.host.clone(),
+        epoch: anchor.epoch,
+        written_ms: anchor.written_ms,
+        ahead_bytes: anchor.ahead_bytes,
+    };
+    match claim {
+        Claim::Own if anchor.journal != notes.head.journal => Err(owned()),
+        Claim::Own if anchor.commit > notes.commit => {
+            Err(ClaimError::OldJournal { known: notes.commit, found: anchor.commit })
+        }
+        Claim::Released if !anchor.released => Err(owned()),
+        Claim::Own | Claim::Released | Claim::TakeOver => Ok(()),
+    }
+}
+
+/// Makes the claimant the owner of the device that stands in the store, and the notes say so first. What the store holds stays as it is.
+///
+/// # Errors
+/// Another has it, or the store does not answer.
+pub fn claim(
+    outside: &mut dyn Outside,
+    who: &Claimant,
+    how: Claim,
+    notes: &mut Notes,
+) -> Result<(Anchor, String), ClaimError> {
+    let mut lost = ClaimError::Nothing;
+    for _ in 0..ATTEMPTS {
+        let (old, _, version) = look(outside)?.ok_or(ClaimError::Nothing)?;
+        permits(&old, how, notes)?;
+        let anchor = Anchor {
+            journal: who.journal,
+            attach: who.attach,
+            host: who.host.clone(),
+            // Above what an attempt of this journal may have claimed of which nobody knows what became.
+            epoch: old.epoch.max(notes.epoch) + 1,
+            commit: old.commit.max(notes.commit) + 1,
+            released: false,
+            written_ms: outside.now_ms(),
+            ahead_bytes: 0,
+            limits: notes.head.limits,
+            ..old
+        };
+        let begun = Note::Begun { epoch: anchor.epoch, commit: anchor.commit };
+        if let Answer::Failed(failure) = call(outside, Ask::Note { bytes: begun.encode().to_vec() }) {
+            return Err(ClaimError::Notes(failure.to_string()));
+        }
+        notes.add(begun);
+        match put(outside, &anchor, Some(version)) {
+            Ok(version) => return Ok((anchor, version)),
+            // An anchor of the owner before that was under way came first: whether the claim is good for that one is asked again.
+            Err(error @ ClaimError::Lost(_)) => lost = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(lost)
+}

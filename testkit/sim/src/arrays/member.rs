@@ -1,0 +1,166 @@
+//! A member: a device on a medium of its own, and what the array has asked of it.
+
+use std::collections::VecDeque;
+
+use array::{Answer, Command, What, superblock_sector};
+use device::{Device, Io, IoError, Submitted};
+use media::sim::{Cut, SimMedia, SimStore};
+use random::SplitMix64;
+
+use super::plan::{MemberPlan, SECTOR};
+use crate::run::Failure;
+
+/// Tag of a request that is waited for; the array's are counted from 1.
+const CALL: u64 = u64::MAX;
+/// Polls until a request counts as never answered.
+const PATIENCE: u32 = 200_000;
+
+pub(super) struct Node {
+    pub plan: MemberPlan,
+    pub store: SimStore,
+    pub device: Option<Device>,
+    /// Not given to the device yet.
+    pub queue: VecDeque<Command>,
+    /// What it told while something else was waited for.
+    told: Vec<Told>,
+}
+
+/// What a member told, under the array's tag.
+pub(super) type Told = (u64, Result<Answer, IoError>);
+
+impl Node {
+    /// A blank device.
+    pub fn format(plan: MemberPlan, random: &mut SplitMix64) -> Result<Node, Failure> {
+        let store = SimStore::new(plan.geometry);
+        let mut media = SimMedia::new(&store, random.bits(), plan.knobs);
+        Device::format_media(&mut media, &plan.format).map_err(|error| Failure::Stuck(format!("format: {error}")))?;
+        Ok(Node { plan, store, device: None, queue: VecDeque::new(), told: Vec::new() })
+    }
+
+    /// Attaches it; false when its power failed meanwhile.
+    pub fn attach(&mut self, random: &mut SplitMix64) -> Result<bool, Failure> {
+        self.forget();
+        let media = SimMedia::new(&self.store, random.bits(), self.plan.knobs);
+        match Device::on_media(Box::new(media), false) {
+            Ok(device) => {
+                self.device = Some(device);
+                Ok(true)
+            }
+            Err(_) if self.store.is_off() => Ok(false),
+            Err(error) => Err(Failure::Wrong(format!("a member does not attach: {error}"))),
+        }
+    }
+
+    /// What an array that is no more asked is of no account.
+    pub fn forget(&mut self) {
+        self.queue.clear();
+        self.told.clear();
+    }
+
+    /// Whether it has not answered everything.
+    pub fn is_busy(&self) -> bool {
+        !self.queue.is_empty() || !self.told.is_empty() || self.device.as_ref().is_some_and(|device| !device.is_idle())
+    }
+
+    /// Its power fails.
+    pub fn cut(&mut self, random: &mut SplitMix64) {
+        self.device = None;
+        self.forget();
+        self.store.switch_off();
+        let cut = match random.below(4) {
+            0 => Cut::LOSE_ALL,
+            1 => Cut { whole: 500_000, torn: 300_000, flipped: 100_000 },
+            _ => Cut::default(),
+        };
+        self.store.power_cut_as(random, &cut);
+    }
+
+    /// Gives the device what it takes of its queue, at most so many, and hears it. `refuse` says whether it fails to carry something
+    /// out.
+    pub fn step(&mut self, most: u64, mut refuse: impl FnMut(&What) -> bool) -> Vec<Told> {
+        let mut told = std::mem::take(&mut self.told);
+        let Some(device) = &mut self.device else { return told };
+        for _ in 0..most {
+            let Some(mut command) = self.queue.pop_front() else { break };
+            if refuse(&command.what) {
+                told.push((command.tag, Err(IoError::Media)));
+                continue;
+            }
+            if let What::Extent { lba, max } = command.what {
+                told.push((command.tag, Ok(Answer::Extent(device.extent(lba, max)))));
+                continue;
+            }
+            let Some(io) = command.what.io() else { continue };
+            match device.submit(command.tag, io) {
+                Submitted::Done(result) => told.push((command.tag, result.map(Answer::Done))),
+                Submitted::Pending => {}
+                Submitted::Busy(Io::Read { buf, .. }) => {
+                    command.what.give_back(Io::Read { lba: 0, buf });
+                    self.queue.push_front(command);
+                    break;
+                }
+                Submitted::Busy(_) => {
+                    self.queue.push_front(command);
+                    break;
+                }
+            }
+        }
+        for _ in 0..4 {
+            match device.poll() {
+                Some(done) if done.tag != CALL => told.push((done.tag, done.result.map(Answer::Done))),
+                _ => {}
+            }
+        }
+        told
+    }
+
+    /// A request that is waited for; `None` when the power failed.
+    fn call(&mut self, io: Io<'_>) -> Result<Option<Answered>, Failure> {
+        let Some(device) = &mut self.device else { return Ok(None) };
+        let mut request = Some(io);
+        for _ in 0..PATIENCE {
+            if self.store.is_off() {
+                return Ok(None);
+            }
+            if let Some(io) = request.take() {
+                match device.submit(CALL, io) {
+                    Submitted::Done(result) => return Ok(Some(result)),
+                    Submitted::Pending => {}
+                    Submitted::Busy(io) => request = Some(io),
+                }
+            }
+            match device.poll() {
+                Some(done) if done.tag == CALL => return Ok((!self.store.is_off()).then_some(done.result)),
+                Some(done) => self.told.push((done.tag, done.result.map(Answer::Done))),
+                None => {}
+            }
+        }
+        Err(Failure::Stuck("a member never answered".into()))
+    }
+
+    /// A read that is waited for; `None` when the power failed.
+    pub fn read(&mut self, lba: u64, count: u64) -> Result<Option<Vec<u8>>, Failure> {
+        let buf = vec![0xee; count as usize * SECTOR];
+        match self.call(Io::Read { lba, buf })? {
+            Some(Ok(buf)) => Ok(buf),
+            Some(Err(error)) => Err(Failure::Wrong(format!("a member cannot be read: {error}"))),
+            None => Ok(None),
+        }
+    }
+
+    /// What stands where its superblock belongs.
+    pub fn superblock(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        self.read(superblock_sector(self.plan.format.sectors), 1)
+    }
+
+    /// Writes its superblock durably.
+    pub fn write_superblock(&mut self, sector: &[u8]) -> Result<(), Failure> {
+        let lba = superblock_sector(self.plan.format.sectors);
+        match self.call(Io::Write { lba, data: sector, fua: true })? {
+            Some(Err(error)) => Err(Failure::Wrong(format!("a superblock is not written: {error}"))),
+            _ => Ok(()),
+        }
+    }
+}
+
+type Answered = Result<Option<Vec<u8>>, IoError>;

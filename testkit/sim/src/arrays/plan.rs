@@ -1,0 +1,140 @@
+//! What one seed decides.
+
+use array::{Level, Member, Shape};
+use device::{MediaFormat, max_sectors};
+use ftl::{Geometry, Policy, TRAILER_BYTES};
+use media::sim::Knobs;
+use random::SplitMix64;
+use uuid::Uuid;
+
+/// Sector size of all members, bytes.
+pub(super) const SECTOR: usize = 512;
+
+/// A member's shape.
+#[derive(Clone, Debug)]
+pub(super) struct MemberPlan {
+    pub geometry: Geometry,
+    pub format: MediaFormat,
+    pub knobs: Knobs,
+}
+
+impl MemberPlan {
+    pub fn new(random: &mut SplitMix64) -> MemberPlan {
+        let geometry = Geometry {
+            dies: 1 + random.below(2) as u32,
+            parity: 0,
+            blocks: 24 + random.below(30) as u32,
+            pages_per_block: 4 + random.below(6) as u32,
+            slots_per_page: 4 << random.below(2),
+            sector_bytes: SECTOR as u32,
+            trailer_bytes: TRAILER_BYTES,
+            unit_bytes: 512 << random.below(3),
+        };
+        let largest = geometry.slots_per_leb().saturating_sub(2).min(24 + random.below(20) as u32);
+        let format = MediaFormat {
+            sectors: max_sectors(&geometry),
+            max_request_bytes: largest * SECTOR as u32,
+            checkpoint_interval: 16 << random.below(6),
+            policy: Policy::ALL[random.below(Policy::ALL.len() as u64) as usize],
+            uuid: Uuid::from_u128(u128::from(random.bits()) << 64 | u128::from(random.bits())),
+            key: None,
+        };
+        let knobs = Knobs {
+            must_erase: false,
+            least_polls: random.below(2) as u32,
+            spread_polls: random.below(30) as u32,
+            slow: if random.one_in(6) { 1_000 << random.below(6) } else { 0 },
+            ..Knobs::default()
+        };
+        MemberPlan { geometry, format, knobs }
+    }
+
+    /// As the array is told of it.
+    pub fn member(&self) -> Member {
+        Member {
+            uuid: self.format.uuid,
+            sectors: self.format.sectors,
+            sector_bytes: SECTOR as u32,
+            max_request_bytes: self.format.max_request_bytes,
+        }
+    }
+}
+
+/// One simulation's choices.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub shape: Shape,
+    pub members: Vec<MemberPlan>,
+    pub requests: u32,
+    pub depth: usize,
+    /// All lose power once in so many requests; 0 for never.
+    pub cut_once_in: u64,
+    /// One member is lost once in so many requests; 0 for never.
+    pub lose_once_in: u64,
+    /// One that is gone comes back once in so many requests.
+    pub return_once_in: u64,
+    /// A member refuses what it is asked once in so many of its requests; 0 for never.
+    pub error_once_in: u64,
+    /// The array stops and is assembled again once in so many requests; 0 for never.
+    pub stop_once_in: u64,
+    /// Weights of read, write, trim, flush, tick, batch.
+    pub mix: [u64; 6],
+    pub fua_once_in: u64,
+    /// Traffic goes to this many sectors from `first` on.
+    pub first: u64,
+    pub span: u64,
+}
+
+impl Plan {
+    pub fn new(random: &mut SplitMix64) -> Plan {
+        loop {
+            let level = [Level::Raid0, Level::Raid1, Level::Concat][random.below(3) as usize];
+            let count = match level {
+                Level::Raid1 => 2 + random.below(2),
+                _ => 2 + random.below(3),
+            };
+            let mut members: Vec<MemberPlan> = (0..count).map(|_| MemberPlan::new(random)).collect();
+            if random.one_in(2) {
+                let alike = members[0].clone();
+                members.iter_mut().for_each(|member| {
+                    let uuid = member.format.uuid;
+                    *member = alike.clone();
+                    member.format.uuid = uuid;
+                });
+            }
+            let known: Vec<Member> = members.iter().map(MemberPlan::member).collect();
+            let stripe = (SECTOR as u64) << random.below(5);
+            let region = (SECTOR as u64) << random.below(7);
+            let Ok(shape) = Shape::new(level, &known, stripe, region) else { continue };
+            let sectors = shape.sectors();
+            // Often around the place where one member ends and the next begins.
+            let edge = shape.data[0].min(sectors - 1);
+            let span = if random.one_in(3) { sectors } else { (1 + random.below(sectors)).clamp(8, 200).min(sectors) };
+            let first = match level {
+                Level::Concat => edge.saturating_sub(span / 2).min(sectors - span),
+                _ => random.below(sectors - span + 1),
+            };
+            let mut mix = [0; 6];
+            mix.iter_mut().for_each(|weight| *weight = if random.one_in(4) { 0 } else { 1 + random.below(20) });
+            mix[1] += 4 + random.below(60);
+            let rarely = |random: &mut SplitMix64, never: u64, least: u64, more: u64| {
+                if random.one_in(never) { 0 } else { least + random.below(more) }
+            };
+            return Plan {
+                shape,
+                members,
+                requests: 150 + random.below(900) as u32,
+                depth: 1 + random.below(12) as usize,
+                cut_once_in: rarely(random, 8, 20, 300),
+                lose_once_in: rarely(random, 2, 30, 300),
+                return_once_in: 1 + random.below(80),
+                error_once_in: if level == Level::Raid1 { rarely(random, 2, 100, 2_000) } else { 0 },
+                stop_once_in: rarely(random, 2, 50, 500),
+                mix,
+                fua_once_in: rarely(random, 2, 1, 20),
+                first,
+                span,
+            };
+        }
+    }
+}
