@@ -90,11 +90,14 @@ def members(service: Service, kind: str, directory: Path, size: int, options: ar
             service.vsl("attach", f"memory:{size}", "--name", name, "--once")
             continue
         path = (Path("/dev/shm") if kind == "emulated" else directory) / f"vsl-arrays-{os.getpid()}-{name}.vsl"
-        shape = ["--emulate", options.profile, "--scale", options.scale] if kind == "emulated" else ["--size", size]
-        service.vsl("create", path, *shape)
         if kind == "emulated":
+            service.vsl("create", path, "--emulate", options.profile, "--scale", options.scale)
+            # The first module of a card that has several.
+            path = min(path.parent.glob(f"{path.stem}*.vsl"))
             # Memory that is touched for the first time would be slower than the card, on many a virtual machine.
             subprocess.run(["fallocate", "--length", str(path.stat().st_size), path], check=True)
+        else:
+            service.vsl("create", path, "--size", size)
         service.vsl("attach", path, "--name", name, "--once")
     service.vsl("array", "create", f"{kind}-raid0", "--level", "raid0", names["a"], names["b"])
     service.vsl("array", "create", f"{kind}-raid1", "--level", "raid1", names["c"], names["d"])
@@ -164,7 +167,7 @@ def main() -> None:
     parser.add_argument("--mib", type=int, default=384, help="size of each member, MiB")
     parser.add_argument("--only", nargs="*", default=["memory", "file", "quorum", "emulated"], help="kinds of members to measure")
     parser.add_argument("--profile", default="iodrive-duo-640-mlc", help="of the emulated members: a card of two modules")
-    parser.add_argument("--scale", type=int, default=64)
+    parser.add_argument("--scale", type=int, default=256)
     parser.add_argument("--region", default="512m", help="bytes of the emulated array that are used")
     parser.add_argument("--realtime", action="store_true", help="with real-time priority, where others use the machine (needs root)")
     parser.add_argument("--directory", type=Path, default=HERE / "results" / "arrays", help="on the disk to measure")

@@ -390,27 +390,33 @@ impl Array {
         let left = serving.len() as u32;
         let change = ChangeJob { tag, left, done: 0, failed: 0, error: None, regions, marked, slot: None };
         let job = self.job(Job::Change(change));
-        let (mut ops, mut data, fua): (Vec<BatchOp>, Vec<u8>, bool) = match io {
+        let zeros;
+        let (mut ops, data, fua): (Vec<BatchOp>, &[u8], bool) = match io {
             Io::Write { lba, data, fua } => {
                 let count = (data.len() / sector) as u32;
-                (vec![BatchOp::Write { lba: *lba, count }], data.to_vec(), *fua)
+                (vec![BatchOp::Write { lba: *lba, count }], data, *fua)
             }
             Io::WriteZeroes { lba, count, fua, allocate: true } => {
                 let op = BatchOp::Write { lba: *lba, count: *count as u32 };
-                (vec![op], vec![0; *count as usize * sector], *fua)
+                zeros = vec![0; *count as usize * sector];
+                (vec![op], &zeros, *fua)
             }
             Io::Trim { lba, count, fua } | Io::WriteZeroes { lba, count, fua, .. } => {
-                (vec![BatchOp::Trim { lba: *lba, count: *count }], Vec::new(), *fua)
+                (vec![BatchOp::Trim { lba: *lba, count: *count }], &[], *fua)
             }
-            Io::Batch { ops, data, fua } => (ops.to_vec(), data.to_vec(), *fua),
+            Io::Batch { ops, data, fua } => (ops.to_vec(), data, *fua),
             Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush => return,
         };
         let plain = if marked { None } else { ops.first().copied().filter(|_| ops.len() == 1) };
         let marks = self.marks_of(&carried);
-        for (_, sectors) in &marks {
-            data.extend(sectors);
-        }
-        let data: Arc<[u8]> = data.into();
+        // Most changes bring no marks along: their data are copied once, for all members.
+        let data: Arc<[u8]> = if marks.is_empty() {
+            data.into()
+        } else {
+            let mut all = data.to_vec();
+            marks.iter().for_each(|(_, sector)| all.extend(sector));
+            all.into()
+        };
         ops.extend(marks.iter().map(|(index, _)| BatchOp::Write { lba: *index, count: 1 }));
         let own = ops.len() - marks.len();
         let mut shared: Option<(u64, Arc<[BatchOp]>)> = None;
