@@ -30,7 +30,7 @@ from series import Cell
 
 HERE = Path(__file__).resolve().parent
 MIB = 1 << 20
-# What a run may be short of: one member, or a whole service, in seconds.
+# How long a server may take to start or to end, seconds.
 PATIENCE = 60
 
 
@@ -95,7 +95,7 @@ def members(service: Service, kind: str, directory: Path, size: int, options: ar
             # The first module of a card that has several.
             path = min(path.parent.glob(f"{path.stem}*.vsl"))
             # Memory that is touched for the first time would be slower than the card, on many a virtual machine.
-            subprocess.run(["fallocate", "--length", str(path.stat().st_size), path], check=True)
+            subprocess.run(["fallocate", "--length", str(min(path.stat().st_size, 2 << 30)), path], check=True)
         else:
             service.vsl("create", path, "--size", size)
         service.vsl("attach", path, "--name", name, "--once")
@@ -152,7 +152,7 @@ def measure(kind: str, jobs: list[Job], servers: dict[str, Server], size: int, s
 def virtual(service: Service, job: Job, array: str, options: argparse.Namespace) -> float:
     """I/Os a second of the same array of the same cards in virtual time, with the cost of the card's Linux driver."""
     words = ["sim", options.profile, "--scale", options.scale, "--rw", job.pattern, "--bs", job.block_bytes, "--iodepth", job.depth]
-    words += ["--size", options.region, "--precondition", "fill", "--ramp-time", 1, "--runtime", options.seconds, "--driver", "linux", "--json"]
+    words += ["--size", options.region, "--precondition", "fill", "--ramp-time", 1, "--runtime", max(1, round(options.seconds)), "--driver", "linux", "--json"]
     report = service.vsl(*words, "--array", {"RAID 0": "raid0", "mirror": "raid1"}.get(array, "single"))
     done = json.loads(report[report.index("{") :])["jobs"][-1]
     return float((done["read"] if job.reads else done["write"])["iops"])
@@ -167,7 +167,7 @@ def main() -> None:
     parser.add_argument("--mib", type=int, default=384, help="size of each member, MiB")
     parser.add_argument("--only", nargs="*", default=["memory", "file", "quorum", "emulated"], help="kinds of members to measure")
     parser.add_argument("--profile", default="iodrive-duo-640-mlc", help="of the emulated members: a card of two modules")
-    parser.add_argument("--scale", type=int, default=256)
+    parser.add_argument("--scale", type=int, default=64)
     parser.add_argument("--region", default="512m", help="bytes of the emulated array that are used")
     parser.add_argument("--realtime", action="store_true", help="with real-time priority, where others use the machine (needs root)")
     parser.add_argument("--directory", type=Path, default=HERE / "results" / "arrays", help="on the disk to measure")
