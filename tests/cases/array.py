@@ -23,6 +23,7 @@ def run(world: World) -> None:
         killed(world, array(world, "wide"), rounds=3)
         fio_verifies(world, "wide")
         world.vsl("array", "delete", "wide", "--yes")
+    repairs(world)
     create(world, "safe", "raid1", "c", "d")
     killed(world, array(world, "safe"), rounds=3)
     loses_a_member(world)
@@ -93,6 +94,30 @@ def fio_verifies(world: World, name: str) -> None:
     """fio writes requests that lie over stripes' edges, and finds them all."""
     fio(world, array(world, name), "--rw=randwrite", "--bsrange=4k-60k", "--blockalign=4k", "--size=24M", "--iodepth=8",
         "--verify=crc32c", "--do_verify=1")
+
+
+def repairs(world: World) -> None:
+    """What one copy cannot read the other one answers and writes back, so that it can be read there again."""
+    for name in ("f", "g"):
+        world.vsl("create", world.dir / f"{name}.vsl", "--size", SIZE, "--drills", "--yes")
+        world.vsl("attach", world.dir / f"{name}.vsl", "--name", name)
+    create(world, "healing", "raid1", "f", "g")
+    handle = connect(array(world, "healing"))
+    content = bytes(number % 251 for number in range(MIB))
+    handle.pwrite(content, 8 * MIB)
+    handle.flush()
+    world.vsl("drill", "g", "rot", f"{8 * MIB // BLOCK + 16}+24")
+    # Copies take turns.
+    for _ in range(8):
+        check(bytes(handle.pread(MIB, 8 * MIB)) == content, "a read gave what was not written")
+    world.wait(lambda: status(world, "healing")["repaired_bytes"] > 0, "the copy to be repaired")
+    world.wait(lambda: "another copy" in world.vsl("events", "healing").out, "the repair to be an event")
+    handle.shutdown()
+    world.wait(lambda: not shown(world, "healing").get("clients"), "the client to be gone")
+    equal(status(world, "healing")["state"], "healthy", "state of a mirror after a repair")
+    world.vsl("array", "delete", "healing", "--yes")
+    check(bytes(connect(array(world, "g")).pread(MIB, 8 * MIB)) == content, "the copy does not hold what it was given")
+    world.wait(lambda: not shown(world, "g").get("clients"), "the client to be gone")
 
 
 def loses_a_member(world: World) -> None:

@@ -53,8 +53,10 @@ pub(crate) struct Part {
     pub member: usize,
     /// What of the request it is.
     pub piece: Piece,
-    /// Members that could not read it.
+    /// Members that were asked to read it.
     pub tried: Mask,
+    /// Those of them that are there and could not.
+    pub broken: Mask,
 }
 
 /// What parts belong to.
@@ -285,11 +287,15 @@ impl Array {
     }
 
     /// Asks a member for a part of a job.
-    pub(crate) fn send(&mut self, job: u64, piece: Piece, tried: Mask, what: What) {
-        let member = piece.member;
+    pub(crate) fn send(&mut self, job: u64, piece: Piece, what: What) {
+        self.ask_part(Part { job, member: piece.member, piece, tried: 0, broken: 0 }, what);
+    }
+
+    fn ask_part(&mut self, part: Part, what: What) {
+        let member = part.member;
         self.next += 1;
         self.seats[member].load += 1;
-        self.parts.insert(self.next, Part { job, member, piece, tried });
+        self.parts.insert(self.next, part);
         self.commands.push_back(Command { member, tag: self.next, what });
     }
 
@@ -315,23 +321,24 @@ impl Array {
         let left = pieces.len() as u32;
         if let [piece] = pieces[..] {
             let job = self.job(Job::Read(ReadJob { tag, buf: Vec::new(), left, error: None }));
-            self.read_piece(job, piece, 0, buf);
+            self.read_piece(job, piece, (0, 0), buf);
             return;
         }
         let job = self.job(Job::Read(ReadJob { tag, buf, left, error: None }));
         for piece in pieces {
-            self.read_piece(job, piece, 0, vec![0; piece.count as usize * sector]);
+            self.read_piece(job, piece, (0, 0), vec![0; piece.count as usize * sector]);
         }
     }
 
     /// Asks for a piece of a read: of a mirror the less busy of the copies that have it and were not `tried`. Without one the read
-    /// fails.
-    pub(crate) fn read_piece(&mut self, job: u64, piece: Piece, tried: Mask, buf: Vec<u8>) {
+    /// fails. Copies that are there and could not read it are `broken`.
+    pub(crate) fn read_piece(&mut self, job: u64, piece: Piece, (tried, broken): (Mask, Mask), buf: Vec<u8>) {
         let Some(member) = self.reader(&piece, tried) else {
             return self.read_done(job, piece, Err(IoError::Media));
         };
         let piece = Piece { member, ..piece };
-        self.send(job, piece, tried | bit(member), What::Read { lba: piece.lba, buf });
+        let what = What::Read { lba: piece.lba, buf };
+        self.ask_part(Part { job, member, piece, tried: tried | bit(member), broken }, what);
     }
 
     pub(crate) fn reader(&mut self, piece: &Piece, tried: Mask) -> Option<usize> {
@@ -360,7 +367,7 @@ impl Array {
         let asked = serving.iter().fold(0, |mask, member| mask | bit(*member));
         let job = self.job(Job::Flush(FlushJob { tag, number, left, asked, failed: 0, error: None }));
         for member in serving {
-            self.send(job, Piece { member, lba: 0, before: 0, count: 0 }, 0, What::Flush);
+            self.send(job, Piece { member, lba: 0, before: 0, count: 0 }, What::Flush);
         }
     }
 
@@ -383,27 +390,33 @@ impl Array {
         let left = serving.len() as u32;
         let change = ChangeJob { tag, left, done: 0, failed: 0, error: None, regions, marked, slot: None };
         let job = self.job(Job::Change(change));
-        let (mut ops, mut data, fua): (Vec<BatchOp>, Vec<u8>, bool) = match io {
+        let zeros;
+        let (mut ops, data, fua): (Vec<BatchOp>, &[u8], bool) = match io {
             Io::Write { lba, data, fua } => {
                 let count = (data.len() / sector) as u32;
-                (vec![BatchOp::Write { lba: *lba, count }], data.to_vec(), *fua)
+                (vec![BatchOp::Write { lba: *lba, count }], data, *fua)
             }
             Io::WriteZeroes { lba, count, fua, allocate: true } => {
                 let op = BatchOp::Write { lba: *lba, count: *count as u32 };
-                (vec![op], vec![0; *count as usize * sector], *fua)
+                zeros = vec![0; *count as usize * sector];
+                (vec![op], &zeros, *fua)
             }
             Io::Trim { lba, count, fua } | Io::WriteZeroes { lba, count, fua, .. } => {
-                (vec![BatchOp::Trim { lba: *lba, count: *count }], Vec::new(), *fua)
+                (vec![BatchOp::Trim { lba: *lba, count: *count }], &[], *fua)
             }
-            Io::Batch { ops, data, fua } => (ops.to_vec(), data.to_vec(), *fua),
+            Io::Batch { ops, data, fua } => (ops.to_vec(), data, *fua),
             Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush => return,
         };
         let plain = if marked { None } else { ops.first().copied().filter(|_| ops.len() == 1) };
         let marks = self.marks_of(&carried);
-        for (_, sectors) in &marks {
-            data.extend(sectors);
-        }
-        let data: Arc<[u8]> = data.into();
+        // Most changes bring no marks along: their data are copied once, for all members.
+        let data: Arc<[u8]> = if marks.is_empty() {
+            data.into()
+        } else {
+            let mut all = data.to_vec();
+            marks.iter().for_each(|(_, sector)| all.extend(sector));
+            all.into()
+        };
         ops.extend(marks.iter().map(|(index, _)| BatchOp::Write { lba: *index, count: 1 }));
         let own = ops.len() - marks.len();
         let mut shared: Option<(u64, Arc<[BatchOp]>)> = None;
@@ -430,7 +443,7 @@ impl Array {
                     What::Batch { ops, data: Arc::clone(&data), fua }
                 }
             };
-            self.send(job, Piece { member, lba: 0, before: 0, count: 0 }, 0, what);
+            self.send(job, Piece { member, lba: 0, before: 0, count: 0 }, what);
         }
     }
 
@@ -463,7 +476,7 @@ impl Array {
                 let runs = self.shape.runs(*lba, *count);
                 let job = self.change_job(tag, runs.len(), None);
                 for run in runs {
-                    self.send(job, run, 0, What::Zeroes { lba: run.lba, count: run.count, fua: *fua });
+                    self.send(job, run, What::Zeroes { lba: run.lba, count: run.count, fua: *fua });
                 }
                 return;
             }
@@ -476,7 +489,7 @@ impl Array {
             let job = self.change_job(tag, pieces.len(), None);
             for piece in pieces {
                 let what = What::Write { lba: piece.lba, data: data.into(), part: 0..data.len(), fua };
-                self.send(job, piece, 0, what);
+                self.send(job, piece, what);
             }
             return;
         };
@@ -499,7 +512,7 @@ impl Array {
                 BatchOp::Write { lba: self.shape.slot_at(own.member, slot), count: 1 + (theirs.len() / sector) as u32 },
             ];
             let data: Arc<[u8]> = [bytes, &head, theirs].concat().into();
-            self.send(job, own, 0, What::Batch { ops: Arc::new(ops), data, fua });
+            self.send(job, own, What::Batch { ops: Arc::new(ops), data, fua });
         }
     }
 
@@ -525,7 +538,7 @@ impl Array {
             }
         }
         let piece = Piece { member, lba: 0, before: 0, count: 0 };
-        self.send(job, piece, 0, What::Batch { ops: placed.into(), data: data.into(), fua });
+        self.send(job, piece, What::Batch { ops: placed.into(), data: data.into(), fua });
     }
 
     /// The next request to a member.

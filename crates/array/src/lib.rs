@@ -10,6 +10,7 @@
 //!   piece and a record of the other's in one batch (`log.rs`).
 //! - After a crash the members of a mirror show the same again: a member that has data has the mark of its region, too
 //!   (`regions.rs`), and until a marked region is copied, one member alone answers reads of it.
+//! - What a copy cannot read another one answers, and writes back to it (`repair.rs`).
 //! - A member that missed a write is never taken for current: the others note that it left before the write is answered
 //!   (`meta.rs`, `assemble.rs`).
 //!
@@ -25,6 +26,7 @@ mod geometry;
 mod log;
 mod meta;
 mod regions;
+mod repair;
 mod reply;
 mod resync;
 mod status;

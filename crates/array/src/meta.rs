@@ -117,7 +117,7 @@ impl Array {
     /// Asks a member in this stage.
     pub(crate) fn ask(&mut self, job: u64, piece: Piece, what: What) {
         self.meta.left += 1;
-        self.send(job, piece, 0, what);
+        self.send(job, piece, what);
     }
 
     /// Goes on at once where a stage asked nothing.
@@ -254,6 +254,7 @@ impl Array {
         if self.life != Life::Active {
             return;
         }
+        self.begin_repair();
         if self.meta.stage == Stage::Idle && self.leaving == 0 {
             self.done.extend(std::mem::take(&mut self.held));
             if self.meta.join.is_some() {
@@ -340,7 +341,7 @@ impl Array {
             for member in &serving {
                 let (lba, part) = (self.shape.bitmap_at(*member, index), 0..data.len());
                 let what = What::Write { lba, data: Arc::clone(&data), part, fua: false };
-                self.send(job, whole(*member), 0, what);
+                self.send(job, whole(*member), what);
             }
         }
     }
@@ -383,6 +384,7 @@ impl Array {
             copied_sectors: self.sync.copied,
             unmapped_sectors: self.sync.unmapped,
             retried_reads: self.retried_reads,
+            repaired_sectors: self.sync.repairs.sectors,
             logged_writes: self.logged_writes,
             replayed: self.replayed,
             failure: if let Life::Failed(why) = &self.life { Some(why.clone()) } else { None },

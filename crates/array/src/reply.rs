@@ -81,7 +81,7 @@ impl Array {
     }
 
     fn part_done(&mut self, part: Part, outcome: Outcome) {
-        let Part { job, member, piece, tried } = part;
+        let Part { job, member, piece, tried, broken } = part;
         match self.jobs.get_mut(&job) {
             None => {}
             Some(Job::Read(_)) => match outcome {
@@ -89,13 +89,17 @@ impl Array {
                 Ok(_) if self.is_doubted(member) && self.reader(&piece, tried).is_some() => {
                     self.retried_reads += 1;
                     let bytes = piece.count as usize * self.shape.sector_bytes as usize;
-                    self.read_piece(job, piece, tried, vec![0; bytes]);
+                    self.read_piece(job, piece, (tried, broken), vec![0; bytes]);
                 }
-                Ok(Answer::Done(Some(buf))) => self.read_done(job, piece, Ok(buf)),
+                Ok(Answer::Done(Some(buf))) => {
+                    self.repair(&piece, broken);
+                    self.read_done(job, piece, Ok(buf));
+                }
                 Err(_) if self.shape.level == Level::Raid1 => {
                     self.retried_reads += 1;
                     let bytes = piece.count as usize * self.shape.sector_bytes as usize;
-                    self.read_piece(job, piece, tried, vec![0; bytes]);
+                    let broken = if self.serves(member) { broken | bit(member) } else { broken };
+                    self.read_piece(job, piece, (tried, broken), vec![0; bytes]);
                 }
                 Ok(_) => self.read_done(job, piece, Err(IoError::Media)),
                 Err(error) => self.read_done(job, piece, Err(error)),

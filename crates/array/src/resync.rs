@@ -1,4 +1,5 @@
-//! Brings copies of a mirror into step: region by region from the copy that has everything, in pieces of one request.
+//! Brings copies of a mirror into step: region by region from the copy that has everything, in pieces of one request. A repair
+//! (`repair.rs`) is such a piece for copies that could not read it; it comes before what is copied.
 //!
 //! What is mapped there is copied; what is not is unmapped on the others. While a piece is copied, changes of its region wait: a
 //! change would otherwise be overwritten by what was read before it.
@@ -6,9 +7,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::{Array, Job, Life};
+use crate::array::{Array, Job, Life, bit};
 use crate::command::{Answer, Outcome, What};
 use crate::geometry::Piece;
+use crate::repair::Repairs;
 use crate::wire::Role;
 
 /// What is being done.
@@ -30,6 +32,9 @@ enum Step {
 #[derive(Debug, Default)]
 pub(crate) struct Sync {
     step: Step,
+    /// The region whose changes wait.
+    held: Option<usize>,
+    /// The region that is copied.
     region: Option<usize>,
     /// How far in it.
     at: u64,
@@ -37,16 +42,18 @@ pub(crate) struct Sync {
     most: usize,
     pub copied: u64,
     pub unmapped: u64,
+    pub repairs: Repairs,
 }
 
 impl Sync {
     /// Whether a change of these regions must wait.
     pub fn holds(&self, regions: &Range<usize>) -> bool {
-        self.step != Step::None && self.region.is_some_and(|region| regions.contains(&region))
+        self.step != Step::None && self.held.is_some_and(|region| regions.contains(&region))
     }
 
     pub fn end(&mut self) {
-        (self.step, self.region, self.most) = (Step::None, None, 0);
+        (self.step, self.held, self.region, self.most) = (Step::None, None, None, 0);
+        self.repairs.end();
     }
 
     /// Whether a piece is being copied.
@@ -88,26 +95,45 @@ impl Array {
             self.sync.at = self.regions.sectors(next, self.sectors()).start;
         }
         self.sync.most = self.sync.most.max(self.regions.unsynced());
-        self.sync.step = Step::Hold;
+        (self.sync.step, self.sync.held) = (Step::Hold, self.sync.region);
         self.sync_go_on();
+    }
+
+    /// Begins the next repair, if nothing is being copied just now.
+    pub(crate) fn begin_repair(&mut self) {
+        if self.sync.step != Step::None || self.is_frozen() {
+            return;
+        }
+        let Some(repair) = self.sync.repairs.begin_next() else { return };
+        let sectors = repair.sectors.clone();
+        (self.sync.step, self.sync.held) = (Step::Hold, Some(self.regions.of(&sectors).start));
+        self.sync_go_on();
+    }
+
+    /// The piece is done, or given up.
+    fn piece_ends(&mut self) {
+        self.sync.step = Step::None;
+        self.sync.repairs.current = None;
     }
 
     /// Asks the source, once no change of the region is under way.
     pub(crate) fn sync_go_on(&mut self) {
-        let (Step::Hold, Some(region)) = (self.sync.step, self.sync.region) else { return };
+        let (Step::Hold, Some(region)) = (self.sync.step, self.sync.held) else { return };
         if self.regions.get(region).writing > 0 {
             return;
         }
-        let Some(source) = self.primary() else { return };
-        if self.is_frozen() || !self.has_targets() {
-            self.sync.step = Step::None;
-            return;
-        }
-        let end = self.regions.sectors(region, self.sectors()).end;
-        let (lba, max) = (self.sync.at, end - self.sync.at);
+        let repair = self.sync.repairs.current.clone();
+        let source = match &repair {
+            Some(repair) => self.repair_source(region, repair.targets),
+            None => self.primary().filter(|_| self.has_targets()),
+        };
+        let Some(source) = source.filter(|_| !self.is_frozen()) else { return self.piece_ends() };
+        let end = repair.as_ref().map_or_else(|| self.regions.sectors(region, self.sectors()).end, |it| it.sectors.end);
+        let lba = repair.map_or(self.sync.at, |it| it.sectors.start);
+        let max = end - lba;
         self.sync.step = Step::Map;
         let job = self.job(Job::Sync);
-        self.send(job, Piece { member: source, lba, before: 0, count: max }, 0, What::Extent { lba, max });
+        self.send(job, Piece { member: source, lba, before: 0, count: max }, What::Extent { lba, max });
     }
 
     pub(crate) fn sync_part(&mut self, job: u64, member: usize, piece: Piece, outcome: Outcome) {
@@ -120,16 +146,20 @@ impl Array {
                     self.sync.step = Step::Read;
                     let buf = vec![0; count as usize * self.shape.sector_bytes as usize];
                     let job = self.job(Job::Sync);
-                    self.send(job, Piece { count, ..piece }, 0, What::Read { lba: piece.lba, buf });
+                    self.send(job, Piece { count, ..piece }, What::Read { lba: piece.lba, buf });
                 } else {
-                    self.sync.unmapped += run;
+                    if self.sync.repairs.current.is_none() {
+                        self.sync.unmapped += run;
+                    }
                     let lba = piece.lba;
                     self.sync_write(run, |_| What::Zeroes { lba, count: run, fua: false });
                 }
             }
             (Step::Read, Ok(Answer::Done(Some(buf)))) => {
                 self.jobs.remove(&job);
-                self.sync.copied += piece.count;
+                if self.sync.repairs.current.is_none() {
+                    self.sync.copied += piece.count;
+                }
                 let (lba, data): (u64, Arc<[u8]>) = (piece.lba, buf.into());
                 self.sync_write(piece.count, |_| What::Write {
                     lba,
@@ -139,8 +169,12 @@ impl Array {
                 });
             }
             (Step::Write { count, left }, outcome) => {
-                if outcome.is_err() {
-                    self.give_up(member);
+                match (&self.sync.repairs.current, outcome.is_ok()) {
+                    // It can be read there again.
+                    (Some(_), true) => self.sync.repairs.sectors += count,
+                    // It holds what it held, and another copy has it, too.
+                    (Some(_), false) | (None, true) => {}
+                    (None, false) => self.give_up(member),
                 }
                 self.sync.step = Step::Write { count, left: left - 1 };
                 if left == 1 {
@@ -151,8 +185,9 @@ impl Array {
             // The source cannot read it.
             (_, outcome) => {
                 self.jobs.remove(&job);
-                self.sync.step = Step::None;
-                let still_there = self.serves(member);
+                let is_repair = self.sync.repairs.current.is_some();
+                self.piece_ends();
+                let still_there = self.serves(member) && !is_repair;
                 if let (Some(region), true, Err(_)) = (self.sync.region, still_there, outcome) {
                     self.regions.stuck(region);
                     self.sync.region = None;
@@ -162,21 +197,31 @@ impl Array {
     }
 
     fn sync_write(&mut self, count: u64, what: impl Fn(usize) -> What) {
-        let targets: Vec<usize> =
-            self.serving().into_iter().filter(|member| self.seats[*member].role == Role::Rebuilding).collect();
+        let repaired = self.sync.repairs.current.as_ref().map(|repair| repair.targets);
+        let is_target = |member: &usize| match repaired {
+            Some(targets) => targets & bit(*member) != 0,
+            None => self.seats[*member].role == Role::Rebuilding,
+        };
+        let targets: Vec<usize> = self.serving().into_iter().filter(is_target).collect();
         let Some(left) = Some(targets.len() as u32).filter(|left| *left > 0) else {
-            self.sync.step = Step::None;
-            return;
+            return self.piece_ends();
         };
         let job = self.job(Job::Sync);
         self.sync.step = Step::Write { count, left };
         for member in targets {
-            self.send(job, Piece { member, lba: 0, before: 0, count: 0 }, 0, what(member));
+            self.send(job, Piece { member, lba: 0, before: 0, count: 0 }, what(member));
         }
     }
 
     /// A piece is on every copy that is still there.
     fn sync_written(&mut self, count: u64) {
+        if let Some(repair) = self.sync.repairs.current.take() {
+            self.sync.step = Step::None;
+            // Of what is unmapped in part the rest follows.
+            let rest = Piece { member: 0, lba: repair.sectors.start + count, before: 0, count: 0 };
+            let count = repair.sectors.end - rest.lba;
+            return self.repair(&Piece { count, ..rest }, repair.targets);
+        }
         self.sync.step = Step::None;
         let Some(region) = self.sync.region else { return };
         self.sync.at += count;

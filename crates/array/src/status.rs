@@ -82,6 +82,8 @@ pub struct Status {
     pub unmapped_sectors: u64,
     /// Reads that another copy answered because the first could not.
     pub retried_reads: u64,
+    /// Sectors that a copy could not read and got from another one.
+    pub repaired_sectors: u64,
     /// Writes that lay on two members.
     pub logged_writes: u64,
     /// Records of the log that the assembly carried out.

@@ -122,6 +122,7 @@ fn arrays_hold() {
     let sum = series(600, Wish { arrays: true, ..Wish::default() }, false).sum;
     assert!(sum.cuts > 2000 && sum.recovery_cuts > 200 && sum.replayed > 20, "{sum:?}");
     assert!(sum.losses > 200 && sum.returns > 200 && sum.faults > 10 && sum.compared > 100, "{sum:?}");
+    assert!(sum.unreadable > 200 && sum.healed > 50, "{sum:?}");
 }
 
 /// The same seed gives the same array.

@@ -63,6 +63,9 @@ fn words(view: &ArrayView) -> String {
     if let Some(percent) = view.resync_percent {
         let _ = writeln!(text, "  copying    {percent} % done, {} copied", size::short(view.copied_bytes));
     }
+    if view.repaired_bytes > 0 {
+        let _ = writeln!(text, "  repaired   {}, which a copy could not read", size::short(view.repaired_bytes));
+    }
     for member in &view.members {
         let _ = writeln!(text, "  {:<10} {}", member.state, member.name);
     }

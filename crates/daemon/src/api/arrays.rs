@@ -40,6 +40,9 @@ pub struct ArrayView {
     /// Copied to members since the array was assembled, bytes.
     #[serde(default)]
     pub copied_bytes: u64,
+    /// What a copy of a mirror could not read and got from another one since the array was assembled, bytes.
+    #[serde(default)]
+    pub repaired_bytes: u64,
     /// Regions of a mirror that would be copied after a crash.
     #[serde(default)]
     pub dirty_regions: u64,

@@ -66,6 +66,7 @@ impl Registry {
             view.health = seen.status.health.clone();
             view.bytes = Some(seen.info.bytes());
             view.max_request_bytes = Some(seen.info.max_request_bytes);
+            view.repaired_bytes = status.repaired_sectors * u64::from(seen.info.sector_bytes);
             view.copied_bytes = status.copied_sectors * u64::from(seen.info.sector_bytes);
             show(&mut view, &status);
         }
@@ -188,6 +189,7 @@ impl Registry {
                     Err(failure)
                 }
             });
+        let first = started.as_ref().ok().and_then(|handle| handle.status().ok());
         let mut table = self.table();
         let result = match started {
             Ok(handle) => {
@@ -195,6 +197,8 @@ impl Registry {
                     entry.phase = Phase::Attached(handle);
                 }
                 log.note("assembled", array.level.words());
+                // What happens before the monitor looks is news already.
+                first.iter().for_each(|status| log.look(status, Some(status)));
                 tracing::info!(array = name, level = array.level.name(), "assembled");
                 Ok(())
             }

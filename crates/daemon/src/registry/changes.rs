@@ -66,7 +66,7 @@ impl Changes {
         }
         self.quiet = HEALING_EVERY;
         let healed = std::mem::take(&mut self.healed);
-        Some(("healed", format!("{healed} sectors failed their check and were rebuilt from parity")))
+        Some(("healed", format!("{healed} sectors could not be read and were rebuilt from parity or another copy")))
     }
 }
 

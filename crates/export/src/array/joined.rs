@@ -203,7 +203,7 @@ impl Joined {
             dies: status.members.len() as u32,
             lost: missing,
             vanished_files: 0,
-            healed_sectors: 0,
+            healed_sectors: status.repaired_sectors,
             degraded_reads: status.retried_reads,
             unreadable_sectors: 0,
             rebuilding: rebuilding.map(|member| (member as u32, percent.unwrap_or(100.0))),

@@ -1,6 +1,7 @@
 //! A member: a device on a medium of its own, and what the array has asked of it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 
 use array::{Answer, Command, What, superblock_sector};
 use device::{Device, Io, IoError, Submitted};
@@ -21,6 +22,8 @@ pub(super) struct Node {
     pub device: Option<Device>,
     /// Not given to the device yet.
     pub queue: VecDeque<Command>,
+    /// Sectors that cannot be read until something is written to them.
+    pub unreadable: BTreeSet<u64>,
     /// What it told while something else was waited for.
     told: Vec<Told>,
 }
@@ -34,7 +37,7 @@ impl Node {
         let store = SimStore::new(plan.geometry);
         let mut media = SimMedia::new(&store, random.bits(), plan.knobs);
         Device::format_media(&mut media, &plan.format).map_err(|error| Failure::Stuck(format!("format: {error}")))?;
-        Ok(Node { plan, store, device: None, queue: VecDeque::new(), told: Vec::new() })
+        Ok(Node { plan, store, device: None, queue: VecDeque::new(), unreadable: BTreeSet::new(), told: Vec::new() })
     }
 
     /// Attaches it; false when its power failed meanwhile.
@@ -66,6 +69,7 @@ impl Node {
     pub fn cut(&mut self, random: &mut SplitMix64) {
         self.device = None;
         self.forget();
+        self.unreadable.clear();
         self.store.switch_off();
         let cut = match random.below(4) {
             0 => Cut::LOSE_ALL,
@@ -79,17 +83,25 @@ impl Node {
     /// out.
     pub fn step(&mut self, most: u64, mut refuse: impl FnMut(&What) -> bool) -> Vec<Told> {
         let mut told = std::mem::take(&mut self.told);
-        let Some(device) = &mut self.device else { return told };
+        if self.device.is_none() {
+            return told;
+        }
         for _ in 0..most {
             let Some(mut command) = self.queue.pop_front() else { break };
             if refuse(&command.what) {
                 told.push((command.tag, Err(IoError::Media)));
                 continue;
             }
+            if self.hits_unreadable(&command.what) {
+                told.push((command.tag, Err(IoError::Media)));
+                continue;
+            }
             if let What::Extent { lba, max } = command.what {
+                let Some(device) = &self.device else { break };
                 told.push((command.tag, Ok(Answer::Extent(device.extent(lba, max)))));
                 continue;
             }
+            let Some(device) = &mut self.device else { break };
             let Some(io) = command.what.io() else { continue };
             match device.submit(command.tag, io) {
                 Submitted::Done(result) => told.push((command.tag, result.map(Answer::Done))),
@@ -105,6 +117,7 @@ impl Node {
                 }
             }
         }
+        let Some(device) = &mut self.device else { return told };
         for _ in 0..4 {
             match device.poll() {
                 Some(done) if done.tag != CALL => told.push((done.tag, done.result.map(Answer::Done))),
@@ -112,6 +125,21 @@ impl Node {
             }
         }
         told
+    }
+
+    /// Whether a request reads what cannot be read. What is changed can be read again.
+    fn hits_unreadable(&mut self, what: &What) -> bool {
+        let mut change = |sectors: Range<u64>| self.unreadable.retain(|lba| !sectors.contains(lba));
+        match what {
+            What::Read { lba, buf } => {
+                return self.unreadable.range(*lba..*lba + (buf.len() / SECTOR) as u64).next().is_some();
+            }
+            What::Write { lba, part, .. } => change(*lba..*lba + (part.len() / SECTOR) as u64),
+            What::Batch { ops, .. } => ops.iter().for_each(|op| change(op.sectors())),
+            What::Zeroes { lba, count, .. } => change(*lba..*lba + count),
+            What::Flush | What::Extent { .. } => {}
+        }
+        false
     }
 
     /// A request that is waited for; `None` when the power failed.

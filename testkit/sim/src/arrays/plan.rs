@@ -75,6 +75,8 @@ pub(super) struct Plan {
     pub return_once_in: u64,
     /// A member refuses what it is asked once in so many of its requests; 0 for never.
     pub error_once_in: u64,
+    /// A sector of one copy becomes unreadable once in so many requests; 0 for never.
+    pub spoil_once_in: u64,
     /// The array stops and is assembled again once in so many requests; 0 for never.
     pub stop_once_in: u64,
     /// Weights of read, write, trim, flush, tick, batch.
@@ -128,7 +130,8 @@ impl Plan {
                 cut_once_in: rarely(random, 8, 20, 300),
                 lose_once_in: rarely(random, 2, 30, 300),
                 return_once_in: 1 + random.below(80),
-                error_once_in: if level == Level::Raid1 { rarely(random, 2, 100, 2_000) } else { 0 },
+                error_once_in: if level == Level::Raid1 { rarely(random, 2, 50, 900) } else { 0 },
+                spoil_once_in: if level == Level::Raid1 { rarely(random, 2, 5, 60) } else { 0 },
                 stop_once_in: rarely(random, 2, 50, 500),
                 mix,
                 fua_once_in: rarely(random, 2, 1, 20),

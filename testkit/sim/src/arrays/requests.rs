@@ -12,11 +12,13 @@ use crate::run::Failure;
 
 /// A request under way.
 pub(super) enum Asked {
-    /// Each sector's version; and how many reads had been tried again by then, since one that is may see what came later.
+    /// Each sector's version; and how many reads had been tried again by then, since one that is may see what came later. How many
+    /// members had been lost: where one copy cannot read something and the other one goes before it answers, nobody has it.
     Read {
         lba: u64,
         expected: Vec<OpId>,
         retried: u64,
+        losses: u64,
     },
     Change {
         op: OpId,
@@ -50,14 +52,14 @@ impl Simulation {
         let fua = self.plan.fua_once_in > 0 && self.random.one_in(self.plan.fua_once_in);
         let largest = u64::from(self.plan.shape.largest);
         let Some(array) = &mut self.array else { return Ok(()) };
-        let retried = array.status().retried_reads;
+        let (retried, losses) = (array.status().retried_reads, self.report.losses);
         match self.pick() {
             0 => {
                 let (lba, count) = self.range(2 * largest);
                 let expected = (lba..lba + count).map(|lba| self.model.current(lba)).collect();
                 let buf = vec![0xee; count as usize * SECTOR];
                 let submitted = self.submit(tag, Io::Read { lba, buf });
-                self.submitted(tag, Asked::Read { lba, expected, retried }, submitted)
+                self.submitted(tag, Asked::Read { lba, expected, retried, losses }, submitted)
             }
             1 => {
                 let (lba, count) = self.range(largest);
@@ -173,7 +175,7 @@ impl Simulation {
         self.note(completion.tag ^ u64::from(completion.result.is_ok()));
         let failed = self.array.as_ref().is_some_and(|array| array.status().failure.is_some());
         match (asked, completion.result) {
-            (Asked::Read { lba, expected, retried }, Ok(buf)) => {
+            (Asked::Read { lba, expected, retried, .. }, Ok(buf)) => {
                 let buf = buf.expect("a read gives its buffer");
                 let again = self.array.as_ref().is_some_and(|array| array.status().retried_reads != retried);
                 for ((lba, op), sector) in (lba..).zip(expected).zip(buf.chunks_exact(SECTOR)) {
@@ -191,6 +193,9 @@ impl Simulation {
             (Asked::Flush { covers }, Ok(_)) => self.model.flushed(&covers),
             // An array that needs all of its members and lost one.
             (_, Err(IoError::Media)) if failed && self.plan.shape.level != Level::Raid1 => {}
+            (Asked::Read { retried, losses, .. }, Err(IoError::Media))
+                if losses != self.report.losses
+                    && self.array.as_ref().is_some_and(|array| array.status().retried_reads != retried) => {}
             (_, Err(error)) => return Err(Failure::Wrong(format!("a request failed: {error}"))),
         }
         Ok(())

@@ -30,6 +30,8 @@ pub(super) struct Simulation {
     in_sync: Vec<bool>,
     /// The one whose requests fail now and then.
     flaky: usize,
+    /// Sectors that this array had repaired when it was last looked at.
+    repaired: u64,
     /// What the read of everything gave.
     image: Option<Vec<u8>>,
 }
@@ -55,6 +57,7 @@ pub(crate) fn run(seed: u64) -> Result<Report, Failure> {
         array: None,
         random,
         plan,
+        repaired: 0,
         image: None,
     };
     simulation.make()?;
@@ -157,6 +160,7 @@ impl Simulation {
             }
         };
         self.array = Some(array);
+        self.repaired = 0;
         for _ in 0..PATIENCE {
             if self.any_off() {
                 return Ok(false);
@@ -238,6 +242,8 @@ impl Simulation {
         if self.random.one_in(3) {
             array.background();
         }
+        let repaired = array.status().repaired_sectors;
+        self.report.healed += repaired - std::mem::replace(&mut self.repaired, repaired);
         while let Some(completion) = self.array.as_mut().and_then(Array::poll) {
             if completion.tag == IMAGE {
                 let Ok(Some(image)) = completion.result else {
@@ -275,6 +281,9 @@ impl Simulation {
             if self.plan.stop_once_in > 0 && self.random.one_in(self.plan.stop_once_in) {
                 self.stop()?;
             }
+            if self.plan.spoil_once_in > 0 && self.random.one_in(self.plan.spoil_once_in) {
+                self.spoil();
+            }
             self.request()?;
             for _ in 0..self.random.below(8) {
                 if !self.any_off() {
@@ -283,6 +292,15 @@ impl Simulation {
             }
         }
         Ok(())
+    }
+
+    /// A sector of a copy cannot be read any more. All others have it.
+    fn spoil(&mut self) {
+        if self.array.as_ref().is_none_or(|array| array.status().condition != Condition::Healthy) {
+            return;
+        }
+        let lba = self.plan.first + self.random.below(self.plan.span);
+        self.report.unreadable += u64::from(self.nodes[self.flaky].unreadable.insert(lba));
     }
 
     /// A member loses power alone, or is detached by force.
@@ -296,6 +314,8 @@ impl Simulation {
             return Ok(());
         }
         self.report.losses += 1;
+        // No two copies are damaged at once.
+        self.nodes.iter_mut().for_each(|node| node.unreadable.clear());
         self.nodes[position].cut(&mut self.random);
         array.lost(position);
         if self.plan.shape.level != Level::Raid1 {
@@ -399,6 +419,7 @@ impl Simulation {
     fn finish(&mut self) -> Result<(), Failure> {
         self.plan.cut_once_in = 0;
         self.plan.error_once_in = 0;
+        let mut left_to_read = 20;
         if self.any_off() {
             self.cut();
             self.assemble()?;
@@ -413,7 +434,19 @@ impl Simulation {
             let Some(array) = &mut self.array else { break };
             let idle = array.is_idle() && self.asked.iter().all(Option::is_none);
             match array.status().condition {
+                Condition::Healthy if idle && !self.nodes[self.flaky].unreadable.is_empty() && left_to_read > 0 => {
+                    // Copies take turns: a few reads ask each of them.
+                    left_to_read -= 1;
+                    let unreadable: Vec<u64> = self.nodes[self.flaky].unreadable.iter().copied().collect();
+                    for lba in unreadable {
+                        self.read_one(lba)?;
+                    }
+                }
                 Condition::Healthy if idle => {
+                    let left = self.nodes[self.flaky].unreadable.len();
+                    if left > 0 {
+                        return Err(Failure::Wrong(format!("{left} sectors of a copy were read and not repaired")));
+                    }
                     self.same_everywhere()?;
                     return self.stop();
                 }
@@ -424,6 +457,24 @@ impl Simulation {
         let status = self.array.as_ref().map(Array::status);
         let left = self.asked.iter().flatten().count();
         Err(Failure::Stuck(format!("the array does not become healthy: {left} requests open, {status:?}")))
+    }
+
+    /// Reads a sector, and waits for the answer and for what follows from it.
+    fn read_one(&mut self, lba: u64) -> Result<(), Failure> {
+        let Some(array) = &mut self.array else { return Ok(()) };
+        self.image = None;
+        let submitted = array.submit(IMAGE, Io::Read { lba, buf: vec![0xee; SECTOR] });
+        if !matches!(submitted, device::Submitted::Pending) {
+            return Err(Failure::Wrong("a read is not taken".into()));
+        }
+        for _ in 0..PATIENCE {
+            let idle = self.array.as_ref().is_none_or(Array::is_idle);
+            if self.any_off() || (idle && self.image.is_some()) {
+                return Ok(());
+            }
+            self.pump()?;
+        }
+        Err(Failure::Stuck("a read was never answered".into()))
     }
 
     /// Each copy holds the same, and what a read gives.
