@@ -1,11 +1,12 @@
 //! The medium: the journal in front, the store behind it, and the plan between them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use rustix::io::Errno;
 use slab::Slab;
 
+use super::hedge::Hedge;
 use super::later::Later;
 use super::notes::Note;
 use super::plan::{Action, Fence, Plan, Tally};
@@ -36,6 +37,8 @@ pub struct Standing {
     pub fence: Option<Fence>,
     /// What happened so far.
     pub tally: Tally,
+    /// Requests for reads that were sent again, because the answer took unusually long.
+    pub hedged: u64,
 }
 
 /// What the journal works at.
@@ -77,12 +80,16 @@ enum Purpose {
 
 /// What the store works at.
 enum Asked {
-    Put { leb: u32, id: ObjectId },
+    Put {
+        leb: u32,
+        id: ObjectId,
+    },
     Note(Note),
     Swap,
     Fetch,
     Delete(ObjectId),
-    Get(Piece),
+    /// A part of a read, by its number in `fetching`.
+    Get(u64),
 }
 
 /// A part of a read, in one object.
@@ -96,6 +103,14 @@ struct Piece {
     at: u32,
     len: u32,
     failures: u32,
+}
+
+/// A part of a read that the store was asked for.
+struct Fetching {
+    piece: Piece,
+    asked_ms: u64,
+    /// Requests for it that are not answered.
+    under_way: u32,
 }
 
 /// Bytes that are collected for an upload.
@@ -130,6 +145,11 @@ pub struct ObjectMedia {
     asked: Slab<Asked>,
     gathering: Slab<Gathering>,
     reads: Slab<RemoteRead>,
+    /// Parts of reads that the store was asked for, in the order in which it was.
+    fetching: BTreeMap<u64, Fetching>,
+    next_fetch: u64,
+    /// Which of them are asked for again.
+    hedge: Hedge,
     /// Parts of reads that are tried again.
     again: Later<Piece>,
     /// Erases that the plan holds: LEB, and the id to answer to.
@@ -177,6 +197,9 @@ impl ObjectMedia {
             asked: Slab::new(),
             gathering: Slab::new(),
             reads: Slab::new(),
+            fetching: BTreeMap::new(),
+            next_fetch: 0,
+            hedge: Hedge::default(),
             again: Later::new(seed.rotate_left(32)),
             erases: Vec::new(),
             held: VecDeque::new(),
@@ -199,6 +222,7 @@ impl ObjectMedia {
             epoch: self.plan.anchor().epoch,
             fence: self.plan.fence().cloned(),
             tally: self.plan.tally().clone(),
+            hedged: self.hedge.count(),
         }
     }
 
@@ -304,6 +328,10 @@ impl ObjectMedia {
                 idle = false;
                 self.get(piece);
             }
+            while let Some(number) = self.hedge.due(now) {
+                idle = false;
+                self.get_again(number);
+            }
             while let Some((_, _, bytes, _)) = self.held.front() {
                 if !self.plan.admits(bytes.end - bytes.start) {
                     break;
@@ -322,7 +350,7 @@ impl ObjectMedia {
                 break;
             }
         }
-        let alarm = [self.plan.wakes_ms(), self.again.next_ms()].into_iter().flatten().min();
+        let alarm = [self.plan.wakes_ms(), self.again.next_ms(), self.hedge.next_ms()].into_iter().flatten().min();
         if let Some(at) = alarm.filter(|_| alarm != self.alarm_ms) {
             self.outside.alarm(at);
         }
@@ -337,6 +365,8 @@ impl ObjectMedia {
         }
         let erases = std::mem::take(&mut self.erases).into_iter().map(|(_, id)| id);
         let held = std::mem::take(&mut self.held).into_iter().map(|(id, ..)| id);
+        self.fetching.clear();
+        self.hedge.forget();
         let reads = self.reads.drain().map(|read| read.id);
         let ids: Vec<u64> = erases.chain(held).chain(reads).collect();
         ids.into_iter().for_each(|id| self.finish_command(id, Err(MediaError::Fenced)));
@@ -379,16 +409,43 @@ impl ObjectMedia {
         if !self.reads.contains(piece.read) {
             return;
         }
-        let from = u64::from(HEAD_BYTES) + u64::from(piece.from);
-        let ask = Ask::Get { name: piece.id.name(&self.device), range: from..from + u64::from(piece.len) };
-        self.ask(Asked::Get(piece), ask);
+        let now = self.outside.now_ms();
+        let number = self.next_fetch;
+        self.next_fetch += 1;
+        self.fetching.insert(number, Fetching { piece, asked_ms: now, under_way: 1 });
+        self.hedge.asked(number, now);
+        self.ask(Asked::Get(number), self.ask_for(&piece));
     }
 
-    fn got(&mut self, mut piece: Piece, answer: Answer) {
+    fn ask_for(&self, piece: &Piece) -> Ask {
+        let from = u64::from(HEAD_BYTES) + u64::from(piece.from);
+        Ask::Get { name: piece.id.name(&self.device), range: from..from + u64::from(piece.len) }
+    }
+
+    /// Asks again for a part whose answer takes unusually long: the first answer counts.
+    fn get_again(&mut self, number: u64) {
+        let Some(fetching) = self.fetching.get_mut(&number) else { return };
+        fetching.under_way += 1;
+        let piece = fetching.piece;
+        self.ask(Asked::Get(number), self.ask_for(&piece));
+    }
+
+    fn got(&mut self, number: u64, answer: Answer) {
         let now = self.outside.now_ms();
-        let Some(read) = self.reads.get_mut(piece.read) else { return };
+        // Another request for this part was answered before.
+        let Some(fetching) = self.fetching.get_mut(&number) else { return };
+        fetching.under_way -= 1;
+        let Piece { read, len, .. } = fetching.piece;
+        let arrived = matches!(&answer, Answer::Bytes(bytes) if bytes.len() == len as usize);
+        if !arrived && fetching.under_way > 0 {
+            return;
+        }
+        let (mut piece, took_ms) = (fetching.piece, now.saturating_sub(fetching.asked_ms));
+        self.fetching.remove(&number);
+        self.hedge.answered(number, arrived.then_some(took_ms));
+        let Some(read) = self.reads.get_mut(read) else { return };
         match answer {
-            Answer::Bytes(bytes) if bytes.len() == piece.len as usize => {
+            Answer::Bytes(bytes) if arrived => {
                 let at = piece.at as usize;
                 // SAFETY: the read is not answered yet, so nobody else knows the buffer.
                 unsafe { read.page.bytes_mut(at..at + bytes.len()) }.copy_from_slice(&bytes);
@@ -517,7 +574,7 @@ impl ObjectMedia {
             Asked::Put { leb, id } => self.plan.uploaded(leb, id, plain(answer)),
             Asked::Note(note) => self.plan.noted(note, plain(answer)),
             Asked::Delete(id) => self.plan.deleted(id, plain(answer)),
-            Asked::Get(piece) => self.got(piece, answer),
+            Asked::Get(number) => self.got(number, answer),
             Asked::Swap => self.plan.swapped(match answer {
                 Answer::Swapped(version) => Ok(version),
                 Answer::Failed(failure) => Err(failure),

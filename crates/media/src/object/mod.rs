@@ -14,6 +14,7 @@
 
 pub mod anchor;
 pub mod claim;
+mod hedge;
 mod jobs;
 mod later;
 mod lebs;
