@@ -72,9 +72,9 @@ class Bucket:
             thread.join()
         return count * size / MIB / (time.monotonic() - began)
 
-    def get_us(self, size: int, count: int) -> float:
-        """The median of ranged GETs, one at a time, of an object that `put_rate` put, in microseconds."""
-        connection, took = Connection(self), []
+    def get_us(self, size: int, count: int, port: int) -> float:
+        """The median of ranged GETs, one at a time, of objects that `put_rate` put, in microseconds; through this port."""
+        connection, took = Connection(self, port), []
         for _ in range(count):
             start = random.randrange((8 * MIB - size) // 512) * 512
             request = connection.request("GET", f"/{BUCKET}/rate-{random.randrange(16)}", b"", {"range": f"bytes={start}-{start + size - 1}"})
@@ -87,9 +87,10 @@ class Bucket:
 class Connection:
     """One connection, which signs as AWS describes it (version 4) and reads answers that say how long they are."""
 
-    def __init__(self, bucket: Bucket) -> None:
-        self.host = f"127.0.0.1:{bucket.port}"
-        self.socket = socket.create_connection(("127.0.0.1", bucket.port), timeout=60)
+    def __init__(self, bucket: Bucket, port: int | None = None) -> None:
+        port = port or bucket.port
+        self.host = f"127.0.0.1:{port}"
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def request(self, method: str, path: str, body: bytes = b"", more: dict[str, str] | None = None) -> bytes:

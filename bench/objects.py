@@ -23,6 +23,7 @@ from pathlib import Path
 from arrays import Service
 from bucket import BUCKET, Bucket, Connection
 from contenders import Server
+from distant import Distant
 from jobs import FioFailed, fill, fio, random_jobs, run_job, sequential_jobs
 from machine import describe
 from protocols import keep
@@ -129,26 +130,33 @@ class Bench:
         self.row("upload of a backlog / PUTs of 8 MiB, 4 at once", ours, theirs, "MiB/s", ">= 0.8")
 
     def cold_reads(self) -> None:
-        """Reads of what only the store has, beside ranged GETs and beside peers on the same server."""
+        """Reads of what only the store has, beside ranged GETs and beside peers on the same server: on this machine, and as far away as stores are."""
         size = self.options.mib * MIB
         server = self.device("first", size, f"s3://{BUCKET}/cold")
         fill(server, size)
         self.service.vsl("detach", "first")
-        address = ["--objects", f"s3://{BUCKET}/cold", "--endpoint", self.bucket.endpoint]
         self.bucket.put_rate(16, UPLOADS)
+        distant = Distant(self.bucket.port, self.options.distance_ms / 2)
+        here = self.cold_from(size, self.bucket.port, "on this machine", 1000)
+        self.cold_from(size, distant.port, f"{self.options.distance_ms:g} ms away", 300)
+        self.peers(size, here)
+
+    def cold_from(self, size: int, port: int, where: str, count: int) -> dict[int, list[float]]:
+        """The same reads with the server behind a port: the median time of each round, by the size of a read."""
+        address = ["--objects", f"s3://{BUCKET}/cold", "--endpoint", f"http://127.0.0.1:{port}"]
         cold: dict[int, list[float]] = {}
         for block in (4096, 65536):
             ours: list[float] = []
             gets: list[float] = []
             for number in range(self.options.rounds):
-                name = f"cold{block}-{number}"
+                name = f"cold{port}-{block}-{number}"
                 self.service.vsl("attach", self.directory / f"{name}.vsl", "--name", name, "--once", *address)
-                ours.append(read_us(f"--uri={self.service.export(name).uri}", block, size))
+                ours.append(read_us(f"--uri={self.service.export(name).uri}", block, size, count))
                 self.service.vsl("detach", name)
-                gets.append(self.bucket.get_us(block, 1000))
+                gets.append(self.bucket.get_us(block, count, port))
             cold[block] = ours
-            self.row(f"cold read of {block >> 10} KiB, one at a time / ranged GET", ours, gets, "µs", "<= 1.3")
-        self.peers(size, cold)
+            self.row(f"cold read of {block >> 10} KiB / ranged GET, the server {where}", ours, gets, "µs", "<= 1.3")
+        return cold
 
     def peers(self, size: int, cold: dict[int, list[float]]) -> None:
         """nbdkit's S3 plugin and s3backer, each on an object or objects of its own."""
@@ -174,7 +182,9 @@ class Bench:
         sock = self.directory / "nbdkit.sock"
         sock.unlink(missing_ok=True)
         words = ["nbdkit", "-f", "-r", "-U", str(sock), "S3", f"endpoint-url={self.bucket.endpoint}", f"bucket={BUCKET}", "key=peer-image"]
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, env=os.environ | self.bucket.environment())
+        # The plugin embeds the distribution's Python, which another one that comes first in the path would mislead.
+        environment = {**os.environ, **self.bucket.environment(), "PATH": f"/usr/bin:{os.environ['PATH']}"}
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, env=environment)
         try:
             wait_for(sock)
             return measure(f"--uri=nbd+unix:///?socket={sock}")
@@ -238,12 +248,12 @@ class Bench:
         self.service.vsl("detach", name)
 
 
-def read_us(where: str, block: int, size: int) -> float:
+def read_us(where: str, block: int, size: int, count: int = 1000) -> float:
     """The median of reads at random, each place once, one at a time, in microseconds."""
     engine = "nbd" if where.startswith("--uri") else "psync"
     command = [
         "fio", "--name=cold", f"--ioengine={engine}", where, "--rw=randread", f"--bs={block}", "--iodepth=1", f"--size={min(size, 128 * MIB)}",
-        "--number_ios=1000", "--output-format=json",
+        f"--number_ios={count}", "--output-format=json",
     ]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -268,6 +278,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--mib", type=int, default=512, help="size of each device, MiB")
+    parser.add_argument("--distance-ms", type=float, default=5, help="how far away a distant server is, milliseconds")
     parser.add_argument("--attach-mib", type=int, default=10240, help="data in the device of 10 TiB, MiB")
     parser.add_argument("--only", nargs="*", default=["writes", "uploads", "cold_reads", "attaches"], help="what to measure")
     parser.add_argument("--directory", type=Path, default=HERE / "results" / "objects", help="on the disk to measure")

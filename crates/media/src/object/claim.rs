@@ -160,8 +160,9 @@ pub fn found(outside: &mut dyn Outside, anchor: &Anchor) -> Result<(), ClaimErro
         Err(ClaimError::Lost(_)) => return Err(ClaimError::Exists),
         Err(error) => return Err(error),
     };
+    let bytes = anchor.encode();
     let probed =
-        refuses(outside, anchor, "If-None-Match", None).and_then(|()| refuses_version(outside, anchor, &version));
+        refuses(outside, &bytes, "If-None-Match", None).and_then(|()| refuses_version(outside, &bytes, &version));
     if probed.is_err() {
         // The anchor is this call's own. Should the deletion fail as well, the first error is the
         // one to report.
@@ -170,11 +171,11 @@ pub fn found(outside: &mut dyn Outside, anchor: &Anchor) -> Result<(), ClaimErro
     probed
 }
 
-/// Checks that the store does not replace the anchor on the condition that it has another version
-/// than this one, which it has.
-fn refuses_version(outside: &mut dyn Outside, anchor: &Anchor, version: &str) -> Result<(), ClaimError> {
+/// Checks that the store does not replace the anchor, which has these bytes and this version, on the
+/// condition that it has another version.
+fn refuses_version(outside: &mut dyn Outside, bytes: &[u8], version: &str) -> Result<(), ClaimError> {
     match another(version) {
-        Some(other) => refuses(outside, anchor, "If-Match", Some(other)),
+        Some(other) => refuses(outside, bytes, "If-Match", Some(other)),
         None => Ok(()),
     }
 }
@@ -183,13 +184,13 @@ fn refuses_version(outside: &mut dyn Outside, anchor: &Anchor, version: &str) ->
 /// puts the bytes that stand there, so a store that ignores the condition loses nothing by it.
 fn refuses(
     outside: &mut dyn Outside,
-    anchor: &Anchor,
+    bytes: &[u8],
     condition: &'static str,
     expected: Option<String>,
 ) -> Result<(), ClaimError> {
     let mut last = String::new();
     for attempt in 0..ATTEMPTS {
-        match call(outside, Ask::Swap { bytes: anchor.encode(), expected: expected.clone() }) {
+        match call(outside, Ask::Swap { bytes: bytes.to_vec(), expected: expected.clone() }) {
             Answer::Failed(Failure::Precondition) => return Ok(()),
             Answer::Swapped(_) => return Err(ClaimError::Careless(condition)),
             Answer::Failed(failure) => last = failure.to_string(),
@@ -249,8 +250,10 @@ pub fn claim(
 ) -> Result<(Anchor, String), ClaimError> {
     let mut lost = ClaimError::Nothing;
     for _ in 0..ATTEMPTS {
-        let (old, _, version) = look(outside)?.ok_or(ClaimError::Nothing)?;
+        let (old, bytes, version) = look(outside)?.ok_or(ClaimError::Nothing)?;
         permits(&old, how, notes)?;
+        // Before anything is changed.
+        refuses_version(outside, &bytes, &version)?;
         let anchor = Anchor {
             journal: who.journal,
             attach: who.attach,
@@ -270,10 +273,7 @@ pub fn claim(
         }
         notes.add(begun);
         match put(outside, &anchor, Some(version)) {
-            Ok(version) => {
-                refuses_version(outside, &anchor, &version)?;
-                return Ok((anchor, version));
-            }
+            Ok(version) => return Ok((anchor, version)),
             // An anchor of the owner before that was under way came first: whether the claim is good for that one is asked again.
             Err(error @ ClaimError::Lost(_)) => lost = error,
             Err(error) => return Err(error),

@@ -351,10 +351,12 @@ impl ObjectMedia {
             }
         }
         let alarm = [self.plan.wakes_ms(), self.again.next_ms(), self.hedge.next_ms()].into_iter().flatten().min();
-        if let Some(at) = alarm.filter(|_| alarm != self.alarm_ms) {
+        // An alarm that is set stays: it may ring too early, and then the next one is set.
+        let (now, set) = (self.outside.now_ms(), self.alarm_ms);
+        if let Some(at) = alarm.filter(|at| set.is_none_or(|set| set <= now || *at < set)) {
             self.outside.alarm(at);
+            self.alarm_ms = alarm;
         }
-        self.alarm_ms = alarm;
     }
 
     /// Nothing that is asked from now on is done, and nothing that waits for the store ever will be.
