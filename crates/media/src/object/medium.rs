@@ -71,7 +71,7 @@ enum Purpose {
     Punch {
         leb: u32,
     },
-    /// A page of a part that is to be uploaded: which part, and where in it.
+    /// A page of a part that is to be uploaded: which part, and where in its object.
     Gather {
         upload: usize,
         at: usize,
@@ -119,6 +119,7 @@ struct Gathering {
     life: Life,
     id: ObjectId,
     start: u32,
+    /// The object in the making: its head is written when all of its content is here.
     bytes: Vec<u8>,
     left: u32,
     failure: Option<MediaError>,
@@ -496,13 +497,13 @@ impl ObjectMedia {
     fn gather(&mut self, leb: u32, life: Life, id: ObjectId, start: u32, len: u32) {
         let page_bytes = self.page_bytes();
         let pieces = start / page_bytes..(start + len).div_ceil(page_bytes);
-        let bytes = vec![0; len as usize];
+        let bytes = vec![0; (HEAD_BYTES + len) as usize];
         let upload = Gathering { leb, life, id, start, bytes, left: pieces.len() as u32, failure: None };
         let upload = self.gathering.insert(upload);
         for page in pieces {
             let first = page * page_bytes;
             let (from, to) = (start.max(first), (start + len).min(first + page_bytes));
-            let purpose = Purpose::Gather { upload, at: (from - start) as usize };
+            let purpose = Purpose::Gather { upload, at: (HEAD_BYTES + from - start) as usize };
             let at = PageAddr { die: 0, block: leb, page };
             self.submit_local(purpose, Command::Read { at, bytes: from - first..to - first });
         }
@@ -519,11 +520,11 @@ impl ObjectMedia {
         if upload.left > 0 {
             return;
         }
-        let Gathering { leb, life, id, start, bytes, failure, .. } = self.gathering.remove(key);
+        let Gathering { leb, life, id, start, mut bytes, failure, .. } = self.gathering.remove(key);
         if let Some(error) = failure {
             return self.plan.journal_unreadable(leb, &error.to_string());
         }
-        let bytes = ObjectHead { device: self.device, leb, life, start }.object(&bytes);
+        ObjectHead { device: self.device, leb, life, start }.write(&mut bytes);
         self.ask(Asked::Put { leb, id }, Ask::Put { name: id.name(&self.device), bytes });
     }
 
