@@ -35,7 +35,7 @@ class CarelessProxy:
                 self.end_headers()
                 self.wfile.write(said)
 
-            do_GET = do_PUT = do_DELETE = pass_on
+            do_DELETE = do_GET = do_HEAD = do_POST = do_PUT = pass_on
 
             def log_message(self, *_: object) -> None:
                 """The log of the test has no use for each request."""
