@@ -16,6 +16,9 @@ use crate::{Command, Done, Geometry, LABEL_BYTES, Media, MediaError, Page, PageA
 /// How long a read tries to get what only the store has, milliseconds.
 const READ_PATIENCE_MS: u64 = 60_000;
 
+/// How often it tries, however long that takes: one request may last as long as the patience does.
+const READ_ATTEMPTS: u32 = 4;
+
 /// How a device on objects stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
@@ -456,7 +459,7 @@ impl ObjectMedia {
             }
             answer => {
                 piece.failures += 1;
-                if now.saturating_sub(read.began_ms) < READ_PATIENCE_MS {
+                if piece.failures < READ_ATTEMPTS || now.saturating_sub(read.began_ms) < READ_PATIENCE_MS {
                     return self.again.put(now, piece.failures, piece);
                 }
                 let name = piece.id.name(&self.device);
