@@ -28,10 +28,11 @@ use media::ring::SharedRing;
 /// The address makes no sense, or the notes cannot be written, in words.
 pub fn open(journal: &Path, notes: &Notes, ring: &SharedRing) -> Result<Box<dyn Outside>, String> {
     let address = Address::parse(&notes.head.url).map_err(|error| error.to_string())?;
-    let store = Store::open(&address, Some(&notes.head.endpoint)).map_err(|error| error.to_string())?;
+    let store = || Store::open(&address, Some(&notes.head.endpoint)).map_err(|error| error.to_string());
+    let stores = [store()?, store()?];
     let path = NotesFile::path(journal);
     let file = NotesFile::write(journal, notes).map_err(|error| format!("{}: {error}", path.display()))?;
-    let client = Client::new(store, file, ring).map_err(|error| error.to_string())?;
+    let client = Client::new(stores, file, ring).map_err(|error| error.to_string())?;
     Ok(Box::new(client))
 }
 
