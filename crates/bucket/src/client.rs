@@ -62,7 +62,7 @@ pub(crate) fn runtime() -> io::Result<&'static Runtime> {
 }
 
 /// The threads of uploads.
-fn upload_runtime() -> io::Result<&'static Runtime> {
+pub(crate) fn upload_runtime() -> io::Result<&'static Runtime> {
     static UPLOADS: OnceLock<Runtime> = OnceLock::new();
     threads(&UPLOADS, UPLOAD_THREADS, "vsl-uploads")
 }

@@ -35,6 +35,7 @@ mod settings;
 mod sim;
 mod snapshot;
 mod status;
+mod streams;
 mod top;
 mod trace;
 
