@@ -204,9 +204,9 @@ impl Mover {
         self.at == self.sectors && self.piece.is_none()
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is under way: also nothing that a move which came to nothing had asked of the source.
     pub fn is_idle(&self) -> bool {
-        self.jobs.is_empty()
+        self.jobs.is_empty() && self.parts.is_empty()
     }
 
     /// Takes a request under a tag of the caller's choice, as a device does.
