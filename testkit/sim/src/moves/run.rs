@@ -254,9 +254,10 @@ impl Simulation {
         let mut left = u32::from(refuses);
         let doubtful = &mut self.doubtful;
         let refuse = |what: &What| {
+            let one = |lba: u64, count: u64| std::iter::once(lba..lba + count).collect();
             let changed: Vec<Range<u64>> = match what {
-                What::Write { lba, part, .. } => vec![*lba..*lba + (part.len() / SECTOR) as u64],
-                What::Zeroes { lba, count, .. } => vec![*lba..*lba + *count],
+                What::Write { lba, part, .. } => one(*lba, (part.len() / SECTOR) as u64),
+                What::Zeroes { lba, count, .. } => one(*lba, *count),
                 What::Batch { ops, .. } => ops.iter().map(BatchOp::sectors).collect(),
                 What::Read { .. } | What::Flush | What::Extent { .. } => return false,
             };
