@@ -31,6 +31,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Safety of data",
         &[
             "array",
+            "objects",
             "snapshot",
             "clone",
             "backup",
