@@ -194,6 +194,7 @@ impl From<AttachError> for Failure {
             AttachError::Twin { .. }
             | AttachError::NoRoom { .. }
             | AttachError::NoNewIdentity { .. }
+            | AttachError::MovedAway { .. }
             | AttachError::Foreign { .. }
             | AttachError::NotEncrypted { .. }
             | AttachError::BeingErased { .. }
