@@ -6,12 +6,13 @@ import random
 import signal
 import time
 from pathlib import Path
+from subprocess import Popen
 
 from harness import MIB, Device, World, check, equal
 from harness.fio import background_writes, fio
 from harness.libnbd import connect
 from harness.servers import kill
-from harness.stamps import BLOCK, Writer
+from harness.stamps import BLOCK, Block, Writer, stamped
 
 OURS = True
 SIZE = 64 * MIB
@@ -37,13 +38,14 @@ def run(world: World) -> None:
 
 def moves_under_load(world: World, writer: Writer) -> None:
     """fio and a stamping client keep their connections over a move; the settings stay, and the old device is not the device any more."""
-    world.vsl("config", "d", "set", "durability=write-through", "queue-depth=64")
+    world.vsl("config", "d", "durability", "write-through")
+    world.vsl("config", "d", "queue-depth", 64)
     device = disk(world)
     begun = []
 
     def move() -> None:
         begun.append(world.start(world.vsl_path, "migrate", "d", world.dir / "d1.vsl", log="migrate.log"))
-        fio(world, device, "--rw=randrw", "--bs=4k", "--size=16M", "--iodepth=8", "--verify=crc32c", "--do_verify=1")
+        fio(world, device, "--rw=randwrite", "--bsrange=4k-60k", "--blockalign=4k", "--size=48M", "--iodepth=8", "--verify=crc32c", "--do_verify=1")
         equal(begun[0].wait(60), 0, "exit status of vsl migrate")
 
     move()
@@ -59,8 +61,9 @@ def moves_under_load(world: World, writer: Writer) -> None:
     check(shown(world, "other")["uuid"] != shown(world, "d")["uuid"], "both have one UUID")
     world.vsl("detach", "other")
     os.remove(world.dir / "d.vsl")
-    world.vsl("config", "d", "set", "durability=write-back")
+    world.vsl("config", "d", "durability", "write-back")
     # The writer's client is there from before the move until behind it.
+    anew(world, writer)
     wait_for_move(world, lambda: world.vsl("migrate", "d", world.dir / "d.vsl", "--no-wait"), writer)
     events = world.vsl("events", "d").out
     check("move-begins" in events and "moved" in events, events)
@@ -92,13 +95,13 @@ def wait_for_move(world: World, begin, writer: Writer) -> None:
 
 def interrupted(world: World) -> None:
     """Ctrl-C ends the command and not the move."""
-    writes = background_writes(world, disk(world), range(0, SIZE), fsync=100)
+    writes = load(world)
     command = world.start(world.vsl_path, "migrate", "d", world.dir / "d1.vsl", log="interrupted.log")
     world.wait(lambda: state(world) == "copying", "the move to begin")
     command.send_signal(signal.SIGINT)
     equal(command.wait(30), 130, "exit status after Ctrl-C")
     check("the move to" in (world.dir / "interrupted.log").read_text(), "Ctrl-C says nothing of the move")
-    writes.kill()
+    writes.terminate()
     writes.wait()
     check("moved d from" in world.vsl("migrate", "d").out, "the move did not go on to its end")
     equal(shown(world, "d")["path"], str(world.dir / "d1.vsl"), "where d lies")
@@ -109,8 +112,7 @@ def interrupted(world: World) -> None:
 
 def cancelled(world: World, writer: Writer) -> None:
     """A move that is cancelled leaves the device where it is, and nothing of itself."""
-    writer.__init__(SIZE // BLOCK, 8)
-    connect(disk(world)).trim(SIZE, 0)
+    anew(world, writer)
 
     def cancel() -> None:
         # It may have been too late.
@@ -138,7 +140,7 @@ def loses_the_new_device(world: World) -> None:
     """The new device is detached by force: the old one goes on."""
     world.vsl("create", world.dir / "n.vsl", "--size", SIZE, "--yes")
     world.vsl("attach", world.dir / "n.vsl", "--name", "n")
-    writes = background_writes(world, disk(world), range(0, SIZE), fsync=100)
+    writes = load(world)
     world.vsl("migrate", "d", "n", "--no-wait")
     said = world.vsl("detach", "n", fails=True).text
     check("about to take the place of d" in said, said)
@@ -147,7 +149,7 @@ def loses_the_new_device(world: World) -> None:
     said = world.vsl("migrate", "d", fails=True).text
     check("the new device is gone" in said, said)
     check(writes.poll() is None, "the load ended with the new device")
-    writes.kill()
+    writes.terminate()
     writes.wait()
     check("move-failed" in world.vsl("events", "d").out, "no event says that the move failed")
     equal(shown(world, "d")["path"], str(world.dir / "d.vsl"), "where d lies")
@@ -155,8 +157,6 @@ def loses_the_new_device(world: World) -> None:
 
 def to_an_attached_device(world: World, writer: Writer) -> None:
     """Several files with parity take the place of one, and back: the attached device's name is free afterwards."""
-    writer.__init__(SIZE // BLOCK, 9)
-    connect(disk(world)).trim(SIZE, 0)
     if shown_or_none(world, "n") is None:
         world.vsl("attach", world.dir / "n.vsl", "--name", "n")
     said = world.vsl("migrate", "d", "n", fails=None).text
@@ -165,6 +165,7 @@ def to_an_attached_device(world: World, writer: Writer) -> None:
     equal(shown(world, "d")["path"], str(world.dir / "n.vsl"), "where d lies")
     check(shown_or_none(world, "n") is None, "the new device is still there by itself")
     os.remove(world.dir / "d.vsl")
+    anew(world, writer)
     files = [world.dir / f"wide{number}.vsl" for number in range(3)]
     world.vsl("create", *files, "--size", SIZE, "--yes")
     world.vsl("attach", files[0], "--name", "wide")
@@ -181,6 +182,7 @@ def killed(world: World, writer: Writer) -> None:
     """The service is killed at any moment of a move: everything is there that was answered, and the move goes on or had come to its end."""
     dice = random.Random(11)
     ends = {"copying": 0, "moved": 0}
+    anew(world, writer)
     here, there = world.dir / "d.vsl", world.dir / "d1.vsl"
     for number in range(10):
         device = disk(world)
@@ -220,7 +222,7 @@ def killed(world: World, writer: Writer) -> None:
 
 def restarted(world: World, writer: Writer) -> None:
     """A service that stops in good order goes on with the move when it starts again."""
-    writes = background_writes(world, disk(world), range(SIZE // 2, SIZE), fsync=100)
+    writes = load(world)
     world.vsl("migrate", "d", world.dir / "d1.vsl", "--no-wait")
     world.vsl("down", "--force")
     writes.wait()
@@ -229,7 +231,7 @@ def restarted(world: World, writer: Writer) -> None:
     equal(shown(world, "d")["path"], str(world.dir / "d1.vsl"), "where d lies")
     # One whose new device is gone meanwhile is over.
     os.remove(world.dir / "d.vsl")
-    writes = background_writes(world, disk(world), range(SIZE // 2, SIZE), fsync=100)
+    writes = load(world)
     world.vsl("migrate", "d", world.dir / "d.vsl", "--no-wait")
     kill(disk(world))
     writes.wait()
@@ -295,7 +297,7 @@ def refusals(world: World) -> None:
     refused("d", words="d is not being moved")
     world.vsl("snapshot", "create", "d", "one")
     refused("d", world.dir / "x.vsl", words="d has 1 snapshot(s)")
-    world.vsl("snapshot", "delete", "d", "one", "--yes")
+    world.vsl("snapshot", "delete", "d", "one")
     world.vsl("attach", world.dir / "full.vsl", "--name", "full", "--read-only")
     refused("full", world.dir / "x.vsl", words="full takes no writes")
     world.vsl("detach", "full")
@@ -315,16 +317,44 @@ def refusals(world: World) -> None:
     check(not (world.dir / "x.vsl").exists(), "a refused move made a file")
     equal([one["name"] for one in world.servers.status()["devices"]], ["d"], "devices after refusals")
     # While it is being moved.
-    writes = background_writes(world, disk(world), range(0, SIZE), fsync=100)
+    writes = load(world)
     world.vsl("migrate", "d", world.dir / "x.vsl", "--no-wait")
     for command in (("migrate", "d", world.dir / "y.vsl"), ("migrate", "d-new", world.dir / "y.vsl"), ("detach", "d"),
                     ("resize", "d", 2 * SIZE), ("snapshot", "create", "d", "one"), ("array", "create", "x", "--level", "raid1", "d-new", "d")):
         said = world.vsl(*command, fails=True).text
         check("being moved" in said, said)
     world.vsl("migrate", "d", "--cancel")
-    writes.kill()
+    writes.terminate()
     writes.wait()
     check(not (world.dir / "x.vsl").exists() and not (world.dir / "y.vsl").exists(), "files of moves that came to nothing are left")
+
+
+def fill(world: World) -> None:
+    """Has all of the device hold data, so that a move takes its time."""
+    handle = connect(disk(world))
+    for offset in range(0, SIZE, MIB):
+        handle.pwrite(b"\x5a" * MIB, offset)
+
+
+def load(world: World) -> Popen:
+    """Writes that go on until they are killed. Beside them, little of a device is copied at a time."""
+    fill(world)
+    writes = background_writes(world, disk(world), range(0, SIZE), fsync=100)
+    world.wait(lambda: sum(client["requests"] for client in shown(world, "d").get("clients", [])) > 1000, "writes to arrive")
+    return writes
+
+
+def anew(world: World, writer: Writer) -> None:
+    """The writer knows what each block of the device holds, whatever others wrote, and each holds data."""
+    writer.generation += 1
+    writer.kinds[writer.generation] = "data"
+    writer.writes.clear()
+    handle = connect(disk(world))
+    for first in range(0, len(writer.blocks), 256):
+        blocks = range(first, first + 256)
+        handle.pwrite(b"".join(stamped(block, writer.generation) for block in blocks), first * BLOCK)
+    handle.flush()
+    writer.blocks = [Block([writer.generation], writer.generation) for _ in writer.blocks]
 
 
 def disk(world: World) -> Device:

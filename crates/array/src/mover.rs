@@ -204,9 +204,10 @@ impl Mover {
         self.at == self.sectors && self.piece.is_none()
     }
 
-    /// Whether nothing is under way: also nothing that a move which came to nothing had asked of the source.
+    /// Whether nothing is under way and no answer waits for [`Mover::poll`]: also nothing that a move which came to nothing had asked of the
+    /// source.
     pub fn is_idle(&self) -> bool {
-        self.jobs.is_empty() && self.parts.is_empty()
+        self.jobs.is_empty() && self.parts.is_empty() && self.done.is_empty()
     }
 
     /// Takes a request under a tag of the caller's choice, as a device does.
@@ -584,6 +585,7 @@ mod tests {
         mover.lost();
         assert!(mover.next_command().is_none(), "the target is asked nothing");
         mover.finish(source.tag, Ok(Answer::Done(None)));
+        assert!(!mover.is_idle(), "an answer waits");
         assert!(mover.poll().is_some_and(|done| done.result.is_ok()));
         assert_eq!(mover.status().condition, MoveCondition::Failed(MoveFailure::Gone));
         assert!(write(&mut mover, 0) && !mover.is_idle());

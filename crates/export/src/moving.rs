@@ -260,6 +260,11 @@ impl Moving {
         self.lane.ask(&mut self.outbox);
     }
 
+    /// Whether both hold the same durably, and everybody has an answer.
+    fn is_settled(&self) -> bool {
+        self.mover.status().condition == MoveCondition::Settled && self.is_idle()
+    }
+
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -350,7 +355,7 @@ impl Worker {
         old: impl FnOnce(&SharedRing) -> Result<Device, AttachError>,
     ) -> Result<(), HandOverError<E>> {
         match &mut self.core.device {
-            Served::Device(device, Some(moving)) if moving.status().condition == MoveCondition::Settled => {
+            Served::Device(device, Some(moving)) if moving.is_settled() => {
                 // The new device is known by the old one's identity, which only one has at a time.
                 if let Err(error) = device.retire() {
                     // Everything is on the new device, and what was flushed on the old one.

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::ops::Range;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -21,6 +23,8 @@ use uuid::Uuid;
 const BYTES: u64 = 32 * MIB;
 const BLOCK: usize = 4096;
 const BLOCKS: u64 = BYTES / BLOCK as u64;
+/// Clients at once.
+const USERS: u64 = 4;
 
 fn made(path: &Path, bytes: u64, sector_bytes: u32) -> Info {
     let format = FormatOptions { sector_bytes, capacity: Capacity::Advertised, label: String::new() };
@@ -88,11 +92,16 @@ impl World {
         self.server.device.hand_over(new, commit, attach(&self.old, None)).expect("the thread is there")
     }
 
-    /// Runs `during` while a client writes and reads back; afterwards everything is there that it wrote, over the same connection.
+    /// Runs `during` while clients write and read back, each a part of its own; afterwards everything is there that they wrote, over the same
+    /// connections.
     fn under_load(&self, during: impl FnOnce()) {
         let (done, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
-            let user = scope.spawn(|| use_it(self.server.go(""), &done, &rounds));
+            let (done, rounds) = (&done, &rounds);
+            let share = |user| user * BLOCKS / USERS..(user + 1) * BLOCKS / USERS;
+            let users =
+                (0..USERS).map(|user| scope.spawn(move || use_it(self.server.go(""), share(user), done, rounds)));
+            let users: Vec<_> = users.collect();
             while rounds.load(Ordering::Relaxed) < 500 {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -103,14 +112,16 @@ impl World {
                 std::thread::sleep(Duration::from_millis(1));
             }
             done.store(true, Ordering::Relaxed);
-            user.join().expect("the client found what it wrote");
+            for user in users {
+                user.join().expect("the client found what it wrote");
+            }
         });
     }
 }
 
-fn use_it(mut client: Client<std::os::unix::net::UnixStream>, done: &AtomicBool, rounds: &AtomicU64) {
+fn use_it(mut client: Client<UnixStream>, share: Range<u64>, done: &AtomicBool, rounds: &AtomicU64) {
     let mut model = vec![0u8; BLOCKS as usize];
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ share.start;
     let check = |client: &mut Client<_>, model: &[u8], block: u64, count: u64| {
         let found = client.read(block * BLOCK as u64, count as u32 * BLOCK as u32);
         for (found, block) in found.chunks(BLOCK).zip(block..) {
@@ -120,7 +131,7 @@ fn use_it(mut client: Client<std::os::unix::net::UnixStream>, done: &AtomicBool,
     while !done.load(Ordering::Relaxed) {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let count = 1 + (random >> 20) % 16;
-        let block = (random >> 33) % (BLOCKS - count);
+        let block = share.start + (random >> 33) % (share.end - share.start - count);
         match random >> 60 {
             0 => assert_eq!(client.error(command::FLUSH, 0, 0, 0), 0),
             1 => {
@@ -137,7 +148,7 @@ fn use_it(mut client: Client<std::os::unix::net::UnixStream>, done: &AtomicBool,
         }
         rounds.fetch_add(1, Ordering::Relaxed);
     }
-    for block in (0..BLOCKS).step_by(16) {
+    for block in share.step_by(16) {
         check(&mut client, &model, block, 16);
     }
 }
