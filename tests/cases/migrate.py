@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import socket
 import time
 from pathlib import Path
 from subprocess import Popen
@@ -184,22 +185,21 @@ def killed(world: World, writer: Writer) -> None:
     ends = {"copying": 0, "moved": 0}
     anew(world, writer)
     here, there = world.dir / "d.vsl", world.dir / "d1.vsl"
-    for number in range(10):
+    for number in range(12):
         device = disk(world)
         world.vsl("migrate", "d", there, "--no-wait")
-        # Half of the rounds end while it copies, and half close to the hand-over.
-        late = number % 2 == 1
-        pause = dice.random() * (0.08 if late else 1.0)
+        # A third of the rounds end while it copies, and the others within a few milliseconds around the hand-over.
+        early = number % 3 == 0
 
         def end() -> None:
-            if late:
+            if not early:
                 until = time.monotonic() + 20
-                while state(world) == "copying" and time.monotonic() < until:
+                while state_now(world) == "copying" and time.monotonic() < until:
                     pass
-            time.sleep(pause)
+                time.sleep(dice.random() * 0.012)
             kill(device)
 
-        writer.run(lambda: connect(device), 16, 0.4, end)
+        writer.run(lambda: connect(device), 16, 0.05 + dice.random() * 0.4, end)
         world.servers.revive(device)
         kept = shown(world, "d")["path"]
         check(kept in (str(here), str(there)), f"d lies on {kept}")
@@ -327,6 +327,16 @@ def refusals(world: World) -> None:
     writes.terminate()
     writes.wait()
     check(not (world.dir / "x.vsl").exists() and not (world.dir / "y.vsl").exists(), "files of moves that came to nothing are left")
+
+
+def state_now(world: World) -> str:
+    """The state of the move, asked without a command in between, which would take longer than a hand-over."""
+    with socket.socket(socket.AF_UNIX) as api:
+        api.settimeout(10)
+        api.connect(str(world.dir / "run" / "api.sock"))
+        api.sendall(b"GET /api/v1/devices/d/migrate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        answer = b"".join(iter(lambda: api.recv(65536), b""))
+    return json.loads(answer[answer.index(b"{") : answer.rindex(b"}") + 1])["state"]
 
 
 def fill(world: World) -> None:
