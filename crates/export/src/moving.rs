@@ -503,3 +503,28 @@ impl crate::jobs::Core {
         self.jobs.iter().filter(is_asked).map(|(key, _)| key as u64).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+    use crate::worker::tests::worker_with;
+
+    /// What the device had before the move is not known to the state machine.
+    #[test]
+    fn nothing_is_copied_before_earlier_requests_are_done() {
+        let (mut worker, _clients, sender) = worker_with(0);
+        let (answer, wait) = sync_channel(1);
+        worker.flush(answer);
+        worker.start_flushes();
+        assert_eq!(worker.core.jobs.len(), 1, "the device has it");
+        assert!(worker.begin_move(Lane::new("test", sender.clone(), sender)));
+        let moving = worker.served().moving().expect("it is being moved");
+        assert!(!moving.has_background() && !moving.is_idle());
+        worker.poll_device();
+        assert_eq!(wait.try_recv().expect("an answer"), Ok(()));
+        let moving = worker.served().moving().expect("it is being moved");
+        assert!(moving.has_background() && moving.is_idle());
+    }
+}

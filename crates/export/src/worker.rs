@@ -8,7 +8,7 @@ mod hosts;
 mod kicks;
 mod size;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::VecDeque;
 use std::io;
@@ -580,7 +580,7 @@ impl Worker {
         }
     }
 
-    fn start_flushes(&mut self) {
+    pub(crate) fn start_flushes(&mut self) {
         while let Some(answer) = self.flushes.pop_front() {
             let tag = self.core.jobs.vacant_key();
             match self.core.device.submit(tag as u64, Io::Flush) {
@@ -596,7 +596,7 @@ impl Worker {
     }
 
     /// Takes the device's answers to their clients.
-    fn poll_device(&mut self) {
+    pub(crate) fn poll_device(&mut self) {
         while let Some(done) = self.core.device.poll() {
             let Some(slot) = self.core.jobs.try_remove(done.tag as usize) else { continue };
             let key = match slot {

@@ -200,6 +200,8 @@ fn a_hand_over_that_fails_leaves_the_old_device_with_its_clients() {
         assert!(matches!(too_early, Err(HandOverError::NotSettled)));
         let target = world.target();
         device.begin_move(&target, false).expect("it begins");
+        let too_early = world.hand_over(attach(&world.new, Some(world.identity)), || Ok(()));
+        assert!(matches!(too_early, Err(HandOverError::NotSettled)));
         world.settle(&target);
         let nowhere = world.directory.path().join("nowhere.vsl");
         let error = world.hand_over(attach(&nowhere, Some(world.identity)), || Ok(())).map_err(found);
