@@ -766,3 +766,6 @@ fn failure(error: MoveError) -> Failure {
     };
     Failure::split(kind, &error.to_string())
 }
+
+#[cfg(test)]
+mod tests;
