@@ -515,6 +515,8 @@ mod tests {
     #[test]
     fn nothing_is_copied_before_earlier_requests_are_done() {
         let (mut worker, _clients, sender) = worker_with(0);
+        let write = Io::Write { lba: 3, data: &[7; 4096], fua: false };
+        assert!(!matches!(worker.served().submit(0, write), Submitted::Busy(_)));
         let (answer, wait) = sync_channel(1);
         worker.flush(answer);
         worker.start_flushes();
