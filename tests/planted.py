@@ -27,7 +27,8 @@ PACKAGES = {"sim": "sim", "rust": "openvsl"}
 SEEDS = {"seed": [], "encrypted-seed": ["--encrypted"], "die-loss-seed": ["--die-loss"],
          "kill-seed": ["--kills"], "killed-die-seed": ["--die-loss", "--kills"], "batch-seed": ["--batches"],
          "sparse-seed": ["--sparse"], "snapshot-seed": ["--snapshots"],
-         "resize-seed": ["--resizes"], "object-seed": ["--objects"], "array-seed": ["--arrays"]}
+         "resize-seed": ["--resizes"], "object-seed": ["--objects"], "array-seed": ["--arrays"],
+         "move-seed": ["--moves"]}
 
 
 class Programs:

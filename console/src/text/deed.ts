@@ -88,6 +88,11 @@ const DEEDS: readonly (readonly [string, Words])[] = [
     ([array], body) =>
       `gave the array ${array}${and("the member", body.with)}${and("in the place of", body.member)}`,
   ],
+  [
+    "POST /devices/*/migrate",
+    ([device], body) => `began to move ${device}${and("to", body.path ?? body.target)}`,
+  ],
+  ["DELETE /devices/*/migrate", ([device]) => `cancelled the move of ${device}`],
   ["POST /devices/*/record", ([device]) => `began to record ${device}`],
   ["POST /devices/*/record/stop", ([device]) => `stopped recording ${device}`],
   ["POST /devices/*/drills", ([device], body) => `put the fault ${text(body.drill)} on ${device}`],

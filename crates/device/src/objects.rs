@@ -241,7 +241,7 @@ pub(crate) fn attach_journal(files: Files, options: &AttachOptions, ring: &Share
     let path = paths[0].clone();
     let wishes = [
         (options.read_only, "attached to be read only"),
-        (options.new_identity, "given a new identity"),
+        (options.new_identity || options.identity.is_some(), "given a new identity"),
         (options.witness.is_some(), "given a witness"),
     ];
     if let Some((_, wish)) = wishes.iter().find(|(wanted, _)| *wanted) {
