@@ -53,7 +53,7 @@ pub fn needed(method: &Method, parts: &[String]) -> Role {
     // Wherever it stands: rather too much is asked for than too little.
     let destroys = parts
         .iter()
-        .any(|part| matches!(part.as_str(), "create" | "erase" | "format" | "keys" | "promote" | "roll-back"));
+        .any(|part| matches!(part.as_str(), "create" | "erase" | "format" | "keys" | "migrate" | "promote" | "roll-back"));
     // What that host would pass on again it does with its own key, of which nobody here knows what it may.
     let further = first == "hosts" && parts.len() > 1;
     match *method {
