@@ -37,6 +37,7 @@ mod resize;
 mod slots;
 mod snapshot;
 mod space;
+mod stake;
 mod stats;
 mod trims;
 mod types;
