@@ -67,6 +67,7 @@ soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and
 	scripts/install-test-tools.sh
 	scripts/install-databases.sh
 	scripts/install-fsx.sh
+	scripts/install-versitygw.sh
 	scripts/install-sqlite-tests.sh
 	scripts/install-debian.sh
 	scripts/install-release-tools.sh

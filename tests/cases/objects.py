@@ -10,6 +10,7 @@ import urllib.request
 from pathlib import Path
 
 from harness import MIB, World, check, equal
+from harness.careless import CarelessProxy
 from harness.libnbd import connect, refused
 from harness.servers import Device, answers, kill
 
@@ -31,6 +32,7 @@ def run(world: World) -> None:
     address = "s3://bucket/made/here"
     world.vsl("create", world.dir / "none.vsl", "--size", SIZE, "--objects", "s3://nowhere/x", "--endpoint", endpoint, fails=True)
     check(not (world.dir / "none.vsl").exists(), "a device that could not be made left a file")
+    careless(world, endpoint)
     silent(world, address, ["--endpoint", endpoint], server, dice)
 
 
@@ -55,6 +57,27 @@ def bucket(world: World) -> tuple[str, object]:
     world.vsl("down")
     world.servers.up()
     return endpoint, server
+
+
+def careless(world: World, endpoint: str) -> None:
+    """A server that ignores conditions: no device is made there, none is attached there, and nothing is changed."""
+    address, journal = "s3://bucket/careless", world.dir / "careless.vsl"
+    with CarelessProxy(int(endpoint.rpartition(":")[2])) as proxy:
+        said = world.vsl("create", journal, "--size", SIZE, "--objects", address, "--endpoint", proxy.endpoint, fails=True).text
+        check("ignores the condition `If-None-Match`" in said and proxy.endpoint in said and "412" in said, said)
+        check(not journal.exists(), "a device that could not be made left a file")
+        said = world.vsl("objects", address, "--endpoint", endpoint, fails=True).text
+        check("anchor" in said or "no device" in said, said)
+        world.vsl("create", journal, "--size", SIZE, "--objects", address, "--endpoint", endpoint)
+        world.vsl("attach", journal, "--name", "careless")
+        world.vsl("detach", "careless")
+        new = world.dir / "careless-b.vsl"
+        said = world.vsl("attach", new, "--name", "b", "--objects", address, "--endpoint", proxy.endpoint, fails=True).text
+        check("ignores the condition `If-Match`" in said and proxy.endpoint in said, said)
+        check(not new.exists(), "a refused attach left a journal")
+    # The refusal left the device as it was released, so any host gets it.
+    world.vsl("attach", new, "--name", "b", "--objects", address, "--endpoint", endpoint)
+    world.vsl("detach", "b")
 
 
 def with_kills(world: World, address: str, options: list[object], dice: random.Random) -> None:

@@ -8,7 +8,7 @@ ROOT = True
 OURS = True
 LIMIT = 900
 PAGES = [
-    "alerts.md", "api.md", "arrays.md", "databases.md", "drills.md", "encryption.md", "flashback.md", "layer.md", "metrics.md", "nbd.md", "nvme.md", "objects.md", "operations.md", "performance.md",
+    "alerts.md", "api.md", "arrays.md", "databases.md", "drills.md", "encryption.md", "flashback.md", "layer.md", "metrics.md", "moving.md", "nbd.md", "nvme.md", "objects.md", "operations.md", "performance.md",
     "resize.md", "sdk.md", "snapshots.md", "troubleshooting.md", "vhost.md", "vsl.md",
 ]
 # What stands in these pages and is not run here: how the command begins, and the case that runs it.
@@ -31,6 +31,9 @@ ELSEWHERE = {
     # A member is gone for good first.
     "$ vsl array replace": "array",
     "$ vsl array assemble": "array",
+    # It goes on while somebody changes their mind.
+    "$ vsl migrate db --cancel": "migrate",
+    "$ vsl migrate mail --cancel": "migrate",
     # A store of Amazon's protocol, or a host that is lost.
     "$ export AWS_ACCESS_KEY_ID": "objects",
     "$ vsl create journal.vsl --size 10TiB --objects s3:": "objects",
@@ -65,6 +68,7 @@ BEFORE = {
     "flashback.md": f"mkdir /a /b /c /d /new && {SERVICE}",
     "layer.md": f"mkdir /mnt/other && {SERVICE} && vsl create db.vsl --size 1GiB",
     "metrics.md": f"mkdir -p /etc/prometheus && {SERVICE}",
+    "moving.md": f"mkdir /data /new && {SERVICE} && vsl create /data/db.vsl --size 64MiB && vsl attach /data/db.vsl",
     "nbd.md $ nbdinfo --map": f"{WITH_DB} && vsl snapshot create db monday && vsl snapshot create db tuesday",
     "nbd.md $ vsl up --nbd-listen": "vsl down",
     "nvme.md": "vsl create db.vsl --size 1GiB",
@@ -88,6 +92,7 @@ BEFORE = {
     "vsl.md $ vsl up --listen": "vsl down",
     "vsl.md $ vsl scrub": "vsl attach memory:64MiB --name fct0",
     "vsl.md $ vsl drill db power-cut": "vsl create db.vsl --size 1GiB --drills && vsl attach db.vsl",
+    "vsl.md $ vsl migrate mail /new": "mkdir -p /new && vsl create mail.vsl --size 64MiB && vsl attach mail.vsl",
     "vsl.md $ vsl sure-erase": "vsl detach scratch",
     "vsl.md $ vsl create safe.vsl": "echo secret >pass && head -c 64 /dev/urandom >safe.key && chmod 600 pass safe.key",
 }

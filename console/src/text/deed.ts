@@ -76,6 +76,23 @@ const DEEDS: readonly (readonly [string, Words])[] = [
         : `ended the schedule of snapshots of ${device}`;
     },
   ],
+  [
+    "POST /arrays",
+    (_, body) =>
+      `made${and("the array", body.name) || " an array"}${and("of", (Array.isArray(body.members) ? body.members : []).map(text).join(", "))}`,
+  ],
+  ["POST /arrays/*/assemble", ([array]) => `put the array ${array} together`],
+  ["POST /arrays/*/delete", ([array]) => `took the array ${array} apart`],
+  [
+    "POST /arrays/*/replace",
+    ([array], body) =>
+      `gave the array ${array}${and("the member", body.with)}${and("in the place of", body.member)}`,
+  ],
+  [
+    "POST /devices/*/migrate",
+    ([device], body) => `began to move ${device}${and("to", body.path ?? body.target)}`,
+  ],
+  ["DELETE /devices/*/migrate", ([device]) => `cancelled the move of ${device}`],
   ["POST /devices/*/record", ([device]) => `began to record ${device}`],
   ["POST /devices/*/record/stop", ([device]) => `stopped recording ${device}`],
   ["POST /devices/*/drills", ([device], body) => `put the fault ${text(body.drill)} on ${device}`],

@@ -14,6 +14,8 @@
 //! - A member that missed a write is never taken for current: the others note that it left before the write is answered
 //!   (`meta.rs`, `assemble.rs`).
 //!
+//! A [`Mover`] joins two devices for as long as it takes to move what one holds to the other (`mover.rs`).
+//!
 //! **What it asks of its driver.** The requests of one member reach that member in the order in which they were given out.
 //!
 //! **Where to start.** `array.rs` takes a host's requests; `docs/array-format.md` says what stands on the members.
@@ -25,6 +27,7 @@ mod error;
 mod geometry;
 mod log;
 mod meta;
+mod mover;
 mod regions;
 mod repair;
 mod reply;
@@ -36,5 +39,6 @@ pub use array::Array;
 pub use command::{Answer, Command, What};
 pub use error::{Damage, ShapeError};
 pub use geometry::{Level, MEMBERS_MAX, MIRRORS_MAX, Member, Shape};
+pub use mover::{MoveCondition, MoveFailure, MoveStatus, Mover, SOURCE, TARGET};
 pub use status::{Condition, MemberState, Status};
 pub use wire::{Role, Superblock, superblock_sector};

@@ -15,8 +15,12 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::Store;
 
-/// Threads that talk to stores, for all devices of the process.
-const THREADS: usize = 2;
+/// Threads that upload, for all devices of the process: each object is hashed on its way.
+const UPLOAD_THREADS: usize = 2;
+
+/// Threads for all other requests, which are small. With one, a request and its connection wake each other on the same thread, and no read waits
+/// behind the hashing of an upload.
+const SMALL_THREADS: usize = 1;
 
 /// How long a wait lasts at most: whoever waits looks at the clock again.
 const MOMENT: Duration = Duration::from_millis(50);
@@ -30,6 +34,8 @@ const BELL: u64 = 0;
 /// One device's way to its store and its notes.
 pub struct Client {
     store: Store,
+    /// The same store, with connections that only uploads use.
+    uploads: Store,
     ring: SharedRing,
     owner: Owner,
     sender: Sender<(u64, Answer)>,
@@ -40,23 +46,35 @@ pub struct Client {
     alarm_ms: Arc<Mutex<u64>>,
 }
 
-/// The threads that talk to stores.
-pub(crate) fn runtime() -> io::Result<&'static Runtime> {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    if let Some(runtime) = RUNTIME.get() {
+/// The threads that talk to stores, for uploads or for all other requests.
+fn threads(of: &'static OnceLock<Runtime>, count: usize, name: &str) -> io::Result<&'static Runtime> {
+    if let Some(runtime) = of.get() {
         return Ok(runtime);
     }
-    let made = Builder::new_multi_thread().worker_threads(THREADS).thread_name("vsl-objects").enable_all().build()?;
-    Ok(RUNTIME.get_or_init(|| made))
+    let made = Builder::new_multi_thread().worker_threads(count).thread_name(name).enable_all().build()?;
+    Ok(of.get_or_init(|| made))
+}
+
+/// The thread of small requests.
+pub(crate) fn runtime() -> io::Result<&'static Runtime> {
+    static SMALL: OnceLock<Runtime> = OnceLock::new();
+    threads(&SMALL, SMALL_THREADS, "vsl-objects")
+}
+
+/// The threads of uploads.
+pub(crate) fn upload_runtime() -> io::Result<&'static Runtime> {
+    static UPLOADS: OnceLock<Runtime> = OnceLock::new();
+    threads(&UPLOADS, UPLOAD_THREADS, "vsl-uploads")
 }
 
 impl Client {
-    /// A way to a store for the device whose thread has this ring.
+    /// A way to a store for the device whose thread has this ring. The store is opened twice: `uploads` has connections of its own.
     ///
     /// # Errors
     /// The operating system has no descriptor, thread or memory left.
-    pub fn new(store: Store, notes: NotesFile, ring: &SharedRing) -> io::Result<Client> {
+    pub fn new([store, uploads]: [Store; 2], notes: NotesFile, ring: &SharedRing) -> io::Result<Client> {
         runtime()?;
+        upload_runtime()?;
         let (sender, mailbox) = mailbox()?;
         let (to_notes, asked) = mpsc::channel();
         let answers = sender.clone();
@@ -64,6 +82,7 @@ impl Client {
         let owner = ring.borrow_mut().register();
         let client = Client {
             store,
+            uploads,
             ring: ring.clone(),
             owner,
             sender,
@@ -90,7 +109,7 @@ impl Client {
             tokio::time::sleep(after).await;
             let counts = alarm.is_none_or(|at| *alarm_ms.lock().unwrap_or_else(PoisonError::into_inner) == at);
             if counts {
-                let _ = tokio::task::spawn_blocking(move || sender.send((WAKE, Answer::Done))).await;
+                deliver(sender, (WAKE, Answer::Done)).await;
             }
         });
     }
@@ -115,6 +134,13 @@ impl Client {
                 }
             }
         }
+    }
+}
+
+/// Puts an answer into the device's mailbox. Where that is full, another thread waits for room. The device may be gone; what was done stays done.
+async fn deliver(sender: Sender<(u64, Answer)>, answer: (u64, Answer)) {
+    if let Ok(Some(answer)) = sender.try_send(answer) {
+        let _ = tokio::task::spawn_blocking(move || sender.send(answer)).await;
     }
 }
 
@@ -146,13 +172,16 @@ impl Outside for Client {
             }
             return;
         }
-        let (store, sender) = (self.store.clone(), self.sender.clone());
-        match runtime() {
+        let sender = self.sender.clone();
+        let (store, runtime) = match ask {
+            Ask::Put { .. } => (self.uploads.clone(), upload_runtime()),
+            _ => (self.store.clone(), runtime()),
+        };
+        match runtime {
             Ok(runtime) => {
                 runtime.spawn(async move {
                     let answer = store.perform(ask).await;
-                    // The device may be gone; what was done stays done.
-                    let _ = tokio::task::spawn_blocking(move || sender.send((id, answer))).await;
+                    deliver(sender, (id, answer)).await;
                 });
             }
             Err(error) => self.answers.push_back((id, Answer::Failed(Failure::Other(error.to_string())))),

@@ -34,7 +34,8 @@ impl Directory {
 
     pub(crate) fn perform(&self, ask: Ask) -> Answer {
         let done = match ask {
-            Ask::Put { name, bytes } => self.put(&self.root.join(name), &bytes).map(|()| Answer::Done),
+            // One that is there already is an earlier attempt of the same.
+            Ask::Put { name, bytes } => self.put(&self.root.join(name), &bytes).map(|_| Answer::Done),
             Ask::Get { name, range } => get(&self.root.join(name), &range).map(Answer::Bytes),
             Ask::Swap { bytes, expected } => self.swap(&bytes, expected.as_deref()),
             Ask::Fetch => fs::read(self.root.join(ANCHOR_NAME)).map(|bytes| {
@@ -49,20 +50,31 @@ impl Directory {
         };
         done.unwrap_or_else(|error| match error.kind() {
             ErrorKind::NotFound => Answer::Failed(Failure::Missing),
-            _ => Answer::Failed(Failure::Other(format!("{}: {error}", self.root.display()))),
+            _ => Answer::Failed(self.failure(&error)),
         })
     }
 
-    /// Makes a file, durably, unless it is there: then it is an earlier attempt of the same.
-    fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fn failure(&self, error: &io::Error) -> Failure {
+        Failure::Other(format!("{}: {error}", self.root.display()))
+    }
+
+    /// Makes an object, and says whether it was made: where one of that name is there already, it stays.
+    pub(crate) fn put_new(&self, name: &str, bytes: &[u8]) -> Result<bool, Failure> {
+        self.put(&self.root.join(name), bytes).map_err(|error| self.failure(&error))
+    }
+
+    /// Makes a file, durably, unless it is there.
+    fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<bool> {
         let part = self.part(path, bytes)?;
         let linked = fs::hard_link(&part, path);
         fs::remove_file(&part)?;
-        match linked {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
-        sync_parent(path)
+        let is_made = match linked {
+            Ok(()) => true,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+            Err(error) => return Err(error),
+        };
+        sync_parent(path)?;
+        Ok(is_made)
     }
 
     /// Writes something under a name that nobody reads.
@@ -101,7 +113,7 @@ impl Directory {
         let mut names = Vec::new();
         let failed = |error: io::Error| match error.kind() {
             ErrorKind::NotFound => Failure::Missing,
-            _ => Failure::Other(format!("{}: {error}", self.root.display())),
+            _ => self.failure(&error),
         };
         let mut left = vec![self.root.clone()];
         while let Some(directory) = left.pop() {

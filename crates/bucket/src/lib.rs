@@ -7,14 +7,16 @@
 //! store that misbehaves. The anchor is replaced under a condition that the store checks. Memory is bounded, because the plan bounds what is under
 //! way.
 //!
-//! **Where to start.** [`Store::open`], then [`Client::new`].
+//! **Where to start.** [`Store::open`], then [`Client::new`]. Streams such as backups are an [`Archive`], which asks again by itself.
 
 mod address;
+mod archive;
 mod client;
 mod directory;
 mod remote;
 
 pub use address::{Address, AddressError};
+pub use archive::{Archive, Download, Upload};
 pub use client::Client;
 
 use std::path::Path;
@@ -28,10 +30,11 @@ use media::ring::SharedRing;
 /// The address makes no sense, or the notes cannot be written, in words.
 pub fn open(journal: &Path, notes: &Notes, ring: &SharedRing) -> Result<Box<dyn Outside>, String> {
     let address = Address::parse(&notes.head.url).map_err(|error| error.to_string())?;
-    let store = Store::open(&address, Some(&notes.head.endpoint)).map_err(|error| error.to_string())?;
+    let store = || Store::open(&address, Some(&notes.head.endpoint)).map_err(|error| error.to_string());
+    let stores = [store()?, store()?];
     let path = NotesFile::path(journal);
     let file = NotesFile::write(journal, notes).map_err(|error| format!("{}: {error}", path.display()))?;
-    let client = Client::new(store, file, ring).map_err(|error| error.to_string())?;
+    let client = Client::new(stores, file, ring).map_err(|error| error.to_string())?;
     Ok(Box::new(client))
 }
 
@@ -78,6 +81,18 @@ impl Store {
                 let directory = directory.clone();
                 let done = tokio::task::spawn_blocking(move || directory.perform(ask)).await;
                 done.unwrap_or_else(|error| Answer::Failed(Failure::Other(error.to_string())))
+            }
+        }
+    }
+
+    /// Makes an object, and says whether it was made: where one of that name is there already, it stays.
+    async fn put_new(&self, name: String, bytes: Vec<u8>) -> Result<bool, Failure> {
+        match self {
+            Store::Remote(remote) => remote.put_new(&name, bytes).await,
+            Store::Directory(directory) => {
+                let directory = directory.clone();
+                let done = tokio::task::spawn_blocking(move || directory.put_new(&name, &bytes)).await;
+                done.map_err(|error| Failure::Other(error.to_string()))?
             }
         }
     }

@@ -90,7 +90,10 @@ impl Remote {
 
     pub(crate) async fn perform(&self, ask: Ask) -> Answer {
         let done = match ask {
-            Ask::Put { name, bytes } => self.put(&name, bytes).await,
+            // One that is there already is an earlier attempt, whose answer was lost.
+            Ask::Put { name, bytes } => {
+                return self.put_new(&name, bytes).await.map_or_else(Answer::Failed, |_| Answer::Done);
+            }
             Ask::Get { name, range } => {
                 self.store.get_range(&self.path(&name), range).await.map(|it| Answer::Bytes(it.to_vec()))
             }
@@ -102,12 +105,13 @@ impl Remote {
         done.unwrap_or_else(|error| Answer::Failed(failure(&error)))
     }
 
-    async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<Answer, Error> {
+    /// Makes an object, and says whether it was made: where one of that name is there already, it stays.
+    pub(crate) async fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<bool, Failure> {
         let options = PutOptions::from(PutMode::Create);
         match self.store.put_opts(&self.path(name), bytes.into(), options).await {
-            // An earlier attempt, whose answer was lost.
-            Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(Answer::Done),
-            Err(error) => Err(error),
+            Ok(_) => Ok(true),
+            Err(Error::AlreadyExists { .. }) => Ok(false),
+            Err(error) => Err(failure(&error)),
         }
     }
 

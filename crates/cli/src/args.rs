@@ -7,6 +7,7 @@ pub mod drill;
 pub mod kv;
 pub mod lab;
 pub mod manage;
+pub mod migrate;
 pub mod published;
 #[cfg(test)]
 mod recommended;
@@ -83,6 +84,8 @@ pub enum Command {
     Clone(clone::Clone),
     /// Join attached devices to one: RAID 0, RAID 1, concatenation.
     Array(array::Array),
+    /// Move an attached device to another file or disk while it is used.
+    Migrate(migrate::Migrate),
     /// Look into a key-value store that a program keeps on a device.
     Kv(kv::Kv),
     /// Back up a device to a file or a pipe: compressed, sealed, and encrypted where the device is.

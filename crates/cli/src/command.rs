@@ -22,6 +22,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "beacon",
             "format",
             "resize",
+            "migrate",
             "serve",
             "kv",
         ],

@@ -159,7 +159,7 @@ impl Failure {
     }
 
     /// A message that carries its advice behind the last semicolon, as those of the `device` crate do.
-    fn split(kind: Kind, message: &str) -> Failure {
+    pub(crate) fn split(kind: Kind, message: &str) -> Failure {
         match message.rsplit_once("; ") {
             Some((error, help)) => Failure::new(kind, error).help(help),
             None => Failure::new(kind, message),
@@ -194,6 +194,7 @@ impl From<AttachError> for Failure {
             AttachError::Twin { .. }
             | AttachError::NoRoom { .. }
             | AttachError::NoNewIdentity { .. }
+            | AttachError::MovedAway { .. }
             | AttachError::Foreign { .. }
             | AttachError::NotEncrypted { .. }
             | AttachError::BeingErased { .. }

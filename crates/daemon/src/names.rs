@@ -3,7 +3,7 @@
 use crate::Failure;
 
 /// Characters of a name, at most.
-const LONGEST: usize = 63;
+pub const LONGEST: usize = 63;
 
 /// Whether something of a kind may be called so.
 ///

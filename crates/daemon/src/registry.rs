@@ -10,6 +10,7 @@ mod format;
 mod keys;
 mod lifetime;
 mod log;
+mod moves;
 pub mod observe;
 mod recording;
 mod resize;
@@ -46,6 +47,8 @@ pub struct Registry {
     recordings: Arc<recording::List>,
     /// Snapshots that are made by themselves.
     schedules: Mutex<schedules::Schedules>,
+    /// The moves that are under way, and the last one of each device.
+    moves: moves::Moves,
     /// Told when a device has come or gone.
     settled: Condvar,
     /// Where page buffers outlive this process.
@@ -68,6 +71,7 @@ impl Registry {
             table: Mutex::new(table),
             recordings,
             schedules,
+            moves: moves::Moves::default(),
             settled,
             staging,
         })
@@ -85,7 +89,8 @@ impl Registry {
     }
 
     /// Attaches what the state file remembers, each device on a thread of its own: a slow recovery keeps nobody waiting.
-    pub fn attach_remembered(&self) {
+    pub fn attach_remembered(self: &Arc<Self>) {
+        self.settle_identities();
         let remembered = self.table().state.devices().to_vec();
         std::thread::scope(|scope| {
             for device in &remembered {
@@ -120,6 +125,7 @@ impl Registry {
             }
         });
         self.assemble_remembered();
+        self.go_on_with_moves();
         self.table().ready = true;
     }
 
@@ -133,6 +139,7 @@ impl Registry {
         let target = if request.new_identity { target } else { target.with_members(request.degraded)? };
         let name = request.name.clone().unwrap_or_else(|| target.default_name());
         names::check("device", &name)?;
+        self.not_moved_away(&target)?;
         let key = Key { file: request.key_file.clone(), typed: request.passphrase.is_some() };
         let secret = secret(request.passphrase.as_ref(), key.file.as_deref())?;
         let AttachRequest { read_only, degraded, new_identity, ref witness, .. } = *request;
@@ -213,8 +220,8 @@ impl Registry {
                 tracing::error!(device, "what was recorded: {failure}");
             }
         })?;
-        // A member of an array is the array's alone.
-        if self.table().state.array_of(name).is_some() {
+        // A member of an array is the array's alone, and the new device of a move is the move's.
+        if !self.table().is_served(name) {
             return Ok(handle);
         }
         if let Err(failure) = self.exports.add(name, &handle, read_only) {
@@ -234,8 +241,11 @@ impl Registry {
     /// It has clients and `force` is not set, or its last checkpoint failed.
     pub fn detach(&self, name: &str, force: bool) -> Result<(), Failure> {
         if !force {
-            self.table().not_a_member(name).map_err(|failure| {
-                failure.help("delete the array first, or add --force to have it go on without this member, if it can")
+            let table = self.table();
+            table.not_a_member(name).map_err(|failure| match table.state.array_of(name) {
+                Some(_) => failure
+                    .help("delete the array first, or add --force to have it go on without this member, if it can"),
+                None => failure,
             })?;
         }
         let result = match self.let_go(name, force) {
@@ -330,6 +340,9 @@ impl Registry {
                 Ok(seen) => {
                     view.describe(&seen.info);
                     view.measure(&seen.status);
+                    if let Some(words) = self.move_in_words(name) {
+                        view.set("health", format!("{}; {words}", seen.status.health));
+                    }
                     view.set("uri", self.exports.uri(name));
                     view.set("tcp_uri", self.exports.tcp_uri(name));
                     let nvme = self.exports.nvme_target(&seen.info.uuid.to_string());
@@ -464,7 +477,13 @@ impl Registry {
     /// # Errors
     /// There is no such device, the die is not lost, or what is to take its place may not or cannot be used.
     pub fn rebuild(&self, name: &str, request: &RebuildRequest, anywhere: bool) -> Result<DeviceView, Failure> {
-        let handle = self.table().attached(name)?;
+        let handle = {
+            let mut table = self.table();
+            if table.state.move_of(name).is_some() {
+                table.not_a_member(name)?;
+            }
+            table.attached(name)?
+        };
         if let Some(path) = request.onto.as_ref().filter(|path| path.is_relative()) {
             return Err(Failure::invalid(format!("{}: the path of a replacement must be absolute", path.display()))
                 .help("the service has another working directory than its clients"));

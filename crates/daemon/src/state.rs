@@ -49,13 +49,51 @@ pub struct RememberedArray {
     pub members: Vec<String>,
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
+/// A move that goes on when the service starts again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RememberedMove {
+    /// The name of the device that is being moved.
+    pub device: String,
+    /// Its identity, which the new device gets with the hand-over.
+    pub identity: Uuid,
+    /// Where the device lies.
+    pub from: String,
+    /// The name of the new device for as long as the move takes.
+    pub target: String,
+    /// Where the new device lies.
+    pub to: String,
+    /// The identity that the new device has until then.
+    pub to_identity: Uuid,
+    /// Where the key of the new device is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_key_file: Option<PathBuf>,
+    /// The move made the new device, and removes its file when it is cancelled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub made: bool,
+}
+
+/// A device that was moved away, and does not say so on its files yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MovedAway {
+    /// Where it lies.
+    pub path: String,
+    /// The identity that another device has now.
+    pub identity: Uuid,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Contents {
     #[serde(default, rename = "device", skip_serializing_if = "Vec::is_empty")]
     devices: Vec<Remembered>,
     #[serde(default, rename = "array", skip_serializing_if = "Vec::is_empty")]
     arrays: Vec<RememberedArray>,
+    #[serde(default, rename = "move", skip_serializing_if = "Vec::is_empty")]
+    moves: Vec<RememberedMove>,
+    #[serde(default, rename = "moved-away", skip_serializing_if = "Vec::is_empty")]
+    moved_away: Vec<MovedAway>,
 }
 
 /// The file, and what it says.
@@ -120,6 +158,73 @@ impl StateFile {
     pub fn forget_array(&mut self, name: &str) -> Result<(), Failure> {
         self.contents.arrays.retain(|array| array.name != name);
         self.save()
+    }
+
+    /// The moves that are under way.
+    pub fn moves(&self) -> &[RememberedMove] {
+        &self.contents.moves
+    }
+
+    /// The devices that do not say yet that they were moved away.
+    pub fn moved_away(&self) -> &[MovedAway] {
+        &self.contents.moved_away
+    }
+
+    /// The move that a device of this name has a part in.
+    pub fn move_of(&self, name: &str) -> Option<&RememberedMove> {
+        self.contents.moves.iter().find(|one| one.device == name || one.target == name)
+    }
+
+    /// Remembers a move that begins.
+    ///
+    /// # Errors
+    /// The file cannot be written; then nothing is remembered.
+    pub fn move_begins(&mut self, begun: RememberedMove) -> Result<(), Failure> {
+        self.change(|contents| contents.moves.push(begun))
+    }
+
+    /// Forgets a move that came to nothing.
+    ///
+    /// # Errors
+    /// The file cannot be written; then it is still remembered.
+    pub fn move_ends(&mut self, device: &str) -> Result<(), Failure> {
+        self.change(|contents| contents.moves.retain(|one| one.device != device))
+    }
+
+    /// The new device of a move takes the place of the old one, in one step: `device` is how it is attached at start, if it is.
+    ///
+    /// # Errors
+    /// The file cannot be written; then the old device has its place.
+    pub fn hand_over(&mut self, done: &RememberedMove, device: Option<Remembered>) -> Result<(), Failure> {
+        self.change(|contents| {
+            contents.moves.retain(|one| one.device != done.device);
+            contents.devices.retain(|one| one.name != done.target);
+            if let Some(device) = device {
+                contents.devices.iter_mut().filter(|one| one.name == done.device).for_each(|one| *one = device.clone());
+            }
+            contents.moved_away.push(MovedAway { path: done.from.clone(), identity: done.identity });
+        })
+    }
+
+    /// A device that was moved away says so on its files.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn is_marked(&mut self, marked: &MovedAway) -> Result<(), Failure> {
+        self.change(|contents| contents.moved_away.retain(|one| one != marked))
+    }
+
+    /// Changes it, here and in the file or in neither.
+    fn change(&mut self, change: impl FnOnce(&mut Contents)) -> Result<(), Failure> {
+        let before = self.contents.clone();
+        change(&mut self.contents);
+        self.save().inspect_err(|_| {
+            self.contents = before;
+            // Where the file was put in place and its directory could not be made durable, the file says too much.
+            if let Err(again) = self.save() {
+                tracing::error!("{again}");
+            }
+        })
     }
 
     /// Whether a device of this name is attached at start.
@@ -216,6 +321,46 @@ mod tests {
         state.forget("b").expect("saved");
         let state = StateFile::open(path).expect("parsed");
         assert_eq!(state.devices(), [device("a", "/c.vsl")]);
+    }
+
+    #[test]
+    fn a_hand_over_changes_everything_or_nothing() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("devices.toml");
+        let mut state = StateFile::open(path.clone()).expect("missing is empty");
+        state.remember(device("a", "/old.vsl")).expect("saved");
+        state.remember(device("new", "/new.vsl")).expect("saved");
+        let begun = RememberedMove {
+            device: "a".into(),
+            identity: Uuid::from_u128(1),
+            from: "/old.vsl".into(),
+            target: "new".into(),
+            to: "/new.vsl".into(),
+            to_identity: Uuid::from_u128(2),
+            to_key_file: None,
+            made: true,
+        };
+        state.move_begins(begun.clone()).expect("saved");
+        let mut state = StateFile::open(path.clone()).expect("parsed");
+        assert_eq!(state.moves(), std::slice::from_ref(&begun));
+        assert_eq!((state.move_of("a"), state.move_of("new"), state.move_of("b")), (Some(&begun), Some(&begun), None));
+
+        // A directory stands where the file's successor is written.
+        let aside = directory.path().join("aside");
+        std::fs::rename(directory.path().join("devices.toml"), &aside).expect("moved");
+        std::fs::create_dir_all(path.join("in-the-way")).expect("made");
+        state.hand_over(&begun, Some(device("a", "/new.vsl"))).expect_err("it cannot be written");
+        assert_eq!((state.devices().len(), state.moves().len(), state.moved_away().len()), (2, 1, 0));
+        std::fs::remove_dir_all(&path).expect("removed");
+        std::fs::rename(&aside, &path).expect("moved back");
+
+        state.hand_over(&begun, Some(device("a", "/new.vsl"))).expect("saved");
+        let mut state = StateFile::open(path.clone()).expect("parsed");
+        assert_eq!((state.devices(), state.moves()), (&[device("a", "/new.vsl")][..], &[][..]));
+        let marked = MovedAway { path: "/old.vsl".into(), identity: Uuid::from_u128(1) };
+        assert_eq!(state.moved_away(), std::slice::from_ref(&marked));
+        state.is_marked(&marked).expect("saved");
+        assert!(StateFile::open(path).expect("parsed").moved_away().is_empty());
     }
 
     #[test]

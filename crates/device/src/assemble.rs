@@ -26,6 +26,8 @@ pub(crate) struct Files {
     pub paths: Vec<PathBuf>,
     /// Dies whose file is there and is not used, and why.
     pub set_aside: Vec<(u32, String)>,
+    /// Another device has the name and the contents.
+    pub moved_away: bool,
 }
 
 /// Opens the files of a device, named in any order. One that cannot be read counts as lost where there is parity.
@@ -116,9 +118,10 @@ pub(crate) fn open_files<P: AsRef<Path>>(paths: &[P], options: &AttachOptions) -
             set_aside.push((die as u32, format!("{}: an old copy of what it should hold", paths[die].display())));
         }
     }
+    let moved_away = superblock.identity.is_moved_away();
     // An identity that no file has taken comes to nothing.
     superblock.identity.next = None;
-    Ok(Files { superblock, backings, paths, set_aside })
+    Ok(Files { superblock, backings, paths, set_aside, moved_away })
 }
 
 /// The newest superblock of the device that most of the files belong to: files of others do not count, however new they are.

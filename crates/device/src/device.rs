@@ -8,6 +8,7 @@ use card::{Controller, Governor, Health};
 use media::flashback::layer_geometry;
 use media::ring::SharedRing;
 use media::{Base, Drilled, FileMedia, FileOptions, Media, Memory, Stack, Witness, WitnessError};
+use uuid::Uuid;
 
 use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_parity};
 use crate::attach::{admit, attach, layer_config, write_superblock};
@@ -42,6 +43,8 @@ pub struct AttachOptions {
     pub degraded: bool,
     /// Make a copy a device of its own, so that it can be attached beside its original.
     pub new_identity: bool,
+    /// It takes the place of another device and gets the identity by which that one was known.
+    pub identity: Option<Uuid>,
     /// What opens it, where it is encrypted.
     pub secret: Option<Secret>,
     /// Drills that go on after a power cut.
@@ -110,6 +113,9 @@ impl Device {
         ring: &SharedRing,
     ) -> Result<Device, AttachError> {
         let files = open_files(paths, options)?;
+        if files.moved_away && !options.new_identity {
+            return Err(AttachError::MovedAway { path: files.paths[0].clone() });
+        }
         if files.superblock.objects {
             return objects::attach_journal(files, options, ring);
         }
@@ -124,7 +130,11 @@ impl Device {
         let used = files.paths.iter().zip(&backings).filter(|(_, backing)| backing.is_some());
         let places = Places::of(used.map(|(path, _)| path));
         if options.new_identity {
-            identity::renew(&mut superblock, &backings, &files.paths)?;
+            identity::renew(&mut superblock, &backings, &files.paths, Uuid::new_v4())?;
+        }
+        let taken = options.identity.filter(|identity| *identity != superblock.identity());
+        if let Some(identity) = taken {
+            identity::renew(&mut superblock, &backings, &files.paths, identity)?;
         }
         let witness = match &options.witness {
             None => None,
@@ -816,6 +826,23 @@ impl Device {
     /// # Errors
     /// As [`Device::detach`].
     pub fn detach_and_release(mut self, patience_ms: u64) -> Result<bool, IoError> {
+        self.close(patience_ms)
+    }
+
+    /// Detaches it in place, so that another device can be attached where this one still stands: its files, its identity and its stage are
+    /// free. From then on it must be asked nothing but its [`Device::info`].
+    ///
+    /// # Errors
+    /// As [`Device::detach`]; its files are free all the same.
+    pub fn retire(&mut self) -> Result<(), IoError> {
+        let closed = self.close(RELEASE_PATIENCE_MS);
+        (self.read_only, self._claim, self.core.staging) = (true, None, None);
+        let nothing = Memory::new(self.core.superblock.geometry);
+        self.core.media = Stack::Plain(Drilled::Plain(Base::Plain(Box::new(nothing))));
+        closed.map(drop)
+    }
+
+    fn close(&mut self, patience_ms: u64) -> Result<bool, IoError> {
         if self.read_only {
             return Ok(false);
         }

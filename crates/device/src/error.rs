@@ -231,6 +231,14 @@ pub enum AttachError {
         /// The files of the one that is attached.
         other: Vec<PathBuf>,
     },
+    /// What it holds was moved to another device, which has its name.
+    #[error(
+        "{path}: what it held was moved to another device; `vsl format` makes it an empty device, and `vsl attach --new-identity` a device of its own with what it held then"
+    )]
+    MovedAway {
+        /// The device file.
+        path: PathBuf,
+    },
     /// It cannot be made a device of its own.
     #[error("{path}: it was not given a new identity: {why}")]
     NoNewIdentity {

@@ -111,6 +111,11 @@ impl Info {
         self.uuid == other.uuid || self.next_uuid == Some(other.uuid) || other.next_uuid == Some(self.uuid)
     }
 
+    /// Whether what it holds was moved to another device, which has its name.
+    pub fn is_moved_away(&self) -> bool {
+        self.next_uuid == Some(self.uuid)
+    }
+
     /// Host capacity, bytes.
     pub fn bytes(&self) -> u64 {
         self.sectors * u64::from(self.sector_bytes)

@@ -4,14 +4,15 @@
 //! is bound to it. So a copy gets an identity in a section of its own of the superblock.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use media::{Backing, is_same_disk};
 use uuid::Uuid;
 
-use crate::AttachError;
+use crate::assemble::open_files;
 use crate::superblock::{Identity, Superblock};
+use crate::{AttachError, AttachOptions};
 
 /// The devices that this process has attached: their files, by identity.
 static ATTACHED: Mutex<BTreeMap<Uuid, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
@@ -55,6 +56,16 @@ pub(crate) fn renew(
     superblock: &mut Superblock,
     backings: &[Option<Backing>],
     paths: &[PathBuf],
+    new: Uuid,
+) -> Result<(), AttachError> {
+    change(superblock, backings, paths, Identity::of(new))
+}
+
+fn change(
+    superblock: &mut Superblock,
+    backings: &[Option<Backing>],
+    paths: &[PathBuf],
+    last: Identity,
 ) -> Result<(), AttachError> {
     let no_identity = |why: String| AttachError::NoNewIdentity { path: paths[0].clone(), why };
     if let Some(other) = attached().get(&superblock.identity()) {
@@ -72,20 +83,38 @@ pub(crate) fn renew(
         let why = format!("{} is opened to be read only; attach it for writing", backing.path().display());
         return Err(no_identity(why));
     }
-    write(superblock, all.len() as u32, |die, copy, bytes| all[die as usize].write_label(copy, bytes))?;
+    write(superblock, last, all.len() as u32, |die, copy, bytes| all[die as usize].write_label(copy, bytes))?;
     Ok(())
+}
+
+/// Takes `identity` from a device that is not attached, since another device is known by it. Gives whether the device had it.
+///
+/// With `last` the device is known by that from now on. Without it, the device has moved to another one: it gets an identity that nobody
+/// knows, and is attached again only with [`AttachOptions::new_identity`].
+///
+/// # Errors
+/// A file is missing, or cannot be read or written.
+pub fn give_up_identity<P: AsRef<Path>>(paths: &[P], identity: Uuid, last: Option<Uuid>) -> Result<bool, AttachError> {
+    let files = open_files(paths, &AttachOptions::default())?;
+    let mut superblock = files.superblock;
+    let has_it = superblock.identity() == identity;
+    if has_it {
+        let last = last.map_or_else(|| Identity::moved_away(Uuid::new_v4()), Identity::of);
+        change(&mut superblock, &files.backings, &files.paths, last)?;
+    }
+    Ok(has_it)
 }
 
 /// Announces the new identity on every file before the first file takes it, so that the files of one device are told from
 /// those of its original wherever it is cut.
 fn write<E>(
     superblock: &mut Superblock,
+    last: Identity,
     files: u32,
     mut write: impl FnMut(u32, u8, &[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    let new = Uuid::new_v4();
-    let announced = Identity { next: Some(new), ..superblock.identity };
-    for identity in [announced, Identity { own: Some(new), next: None }] {
+    let announced = Identity { next: last.own, ..superblock.identity };
+    for identity in [announced, last] {
         superblock.identity = identity;
         for _ in 0..2 {
             superblock.generation += 1;
@@ -102,10 +131,9 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     use super::*;
-    use crate::assemble::open_files;
     use crate::format::create_with;
+    use crate::inspect;
     use crate::superblock::tests::sample;
-    use crate::{AttachOptions, inspect};
 
     /// A device of two files, with parity or without.
     fn made(directory: &std::path::Path, parity: bool) -> Vec<PathBuf> {
@@ -143,7 +171,8 @@ mod tests {
     /// Cut before each write of a label, and in the middle of it.
     #[test]
     fn a_cut_leaves_either_identity() {
-        for parity in [false, true] {
+        let made_of: [fn(Uuid) -> Identity; 2] = [Identity::of, Identity::moved_away];
+        for (parity, last) in [(false, 0), (true, 0), (false, 1), (true, 1)] {
             let directory = tempfile::tempdir().expect("a directory");
             let original = made(directory.path(), parity);
             let old = identity(&original).expect("whole");
@@ -155,7 +184,8 @@ mod tests {
                     let files = open_files(&copy, &AttachOptions::default()).expect("opened");
                     let mut superblock = files.superblock;
                     let mut left = cut;
-                    let result = write(&mut superblock, copy.len() as u32, |die, number, bytes| {
+                    let last = made_of[last](Uuid::new_v4());
+                    let result = write(&mut superblock, last, copy.len() as u32, |die, number, bytes| {
                         let backing = files.backings[die as usize].as_ref().expect("all are there");
                         if left == 0 {
                             if torn {
@@ -177,6 +207,8 @@ mod tests {
                     ids.iter().all(|info| info.uuid == found || info.next_uuid == Some(found) || found == old),
                     "cut at {cut}: {ids:?}"
                 );
+                let moved_away = open_files(&copy, &AttachOptions::default()).expect("opened").moved_away;
+                assert_eq!(moved_away, last == 1 && found != old, "cut at {cut}, torn {torn}");
                 if found != old {
                     // A file of the original among those of the copy is a stranger.
                     let mut mixed = copy.clone();
@@ -187,7 +219,7 @@ mod tests {
                 // Again, and it is done.
                 let files = open_files(&copy, &AttachOptions::default()).expect("opened");
                 let mut superblock = files.superblock;
-                renew(&mut superblock, &files.backings, &files.paths).expect("renewed");
+                renew(&mut superblock, &files.backings, &files.paths, Uuid::new_v4()).expect("renewed");
                 drop(files.backings);
                 let last = identity(&copy).expect("whole");
                 assert!(last != old && last != found && last == superblock.identity());

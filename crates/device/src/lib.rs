@@ -64,6 +64,7 @@ pub use ftl::{
 #[cfg(feature = "simulation")]
 pub use geometry::allow_tiny_modules;
 pub use geometry::max_sectors;
+pub use identity::give_up_identity;
 pub use io::{Completion, Extent, Io, Submitted};
 pub use keys::{KeyChange, KeyError, KeyRing, add_key, change_key, remove_key};
 pub use objects::{Place, StoreOpener, create_on_objects, take_device, taken_over_labels, use_stores};

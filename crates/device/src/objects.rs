@@ -68,15 +68,21 @@ fn host_name() -> String {
 }
 
 /// Why a device in a store cannot be had, in words that say what to do.
-fn claim_refused(path: &Path, error: &ClaimError) -> AttachError {
+fn claim_refused(path: &Path, place: &NotesHead, error: &ClaimError) -> AttachError {
+    let (url, endpoint) = (&place.url, &place.endpoint);
+    let at = if endpoint.is_empty() { url.clone() } else { format!("{url} at {endpoint}") };
     let help = match error {
         ClaimError::Owned { .. } => {
-            "; if that host is lost for good, `vsl attach NEWFILE --objects ADDRESS --take-over` goes on without what only its journal has"
+            "; if that host is lost for good, `vsl attach NEWFILE --objects ADDRESS --take-over` goes on without what only its journal has".into()
         }
         ClaimError::OldJournal { .. } => {
-            "; it is a copy that was put back: take the device over with a new journal instead"
+            "; it is a copy that was put back: take the device over with a new journal instead".into()
         }
-        _ => "",
+        ClaimError::Careless(_) => {
+            format!("; {at} is no store for devices, use one that keeps conditional writes")
+        }
+        ClaimError::Store(_) => format!(" ({at})"),
+        _ => String::new(),
     };
     refuse(path, format!("{error}{help}"))
 }
@@ -145,7 +151,7 @@ fn put_into_store(
         lebs: Vec::new(),
         garbage: Vec::new(),
     };
-    found(&mut *outside, &anchor).map_err(|error| claim_refused(path, &error))
+    found(&mut *outside, &anchor).map_err(|error| claim_refused(path, &notes.head, &error))
 }
 
 fn head(path: &Path, device: [u8; 16], place: &Place, limits: Limits) -> Result<NotesHead, AttachError> {
@@ -179,7 +185,8 @@ fn take_with(path: &Path, place: &Place, take_over: bool) -> Result<Anchor, Atta
     let ring = Ring::new(RING_ENTRIES).map_err(|error| refuse(path, error))?;
     let mut notes = Notes::new(head(path, [0; 16], place, Limits::default())?);
     let mut outside = open_store(path, &notes, &ring)?;
-    let refused = |error: ClaimError| claim_refused(path, &error);
+    let place = notes.head.clone();
+    let refused = |error: ClaimError| claim_refused(path, &place, &error);
     let (seen, ..) = look(&mut *outside).map_err(refused)?.ok_or_else(|| refused(ClaimError::Nothing))?;
     (notes.head.device, notes.head.limits) = (seen.device, seen.limits);
     let how = if take_over { How::TakeOver } else { How::Released };
@@ -234,7 +241,7 @@ pub(crate) fn attach_journal(files: Files, options: &AttachOptions, ring: &Share
     let path = paths[0].clone();
     let wishes = [
         (options.read_only, "attached to be read only"),
-        (options.new_identity, "given a new identity"),
+        (options.new_identity || options.identity.is_some(), "given a new identity"),
         (options.witness.is_some(), "given a witness"),
     ];
     if let Some((_, wish)) = wishes.iter().find(|(wanted, _)| *wanted) {
@@ -262,7 +269,8 @@ pub(crate) fn attach_journal(files: Files, options: &AttachOptions, ring: &Share
     let staging = options.staging.as_deref().and_then(|directory| Staging::open(directory, &superblock));
     let mut outside = open_store(&path, &notes, ring)?;
     let who = claimant(&path, &notes)?;
-    let claimed = claim(&mut *outside, &who, How::Own, &mut notes).map_err(|error| claim_refused(&path, &error))?;
+    let claimed =
+        claim(&mut *outside, &who, How::Own, &mut notes).map_err(|error| claim_refused(&path, &notes.head, &error))?;
     let media = FileMedia::new(vec![Some(backing)], geometry, ring.clone(), FileOptions::default())?;
     let overlaps = media.backings().all(|backing| backing.direct_alignment().is_some());
     let seed = who.attach;

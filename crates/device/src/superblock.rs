@@ -152,8 +152,26 @@ pub(crate) struct Superblock {
 pub(crate) struct Identity {
     /// Its own; nothing where it is known by the UUID of its format.
     pub own: Option<Uuid>,
-    /// The identity that it is about to have. It is its own as soon as one file of the device says so.
+    /// The identity that it is about to have. It is its own as soon as one file of the device says so. Where it is its own already, what the
+    /// device holds has moved to another device.
     pub next: Option<Uuid>,
+}
+
+impl Identity {
+    /// Of a device that is known by this.
+    pub fn of(own: Uuid) -> Identity {
+        Identity { own: Some(own), next: None }
+    }
+
+    /// Of a device whose name and contents another device has now.
+    pub fn moved_away(own: Uuid) -> Identity {
+        Identity { own: Some(own), next: Some(own) }
+    }
+
+    /// Whether another device has its name and contents.
+    pub fn is_moved_away(&self) -> bool {
+        self.own.is_some() && self.own == self.next
+    }
 }
 
 /// A chip that an emulated card with adaptive Flashback goes on without.

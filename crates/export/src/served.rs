@@ -1,4 +1,5 @@
-//! What a device thread serves: a device, or an array of devices that have threads of their own.
+//! What a device thread serves: a device, one that is being moved to another device, or an array of devices that have threads of
+//! their own.
 //!
 //! Whatever is asked of a device only, an array answers as a device without it would: it has no snapshots, no drills and no model of
 //! a card.
@@ -11,19 +12,20 @@ use device::{
 };
 
 use crate::array::Joined;
+use crate::moving::Moving;
 
 /// What clients use.
 #[allow(clippy::large_enum_variant, reason = "there is one a thread, and a device is what it mostly is")]
 pub enum Served {
-    /// A device.
-    Device(Device),
+    /// A device, and the way to another one to which it is being moved.
+    Device(Device, Option<Box<Moving>>),
     /// An array.
     Array(Box<Joined>),
 }
 
 impl From<Device> for Served {
     fn from(device: Device) -> Served {
-        Served::Device(device)
+        Served::Device(device, None)
     }
 }
 
@@ -31,7 +33,7 @@ impl From<Device> for Served {
 macro_rules! either {
     ($served:expr, $one:ident => $call:expr) => {
         match $served {
-            Served::Device($one) => $call,
+            Served::Device($one, _) => $call,
             Served::Array($one) => $call,
         }
     };
@@ -41,7 +43,7 @@ impl Served {
     /// The device, if it is one.
     pub fn device(&mut self) -> Option<&mut Device> {
         match self {
-            Served::Device(device) => Some(device),
+            Served::Device(device, _) => Some(device),
             Served::Array(_) => None,
         }
     }
@@ -49,9 +51,23 @@ impl Served {
     /// The array, if it is one.
     pub fn array(&mut self) -> Option<&mut Joined> {
         match self {
-            Served::Device(_) => None,
+            Served::Device(..) => None,
             Served::Array(array) => Some(array),
         }
+    }
+
+    /// The move of it that is under way, if there is one.
+    pub fn moving(&mut self) -> Option<&mut Moving> {
+        match self {
+            Served::Device(_, moving) => moving.as_deref_mut(),
+            Served::Array(_) => None,
+        }
+    }
+
+    /// Whether something waits until the device takes it.
+    #[inline]
+    pub fn is_waiting(&self) -> bool {
+        matches!(self, Served::Device(_, Some(moving)) if moving.is_waiting())
     }
 
     #[inline]
@@ -65,41 +81,50 @@ impl Served {
 
     pub fn is_read_only(&self) -> bool {
         match self {
-            Served::Device(device) => device.is_read_only(),
+            Served::Device(device, _) => device.is_read_only(),
             Served::Array(_) => false,
         }
     }
 
     #[inline]
     pub fn submit<'a>(&mut self, tag: u64, io: Io<'a>) -> Submitted<'a> {
-        either!(self, one => one.submit(tag, io))
+        match self {
+            Served::Device(device, None) => device.submit(tag, io),
+            Served::Device(_, Some(moving)) => moving.submit(tag, io),
+            Served::Array(array) => array.submit(tag, io),
+        }
     }
 
     #[inline]
     pub fn submit_in<'a>(&mut self, view: Option<SnapshotId>, tag: u64, io: Io<'a>) -> Submitted<'a> {
         match self {
-            Served::Device(device) => device.submit_in(view, tag, io),
-            Served::Array(_) if view.is_some() => Submitted::Done(Err(IoError::NoSnapshot)),
+            Served::Device(device, None) => device.submit_in(view, tag, io),
+            Served::Array(_) | Served::Device(..) if view.is_some() => Submitted::Done(Err(IoError::NoSnapshot)),
+            Served::Device(_, Some(moving)) => moving.submit(tag, io),
             Served::Array(array) => array.submit(tag, io),
         }
     }
 
     #[inline]
     pub fn poll(&mut self) -> Option<Completion> {
-        either!(self, one => one.poll())
+        match self {
+            Served::Device(device, None) => device.poll(),
+            Served::Device(device, Some(moving)) => moving.poll(device),
+            Served::Array(array) => array.poll(),
+        }
     }
 
     #[inline]
     pub fn queue_depth(&self) -> Option<u8> {
         match self {
-            Served::Device(device) => device.queue_depth(),
+            Served::Device(device, _) => device.queue_depth(),
             Served::Array(_) => None,
         }
     }
 
     pub fn held_back(&self) -> &'static str {
         match self {
-            Served::Device(device) => device.held_back(),
+            Served::Device(device, _) => device.held_back(),
             Served::Array(_) => "the array waits for its members",
         }
     }
@@ -107,14 +132,14 @@ impl Served {
     #[inline]
     pub fn power_cut(&self) -> Option<&PowerCut> {
         match self {
-            Served::Device(device) => device.power_cut(),
+            Served::Device(device, _) => device.power_cut(),
             Served::Array(_) => None,
         }
     }
 
     pub fn drills_in_words(&self) -> String {
         match self {
-            Served::Device(device) => device.drills_in_words(),
+            Served::Device(device, _) => device.drills_in_words(),
             Served::Array(_) => String::new(),
         }
     }
@@ -122,7 +147,7 @@ impl Served {
     #[inline]
     pub fn time_left(&mut self) -> Option<Duration> {
         match self {
-            Served::Device(device) => device.time_left(),
+            Served::Device(device, _) => device.time_left(),
             Served::Array(_) => None,
         }
     }
@@ -130,19 +155,24 @@ impl Served {
     #[inline]
     pub fn can_go_on(&self) -> bool {
         match self {
-            Served::Device(device) => device.can_go_on(),
+            Served::Device(device, _) => device.can_go_on(),
             Served::Array(_) => false,
         }
     }
 
     #[inline]
     pub fn is_idle(&self) -> bool {
-        either!(self, one => one.is_idle())
+        match self {
+            Served::Device(device, None) => device.is_idle(),
+            Served::Device(device, Some(moving)) => moving.is_idle() && device.is_idle(),
+            Served::Array(array) => array.is_idle(),
+        }
     }
 
     pub fn idle(&mut self) -> bool {
         match self {
-            Served::Device(device) => device.idle(),
+            Served::Device(_, Some(moving)) if !moving.is_idle() => true,
+            Served::Device(device, _) => device.idle(),
             Served::Array(_) => false,
         }
     }
@@ -150,18 +180,32 @@ impl Served {
     #[inline]
     pub fn is_untidy(&self) -> bool {
         match self {
-            Served::Device(device) => device.is_untidy(),
+            Served::Device(device, _) => device.is_untidy(),
             Served::Array(_) => false,
         }
     }
 
     #[inline]
     pub fn has_background(&self) -> bool {
-        either!(self, one => one.has_background())
+        match self {
+            Served::Device(device, None) => device.has_background(),
+            Served::Device(device, Some(moving)) => moving.has_background() || device.has_background(),
+            Served::Array(array) => array.has_background(),
+        }
     }
 
     pub fn background(&mut self) -> Background {
-        either!(self, one => one.background())
+        match self {
+            Served::Device(device, None) => device.background(),
+            Served::Device(device, Some(moving)) => {
+                moving.background();
+                match device.background() {
+                    Background::Nothing => Background::GoesOn,
+                    goes_on => goes_on,
+                }
+            }
+            Served::Array(array) => array.background(),
+        }
     }
 
     pub fn figures(&self) -> Figures {
@@ -178,7 +222,7 @@ impl Served {
 
     pub fn wear(&self) -> Option<(Vec<u32>, u32)> {
         match self {
-            Served::Device(device) => device.wear(),
+            Served::Device(device, _) => device.wear(),
             Served::Array(_) => None,
         }
     }
@@ -186,14 +230,14 @@ impl Served {
     /// Of an array it says that everything holds data, which is always right.
     pub fn extent(&self, lba: u64, max: u64) -> Extent {
         match self {
-            Served::Device(device) => device.extent(lba, max),
+            Served::Device(device, _) => device.extent(lba, max),
             Served::Array(_) => Extent { count: max, mapped: true },
         }
     }
 
     pub fn extent_in(&self, view: Option<SnapshotId>, lba: u64, max: u64) -> Result<Extent, SnapshotError> {
         match self {
-            Served::Device(device) => device.extent_in(view, lba, max),
+            Served::Device(device, _) => device.extent_in(view, lba, max),
             Served::Array(_) => Ok(self.extent(lba, max)),
         }
     }
@@ -206,7 +250,7 @@ impl Served {
         max: u64,
     ) -> Result<(u64, Option<bool>), SnapshotError> {
         match self {
-            Served::Device(device) => device.compare(old, new, lba, max),
+            Served::Device(device, _) => device.compare(old, new, lba, max),
             // Nothing is known of what it held before.
             Served::Array(_) => Ok((max, Some(true))),
         }
@@ -214,27 +258,27 @@ impl Served {
 
     pub fn view_named(&self, name: &str) -> Option<Shown> {
         match self {
-            Served::Device(device) => device.view_named(name),
+            Served::Device(device, _) => device.view_named(name),
             Served::Array(_) => None,
         }
     }
 
     pub fn find_clone(&self, id: SnapshotId) -> Option<&SnapshotClone> {
         match self {
-            Served::Device(device) => device.find_clone(id),
+            Served::Device(device, _) => device.find_clone(id),
             Served::Array(_) => None,
         }
     }
 
     pub fn snapshot(&self, id: SnapshotId) -> Option<&Snapshot> {
         match self {
-            Served::Device(device) => device.snapshot(id),
+            Served::Device(device, _) => device.snapshot(id),
             Served::Array(_) => None,
         }
     }
 
     pub fn look_at_store(&mut self) {
-        if let Served::Device(device) = self {
+        if let Served::Device(device, _) = self {
             device.look_at_store();
         }
     }
@@ -243,7 +287,7 @@ impl Served {
     /// Not everything could be made durable.
     pub fn detach(self) -> Result<(), IoError> {
         match self {
-            Served::Device(device) => device.detach(),
+            Served::Device(device, _) => device.detach(),
             Served::Array(array) => array.detach(),
         }
     }

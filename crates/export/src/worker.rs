@@ -8,7 +8,7 @@ mod hosts;
 mod kicks;
 mod size;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::VecDeque;
 use std::io;
@@ -90,7 +90,7 @@ pub struct Worker {
     pub(crate) claim: Option<Claim>,
     /// How often it was claimed.
     pub(crate) claims: u64,
-    ring: SharedRing,
+    pub(crate) ring: SharedRing,
     owner: Owner,
     mailbox: Mailbox<Call>,
     pub(crate) seats: Seats,
@@ -195,8 +195,7 @@ impl Worker {
         let owner = ring.borrow_mut().register();
         let device = attach(&ring)?;
         if device.info().emulation.is_some() {
-            // Its moments are a few microseconds apart; the kernel would round each wake-up by fifty. Where it must not be set, that is what happens.
-            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+            be_exact();
         }
         let slow = Slow::of(device.info().emulation.is_some());
         let told_bytes = Arc::new(AtomicU64::new(device.info().bytes()));
@@ -278,7 +277,7 @@ impl Worker {
     /// It is an array.
     pub(crate) fn device(&mut self) -> Result<&mut Device, Gone> {
         match &mut self.core.device {
-            Served::Device(device) => Ok(device),
+            Served::Device(device, _) => Ok(device),
             Served::Array(array) => Err(Gone::Array { name: self.name.clone(), members: array.members() }),
         }
     }
@@ -286,6 +285,17 @@ impl Worker {
     /// Whether it is about to go.
     pub(crate) fn is_detaching(&self) -> bool {
         self.detaching.is_some()
+    }
+
+    /// Serves another device from here on, which holds what the one before did.
+    pub(crate) fn serve_instead(&mut self, device: Device) {
+        let is_emulated = device.info().emulation.is_some();
+        if is_emulated {
+            be_exact();
+        }
+        self.core.slow = Slow::of(is_emulated);
+        self.core.device = Served::from(device);
+        (self.untidy, self.active) = (true, true);
     }
 
     /// What is served.
@@ -455,7 +465,7 @@ impl Worker {
             ring.submit()
         } else if let Some(left) = time_left {
             // Sleeping is not exact enough for the last stretch.
-            let waiting = self.claim.as_ref().is_some_and(Claim::is_waiting);
+            let waiting = self.claim.as_ref().is_some_and(Claim::is_waiting) || self.core.device.is_waiting();
             let refused = waiting || !(self.starved.is_empty() && self.parked.is_empty() && self.flushes.is_empty());
             match left.checked_sub(POLLED) {
                 Some(left) if refused || self.detaching.is_some() => ring.wait(Some(left.min(RETRY))),
@@ -467,6 +477,7 @@ impl Worker {
             || !self.flushes.is_empty()
             || !self.core.jobs.is_empty()
             || self.claim.as_ref().is_some_and(Claim::is_waiting)
+            || self.core.device.is_waiting()
         {
             // What its medium has under way is announced by a completion of the ring; nothing else is.
             let retry = self.core.device.is_idle().then_some(RETRY);
@@ -569,7 +580,7 @@ impl Worker {
         }
     }
 
-    fn start_flushes(&mut self) {
+    pub(crate) fn start_flushes(&mut self) {
         while let Some(answer) = self.flushes.pop_front() {
             let tag = self.core.jobs.vacant_key();
             match self.core.device.submit(tag as u64, Io::Flush) {
@@ -585,7 +596,7 @@ impl Worker {
     }
 
     /// Takes the device's answers to their clients.
-    fn poll_device(&mut self) {
+    pub(crate) fn poll_device(&mut self) {
         while let Some(done) = self.core.device.poll() {
             let Some(slot) = self.core.jobs.try_remove(done.tag as usize) else { continue };
             let key = match slot {
@@ -708,6 +719,12 @@ impl Worker {
         // SAFETY: the entry points to nothing; the descriptor lives as long as the mailbox.
         unsafe { self.ring.borrow_mut().push(self.owner, BELL, entry) }
     }
+}
+
+/// Lets the kernel wake this thread exactly, for an emulated card: its moments are a few microseconds apart, and the kernel would round each
+/// wake-up by fifty. Where that must not be set, it does.
+fn be_exact() {
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// The error of a device for which the operating system has no thread, or no ring.

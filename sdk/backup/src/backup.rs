@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ use openvsl::{Device, Error};
 use uuid::Uuid;
 
 use crate::stream::DATA_MAX;
-use crate::{BackupError, Header, Moment, Piece, Progress, Writer};
+use crate::{BackupError, Header, Moment, Piece, Progress, Reader, Writer};
 
 /// Outstanding reads, and bytes of all of them.
 const READS: usize = 64;
@@ -76,18 +76,20 @@ pub fn backup<W: Write>(
     write_from(device, writer, 0, progress)
 }
 
-/// Resumes a stream that was interrupted. The device must be the same and unchanged since.
+/// Resumes a stream that was interrupted. The device must be the same and unchanged since. [`Writer::resume`] says what `extend` does;
+/// [`extend_file`] does it for files.
 ///
 /// # Errors
 /// As [`backup`]; or the stream is complete, or of something else.
-pub fn resume(
+pub fn resume<R: Read, W: Write>(
     device: &Device,
     source: &Source,
-    file: File,
+    input: R,
+    extend: impl FnOnce(R, u64) -> io::Result<W>,
     progress: impl FnMut(Progress) -> bool,
-) -> Result<File, BackupError> {
-    let (writer, lba) = Writer::resume(file, source.secret.as_ref())?;
-    let (begun, found) = (writer.header().clone(), source.header(device));
+) -> Result<W, BackupError> {
+    let reader = Reader::open(BufReader::with_capacity(1 << 20, input), source.secret.as_ref())?;
+    let (begun, found) = (reader.header().clone(), source.header(device));
     let number = |moment: &Option<Moment>| moment.as_ref().map(|moment| moment.number);
     let moments = |header: &Header| (number(&header.snapshot), number(&header.since));
     let same = |header: &Header| (header.device.clone(), moments(header), header.sectors, header.sector_bytes);
@@ -100,7 +102,19 @@ pub fn resume(
         };
         return Err(BackupError::OtherSource { begun: words(&begun), found: words(&found) });
     }
+    // Not before it is known to be the same: it drops what is not sound.
+    let (writer, lba) = Writer::resume(reader, |input, sound| extend(input.into_inner(), sound))?;
     write_from(device, writer, lba, progress)
+}
+
+/// Has a stream in a file, which was opened to read and write, end behind so many bytes.
+///
+/// # Errors
+/// The file cannot be changed.
+pub fn extend_file(mut file: File, bytes: u64) -> io::Result<File> {
+    file.set_len(bytes)?;
+    file.seek(SeekFrom::End(0))?;
+    Ok(file)
 }
 
 fn write_from<W: Write>(

@@ -39,7 +39,7 @@ pub mod stream;
 mod writer;
 mod writes;
 
-pub use backup::{Source, backup, resume};
+pub use backup::{Source, backup, extend_file, resume};
 pub use error::{BackupError, StreamError};
 pub use reader::{Frame, Reader};
 pub use replicate::{Base, replicate};

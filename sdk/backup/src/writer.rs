@@ -1,7 +1,6 @@
 //! Writes a stream.
 
-use std::fs::File;
-use std::io::{BufReader, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 
 use device::Secret;
 
@@ -97,16 +96,22 @@ impl<W: Write> Writer<W> {
 
     fn make_room(&mut self, bytes: usize) -> Result<(), BackupError> {
         match self.data.len() + bytes > DATA_MAX || self.pieces.len() == PIECES_MAX {
-            true => self.flush(),
+            true => self.gathered(),
             false => Ok(()),
         }
     }
 
-    /// Writes the pieces at hand as a frame.
+    /// Writes all that was added. The stream lacks its end still: it can be [resumed](Writer::resume) behind that.
     ///
     /// # Errors
     /// The stream could not be written.
     pub fn flush(&mut self) -> Result<(), BackupError> {
+        self.gathered()?;
+        self.output.flush().map_err(BackupError::Write)
+    }
+
+    /// Writes the pieces at hand as a frame.
+    fn gathered(&mut self) -> Result<(), BackupError> {
         if !self.pieces.is_empty() {
             let mut body = Vec::with_capacity(8 + self.pieces.len() * PIECE + self.data.len());
             body.extend((self.pieces.len() as u64).to_le_bytes());
@@ -121,7 +126,7 @@ impl<W: Write> Writer<W> {
             self.pieces.clear();
             self.frame(DATA, body)?;
         }
-        self.output.flush().map_err(BackupError::Write)
+        Ok(())
     }
 
     /// Says that the stream is whole, and gives the output back.
@@ -129,7 +134,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// The stream could not be written.
     pub fn finish(mut self) -> Result<W, BackupError> {
-        self.flush()?;
+        self.gathered()?;
         let counts = [self.chain.number, self.counts.pieces, self.counts.data_bytes];
         self.frame(END, counts.map(u64::to_le_bytes).concat())?;
         self.output.flush().map_err(BackupError::Write)?;
@@ -149,16 +154,18 @@ impl<W: Write> Writer<W> {
     }
 }
 
-impl Writer<File> {
+impl<W: Write> Writer<W> {
     /// Goes on with a stream that was interrupted, behind the last frame up to which all is sound. Gives the sector that comes next, too.
-    /// What stands behind is cut off.
+    ///
+    /// `extend` gets what the stream was read from and how many of its bytes are sound. It drops what stands behind them, and gives what is to be
+    /// written to.
     ///
     /// # Errors
-    /// It is complete, or no stream.
-    pub fn resume(mut file: File, secret: Option<&Secret>) -> Result<(Writer<File>, u64), BackupError> {
-        let io = |error| BackupError::Stream(StreamError::Io(error));
-        file.seek(SeekFrom::Start(0)).map_err(io)?;
-        let mut reader = Reader::open(BufReader::with_capacity(1 << 20, file), secret)?;
+    /// The stream is complete, or cannot be read; or `extend` fails.
+    pub fn resume<R: Read>(
+        mut reader: Reader<R>,
+        extend: impl FnOnce(R, u64) -> io::Result<W>,
+    ) -> Result<(Writer<W>, u64), BackupError> {
         loop {
             match reader.next_frame() {
                 Ok(Some(_)) => {}
@@ -170,8 +177,7 @@ impl Writer<File> {
         }
         let (counts, lba, sound) = (reader.counts, reader.lba, reader.sound);
         let (input, header, chain) = reader.into_parts();
-        let mut output = input.into_inner();
-        output.set_len(sound).and_then(|()| output.seek(SeekFrom::End(0))).map_err(BackupError::Write)?;
+        let output = extend(input, sound).map_err(BackupError::Write)?;
         let (pieces, data) = Default::default();
         Ok((Writer { output, header, chain, session: session()?, counts, pieces, data }, lba))
     }

@@ -6,7 +6,8 @@ use std::io::Write;
 use device::Secret;
 use openvsl::Device;
 use openvsl_backup::{
-    BackupError, Header, Moment, Progress, Reader, Source, StreamError, Writer, backup, check_chain, restore, resume,
+    BackupError, Header, Moment, Progress, Reader, Source, StreamError, Writer, backup, check_chain, extend_file,
+    restore, resume,
 };
 use random::SplitMix64;
 
@@ -146,9 +147,9 @@ fn a_backup_that_was_interrupted_goes_on_where_it_stopped() {
         // What a power cut leaves behind that.
         File::options().append(true).open(&path).expect("there").write_all(&[0; 100]).expect("written");
         let other = device(4096);
-        assert!(matches!(resume(&other, &what, open(), go_on), Err(BackupError::OtherSource { .. })));
-        resume(&source, &what, open(), go_on).expect("resumed");
-        assert!(matches!(resume(&source, &what, open(), go_on), Err(BackupError::Complete)));
+        assert!(matches!(resume(&other, &what, open(), extend_file, go_on), Err(BackupError::OtherSource { .. })));
+        resume(&source, &what, open(), extend_file, go_on).expect("resumed");
+        assert!(matches!(resume(&source, &what, open(), extend_file, go_on), Err(BackupError::Complete)));
         let target = device(4096);
         restore(&mut Reader::open(open(), secret.as_ref()).expect("a stream"), &target, go_on).expect("restored");
         assert!(content(&target) == held);

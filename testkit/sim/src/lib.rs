@@ -11,6 +11,7 @@ mod arrays;
 mod exhaustive;
 mod model;
 mod mortal;
+mod moves;
 mod objects;
 mod payload;
 mod plan;

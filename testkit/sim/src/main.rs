@@ -56,6 +56,9 @@ struct Arguments {
     /// Arrays of several devices: RAID 0, RAID 1 and concatenation.
     #[arg(long)]
     arrays: bool,
+    /// Moves of a device to another one, to and fro.
+    #[arg(long)]
+    moves: bool,
     /// With --exhaustive, sequences begin with a snapshot and a clone of it. With seeds, --snapshots has clones, too.
     #[arg(long, requires = "exhaustive")]
     clones: bool,
@@ -90,6 +93,7 @@ impl Arguments {
             (self.resizes, " --resizes"),
             (self.objects, " --objects"),
             (self.arrays, " --arrays"),
+            (self.moves, " --moves"),
             (self.twice, " --twice"),
         ];
         flags.iter().filter(|(on, _)| *on).map(|(_, flag)| *flag).collect()
@@ -118,9 +122,22 @@ fn main() -> ExitCode {
         let scope = Exhaustive { longest, recovered, from, threads, behind };
         return exhaustive(&scope, &watcher);
     }
-    let Arguments { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, objects, arrays, twice, .. } =
-        arguments;
-    let wish = Wish { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, objects, arrays, digest: twice };
+    let Arguments {
+        encrypted,
+        die_loss,
+        kills,
+        batches,
+        sparse,
+        snapshots,
+        resizes,
+        objects,
+        arrays,
+        moves,
+        twice,
+        ..
+    } = arguments;
+    let wish =
+        Wish { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, objects, arrays, moves, digest: twice };
     if let Some(seed) = arguments.seed {
         let plan = || format!("{:?}", Plan::new(&mut random::SplitMix64::new(seed), &wish));
         eprintln!("{}", if objects { sim::describe_objects(seed) } else { plan() });
@@ -139,6 +156,8 @@ fn main() -> ExitCode {
                 tell_objects(&held)
             } else if wish.arrays {
                 tell_arrays(&held)
+            } else if wish.moves {
+                tell_moves(&held)
             } else {
                 tell(&held, arguments.twice)
             }
@@ -231,6 +250,15 @@ fn tell_arrays(held: &Held) {
         sum.unreadable,
         sum.healed,
         sum.compared,
+    );
+}
+
+fn tell_moves(held: &Held) {
+    let Held { seeds, sum } = held;
+    println!(
+        "{seeds} seeds of moves held: {} requests ({} batches), {} devices moved, {} times both held the same when it was to be handed \
+         over, {} power cuts ({} while devices were attached), {} new devices lost, {} changes refused by the old one",
+        sum.requests, sum.batches, sum.moved, sum.compared, sum.cuts, sum.recovery_cuts, sum.losses, sum.faults,
     );
 }
 

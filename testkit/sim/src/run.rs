@@ -113,7 +113,9 @@ pub struct Report {
     pub object_commits: u64,
     /// Objects that were deleted.
     pub objects_deleted: u64,
-    /// Members of arrays that were lost by themselves.
+    /// Devices that were moved to another one.
+    pub moved: u64,
+    /// Members of arrays, or new devices of moves, that were lost by themselves.
     pub losses: u64,
     /// Members that came back, or were replaced.
     pub returns: u64,
@@ -165,6 +167,7 @@ impl std::ops::AddAssign for Report {
             object_commits,
             objects_deleted,
             losses,
+            moved,
             returns,
             compared,
             replayed,
@@ -205,6 +208,7 @@ impl std::ops::AddAssign for Report {
         self.object_commits += object_commits;
         self.objects_deleted += objects_deleted;
         self.losses += losses;
+        self.moved += moved;
         self.returns += returns;
         self.compared += compared;
         self.replayed += replayed;
@@ -257,6 +261,9 @@ pub(crate) struct Simulation {
 pub fn run(seed: u64, wish: &Wish) -> Result<Report, Failure> {
     if wish.objects {
         return crate::objects::run(seed);
+    }
+    if wish.moves {
+        return crate::moves::run(seed);
     }
     if wish.arrays {
         return crate::arrays::run(seed);

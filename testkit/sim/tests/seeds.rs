@@ -131,6 +131,21 @@ fn arrays_are_repeatable() {
     series(60, Wish { arrays: true, ..Wish::default() }, true);
 }
 
+/// Devices that are moved to and fro among power cuts, new devices that fail and old ones that refuse something: nothing flushed is lost, and
+/// both hold the same when a move is handed over.
+#[test]
+fn moves_hold() {
+    let sum = series(400, Wish { moves: true, ..Wish::default() }, false).sum;
+    assert!(sum.moved > 1500 && sum.compared > 2000 && sum.cuts > 1500 && sum.recovery_cuts > 200, "{sum:?}");
+    assert!(sum.losses > 200 && sum.faults > 200 && sum.batches > 5000, "{sum:?}");
+}
+
+/// The same seed gives the same moves.
+#[test]
+fn moves_are_repeatable() {
+    series(60, Wish { moves: true, ..Wish::default() }, true);
+}
+
 /// Devices on objects among power cuts, lost hosts and take-overs, on a store that misbehaves: nothing below a mark is lost, and hosts that lost
 /// the device are fenced.
 #[test]

@@ -25,6 +25,7 @@ Examples:
   vsl backup data.vsl data.vslb
   vsl backup db@sunday sunday.vslb
   vsl backup db@monday monday.vslb --since sunday
+  vsl backup db@monday s3://backups/db/monday --since sunday
   vsl backup fct0 - | ssh vault 'cat > fct0.vslb'
   vsl backup data.vsl data.vslb --resume
   vsl backup verify data.vslb
@@ -34,7 +35,7 @@ pub struct Backup {
     /// An attached device, or the file of a detached one; or a snapshot of it, as DEVICE@SNAPSHOT.
     #[arg(required = true)]
     pub device: Option<String>,
-    /// Where the backup goes: a new file, or `-` for standard output.
+    /// Where the backup goes: a new file, an object store (s3://BUCKET/PREFIX, gs://, az:// or file:///DIRECTORY), or `-` for standard output.
     #[arg(required = true, value_hint = ValueHint::FilePath, conflicts_with = "to")]
     pub file: Option<String>,
     /// Replicate: have another device hold what this one does. DEVICE for one that is attached here, HOST/DEVICE for one of a host of
@@ -59,6 +60,9 @@ pub struct Backup {
     /// Back up only what changed since this older snapshot. `vsl restore` takes such a backup behind those that it builds on.
     #[arg(long, value_name = "SNAPSHOT")]
     pub since: Option<String>,
+    /// The object store's endpoint, where it is not the one that the address implies.
+    #[arg(long, value_name = "URL", conflicts_with = "to")]
+    pub endpoint: Option<String>,
     /// Continue a backup that was interrupted. Unless it is of a snapshot, the device must not have changed since.
     #[arg(long)]
     pub resume: bool,
@@ -77,9 +81,12 @@ pub struct Backup {
 pub enum BackupCommand {
     /// Verify that backups are complete and undamaged, and say what they hold.
     Verify {
-        /// The backups; `-` for standard input.
+        /// The backups: files, addresses of object stores, or `-` for standard input.
         #[arg(required = true, value_hint = ValueHint::FilePath)]
         files: Vec<String>,
+        /// The object store's endpoint, where it is not the one that the address implies.
+        #[arg(long, value_name = "URL")]
+        endpoint: Option<String>,
         #[command(flatten)]
         opener: Opener,
     },
@@ -89,16 +96,17 @@ pub enum BackupCommand {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 The device must be at least as large as the one that was backed up. Its sectors may be smaller or larger. Backups made with --since follow \
-the whole one, from the oldest to the newest, none left out. Backups in files are verified before the device is changed. A backup from standard input cannot be: if it is damaged or cut off, the command fails, and the device holds \
+the whole one, from the oldest to the newest, none left out. Backups in files and object stores are verified before the device is changed. A backup from standard input cannot be: if it is damaged or cut off, the command fails, and the device holds \
 a part of the backup.
 
 Examples:
   vsl create new.vsl --size 100GB
   vsl restore data.vslb new.vsl
   vsl restore sunday.vslb monday.vslb tuesday.vslb new.vsl
+  vsl restore s3://backups/db/sunday s3://backups/db/monday new.vsl
   ssh vault 'cat fct0.vslb' | vsl restore - new.vsl --yes")]
 pub struct Restore {
-    /// The backup, and those that build on it, in order; `-` for a whole one from standard input.
+    /// The backup, and those that build on it, in order: files or addresses of object stores; `-` for a whole one from standard input.
     #[arg(required = true, num_args = 1.., value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<String>,
     /// An attached device, or the file of a detached one. What it holds is lost.
@@ -107,6 +115,9 @@ pub struct Restore {
     /// Do not ask.
     #[arg(short, long)]
     pub yes: bool,
+    /// The object store's endpoint, where it is not the one that the address implies.
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
     #[command(flatten)]
     pub opener: Opener,
     /// File whose one line is the passphrase of the backup, where it is another one than the device's.

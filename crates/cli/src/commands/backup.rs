@@ -1,7 +1,6 @@
 //! `vsl backup` and `vsl restore`: what a device holds as a stream, and back.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Read, stdin, stdout};
+use std::io::Read;
 use std::path::Path;
 
 use daemon::api::Snapshots;
@@ -10,24 +9,22 @@ use device::Secret;
 use indicatif::ProgressBar;
 use openvsl::{Address, ConnectOptions, Device, OpenError};
 use openvsl_backup::{
-    BackupError, Header, Moment, Progress, Reader, Source, StreamError, backup as write, check_chain, restore as apply,
+    BackupError, Header, Moment, Progress, Reader, Source, StreamError, check_chain, restore as apply,
 };
 use serde_json::json;
 
 use super::opener;
 use super::replicate::replicate;
+use super::streams::{Place, Unwritten};
 use crate::args::Opener;
 use crate::args::backup::{Backup, BackupCommand, Restore};
 use crate::confirm;
 use crate::output::Output;
 use crate::progress::{Interrupt, bar};
 
-/// Bytes that are read from a file at a time.
-const READ: usize = 1 << 20;
-
 pub fn backup(args: &Backup, output: Output) -> Result<(), Failure> {
-    if let Some(BackupCommand::Verify { files, opener }) = &args.what {
-        return files.iter().try_for_each(|file| verify(file, opener, output));
+    if let Some(BackupCommand::Verify { files, endpoint, opener }) = &args.what {
+        return files.iter().try_for_each(|file| verify(file, endpoint.as_deref(), opener, output));
     }
     if let (Some(device), Some(to)) = (&args.device, &args.to) {
         return replicate(args, device, to, output);
@@ -50,49 +47,24 @@ pub fn backup(args: &Backup, output: Output) -> Result<(), Failure> {
         .help("add --passphrase-file or --key-file, or --plain to leave the backup open to everyone"));
     }
     let source = Source { name, secret, snapshot: shown.unwrap_or_default(), since };
+    let place = Place::parse(file, args.endpoint.as_deref())?;
     let watch = Watch::new(output)?;
-    let failed = |error: BackupError| failure(device, file, error);
-    if file == "-" {
-        if args.resume {
-            return Err(Failure::invalid("--resume needs a file: standard output cannot be read back"));
-        }
-        let result = write(&opened.device, &source, stdout().lock(), |progress| watch.at(progress));
-        watch.bar.finish_and_clear();
-        return result.map(drop).map_err(failed);
-    }
-    let path = Path::new(file);
-    let written = match args.resume {
-        true => {
-            let begun =
-                OpenOptions::new().read(true).write(true).open(path).map_err(|error| Failure::io(path, &error))?;
-            openvsl_backup::resume(&opened.device, &source, begun, |progress| watch.at(progress))
-        }
-        false => {
-            source.check(&opened.device).map_err(failed)?;
-            write(&opened.device, &source, new_file(path)?, |progress| watch.at(progress))
-        }
-    };
+    let written = place.write(&opened.device, &source, args.resume, |progress| watch.at(progress));
     watch.bar.finish_and_clear();
-    let written = written.map_err(failed)?;
-    written.sync_all().map_err(|error| Failure::io(path, &error))?;
-    let stored = written.metadata().map_err(|error| Failure::io(path, &error))?.len();
+    let stored = written.map_err(|unwritten| match unwritten {
+        Unwritten::Place(failure) => failure,
+        Unwritten::Backup(error) => failure(device, file, error),
+    })?;
+    // Standard output holds the backup.
+    let Some(stored) = stored else { return Ok(()) };
     let data = watch.data_bytes.get();
     output.result(&json!({ "file": file, "data_bytes": data, "stored_bytes": stored }), || {
         format!("backed up {device}: {} of data in {} at {file}\n", size::show(data), size::show(stored))
     })
 }
 
-fn new_file(path: &Path) -> Result<File, Failure> {
-    let made = OpenOptions::new().write(true).create_new(true).open(path);
-    made.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Failure::conflict(format!("{}: there is a file already", path.display()))
-            .help("add --resume to go on with a backup that was interrupted, or name another file"),
-        _ => Failure::io(path, &error),
-    })
-}
-
-fn verify(file: &str, opener: &Opener, output: Output) -> Result<(), Failure> {
-    let mut reader = read(file, None, opener)?;
+fn verify(file: &str, endpoint: Option<&str>, opener: &Opener, output: Output) -> Result<(), Failure> {
+    let mut reader = read(file, endpoint, None, opener)?;
     let watch = Watch::new(output)?;
     let result = reader.verify(|progress| watch.at(progress));
     watch.bar.finish_and_clear();
@@ -133,7 +105,7 @@ pub fn restore(args: &Restore, output: Output) -> Result<(), Failure> {
     }
     let opened = open(&args.device, None, None, &args.opener, false)?;
     let secret = opened.secret.as_ref();
-    let begin = |file: &String| read(file, secret, &own);
+    let begin = |file: &String| read(file, args.endpoint.as_deref(), secret, &own);
     let mut readers = args.files.iter().map(begin).collect::<Result<Vec<_>, Failure>>()?;
     let headers: Vec<&Header> = readers.iter().map(Reader::header).collect();
     check_chain(&headers, &opened.device).map_err(|error| match error {
@@ -176,25 +148,14 @@ pub fn restore(args: &Restore, output: Output) -> Result<(), Failure> {
 }
 
 /// Begins to read a backup. What opens a device may open its backup, too.
-fn read(file: &str, secret: Option<&Secret>, own: &Opener) -> Result<Reader<Box<dyn Read>>, Failure> {
-    let path = Path::new(file);
-    let named = opener::for_device(file, false, own)?;
-    let open = || -> Result<Box<dyn Read>, Failure> {
-        if file == "-" {
-            return Ok(Box::new(stdin().lock()));
-        }
-        let input = File::open(path).map_err(|error| Failure::io(path, &error))?;
-        Ok(Box::new(BufReader::with_capacity(READ, input)))
-    };
-    match Reader::open(open()?, named.as_ref().or(secret)) {
-        // Standard input cannot be begun again.
-        Err(StreamError::NeedsSecret) if file != "-" => {
-            let asked = opener::for_device(file, true, own)?;
-            Reader::open(open()?, asked.as_ref())
-        }
-        result => result,
-    }
-    .map_err(|error| failure(file, file, error.into()))
+fn read(
+    file: &str,
+    endpoint: Option<&str>,
+    secret: Option<&Secret>,
+    own: &Opener,
+) -> Result<Reader<Box<dyn Read>>, Failure> {
+    let reader = Place::parse(file, endpoint)?.read(file, secret, own)?;
+    reader.map_err(|error| failure(file, file, error.into()))
 }
 
 /// A device to read or to write, and what opened it.

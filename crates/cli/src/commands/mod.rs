@@ -19,6 +19,7 @@ mod key;
 mod kv;
 mod lab;
 mod man;
+mod migrate;
 mod notify;
 mod objects;
 mod opener;
@@ -35,6 +36,7 @@ mod settings;
 mod sim;
 mod snapshot;
 mod status;
+mod streams;
 mod top;
 mod trace;
 
@@ -77,6 +79,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Snapshot(args) => snapshot::snapshot(args, output)?,
         Command::Clone(args) => clone::clone(args, output)?,
         Command::Array(args) => array::array(args, output)?,
+        Command::Migrate(args) => return migrate::migrate(args, output),
         Command::Kv(args) => kv::kv(args, output)?,
         Command::Backup(args) => backup::backup(args, output)?,
         Command::Restore(args) => backup::restore(args, output)?,

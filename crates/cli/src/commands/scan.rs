@@ -42,7 +42,11 @@ fn device(info: &Info) -> String {
         0 => String::new(),
         files => format!(", parity {files}"),
     };
-    let state = if info.clean { "" } else { ", in use or not detached cleanly" };
+    let state = match (info.is_moved_away(), info.clean) {
+        (true, _) => ", moved away to another device",
+        (false, true) => "",
+        (false, false) => ", in use or not detached cleanly",
+    };
     let found = info.paths.len();
     let files = match info.files as usize {
         1 if found == 1 => String::new(),

@@ -61,6 +61,9 @@ impl DeviceView {
             Ok(Info { erasing: Some(level), .. }) => {
                 (State::Error, format!("an erase of it was cut: `vsl sure-erase --{}` finishes it", level.name()))
             }
+            Ok(info) if info.is_moved_away() => {
+                (State::Detached, "what it held was moved to another device, which has its name".into())
+            }
             Ok(info) if info.clean => (State::Detached, "healthy".into()),
             Ok(_) => (State::Detached, "not detached cleanly: the next attach recovers it".into()),
             Err(failure) => (State::Error, failure.to_string()),

@@ -9,7 +9,7 @@ use device::{PowerCut, State};
 use super::log::Log;
 use crate::api::Opener;
 use crate::handle::Handle;
-use crate::state::{Remembered, RememberedArray, StateFile};
+use crate::state::{Remembered, RememberedArray, RememberedMove, StateFile};
 use crate::{Failure, Target};
 
 /// The table.
@@ -130,13 +130,24 @@ impl Table {
         found.ok_or_else(|| Failure::not_found(format!("no array is called '{name}'")).help(help))
     }
 
-    /// Refuses what an array must not notice on one of its members.
+    /// Refuses what an array must not notice on one of its members, nor a move on either of its devices.
     pub fn not_a_member(&self, name: &str) -> Result<(), Failure> {
-        match self.state.array_of(name) {
-            None => Ok(()),
-            Some(array) => Err(Failure::conflict(format!("{name} is a member of the array {}", array.name))
-                .help(format!("ask the array, or delete it first: `vsl array delete {}`", array.name))),
+        if let Some(array) = self.state.array_of(name) {
+            return Err(Failure::conflict(format!("{name} is a member of the array {}", array.name))
+                .help(format!("ask the array, or delete it first: `vsl array delete {}`", array.name)));
         }
+        let Some(RememberedMove { device, to, .. }) = self.state.move_of(name) else { return Ok(()) };
+        let what = match name == device {
+            true => format!("{name} is being moved to {to}"),
+            false => format!("{name} is about to take the place of {device}, which is being moved"),
+        };
+        Err(Failure::conflict(what)
+            .help(format!("wait until the move is done, or cancel it: `vsl migrate {device} --cancel`")))
+    }
+
+    /// Whether a device is served to clients: members of arrays and new devices of moves are not.
+    pub fn is_served(&self, name: &str) -> bool {
+        self.state.array_of(name).is_none() && !self.state.moves().iter().any(|one| one.target == name)
     }
 
     /// An attached device that belongs to no array.

@@ -70,6 +70,14 @@ pub async fn wait<T: Send + 'static>(
     service: &Service,
     work: impl FnOnce(&Registry) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
+    wait_shared(service, |registry| work(registry)).await
+}
+
+/// The same for what starts something that goes on afterwards.
+pub async fn wait_shared<T: Send + 'static>(
+    service: &Service,
+    work: impl FnOnce(&Arc<Registry>) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
     let registry = Arc::clone(&service.registry);
     blocking(move || work(&registry)).await
 }

@@ -32,7 +32,7 @@ use crate::{Failure, Program};
 use guard::BODY_LIMIT;
 use routes::{
     accounts, alerts, arrays, assets, bugreport, clones, demo, devices, history, hosts, jobs, lab, lifetime, media,
-    prometheus, session, snapshots, stream, telemetry,
+    moves, prometheus, session, snapshots, stream, telemetry,
 };
 
 /// Every route, without what stands in front of them.
@@ -41,6 +41,7 @@ fn api() -> OpenApiRouter<Service> {
         .merge(media::routes())
         .merge(snapshots::routes())
         .merge(arrays::routes())
+        .merge(moves::routes())
         .merge(clones::routes())
         .merge(session::routes())
         .merge(accounts::routes())

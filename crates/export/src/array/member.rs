@@ -111,7 +111,8 @@ impl Worker {
         if let Some(claim) = &self.claim {
             return Err(Claimed::By(claim.array().to_owned()));
         }
-        if self.is_detaching() || self.core.device.device().is_none_or(is_unfit) {
+        if self.is_detaching() || self.core.device.moving().is_some() || self.core.device.device().is_none_or(is_unfit)
+        {
             return Err(Claimed::Unfit);
         }
         self.seats.close_if_free().map_err(Claimed::Clients)?;

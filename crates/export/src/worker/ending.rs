@@ -48,7 +48,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn begin_detach(&mut self, answer: Option<DetachAnswer>) {
+    pub(crate) fn begin_detach(&mut self, answer: Option<DetachAnswer>) {
         self.seats.close();
         // Its array goes on without it, or not.
         self.claim = None;

@@ -18,7 +18,7 @@ const MIB: usize = 1 << 20;
 const BYTES: usize = 4 * MIB;
 
 /// A worker on a device in memory with so many clients, and what rings its bell.
-pub(super) fn worker_with(count: usize) -> (Worker, Vec<UnixStream>, Sender<Call>) {
+pub(crate) fn worker_with(count: usize) -> (Worker, Vec<UnixStream>, Sender<Call>) {
     let (sender, calls) = mailbox().expect("an eventfd");
     let seats = Seats::default();
     let memory = |_: &SharedRing| Ok(Device::memory(BYTES as u64, 4096).expect("good sizes").into());

@@ -72,6 +72,11 @@ pub enum ClaimError {
     /// There is a device already where a new one is to be made.
     #[error("there is a device in the store at this address already")]
     Exists,
+    /// The store replaces the anchor although the condition of the request is not met.
+    #[error(
+        "the object store ignores the condition `{0}` of a PUT: it replaced the object `{ANCHOR_NAME}` where the answer should have been 412 (Precondition Failed), so two hosts could write to the device at the same time"
+    )]
+    Careless(&'static str),
     /// The notes cannot be written.
     #[error("the journal's notes: {0}")]
     Notes(String),
@@ -140,19 +145,73 @@ fn put(outside: &mut dyn Outside, anchor: &Anchor, expected: Option<String>) -> 
     Err(ClaimError::Store(last))
 }
 
-/// Puts the first anchor of a new device.
+/// Puts the first anchor of a new device, in a store that keeps conditions: nothing else keeps a
+/// second owner out.
 ///
 /// # Errors
-/// There is one already, or the store does not answer.
+/// There is an anchor already, the store ignores conditions, or it does not answer. Then nothing is
+/// left in the store.
 pub fn found(outside: &mut dyn Outside, anchor: &Anchor) -> Result<(), ClaimError> {
     if look(outside)?.is_some() {
         return Err(ClaimError::Exists);
     }
-    match put(outside, anchor, None) {
-        Ok(_) => Ok(()),
-        Err(ClaimError::Lost(_)) => Err(ClaimError::Exists),
-        Err(error) => Err(error),
+    let version = match put(outside, anchor, None) {
+        Ok(version) => version,
+        Err(ClaimError::Lost(_)) => return Err(ClaimError::Exists),
+        Err(error) => return Err(error),
+    };
+    let bytes = anchor.encode();
+    let probed =
+        refuses(outside, &bytes, "If-None-Match", None).and_then(|()| refuses_version(outside, &bytes, &version));
+    if probed.is_err() {
+        // The anchor is this call's own. Should the deletion fail as well, the first error is the
+        // one to report.
+        let _ = call(outside, Ask::Delete { name: ANCHOR_NAME.into() });
     }
+    probed
+}
+
+/// Checks that the store does not replace the anchor, which has these bytes and this version, on the
+/// condition that it has another version.
+fn refuses_version(outside: &mut dyn Outside, bytes: &[u8], version: &str) -> Result<(), ClaimError> {
+    match another(version) {
+        Some(other) => refuses(outside, bytes, "If-Match", Some(other)),
+        None => Ok(()),
+    }
+}
+
+/// Checks that the store does not replace the anchor under a condition that is not met. The probe
+/// puts the bytes that stand there, so a store that ignores the condition loses nothing by it.
+fn refuses(
+    outside: &mut dyn Outside,
+    bytes: &[u8],
+    condition: &'static str,
+    expected: Option<String>,
+) -> Result<(), ClaimError> {
+    let mut last = String::new();
+    for attempt in 0..ATTEMPTS {
+        match call(outside, Ask::Swap { bytes: bytes.to_vec(), expected: expected.clone() }) {
+            Answer::Failed(Failure::Precondition) => return Ok(()),
+            Answer::Swapped(_) => return Err(ClaimError::Careless(condition)),
+            Answer::Failed(failure) => last = failure.to_string(),
+            _ => last = "an answer that makes no sense".into(),
+        }
+        rest(outside, attempt);
+    }
+    Err(ClaimError::Store(last))
+}
+
+/// A version that no object has, in the form of this one: each decimal digit is the next one, and
+/// so is each hexadecimal letter. `None` where the version has neither.
+fn another(version: &str) -> Option<String> {
+    let next = |letter: char| match letter {
+        '9' => '0',
+        'f' => 'a',
+        '0'..='8' | 'a'..='e' => char::from(letter as u8 + 1),
+        other => other,
+    };
+    let other: String = version.chars().map(next).collect();
+    (other != version).then_some(other)
 }
 
 /// Whether this claim is good for this anchor.
@@ -182,7 +241,7 @@ pub fn permits(anchor: &Anchor, claim: Claim, notes: &Notes) -> Result<(), Claim
 /// Makes the claimant the owner of the device that stands in the store, and the notes say so first. What the store holds stays as it is.
 ///
 /// # Errors
-/// Another has it, or the store does not answer.
+/// Another has it, the store ignores conditions, or it does not answer.
 pub fn claim(
     outside: &mut dyn Outside,
     who: &Claimant,
@@ -191,8 +250,10 @@ pub fn claim(
 ) -> Result<(Anchor, String), ClaimError> {
     let mut lost = ClaimError::Nothing;
     for _ in 0..ATTEMPTS {
-        let (old, _, version) = look(outside)?.ok_or(ClaimError::Nothing)?;
+        let (old, bytes, version) = look(outside)?.ok_or(ClaimError::Nothing)?;
         permits(&old, how, notes)?;
+        // Before anything is changed.
+        refuses_version(outside, &bytes, &version)?;
         let anchor = Anchor {
             journal: who.journal,
             attach: who.attach,

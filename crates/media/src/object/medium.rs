@@ -1,11 +1,12 @@
 //! The medium: the journal in front, the store behind it, and the plan between them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use rustix::io::Errno;
 use slab::Slab;
 
+use super::hedge::Hedge;
 use super::later::Later;
 use super::notes::Note;
 use super::plan::{Action, Fence, Plan, Tally};
@@ -14,6 +15,9 @@ use crate::{Command, Done, Geometry, LABEL_BYTES, Media, MediaError, Page, PageA
 
 /// How long a read tries to get what only the store has, milliseconds.
 const READ_PATIENCE_MS: u64 = 60_000;
+
+/// How often it tries, however long that takes: one request may last as long as the patience does.
+const READ_ATTEMPTS: u32 = 4;
 
 /// How a device on objects stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +40,8 @@ pub struct Standing {
     pub fence: Option<Fence>,
     /// What happened so far.
     pub tally: Tally,
+    /// Requests for reads that were sent again, because the answer took unusually long.
+    pub hedged: u64,
 }
 
 /// What the journal works at.
@@ -68,7 +74,7 @@ enum Purpose {
     Punch {
         leb: u32,
     },
-    /// A page of a part that is to be uploaded: which part, and where in it.
+    /// A page of a part that is to be uploaded: which part, and where in its object.
     Gather {
         upload: usize,
         at: usize,
@@ -77,12 +83,16 @@ enum Purpose {
 
 /// What the store works at.
 enum Asked {
-    Put { leb: u32, id: ObjectId },
+    Put {
+        leb: u32,
+        id: ObjectId,
+    },
     Note(Note),
     Swap,
     Fetch,
     Delete(ObjectId),
-    Get(Piece),
+    /// A part of a read, by its number in `fetching`.
+    Get(u64),
 }
 
 /// A part of a read, in one object.
@@ -98,12 +108,21 @@ struct Piece {
     failures: u32,
 }
 
+/// A part of a read that the store was asked for.
+struct Fetching {
+    piece: Piece,
+    asked_ms: u64,
+    /// Requests for it that are not answered.
+    under_way: u32,
+}
+
 /// Bytes that are collected for an upload.
 struct Gathering {
     leb: u32,
     life: Life,
     id: ObjectId,
     start: u32,
+    /// The object in the making: its head is written when all of its content is here.
     bytes: Vec<u8>,
     left: u32,
     failure: Option<MediaError>,
@@ -130,6 +149,11 @@ pub struct ObjectMedia {
     asked: Slab<Asked>,
     gathering: Slab<Gathering>,
     reads: Slab<RemoteRead>,
+    /// Parts of reads that the store was asked for, in the order in which it was.
+    fetching: BTreeMap<u64, Fetching>,
+    next_fetch: u64,
+    /// Which of them are asked for again.
+    hedge: Hedge,
     /// Parts of reads that are tried again.
     again: Later<Piece>,
     /// Erases that the plan holds: LEB, and the id to answer to.
@@ -177,6 +201,9 @@ impl ObjectMedia {
             asked: Slab::new(),
             gathering: Slab::new(),
             reads: Slab::new(),
+            fetching: BTreeMap::new(),
+            next_fetch: 0,
+            hedge: Hedge::default(),
             again: Later::new(seed.rotate_left(32)),
             erases: Vec::new(),
             held: VecDeque::new(),
@@ -199,6 +226,7 @@ impl ObjectMedia {
             epoch: self.plan.anchor().epoch,
             fence: self.plan.fence().cloned(),
             tally: self.plan.tally().clone(),
+            hedged: self.hedge.count(),
         }
     }
 
@@ -304,6 +332,10 @@ impl ObjectMedia {
                 idle = false;
                 self.get(piece);
             }
+            while let Some(number) = self.hedge.due(now) {
+                idle = false;
+                self.get_again(number);
+            }
             while let Some((_, _, bytes, _)) = self.held.front() {
                 if !self.plan.admits(bytes.end - bytes.start) {
                     break;
@@ -322,11 +354,13 @@ impl ObjectMedia {
                 break;
             }
         }
-        let alarm = [self.plan.wakes_ms(), self.again.next_ms()].into_iter().flatten().min();
-        if let Some(at) = alarm.filter(|_| alarm != self.alarm_ms) {
+        let alarm = [self.plan.wakes_ms(), self.again.next_ms(), self.hedge.next_ms()].into_iter().flatten().min();
+        // An alarm that is set stays: it may ring too early, and then the next one is set.
+        let (now, set) = (self.outside.now_ms(), self.alarm_ms);
+        if let Some(at) = alarm.filter(|at| set.is_none_or(|set| set <= now || *at < set)) {
             self.outside.alarm(at);
+            self.alarm_ms = alarm;
         }
-        self.alarm_ms = alarm;
     }
 
     /// Nothing that is asked from now on is done, and nothing that waits for the store ever will be.
@@ -337,6 +371,8 @@ impl ObjectMedia {
         }
         let erases = std::mem::take(&mut self.erases).into_iter().map(|(_, id)| id);
         let held = std::mem::take(&mut self.held).into_iter().map(|(id, ..)| id);
+        self.fetching.clear();
+        self.hedge.forget();
         let reads = self.reads.drain().map(|read| read.id);
         let ids: Vec<u64> = erases.chain(held).chain(reads).collect();
         ids.into_iter().for_each(|id| self.finish_command(id, Err(MediaError::Fenced)));
@@ -379,16 +415,43 @@ impl ObjectMedia {
         if !self.reads.contains(piece.read) {
             return;
         }
-        let from = u64::from(HEAD_BYTES) + u64::from(piece.from);
-        let ask = Ask::Get { name: piece.id.name(&self.device), range: from..from + u64::from(piece.len) };
-        self.ask(Asked::Get(piece), ask);
+        let now = self.outside.now_ms();
+        let number = self.next_fetch;
+        self.next_fetch += 1;
+        self.fetching.insert(number, Fetching { piece, asked_ms: now, under_way: 1 });
+        self.hedge.asked(number, now);
+        self.ask(Asked::Get(number), self.ask_for(&piece));
     }
 
-    fn got(&mut self, mut piece: Piece, answer: Answer) {
+    fn ask_for(&self, piece: &Piece) -> Ask {
+        let from = u64::from(HEAD_BYTES) + u64::from(piece.from);
+        Ask::Get { name: piece.id.name(&self.device), range: from..from + u64::from(piece.len) }
+    }
+
+    /// Asks again for a part whose answer takes unusually long: the first answer counts.
+    fn get_again(&mut self, number: u64) {
+        let Some(fetching) = self.fetching.get_mut(&number) else { return };
+        fetching.under_way += 1;
+        let piece = fetching.piece;
+        self.ask(Asked::Get(number), self.ask_for(&piece));
+    }
+
+    fn got(&mut self, number: u64, answer: Answer) {
         let now = self.outside.now_ms();
-        let Some(read) = self.reads.get_mut(piece.read) else { return };
+        // Another request for this part was answered before.
+        let Some(fetching) = self.fetching.get_mut(&number) else { return };
+        fetching.under_way -= 1;
+        let Piece { read, len, .. } = fetching.piece;
+        let arrived = matches!(&answer, Answer::Bytes(bytes) if bytes.len() == len as usize);
+        if !arrived && fetching.under_way > 0 {
+            return;
+        }
+        let (mut piece, took_ms) = (fetching.piece, now.saturating_sub(fetching.asked_ms));
+        self.fetching.remove(&number);
+        self.hedge.answered(number, arrived.then_some(took_ms));
+        let Some(read) = self.reads.get_mut(read) else { return };
         match answer {
-            Answer::Bytes(bytes) if bytes.len() == piece.len as usize => {
+            Answer::Bytes(bytes) if arrived => {
                 let at = piece.at as usize;
                 // SAFETY: the read is not answered yet, so nobody else knows the buffer.
                 unsafe { read.page.bytes_mut(at..at + bytes.len()) }.copy_from_slice(&bytes);
@@ -396,7 +459,7 @@ impl ObjectMedia {
             }
             answer => {
                 piece.failures += 1;
-                if now.saturating_sub(read.began_ms) < READ_PATIENCE_MS {
+                if piece.failures < READ_ATTEMPTS || now.saturating_sub(read.began_ms) < READ_PATIENCE_MS {
                     return self.again.put(now, piece.failures, piece);
                 }
                 let name = piece.id.name(&self.device);
@@ -437,13 +500,13 @@ impl ObjectMedia {
     fn gather(&mut self, leb: u32, life: Life, id: ObjectId, start: u32, len: u32) {
         let page_bytes = self.page_bytes();
         let pieces = start / page_bytes..(start + len).div_ceil(page_bytes);
-        let bytes = vec![0; len as usize];
+        let bytes = vec![0; (HEAD_BYTES + len) as usize];
         let upload = Gathering { leb, life, id, start, bytes, left: pieces.len() as u32, failure: None };
         let upload = self.gathering.insert(upload);
         for page in pieces {
             let first = page * page_bytes;
             let (from, to) = (start.max(first), (start + len).min(first + page_bytes));
-            let purpose = Purpose::Gather { upload, at: (from - start) as usize };
+            let purpose = Purpose::Gather { upload, at: (HEAD_BYTES + from - start) as usize };
             let at = PageAddr { die: 0, block: leb, page };
             self.submit_local(purpose, Command::Read { at, bytes: from - first..to - first });
         }
@@ -460,11 +523,11 @@ impl ObjectMedia {
         if upload.left > 0 {
             return;
         }
-        let Gathering { leb, life, id, start, bytes, failure, .. } = self.gathering.remove(key);
+        let Gathering { leb, life, id, start, mut bytes, failure, .. } = self.gathering.remove(key);
         if let Some(error) = failure {
             return self.plan.journal_unreadable(leb, &error.to_string());
         }
-        let bytes = ObjectHead { device: self.device, leb, life, start }.object(&bytes);
+        ObjectHead { device: self.device, leb, life, start }.write(&mut bytes);
         self.ask(Asked::Put { leb, id }, Ask::Put { name: id.name(&self.device), bytes });
     }
 
@@ -517,7 +580,7 @@ impl ObjectMedia {
             Asked::Put { leb, id } => self.plan.uploaded(leb, id, plain(answer)),
             Asked::Note(note) => self.plan.noted(note, plain(answer)),
             Asked::Delete(id) => self.plan.deleted(id, plain(answer)),
-            Asked::Get(piece) => self.got(piece, answer),
+            Asked::Get(number) => self.got(number, answer),
             Asked::Swap => self.plan.swapped(match answer {
                 Answer::Swapped(version) => Ok(version),
                 Answer::Failed(failure) => Err(failure),

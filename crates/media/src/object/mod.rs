@@ -14,6 +14,7 @@
 
 pub mod anchor;
 pub mod claim;
+mod hedge;
 mod jobs;
 mod later;
 mod lebs;
@@ -56,7 +57,17 @@ pub struct ObjectHead {
 impl ObjectHead {
     /// The object: head and content.
     pub fn object(&self, content: &[u8]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(HEAD_BYTES as usize + content.len());
+        let mut object = vec![0; HEAD_BYTES as usize];
+        object.extend(content);
+        self.write(&mut object);
+        object
+    }
+
+    /// Writes the head of an object whose content stands behind [`HEAD_BYTES`] bytes for the head
+    /// already: objects are large, and a copy of each would cost as much as its upload.
+    pub fn write(&self, object: &mut [u8]) {
+        let (head, content) = object.split_at_mut(HEAD_BYTES as usize);
+        let mut out = Vec::with_capacity(HEAD_BYTES as usize);
         out.extend(MAGIC);
         out.extend(VERSION.to_le_bytes());
         out.extend(self.leb.to_le_bytes());
@@ -68,8 +79,7 @@ impl ObjectHead {
         out.extend([0; 8]);
         let sum = crc_fast::crc32_iscsi(&out);
         out.extend(sum.to_le_bytes());
-        out.extend(content);
-        out
+        head.copy_from_slice(&out);
     }
 
     /// Takes an object apart. `None` when a checksum or the length is wrong.

@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use random::SplitMix64;
 
+use super::anchor::ANCHOR_NAME;
 use super::{Anchor, Answer, Ask, Failure, Outside};
 
 /// What a bucket does to its users; chances in parts per million.
@@ -27,7 +28,14 @@ pub struct Knobs {
     pub doubled: u32,
     /// The store answers nothing for a while now and then: begun with this chance, for up to a minute.
     pub hangs: u32,
+    /// A read of an object takes a minute longer.
+    pub slow: u32,
+    /// It ignores conditions, which no store may that devices lie in.
+    pub careless: bool,
 }
+
+/// How much longer a slow read takes.
+const SLOW_MS: u64 = 60_000;
 
 /// What will happen to the bucket.
 struct Effect {
@@ -161,6 +169,11 @@ impl Bucket {
     }
 }
 
+/// What a version is called: as with real stores, no version's name follows from another's.
+fn word(version: u64) -> String {
+    format!("{:016x}", SplitMix64::new(version).bits())
+}
+
 impl State {
     fn take_effect(&mut self) {
         let now = self.clock_ms;
@@ -206,6 +219,10 @@ impl State {
                     Answer::Bytes(object[from..to].to_vec())
                 }
             },
+            Ask::Delete { name } if name == ANCHOR_NAME => {
+                self.anchor = None;
+                Answer::Done
+            }
             Ask::Delete { name } => {
                 let anchor = self.named();
                 if anchor.is_some_and(|anchor| anchor.objects().any(|id| id.name(&anchor.device) == *name)) {
@@ -216,7 +233,7 @@ impl State {
             }
             Ask::Fetch => match &self.anchor {
                 None => Answer::Failed(Failure::Missing),
-                Some((bytes, version)) => Answer::Anchor(bytes.clone(), version.to_string()),
+                Some((bytes, version)) => Answer::Anchor(bytes.clone(), word(*version)),
             },
             Ask::Swap { bytes, expected } => self.swap(bytes, expected.as_deref()),
             Ask::Note { .. } => Answer::Done,
@@ -224,8 +241,8 @@ impl State {
     }
 
     fn swap(&mut self, bytes: &[u8], expected: Option<&str>) -> Answer {
-        let now = self.anchor.as_ref().map(|(_, version)| version.to_string());
-        if now.as_deref() != expected {
+        let now = self.anchor.as_ref().map(|(_, version)| word(*version));
+        if now.as_deref() != expected && !self.knobs.careless {
             return Answer::Failed(Failure::Precondition);
         }
         let Ok(new) = Anchor::decode(bytes) else {
@@ -236,7 +253,7 @@ impl State {
         if let Some(name) = missing {
             self.breaks(format!("commit {} names the object {name}, which is not there", new.commit));
         }
-        if let Some(old) = self.named() {
+        if let Some(old) = self.named().filter(|_| !self.knobs.careless) {
             if new.epoch < old.epoch || new.commit <= old.commit || new.mark < old.mark {
                 let (from, to) = ((old.epoch, old.commit, old.mark), (new.epoch, new.commit, new.mark));
                 self.breaks(format!("the anchor went back: owner, commit and mark from {from:?} to {to:?}"));
@@ -248,7 +265,7 @@ impl State {
         self.commits += 1;
         self.versions += 1;
         self.anchor = Some((bytes.to_vec(), self.versions));
-        Answer::Swapped(self.versions.to_string())
+        Answer::Swapped(word(self.versions))
     }
 }
 
@@ -278,7 +295,8 @@ impl Outside for SimOutside {
         if state.random.chance(knobs.hangs) {
             state.hangs_until_ms = now + state.random.below(60_000);
         }
-        let at_ms = now + state.random.below(knobs.latency_ms + 1);
+        let slow = knobs.slow > 0 && matches!(ask, Ask::Get { .. }) && state.random.chance(knobs.slow);
+        let at_ms = now + state.random.below(knobs.latency_ms + 1) + if slow { SLOW_MS } else { 0 };
         let late_ms = now + state.random.below(60_000);
         let error = || Answer::Failed(Failure::Other("503 slow down".into()));
         if state.random.chance(knobs.refused) {

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -59,6 +59,22 @@ impl<T> Sender<T> {
         channel.send(message).map_err(|_| Closed)?;
         ring(&self.0.bell);
         Ok(())
+    }
+
+    /// Sends without waiting, and gives the message back where there is no room.
+    ///
+    /// # Errors
+    /// Nobody will ever receive it.
+    pub fn try_send(&self, message: T) -> Result<Option<T>, Closed> {
+        let channel = self.0.channel.as_ref().ok_or(Closed)?;
+        match channel.try_send(message) {
+            Ok(()) => {
+                ring(&self.0.bell);
+                Ok(None)
+            }
+            Err(TrySendError::Full(message)) => Ok(Some(message)),
+            Err(TrySendError::Disconnected(_)) => Err(Closed),
+        }
     }
 }
 

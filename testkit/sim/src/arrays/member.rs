@@ -16,7 +16,7 @@ const CALL: u64 = u64::MAX;
 /// Polls until a request counts as never answered.
 const PATIENCE: u32 = 200_000;
 
-pub(super) struct Node {
+pub(crate) struct Node {
     pub plan: MemberPlan,
     pub store: SimStore,
     pub device: Option<Device>,
@@ -29,7 +29,7 @@ pub(super) struct Node {
 }
 
 /// What a member told, under the array's tag.
-pub(super) type Told = (u64, Result<Answer, IoError>);
+pub(crate) type Told = (u64, Result<Answer, IoError>);
 
 impl Node {
     /// A blank device.
@@ -125,6 +125,13 @@ impl Node {
             }
         }
         told
+    }
+
+    /// Lets it tidy up, as its thread does now and then.
+    pub fn tidy(&mut self) {
+        if let Some(device) = &mut self.device {
+            device.idle();
+        }
     }
 
     /// Whether a request reads what cannot be read. What is changed can be read again.

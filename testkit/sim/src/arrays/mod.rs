@@ -9,4 +9,6 @@ mod plan;
 mod requests;
 mod run;
 
+pub(crate) use member::Node;
+pub(crate) use plan::{MemberPlan, SECTOR};
 pub(crate) use run::run;

@@ -8,11 +8,11 @@ use random::SplitMix64;
 use uuid::Uuid;
 
 /// Sector size of all members, bytes.
-pub(super) const SECTOR: usize = 512;
+pub(crate) const SECTOR: usize = 512;
 
 /// A member's shape.
 #[derive(Clone, Debug)]
-pub(super) struct MemberPlan {
+pub(crate) struct MemberPlan {
     pub geometry: Geometry,
     pub format: MediaFormat,
     pub knobs: Knobs,

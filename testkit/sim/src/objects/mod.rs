@@ -20,6 +20,9 @@ use history::History;
 use host::{Attached, Host};
 use plan::ObjectsPlan;
 
+/// How often a read may fail once the store answers everything.
+const READ_TRIES: u32 = 3;
+
 /// A zombie is given so many rounds in which to notice that it was taken over from.
 const ROUNDS: u32 = 4000;
 
@@ -335,18 +338,21 @@ impl Simulation {
 
     /// The whole device. `None` when the power failed.
     fn read_all(&mut self) -> Result<Option<Vec<u8>>, Failure> {
-        let (mut image, mut lba) = (Vec::new(), 0);
+        let (mut image, mut lba, mut tries) = (Vec::new(), 0, 0);
         while lba < self.plan.format.sectors {
             let count = self.plan.largest.min(self.plan.format.sectors - lba);
             match self.read(lba, count)? {
                 Some(bytes) => image.extend(bytes),
                 None if self.host.disk.is_off() => return Ok(None),
-                None => {
+                // The store answers from now on, so a read that fails again has no excuse.
+                None if tries < READ_TRIES => {
                     self.bucket.set_knobs(Knobs::default());
+                    tries += 1;
                     continue;
                 }
+                None => return self.wrong(format!("a read of sector {lba} fails, and the store answers")),
             }
-            lba += count;
+            (lba, tries) = (lba + count, 0);
         }
         Ok(Some(image))
     }

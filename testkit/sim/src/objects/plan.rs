@@ -79,6 +79,8 @@ impl ObjectsPlan {
                     delayed: rare(random),
                     doubled: rare(random),
                     hangs: if random.one_in(4) { 2000 } else { 0 },
+                    slow: if random.one_in(4) { 10_000 } else { 0 },
+                    careless: false,
                 },
                 limits: super::limits(random, geometry.block_bytes()),
                 requests: 60 + random.below(500) as u32,

@@ -14,6 +14,7 @@ pub mod jobs;
 pub mod lab;
 pub mod lifetime;
 pub mod media;
+pub mod moves;
 pub mod prometheus;
 pub mod session;
 pub mod snapshots;

@@ -166,7 +166,7 @@ async fn an_erase_that_was_cancelled_leaves_no_device_until_it_is_run_again() {
     let remembered = place.api.directory.path().join("devices.toml");
     let state = || StateFile::open(remembered.clone()).expect("parsed");
     let exports = Exports::start(&place.path("other.sock"), None, Vec::new(), &Listen::default()).expect("listens");
-    let later = Registry::new(exports, state(), None).expect("opened");
+    let later = Arc::new(Registry::new(exports, state(), None).expect("opened"));
     later.attach_remembered();
     let view = later.view("a").expect("listed");
     assert_eq!((later.health().failed, view.text("state")), (1, "error"));
