@@ -620,7 +620,8 @@ fn an_erase_that_failed_leaves_no_space_to_rely_on() {
     assert!(device.erases > LEBS / 2, "{} erases", device.erases);
 }
 
-/// Cuts one after another, each before the groomer could free much: every one closes the LEBs that were open.
+/// Cuts one after another, each before the groomer could free much: every one closes the LEBs that were open. The policy is one that does not prefer
+/// those, as little as they hold.
 #[test]
 fn no_series_of_cuts_leaves_a_device_that_takes_nothing() {
     let mut forgotten = 0;
@@ -632,13 +633,11 @@ fn no_series_of_cuts_leaves_a_device_that_takes_nothing() {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (random >> 33) % most
         };
-        let mut fewest = u32::MAX;
-        for _ in 0..600 {
+        for _ in 0..200 {
             device.left = u32::MAX;
             device.left_then = Some(below(10) as u32);
             device.crash();
             device.take_stock();
-            fewest = fewest.min(device.ftl.free_lebs());
             for _ in 0..below(4) {
                 if !device.write(below(SECTORS)) {
                     break;
@@ -646,15 +645,18 @@ fn no_series_of_cuts_leaves_a_device_that_takes_nothing() {
             }
             device.left_then = None;
         }
-        eprintln!("seed {seed}: fewest {fewest}, forgotten {}", device.forgotten);
         device.left = u32::MAX;
         device.crash();
         device.take_stock();
         for lba in 0..SECTORS {
-            assert!(device.write(lba), "seed {seed}: no room for sector {lba}, {} LEBs are free", device.ftl.free_lebs());
+            assert!(
+                device.write(lba),
+                "seed {seed}: no room for sector {lba}, {} LEBs are free",
+                device.ftl.free_lebs()
+            );
         }
         device.check();
         forgotten += device.forgotten;
     }
-    assert!(forgotten > 0, "no log was ever forgotten: the test is worth less");
+    assert!(forgotten > 0, "no log was ever forgotten: the test is worth nothing");
 }
