@@ -499,6 +499,7 @@ impl Recovery {
     }
 
     fn replay_log(&mut self) -> Result<(), Damage> {
+        self.entries.sort_unstable_by_key(|entry| entry.seq);
         self.entries.dedup_by_key(|entry| entry.seq);
         self.events.sort_by_key(Event::seq);
         self.events.dedup_by_key(|event| event.seq());

@@ -34,7 +34,7 @@ fn config() -> Config {
         checkpoint_interval: 1 << 30,
         erase_before_program: false,
         power_protected: false,
-        policy: Policy::Fifo,
+        policy: Policy::Greedy,
     };
     config.buffers = config.min_buffers();
     config
@@ -55,6 +55,8 @@ struct Device {
     media: BTreeMap<Slot, (Header, Content)>,
     anchor: Anchor,
     epoch: u32,
+    /// The groomer's, from the next recovery on.
+    policy: Policy,
     /// What is in buffers.
     staged: HashMap<Slot, (Header, Content)>,
     /// Where each groom read under way began.
@@ -112,6 +114,7 @@ impl Device {
             media: BTreeMap::new(),
             anchor: Anchor::default(),
             epoch: 1,
+            policy: Policy::Greedy,
             staged: HashMap::new(),
             grooming: HashMap::new(),
             hold: nothing,
@@ -166,7 +169,7 @@ impl Device {
     }
 
     fn begin_recovery(&self, anchor: Anchor) -> Recovery {
-        let mut recovery = Recovery::new(config(), anchor).expect("a sound anchor");
+        let mut recovery = Recovery::new(Config { policy: self.policy, ..config() }, anchor).expect("a sound anchor");
         for leb in recovery.checkpoint_lebs() {
             self.replay(&mut recovery, leb);
             recovery.scanned(leb);
@@ -627,6 +630,7 @@ fn no_series_of_cuts_leaves_a_device_that_takes_nothing() {
     let mut forgotten = 0;
     for seed in 1..=40u64 {
         let mut device = full();
+        device.policy = Policy::Fifo;
         device.flush();
         let mut random = seed;
         let mut below = |most: u64| {
