@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ftl::{Config, LebHeader, LebId, Policy, Recovery};
+use ftl::{Anchor, Config, LebHeader, LebId, Policy, Recovery};
 use media::{Done, Media, MediaError, Slice, Stack};
 
 use crate::checksum::Checker;
@@ -95,6 +95,10 @@ pub(crate) fn attach(
         let mut core = Core::new(recovery.finish(epoch)?, opening.media, opening.superblock);
         core.leave_chips_out(true);
         return Ok(core);
+    }
+    recovery.replay(epoch)?;
+    if recovery.should_forget_moves() {
+        recovery = opening.forget_moves(config.clone(), epoch)?;
     }
     opening.prepare_parity()?;
     let ftl = recovery.finish(epoch)?;
@@ -247,6 +251,17 @@ impl Opening {
             recovery.scanned(leb);
         }
         Ok(())
+    }
+
+    /// Begins anew where the log is to be forgotten, see [`Recovery::should_forget_moves`].
+    fn forget_moves(&mut self, config: Config, epoch: u32) -> Result<Recovery, Refusal> {
+        tracing::info!("the log holds nothing but what was moved, and is forgotten for the room that it takes");
+        let anchor = Anchor { clean: true, ..self.superblock.anchor.clone() };
+        let mut recovery = Recovery::new(config, anchor)?;
+        self.load_checkpoint(&mut recovery)?;
+        self.superblock.anchor = recovery.anchor_for(epoch);
+        self.write_superblock()?;
+        Ok(recovery)
     }
 
     /// The newest attach epoch that was in use. After a clean detach the superblock knows, unless one of its copies is bad or

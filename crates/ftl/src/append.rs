@@ -123,6 +123,9 @@ impl Ftl {
 
     /// Whether there are, or can be, slots for `count` more.
     fn has_slots(&self, stream: Stream, writer: Writer, count: u32, spare: u32) -> bool {
+        if self.has_stake() && writer != Writer::Groom {
+            return false;
+        }
         self.can_open(writer) || self.left_in_open(stream) >= count + spare
     }
 
@@ -257,7 +260,10 @@ impl Ftl {
         }
         match stream {
             Stream::Checkpoint => self.checkpointer.opened(leb),
-            Stream::Data(stream) => self.groomer.opened(leb, stream),
+            Stream::Data(stream) => {
+                self.groomer.opened(leb, stream);
+                self.note_stake(leb);
+            }
         }
         self.append_meta(stream, Kind::LebHeader, bytes);
         self.prepare_lebs();

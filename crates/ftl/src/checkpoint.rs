@@ -192,6 +192,17 @@ impl Checkpointer {
         self.running.is_some()
     }
 
+    /// Whether there may be a recovery, and no checkpoint is under way or was the last.
+    pub fn rests(&self) -> bool {
+        self.recovers && self.running.is_none() && !self.closed
+    }
+
+    /// Whether nothing but the checkpoint that counts was appended since it began, the next number being this.
+    pub fn says_everything(&self, seq: u64) -> bool {
+        let Anchor { begin, next, checkpoint_slots, ref checkpoint, .. } = self.committed;
+        seq == begin || (seq == next && next - begin == u64::from(checkpoint_slots) + checkpoint.len() as u64)
+    }
+
     /// Ends the one under way as soon as it can be. Returns whether there is one.
     pub fn hurry(&mut self) -> bool {
         self.urgent |= self.has_begun();
@@ -260,6 +271,9 @@ impl Ftl {
     /// Begins a checkpoint when one is due, and goes on with the one that is running.
     pub(crate) fn checkpoint(&mut self) {
         if self.checkpointer.running.is_none() {
+            if self.has_stake() {
+                return;
+            }
             let mut due = self.checkpointer.wanted;
             if self.seq >= self.checkpointer.not_before && !self.config.power_protected {
                 // A growing map may have put it off meanwhile; a shrinking one makes it late by one interval at most.

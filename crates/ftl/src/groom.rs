@@ -513,7 +513,7 @@ impl Ftl {
         let (seq, lag) = (self.seq, self.lag_of(self.seq));
         self.seq += 1;
         let mut header = Header { slot: run.slot, seq, kind: Kind::Data, lba, index: 0, remaining: 0, lag };
-        if self.has_views {
+        if self.has_views || self.has_stake() {
             (header.kind, header.index, header.remaining) = (Kind::Moved, (from >> 16) as u16, from as u16);
         }
         let source = Source::Groom { id: read, first };

@@ -142,6 +142,8 @@ pub struct Ftl {
     /// Sectors that were moved to bring them into order.
     pub(crate) optimised: u64,
     pub(crate) checkpointer: Checkpointer,
+    /// The LEB that the groomer staked, see `stake.rs`.
+    pub(crate) staked: Option<LebId>,
     pub(crate) stats: Stats,
     pub(crate) wear: Wear,
     pub(crate) commands: Vec<Command>,
@@ -207,6 +209,7 @@ impl Ftl {
             groomer,
             optimised: 0,
             checkpointer: Checkpointer::new(anchor, &config),
+            staked: None,
             stats,
             wear,
             commands: Vec::with_capacity(256),

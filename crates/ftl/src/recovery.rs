@@ -7,6 +7,7 @@
 //! A missing number is a write that was never flushed, and legitimately gone, unless something newer
 //! says that it was durable: then the log is damaged, and recovery stops rather than bring older data back.
 
+mod forget;
 mod snapshots;
 
 use std::collections::BTreeMap;
@@ -114,6 +115,14 @@ enum Event {
 }
 
 impl Event {
+    /// The slot that a sector was moved out of, if that is what happened.
+    fn moved_from(&self) -> Option<Slot> {
+        match self {
+            Event::Moved { from, .. } => Some(*from),
+            Event::Trim(_) | Event::Change { .. } => None,
+        }
+    }
+
     fn seq(&self) -> u64 {
         match self {
             Event::Trim(trim) => trim.seq,
@@ -143,6 +152,10 @@ pub struct Recovery {
     others: Vec<u64>,
     durable: u64,
     scanned: Vec<bool>,
+    /// What was replayed, once it was, see [`Recovery::only_moves`].
+    moved_from: Option<Vec<LebId>>,
+    /// [`Recovery::replay`] was done.
+    replayed: bool,
     /// The newest attach epoch that opened a LEB.
     newest_epoch: u32,
     /// The newest that opened one for the host or the groomer: only an attach that took requests does.
@@ -177,6 +190,8 @@ impl Recovery {
             others: Vec::new(),
             durable: anchor.begin,
             scanned: vec![false; blocks as usize],
+            moved_from: None,
+            replayed: false,
             newest_epoch: 0,
             newest_host_epoch: 0,
             config,
@@ -427,12 +442,11 @@ impl Recovery {
         Ok(())
     }
 
-    /// Replays what is newer than the checkpoint and gives the layer, which goes on in attach epoch `epoch`.
-    /// Unless it is only read from, call [`Ftl::start`] before the first request.
+    /// Replays what is newer than the checkpoint, for attach epoch `epoch`.
     ///
     /// # Errors
     /// The checkpoint is not complete, or something that was flushed is missing.
-    pub fn finish(mut self, epoch: u32) -> Result<Ftl, Damage> {
+    pub fn replay(&mut self, epoch: u32) -> Result<(), Damage> {
         if !self.has_checkpoint() {
             return Err(Damage::Checkpoint { found: self.pieces, expected: self.anchor.checkpoint_slots });
         }
@@ -443,14 +457,28 @@ impl Recovery {
         self.take_loaded()?;
         if !self.anchor.clean {
             self.check_holes()?;
-            self.replay()?;
+            self.moved_from = self.only_moves();
+            self.replay_log()?;
         }
         // Room for notes comes before live slots do: afterwards all of them would have to be gone through.
-        let groomer = Groomer::new(&self.config);
-        self.lebs.set_note_bits(groomer.policy.note_bits());
+        self.lebs.set_note_bits(Groomer::new(&self.config).policy.note_bits());
         self.rebuild_lebs(seq)?;
-        let anchor = self.anchor_for(epoch);
-        Ok(Ftl::with_state(self.config, (self.map, self.views, self.clones), self.lebs, groomer, seq, anchor))
+        self.replayed = true;
+        Ok(())
+    }
+
+    /// Gives the layer, which goes on in attach epoch `epoch`, after [`Recovery::replay`] for that, which is done now if it was not yet.
+    /// Unless it is only read from, call [`Ftl::start`] before the first request.
+    ///
+    /// # Errors
+    /// As those of a replay.
+    pub fn finish(mut self, epoch: u32) -> Result<Ftl, Damage> {
+        if !self.replayed {
+            self.replay(epoch)?;
+        }
+        let (groomer, anchor) = (Groomer::new(&self.config), self.anchor_for(epoch));
+        let state = (self.map, self.views, self.clones);
+        Ok(Ftl::with_state(self.config, state, self.lebs, groomer, first_seq(epoch), anchor))
     }
 
     /// Every sequence number from the checkpoint's beginning to the newest that is known durable must be there.
@@ -470,7 +498,7 @@ impl Recovery {
         Err(Damage::Hole { missing, first })
     }
 
-    fn replay(&mut self) -> Result<(), Damage> {
+    fn replay_log(&mut self) -> Result<(), Damage> {
         self.entries.sort_unstable_by_key(|entry| entry.seq);
         self.entries.dedup_by_key(|entry| entry.seq);
         self.events.sort_by_key(Event::seq);
@@ -595,8 +623,8 @@ impl Ftl {
     pub fn start(&mut self) {
         if !self.is_started() {
             self.checkpointer.want();
-            self.recovers_space = true;
         }
+        self.recovers_space = true;
         self.work();
     }
 

@@ -28,7 +28,7 @@ impl Ftl {
             None => self.free.len(),
             Some(_) => 0,
         };
-        !self.ready.is_empty() && spare + self.ready.len() > keep
+        !self.ready.is_empty() && (spare + self.ready.len() > keep || (writer == Writer::Groom && self.may_stake()))
     }
 
     /// Free LEBs that host writes never take.
@@ -202,6 +202,7 @@ impl Ftl {
                 self.free.push_front(leb);
             }
         }
+        self.end_stake();
         self.prepare_lebs();
     }
 
@@ -247,6 +248,7 @@ impl Ftl {
             None => self.free.push_back(leb),
         }
         self.giving_back = false;
+        self.end_stake();
     }
 }
 

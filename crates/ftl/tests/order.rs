@@ -55,6 +55,8 @@ struct Device {
     media: BTreeMap<Slot, (Header, Content)>,
     anchor: Anchor,
     epoch: u32,
+    /// The groomer's, from the next recovery on.
+    policy: Policy,
     /// What is in buffers.
     staged: HashMap<Slot, (Header, Content)>,
     /// Where each groom read under way began.
@@ -62,8 +64,16 @@ struct Device {
     /// Commands that are to be held back, and those that are.
     hold: fn(&Command) -> bool,
     held: Vec<Command>,
+    /// Commands to the medium that it still finishes; then the power is gone.
+    left: u32,
+    /// What is left once a checkpoint counts.
+    left_then: Option<u32>,
+    /// Recoveries that forgot the log behind the checkpoint.
+    forgotten: u32,
     /// The newest write of each sector, and how many writes there were.
     newest: HashMap<u64, u64>,
+    /// The same when it was flushed last.
+    flushed: HashMap<u64, u64>,
     writes: u64,
     /// What the last read of the medium for a request found.
     found: Option<u64>,
@@ -104,11 +114,16 @@ impl Device {
             media: BTreeMap::new(),
             anchor: Anchor::default(),
             epoch: 1,
+            policy: Policy::Greedy,
             staged: HashMap::new(),
             grooming: HashMap::new(),
             hold: nothing,
             held: Vec::new(),
+            left: u32::MAX,
+            left_then: None,
+            forgotten: 0,
             newest: HashMap::new(),
+            flushed: HashMap::new(),
             writes: 0,
             found: None,
             groom_reads: 0,
@@ -127,11 +142,7 @@ impl Device {
         self.staged.clear();
         self.grooming.clear();
         self.held.clear();
-        let mut recovery = Recovery::new(config(), self.anchor.clone()).expect("a sound anchor");
-        for leb in recovery.checkpoint_lebs() {
-            self.replay(&mut recovery, leb);
-            recovery.scanned(leb);
-        }
+        let mut recovery = self.begin_recovery(self.anchor.clone());
         self.anchor = recovery.anchor_for(self.epoch);
         if !recovery.is_clean() {
             let slots = config().geometry.slots_per_leb();
@@ -146,9 +157,24 @@ impl Device {
                 self.replay(&mut recovery, leb);
             }
         }
+        recovery.replay(self.epoch).expect("nothing that was flushed is missing");
+        if recovery.should_forget_moves() {
+            self.forgotten += 1;
+            recovery = self.begin_recovery(Anchor { clean: true, ..self.anchor.clone() });
+            self.anchor = recovery.anchor_for(self.epoch);
+        }
         self.ftl = recovery.finish(self.epoch).expect("nothing that was flushed is missing");
         self.ftl.start();
         self.carry_out();
+    }
+
+    fn begin_recovery(&self, anchor: Anchor) -> Recovery {
+        let mut recovery = Recovery::new(Config { policy: self.policy, ..config() }, anchor).expect("a sound anchor");
+        for leb in recovery.checkpoint_lebs() {
+            self.replay(&mut recovery, leb);
+            recovery.scanned(leb);
+        }
+        recovery
     }
 
     fn replay(&self, recovery: &mut Recovery, leb: LebId) {
@@ -167,9 +193,14 @@ impl Device {
         while let Some(commands) = self.ftl.commands() {
             for command in commands {
                 self.groom_reads += u32::from(groom_reads(&command));
-                if (self.hold)(&command) {
+                let changes = matches!(
+                    command,
+                    Command::Program { .. } | Command::Anchor { .. } | Command::Sync { .. } | Command::Erase { .. }
+                );
+                if (self.hold)(&command) || (changes && self.left == 0) {
                     self.held.push(command);
                 } else {
+                    self.left -= u32::from(changes && self.left < u32::MAX);
                     self.finish(command);
                 }
             }
@@ -214,6 +245,7 @@ impl Device {
             Command::Forget { id } => drop(self.grooming.remove(&id)),
             Command::Anchor { id, anchor } => {
                 self.anchor = *anchor;
+                self.left = self.left_then.take().unwrap_or(self.left);
                 self.ftl.complete(id, Ok(()));
             }
             Command::Allocate { id, leb, .. } => {
@@ -286,6 +318,7 @@ impl Device {
 
     fn flush(&mut self) {
         assert!(self.request(Request::Flush));
+        self.flushed.clone_from(&self.newest);
     }
 
     /// Finishes a groom read, and gives the sectors that the groomer could not move for all that.
@@ -298,6 +331,20 @@ impl Device {
             .filter(|header| header.kind == Kind::Data && self.ftl.map().get(header.lba) == header.slot)
             .map(|header| header.lba)
             .collect()
+    }
+
+    /// After a power cut each sector holds what was durable, or something newer; that is what it is held against from now on.
+    fn take_stock(&mut self) {
+        for lba in 0..SECTORS {
+            let slot = self.ftl.map().get(lba);
+            let there = self.staged.get(&slot).or_else(|| self.media.get(&slot));
+            let (header, content) = there.expect("every sector was written");
+            assert_eq!(header.lba, lba, "sector {lba} in slot {slot}");
+            let there = version(content).expect("a sector");
+            assert!(there >= self.flushed[&lba], "sector {lba} in slot {slot} is older than what was flushed");
+            self.newest.insert(lba, there);
+        }
+        self.ftl.verify().expect("the books agree");
     }
 
     /// Every sector reads as what was written to it last.
@@ -574,4 +621,46 @@ fn an_erase_that_failed_leaves_no_space_to_rely_on() {
         device.carry_out();
     }
     assert!(device.erases > LEBS / 2, "{} erases", device.erases);
+}
+
+/// Cuts one after another, each before the groomer could free much: every one closes the LEBs that were open. The policy is one that does not prefer
+/// those, as little as they hold.
+#[test]
+fn no_series_of_cuts_leaves_a_device_that_takes_nothing() {
+    let mut forgotten = 0;
+    for seed in 1..=40u64 {
+        let mut device = full();
+        device.policy = Policy::Fifo;
+        device.flush();
+        let mut random = seed;
+        let mut below = |most: u64| {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (random >> 33) % most
+        };
+        for _ in 0..200 {
+            device.left = u32::MAX;
+            device.left_then = Some(below(10) as u32);
+            device.crash();
+            device.take_stock();
+            for _ in 0..below(4) {
+                if !device.write(below(SECTORS)) {
+                    break;
+                }
+            }
+            device.left_then = None;
+        }
+        device.left = u32::MAX;
+        device.crash();
+        device.take_stock();
+        for lba in 0..SECTORS {
+            assert!(
+                device.write(lba),
+                "seed {seed}: no room for sector {lba}, {} LEBs are free",
+                device.ftl.free_lebs()
+            );
+        }
+        device.check();
+        forgotten += device.forgotten;
+    }
+    assert!(forgotten > 0, "no log was ever forgotten: the test is worth nothing");
 }
