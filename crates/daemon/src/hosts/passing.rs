@@ -51,9 +51,9 @@ fn part_of(raw: &str) -> Option<String> {
 pub fn needed(method: &Method, parts: &[String]) -> Role {
     let first = parts.first().map(String::as_str).unwrap_or_default();
     // Wherever it stands: rather too much is asked for than too little.
-    let destroys = parts
-        .iter()
-        .any(|part| matches!(part.as_str(), "create" | "erase" | "format" | "keys" | "migrate" | "promote" | "roll-back"));
+    let destroys = parts.iter().any(|part| {
+        matches!(part.as_str(), "create" | "erase" | "format" | "keys" | "migrate" | "promote" | "roll-back")
+    });
     // What that host would pass on again it does with its own key, of which nobody here knows what it may.
     let further = first == "hosts" && parts.len() > 1;
     match *method {
