@@ -273,9 +273,11 @@ fn what_cannot_take_the_place_is_refused() {
         })
         .expect("the thread is there");
     assert!(refused(&target).contains("'unsafe'"));
-    let held = other("held", BYTES, 4096);
-    held.with_device(|device| drop(device.submit(1, device::Io::Write { lba: 3, data: &[1; 4096], fua: false })))
-        .expect("the thread is there");
+    let path = world.directory.path().join("held");
+    made(&path, BYTES, 4096);
+    let server = serve_device(attach(&path, None));
+    assert_eq!(server.go("").write(0, 3 * BLOCK as u64, &[1; BLOCK]), 0);
+    let held = server.device.clone();
     assert!(refused(&held).contains("holds data"));
     assert!(device.move_status().expect("the thread is there").is_none(), "nothing began");
     device.begin_move(&held, true).expect("it may be destroyed");
