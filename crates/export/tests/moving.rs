@@ -278,9 +278,13 @@ fn what_cannot_take_the_place_is_refused() {
     let server = serve_device(attach(&path, None));
     assert_eq!(server.go("").write(0, 3 * BLOCK as u64, &[1; BLOCK]), 0);
     let held = server.device.clone();
-    assert!(refused(&held).contains("holds data"));
-    assert!(device.move_status().expect("the thread is there").is_none(), "nothing began");
+    // The connection ends a moment later, and is in the way until then.
     let end = Instant::now() + Duration::from_secs(60);
+    while !refused(&held).contains("holds data") {
+        assert!(Instant::now() < end, "{}", refused(&held));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(device.move_status().expect("the thread is there").is_none(), "nothing began");
     // The thread of what was refused lets it go by itself, a moment later.
     while let Err(error) = device.begin_move(&held, true) {
         assert!(matches!(error, MoveError::Taken { .. }) && Instant::now() < end, "it may be destroyed: {error}");
