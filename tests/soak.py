@@ -100,6 +100,16 @@ def lines() -> list[Line]:
         Line("batches", [*simulator, "--from", "3{first:07}", "--batches"], [
             count("power cuts on devices that are given batches, 0 violations", "1,000,000", r"(\d+) power cuts \(", 1e6),
         ], chunk=1000),
+        Line("snapshots", [*simulator, "--from", "4{first:07}", "--snapshots"], [
+            count("power cuts on devices with snapshots and clones, 0 violations", "1,000,000, 10 % of them during recovery", r"(\d+) power cuts \(", 1e6,
+                  share=(r"power cuts \((\d+) during recovery", 0.10)),
+        ], chunk=1000),
+        Line("arrays", [*simulator, "--from", "{first}", "--arrays"], [
+            count("power cuts of arrays, 0 violations", "1,000,000", r"(\d+) power cuts of all members", 1e6),
+        ], chunk=1000),
+        Line("objects", [*simulator, "--from", "{first}", "--objects"], [
+            count("power cuts and take-overs of devices on objects, 0 violations", "1,000,000", r"(\d+) (?:power cuts|take-overs)", 1e6),
+        ], chunk=1000),
         Line("exhaustive", [SIM, "--exhaustive", "{longest}"], [
             count("crash states of the exhaustive scope, 100 % of them", "1,000,000", r"moments of a power cut, (\d+) states", 1e6),
         ]),
