@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::command::{Command, What};
 use crate::geometry::{Level, Piece, Shape};
+use crate::holes::Holes;
 use crate::log::Log;
 use crate::meta::Meta;
 use crate::regions::Regions;
@@ -69,6 +70,11 @@ pub(crate) enum Job {
     Meta,
     /// Of the copying in `resync.rs`.
     Sync,
+    /// Of the map in `holes.rs`: members that have not answered, and whether the others have nothing there.
+    Holes {
+        left: usize,
+        empty: bool,
+    },
     /// Marks that are taken back.
     Marks {
         left: u32,
@@ -134,6 +140,7 @@ pub struct Array {
     pub(crate) regions: Regions,
     pub(crate) log: Log,
     pub(crate) sync: Sync,
+    pub(crate) holes: Holes,
     /// Flushes begun so far.
     pub(crate) begun: u64,
     /// What was done before this flush began is durable.
@@ -372,6 +379,7 @@ impl Array {
     }
 
     fn change(&mut self, tag: u64, io: &Io) {
+        self.note_holes(io);
         match self.shape.level {
             Level::Raid1 => self.mirrored(tag, io),
             _ => self.spread(tag, io),

@@ -14,6 +14,7 @@ use crate::Damage;
 use crate::array::{Array, Job, Life, Seat};
 use crate::command::What;
 use crate::geometry::{Level, Member, Piece, Shape};
+use crate::holes::Holes;
 use crate::log::Log;
 use crate::meta::{Meta, Stage};
 use crate::regions::Regions;
@@ -146,6 +147,7 @@ impl Array {
             regions: Regions::new(shape.regions(), shape.region_shift),
             log: Log::new(shape.log_slots as usize, 1),
             sync: Sync::default(),
+            holes: Holes::new(shape.sectors()),
             begun: 0,
             durable: 0,
             own_flush: false,

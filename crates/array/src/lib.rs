@@ -11,6 +11,7 @@
 //! - After a crash the members of a mirror show the same again: a member that has data has the mark of its region, too
 //!   (`regions.rs`), and until a marked region is copied, one member alone answers reads of it.
 //! - What a copy cannot read another one answers, and writes back to it (`repair.rs`).
+//! - What is told to be a hole holds nothing (`holes.rs`).
 //! - A member that missed a write is never taken for current: the others note that it left before the write is answered
 //!   (`meta.rs`, `assemble.rs`).
 //!
@@ -25,6 +26,7 @@ mod assemble;
 mod command;
 mod error;
 mod geometry;
+mod holes;
 mod log;
 mod meta;
 mod mover;

@@ -50,6 +50,7 @@ impl Array {
             (_, Level::Raid1) => {
                 if !matches!(self.seats[member].role, Role::Left(_)) {
                     self.leaving |= bit(member);
+                    self.holes.forget();
                 }
             }
             (_, Level::Raid0 | Level::Concat) => self.fail(Damage::Failed(member)),
@@ -70,7 +71,7 @@ impl Array {
             Job::Read(ReadJob { tag, .. }) => Some(tag),
             Job::Change(change) => Some(change.tag),
             Job::Flush(flush) => flush.tag,
-            Job::Meta | Job::Sync | Job::Marks { .. } => None,
+            Job::Meta | Job::Sync | Job::Holes { .. } | Job::Marks { .. } => None,
         });
         self.done.extend(tags.map(|tag| Completion { tag, result: Err(IoError::Media) }));
         for held in std::mem::take(&mut self.held) {
@@ -133,6 +134,7 @@ impl Array {
             }
             Some(Job::Meta) => self.meta_part(job, member, piece, outcome),
             Some(Job::Sync) => self.sync_part(job, member, piece, outcome),
+            Some(Job::Holes { .. }) => self.hole_part(job, piece, &outcome),
             Some(Job::Marks { left }) => {
                 *left -= 1;
                 if *left == 0 {

@@ -74,14 +74,22 @@ impl Sync {
 }
 
 impl Array {
-    /// Whether copying could go on; then [`Array::background`] does a step.
+    /// Whether copying could go on, or members could be asked where they hold nothing; then [`Array::background`] does a step.
     pub fn has_background(&self) -> bool {
-        self.life == Life::Active && self.has_targets() && self.regions.next_unsynced(0).is_some()
+        self.life == Life::Active && (self.has_question() || self.has_to_copy())
     }
 
-    /// Begins the next step of copying, if none is under way.
+    fn has_to_copy(&self) -> bool {
+        self.has_targets() && self.regions.next_unsynced(0).is_some()
+    }
+
+    /// Begins the next step of copying, if none is under way, and asks members where they hold nothing.
     pub fn background(&mut self) {
-        if self.sync.step != Step::None || self.is_frozen() || !self.has_background() {
+        if self.life != Life::Active {
+            return;
+        }
+        self.ask_for_holes();
+        if self.sync.step != Step::None || self.is_frozen() || !self.has_to_copy() {
             return;
         }
         let region = self.sync.region.filter(|region| {

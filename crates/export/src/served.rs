@@ -227,11 +227,11 @@ impl Served {
         }
     }
 
-    /// Of an array it says that everything holds data, which is always right.
+    /// Of an array it says that what its members have not been asked about yet holds data.
     pub fn extent(&self, lba: u64, max: u64) -> Extent {
         match self {
             Served::Device(device, _) => device.extent(lba, max),
-            Served::Array(_) => Extent { count: max, mapped: true },
+            Served::Array(array) => array.extent(lba, max),
         }
     }
 

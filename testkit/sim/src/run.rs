@@ -85,6 +85,8 @@ pub struct Report {
     pub die_losses: u64,
     /// Sectors that could not be read, where more was damaged than redundancy makes up for.
     pub unreadable: u64,
+    /// Sectors of which an array said that they hold nothing.
+    pub holes: u64,
     /// Attaches refused for that reason.
     pub refused: u64,
     /// Sectors that were rebuilt and written elsewhere.
@@ -152,6 +154,7 @@ impl std::ops::AddAssign for Report {
             faults,
             die_losses,
             unreadable,
+            holes,
             refused,
             healed,
             scrubbed,
@@ -193,6 +196,7 @@ impl std::ops::AddAssign for Report {
         self.faults += faults;
         self.die_losses += die_losses;
         self.unreadable += unreadable;
+        self.holes += holes;
         self.refused += refused;
         self.healed += healed;
         self.scrubbed += scrubbed;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use array::{Array, Command, Condition, Member, MemberState, Status as ArrayStatus};
 use device::{
-    Background, Completion, Condition as DeviceCondition, Durability, Figures, Info, Io, IoError, Settings, State,
-    Status, Submitted, Trouble,
+    Background, Completion, Condition as DeviceCondition, Durability, Extent, Figures, Info, Io, IoError, Settings,
+    State, Status, Submitted, Trouble,
 };
 
 use super::lane::{Lane, PAUSE};
@@ -126,6 +126,11 @@ impl Joined {
         self.array.background();
         self.pump();
         Background::GoesOn
+    }
+
+    /// How far the sectors from `lba` on all hold data, or all hold none.
+    pub(crate) fn extent(&self, lba: u64, max: u64) -> Extent {
+        self.array.extent(lba, max)
     }
 
     /// Its members' names, with commas in between.

@@ -46,7 +46,32 @@ impl Simulation {
         (self.plan.first + self.random.below(self.plan.span - count + 1), count)
     }
 
+    /// Whether what the array says to be a hole is one.
+    fn check_holes(&mut self) -> Result<(), Failure> {
+        let Some(array) = &self.array else { return Ok(()) };
+        let mut lba = 0;
+        while lba < array.sectors() {
+            let extent = array.extent(lba, array.sectors() - lba);
+            let run = lba..lba + extent.count;
+            lba = run.end;
+            if extent.mapped {
+                continue;
+            }
+            self.report.holes += extent.count;
+            if let Some(sector) = run.clone().find(|lba| !Model::is_zero(self.model.current(*lba))) {
+                let op = self.model.current(sector);
+                return Err(Failure::Wrong(format!(
+                    "sectors {run:?} are told to be a hole, but {sector} holds version {op}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     pub fn request(&mut self) -> Result<(), Failure> {
+        if self.report.requests.is_multiple_of(8) {
+            self.check_holes()?;
+        }
         let Some(free) = self.asked.iter().position(Option::is_none) else { return Ok(()) };
         let tag = free as u64;
         let fua = self.plan.fua_once_in > 0 && self.random.one_in(self.plan.fua_once_in);

@@ -1,0 +1,187 @@
+//! Where an array holds nothing, which clients ask for: they copy, back up and check only what is there.
+//!
+//! The members know, but have threads of their own, and a client's question is answered at once. So the array asks them beforehand, while
+//! nothing else is to do, and keeps a map in pieces. Of a piece that it has not asked about yet it says that it holds data, which is
+//! always right.
+
+use std::ops::Range;
+
+use device::{BatchOp, Extent, Io};
+
+use crate::array::{Array, Job, Life};
+use crate::command::{Answer, Outcome, What};
+use crate::geometry::{Level, Piece};
+
+/// Pieces at most: a byte of memory for each.
+const PIECES_MAX: u64 = 1 << 16;
+/// The smallest piece, sectors, as a power of two.
+const LEAST_SHIFT: u32 = 4;
+
+/// What is known of a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Nothing,
+    Data,
+    Hole,
+}
+
+/// The map.
+#[derive(Debug)]
+pub(crate) struct Holes {
+    shift: u32,
+    pieces: Vec<Known>,
+    /// No piece before it is to be asked about.
+    next: usize,
+    /// The question that is under way, by its job.
+    asked: Option<(u64, usize)>,
+}
+
+impl Holes {
+    pub fn new(sectors: u64) -> Holes {
+        let shift = sectors.div_ceil(PIECES_MAX).next_power_of_two().ilog2().max(LEAST_SHIFT);
+        let pieces = vec![Known::Nothing; sectors.div_ceil(1 << shift) as usize];
+        Holes { shift, pieces, next: 0, asked: None }
+    }
+
+    /// Forgets everything: other members may answer now.
+    pub fn forget(&mut self) {
+        self.pieces.fill(Known::Nothing);
+        (self.next, self.asked) = (0, None);
+    }
+
+    fn of(&self, sectors: &Range<u64>) -> Range<usize> {
+        (sectors.start >> self.shift) as usize..sectors.end.div_ceil(1 << self.shift) as usize
+    }
+
+    fn written(&mut self, sectors: &Range<u64>) {
+        let pieces = self.of(sectors);
+        // What is being asked may be told as it was before.
+        if self.asked.is_some_and(|(_, piece)| pieces.contains(&piece)) {
+            self.asked = None;
+        }
+        self.pieces[pieces].fill(Known::Data);
+    }
+
+    fn trimmed(&mut self, sectors: &Range<u64>) {
+        let pieces = self.of(sectors);
+        self.next = self.next.min(pieces.start);
+        for known in &mut self.pieces[pieces] {
+            if *known == Known::Data {
+                *known = Known::Nothing;
+            }
+        }
+    }
+
+    /// The first piece to be asked about.
+    fn wanted(&self) -> Option<usize> {
+        let left = self.pieces.get(self.next..)?;
+        left.iter().position(|known| *known == Known::Nothing).map(|at| self.next + at)
+    }
+
+    fn sectors(&self, piece: usize, all: u64) -> Range<u64> {
+        let start = (piece as u64) << self.shift;
+        start..all.min(start + (1 << self.shift))
+    }
+
+    /// How far the sectors from `lba` on, `max` at most, all hold data as far as is known, or all hold none.
+    fn extent(&self, lba: u64, max: u64) -> Extent {
+        let hole = |piece: &Known| *piece == Known::Hole;
+        let (first, end) = ((lba >> self.shift) as usize, lba.saturating_add(max));
+        let Some(is_hole) = self.pieces.get(first).map(hole) else { return Extent { count: max, mapped: true } };
+        let same = self.pieces[first..].iter().take_while(|piece| hole(piece) == is_hole).count();
+        let until = end.min(((first + same) as u64) << self.shift);
+        Extent { count: until - lba, mapped: !is_hole }
+    }
+}
+
+impl Array {
+    /// How far the sectors from `lba` on, `max` at most, all hold data, or all hold none. What is not known yet counts as data.
+    pub fn extent(&self, lba: u64, max: u64) -> Extent {
+        match self.life {
+            Life::Active => self.holes.extent(lba, max),
+            _ => Extent { count: max, mapped: true },
+        }
+    }
+
+    /// A change is on its way to the members.
+    pub(crate) fn note_holes(&mut self, io: &Io) {
+        let sector = self.shape.sector_bytes as usize;
+        match io {
+            Io::Write { lba, data, .. } => self.holes.written(&(*lba..lba + (data.len() / sector) as u64)),
+            Io::WriteZeroes { lba, count, allocate: true, .. } => self.holes.written(&(*lba..lba + count)),
+            Io::Trim { lba, count, .. } | Io::WriteZeroes { lba, count, .. } => {
+                self.holes.trimmed(&(*lba..lba + count));
+            }
+            Io::Batch { ops, .. } => {
+                let (writes, trims): (Vec<&BatchOp>, Vec<&BatchOp>) =
+                    ops.iter().partition(|op| matches!(op, BatchOp::Write { .. }));
+                trims.iter().for_each(|op| self.holes.trimmed(&op.sectors()));
+                writes.iter().for_each(|op| self.holes.written(&op.sectors()));
+            }
+            Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush => {}
+        }
+    }
+
+    /// Whether there is a piece to ask about, and no question under way.
+    pub(crate) fn has_question(&self) -> bool {
+        self.holes.asked.is_none() && self.holes.wanted().is_some()
+    }
+
+    /// Asks the members about the next piece, if they are not being asked.
+    pub(crate) fn ask_for_holes(&mut self) {
+        if self.holes.asked.is_some() || self.is_frozen() {
+            return;
+        }
+        let Some(piece) = self.holes.wanted() else { return };
+        self.holes.next = piece;
+        let sectors = self.holes.sectors(piece, self.sectors());
+        let mut runs = self.shape.runs(sectors.start, sectors.end - sectors.start);
+        if self.shape.level == Level::Raid1 {
+            // The copy that counts.
+            let Some(member) = self.primary() else { return };
+            runs.retain(|run| run.member == member);
+        }
+        let job = self.job(Job::Holes { left: runs.len(), empty: true });
+        self.holes.asked = Some((job, piece));
+        for run in runs {
+            self.send(job, run, What::Extent { lba: run.lba, max: run.count });
+        }
+    }
+
+    /// A member has said what it holds of a piece.
+    pub(crate) fn hole_part(&mut self, job: u64, run: Piece, outcome: &Outcome) {
+        let Some(Job::Holes { left, empty }) = self.jobs.get_mut(&job) else { return };
+        *empty &= matches!(outcome, Ok(Answer::Extent(extent)) if !extent.mapped && extent.count >= run.count);
+        *left -= 1;
+        if *left > 0 {
+            return;
+        }
+        let known = if *empty { Known::Hole } else { Known::Data };
+        self.jobs.remove(&job);
+        // Something may have been written meanwhile.
+        if let Some((_, piece)) = self.holes.asked.take_if(|(asked, _)| *asked == job) {
+            self.holes.pieces[piece] = known;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_pieces_are_told_as_one() {
+        let mut holes = Holes::new(100);
+        assert_eq!(holes.extent(0, 100), Extent { count: 100, mapped: true });
+        holes.pieces.fill(Known::Hole);
+        assert_eq!(holes.extent(3, 90), Extent { count: 90, mapped: false });
+        holes.written(&(20..21));
+        assert_eq!(holes.extent(3, 97), Extent { count: 13, mapped: false });
+        assert_eq!(holes.extent(16, 84), Extent { count: 16, mapped: true });
+        assert_eq!(holes.extent(99, 1), Extent { count: 1, mapped: false });
+        // A part of a piece may be all that it held.
+        holes.trimmed(&(20..21));
+        assert_eq!(holes.wanted(), Some(1));
+        assert_eq!(Holes::new(1 << 32).pieces.len(), 1 << 16);
+    }
+}
