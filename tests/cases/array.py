@@ -20,11 +20,13 @@ def run(world: World) -> None:
     # Both halves of a stripe that a write lies on are there, or none, however often the service is killed.
     for level, members in (("raid0", ("a", "b")), ("concat", ("a", "b"))):
         create(world, "wide", level, *members)
+        holes(world, "wide")
         killed(world, array(world, "wide"), rounds=3)
         fio_verifies(world, "wide")
         world.vsl("array", "delete", "wide", "--yes")
     repairs(world)
     create(world, "safe", "raid1", "c", "d")
+    holes(world, "safe")
     killed(world, array(world, "safe"), rounds=3)
     loses_a_member(world)
     restarts(world)
@@ -77,6 +79,35 @@ def refusals(world: World) -> None:
     check("is an array" in said and "a, b" in said, said)
     world.vsl("array", "delete", "first", "--yes")
     equal(listed(world), [], "arrays after a delete")
+
+
+def holes(world: World, name: str) -> None:
+    """Foreign clients learn where an array holds nothing, and copy the rest."""
+    device = array(world, name)
+
+    def data() -> list[tuple[int, int]]:
+        told = json.loads(world.run("nbdinfo", "--map", "--json", device.uri).out)
+        return [(run["offset"], run["length"]) for run in told if run["type"] == 0]
+
+    written = bytes(range(1, 129)) * (MIB // 128)
+    handle = connect(device)
+    handle.trim(device.size, 0)
+    world.wait(lambda: data() == [], f"{name} to hold nothing")
+    handle.pwrite(written, 20 * MIB)
+    world.wait(lambda: data() == [(20 * MIB, MIB)], f"{name} to tell what it holds")
+    handle.pwrite(written[:4096], 40 * MIB + 4096)
+    check(40 * MIB in range(*span(data()[-1])), f"{name} told a hole where something was written")
+    world.run("nbdcopy", device.uri, world.dir / "copy.img")
+    content = (world.dir / "copy.img").read_bytes()
+    check(content[20 * MIB:21 * MIB] == written and content.count(0) == device.size - MIB - 4096, f"the copy of {name} is not what it holds")
+    handle.trim(21 * MIB, 20 * MIB)
+    world.wait(lambda: data() == [], f"{name} to hold nothing again")
+    handle.shutdown()
+    world.wait(lambda: not shown(world, name).get("clients"), "the clients to be gone")
+
+
+def span(run: tuple[int, int]) -> tuple[int, int]:
+    return run[0], run[0] + run[1]
 
 
 def killed(world: World, device: Device, rounds: int) -> None:
