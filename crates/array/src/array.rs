@@ -261,7 +261,7 @@ impl Array {
     }
 
     /// Every range that a change touches.
-    fn ranges(&self, io: &Io) -> Vec<Range<u64>> {
+    pub(crate) fn ranges(&self, io: &Io) -> Vec<Range<u64>> {
         let sector = self.shape.sector_bytes as usize;
         let one = |lba: u64, count: u64| std::iter::once(lba..lba + count).collect();
         match io {

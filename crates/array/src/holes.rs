@@ -30,6 +30,8 @@ enum Known {
 pub(crate) struct Holes {
     shift: u32,
     pieces: Vec<Known>,
+    /// Pieces of which nothing is known.
+    unknown: usize,
     /// No piece before it is to be asked about.
     next: usize,
     /// The question that is under way, by its job.
@@ -39,35 +41,47 @@ pub(crate) struct Holes {
 impl Holes {
     pub fn new(sectors: u64) -> Holes {
         let shift = sectors.div_ceil(PIECES_MAX).next_power_of_two().ilog2().max(LEAST_SHIFT);
-        let pieces = vec![Known::Nothing; sectors.div_ceil(1 << shift) as usize];
-        Holes { shift, pieces, next: 0, asked: None }
+        let unknown = sectors.div_ceil(1 << shift) as usize;
+        Holes { shift, pieces: vec![Known::Nothing; unknown], unknown, next: 0, asked: None }
     }
 
     /// Forgets everything: other members may answer now.
     pub fn forget(&mut self) {
         self.pieces.fill(Known::Nothing);
-        (self.next, self.asked) = (0, None);
+        (self.unknown, self.next, self.asked) = (self.pieces.len(), 0, None);
     }
 
     fn of(&self, sectors: &Range<u64>) -> Range<usize> {
         (sectors.start >> self.shift) as usize..sectors.end.div_ceil(1 << self.shift) as usize
     }
 
-    fn written(&mut self, sectors: &Range<u64>) {
+    fn set(&mut self, piece: usize, known: Known) {
+        let before = std::mem::replace(&mut self.pieces[piece], known);
+        self.unknown += usize::from(known == Known::Nothing);
+        self.unknown -= usize::from(before == Known::Nothing);
+    }
+
+    /// The pieces of sectors that change. A question about one of them may be answered as it was before.
+    fn changed(&mut self, sectors: &Range<u64>) -> Range<usize> {
         let pieces = self.of(sectors);
-        // What is being asked may be told as it was before.
         if self.asked.is_some_and(|(_, piece)| pieces.contains(&piece)) {
             self.asked = None;
         }
-        self.pieces[pieces].fill(Known::Data);
+        pieces
+    }
+
+    fn written(&mut self, sectors: &Range<u64>) {
+        for piece in self.changed(sectors) {
+            self.set(piece, Known::Data);
+        }
     }
 
     fn trimmed(&mut self, sectors: &Range<u64>) {
-        let pieces = self.of(sectors);
+        let pieces = self.changed(sectors);
         self.next = self.next.min(pieces.start);
-        for known in &mut self.pieces[pieces] {
-            if *known == Known::Data {
-                *known = Known::Nothing;
+        for piece in pieces {
+            if self.pieces[piece] == Known::Data {
+                self.set(piece, Known::Nothing);
             }
         }
     }
@@ -105,26 +119,23 @@ impl Array {
 
     /// A change is on its way to the members.
     pub(crate) fn note_holes(&mut self, io: &Io) {
-        let sector = self.shape.sector_bytes as usize;
         match io {
-            Io::Write { lba, data, .. } => self.holes.written(&(*lba..lba + (data.len() / sector) as u64)),
-            Io::WriteZeroes { lba, count, allocate: true, .. } => self.holes.written(&(*lba..lba + count)),
-            Io::Trim { lba, count, .. } | Io::WriteZeroes { lba, count, .. } => {
-                self.holes.trimmed(&(*lba..lba + count));
+            Io::Write { .. } | Io::WriteZeroes { allocate: true, .. } => {
+                self.ranges(io).iter().for_each(|range| self.holes.written(range));
             }
+            // A piece of which one part is trimmed and another written holds data, in whichever order they stand.
             Io::Batch { ops, .. } => {
-                let (writes, trims): (Vec<&BatchOp>, Vec<&BatchOp>) =
-                    ops.iter().partition(|op| matches!(op, BatchOp::Write { .. }));
-                trims.iter().for_each(|op| self.holes.trimmed(&op.sectors()));
-                writes.iter().for_each(|op| self.holes.written(&op.sectors()));
+                let is_write = |op: &&BatchOp| matches!(op, BatchOp::Write { .. });
+                ops.iter().filter(|op| !is_write(op)).for_each(|op| self.holes.trimmed(&op.sectors()));
+                ops.iter().filter(is_write).for_each(|op| self.holes.written(&op.sectors()));
             }
-            Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush => {}
+            _ => self.ranges(io).iter().for_each(|range| self.holes.trimmed(range)),
         }
     }
 
     /// Whether there is a piece to ask about, and no question under way.
     pub(crate) fn has_question(&self) -> bool {
-        self.holes.asked.is_none() && self.holes.wanted().is_some()
+        self.holes.asked.is_none() && self.holes.unknown > 0
     }
 
     /// Asks the members about the next piece, if they are not being asked.
@@ -160,7 +171,7 @@ impl Array {
         self.jobs.remove(&job);
         // Something may have been written meanwhile.
         if let Some((_, piece)) = self.holes.asked.take_if(|(asked, _)| *asked == job) {
-            self.holes.pieces[piece] = known;
+            self.holes.set(piece, known);
         }
     }
 }
@@ -173,7 +184,8 @@ mod tests {
     fn runs_of_pieces_are_told_as_one() {
         let mut holes = Holes::new(100);
         assert_eq!(holes.extent(0, 100), Extent { count: 100, mapped: true });
-        holes.pieces.fill(Known::Hole);
+        (0..7).for_each(|piece| holes.set(piece, Known::Hole));
+        assert_eq!((holes.unknown, holes.wanted()), (0, None));
         assert_eq!(holes.extent(3, 90), Extent { count: 90, mapped: false });
         holes.written(&(20..21));
         assert_eq!(holes.extent(3, 97), Extent { count: 13, mapped: false });
@@ -181,7 +193,15 @@ mod tests {
         assert_eq!(holes.extent(99, 1), Extent { count: 1, mapped: false });
         // A part of a piece may be all that it held.
         holes.trimmed(&(20..21));
-        assert_eq!(holes.wanted(), Some(1));
+        assert_eq!((holes.unknown, holes.wanted()), (1, Some(1)));
+        // What is asked about it is of no use once it changes.
+        for change in [Holes::trimmed, Holes::written] {
+            holes.asked = Some((1, 1));
+            change(&mut holes, &(0..16));
+            assert_eq!(holes.asked, Some((1, 1)));
+            change(&mut holes, &(31..32));
+            assert_eq!(holes.asked, None);
+        }
         assert_eq!(Holes::new(1 << 32).pieces.len(), 1 << 16);
     }
 }
