@@ -682,6 +682,18 @@ impl Device {
         Extent { count, mapped }
     }
 
+    /// From now on the groomer may lose sectors before this one, those that are hardly read first, instead of moving them: they are copies of what
+    /// stands elsewhere. With 0 it loses none, as after each attach.
+    pub fn set_evictable(&mut self, below: u64) {
+        self.core.ftl.set_evictable(below);
+        self.core.carry_out(&[]);
+    }
+
+    /// Sectors that the groomer lost by leave of [`Device::set_evictable`] since the device was attached.
+    pub fn evicted_sectors(&self) -> u64 {
+        self.core.ftl.evicted_sectors()
+    }
+
     /// What may be wrong with it.
     pub fn condition(&self) -> Condition {
         let core = &self.core;

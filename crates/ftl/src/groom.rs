@@ -7,8 +7,9 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::ahead::Ahead;
 use crate::append::Writer;
+use crate::evict::Evict;
 use crate::layer::{Config, Ftl};
-use crate::leb::{DATA_STREAMS, Leb, LebState, Stream, Times};
+use crate::leb::{DATA_STREAMS, Leb, LebState, Lebs, Stream, Times};
 use crate::optimise::Optimiser;
 use crate::pace::{Pace, Pacing};
 use crate::policy::{Destination, GroomPolicy, Moved as MovedSector, Old, Policy, Shape, Write};
@@ -77,6 +78,7 @@ pub(crate) struct Groomer {
     pub idle_lebs: u32,
     pub ahead: Ahead,
     pub optimiser: Optimiser,
+    pub evict: Evict,
 }
 
 impl Groomer {
@@ -100,6 +102,7 @@ impl Groomer {
             idle_lebs: 0,
             ahead: Ahead::default(),
             optimiser: Optimiser::default(),
+            evict: Evict::default(),
         }
     }
 
@@ -113,8 +116,8 @@ impl Groomer {
         self.host_streams == self.streams
     }
 
-    pub fn set_policy(&mut self, config: &Config) {
-        self.policy = config.policy.build(&shape(config));
+    pub fn set_policy(&mut self, policy: Box<dyn GroomPolicy>) {
+        self.policy = policy;
         self.host_streams = self.policy.host_streams();
         self.streams = self.policy.streams();
         self.learns = self.policy.learns();
@@ -176,7 +179,7 @@ impl Groomer {
 }
 
 /// What the policy is made for. Every stream more keeps a LEB open and a buffer in use: as many as are to spare.
-fn shape(config: &Config) -> Shape {
+pub(crate) fn shape(config: &Config) -> Shape {
     let geometry = &config.geometry;
     let slots = u64::from(geometry.slots_per_leb());
     let spare = u64::from(geometry.blocks).saturating_sub(config.room().div_ceil(slots));
@@ -196,6 +199,18 @@ fn old_at(times: &Times, at: u32, note: u8) -> Old {
     Old { written, moved: times.mean_moved().unwrap_or(written), note }
 }
 
+/// What the policy is told of a sector in a slot that the groomer empties.
+fn moved_sector(lebs: &Lebs, now: u64, lba: u64, slot: Slot) -> MovedSector<'_> {
+    let place = lebs.place(slot);
+    let (leb, note) = (place.0, lebs.note(place));
+    let Leb { times, stream, .. } = &lebs[leb];
+    let stream = match stream {
+        Stream::Data(stream) => *stream,
+        Stream::Checkpoint => 0,
+    };
+    MovedSector { lba, now, note, leb, times, stream }
+}
+
 impl Ftl {
     /// Goes on grooming as far as it can.
     pub(crate) fn groom(&mut self) {
@@ -204,6 +219,9 @@ impl Ftl {
             self.reclaim();
         }
         self.tell_pace();
+        if self.groomer.evict.is_on() {
+            self.settle_leaving();
+        }
         let idle = self.groomer.victim.is_none() && self.groomer.moved.is_empty();
         if idle && self.groomer.relocations.is_empty() && !self.wants_victim() {
             return;
@@ -284,15 +302,13 @@ impl Ftl {
 
     /// Where the policy wants a sector that is moved out of a slot.
     pub(crate) fn place_moved(&mut self, lba: u64, slot: Slot) -> Destination {
-        let now = self.stats.host_written_sectors;
-        let place = self.lebs.place(slot);
-        let (leb, note) = (place.0, self.lebs.note(place));
-        let Leb { times, stream, .. } = &self.lebs[leb];
-        let stream = match stream {
-            Stream::Data(stream) => *stream,
-            Stream::Checkpoint => 0,
-        };
-        self.groomer.policy.place_moved(&MovedSector { lba, now, note, leb, times, stream })
+        let Ftl { groomer, lebs, stats, .. } = self;
+        groomer.policy.place_moved(&moved_sector(lebs, stats.host_written_sectors, lba, slot))
+    }
+
+    /// Whether the policy wants a sector that may be lost left behind.
+    pub(crate) fn leaves_behind(&self, lba: u64, slot: Slot) -> bool {
+        self.groomer.policy.leaves_behind(&moved_sector(&self.lebs, self.stats.host_written_sectors, lba, slot))
     }
 
     fn wants_victim(&self) -> bool {
@@ -307,6 +323,7 @@ impl Ftl {
         }
         self.groomer.pace.is_short()
             || self.groomer.idle_lebs > 0
+            || self.wants_eviction()
             || self.groomer.ahead.leb.is_some()
             || !self.groomer.evacuations.is_empty()
     }
@@ -360,7 +377,7 @@ impl Ftl {
             let Some(leb) = next else {
                 self.groomer.idle_lebs = 0;
                 self.groomer.pace.end_round();
-                if self.groomer.pace.is_short() {
+                if self.groomer.pace.is_short() || self.wants_eviction() {
                     self.want_eligible();
                 }
                 return;
@@ -392,6 +409,9 @@ impl Ftl {
             }
             if victim.page == geometry.pages_per_leb() {
                 if victim.reads == 0 && self.groomer.moved.is_empty() {
+                    if !self.leave_chosen() {
+                        return self.hurry_for_room();
+                    }
                     self.finish_victim();
                     // It may be all that was short.
                     self.reclaim();
@@ -469,9 +489,13 @@ impl Ftl {
     /// Moves what is live of a page; false when there is no room for all of it.
     fn move_page(&mut self, page: &mut Moved) -> bool {
         let victim = self.groomer.victim.as_ref().map_or(0, |victim| victim.live);
-        let mut moved = 0;
+        let (mut moved, evicts) = (0, self.evicts() && !page.relocated);
         while let Some((at, lba)) = page.live.get(page.done).copied() {
             let slot = page.slot + at;
+            if evicts && page.destination.is_none() && self.chose_to_leave(lba, slot) {
+                page.done += 1;
+                continue;
+            }
             // The host may have written or trimmed it while it was read.
             if self.is_used(lba, slot) {
                 let destination = match page.destination {
@@ -494,7 +518,9 @@ impl Ftl {
             page.done += 1;
         }
         self.stats.groomed_sectors += u64::from(moved);
-        if !page.relocated {
+        if evicts {
+            self.groomer.note_fruitless(moved);
+        } else if !page.relocated {
             // A LEB from before the layout shrank may hold more than fits into another.
             self.groomer.pace.earn(moved, victim, self.narrow.leb_slots.max(victim));
         }
@@ -529,8 +555,19 @@ impl Ftl {
         self.commit(stream, run);
     }
 
+    /// Goes through the victim once more.
+    pub(crate) fn reread_victim(&mut self) {
+        if let Some(victim) = &mut self.groomer.victim {
+            victim.page = 0;
+        }
+    }
+
     fn finish_victim(&mut self) {
         let victim = self.groomer.victim.take().expect("there is one");
+        if self.evicts() {
+            self.groomer.pace.earn_slots(self.narrow.leb_slots.saturating_sub(victim.live));
+        }
+        self.groomer.evict.moves_all = false;
         if self.lebs[victim.leb].live == 0 {
             self.empty_leb(victim.leb);
         } else {
@@ -542,7 +579,14 @@ impl Ftl {
     /// Changes the groomer's policy.
     pub fn set_policy(&mut self, policy: Policy) {
         self.config.policy = policy;
-        self.groomer.set_policy(&self.config);
+        if !self.groomer.evict.is_on() {
+            self.install_policy(policy.build(&shape(&self.config)));
+        }
+    }
+
+    /// Has the groomer decide as this policy says.
+    pub(crate) fn install_policy(&mut self, policy: Box<dyn GroomPolicy>) {
+        self.groomer.set_policy(policy);
         self.lebs.set_note_bits(self.groomer.policy.note_bits());
         self.host_left = self.left_for_host();
         if self.map.is_preallocated() {

@@ -11,7 +11,7 @@
 //! **Where to start.** [`Ftl`] in `layer.rs`: [`Ftl::submit`] takes a request, [`Ftl::commands`] gives [`Command`]s,
 //! [`Ftl::complete`] takes what the medium finished. An [`Engine`] carries the commands out, with bytes (`device`) or without
 //! ([`Addressed`]). Then `read.rs` and `write.rs`, `append.rs` (where bytes go), `durability.rs`
-//! (flushes), `groom.rs`, `pace.rs` and `stake.rs`, `checkpoint.rs`, and [`Recovery`], which makes an `Ftl` from what stands on media.
+//! (flushes), `groom.rs`, `evict.rs`, `pace.rs` and `stake.rs`, `checkpoint.rs`, and [`Recovery`], which makes an `Ftl` from what stands on media.
 
 mod addressed;
 mod ahead;
@@ -21,6 +21,7 @@ mod checkpoint;
 mod dense;
 mod durability;
 mod engine;
+mod evict;
 mod geometry;
 mod groom;
 mod layer;
@@ -58,8 +59,8 @@ pub use map::{LEAF_SECTORS, Map};
 pub use optimise::Optimised;
 pub use pace::Pacing;
 pub use policy::{
-    CostBenefit, DChoices, Dac, Destination, Eligible, Fifo, Greedy, GroomPolicy, LebView, Lifetime, Midas, Moved, Old,
-    Policy, SepBit, Shape, Write,
+    Cache, CostBenefit, DChoices, Dac, Destination, Eligible, Fifo, Greedy, GroomPolicy, LebView, Lifetime, Midas,
+    Moved, Old, Policy, SepBit, Shape, Write,
 };
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
 pub use resize::Beyond;

@@ -222,6 +222,15 @@ impl Pace {
             _ if self.pacing == Pacing::Steady => f64::from(moved) / self.price.moves().max(f64::from(slots).recip()),
             _ => f64::from(moved) * f64::from(slots - live) / f64::from(live),
         };
+        self.credit_with(earned);
+    }
+
+    /// The groomer freed so many slots without moving anything.
+    pub fn earn_slots(&mut self, slots: u32) {
+        self.credit_with(f64::from(slots));
+    }
+
+    fn credit_with(&mut self, earned: f64) {
         let middle = (self.start + self.low) / 2.0;
         let room = ((self.free - self.low) / (middle - self.low)).clamp(0.05, 4.0);
         let gain = if room > 1.0 { room.sqrt() } else { room };

@@ -26,6 +26,9 @@ pub(crate) struct MediaRead {
 impl Ftl {
     pub(crate) fn read(&mut self, tag: Tag, lba: u64, count: u32) -> Admission {
         self.stats.host_read_sectors += u64::from(count);
+        if self.groomer.evict.is_on() {
+            self.note_reads(lba, count);
+        }
         self.read_sectors(tag, lba, count, false, |ftl, lba| ftl.map.get(lba))
     }
 

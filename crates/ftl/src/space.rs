@@ -132,13 +132,14 @@ impl Ftl {
     /// cut could bring back what they unmapped, beside what was written since.
     #[cold]
     pub(crate) fn lacks_room(&mut self, more: u64) -> Option<Admission> {
-        let durable = self.durable();
-        while let Some((_, count)) = self.leaving.pop_front_if(|(seq, _)| *seq <= durable) {
-            self.leaving_sectors -= count;
-        }
+        self.settle_leaving();
         let mapped = self.map.mapped() + more;
         if mapped + self.leaving_sectors <= self.room {
             return None;
+        }
+        if self.evicts() && !self.is_fruitless() && mapped > self.room {
+            self.work();
+            return Some(Admission::Busy);
         }
         let Some((seq, _)) = self.leaving.back().filter(|_| mapped <= self.room).copied() else {
             return Some(Admission::Refused(Error::Full));
@@ -146,6 +147,14 @@ impl Ftl {
         self.want_durable(seq);
         self.work();
         Some(Admission::Busy)
+    }
+
+    /// What was unmapped and is durable takes no room any more.
+    pub(crate) fn settle_leaving(&mut self) {
+        let durable = self.durable();
+        while let Some((_, count)) = self.leaving.pop_front_if(|(seq, _)| *seq <= durable) {
+            self.leaving_sectors -= count;
+        }
     }
 
     /// Whether mapping so many sectors more could be too much, as far as can be told without a look at them.

@@ -49,6 +49,10 @@ impl Ftl {
     /// One round in quiet times: when the log takes much more room than its data needs, groom a LEB to give
     /// the space back to whoever lent it.
     pub(crate) fn idle_round(&mut self) -> bool {
+        if self.evicts() {
+            // What is cached may be needed yet.
+            return false;
+        }
         let geometry = &self.config.geometry;
         let used = self.lebs.len() - self.free_lebs();
         let share = geometry.slots() as f64 / self.map.sectors() as f64;
@@ -68,6 +72,7 @@ impl Ftl {
     pub(crate) fn eligible(&self) -> Eligible<'_> {
         let (slots, before) = (self.narrow.leb_slots, self.groomable_before());
         Eligible::new(&self.lebs, slots, self.seq, self.stats.host_written_sectors, before)
+            .where_it_evicts(self.evicts())
     }
 
     /// Takes the one that is chosen of the LEBs that may be groomed, which policy and pace learn of. Gives its live slots, too.
@@ -77,10 +82,14 @@ impl Ftl {
     ) -> Option<(LebId, u32)> {
         let (slots, before) = (self.narrow.leb_slots, self.groomable_before());
         // The fields by themselves: the groomer is borrowed, too.
-        let eligible = Eligible::new(&self.lebs, slots, self.seq, self.stats.host_written_sectors, before);
+        let evicts = self.evicts();
+        let eligible =
+            Eligible::new(&self.lebs, slots, self.seq, self.stats.host_written_sectors, before).where_it_evicts(evicts);
         let found = choose(&mut self.groomer, &eligible)?;
         self.groomer.policy.took(&found);
-        self.groomer.pace.took(found.live, slots);
+        if !evicts {
+            self.groomer.pace.took(found.live, slots);
+        }
         Some((found.id, found.live))
     }
 
@@ -128,7 +137,7 @@ impl Ftl {
         if self.recovers_space() && self.groomer.pace.is_short() {
             return self.emptiest();
         }
-        if self.groomer.pace.is_short() || self.groomer.idle_lebs > 0 {
+        if self.groomer.pace.is_short() || self.groomer.idle_lebs > 0 || self.wants_eviction() {
             if let Some(leb) = self.laggard() {
                 return Some(leb);
             }
@@ -144,8 +153,9 @@ impl Ftl {
         let slots = self.narrow.leb_slots;
         // Those of a checkpoint are freed by the next one, which takes as many: asked for on their account, there would be no end of it.
         let of_data = |leb: &Leb| leb.stream != Stream::Checkpoint;
-        let newer =
-            |leb: &Leb| leb.state == LebState::Closed && leb.closed > begin && of_data(leb) && gains(leb, slots);
+        let evicts = self.evicts();
+        let worth_it = |leb: &Leb| evicts || gains(leb, slots);
+        let newer = |leb: &Leb| leb.state == LebState::Closed && leb.closed > begin && of_data(leb) && worth_it(leb);
         let any = self.lebs.iter().any(|(_, leb)| newer(leb));
         if any {
             self.checkpointer.want();

@@ -1,5 +1,6 @@
 //! What the groomer decides: which LEB it takes next, and in which stream each sector is written. One trait, one file for each policy.
 
+mod cache;
 mod cost_benefit;
 mod d_choices;
 mod dac;
@@ -10,6 +11,7 @@ mod midas;
 mod sepbit;
 mod view;
 
+pub use cache::Cache;
 pub use cost_benefit::CostBenefit;
 pub use d_choices::DChoices;
 pub use dac::Dac;
@@ -141,6 +143,22 @@ pub trait GroomPolicy: Send {
     fn place_moved(&mut self, moved: &Moved) -> Destination {
         let _ = moved;
         Destination::of(1)
+    }
+
+    /// The host read a sector of a cache: the note of it from now on.
+    fn read(&self, note: u8) -> u8 {
+        note
+    }
+
+    /// Whether a sector that may be lost is left behind instead of being moved.
+    fn leaves_behind(&self, moved: &Moved) -> bool {
+        let _ = moved;
+        false
+    }
+
+    /// It was.
+    fn left_behind(&mut self, lba: u64) {
+        let _ = lba;
     }
 
     /// Sectors were trimmed.

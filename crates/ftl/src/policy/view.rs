@@ -63,11 +63,18 @@ pub struct Eligible<'a> {
     now: u64,
     /// What was closed later may not be groomed.
     closed_before: u64,
+    /// What is live may be left behind: full LEBs are worth it, too.
+    evicts: bool,
 }
 
 impl<'a> Eligible<'a> {
     pub(crate) fn new(lebs: &'a Lebs, slots: u32, seq: u64, now: u64, closed_before: u64) -> Eligible<'a> {
-        Eligible { lebs, slots, seq, now, closed_before }
+        Eligible { lebs, slots, seq, now, closed_before, evicts: false }
+    }
+
+    /// The same, where what is live may be left behind or not.
+    pub(crate) fn where_it_evicts(self, evicts: bool) -> Eligible<'a> {
+        Eligible { evicts, ..self }
     }
 
     /// The LEB, if it may be groomed.
@@ -109,7 +116,7 @@ impl<'a> Eligible<'a> {
         let may = leb.state == LebState::Closed
             && leb.closed <= self.closed_before
             && leb.stream != Stream::Checkpoint
-            && gains(leb, self.slots)
+            && (self.evicts || gains(leb, self.slots))
             && (!leb.damaged || leb.live == 0);
         may.then_some(LebView { id, leb, slots: self.slots, seq: self.seq, now: self.now })
     }

@@ -1,0 +1,155 @@
+//! Eviction: where sectors are copies of what stands elsewhere, as in a cache, the groomer leaves behind those that are hardly read
+//! instead of moving them. There is no other index of what is cached than the map, and a LEB is freed without being written anew.
+//!
+//! What is left behind is recorded as a trim, so a power cut does not bring it back beside what a host put elsewhere since.
+
+use crate::groom::Groomer;
+use crate::layer::Ftl;
+use crate::policy::Cache;
+use crate::trims::{TrimRecord, encode, records_in_slot};
+use crate::types::{Command, Kind, NO_SLOT, Slot, Source};
+
+/// What may be left behind.
+#[derive(Debug, Default)]
+pub(crate) struct Evict {
+    /// Sectors before this one; none where it is 0.
+    below: u64,
+    /// Sectors left behind since the device was attached.
+    pub evicted: u64,
+    /// What is to be left behind of the victim.
+    chosen: Vec<(u64, Slot)>,
+    /// Of the victim all is moved.
+    pub moves_all: bool,
+    /// Slots moved since the groomer found one to leave behind: where everything is pinned, it gives up.
+    fruitless: u64,
+}
+
+impl Evict {
+    pub fn is_on(&self) -> bool {
+        self.below > 0
+    }
+}
+
+impl Groomer {
+    /// Slots of a victim were moved.
+    pub fn note_fruitless(&mut self, moved: u32) {
+        self.evict.fruitless += u64::from(moved);
+    }
+}
+
+impl Ftl {
+    /// From now on the groomer may lose sectors before this one, those that are hardly read first; with 0 it loses none. Not remembered:
+    /// whoever keeps copies here says so after each attach, once it knows what else there is.
+    pub fn set_evictable(&mut self, below: u64) {
+        self.groomer.evict = Evict { below, evicted: self.groomer.evict.evicted, ..Evict::default() };
+        if below == 0 {
+            return self.set_policy(self.config.policy);
+        }
+        let shape = crate::groom::shape(&self.config);
+        self.install_policy(Box::new(Cache::new(&shape, below)));
+        self.work();
+    }
+
+    /// Sectors that the groomer left behind since the device was attached.
+    pub fn evicted_sectors(&self) -> u64 {
+        self.groomer.evict.evicted
+    }
+
+    /// Whether anything may be left behind now.
+    pub(crate) fn evicts(&self) -> bool {
+        self.groomer.evict.is_on() && !self.groomer.evict.moves_all && !self.has_views && !self.has_stake()
+    }
+
+    /// Whether so much is mapped that something must go before long, and something can.
+    pub(crate) fn wants_eviction(&self) -> bool {
+        let margin = (self.room / 64).max(4 * u64::from(self.config.max_request));
+        self.evicts() && !self.is_fruitless() && self.may_lack_room(margin)
+    }
+
+    /// Whether the groomer went round more than once and found everything pinned.
+    pub(crate) fn is_fruitless(&self) -> bool {
+        self.groomer.evict.fruitless > 2 * self.config.geometry.slots()
+    }
+
+    /// The host read sectors.
+    pub(crate) fn note_reads(&mut self, lba: u64, count: u32) {
+        for lba in lba..self.groomer.evict.below.min(lba + u64::from(count)) {
+            let slot = self.map.get(lba);
+            if slot != NO_SLOT {
+                let place = self.lebs.place(slot);
+                let note = self.groomer.policy.read(self.lebs.note(place));
+                self.lebs.set_note(place, note);
+            }
+        }
+    }
+
+    /// Whether a sector in a slot of the victim is to be left behind; it is when the victim is done.
+    pub(crate) fn chose_to_leave(&mut self, lba: u64, slot: Slot) -> bool {
+        let leaves = lba < self.groomer.evict.below && self.is_used(lba, slot) && self.leaves_behind(lba, slot);
+        if leaves {
+            self.groomer.evict.chosen.push((lba, slot));
+        }
+        leaves
+    }
+
+    /// Leaves behind what was chosen. Whether that is done: it may have to wait for room to record it.
+    pub(crate) fn leave_chosen(&mut self) -> bool {
+        let mut chosen = std::mem::take(&mut self.groomer.evict.chosen);
+        // The host may have written or trimmed it while the rest was looked at.
+        chosen.retain(|(lba, slot)| self.is_used(*lba, *slot));
+        chosen.sort_unstable();
+        while !chosen.is_empty() {
+            let (runs, left) = last_runs(&chosen, records_in_slot(self.config.geometry.sector_bytes));
+            if !self.record_left(&runs) {
+                break;
+            }
+            chosen.truncate(left);
+            runs.into_iter().for_each(|(lba, count)| self.leave(lba, count));
+        }
+        if !chosen.is_empty() && self.may_stake() {
+            // Where so little is left, nothing may be appended but what is moved.
+            self.groomer.evict.moves_all = true;
+            chosen.clear();
+            self.reread_victim();
+        }
+        self.groomer.evict.chosen = chosen;
+        self.groomer.evict.chosen.is_empty() && !self.groomer.evict.moves_all
+    }
+
+    fn leave(&mut self, lba: u64, count: u64) {
+        (lba..lba + count).for_each(|lba| self.groomer.policy.left_behind(lba));
+        self.unmap(lba, count);
+        self.groomer.pace.earn_slots(count as u32);
+        self.groomer.evict.evicted += count;
+        self.groomer.evict.fruitless = 0;
+    }
+
+    /// Appends a slot of trim records for runs of sectors, first ones and counts; `false` when there is no room.
+    fn record_left(&mut self, runs: &[(u64, u64)]) -> bool {
+        let stream = (!self.may_stake()).then(|| self.groom_stream(self.groomer.streams - 1)).flatten();
+        let Some(stream) = stream else { return false };
+        let run = self.reserve(stream, 1);
+        let header = self.meta_header(Kind::Trims, run.slot);
+        let records = (self.seq..).zip(runs).map(|(seq, (lba, count))| TrimRecord { seq, lba: *lba, count: *count });
+        let source = Source::Meta(encode(&records.collect::<Vec<_>>()));
+        self.seq += runs.len() as u64;
+        self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
+        self.commit(stream, run);
+        true
+    }
+}
+
+/// The last sectors, of those in order, as runs, so many at most; and how many sectors come before them.
+fn last_runs(sectors: &[(u64, Slot)], most: usize) -> (Vec<(u64, u64)>, usize) {
+    let mut runs: Vec<(u64, u64)> = Vec::with_capacity(most);
+    for (at, (lba, _)) in sectors.iter().enumerate().rev() {
+        if let Some((first, count)) = runs.last_mut().filter(|(first, _)| *first == lba + 1) {
+            (*first, *count) = (*lba, *count + 1);
+        } else if runs.len() == most {
+            return (runs, at + 1);
+        } else {
+            runs.push((*lba, 1));
+        }
+    }
+    (runs, 0)
+}
