@@ -2,6 +2,7 @@
 
 pub mod array;
 pub mod backup;
+pub mod cache;
 pub mod clone;
 pub mod drill;
 pub mod kv;
@@ -84,6 +85,8 @@ pub enum Command {
     Clone(clone::Clone),
     /// Join attached devices to one: RAID 0, RAID 1, concatenation.
     Array(array::Array),
+    /// Put an attached device in front of slower storage, as its cache.
+    Cache(cache::Cache),
     /// Move an attached device to another file or disk while it is used.
     Migrate(migrate::Migrate),
     /// Look into a key-value store that a program keeps on a device.

@@ -23,6 +23,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "format",
             "resize",
             "migrate",
+            "cache",
             "serve",
             "kv",
         ],

@@ -5,7 +5,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use device::{AttachOptions, Device, FormatError, PowerCut, SnapshotChange};
-use export::{ArrayError, ArrayMember, ArrayPlan, DetachError, FlushError, Gone, Recording, Worker, WorkerHandle};
+use export::{
+    ArrayError, ArrayMember, ArrayPlan, Behind, CacheError, CachePlan, DetachError, FlushError, Gone, Recording,
+    Worker, WorkerHandle,
+};
 use uuid::Uuid;
 
 use crate::{Failure, Target};
@@ -72,6 +75,21 @@ impl Handle {
         let worker = Worker::spawn_array(name, members, plan)?;
         let facts = Facts { uuid: uuid.to_string(), unclean: false };
         Ok(Handle { worker, facts: Arc::new(facts), power_cut: Arc::default() })
+    }
+
+    /// Starts a cached volume's thread, and makes or opens the volume there.
+    ///
+    /// # Errors
+    /// It cannot be made or opened.
+    pub fn start_cached(
+        name: &str,
+        cache: WorkerHandle,
+        behind: Behind,
+        plan: CachePlan,
+    ) -> Result<Handle, CacheError> {
+        let uuid = plan.uuid.to_string();
+        let worker = Worker::spawn_cached(name, cache, behind, plan)?;
+        Ok(Handle { worker, facts: Arc::new(Facts { uuid, unclean: false }), power_cut: Arc::default() })
     }
 
     /// The thread, for whoever serves the device.
@@ -195,8 +213,10 @@ impl From<Gone> for Failure {
         match error {
             Gone::Ended { name } => Failure::failed(format!("{name}: its thread has ended"))
                 .help("the service's log says why; detach it and attach it again"),
-            Gone::Array { name, members } => Failure::conflict(format!("{name} is an array, which has none of this"))
-                .help(format!("ask its members: {members}")),
+            Gone::Composite { name, kind, members } => {
+                Failure::conflict(format!("{name} is {kind}, which has none of this"))
+                    .help(format!("ask its members: {members}"))
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The devices that the service owns. Every call may wait for a device; none holds the table's lock meanwhile.
 
 mod arrays;
+mod caches;
 mod changes;
 mod clones;
 mod create;
@@ -125,6 +126,7 @@ impl Registry {
             }
         });
         self.assemble_remembered();
+        self.open_remembered();
         self.go_on_with_moves();
         self.table().ready = true;
     }
@@ -201,6 +203,7 @@ impl Registry {
         self.settled.notify_all();
         if result.is_ok() {
             self.member_came(name);
+            self.device_of_cache_came(name);
         }
         result
     }
@@ -242,10 +245,16 @@ impl Registry {
     pub fn detach(&self, name: &str, force: bool) -> Result<(), Failure> {
         if !force {
             let table = self.table();
-            table.not_a_member(name).map_err(|failure| match table.state.array_of(name) {
-                Some(_) => failure
-                    .help("delete the array first, or add --force to have it go on without this member, if it can"),
-                None => failure,
+            table.not_a_member(name).map_err(|failure| {
+                match (table.state.array_of(name), table.state.cache_of(name)) {
+                    (Some(_), _) => failure
+                        .help("delete the array first, or add --force to have it go on without this member, if it can"),
+                    (None, Some(cache)) => failure.help(format!(
+                        "detach the volume first: `vsl detach {}`, or add --force to take it away from under it",
+                        cache.name
+                    )),
+                    (None, None) => failure,
+                }
             })?;
         }
         let result = match self.let_go(name, force) {
@@ -579,11 +588,13 @@ impl Registry {
     fn take_attached(&self) -> Option<Vec<(String, Handle)>> {
         let mut table = self.table();
         loop {
-            // Arrays stop before their members.
-            let is_array =
-                |entry: &Entry| matches!((&entry.target, &entry.phase), (Target::Array(_), Phase::Attached(_)));
-            let arrays = table.devices.values().any(is_array);
-            let now = table.devices.iter_mut().filter(|(_, entry)| !arrays || is_array(entry));
+            // Arrays and cached volumes stop before their members.
+            let is_composite = |entry: &Entry| {
+                let composite = matches!(entry.target, Target::Array(_) | Target::Cached(..));
+                composite && matches!(entry.phase, Phase::Attached(_))
+            };
+            let composites = table.devices.values().any(is_composite);
+            let now = table.devices.iter_mut().filter(|(_, entry)| !composites || is_composite(entry));
             let attached = now.filter_map(|(name, entry)| match entry.standing() {
                 Standing::Attached(handle) => {
                     let handle = handle.clone();

@@ -49,6 +49,49 @@ pub struct RememberedArray {
     pub members: Vec<String>,
 }
 
+/// A cached volume to open at start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RememberedCache {
+    /// The volume's name in the service.
+    pub name: String,
+    /// Its identity.
+    pub uuid: Uuid,
+    /// The cache device's name in the service.
+    pub cache: String,
+    /// What stands behind.
+    pub behind: RememberedBehind,
+    /// What becomes of writes, by name.
+    pub mode: String,
+}
+
+/// What stands behind a cached volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RememberedBehind {
+    /// A device, by its name in the service.
+    Device(String),
+    /// A file or block device as it is, by its absolute path.
+    Path(PathBuf),
+}
+
+impl RememberedBehind {
+    /// In words.
+    pub fn name(&self) -> String {
+        match self {
+            RememberedBehind::Device(name) => name.clone(),
+            RememberedBehind::Path(path) => path.display().to_string(),
+        }
+    }
+}
+
+impl RememberedCache {
+    /// Whether a device of this name caches it, or stands behind.
+    pub fn uses(&self, device: &str) -> bool {
+        self.cache == device || self.behind == RememberedBehind::Device(device.to_owned())
+    }
+}
+
 /// A move that goes on when the service starts again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,6 +133,8 @@ struct Contents {
     devices: Vec<Remembered>,
     #[serde(default, rename = "array", skip_serializing_if = "Vec::is_empty")]
     arrays: Vec<RememberedArray>,
+    #[serde(default, rename = "cache", skip_serializing_if = "Vec::is_empty")]
+    caches: Vec<RememberedCache>,
     #[serde(default, rename = "move", skip_serializing_if = "Vec::is_empty")]
     moves: Vec<RememberedMove>,
     #[serde(default, rename = "moved-away", skip_serializing_if = "Vec::is_empty")]
@@ -157,6 +202,35 @@ impl StateFile {
     /// The file cannot be written.
     pub fn forget_array(&mut self, name: &str) -> Result<(), Failure> {
         self.contents.arrays.retain(|array| array.name != name);
+        self.save()
+    }
+
+    /// The cached volumes to open at start.
+    pub fn caches(&self) -> &[RememberedCache] {
+        &self.contents.caches
+    }
+
+    /// A cached volume that a device of this name caches, or stands behind.
+    pub fn cache_of(&self, device: &str) -> Option<&RememberedCache> {
+        self.contents.caches.iter().find(|cache| cache.uses(device))
+    }
+
+    /// Remembers a cached volume, in place of one of the same name.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn remember_cache(&mut self, cache: RememberedCache) -> Result<(), Failure> {
+        self.contents.caches.retain(|other| other.name != cache.name);
+        self.contents.caches.push(cache);
+        self.save()
+    }
+
+    /// Forgets a cached volume.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn forget_cache(&mut self, name: &str) -> Result<(), Failure> {
+        self.contents.caches.retain(|cache| cache.name != name);
         self.save()
     }
 

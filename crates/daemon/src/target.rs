@@ -17,6 +17,8 @@ pub enum Target {
     Memory(u64),
     /// An array of attached devices, by their names. Nobody names it so.
     Array(Vec<String>),
+    /// A volume that an attached device caches, by its name, and what stands behind. Nobody names it so.
+    Cached(String, String),
 }
 
 impl Target {
@@ -92,6 +94,7 @@ impl Target {
             }
             Target::Memory(_) => "memory".into(),
             Target::Array(_) => "array".into(),
+            Target::Cached(..) => "cached".into(),
         }
     }
 
@@ -110,8 +113,8 @@ impl Target {
                 device::FormatError::Attach(error) => error,
                 error => device::AttachError::Media { path: self.to_string().into(), what: error.to_string() },
             }),
-            Target::Array(_) => {
-                let what = "an array is assembled, not attached".into();
+            Target::Array(_) | Target::Cached(..) => {
+                let what = "an array is assembled and a cached volume opened, not attached".into();
                 Err(device::AttachError::Media { path: self.to_string().into(), what })
             }
         }
@@ -121,7 +124,7 @@ impl Target {
     pub fn paths(&self) -> Option<&[PathBuf]> {
         match self {
             Target::Files(paths) => Some(paths),
-            Target::Memory(_) | Target::Array(_) => None,
+            Target::Memory(_) | Target::Array(_) | Target::Cached(..) => None,
         }
     }
 }
@@ -135,6 +138,7 @@ impl fmt::Display for Target {
             }
             Target::Memory(bytes) => write!(f, "memory:{bytes}"),
             Target::Array(members) => write!(f, "array of {}", members.join(", ")),
+            Target::Cached(cache, behind) => write!(f, "{behind} cached by {cache}"),
         }
     }
 }

@@ -689,6 +689,11 @@ impl Device {
         self.core.carry_out(&[]);
     }
 
+    /// Sectors that there is room for, where the address space is larger; otherwise nothing.
+    pub fn room(&self) -> Option<u64> {
+        self.core.ftl.live_limit()
+    }
+
     /// Sectors that the groomer lost by leave of [`Device::set_evictable`] since the device was attached.
     pub fn evicted_sectors(&self) -> u64 {
         self.core.ftl.evicted_sectors()

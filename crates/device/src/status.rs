@@ -305,7 +305,9 @@ impl Figures {
         let ftl = &core.ftl;
         let (layer, geometry) = (ftl.stats(), ftl.config().geometry);
         let (sectors, sector_bytes, lebs) = (ftl.map().sectors(), geometry.sector_bytes, ftl.lebs().len());
-        let (room, kept_sectors) = (ftl.live_limit(), ftl.kept_sectors());
+        // One that may lose copies is as full as it can be, and refuses nothing for that.
+        let room = ftl.live_limit().filter(|_| !ftl.is_cache());
+        let kept_sectors = ftl.kept_sectors();
         let made_up = core.media.nand().map_or(0, |nand| nand.counts().made_up_bytes);
         let lost = core.lost_dies().count() as u32;
         let unreadable_sectors = core.healing.unreadable.len() as u32;

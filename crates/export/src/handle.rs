@@ -10,6 +10,7 @@ use media::ring::mailbox::Sender;
 
 use crate::array::ArrayError;
 use crate::array::Claimant;
+use crate::composite::Composite;
 use crate::connection::NewConnection;
 use crate::nvme::Joined;
 use crate::observe::Observed;
@@ -20,7 +21,7 @@ use crate::worker::Worker;
 /// How often a thread is asked whether it has ended.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// There is no such device: it was detached, its thread failed, or what is served is an array and has no device of its own.
+/// There is no such device: it was detached, its thread failed, or what is served has no device of its own.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Gone {
     /// The device thread has ended: the device was detached, or its thread failed.
@@ -30,10 +31,12 @@ pub enum Gone {
         name: String,
     },
     /// What was asked is about a device.
-    #[error("{name}: is an array, which has none of this; ask its members {members}")]
-    Array {
-        /// The array's name.
+    #[error("{name}: is {kind}, which has none of this; ask its members {members}")]
+    Composite {
+        /// Its name.
         name: String,
+        /// What it is: an array, or a cached volume.
+        kind: &'static str,
         /// Its members, with commas in between.
         members: String,
     },
@@ -210,7 +213,26 @@ impl WorkerHandle {
     /// # Errors
     /// The thread is gone.
     pub fn array_status(&self) -> Result<Option<array::Status>, Gone> {
-        self.ask(|worker| worker.served().array().map(|array| array.array_status()))
+        self.ask(|worker| worker.served().composite().and_then(|one| one.array_status()))
+    }
+
+    /// How the cached volume stands that is served, and bytes of its sectors; nothing of a device.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn cache_status(&self) -> Result<Option<(cache::Status, u32)>, Gone> {
+        self.ask(|worker| {
+            let sector_bytes = worker.served().info().sector_bytes;
+            worker.served().composite().and_then(|one| one.cache_status()).map(|status| (status, sector_bytes))
+        })
+    }
+
+    /// Has a cached volume write everything behind as soon as may be.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn write_back(&self) -> Result<(), Gone> {
+        self.ask(|worker| worker.served().composite().map(Composite::write_back)).map(drop)
     }
 
     /// Whether a member may come to the array in this place now.
@@ -218,7 +240,7 @@ impl WorkerHandle {
     /// # Errors
     /// The thread is gone.
     pub fn can_join(&self, position: usize) -> Result<bool, Gone> {
-        self.ask(move |worker| worker.served().array().is_some_and(|array| array.can_join(position)))
+        self.ask(move |worker| worker.served().composite().is_some_and(|one| one.can_join(position)))
     }
 
     pub(crate) fn sender(&self) -> &Sender<Call> {
@@ -254,8 +276,8 @@ impl WorkerHandle {
         };
         let (lane, shape) = (std::sync::Arc::clone(&claimant.lane), claimant.member);
         let gone = ArrayError::Gone { member: self.name.to_string() };
-        let joined = self.ask(move |worker| match worker.served().array() {
-            Some(array) => array.join(position, (name, lane), shape, sector.as_deref()),
+        let joined = self.ask(move |worker| match worker.served().composite() {
+            Some(one) => one.join(position, (name, lane), shape, sector.as_deref()),
             None => Err(array::Damage::Foreign(position)),
         });
         joined.map_err(|_| give_up(gone))?.map_err(|damage| give_up(damage.into()))
@@ -301,7 +323,7 @@ impl WorkerHandle {
     ) -> Result<Receiver<R>, Gone> {
         let (answer, wait) = sync_channel(1);
         let call: Call = Box::new(move |worker| {
-            // An array has none, and answers nothing.
+            // A composite has none, and answers nothing.
             if let Ok(device) = worker.device() {
                 let _ = answer.send(call(device));
             }

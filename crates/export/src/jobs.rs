@@ -50,9 +50,9 @@ pub enum Slot {
         /// Which piece.
         index: usize,
     },
-    /// A request of the array that the device is a member of.
-    Array {
-        /// The array's tag.
+    /// A request of whoever has the device as a member.
+    Claim {
+        /// Its tag there.
         tag: u64,
         /// Which claim of the device it is from.
         claim: u64,

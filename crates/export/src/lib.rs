@@ -16,7 +16,9 @@
 
 mod acceptor;
 mod array;
+mod cached;
 mod clients;
+mod composite;
 mod connection;
 mod handle;
 mod input;
@@ -40,7 +42,9 @@ mod transport;
 pub mod vhost;
 mod worker;
 
-pub use crate::array::{ArrayError, ArrayMember, ArrayPlan, Joined};
+pub use crate::array::{ArrayError, ArrayMember, ArrayPlan};
+pub use crate::cached::{Behind, CacheError, CachePlan};
+pub use crate::composite::Composite;
 pub use acceptor::Bounds;
 pub use clients::Clients;
 pub use handle::{ClientInfo, DetachError, FlushError, Gone, Look, NvmeInfo, Shape, View, WorkerHandle};

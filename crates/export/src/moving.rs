@@ -10,8 +10,8 @@ use array::{Command, Member, MoveCondition, MoveStatus, Mover, SOURCE, What};
 use device::{AttachError, Completion, Device, Io, Submitted};
 use media::ring::SharedRing;
 
-use crate::array::lane::Lane;
 use crate::array::{ArrayError, Claimant};
+use crate::composite::lane::Lane;
 use crate::handle::{Gone, WorkerHandle};
 use crate::jobs::Slot;
 use crate::served::Served;
@@ -298,7 +298,7 @@ impl Moving {
 impl Worker {
     /// Begins to move the device to another one, which has been claimed.
     pub(crate) fn begin_move(&mut self, lane: Arc<Lane>) -> bool {
-        let is_fit = !self.is_detaching() && self.claim.is_none() && !self.core.device.is_read_only();
+        let is_fit = !self.is_detaching() && self.claims.is_empty() && !self.core.device.is_read_only();
         let before = self.core.asked();
         let Served::Device(device, moving @ None) = &mut self.core.device else { return false };
         if is_fit {
@@ -498,7 +498,7 @@ impl crate::jobs::Core {
         let is_asked = |(key, slot): &(usize, &Slot)| match slot {
             // One in pieces is asked under their tags.
             Slot::Job(job) => job.parts > 0 && !of_parts(*key),
-            Slot::Part { .. } | Slot::Flush(_) | Slot::Array { .. } => true,
+            Slot::Part { .. } | Slot::Flush(_) | Slot::Claim { .. } => true,
         };
         self.jobs.iter().filter(is_asked).map(|(key, _)| key as u64).collect()
     }

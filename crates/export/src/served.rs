@@ -1,7 +1,7 @@
-//! What a device thread serves: a device, one that is being moved to another device, or an array of devices that have threads of
-//! their own.
+//! What a device thread serves: a device, one that is being moved to another device, or a composite of devices that have threads of
+//! their own: an array, or a cached volume.
 //!
-//! Whatever is asked of a device only, an array answers as a device without it would: it has no snapshots, no drills and no model of
+//! Whatever is asked of a device only, a composite answers as a device without it would: it has no snapshots, no drills and no model of
 //! a card.
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use device::{
     SnapshotClone, SnapshotError, SnapshotId, Status, Submitted,
 };
 
-use crate::array::Joined;
+use crate::composite::Composite;
 use crate::moving::Moving;
 
 /// What clients use.
@@ -19,8 +19,14 @@ use crate::moving::Moving;
 pub enum Served {
     /// A device, and the way to another one to which it is being moved.
     Device(Device, Option<Box<Moving>>),
-    /// An array.
-    Array(Box<Joined>),
+    /// An array, or a cached volume.
+    Composite(Box<Composite>),
+}
+
+impl From<Composite> for Served {
+    fn from(composite: Composite) -> Served {
+        Served::Composite(Box::new(composite))
+    }
 }
 
 impl From<Device> for Served {
@@ -34,7 +40,7 @@ macro_rules! either {
     ($served:expr, $one:ident => $call:expr) => {
         match $served {
             Served::Device($one, _) => $call,
-            Served::Array($one) => $call,
+            Served::Composite($one) => $call,
         }
     };
 }
@@ -44,15 +50,15 @@ impl Served {
     pub fn device(&mut self) -> Option<&mut Device> {
         match self {
             Served::Device(device, _) => Some(device),
-            Served::Array(_) => None,
+            Served::Composite(_) => None,
         }
     }
 
-    /// The array, if it is one.
-    pub fn array(&mut self) -> Option<&mut Joined> {
+    /// The array or cached volume, if it is one.
+    pub fn composite(&mut self) -> Option<&mut Composite> {
         match self {
             Served::Device(..) => None,
-            Served::Array(array) => Some(array),
+            Served::Composite(one) => Some(one),
         }
     }
 
@@ -60,7 +66,7 @@ impl Served {
     pub fn moving(&mut self) -> Option<&mut Moving> {
         match self {
             Served::Device(_, moving) => moving.as_deref_mut(),
-            Served::Array(_) => None,
+            Served::Composite(_) => None,
         }
     }
 
@@ -82,7 +88,7 @@ impl Served {
     pub fn is_read_only(&self) -> bool {
         match self {
             Served::Device(device, _) => device.is_read_only(),
-            Served::Array(_) => false,
+            Served::Composite(_) => false,
         }
     }
 
@@ -91,7 +97,7 @@ impl Served {
         match self {
             Served::Device(device, None) => device.submit(tag, io),
             Served::Device(_, Some(moving)) => moving.submit(tag, io),
-            Served::Array(array) => array.submit(tag, io),
+            Served::Composite(one) => one.submit(tag, io),
         }
     }
 
@@ -99,9 +105,9 @@ impl Served {
     pub fn submit_in<'a>(&mut self, view: Option<SnapshotId>, tag: u64, io: Io<'a>) -> Submitted<'a> {
         match self {
             Served::Device(device, None) => device.submit_in(view, tag, io),
-            Served::Array(_) | Served::Device(..) if view.is_some() => Submitted::Done(Err(IoError::NoSnapshot)),
+            Served::Composite(_) | Served::Device(..) if view.is_some() => Submitted::Done(Err(IoError::NoSnapshot)),
             Served::Device(_, Some(moving)) => moving.submit(tag, io),
-            Served::Array(array) => array.submit(tag, io),
+            Served::Composite(one) => one.submit(tag, io),
         }
     }
 
@@ -110,7 +116,7 @@ impl Served {
         match self {
             Served::Device(device, None) => device.poll(),
             Served::Device(device, Some(moving)) => moving.poll(device),
-            Served::Array(array) => array.poll(),
+            Served::Composite(one) => one.poll(),
         }
     }
 
@@ -118,14 +124,14 @@ impl Served {
     pub fn queue_depth(&self) -> Option<u8> {
         match self {
             Served::Device(device, _) => device.queue_depth(),
-            Served::Array(_) => None,
+            Served::Composite(_) => None,
         }
     }
 
     pub fn held_back(&self) -> &'static str {
         match self {
             Served::Device(device, _) => device.held_back(),
-            Served::Array(_) => "the array waits for its members",
+            Served::Composite(_) => "it waits for its members",
         }
     }
 
@@ -133,14 +139,14 @@ impl Served {
     pub fn power_cut(&self) -> Option<&PowerCut> {
         match self {
             Served::Device(device, _) => device.power_cut(),
-            Served::Array(_) => None,
+            Served::Composite(_) => None,
         }
     }
 
     pub fn drills_in_words(&self) -> String {
         match self {
             Served::Device(device, _) => device.drills_in_words(),
-            Served::Array(_) => String::new(),
+            Served::Composite(_) => String::new(),
         }
     }
 
@@ -148,7 +154,7 @@ impl Served {
     pub fn time_left(&mut self) -> Option<Duration> {
         match self {
             Served::Device(device, _) => device.time_left(),
-            Served::Array(_) => None,
+            Served::Composite(_) => None,
         }
     }
 
@@ -156,7 +162,7 @@ impl Served {
     pub fn can_go_on(&self) -> bool {
         match self {
             Served::Device(device, _) => device.can_go_on(),
-            Served::Array(_) => false,
+            Served::Composite(_) => false,
         }
     }
 
@@ -165,7 +171,7 @@ impl Served {
         match self {
             Served::Device(device, None) => device.is_idle(),
             Served::Device(device, Some(moving)) => moving.is_idle() && device.is_idle(),
-            Served::Array(array) => array.is_idle(),
+            Served::Composite(one) => one.is_idle(),
         }
     }
 
@@ -173,7 +179,7 @@ impl Served {
         match self {
             Served::Device(_, Some(moving)) if !moving.is_idle() => true,
             Served::Device(device, _) => device.idle(),
-            Served::Array(_) => false,
+            Served::Composite(_) => false,
         }
     }
 
@@ -181,7 +187,7 @@ impl Served {
     pub fn is_untidy(&self) -> bool {
         match self {
             Served::Device(device, _) => device.is_untidy(),
-            Served::Array(_) => false,
+            Served::Composite(_) => false,
         }
     }
 
@@ -190,7 +196,7 @@ impl Served {
         match self {
             Served::Device(device, None) => device.has_background(),
             Served::Device(device, Some(moving)) => moving.has_background() || device.has_background(),
-            Served::Array(array) => array.has_background(),
+            Served::Composite(one) => one.has_background(),
         }
     }
 
@@ -204,7 +210,7 @@ impl Served {
                     goes_on => goes_on,
                 }
             }
-            Served::Array(array) => array.background(),
+            Served::Composite(one) => one.background(),
         }
     }
 
@@ -223,7 +229,7 @@ impl Served {
     pub fn wear(&self) -> Option<(Vec<u32>, u32)> {
         match self {
             Served::Device(device, _) => device.wear(),
-            Served::Array(_) => None,
+            Served::Composite(_) => None,
         }
     }
 
@@ -231,14 +237,14 @@ impl Served {
     pub fn extent(&self, lba: u64, max: u64) -> Extent {
         match self {
             Served::Device(device, _) => device.extent(lba, max),
-            Served::Array(array) => array.extent(lba, max),
+            Served::Composite(one) => one.extent(lba, max),
         }
     }
 
     pub fn extent_in(&self, view: Option<SnapshotId>, lba: u64, max: u64) -> Result<Extent, SnapshotError> {
         match self {
             Served::Device(device, _) => device.extent_in(view, lba, max),
-            Served::Array(_) => Ok(self.extent(lba, max)),
+            Served::Composite(_) => Ok(self.extent(lba, max)),
         }
     }
 
@@ -252,28 +258,28 @@ impl Served {
         match self {
             Served::Device(device, _) => device.compare(old, new, lba, max),
             // Nothing is known of what it held before.
-            Served::Array(_) => Ok((max, Some(true))),
+            Served::Composite(_) => Ok((max, Some(true))),
         }
     }
 
     pub fn view_named(&self, name: &str) -> Option<Shown> {
         match self {
             Served::Device(device, _) => device.view_named(name),
-            Served::Array(_) => None,
+            Served::Composite(_) => None,
         }
     }
 
     pub fn find_clone(&self, id: SnapshotId) -> Option<&SnapshotClone> {
         match self {
             Served::Device(device, _) => device.find_clone(id),
-            Served::Array(_) => None,
+            Served::Composite(_) => None,
         }
     }
 
     pub fn snapshot(&self, id: SnapshotId) -> Option<&Snapshot> {
         match self {
             Served::Device(device, _) => device.snapshot(id),
-            Served::Array(_) => None,
+            Served::Composite(_) => None,
         }
     }
 
@@ -288,7 +294,7 @@ impl Served {
     pub fn detach(self) -> Result<(), IoError> {
         match self {
             Served::Device(device, _) => device.detach(),
-            Served::Array(array) => array.detach(),
+            Served::Composite(one) => one.detach(),
         }
     }
 }

@@ -27,8 +27,10 @@ use media::ring::{Entry, Owner, Ring, SharedRing, Timer};
 use rustix::event::PollFlags;
 use slab::Slab;
 
-use crate::array::member::Claim;
-use crate::array::{ArrayError, ArrayMember, ArrayPlan, Joined};
+use crate::array::{ArrayError, ArrayMember, ArrayPlan};
+use crate::cached::{Behind, CacheError, CachePlan};
+use crate::composite::Composite;
+use crate::composite::claim::Claim;
 use crate::connection::{Connection, NewConnection, Session, Turn};
 use crate::handle::{Call, ClientInfo, Gone, NvmeInfo, Shape, WorkerHandle};
 use crate::jobs::{Core, Slot};
@@ -86,10 +88,10 @@ pub(crate) type OnPowerCut = Box<dyn FnOnce(PowerCut, Option<Recording>) + Send>
 pub struct Worker {
     pub(crate) name: String,
     pub(crate) core: Core,
-    /// The array that the device is a member of.
-    pub(crate) claim: Option<Claim>,
+    /// The array that the device is a member of, or the volumes that are cached on it.
+    pub(crate) claims: Vec<Claim>,
     /// How often it was claimed.
-    pub(crate) claims: u64,
+    pub(crate) claimed: u64,
     pub(crate) ring: SharedRing,
     owner: Owner,
     mailbox: Mailbox<Call>,
@@ -147,9 +149,27 @@ impl Worker {
     pub fn spawn_array(name: &str, members: Vec<ArrayMember>, plan: ArrayPlan) -> Result<WorkerHandle, ArrayError> {
         let array = name.to_owned();
         let start = move |_: &SharedRing, back: &Sender<Call>| {
-            Joined::start(&array, &members, &plan, back).map(|joined| Served::Array(Box::new(joined)))
+            Composite::start_array(&array, &members, &plan, back).map(Served::from)
         };
         Worker::spawn_serving(name, start, |error| ArrayError::Thread(error.to_string()))
+    }
+
+    /// Starts a thread for a cached volume, named after it, and makes or opens it there. What is behind serves nobody else until it is
+    /// detached, and the cache device only further volumes.
+    ///
+    /// # Errors
+    /// See [`CacheError`].
+    pub fn spawn_cached(
+        name: &str,
+        cache: WorkerHandle,
+        behind: Behind,
+        plan: CachePlan,
+    ) -> Result<WorkerHandle, CacheError> {
+        let volume = name.to_owned();
+        let start = move |_: &SharedRing, back: &Sender<Call>| {
+            Composite::start_cached(&volume, &cache, &behind, &plan, back).map(Served::from)
+        };
+        Worker::spawn_serving(name, start, |error| CacheError::Thread(error.to_string()))
     }
 
     fn spawn_serving<E: Send + 'static>(
@@ -213,8 +233,8 @@ impl Worker {
                 observer: Observer::new(),
                 slow,
             },
-            claim: None,
-            claims: 0,
+            claims: Vec::new(),
+            claimed: 0,
             ring,
             owner,
             mailbox,
@@ -264,9 +284,7 @@ impl Worker {
     }
 
     fn with_clients(&self, figures: Figures) -> Figures {
-        if let Some(claim) = &self.claim {
-            claim.saw_mapped(figures.mapped_sectors);
-        }
+        self.claims.iter().for_each(|claim| claim.saw_mapped(figures.mapped_sectors));
         let clients: usize = self.connections.iter().map(|(_, connection)| connection.memory()).sum();
         Figures { memory_bytes: figures.memory_bytes + (clients + self.core.pool.memory()) as u64, ..figures }
     }
@@ -274,11 +292,13 @@ impl Worker {
     /// The device, for control calls.
     ///
     /// # Errors
-    /// It is an array.
+    /// It is an array, or a cached volume.
     pub(crate) fn device(&mut self) -> Result<&mut Device, Gone> {
         match &mut self.core.device {
             Served::Device(device, _) => Ok(device),
-            Served::Array(array) => Err(Gone::Array { name: self.name.clone(), members: array.members() }),
+            Served::Composite(one) => {
+                Err(Gone::Composite { name: self.name.clone(), kind: one.kind(), members: one.members() })
+            }
         }
     }
 
@@ -400,7 +420,7 @@ impl Worker {
     fn round(&mut self) -> io::Result<()> {
         self.core.observer.round_begins();
         self.take_completions()?;
-        if self.serve_array() {
+        if self.serve_claims() {
             self.untidy = true;
             self.active = true;
         }
@@ -430,9 +450,7 @@ impl Worker {
             self.dispatch(key, turn)?;
         }
         self.turns = turns;
-        if let Some(claim) = &mut self.claim {
-            claim.reply();
-        }
+        self.claims.iter_mut().for_each(Claim::reply);
         self.close_queues();
         self.core.observer.round_ends(self.core.jobs.len());
         self.tell_slow();
@@ -465,7 +483,7 @@ impl Worker {
             ring.submit()
         } else if let Some(left) = time_left {
             // Sleeping is not exact enough for the last stretch.
-            let waiting = self.claim.as_ref().is_some_and(Claim::is_waiting) || self.core.device.is_waiting();
+            let waiting = self.claims.iter().any(Claim::is_waiting) || self.core.device.is_waiting();
             let refused = waiting || !(self.starved.is_empty() && self.parked.is_empty() && self.flushes.is_empty());
             match left.checked_sub(POLLED) {
                 Some(left) if refused || self.detaching.is_some() => ring.wait(Some(left.min(RETRY))),
@@ -476,7 +494,7 @@ impl Worker {
             || !self.parked.is_empty()
             || !self.flushes.is_empty()
             || !self.core.jobs.is_empty()
-            || self.claim.as_ref().is_some_and(Claim::is_waiting)
+            || self.claims.iter().any(Claim::is_waiting)
             || self.core.device.is_waiting()
         {
             // What its medium has under way is announced by a completion of the ring; nothing else is.
@@ -621,10 +639,8 @@ impl Worker {
                     }
                     key
                 }
-                Slot::Array { tag, claim: number } => {
-                    if let Some(claim) = self.claim.as_mut().filter(|claim| claim.number == number) {
-                        claim.done(tag, done.result);
-                    }
+                Slot::Claim { tag, claim } => {
+                    self.claim_done(claim, tag, done.result);
                     continue;
                 }
                 Slot::Flush(answer) => {

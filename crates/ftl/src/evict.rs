@@ -7,7 +7,7 @@ use crate::groom::Groomer;
 use crate::layer::Ftl;
 use crate::policy::Cache;
 use crate::trims::{TrimRecord, encode, records_in_slot};
-use crate::types::{Command, Kind, NO_SLOT, Slot, Source};
+use crate::types::{BatchOp, Command, Kind, NO_SLOT, Request, Slot, Source};
 
 /// What may be left behind.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Evict {
     chosen: Vec<(u64, Slot)>,
     /// Of the victim all is moved.
     pub moves_all: bool,
-    /// Slots moved since the groomer found one to leave behind: where everything is pinned, it gives up.
+    /// Slots moved since the groomer found one to leave behind or the host gave it more of that: where everything is pinned, it gives up.
     fruitless: u64,
 }
 
@@ -30,7 +30,27 @@ impl Evict {
     }
 }
 
+/// So often the groomer goes round before it gives up: what was read often is kept in the first ones.
+const ROUNDS: u64 = 5;
+
 impl Groomer {
+    /// Whether there is more to leave behind, or less of what is pinned, once a request is done.
+    #[inline]
+    pub fn makes_losable(&self, request: &Request) -> bool {
+        self.evict.is_on()
+            && match request {
+                Request::Write { lba, .. } => *lba < self.evict.below,
+                Request::Trim { .. } => true,
+                Request::Batch { ops, .. } => ops.iter().any(|op| matches!(op, BatchOp::Trim { .. })),
+                Request::Read { .. } | Request::ReadSnapshot { .. } | Request::Flush => false,
+            }
+    }
+
+    /// It is done.
+    pub fn note_losable(&mut self) {
+        self.evict.fruitless = 0;
+    }
+
     /// Slots of a victim were moved.
     pub fn note_fruitless(&mut self, moved: u32) {
         self.evict.fruitless += u64::from(moved);
@@ -50,6 +70,11 @@ impl Ftl {
         self.work();
     }
 
+    /// Whether the groomer may lose anything.
+    pub fn is_cache(&self) -> bool {
+        self.groomer.evict.is_on()
+    }
+
     /// Sectors that the groomer left behind since the device was attached.
     pub fn evicted_sectors(&self) -> u64 {
         self.groomer.evict.evicted
@@ -62,13 +87,19 @@ impl Ftl {
 
     /// Whether so much is mapped that something must go before long, and something can.
     pub(crate) fn wants_eviction(&self) -> bool {
-        let margin = (self.room / 64).max(4 * u64::from(self.config.max_request));
-        self.evicts() && !self.is_fruitless() && self.may_lack_room(margin)
+        let largest = u64::from(self.config.max_request);
+        let margin = (self.room / 64).max(4 * largest).min(self.room / 8).max(largest);
+        self.may_evict() && self.may_lack_room(margin)
     }
 
-    /// Whether the groomer went round more than once and found everything pinned.
-    pub(crate) fn is_fruitless(&self) -> bool {
-        self.groomer.evict.fruitless > 2 * self.config.geometry.slots()
+    /// Whether anything may be left behind, now or soon, as far as can be told.
+    pub(crate) fn may_evict(&self) -> bool {
+        self.groomer.evict.is_on() && !self.has_views && !self.is_fruitless()
+    }
+
+    /// Whether the groomer went round several times and found everything pinned.
+    fn is_fruitless(&self) -> bool {
+        self.groomer.evict.fruitless > ROUNDS * self.config.geometry.slots()
     }
 
     /// The host read sectors.

@@ -232,6 +232,16 @@ impl Ftl {
     /// When the range or the size breaks that contract: the device checks what comes from outside.
     pub fn submit(&mut self, tag: Tag, request: Request<'_>) -> Admission {
         self.groomer.ahead.quiet = false;
+        let frees = self.groomer.makes_losable(&request);
+        let admission = self.take(tag, request);
+        if frees && matches!(admission, Admission::Done | Admission::Pending) {
+            self.groomer.note_losable();
+        }
+        admission
+    }
+
+    #[inline]
+    fn take(&mut self, tag: Tag, request: Request<'_>) -> Admission {
         match request {
             Request::Read { lba, count } => self.read(tag, lba, count),
             Request::ReadSnapshot { id, lba, count } => self.read_snapshot(tag, id, lba, count),

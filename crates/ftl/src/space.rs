@@ -137,7 +137,7 @@ impl Ftl {
         if mapped + self.leaving_sectors <= self.room {
             return None;
         }
-        if self.evicts() && !self.is_fruitless() && mapped > self.room {
+        if self.may_evict() && mapped > self.room {
             self.work();
             return Some(Admission::Busy);
         }

@@ -8,6 +8,7 @@
 //! **Where to start.** [`run`] in `run.rs`; the promises themselves are `model.rs`.
 
 mod arrays;
+mod caches;
 mod exhaustive;
 mod model;
 mod mortal;

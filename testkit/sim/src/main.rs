@@ -56,6 +56,9 @@ struct Arguments {
     /// Arrays of several devices: RAID 0, RAID 1 and concatenation.
     #[arg(long)]
     arrays: bool,
+    /// Cached volumes: a device in front of another one.
+    #[arg(long)]
+    caches: bool,
     /// Moves of a device to another one, to and fro.
     #[arg(long)]
     moves: bool,
@@ -93,6 +96,7 @@ impl Arguments {
             (self.resizes, " --resizes"),
             (self.objects, " --objects"),
             (self.arrays, " --arrays"),
+            (self.caches, " --caches"),
             (self.moves, " --moves"),
             (self.twice, " --twice"),
         ];
@@ -132,12 +136,25 @@ fn main() -> ExitCode {
         resizes,
         objects,
         arrays,
+        caches,
         moves,
         twice,
         ..
     } = arguments;
-    let wish =
-        Wish { encrypted, die_loss, kills, batches, sparse, snapshots, resizes, objects, arrays, moves, digest: twice };
+    let wish = Wish {
+        encrypted,
+        die_loss,
+        kills,
+        batches,
+        sparse,
+        snapshots,
+        resizes,
+        objects,
+        arrays,
+        caches,
+        moves,
+        digest: twice,
+    };
     if let Some(seed) = arguments.seed {
         let plan = || format!("{:?}", Plan::new(&mut random::SplitMix64::new(seed), &wish));
         eprintln!("{}", if objects { sim::describe_objects(seed) } else { plan() });
@@ -156,6 +173,8 @@ fn main() -> ExitCode {
                 tell_objects(&held)
             } else if wish.arrays {
                 tell_arrays(&held)
+            } else if wish.caches {
+                tell_caches(&held)
             } else if wish.moves {
                 tell_moves(&held)
             } else {
@@ -250,6 +269,26 @@ fn tell_arrays(held: &Held) {
         sum.unreadable,
         sum.healed,
         sum.holes,
+        sum.compared,
+    );
+}
+
+fn tell_caches(held: &Held) {
+    let Held { seeds, sum } = held;
+    println!(
+        "{seeds} seeds of cached volumes held: {} requests, {} power cuts ({} attempts to open a volume cut), {} members lost by themselves, \
+         {} deaths of the service, {} sectors read from the cache, {} copied into it and {} left behind by its groomer, {} written behind, the copies of \
+         {} regions dropped; {} times all of it stood behind at the end",
+        sum.requests,
+        sum.cuts,
+        sum.recovery_cuts,
+        sum.losses,
+        sum.kills,
+        sum.hits,
+        sum.fills,
+        sum.evicted,
+        sum.written_back,
+        sum.dropped,
         sum.compared,
     );
 }

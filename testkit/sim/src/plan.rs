@@ -39,6 +39,8 @@ pub struct Wish {
     pub objects: bool,
     /// Arrays of several devices instead of one.
     pub arrays: bool,
+    /// Cached volumes: a device in front of another one.
+    pub caches: bool,
     /// Moves of a device to another one, to and fro.
     pub moves: bool,
     /// Say at the end what stands on the medium, see [`crate::Report::state`].

@@ -121,8 +121,18 @@ pub struct Report {
     pub losses: u64,
     /// Members that came back, or were replaced.
     pub returns: u64,
-    /// Times that the copies of a mirror were compared at the end.
+    /// Times that the copies of a mirror, or a cached volume and the store behind, were compared at the end.
     pub compared: u64,
+    /// Sectors read that a cache had.
+    pub hits: u64,
+    /// Sectors copied into a cache.
+    pub fills: u64,
+    /// Sectors that a cache wrote behind.
+    pub written_back: u64,
+    /// Regions whose copies a cache dropped.
+    pub dropped: u64,
+    /// Copies that the groomer of a cache left behind.
+    pub evicted: u64,
     /// Records of intent logs that assemblies carried out.
     pub replayed: u64,
     /// FNV-1a over every answer: the same seed must give the same.
@@ -173,6 +183,11 @@ impl std::ops::AddAssign for Report {
             moved,
             returns,
             compared,
+            hits,
+            fills,
+            written_back,
+            dropped,
+            evicted,
             replayed,
             hash,
             state,
@@ -215,6 +230,11 @@ impl std::ops::AddAssign for Report {
         self.moved += moved;
         self.returns += returns;
         self.compared += compared;
+        self.hits += hits;
+        self.fills += fills;
+        self.written_back += written_back;
+        self.dropped += dropped;
+        self.evicted += evicted;
         self.replayed += replayed;
         // In whatever order seeds come to their end.
         self.hash = self.hash.wrapping_add(hash);
@@ -268,6 +288,9 @@ pub fn run(seed: u64, wish: &Wish) -> Result<Report, Failure> {
     }
     if wish.moves {
         return crate::moves::run(seed);
+    }
+    if wish.caches {
+        return crate::caches::run(seed);
     }
     if wish.arrays {
         return crate::arrays::run(seed);

@@ -127,6 +127,19 @@ fn arrays_hold() {
 
 /// The same seed gives the same array.
 #[test]
+fn cached_volumes_hold() {
+    let sum = series(300, Wish { caches: true, ..Wish::default() }, false).sum;
+    assert!(sum.cuts > 3000 && sum.recovery_cuts > 300 && sum.losses > 300 && sum.kills > 100, "{sum:?}");
+    assert!(sum.hits > 100_000 && sum.fills > 100_000 && sum.evicted > 100_000 && sum.written_back > 10_000, "{sum:?}");
+    assert!(sum.dropped > 1000 && sum.compared > 250, "{sum:?}");
+}
+
+#[test]
+fn cached_volumes_are_repeatable() {
+    series(40, Wish { caches: true, ..Wish::default() }, true);
+}
+
+#[test]
 fn arrays_are_repeatable() {
     series(60, Wish { arrays: true, ..Wish::default() }, true);
 }

@@ -5,6 +5,7 @@ mod alerts;
 mod array;
 mod attachment;
 mod backup;
+mod cache;
 mod clone;
 mod connect;
 mod create;
@@ -79,6 +80,7 @@ pub fn run(command: &Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Snapshot(args) => snapshot::snapshot(args, output)?,
         Command::Clone(args) => clone::clone(args, output)?,
         Command::Array(args) => array::array(args, output)?,
+        Command::Cache(args) => cache::cache(args, output)?,
         Command::Migrate(args) => return migrate::migrate(args, output),
         Command::Kv(args) => kv::kv(args, output)?,
         Command::Backup(args) => backup::backup(args, output)?,

@@ -64,7 +64,7 @@ fn views(devices: &[String]) -> Result<Vec<DeviceView>, Failure> {
                     },
                 )),
             },
-            (Target::Memory(_) | Target::Array(_), _) => {
+            (Target::Memory(_) | Target::Array(_) | Target::Cached(..), _) => {
                 Err(Failure::invalid(format!("{device}: memory is not a device's name"))
                     .help("`vsl status` lists attached devices"))
             }

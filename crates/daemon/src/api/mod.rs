@@ -3,6 +3,7 @@
 mod access;
 mod alerts;
 mod arrays;
+mod caches;
 mod card;
 mod clones;
 mod devices;
@@ -17,6 +18,7 @@ mod view;
 pub use access::*;
 pub use alerts::*;
 pub use arrays::*;
+pub use caches::*;
 pub use clones::*;
 pub use devices::*;
 pub use hosts::*;

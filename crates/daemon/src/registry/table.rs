@@ -9,7 +9,7 @@ use device::{PowerCut, State};
 use super::log::Log;
 use crate::api::Opener;
 use crate::handle::Handle;
-use crate::state::{Remembered, RememberedArray, RememberedMove, StateFile};
+use crate::state::{Remembered, RememberedArray, RememberedCache, RememberedMove, StateFile};
 use crate::{Failure, Target};
 
 /// The table.
@@ -130,8 +130,24 @@ impl Table {
         found.ok_or_else(|| Failure::not_found(format!("no array is called '{name}'")).help(help))
     }
 
-    /// Refuses what an array must not notice on one of its members, nor a move on either of its devices.
+    /// A cached volume that is remembered.
+    pub fn cache(&self, name: &str) -> Result<&RememberedCache, Failure> {
+        let known: Vec<&str> = self.state.caches().iter().map(|cache| cache.name.as_str()).collect();
+        let help = match known.as_slice() {
+            [] => "there are no cached volumes; `vsl cache create` makes one".to_string(),
+            known => format!("cached volumes are: {}", known.join(", ")),
+        };
+        let found = self.state.caches().iter().find(|cache| cache.name == name);
+        found.ok_or_else(|| Failure::not_found(format!("no cached volume is called '{name}'")).help(help))
+    }
+
+    /// Refuses what an array must not notice on one of its members, a cached volume on its devices, nor a move on either of its.
     pub fn not_a_member(&self, name: &str) -> Result<(), Failure> {
+        if let Some(cache) = self.state.cache_of(name) {
+            let part = if cache.cache == name { "caches" } else { "stands behind" };
+            return Err(Failure::conflict(format!("{name} {part} the volume {}", cache.name))
+                .help(format!("ask the volume, or delete it first: `vsl cache delete {}`", cache.name)));
+        }
         if let Some(array) = self.state.array_of(name) {
             return Err(Failure::conflict(format!("{name} is a member of the array {}", array.name))
                 .help(format!("ask the array, or delete it first: `vsl array delete {}`", array.name)));
@@ -145,12 +161,14 @@ impl Table {
             .help(format!("wait until the move is done, or cancel it: `vsl migrate {device} --cancel`")))
     }
 
-    /// Whether a device is served to clients: members of arrays and new devices of moves are not.
+    /// Whether a device is served to clients: members of arrays, those of cached volumes and new devices of moves are not.
     pub fn is_served(&self, name: &str) -> bool {
-        self.state.array_of(name).is_none() && !self.state.moves().iter().any(|one| one.target == name)
+        self.state.array_of(name).is_none()
+            && self.state.cache_of(name).is_none()
+            && !self.state.moves().iter().any(|one| one.target == name)
     }
 
-    /// An attached device that belongs to no array.
+    /// An attached device that belongs to nothing.
     pub fn free(&mut self, name: &str) -> Result<Handle, Failure> {
         self.not_a_member(name)?;
         self.attached(name)

@@ -31,8 +31,8 @@ use crate::{Failure, Program};
 
 use guard::BODY_LIMIT;
 use routes::{
-    accounts, alerts, arrays, assets, bugreport, clones, demo, devices, history, hosts, jobs, lab, lifetime, media,
-    moves, prometheus, session, snapshots, stream, telemetry,
+    accounts, alerts, arrays, assets, bugreport, caches, clones, demo, devices, history, hosts, jobs, lab, lifetime,
+    media, moves, prometheus, session, snapshots, stream, telemetry,
 };
 
 /// Every route, without what stands in front of them.
@@ -41,6 +41,7 @@ fn api() -> OpenApiRouter<Service> {
         .merge(media::routes())
         .merge(snapshots::routes())
         .merge(arrays::routes())
+        .merge(caches::routes())
         .merge(moves::routes())
         .merge(clones::routes())
         .merge(session::routes())

@@ -1,16 +1,16 @@
 //! How an array's thread begins: claims the members, makes the array or puts it together.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use array::{Answer, Array, Command, Level, Member, Shape, Superblock, What, superblock_sector};
-use device::{Counts, Extent, Info, IoError};
+use device::{Extent, IoError};
 use media::ring::mailbox::Sender;
 use uuid::Uuid;
 
-use super::error::{ArrayError, Claimed};
-use super::joined::Joined;
-use super::lane::{Lane, PAUSE, extent};
+use super::error::ArrayError;
+use crate::composite::claim::{Claimed, Purpose};
+use crate::composite::lane::{Bell, Lane, extent};
+use crate::composite::{Composite, Machine, composite_info};
 use crate::handle::{Call, WorkerHandle};
 
 /// The smallest region of a mirror that is kept in step by itself, bytes.
@@ -58,13 +58,24 @@ pub(crate) struct Claimant {
 }
 
 impl Claimant {
-    /// Claims a device for an array.
-    pub fn claim(array: &str, name: &str, handle: &WorkerHandle, back: &Sender<Call>) -> Result<Claimant, ArrayError> {
+    /// Claims a device for an array, a move, or to be behind a cache.
+    pub fn claim(owner: &str, name: &str, handle: &WorkerHandle, back: &Sender<Call>) -> Result<Claimant, ArrayError> {
+        Claimant::claim_for(Purpose::Member, owner, name, handle, back)
+    }
+
+    /// Claims a device.
+    pub fn claim_for(
+        purpose: Purpose,
+        owner: &str,
+        name: &str,
+        handle: &WorkerHandle,
+        back: &Sender<Call>,
+    ) -> Result<Claimant, ArrayError> {
         let member = name.to_owned();
         let gone = || ArrayError::Gone { member: name.to_owned() };
-        let lane = Lane::new(array, handle.sender().clone(), back.clone());
+        let lane = Lane::new(owner, Bell::Worker(handle.sender().clone()), back.clone());
         let theirs = Arc::clone(&lane);
-        match handle.ask(move |worker| worker.claim(theirs)).map_err(|_| gone())? {
+        match handle.ask(move |worker| worker.claim(theirs, purpose)).map_err(|_| gone())? {
             Ok(()) => {}
             Err(Claimed::By(array)) => return Err(ArrayError::Taken { member, array }),
             Err(Claimed::Clients(clients)) => return Err(ArrayError::Clients { member, clients }),
@@ -128,14 +139,14 @@ impl Drop for Release<'_> {
     }
 }
 
-impl Joined {
-    /// Claims the members, makes the array or puts it together, and waits until it serves.
-    pub(crate) fn start(
+impl Composite {
+    /// Claims the members of an array, makes it or puts it together, and waits until it serves.
+    pub(crate) fn start_array(
         name: &str,
         members: &[ArrayMember],
         plan: &ArrayPlan,
         back: &Sender<Call>,
-    ) -> Result<Joined, ArrayError> {
+    ) -> Result<Composite, ArrayError> {
         let mut claimed: Vec<Option<Claimant>> = Vec::new();
         for member in members {
             let claimant = member.handle.as_ref().map(|handle| Claimant::claim(name, &member.name, handle, back));
@@ -163,21 +174,16 @@ impl Joined {
         let lanes: Vec<Option<Arc<Lane>>> =
             claimed.iter().map(|claimant| claimant.as_ref().map(|claimant| Arc::clone(&claimant.lane))).collect();
         array.tick();
-        let mut joined = Joined {
-            info: info(name, &array),
-            outbox: lanes.iter().map(|_| Vec::new()).collect(),
-            lanes,
-            names: members.iter().map(|member| member.name.clone()).collect(),
-            array,
-            next_tick: Instant::now(),
-            requests: Counts::default(),
-        };
+        let names = members.iter().map(|member| member.name.clone()).collect();
+        let shape = (array.sectors(), array.shape().sector_bytes, array.max_request_bytes());
+        let raw = array.shape().members.iter().sum::<u64>() * u64::from(array.shape().sector_bytes);
+        let info = composite_info(name, array.uuid(), shape, raw);
+        let composite = Composite::new(Machine::Array(Box::new(array)), info, lanes, names);
         std::mem::forget(release);
-        while !joined.array.is_ready()? {
-            joined.pump();
-            std::thread::sleep(PAUSE);
-        }
-        Ok(joined)
+        composite.until(|machine| match machine {
+            Machine::Array(array) => Ok(array.is_ready()?),
+            Machine::Cached(_) => Ok(true),
+        })
     }
 }
 
@@ -212,36 +218,4 @@ fn assemble(claimed: &[Option<Claimant>], uuid: Uuid, degraded: bool, force: boo
         });
     }
     Ok(Array::assemble(uuid, &given, degraded, force)?)
-}
-
-/// What is said of it as of a device.
-fn info(name: &str, array: &Array) -> Info {
-    let shape = array.shape();
-    let bytes = array.sectors() * u64::from(shape.sector_bytes);
-    Info {
-        paths: Vec::new(),
-        files: 0,
-        parity_files: 0,
-        parity_chips: None,
-        file_number: 0,
-        uuid: array.uuid(),
-        next_uuid: None,
-        label: name.into(),
-        format_version: 0,
-        profile: None,
-        sector_bytes: shape.sector_bytes,
-        sectors: array.sectors(),
-        advertised_bytes: bytes,
-        raw_bytes: shape.members.iter().sum::<u64>() * u64::from(shape.sector_bytes),
-        max_request_bytes: array.max_request_bytes(),
-        formatted: 0,
-        attaches: 0,
-        unsafe_shutdowns: 0,
-        clean: true,
-        emulation: None,
-        encryption: None,
-        key_slots: None,
-        drill_device: false,
-        erasing: None,
-    }
 }

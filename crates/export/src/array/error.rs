@@ -2,26 +2,15 @@
 
 use array::{Damage, ShapeError};
 
-/// Why a device does not become a member.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Claimed {
-    /// This array has it.
-    By(String),
-    /// So many clients have it.
-    Clients(usize),
-    /// It takes no writes, is an array, or is being detached.
-    Unfit,
-}
-
 /// Why an array is not made, or not assembled. Nothing was changed on its members, unless it says so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArrayError {
-    /// A member belongs to another array.
-    #[error("{member}: is a member of the array {array}; delete that array first, or choose another device")]
+    /// A member belongs to another array or cached volume.
+    #[error("{member}: belongs to {array}; delete that first, or choose another device")]
     Taken {
         /// The member.
         member: String,
-        /// Its array.
+        /// What it belongs to.
         array: String,
     },
     /// Clients use a member.

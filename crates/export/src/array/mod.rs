@@ -1,15 +1,10 @@
 //! Arrays: devices that have threads of their own, served together by one more.
 //!
-//! The array's thread is a [`crate::Worker`] like a device's. It drives the state machine of the crate `array`, and reaches each member
-//! over a [`lane::Lane`].
+//! An array is a [`crate::Composite`] that drives the state machine of the crate `array`; here is how its thread begins.
 
 mod assemble;
 mod error;
-mod joined;
-pub(crate) mod lane;
-pub(crate) mod member;
 
 pub(crate) use assemble::Claimant;
 pub use assemble::{ArrayMember, ArrayPlan};
 pub use error::ArrayError;
-pub use joined::Joined;

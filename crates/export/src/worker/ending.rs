@@ -50,8 +50,8 @@ impl Worker {
 
     pub(crate) fn begin_detach(&mut self, answer: Option<DetachAnswer>) {
         self.seats.close();
-        // Its array goes on without it, or not.
-        self.claim = None;
+        // Whoever has it goes on without it, or not.
+        self.claims.clear();
         self.detaching = Some(Detaching { answer, deadline: Instant::now() + GRACE });
         let keys: Vec<usize> = self.connections.iter().map(|(key, _)| key).collect();
         for key in keys {

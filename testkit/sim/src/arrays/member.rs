@@ -190,11 +190,30 @@ impl Node {
 
     /// Writes its superblock durably.
     pub fn write_superblock(&mut self, sector: &[u8]) -> Result<(), Failure> {
-        let lba = superblock_sector(self.plan.format.sectors);
-        match self.call(Io::Write { lba, data: sector, fua: true })? {
-            Some(Err(error)) => Err(Failure::Wrong(format!("a superblock is not written: {error}"))),
+        self.write(superblock_sector(self.plan.format.sectors), sector)
+    }
+
+    /// Writes durably.
+    pub fn write(&mut self, lba: u64, data: &[u8]) -> Result<(), Failure> {
+        match self.call(Io::Write { lba, data, fua: true })? {
+            Some(Err(error)) => Err(Failure::Wrong(format!("a member cannot be written to: {error}"))),
             _ => Ok(()),
         }
+    }
+
+    /// What somebody asked who is no more comes to its end.
+    pub fn settle(&mut self) -> Result<(), Failure> {
+        // A read goes through behind all that was taken.
+        self.forget();
+        self.superblock()?;
+        for _ in 0..PATIENCE {
+            if self.device.as_ref().is_none_or(Device::is_idle) || self.store.is_off() {
+                break;
+            }
+            self.step(0, |_| false);
+        }
+        self.forget();
+        Ok(())
     }
 }
 

@@ -334,18 +334,7 @@ impl Simulation {
 
     /// What members were asked by an array that is no more comes to its end.
     fn settle_members(&mut self) -> Result<(), Failure> {
-        for node in &mut self.nodes {
-            // A read goes through behind all that was taken.
-            node.forget();
-            node.superblock()?;
-            for _ in 0..PATIENCE {
-                if node.device.as_ref().is_none_or(device::Device::is_idle) || node.store.is_off() {
-                    break;
-                }
-                node.step(0, |_| false);
-            }
-        }
-        Ok(())
+        self.nodes.iter_mut().try_for_each(Node::settle)
     }
 
     /// A copy that is gone comes back, or another takes its place.

@@ -5,6 +5,7 @@ pub mod alerts;
 pub mod arrays;
 pub mod assets;
 pub mod bugreport;
+pub mod caches;
 pub mod clones;
 pub mod demo;
 pub mod devices;

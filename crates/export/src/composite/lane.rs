@@ -1,9 +1,9 @@
-//! The way between an array's thread and a member's: requests one way, answers the other. Each side takes all that is there at once,
-//! so a lock is taken once a round, and rings the other's bell. How much can lie there the array bounds, which has so many
+//! The way between a composite's thread and a member's: requests one way, answers the other. Each side takes all that is there at once,
+//! so a lock is taken once a round, and rings the other's bell. How much can lie there the composite bounds, which has so many
 //! requests under way at most.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use array::{Answer, Command};
@@ -13,9 +13,9 @@ use media::ring::mailbox::Sender;
 use crate::handle::Call;
 
 /// How often a side looks again that cannot wait for its bell.
-pub(super) const PAUSE: Duration = Duration::from_micros(200);
+pub(crate) const PAUSE: Duration = Duration::from_micros(200);
 
-/// A member's answer, under the array's tag.
+/// A member's answer, under the composite's tag.
 pub(crate) type Reply = (u64, Result<Answer, IoError>);
 
 #[derive(Default)]
@@ -26,22 +26,39 @@ struct State {
     closed: bool,
 }
 
+/// What wakes a member.
+pub(crate) enum Bell {
+    /// A device's thread.
+    Worker(Sender<Call>),
+    /// Threads that wait for it.
+    Threads(Condvar),
+}
+
+impl Bell {
+    fn ring(&self) {
+        match self {
+            Bell::Worker(sender) => sender.ring(),
+            Bell::Threads(condvar) => condvar.notify_all(),
+        }
+    }
+}
+
 /// The way.
 pub(crate) struct Lane {
     state: Mutex<State>,
-    /// Of the array.
-    pub array: String,
-    /// The member's bell, and the array's.
-    member: Sender<Call>,
+    /// Of the composite.
+    pub owner: String,
+    /// The member's bell, and the composite's.
+    member: Bell,
     back: Sender<Call>,
     /// Sectors that the member holds data in, when somebody looked last.
     mapped: AtomicU64,
 }
 
 impl Lane {
-    pub fn new(array: &str, member: Sender<Call>, back: Sender<Call>) -> Arc<Lane> {
+    pub fn new(owner: &str, member: Bell, back: Sender<Call>) -> Arc<Lane> {
         let (state, mapped) = (Mutex::default(), AtomicU64::new(0));
-        Arc::new(Lane { state, array: array.into(), member, back, mapped })
+        Arc::new(Lane { state, owner: owner.into(), member, back, mapped })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -58,12 +75,27 @@ impl Lane {
         self.member.ring();
     }
 
-    /// What the array asks.
+    /// What is asked.
     pub fn requests(&self) -> Vec<Command> {
         std::mem::take(&mut self.state().requests)
     }
 
-    /// Hands answers to the array.
+    /// The next thing asked, for threads that wait for it; nothing once the lane is closed.
+    pub fn wait_for_one(&self) -> Option<Command> {
+        let Bell::Threads(condvar) = &self.member else { return None };
+        let mut state = self.state();
+        loop {
+            if state.closed {
+                return None;
+            }
+            if !state.requests.is_empty() {
+                return Some(state.requests.remove(0));
+            }
+            state = condvar.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Hands answers to the composite.
     pub fn reply(&self, replies: &mut Vec<Reply>) {
         if replies.is_empty() {
             return;
@@ -97,7 +129,7 @@ impl Lane {
         self.mapped.load(Ordering::Relaxed)
     }
 
-    /// One request that is waited for, before there is an array.
+    /// One request that is waited for, before there is a composite.
     ///
     /// # Errors
     /// The member refuses it, or is gone.
@@ -117,7 +149,7 @@ impl Lane {
 }
 
 /// What a run of sectors is, from an answer.
-pub(super) fn extent(answer: &Answer) -> Option<Extent> {
+pub(crate) fn extent(answer: &Answer) -> Option<Extent> {
     match answer {
         Answer::Extent(extent) => Some(*extent),
         Answer::Done(_) => None,

@@ -1,34 +1,75 @@
-//! The array on its thread: hands the members what the state machine asks of them, and gives it their answers.
+//! The composite on its thread: hands the members what the state machine asks of them, and gives it their answers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use array::{Array, Command, Condition, Member, MemberState, Status as ArrayStatus};
+use array::{Command, Condition, Member, MemberState, Status as ArrayStatus};
 use device::{
     Background, Completion, Condition as DeviceCondition, Durability, Extent, Figures, Info, Io, IoError, Settings,
     State, Status, Submitted, Trouble,
 };
 
-use super::lane::{Lane, PAUSE};
+use uuid::Uuid;
 
-/// How often marks of regions are taken back that were not written since.
+use super::lane::{Lane, PAUSE};
+use super::machine::Machine;
+
+/// How often marks of regions are taken back that were not written since, and what is dirty in a cache is written behind.
 const TICK: Duration = Duration::from_secs(5);
-/// How long members may take when the array stops.
+/// How long members may take when it stops.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An array that is served.
-pub struct Joined {
-    pub(super) array: Array,
-    pub(super) info: Info,
+/// What the store behind a cached volume looks like.
+pub(crate) type Witness = Box<dyn Fn() -> [u8; 32] + Send>;
+
+/// Devices that are served as one.
+pub struct Composite {
+    machine: Machine,
+    info: Info,
     /// By position; nothing where a member is missing.
-    pub(super) lanes: Vec<Option<Arc<Lane>>>,
-    pub(super) names: Vec<String>,
-    pub(super) outbox: Vec<Vec<Command>>,
-    pub(super) next_tick: Instant,
-    pub(super) requests: device::Counts,
+    lanes: Vec<Option<Arc<Lane>>>,
+    names: Vec<String>,
+    outbox: Vec<Vec<Command>>,
+    next_tick: Instant,
+    requests: device::Counts,
+    witness: Option<Witness>,
 }
 
-impl Joined {
+impl Composite {
+    /// Members, by position, that a state machine drives from now on.
+    pub(crate) fn new(machine: Machine, info: Info, lanes: Vec<Option<Arc<Lane>>>, names: Vec<String>) -> Composite {
+        Composite {
+            machine,
+            info,
+            outbox: lanes.iter().map(|_| Vec::new()).collect(),
+            lanes,
+            names,
+            next_tick: Instant::now(),
+            requests: device::Counts::default(),
+            witness: None,
+        }
+    }
+
+    /// The same, of a cached volume whose store behind is looked at when it is stopped.
+    pub(crate) fn with_witness(mut self, witness: Witness) -> Composite {
+        self.witness = Some(witness);
+        self
+    }
+
+    /// Drives it until `ready` says so.
+    pub(crate) fn until<E>(mut self, ready: impl Fn(&Machine) -> Result<bool, E>) -> Result<Composite, E> {
+        while !ready(&self.machine)? {
+            self.pump();
+            std::thread::sleep(PAUSE);
+        }
+        Ok(self)
+    }
+
+    /// What it is, in a word.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.machine.kind()
+    }
+
     pub(crate) fn info(&self) -> &Info {
         &self.info
     }
@@ -59,7 +100,7 @@ impl Joined {
             Io::Batch { .. } => &mut self.requests.batches,
         };
         *kind += 1;
-        let submitted = self.array.submit(tag, io);
+        let submitted = self.machine.submit(tag, io);
         if let Submitted::Busy(io) = &submitted {
             match io {
                 Io::Read { .. } | Io::ReadSnapshot { .. } => self.requests.reads -= 1,
@@ -74,12 +115,12 @@ impl Joined {
 
     /// The next answer; before it, members are heard and asked.
     pub(crate) fn poll(&mut self) -> Option<Completion> {
-        let done = self.array.poll();
+        let done = self.machine.poll();
         if done.is_some() {
             return done;
         }
         self.pump();
-        self.array.poll()
+        self.machine.poll()
     }
 
     /// Hears the members and asks them.
@@ -88,22 +129,22 @@ impl Joined {
             let Some(lane) = &self.lanes[position] else { continue };
             let (replies, closed) = lane.replies();
             for (tag, answer) in replies {
-                self.array.finish(tag, answer);
+                self.machine.finish(tag, answer);
             }
             if closed {
                 let name = &self.names[position];
-                tracing::error!(array = %self.info.label, member = %name, "a member is gone");
+                tracing::error!(of = %self.info.label, member = %name, "a member is gone");
                 self.lanes[position] = None;
                 self.outbox[position].clear();
-                self.array.lost(position);
+                self.machine.lost(position);
             }
         }
         let now = Instant::now();
         if now >= self.next_tick {
             self.next_tick = now + TICK;
-            self.array.tick();
+            self.machine.tick();
         }
-        while let Some(command) = self.array.next_command() {
+        while let Some(command) = self.machine.next_command() {
             self.outbox[command.member].push(command);
         }
         for (lane, requests) in self.lanes.iter().zip(&mut self.outbox) {
@@ -115,22 +156,22 @@ impl Joined {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.array.is_idle()
+        self.machine.is_idle()
     }
 
     pub(crate) fn has_background(&self) -> bool {
-        self.array.has_background()
+        self.machine.has_background()
     }
 
     pub(crate) fn background(&mut self) -> Background {
-        self.array.background();
+        self.machine.background();
         self.pump();
         Background::GoesOn
     }
 
     /// How far the sectors from `lba` on all hold data, or all hold none.
     pub(crate) fn extent(&self, lba: u64, max: u64) -> Extent {
-        self.array.extent(lba, max)
+        self.machine.extent(lba, max)
     }
 
     /// Its members' names, with commas in between.
@@ -138,9 +179,28 @@ impl Joined {
         self.names.join(", ")
     }
 
-    /// How the array stands.
-    pub fn array_status(&self) -> ArrayStatus {
-        self.array.status()
+    /// How the array stands, if it is one.
+    pub fn array_status(&self) -> Option<ArrayStatus> {
+        match &self.machine {
+            Machine::Array(array) => Some(array.status()),
+            Machine::Cached(_) => None,
+        }
+    }
+
+    /// How the cached volume stands, if it is one.
+    pub fn cache_status(&self) -> Option<cache::Status> {
+        match &self.machine {
+            Machine::Array(_) => None,
+            Machine::Cached(volume) => Some(volume.status()),
+        }
+    }
+
+    /// Has a cached volume write everything behind as soon as may be.
+    pub fn write_back(&mut self) {
+        if let Machine::Cached(volume) = &mut self.machine {
+            volume.write_back();
+            self.pump();
+        }
     }
 
     /// Takes a member in at the place of one that left. `sector` is what its superblock's sector holds; nothing for a new one.
@@ -154,12 +214,13 @@ impl Joined {
         member: Member,
         sector: Option<&[u8]>,
     ) -> Result<(), array::Damage> {
-        if !self.array.can_join(position) {
+        let Machine::Array(array) = &mut self.machine else { return Err(array::Damage::Foreign(position)) };
+        if !array.can_join(position) {
             return Err(array::Damage::Foreign(position));
         }
         self.lanes[position] = Some(lane);
         self.names[position] = name;
-        let joined = self.array.join(position, member, sector);
+        let joined = array.join(position, member, sector);
         if joined.is_err() {
             self.lanes[position] = None;
         }
@@ -169,49 +230,51 @@ impl Joined {
 
     /// Whether a member may come in this place now.
     pub fn can_join(&self, position: usize) -> bool {
-        self.array.can_join(position)
+        matches!(&self.machine, Machine::Array(array) if array.can_join(position))
     }
 
     fn mapped(&self) -> u64 {
-        let mapped = self.lanes.iter().flatten().map(|lane| lane.mapped());
-        match self.array.shape().level {
-            array::Level::Raid1 => mapped.max().unwrap_or(0),
-            _ => mapped.sum(),
-        }
+        self.machine.mapped(self.lanes.iter().map(|lane| lane.as_ref().map_or(0, |lane| lane.mapped())))
     }
 
     pub(crate) fn condition(&self) -> DeviceCondition {
-        let condition = self.array.status().condition;
         DeviceCondition {
             reserve_percent: None,
             celsius: None,
-            degraded: matches!(condition, Condition::Degraded | Condition::Failed),
-            read_only: self.array.refuses_writes().is_some(),
+            degraded: self.trouble().is_some(),
+            read_only: self.machine.is_read_only(),
         }
     }
 
+    fn trouble(&self) -> Option<Trouble> {
+        let degraded = match &self.machine {
+            Machine::Array(array) => matches!(array.status().condition, Condition::Degraded | Condition::Failed),
+            Machine::Cached(volume) => {
+                matches!(volume.status().condition, cache::Condition::Alone | cache::Condition::Failed)
+            }
+        };
+        degraded.then_some(Trouble::Degraded)
+    }
+
     pub(crate) fn figures(&self) -> Figures {
-        let status = self.array.status();
-        let missing = status.members.iter().filter(|state| **state == MemberState::Missing).count() as u32;
-        let failed = status.condition == Condition::Failed;
-        let rebuilding = status.members.iter().position(|state| *state == MemberState::Rebuilding);
-        let percent = status.resync_percent.map(f64::from);
+        let status = self.array_status();
+        let rebuilding = status.as_ref().and_then(|status| {
+            let member = status.members.iter().position(|state| *state == MemberState::Rebuilding)?;
+            Some((member as u32, status.resync_percent.map_or(100.0, f64::from)))
+        });
         Figures {
-            state: if failed { State::Error } else { State::Attached },
-            trouble: match status.condition {
-                Condition::Degraded | Condition::Failed => Some(Trouble::Degraded),
-                _ => None,
-            },
+            state: if self.machine.is_stopped() { State::Error } else { State::Attached },
+            trouble: self.trouble(),
             requests: self.requests,
             layer: ftl::Stats::default(),
             sector_bytes: self.info.sector_bytes,
-            dies: status.members.len() as u32,
-            lost: missing,
+            dies: self.lanes.len() as u32,
+            lost: self.lanes.iter().filter(|lane| lane.is_none()).count() as u32,
             vanished_files: 0,
-            healed_sectors: status.repaired_sectors,
-            degraded_reads: status.retried_reads,
+            healed_sectors: status.as_ref().map_or(0, |status| status.repaired_sectors),
+            degraded_reads: status.as_ref().map_or(0, |status| status.retried_reads),
             unreadable_sectors: 0,
-            rebuilding: rebuilding.map(|member| (member as u32, percent.unwrap_or(100.0))),
+            rebuilding,
             chips: None,
             scrub_percent: None,
             scrubbed_sectors: 0,
@@ -263,13 +326,29 @@ impl Joined {
     }
 
     pub(crate) fn status(&self) -> Status {
-        let status = self.array.status();
+        let lost = self.lanes.iter().zip(0..).filter(|(lane, _)| lane.is_none());
+        Status {
+            lost_dies: lost.map(|(_, at)| at).collect(),
+            health: match &self.machine {
+                Machine::Array(array) => self.health_of_array(&array.status()),
+                Machine::Cached(volume) => self.health_of_volume(&volume.status()),
+            },
+            given_up_chips: Vec::new(),
+            set_aside: Vec::new(),
+            vanished: Vec::new(),
+            unreadable: Vec::new(),
+            drills: None,
+            figures: self.figures(),
+        }
+    }
+
+    fn health_of_array(&self, status: &ArrayStatus) -> String {
         let in_state = |wanted: MemberState| {
             let members = status.members.iter().zip(&self.names).filter(|(state, _)| **state == wanted);
             members.map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", ")
         };
         let (missing, rebuilding) = (in_state(MemberState::Missing), in_state(MemberState::Rebuilding));
-        let health = match status.condition {
+        match status.condition {
             Condition::Failed => format!(
                 "failed: it needs all of its members, and {missing} is gone; attach it, then `vsl array assemble {}`",
                 self.info.label
@@ -280,17 +359,20 @@ impl Joined {
                 format!("healthy; {rebuilding} is being copied, {} % done", status.resync_percent.unwrap_or(100))
             }
             _ => "healthy".into(),
-        };
-        let lost = status.members.iter().zip(0..).filter(|(state, _)| **state == MemberState::Missing);
-        Status {
-            lost_dies: lost.map(|(_, at)| at).collect(),
-            health,
-            given_up_chips: Vec::new(),
-            set_aside: Vec::new(),
-            vanished: Vec::new(),
-            unreadable: Vec::new(),
-            drills: None,
-            figures: self.figures(),
+        }
+    }
+
+    fn health_of_volume(&self, status: &cache::Status) -> String {
+        match (status.condition, status.failure) {
+            (_, Some(failure)) => {
+                format!("failed: {failure}; once it is there again: `vsl cache open {}`", self.info.label)
+            }
+            (cache::Condition::Alone, None) => format!(
+                "degraded: without {}, only what is cached is served; once it is there again: `vsl cache open {}`",
+                self.names[cache::BEHIND],
+                self.info.label
+            ),
+            _ => "healthy".into(),
         }
     }
 
@@ -299,22 +381,65 @@ impl Joined {
     /// # Errors
     /// A member failed, or did not answer in time; the next assembly brings copies into step.
     pub(crate) fn detach(mut self: Box<Self>) -> Result<(), IoError> {
-        self.array.stop();
         let end = Instant::now() + PATIENCE;
-        while !self.array.is_stopped() && Instant::now() < end {
+        match &mut self.machine {
+            Machine::Array(array) => array.stop(),
+            Machine::Cached(volume) => volume.stop(),
+        }
+        let mut told = false;
+        while !self.machine.is_stopped() && Instant::now() < end {
             self.pump();
+            if let Machine::Cached(volume) = &mut self.machine
+                && volume.is_settled()
+                && !std::mem::replace(&mut told, true)
+            {
+                volume.say_goodbye(self.witness.as_ref().map(|witness| witness()));
+                continue;
+            }
             std::thread::sleep(PAUSE);
         }
-        match self.array.status().condition {
-            Condition::Stopped => Ok(()),
-            _ => Err(IoError::Media),
-        }
+        if self.machine.has_stopped() { Ok(()) } else { Err(IoError::Media) }
     }
 }
 
-impl Drop for Joined {
+impl Drop for Composite {
     /// However it ends, its members are free.
     fn drop(&mut self) {
         self.lanes.iter().flatten().for_each(|lane| lane.close());
+    }
+}
+
+/// What is said of a composite as of a device: its sectors, their size and its largest request; `raw` is what its members have, bytes.
+pub(crate) fn composite_info(
+    name: &str,
+    uuid: Uuid,
+    (sectors, sector_bytes, max_request_bytes): (u64, u32, u32),
+    raw: u64,
+) -> Info {
+    Info {
+        paths: Vec::new(),
+        files: 0,
+        parity_files: 0,
+        parity_chips: None,
+        file_number: 0,
+        uuid,
+        next_uuid: None,
+        label: name.into(),
+        format_version: 0,
+        profile: None,
+        sector_bytes,
+        sectors,
+        advertised_bytes: sectors * u64::from(sector_bytes),
+        raw_bytes: raw,
+        max_request_bytes,
+        formatted: 0,
+        attaches: 0,
+        unsafe_shutdowns: 0,
+        clean: true,
+        emulation: None,
+        encryption: None,
+        key_slots: None,
+        drill_device: false,
+        erasing: None,
     }
 }

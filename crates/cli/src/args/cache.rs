@@ -1,0 +1,106 @@
+//! The command line of `vsl cache`.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// `vsl cache`.
+#[derive(Debug, Args)]
+#[command(
+    subcommand_required = true,
+    after_long_help = "\
+A cached volume is slower storage with an attached device in front of it: what is read stays on the device until its groomer needs the room \
+for something that is read more often. The volume is exported, listed and watched like a device; what stands behind keeps its content and \
+its place. Several volumes may share a cache device.
+
+Examples:
+  vsl create /ssd/cache.vsl --size 100GiB --address-space 1PiB
+  vsl attach /ssd/cache.vsl --name fast
+  vsl cache create disk --cache fast --behind /dev/sdb
+  vsl cache create vm --cache fast --behind /nfs/vm.img --mode write-back
+  vsl cache status vm
+  vsl cache flush vm                   # everything is behind now
+  vsl cache open vm --mode write-through
+  vsl cache delete vm"
+)]
+pub struct Cache {
+    /// What to do.
+    #[command(subcommand)]
+    pub what: What,
+}
+
+/// What becomes of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// They go behind, and out of the cache.
+    WriteAround,
+    /// They go behind and into the cache.
+    WriteThrough,
+    /// They are answered when the cache has them, and go behind later.
+    WriteBack,
+}
+
+impl Mode {
+    /// As the API has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::WriteAround => "write-around",
+            Mode::WriteThrough => "write-through",
+            Mode::WriteBack => "write-back",
+        }
+    }
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum What {
+    /// Put an attached device in front of slower storage, and export the volume. What stands behind stays as it is.
+    Create {
+        /// The volume's name.
+        name: String,
+        /// An attached device with a sparse address space, empty or with other volumes.
+        #[arg(long, value_name = "DEVICE")]
+        cache: String,
+        /// What stands behind: an attached device, or the path of a file or block device.
+        #[arg(long, value_name = "DEVICE|PATH")]
+        behind: String,
+        /// What becomes of writes.
+        #[arg(long, default_value = "write-through")]
+        mode: Mode,
+    },
+    /// List cached volumes.
+    List,
+    /// Show a cached volume: hits, misses, and what is not behind yet.
+    Status {
+        /// A cached volume.
+        name: String,
+    },
+    /// Open a cached volume that was stopped or could not be opened, or have its writes go another way.
+    Open {
+        /// A cached volume.
+        name: String,
+        /// What becomes of writes from now on.
+        #[arg(long)]
+        mode: Option<Mode>,
+        /// What stands behind is as it was left, whatever it looks like.
+        #[arg(long)]
+        unchanged: bool,
+    },
+    /// Write behind what is not there yet, and wait until it is.
+    Flush {
+        /// A cached volume.
+        name: String,
+    },
+    /// Write everything behind, stop a cached volume and forget it.
+    Delete {
+        /// A cached volume.
+        name: String,
+        /// Close the connections of its clients.
+        #[arg(long)]
+        force: bool,
+        /// Lose what is not behind yet.
+        #[arg(long)]
+        discard: bool,
+        /// Do not ask.
+        #[arg(long, short)]
+        yes: bool,
+    },
+}

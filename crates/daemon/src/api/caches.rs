@@ -1,0 +1,111 @@
+//! Cached volumes: a device as the cache of slower storage.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Answer of `GET /caches`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Caches {
+    /// By name.
+    pub caches: Vec<CacheView>,
+}
+
+/// A cached volume. Counts are since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CacheView {
+    /// Its name, by which it is exported like a device.
+    pub name: String,
+    /// Its identity.
+    pub uuid: String,
+    /// The device that caches it.
+    pub cache: String,
+    /// What stands behind: a device, or a path.
+    pub behind: String,
+    /// `write-around`, `write-through` or `write-back`.
+    pub mode: String,
+    /// `opening`, `healthy`, `degraded`, `failed`, or `stopped`.
+    pub state: String,
+    /// In words.
+    pub health: String,
+    /// Host capacity, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Read by clients and found in the cache, bytes.
+    #[serde(default)]
+    pub hit_bytes: u64,
+    /// Read by clients from behind, bytes.
+    #[serde(default)]
+    pub missed_bytes: u64,
+    /// Copied into the cache, bytes.
+    #[serde(default)]
+    pub filled_bytes: u64,
+    /// Written or trimmed by clients, bytes.
+    #[serde(default)]
+    pub changed_bytes: u64,
+    /// Written behind from the cache, bytes.
+    #[serde(default)]
+    pub written_back_bytes: u64,
+    /// What is not behind yet, bytes.
+    #[serde(default)]
+    pub dirty_bytes: u64,
+    /// The most that may not be behind yet, bytes.
+    #[serde(default)]
+    pub dirty_limit_bytes: u64,
+    /// Regions in which the store behind may have changed without the cache: copies there are dropped after a crash.
+    #[serde(default)]
+    pub marked_regions: u64,
+    /// Regions whose copies were dropped when the volume was opened.
+    #[serde(default)]
+    pub dropped_regions: u64,
+    /// Copies that could not be read; the store behind answered.
+    #[serde(default)]
+    pub failed_copies: u64,
+}
+
+/// Body of `POST /caches`. Exactly one of `device` and `path` is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CacheRequest {
+    /// The volume's name: no device has it.
+    pub name: String,
+    /// An attached device with a sparse address space, which is empty or caches other volumes already.
+    pub cache: String,
+    /// The attached device that stands behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// The file or block device that stands behind, as it is; an absolute path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub path: Option<PathBuf>,
+    /// `write-around`, `write-through` or `write-back`; `write-through` without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+}
+
+/// Body of `POST /caches/{name}/open`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OpenRequest {
+    /// What becomes of writes from now on; as before without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The store behind is as it was left, whatever it looks like.
+    #[serde(default)]
+    pub unchanged: bool,
+}
+
+/// Body of `POST /caches/{name}/delete`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeleteCacheRequest {
+    /// The volume's name once more.
+    pub confirm: String,
+    /// Close the connections of its clients.
+    #[serde(default)]
+    pub force: bool,
+    /// Lose what is not behind yet.
+    #[serde(default)]
+    pub discard: bool,
+}

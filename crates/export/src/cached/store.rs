@@ -1,0 +1,134 @@
+//! A file or block device behind a cached volume, as it is: threads that read and write it.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use array::{Answer, What};
+use device::IoError;
+use rustix::fs::{FallocateFlags, fallocate};
+
+use super::error::CacheError;
+use crate::composite::lane::Lane;
+
+/// Requests under way at once: what is behind is slow, and may do several.
+const THREADS: usize = 16;
+/// Zeros that are written at once where they cannot be had otherwise.
+const ZEROS: usize = 1 << 20;
+
+/// An opened store. Nobody else who asks opens it meanwhile.
+pub(super) struct Store {
+    file: Arc<File>,
+    pub path: PathBuf,
+    pub bytes: u64,
+}
+
+impl Store {
+    /// Opens it.
+    pub fn open(path: &Path) -> Result<Store, CacheError> {
+        let failed = |what: String| CacheError::File { path: path.to_owned(), what };
+        let said = |error: io::Error| failed(error.to_string());
+        let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(said)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(failed("is in use by another program".into())),
+            Err(TryLockError::Error(error)) => return Err(said(error)),
+        }
+        let kind = file.metadata().map_err(said)?.file_type();
+        if kind.is_dir() {
+            return Err(failed("is a directory; expected a file or a block device".into()));
+        }
+        // The length of a block device is where it ends.
+        let bytes = file.seek(SeekFrom::End(0)).map_err(said)?;
+        Ok(Store { file: Arc::new(file), path: path.to_owned(), bytes })
+    }
+
+    /// What it looks like: which file it is, how long, and when it was written last. Writes to a block device change nothing of that.
+    pub fn witness(&self) -> [u8; 32] {
+        witness(&self.file)
+    }
+
+    /// The same, later.
+    pub fn later(&self) -> impl Fn() -> [u8; 32] + Send + use<> {
+        let file = Arc::clone(&self.file);
+        move || witness(&file)
+    }
+
+    /// Serves what is asked over a lane until that is closed.
+    pub fn serve(self, lane: &Arc<Lane>, sector_bytes: u32) -> io::Result<()> {
+        for number in 0..THREADS {
+            let (lane, file, path) = (Arc::clone(lane), Arc::clone(&self.file), self.path.clone());
+            let serve = move || {
+                while let Some(command) = lane.wait_for_one() {
+                    let result = carry_out(&file, command.what, u64::from(sector_bytes));
+                    if let Err(error) = &result {
+                        tracing::error!(path = %path.display(), "{error}");
+                    }
+                    lane.reply(&mut vec![(command.tag, result.map_err(|error| io_error(&error)))]);
+                }
+            };
+            std::thread::Builder::new().name(format!("behind-{number}")).spawn(serve)?;
+        }
+        Ok(())
+    }
+}
+
+fn witness(file: &File) -> [u8; 32] {
+    let mut out = [0; 32];
+    if let Ok(meta) = file.metadata() {
+        let written = (meta.mtime() as u64).wrapping_mul(1_000_000_000).wrapping_add(meta.mtime_nsec() as u64);
+        let which = if meta.rdev() > 0 { meta.rdev() } else { meta.dev() };
+        for (out, number) in out.chunks_exact_mut(8).zip([which, meta.ino(), meta.len(), written]) {
+            out.copy_from_slice(&number.to_le_bytes());
+        }
+    }
+    out
+}
+
+fn io_error(error: &io::Error) -> IoError {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => IoError::NoSpace,
+        io::ErrorKind::ReadOnlyFilesystem => IoError::ReadOnly,
+        _ => IoError::Media,
+    }
+}
+
+fn carry_out(file: &File, what: What, sector: u64) -> io::Result<Answer> {
+    let settle = |fua: bool| if fua { file.sync_data() } else { Ok(()) };
+    match what {
+        What::Read { lba, mut buf } => {
+            file.read_exact_at(&mut buf, lba * sector)?;
+            return Ok(Answer::Done(Some(buf)));
+        }
+        What::Write { lba, data, part, fua } => {
+            file.write_all_at(&data[part], lba * sector)?;
+            settle(fua)?;
+        }
+        What::Zeroes { lba, count, fua } => {
+            zero(file, lba * sector, count * sector)?;
+            settle(fua)?;
+        }
+        What::Flush => file.sync_data()?,
+        // A volume asks for neither of what is behind.
+        What::Batch { .. } | What::Extent { .. } => return Err(io::ErrorKind::Unsupported.into()),
+    }
+    Ok(Answer::Done(None))
+}
+
+/// Makes bytes read as zeros, without space where the file system can do that.
+fn zero(file: &File, from: u64, bytes: u64) -> io::Result<()> {
+    if fallocate(file.as_fd(), FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, from, bytes).is_ok() {
+        return Ok(());
+    }
+    let zeros = vec![0; ZEROS.min(bytes as usize)];
+    let mut at = 0;
+    while at < bytes {
+        let count = zeros.len().min((bytes - at) as usize);
+        file.write_all_at(&zeros[..count], from + at)?;
+        at += count as u64;
+    }
+    Ok(())
+}

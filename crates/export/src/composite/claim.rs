@@ -1,0 +1,180 @@
+//! A member's side, on its own thread: carries out what its array or the volumes that it caches ask, in order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use array::{Answer, Command, What};
+use device::{Device, Durability, IoError, Submitted};
+
+use super::lane::{Lane, Reply};
+use crate::jobs::Slot;
+use crate::worker::Worker;
+
+/// Why a device does not become a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Claimed {
+    /// This array, or cached volume, has it.
+    By(String),
+    /// So many clients have it.
+    Clients(usize),
+    /// It takes no writes, is an array, or is being detached.
+    Unfit,
+}
+
+/// What a device is claimed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// One composite has it for itself.
+    Member,
+    /// Volumes are cached on it. Its groomer may lose what lies before this sector.
+    Cache(u64),
+}
+
+/// What a member's thread knows of whoever has it.
+pub(crate) struct Claim {
+    lane: Arc<Lane>,
+    purpose: Purpose,
+    /// Which claim of this member it is: answers to an earlier array's requests are of no account.
+    pub number: u64,
+    /// What the device did not take yet.
+    waiting: VecDeque<Command>,
+    replies: Vec<Reply>,
+}
+
+impl Drop for Claim {
+    /// However the thread ends, whoever has it learns of it.
+    fn drop(&mut self) {
+        self.lane.close();
+    }
+}
+
+impl Claim {
+    fn new(lane: Arc<Lane>, purpose: Purpose, number: u64) -> Claim {
+        Claim { lane, purpose, number, waiting: VecDeque::new(), replies: Vec::new() }
+    }
+
+    fn owner(&self) -> &str {
+        &self.lane.owner
+    }
+
+    /// A request is done.
+    fn done(&mut self, tag: u64, result: Result<Option<Vec<u8>>, IoError>) {
+        self.replies.push((tag, result.map(Answer::Done)));
+    }
+
+    /// Hands over what was done in this round.
+    pub fn reply(&mut self) {
+        self.lane.reply(&mut self.replies);
+    }
+
+    /// Whether the device did not take everything.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    pub fn saw_mapped(&self, sectors: u64) {
+        self.lane.saw_mapped(sectors);
+    }
+}
+
+/// What a flush does not make durable keeps no copy in step.
+fn is_unfit(device: &mut Device) -> bool {
+    device.is_read_only() || device.settings().durability == Some(Durability::Unsafe)
+}
+
+impl Worker {
+    /// Takes what the array or the volumes ask, and gives the device what that takes. Whether there was anything.
+    pub(crate) fn serve_claims(&mut self) -> bool {
+        let mut busy = false;
+        for at in (0..self.claims.len()).rev() {
+            let claim = &mut self.claims[at];
+            claim.waiting.extend(claim.lane.requests());
+            if claim.lane.is_closed() {
+                self.release(at);
+                busy = true;
+                continue;
+            }
+            busy |= claim.is_waiting();
+            self.serve_claim(at);
+        }
+        busy
+    }
+
+    fn serve_claim(&mut self, at: usize) {
+        let Some(device) = self.core.device.device() else { return };
+        let claim = &mut self.claims[at];
+        while let Some(mut command) = claim.waiting.pop_front() {
+            if let What::Extent { lba, max } = command.what {
+                claim.replies.push((command.tag, Ok(Answer::Extent(device.extent(lba, max)))));
+                continue;
+            }
+            let tag = self.core.jobs.vacant_key() as u64;
+            let Some(io) = command.what.io() else { continue };
+            let busy = match device.submit(tag, io) {
+                Submitted::Done(result) => {
+                    claim.replies.push((command.tag, result.map(Answer::Done)));
+                    None
+                }
+                Submitted::Pending => {
+                    self.core.jobs.insert(Slot::Claim { tag: command.tag, claim: claim.number });
+                    None
+                }
+                Submitted::Busy(device::Io::Read { buf, .. }) => Some(Some(buf)),
+                Submitted::Busy(_) => Some(None),
+            };
+            if let Some(buf) = busy {
+                if let Some(buf) = buf {
+                    command.what.give_back(device::Io::Read { lba: 0, buf });
+                }
+                claim.waiting.push_front(command);
+                break;
+            }
+        }
+    }
+
+    /// Becomes a member of a composite, which has it for itself, or caches one more volume.
+    ///
+    /// # Errors
+    /// Who has it already, or nothing where clients have it, or where it goes.
+    pub(crate) fn claim(&mut self, lane: Arc<Lane>, purpose: Purpose) -> Result<(), Claimed> {
+        if let Some(claim) = self.claims.iter().find(|claim| purpose == Purpose::Member || claim.purpose != purpose) {
+            return Err(Claimed::By(claim.owner().to_owned()));
+        }
+        if self.is_detaching() || self.core.device.moving().is_some() || self.core.device.device().is_none_or(is_unfit)
+        {
+            return Err(Claimed::Unfit);
+        }
+        if self.claims.is_empty() {
+            self.seats.close_if_free().map_err(Claimed::Clients)?;
+        }
+        if let (Purpose::Cache(half), Some(device), true) = (purpose, self.core.device.device(), self.claims.is_empty())
+        {
+            device.set_evictable(half);
+        }
+        self.claimed += 1;
+        self.claims.push(Claim::new(lane, purpose, self.claimed));
+        Ok(())
+    }
+
+    /// Whoever had it gave it back.
+    fn release(&mut self, at: usize) {
+        let claim = self.claims.swap_remove(at);
+        if !self.claims.is_empty() {
+            return;
+        }
+        if let (Purpose::Cache(_), Some(device)) = (claim.purpose, self.core.device.device()) {
+            device.set_evictable(0);
+        }
+        if !self.is_detaching() {
+            self.seats.open();
+            tracing::debug!(device = %self.name, "no member of anything any more");
+        }
+    }
+
+    /// A request of a claim is done.
+    pub(crate) fn claim_done(&mut self, number: u64, tag: u64, result: Result<Option<Vec<u8>>, IoError>) {
+        if let Some(claim) = self.claims.iter_mut().find(|claim| claim.number == number) {
+            claim.done(tag, result);
+        }
+    }
+}
