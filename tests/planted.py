@@ -20,14 +20,14 @@ LIMIT = 60
 # Where a seed is named and finds nothing, because the layer or the simulator changed since, the next ones are tried.
 FURTHER_SEEDS = 100_000
 # What is built: the crates that are patched, and others whose tests find some of the defects.
-BUILT = ["ftl", "media", "device", "array", "sim", "trace", "lab", "report", "nvme", "export", "card", "rust", "files", "backup", "bucket"]
+BUILT = ["ftl", "media", "device", "array", "cache", "sim", "trace", "lab", "report", "nvme", "export", "card", "rust", "files", "backup", "bucket"]
 # Packages that are not called as their folder.
 PACKAGES = {"sim": "sim", "rust": "openvsl"}
 # Options of the simulator for a seed of each kind.
 SEEDS = {"seed": [], "encrypted-seed": ["--encrypted"], "die-loss-seed": ["--die-loss"],
          "kill-seed": ["--kills"], "killed-die-seed": ["--die-loss", "--kills"], "batch-seed": ["--batches"],
          "sparse-seed": ["--sparse"], "snapshot-seed": ["--snapshots"],
-         "resize-seed": ["--resizes"], "object-seed": ["--objects"], "array-seed": ["--arrays"],
+         "resize-seed": ["--resizes"], "object-seed": ["--objects"], "array-seed": ["--arrays"], "cache-seed": ["--caches"],
          "move-seed": ["--moves"]}
 
 

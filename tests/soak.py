@@ -104,6 +104,9 @@ def lines() -> list[Line]:
             count("power cuts on devices with snapshots and clones, 0 violations", "1,000,000, 10 % of them during recovery", r"(\d+) power cuts \(", 1e6,
                   share=(r"power cuts \((\d+) during recovery", 0.10)),
         ], chunk=1000),
+        Line("caches", [*simulator, "--from", "{first}", "--caches"], [
+            count("power cuts of caches and what is behind, 0 violations", "1,000,000", r"(\d+) power cuts \(", 1e6),
+        ]),
         Line("arrays", [*simulator, "--from", "{first}", "--arrays"], [
             count("power cuts of arrays, 0 violations", "1,000,000", r"(\d+) power cuts of all members", 1e6),
         ], chunk=1000),

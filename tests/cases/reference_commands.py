@@ -8,7 +8,7 @@ ROOT = True
 OURS = True
 LIMIT = 900
 PAGES = [
-    "alerts.md", "api.md", "arrays.md", "databases.md", "drills.md", "encryption.md", "flashback.md", "layer.md", "metrics.md", "moving.md", "nbd.md", "nvme.md", "objects.md", "operations.md", "performance.md",
+    "alerts.md", "api.md", "arrays.md", "cache.md", "databases.md", "drills.md", "encryption.md", "flashback.md", "layer.md", "metrics.md", "moving.md", "nbd.md", "nvme.md", "objects.md", "operations.md", "performance.md",
     "resize.md", "sdk.md", "snapshots.md", "troubleshooting.md", "vhost.md", "vsl.md",
 ]
 # What stands in these pages and is not run here: how the command begins, and the case that runs it.
@@ -59,6 +59,7 @@ WITH_DB = f"{SERVICE} && vsl create db.vsl --size 1GiB && vsl attach db.vsl"
 # What a page finds there when it begins, or a command.
 BEFORE = {
     "arrays.md": f"mkdir /data && {SERVICE} && for n in 0 1 2 3; do vsl create /data/fct$n.vsl --size 64MiB && vsl attach /data/fct$n.vsl; done",
+    "cache.md": f"mkdir /ssd /nfs && {SERVICE} && truncate -s 64M /nfs/vm.img",
     "alerts.md": f"mkdir -p /etc/openvsl && echo secret >/etc/openvsl/mail-password && cp /etc/openvsl/mail-password /etc/openvsl/hook-secret && {WITH_DB}",
     # It would be there for every program of this machine.
     "databases.md # touch /dev/fcta": "mount -t tmpfs none /dev",
@@ -80,6 +81,7 @@ BEFORE = {
     "resize.md": WITH_DB,
     "snapshots.md $ vsl clone promote": "vsl clone create db golden test-2",
     "vsl.md $ vsl array create": "vsl attach memory:64MiB --name disk0 && vsl attach memory:64MiB --name disk1",
+    "vsl.md $ vsl cache create": "vsl create fast.vsl --size 1GiB --address-space 1TiB && vsl attach fast.vsl && truncate -s 64M vm.img",
     "vsl.md $ vsl clone promote": "vsl clone create fct0 before-upgrade test-2",
     "sdk.md": f"{WITH_DB} && vsl create cache.vsl --size 1GiB --address-space 1TiB",
     "snapshots.md": WITH_DB,

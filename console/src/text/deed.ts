@@ -89,6 +89,18 @@ const DEEDS: readonly (readonly [string, Words])[] = [
       `gave the array ${array}${and("the member", body.with)}${and("in the place of", body.member)}`,
   ],
   [
+    "POST /caches",
+    (_, body) =>
+      `made${and("the cached volume", body.name) || " a cached volume"}${and("of", body.path ?? body.device)}${and("on", body.cache)}`,
+  ],
+  ["POST /caches/*/open", ([volume]) => `opened the cached volume ${volume}`],
+  ["POST /caches/*/flush", ([volume]) => `had everything of ${volume} written behind its cache`],
+  [
+    "POST /caches/*/delete",
+    ([volume], body) =>
+      `deleted the cached volume ${volume}${body.discard ? " with what was not behind" : ""}`,
+  ],
+  [
     "POST /devices/*/migrate",
     ([device], body) => `began to move ${device}${and("to", body.path ?? body.target)}`,
   ],

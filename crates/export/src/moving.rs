@@ -509,6 +509,7 @@ mod tests {
     use std::sync::mpsc::sync_channel;
 
     use super::*;
+    use crate::composite::lane::Bell;
     use crate::worker::tests::worker_with;
 
     /// What the device had before the move is not known to the state machine.
@@ -521,7 +522,7 @@ mod tests {
         worker.flush(answer);
         worker.start_flushes();
         assert_eq!(worker.core.jobs.len(), 1, "the device has it");
-        assert!(worker.begin_move(Lane::new("test", sender.clone(), sender)));
+        assert!(worker.begin_move(Lane::new("test", Bell::Worker(sender.clone()), sender)));
         let moving = worker.served().moving().expect("it is being moved");
         assert!(!moving.has_background() && !moving.is_idle());
         worker.poll_device();

@@ -31,20 +31,23 @@ pub struct Cache {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
     /// They go behind, and out of the cache.
-    WriteAround,
+    #[value(name = "write-around")]
+    Around,
     /// They go behind and into the cache.
-    WriteThrough,
+    #[value(name = "write-through")]
+    Through,
     /// They are answered when the cache has them, and go behind later.
-    WriteBack,
+    #[value(name = "write-back")]
+    Back,
 }
 
 impl Mode {
     /// As the API has it.
     pub fn name(self) -> &'static str {
         match self {
-            Mode::WriteAround => "write-around",
-            Mode::WriteThrough => "write-through",
-            Mode::WriteBack => "write-back",
+            Mode::Around => "write-around",
+            Mode::Through => "write-through",
+            Mode::Back => "write-back",
         }
     }
 }

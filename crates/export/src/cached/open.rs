@@ -99,7 +99,7 @@ impl Composite {
         let volume = Volume::open(Config {
             header: Header { mode: plan.mode, ..header },
             number,
-            max_request: largest.min(backing.max_request),
+            max_request: 1 << largest.min(backing.max_request).ilog2(),
             dirty_limit: room / DIRTY_PART,
             changed,
             // The model of a card takes requests in at once and carries them out later.

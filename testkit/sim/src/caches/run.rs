@@ -383,7 +383,10 @@ impl Simulation {
             volume.write_back();
             if volume.is_idle() && volume.status().dirty_sectors == 0 {
                 self.stop()?;
-                return self.all_is_behind();
+                // The power may have failed meanwhile, and brought back what was let go.
+                if self.volume.as_ref().is_some_and(|volume| volume.status().dirty_sectors == 0) {
+                    return self.all_is_behind();
+                }
             }
         }
         let status = self.volume.as_ref().map(Volume::status);
