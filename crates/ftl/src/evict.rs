@@ -5,6 +5,7 @@
 
 use crate::groom::Groomer;
 use crate::layer::Ftl;
+use crate::leb::{LebState, Stream};
 use crate::policy::Cache;
 use crate::trims::{TrimRecord, encode, records_in_slot};
 use crate::types::{Command, Kind, NO_SLOT, Slot, Source};
@@ -83,6 +84,16 @@ impl Ftl {
         }
     }
 
+    /// Has the policy look through the notes of those LEBs that are next.
+    pub(crate) fn visit_lebs(&mut self) {
+        for leb in self.groomer.policy.to_visit(self.lebs.len()) {
+            let entry = &self.lebs[leb];
+            if let (LebState::Closed, Stream::Data(stream)) = (entry.state, entry.stream) {
+                self.groomer.policy.visit(leb, stream, &mut self.lebs.notes(leb));
+            }
+        }
+    }
+
     /// Whether a sector in a slot of the victim is to be left behind; it is when the victim is done.
     pub(crate) fn chose_to_leave(&mut self, lba: u64, slot: Slot) -> bool {
         let leaves = lba < self.groomer.evict.below && self.is_used(lba, slot) && self.leaves_behind(lba, slot);
@@ -117,7 +128,10 @@ impl Ftl {
     }
 
     fn leave(&mut self, lba: u64, count: u64) {
-        (lba..lba + count).for_each(|lba| self.groomer.policy.left_behind(lba));
+        for lba in lba..lba + count {
+            let note = self.lebs.note(self.lebs.place(self.map.get(lba)));
+            self.groomer.policy.left_behind(lba, note);
+        }
         self.unmap(lba, count);
         self.groomer.pace.earn_slots(count as u32);
         self.groomer.evict.evicted += count;
