@@ -225,9 +225,10 @@ impl GroomPolicy for Cache {
     fn took(&mut self, victim: &LebView) {
         // The record of what is left behind.
         self.spend(1.0);
-        if Cache::queue(victim.data_stream()) == usize::from(MAIN) {
+        let worth = self.worths[victim.id as usize];
+        if Cache::queue(victim.data_stream()) == usize::from(MAIN) && worth < f32::MAX {
             // What is worth less than the mean of the LEB is worth no move however much there is to spend.
-            let mean = (self.worths[victim.id as usize] / self.shape.slots_per_leb as f32).min(BAR_MAX);
+            let mean = (worth / self.shape.slots_per_leb as f32).min(BAR_MAX);
             self.bar = (self.bar * (1.0 + GAIN * (0.5 - self.left())) as f32).clamp(mean, BAR_MAX);
         }
     }
