@@ -63,7 +63,9 @@ impl Ftl {
 
     /// Whether so much is mapped that something must go before long, and something can.
     pub(crate) fn wants_eviction(&self) -> bool {
-        let margin = (self.room / 64).max(4 * u64::from(self.config.max_request));
+        // A victim leaves a LEB's worth behind at once; where LEBs are few, that is much of the cache.
+        let leb = u64::from(self.config.geometry.slots_per_leb());
+        let margin = (self.room / 64).min(leb / 2).max(4 * u64::from(self.config.max_request));
         self.evicts() && !self.is_fruitless() && self.may_lack_room(margin)
     }
 

@@ -9,8 +9,8 @@
 //!   groomer takes the LEB whose sectors are worth least together, so a LEB full of hot sectors stays where it is and costs nothing.
 //! - *Moves are for what is worth most.* What a victim holds is moved if it is worth more than a bar. The bar rises while the budget
 //!   runs out, and falls while it is not used up.
-//! - *A newcomer is worth a third.* In the small queue the first use does not count, and what is left counts for a third of its value: most
-//!   of what comes once never comes again.
+//! - *A newcomer is worth a third.* What stands in the small queue counts for a third of its value, since most of what comes once never
+//!   comes again.
 
 mod ghosts;
 mod label;
@@ -32,12 +32,12 @@ const PINNED: u8 = 2;
 /// Share of the cache that is the small queue's at the least.
 const SMALL_SHARE: f64 = 0.1;
 /// Value in the small queue of what would be worth one in the main queue.
-const SMALL_WEIGHT: f64 = 0.35;
+const SMALL_WEIGHT: f32 = 0.35;
 /// Slots that may be written for each sector that the host writes, beside that sector: headers of LEBs, records of what was left behind,
 /// and moves.
 const BUDGET: f64 = 0.095;
 /// LEBs that can be written with what was saved up, at the most.
-const SAVED_LEBS: f64 = 16.0;
+const SAVED_LEBS: f64 = 8.0;
 /// How fast the bar follows the budget.
 const GAIN: f64 = 0.1;
 /// The highest bar: nothing is worth more.
@@ -47,7 +47,7 @@ const USES_MORE: f64 = 0.3;
 /// ... over its age in cache fills and this.
 const AGE_MORE: f64 = 0.2;
 /// Uses with which a sector leaves the small queue for the main one while there is enough to spend.
-const KEPT_USES: u8 = 2;
+const KEPT_USES: u8 = 1;
 /// Uses that a sector has at the most which comes back after it was left behind.
 const RETURN_USES: u8 = 3;
 /// LEBs that are looked through for each one that is taken.
@@ -76,6 +76,8 @@ pub struct Cache {
     credit: f64,
     /// The most that may be saved up.
     most: f64,
+    /// Nothing was left behind yet: while the cache fills for the first time, nothing is saved up.
+    fills_up: bool,
 }
 
 impl Cache {
@@ -95,6 +97,7 @@ impl Cache {
             bar: 1.0,
             credit: leb,
             most: leb * SAVED_LEBS,
+            fills_up: true,
         };
         cache.value_notes();
         cache
@@ -117,9 +120,9 @@ impl Cache {
     fn value_notes(&mut self) {
         for note in 1..=u8::MAX {
             let fills = f64::from(age(note, self.epoch)) / EPOCHS as f64;
-            let worth = |uses: u8| (f64::from(uses) + USES_MORE) / (fills + AGE_MORE);
-            self.values[0][usize::from(note)] = (worth(uses(note).saturating_sub(1)) * SMALL_WEIGHT) as f32;
-            self.values[1][usize::from(note)] = worth(uses(note)) as f32;
+            let worth = (f64::from(uses(note)) + USES_MORE) / (fills + AGE_MORE);
+            self.values[0][usize::from(note)] = worth as f32 * SMALL_WEIGHT;
+            self.values[1][usize::from(note)] = worth as f32;
         }
     }
 
@@ -170,7 +173,8 @@ impl GroomPolicy for Cache {
     }
 
     fn wrote(&mut self, write: &Write, notes: &mut [u8]) {
-        self.credit = (self.credit + BUDGET * notes.len() as f64).min(self.most);
+        let most = if self.fills_up { f64::from(self.shape.slots_per_leb) } else { self.most };
+        self.credit = (self.credit + BUDGET * notes.len() as f64).min(most);
         self.clock += notes.len() as u64;
         let epoch = self.clock * EPOCHS / self.shape.sectors.max(1);
         if epoch != self.epoch {
@@ -213,6 +217,7 @@ impl GroomPolicy for Cache {
     }
 
     fn left_behind(&mut self, lba: u64, note: u8) {
+        self.fills_up = false;
         self.ghosts.add(lba, uses(note));
     }
 
