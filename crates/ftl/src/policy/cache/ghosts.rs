@@ -1,9 +1,9 @@
 //! What a cache left behind lately: four bytes for each sector that it can hold.
 //!
-//! A bucket has four places, so that what is looked for stands in one cache line; the oldest of a bucket goes for a new one.
+//! A bucket has eight places, so that what is looked for stands in half a cache line; the oldest of a bucket goes for a new one.
 
 /// Ghosts of a bucket.
-const WAYS: usize = 4;
+const WAYS: usize = 8;
 /// Bits of the uses that a sector had.
 const USES_BITS: u32 = 2;
 /// Bits of the moment when it was left behind.

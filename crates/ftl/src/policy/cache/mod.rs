@@ -9,11 +9,13 @@
 //!   groomer takes the LEB whose sectors are worth least together, so a LEB full of hot sectors stays where it is and costs nothing.
 //! - *Moves are for what is worth most.* What a victim holds is moved if it is worth more than a bar. The bar rises while the budget
 //!   runs out, and falls while it is not used up.
-//! - *A newcomer is worth a third.* What stands in the small queue counts for a third of its value, since most of what comes once never
+//! - *A newcomer is worth half.* What stands in the small queue counts for half of its value, since most of what comes once never
 //!   comes again.
 
 mod ghosts;
 mod label;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 
@@ -32,7 +34,7 @@ const PINNED: u8 = 2;
 /// Share of the cache that is the small queue's at the least.
 const SMALL_SHARE: f64 = 0.1;
 /// Value in the small queue of what would be worth one in the main queue.
-const SMALL_WEIGHT: f32 = 0.35;
+const SMALL_WEIGHT: f32 = 0.5;
 /// Slots that may be written for each sector that the host writes, beside that sector: headers of LEBs, records of what was left behind,
 /// and moves.
 const BUDGET: f64 = 0.095;
