@@ -39,9 +39,9 @@ const SMALL_WEIGHT: f32 = 0.5;
 /// and moves.
 const BUDGET: f64 = 0.095;
 /// LEBs that can be written with what was saved up, at the most.
-const SAVED_LEBS: f64 = 8.0;
+const SAVED_LEBS: f64 = 16.0;
 /// How fast the bar follows the budget.
-const GAIN: f64 = 0.1;
+const GAIN: f64 = 0.2;
 /// The highest bar: nothing is worth more.
 const BAR_MAX: f32 = 40.0;
 /// The value of a sector is its uses and this, ...
