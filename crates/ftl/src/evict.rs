@@ -5,6 +5,7 @@
 
 use crate::groom::Groomer;
 use crate::layer::Ftl;
+use crate::leb::{LebState, Stream};
 use crate::policy::Cache;
 use crate::trims::{TrimRecord, encode, records_in_slot};
 use crate::types::{BatchOp, Command, Kind, NO_SLOT, Request, Slot, Source};
@@ -88,7 +89,9 @@ impl Ftl {
     /// Whether so much is mapped that something must go before long, and something can.
     pub(crate) fn wants_eviction(&self) -> bool {
         let largest = u64::from(self.config.max_request);
-        let margin = (self.room / 64).max(4 * largest).min(self.room / 8).max(largest);
+        // A victim leaves a LEB's worth behind at once; where LEBs are few, that is much of the cache.
+        let leb = u64::from(self.config.geometry.slots_per_leb());
+        let margin = (self.room / 64).min(leb / 2).max(4 * largest).min(self.room / 8).max(largest);
         self.may_evict() && self.may_lack_room(margin)
     }
 
@@ -110,6 +113,16 @@ impl Ftl {
                 let place = self.lebs.place(slot);
                 let note = self.groomer.policy.read(self.lebs.note(place));
                 self.lebs.set_note(place, note);
+            }
+        }
+    }
+
+    /// Has the policy look through the notes of those LEBs that are next.
+    pub(crate) fn visit_lebs(&mut self) {
+        for leb in self.groomer.policy.to_visit(self.lebs.len()) {
+            let entry = &self.lebs[leb];
+            if let (LebState::Closed, Stream::Data(stream)) = (entry.state, entry.stream) {
+                self.groomer.policy.visit(leb, stream, &mut self.lebs.notes(leb));
             }
         }
     }
@@ -148,7 +161,10 @@ impl Ftl {
     }
 
     fn leave(&mut self, lba: u64, count: u64) {
-        (lba..lba + count).for_each(|lba| self.groomer.policy.left_behind(lba));
+        for lba in lba..lba + count {
+            let note = self.lebs.note(self.lebs.place(self.map.get(lba)));
+            self.groomer.policy.left_behind(lba, note);
+        }
         self.unmap(lba, count);
         self.groomer.pace.earn_slots(count as u32);
         self.groomer.evict.evicted += count;

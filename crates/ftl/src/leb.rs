@@ -1,6 +1,6 @@
 //! Logical erase blocks: their life, and which of their slots are live.
 
-use crate::slots::{Slots, UNNOTED};
+use crate::slots::{Notes, Slots, UNNOTED};
 use crate::types::{LebId, Slot};
 use words::prefetch_line;
 
@@ -331,6 +331,11 @@ impl Lebs {
     #[inline]
     pub(crate) fn set_note(&mut self, (leb, at): (LebId, u32), note: u8) {
         self.slots.set_note(leb, at, note);
+    }
+
+    /// The notes of a LEB.
+    pub(crate) fn notes(&mut self, leb: LebId) -> Notes<'_> {
+        Notes::new(&mut self.slots, leb, self.slots_per_leb)
     }
 
     /// Starts to fetch what is known of a slot into the cache.

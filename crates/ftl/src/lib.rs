@@ -64,7 +64,7 @@ pub use policy::{
 };
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
 pub use resize::Beyond;
-pub use slots::{NOTE_BITS, UNNOTED};
+pub use slots::{NOTE_BITS, Notes, UNNOTED};
 pub use snapshot::clones::{CLONES_MAX, SnapshotClone, is_inside, sector_of};
 pub use snapshot::{
     Changed, Held, SNAPSHOT_NAME_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotChange, SnapshotError, SnapshotId,

@@ -132,6 +132,32 @@ impl Slots {
     }
 }
 
+/// The notes of what is live in one LEB.
+pub struct Notes<'a> {
+    slots: &'a mut Slots,
+    leb: u32,
+    count: u32,
+}
+
+impl<'a> Notes<'a> {
+    pub(crate) fn new(slots: &'a mut Slots, leb: u32, count: u32) -> Notes<'a> {
+        Notes { slots, leb, count }
+    }
+
+    /// Goes through them in the order of their slots: each is replaced by what comes of it.
+    pub fn update(&mut self, mut replace: impl FnMut(u8) -> u8) {
+        for at in 0..self.count {
+            let note = self.slots.note(self.leb, at);
+            if note != DEAD {
+                let after = replace(note);
+                if after != note {
+                    self.slots.set_note(self.leb, at, after);
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -95,6 +95,9 @@ impl Ftl {
 
     /// The LEB that the policy wants most; none when nothing can be gained.
     fn best_victim(&mut self) -> Option<LebId> {
+        if self.evicts() {
+            self.visit_lebs();
+        }
         let (best, _) =
             self.pick(|groomer, eligible| groomer.policy.choose(eligible).and_then(|leb| eligible.get(leb)))?;
         Some(best)

@@ -16,7 +16,12 @@ const BEHIND: u64 = 1 << 20;
 const PINNED: u64 = BEHIND;
 
 fn cache() -> Addressed<AtOnce> {
-    let mut device = instant(LEBS, BLOCK, 2 * BEHIND, Policy::default());
+    cache_of(LEBS, BLOCK)
+}
+
+/// A cache of so many LEBs of so many sectors.
+fn cache_of(lebs: u32, block: u32) -> Addressed<AtOnce> {
+    let mut device = instant(lebs, block, 2 * BEHIND, Policy::default());
     device.ftl.set_evictable(PINNED);
     device
 }
@@ -79,18 +84,29 @@ impl Load {
 
 #[test]
 fn hits_are_no_rarer_than_with_lru_and_little_is_written_for_it() {
-    let mut device = cache();
+    compare_with_lru(cache(), 1_500_000);
+}
+
+/// Most of the LEBs are spare: what is cached has room in sixteen.
+#[test]
+fn the_same_holds_where_there_are_few_lebs() {
+    let device = cache_of(34, 64);
+    assert_eq!(device.ftl.config().room(), 16 * 64);
+    compare_with_lru(device, 200_000);
+}
+
+/// Reads so often to fill the cache, and then as often to measure it.
+fn compare_with_lru(mut device: Addressed<AtOnce>, reads: u64) {
     let mut lru = Lru { size: device.ftl.config().room(), ..Lru::default() };
     let mut load = Load { random: SplitMix64::new(7), scan: 0 };
     let (mut hits, mut of_lru, mut before) = (0u64, 0u64, *device.ftl.stats());
-    const READS: u64 = 1_500_000;
-    for n in 0..2 * READS {
-        if n == READS {
+    for n in 0..2 * reads {
+        if n == reads {
             before = *device.ftl.stats();
         }
         let lba = load.next();
         let (hit, lru_hit) = (read(&mut device, lba), lru.read(lba));
-        if n >= READS {
+        if n >= reads {
             hits += u64::from(hit);
             of_lru += u64::from(lru_hit);
         }
@@ -103,12 +119,14 @@ fn hits_are_no_rarer_than_with_lru_and_little_is_written_for_it() {
         1.0 + (moved + metadata) as f64 / (after.host_written_sectors - before.host_written_sectors) as f64;
     println!(
         "hits {:.4}, LRU {:.4}, write amplification {amplification:.3}",
-        hits as f64 / READS as f64,
-        of_lru as f64 / READS as f64
+        hits as f64 / reads as f64,
+        of_lru as f64 / reads as f64
     );
     assert!(device.ftl.evicted_sectors() > 0);
     assert!(hits >= of_lru, "{hits} hits, {of_lru} with LRU");
     assert!(amplification <= 1.1, "{amplification}");
+    let (held, room) = (device.ftl.map().mapped(), device.ftl.config().room());
+    assert!(held * 10 >= room * 9, "{held} sectors are cached, and there is room for {room}");
 }
 
 #[test]

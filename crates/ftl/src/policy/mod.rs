@@ -11,6 +11,8 @@ mod midas;
 mod sepbit;
 mod view;
 
+use std::ops::Range;
+
 pub use cache::Cache;
 pub use cost_benefit::CostBenefit;
 pub use d_choices::DChoices;
@@ -24,7 +26,7 @@ pub(crate) use view::gains;
 pub use view::{Eligible, LebView};
 
 use crate::leb::Times;
-use crate::slots::{NOTE_BITS, UNNOTED};
+use crate::slots::{NOTE_BITS, Notes, UNNOTED};
 use crate::types::LebId;
 
 /// What a policy is made for.
@@ -156,9 +158,20 @@ pub trait GroomPolicy: Send {
         false
     }
 
-    /// It was.
-    fn left_behind(&mut self, lba: u64) {
-        let _ = lba;
+    /// It was left behind, and had this note.
+    fn left_behind(&mut self, lba: u64, note: u8) {
+        let _ = (lba, note);
+    }
+
+    /// The LEBs of a cache that [`GroomPolicy::visit`] is called for, of so many: asked before each choice of a victim.
+    fn to_visit(&mut self, lebs: u32) -> Range<LebId> {
+        let _ = lebs;
+        0..0
+    }
+
+    /// Looks through the notes of a LEB of a cache, written by this stream, and may change them.
+    fn visit(&mut self, leb: LebId, stream: u8, notes: &mut Notes) {
+        let _ = (leb, stream, notes);
     }
 
     /// Sectors were trimmed.
