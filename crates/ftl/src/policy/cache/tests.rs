@@ -173,6 +173,8 @@ fn writes_pay_for_moves_headers_and_records() {
     cache.took(&Eligible::new(&lebs, SLOTS, 0, 0, u64::MAX).where_it_evicts(true).get(0).expect("it may be taken"));
     cache.place_moved(&Moved { lba: 1, now: 0, note: label(0, 1), leb: 0, times: &Times::default(), stream: SMALL });
     assert!((cache.credit - 6.5).abs() < 1e-9, "{}", cache.credit);
+    (0..100).for_each(|lba| cache.left_behind(lba, label(0, 0)));
+    assert!((cache.credit - 6.5 + 100.0 * RECORD).abs() < 1e-9, "{}", cache.credit);
 }
 
 #[test]
