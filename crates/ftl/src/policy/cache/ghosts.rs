@@ -105,6 +105,15 @@ mod tests {
     }
 
     #[test]
+    fn an_old_ghost_counts_no_more_though_nothing_took_its_place() {
+        let mut ghosts = Ghosts::new(8);
+        (7..14).for_each(|lba| ghosts.add(lba, 1));
+        assert_eq!(ghosts.uses(7), Some(1));
+        ghosts.add(14, 1);
+        assert_eq!((ghosts.uses(7), ghosts.uses(8)), (None, Some(1)));
+    }
+
+    #[test]
     fn what_is_there_again_is_no_ghost() {
         let mut ghosts = Ghosts::new(100);
         ghosts.add(7, 9);

@@ -38,6 +38,8 @@ const SMALL_WEIGHT: f32 = 0.5;
 /// Slots that may be written for each sector that the host writes, beside that sector: headers of LEBs, records of what was left behind,
 /// and moves.
 const BUDGET: f64 = 0.095;
+/// Slots that the record of a sector takes which is left behind, if it is a run of its own.
+const RECORD: f64 = 24.0 / 4096.0;
 /// LEBs that can be written with what was saved up, at the most.
 const SAVED_LEBS: f64 = 16.0;
 /// How fast the bar follows the budget.
@@ -220,6 +222,7 @@ impl GroomPolicy for Cache {
 
     fn left_behind(&mut self, lba: u64, note: u8) {
         self.fills_up = false;
+        self.spend(RECORD);
         self.ghosts.add(lba, uses(note));
     }
 
@@ -230,7 +233,7 @@ impl GroomPolicy for Cache {
     }
 
     fn took(&mut self, victim: &LebView) {
-        // The record of what is left behind.
+        // The slot of its last records is seldom full.
         self.spend(1.0);
         let worth = self.worths[victim.id as usize];
         if Cache::queue(victim.data_stream()) == usize::from(MAIN) && worth < f32::MAX {

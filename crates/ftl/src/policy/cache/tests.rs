@@ -83,6 +83,14 @@ fn a_sector_is_worth_more_the_more_and_the_later_it_was_used() {
 }
 
 #[test]
+fn what_would_be_moved_anyway_counts_for_no_more_than_the_bar() {
+    let (mut cache, mut lebs) = (cache(), lebs(&[(MAIN, 10, label(0, 0)), (MAIN, 2, label(0, 7))]));
+    cache.bar = 1.0;
+    visit(&mut cache, &mut lebs, 2);
+    assert_eq!(cache.worths[..2], [10.0, 2.0]);
+}
+
+#[test]
 fn a_newcomer_counts_for_half() {
     let (less, more) = (label(0, 2), label(0, 3));
     assert_eq!(taken(&mut cache(), &[(MAIN, 10, less), (SMALL, 10, more)]), Some(1));
@@ -173,6 +181,8 @@ fn writes_pay_for_moves_headers_and_records() {
     cache.took(&Eligible::new(&lebs, SLOTS, 0, 0, u64::MAX).where_it_evicts(true).get(0).expect("it may be taken"));
     cache.place_moved(&Moved { lba: 1, now: 0, note: label(0, 1), leb: 0, times: &Times::default(), stream: SMALL });
     assert!((cache.credit - 6.5).abs() < 1e-9, "{}", cache.credit);
+    (0..100).for_each(|lba| cache.left_behind(lba, label(0, 0)));
+    assert!((cache.credit - 6.5 + 100.0 * RECORD).abs() < 1e-9, "{}", cache.credit);
 }
 
 #[test]
