@@ -13,7 +13,7 @@ use crate::payload;
 use crate::run::{Failure, Report};
 
 /// Rounds until something counts as never coming to its end.
-const PATIENCE: u32 = 400_000;
+const PATIENCE: u32 = 4_000_000;
 /// Tag of a read of everything.
 const IMAGE: u64 = u64::MAX - 1;
 /// Tag of what the simulation itself asks of the cache device.
