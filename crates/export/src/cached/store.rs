@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use array::{Answer, What};
 use device::IoError;
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 
 use super::error::CacheError;
 use crate::composite::lane::Lane;
@@ -43,6 +43,8 @@ impl Store {
         }
         // The length of a block device is where it ends.
         let bytes = file.seek(SeekFrom::End(0)).map_err(said)?;
+        // What is read ahead of a miss would be read from slow storage. Where nobody listens, nothing is lost.
+        let _ = fadvise(&file, 0, None, Advice::Random);
         Ok(Store { file: Arc::new(file), path: path.to_owned(), bytes })
     }
 
