@@ -6,16 +6,19 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use array::{Answer, What};
 use device::IoError;
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 
 use super::error::CacheError;
-use crate::composite::lane::Lane;
+use crate::composite::lane::{Lane, PAUSE};
 
 /// Requests under way at once: what is behind is slow, and may do several.
 const THREADS: usize = 16;
+/// How long threads of a volume that was stopped just now may take until they let the file go.
+const FREE_WITHIN: Duration = Duration::from_secs(2);
 /// Zeros that are written at once where they cannot be had otherwise.
 const ZEROS: usize = 1 << 20;
 
@@ -32,10 +35,14 @@ impl Store {
         let failed = |what: String| CacheError::File { path: path.to_owned(), what };
         let said = |error: io::Error| failed(error.to_string());
         let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(said)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(failed("is in use by another program".into())),
-            Err(TryLockError::Error(error)) => return Err(said(error)),
+        let end = Instant::now() + FREE_WITHIN;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if Instant::now() < end => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => return Err(failed("is in use by another program".into())),
+                Err(TryLockError::Error(error)) => return Err(said(error)),
+            }
         }
         let kind = file.metadata().map_err(said)?.file_type();
         if kind.is_dir() {
@@ -48,15 +55,16 @@ impl Store {
         Ok(Store { file: Arc::new(file), path: path.to_owned(), bytes })
     }
 
-    /// What it looks like: which file it is, how long, and when it was written last. Writes to a block device change nothing of that.
+    /// What it looks like: which file it is, how long, and when it was written last. Of a block device only how long it is: its name,
+    /// its number and the times of its node are others after the next boot.
     pub fn witness(&self) -> [u8; 32] {
-        witness(&self.file)
+        self.later()()
     }
 
     /// The same, later.
     pub fn later(&self) -> impl Fn() -> [u8; 32] + Send + use<> {
-        let file = Arc::clone(&self.file);
-        move || witness(&file)
+        let (file, bytes) = (Arc::clone(&self.file), self.bytes);
+        move || witness(&file, bytes)
     }
 
     /// Serves what is asked over a lane until that is closed.
@@ -78,14 +86,16 @@ impl Store {
     }
 }
 
-fn witness(file: &File) -> [u8; 32] {
+fn witness(file: &File, bytes: u64) -> [u8; 32] {
+    let mut numbers = [bytes, 0, 0, 0];
+    if let Ok(meta) = file.metadata()
+        && meta.is_file()
+    {
+        numbers = [meta.len(), meta.ino(), meta.mtime() as u64, meta.mtime_nsec() as u64];
+    }
     let mut out = [0; 32];
-    if let Ok(meta) = file.metadata() {
-        let written = (meta.mtime() as u64).wrapping_mul(1_000_000_000).wrapping_add(meta.mtime_nsec() as u64);
-        let which = if meta.rdev() > 0 { meta.rdev() } else { meta.dev() };
-        for (out, number) in out.chunks_exact_mut(8).zip([which, meta.ino(), meta.len(), written]) {
-            out.copy_from_slice(&number.to_le_bytes());
-        }
+    for (out, number) in out.chunks_exact_mut(8).zip(numbers) {
+        out.copy_from_slice(&number.to_le_bytes());
     }
     out
 }

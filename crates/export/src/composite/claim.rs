@@ -86,14 +86,10 @@ impl Worker {
     /// Takes what the array or the volumes ask, and gives the device what that takes. Whether there was anything.
     pub(crate) fn serve_claims(&mut self) -> bool {
         let mut busy = false;
-        for at in (0..self.claims.len()).rev() {
+        busy |= self.release_closed();
+        for at in 0..self.claims.len() {
             let claim = &mut self.claims[at];
             claim.waiting.extend(claim.lane.requests());
-            if claim.lane.is_closed() {
-                self.release(at);
-                busy = true;
-                continue;
-            }
             busy |= claim.is_waiting();
             self.serve_claim(at);
         }
@@ -137,6 +133,8 @@ impl Worker {
     /// # Errors
     /// Who has it already, or nothing where clients have it, or where it goes.
     pub(crate) fn claim(&mut self, lane: Arc<Lane>, purpose: Purpose) -> Result<(), Claimed> {
+        // Whoever had it may have given it back just now.
+        self.release_closed();
         if let Some(claim) = self.claims.iter().find(|claim| purpose == Purpose::Member || claim.purpose != purpose) {
             return Err(Claimed::By(claim.owner().to_owned()));
         }
@@ -154,6 +152,15 @@ impl Worker {
         self.claimed += 1;
         self.claims.push(Claim::new(lane, purpose, self.claimed));
         Ok(())
+    }
+
+    /// Ends the claims that were given back. Whether there were any.
+    fn release_closed(&mut self) -> bool {
+        let before = self.claims.len();
+        while let Some(at) = self.claims.iter().position(|claim| claim.lane.is_closed()) {
+            self.release(at);
+        }
+        self.claims.len() < before
     }
 
     /// Whoever had it gave it back.
