@@ -135,7 +135,7 @@ impl Volume {
         self.ask(job, 0, CACHE, What::Zeroes { lba: layout.clean(lba), count, fua: false });
     }
 
-    pub(crate) fn change_part(&mut self, job: u64, member: usize, _at: usize, outcome: &Outcome) {
+    pub(crate) fn change_part(&mut self, job: u64, member: usize, outcome: &Outcome) {
         let back = self.header.mode == Mode::Back;
         let Some(Job::Change(change)) = self.jobs.get_mut(&job) else { return };
         change.left -= 1;

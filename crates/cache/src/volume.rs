@@ -356,7 +356,7 @@ impl Volume {
         match self.jobs.get(&job) {
             None => {}
             Some(Job::Read(_)) => self.read_part(job, member, at, outcome),
-            Some(Job::Change(_)) => self.change_part(job, member, at, &outcome),
+            Some(Job::Change(_)) => self.change_part(job, member, &outcome),
             Some(Job::Flush(_)) => self.flush_part(job, &outcome),
             Some(Job::Fill(..)) => self.fill_done(job, &outcome),
             Some(Job::Back) => self.back_part(job, member, at, outcome),

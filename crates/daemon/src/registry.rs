@@ -4,6 +4,7 @@ mod arrays;
 mod caches;
 mod changes;
 mod clones;
+mod composites;
 mod create;
 mod drills;
 mod erase;

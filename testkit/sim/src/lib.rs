@@ -22,6 +22,7 @@ mod run;
 mod series;
 mod snapshots;
 mod tapped;
+mod traffic;
 mod trouble;
 mod watch;
 

@@ -1,14 +1,13 @@
 //! Arrays of attached devices. One is in the table like a device, on a thread of its own; its members stay in the table too, and nobody
 //! else uses them.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use array::{Level, Status};
 use export::{ArrayError, ArrayMember, ArrayPlan};
 
-use super::log::Log;
-use super::table::{Entry, Key, Phase, Standing};
+use super::composites::Coming;
+use super::table::{Entry, Phase, Standing};
 use super::{Refused, Registry};
 use crate::api::{
     ArrayMemberView, ArrayRequest, ArrayView, Arrays, AssembleRequest, DeleteArrayRequest, ReplaceRequest,
@@ -103,12 +102,7 @@ impl Registry {
         {
             let mut table = self.table();
             table.state.remember_array(remembered)?;
-            for member in members {
-                let kept = table.entry(member).ok().filter(|entry| entry.target.paths().is_some() && !entry.key.typed);
-                if let Some(kept) = kept.map(|entry| entry.remembered(member)) {
-                    table.state.remember(kept)?;
-                }
-            }
+            table.remember_parts(members)?;
         }
         self.array(name)
     }
@@ -164,54 +158,22 @@ impl Registry {
     fn start_array(&self, array: &RememberedArray, plan: ArrayPlan) -> Result<(), Failure> {
         let name = &array.name;
         let target = Target::Array(array.members.clone());
-        let log: Arc<Log> = Arc::default();
-        let (members, before) = {
+        let (members, coming) = {
             let mut table = self.table();
-            table.admit(name, &target)?;
+            let coming = Coming::new(&mut table, name, target)?;
             let handle = |member: &String| match table.devices.get(member)?.standing() {
                 Standing::Attached(handle) => Some(handle.worker().clone()),
                 _ => None,
             };
             let members =
                 array.members.iter().map(|member| ArrayMember { name: member.clone(), handle: handle(member) });
-            let members: Vec<ArrayMember> = members.collect();
-            let (key, phase) = (Key::default(), Phase::Attaching);
-            let entry = Entry { target, read_only: false, key, witness: None, phase, log: Arc::clone(&log) };
-            (members, table.devices.insert(name.clone(), entry))
+            (members.collect::<Vec<ArrayMember>>(), coming)
         };
-        let started = Handle::start_array(name, members, plan, array.uuid)
-            .map_err(|error| failure(name, &array.members, &error))
-            .and_then(|handle| match self.exports.add(name, &handle, false) {
-                Ok(()) => Ok(handle),
-                Err(failure) => {
-                    // Nobody can reach it, so it has no clients to wait for.
-                    drop(handle.detach(true));
-                    Err(failure)
-                }
-            });
-        let first = started.as_ref().ok().and_then(|handle| handle.status().ok());
-        let mut table = self.table();
-        let result = match started {
-            Ok(handle) => {
-                if let Some(entry) = table.devices.get_mut(name) {
-                    entry.phase = Phase::Attached(handle);
-                }
-                log.note("assembled", array.level.words());
-                // What happens before the monitor looks is news already.
-                first.iter().for_each(|status| log.look(status, Some(status)));
-                tracing::info!(array = name, level = array.level.name(), "assembled");
-                Ok(())
-            }
-            Err(failure) => {
-                table.devices.remove(name);
-                // One that failed before is still one that failed.
-                table.devices.extend(before.map(|entry| (name.clone(), entry)));
-                Err(failure)
-            }
-        };
-        drop(table);
-        self.settled.notify_all();
-        result
+        let started =
+            Handle::start_array(name, members, plan, array.uuid).map_err(|error| failure(name, &array.members, &error));
+        self.serve_composite(name, coming, started, ("assembled", array.level.words().into()))?;
+        tracing::info!(array = name, level = array.level.name(), "assembled");
+        Ok(())
     }
 
     /// Assembles what the state file remembers, once the devices are attached.
@@ -221,10 +183,7 @@ impl Registry {
             let plan = ArrayPlan::Assemble { uuid: array.uuid, degraded: false, force: false };
             if let Err(failure) = self.start_array(&array, plan) {
                 tracing::error!(array = array.name, "not assembled: {failure}");
-                let (target, log) = (Target::Array(array.members), Arc::default());
-                let (key, phase) = (Key::default(), Phase::Failed(failure));
-                let entry = Entry { target, read_only: false, key, witness: None, phase, log };
-                self.table().devices.entry(array.name).or_insert(entry);
+                self.failed_composite(array.name, Target::Array(array.members), failure);
             }
         }
     }
@@ -315,10 +274,7 @@ impl Registry {
                 entry.target = Target::Array(array.members.clone());
             }
             table.state.remember_array(array)?;
-            let kept = table.entry(with).ok().filter(|entry| entry.target.paths().is_some() && !entry.key.typed);
-            if let Some(kept) = kept.map(|entry| entry.remembered(with)) {
-                table.state.remember(kept)?;
-            }
+            table.remember_parts([with])?;
         }
         self.array(name)
     }

@@ -1,14 +1,13 @@
 //! Cached volumes. One is in the table like a device, on a thread of its own; the device that caches it and the one behind, if it is one,
 //! stay in the table too, and nobody else uses them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use cache::Mode;
 use export::{Behind, CacheError, CachePlan};
 
-use super::log::Log;
-use super::table::{Entry, Key, Phase, Standing};
+use super::composites::Coming;
+use super::table::{Entry, Standing};
 use super::{Refused, Registry};
 use crate::api::{CacheRequest, CacheView, Caches, DeleteCacheRequest, OpenRequest};
 use crate::handle::Handle;
@@ -121,12 +120,7 @@ impl Registry {
         {
             let mut table = self.table();
             table.state.remember_cache(remembered)?;
-            for member in devices.into_iter().flatten() {
-                let kept = table.entry(member).ok().filter(|entry| entry.target.paths().is_some() && !entry.key.typed);
-                if let Some(kept) = kept.map(|entry| entry.remembered(member)) {
-                    table.state.remember(kept)?;
-                }
-            }
+            table.remember_parts(devices.into_iter().flatten())?;
         }
         self.cache(name)
     }
@@ -210,55 +204,22 @@ impl Registry {
     fn start_cache(&self, volume: &RememberedCache, make: bool, unchanged: bool) -> Result<(), Failure> {
         let name = &volume.name;
         let target = Target::Cached(volume.cache.clone(), volume.behind.name());
-        let log: Arc<Log> = Arc::default();
         let mode = mode_named(&volume.mode)?;
-        let (cache, behind, before) = {
+        let (cache, behind, coming) = {
             let mut table = self.table();
             let cache = table.attached(&volume.cache)?.worker().clone();
             let behind = match &volume.behind {
                 RememberedBehind::Device(device) => Behind::Device(table.attached(device)?.worker().clone()),
                 RememberedBehind::Path(path) => Behind::File(path.clone()),
             };
-            table.admit(name, &target)?;
-            let (key, phase) = (Key::default(), Phase::Attaching);
-            let entry = Entry { target, read_only: false, key, witness: None, phase, log: Arc::clone(&log) };
-            (cache, behind, table.devices.insert(name.clone(), entry))
+            (cache, behind, Coming::new(&mut table, name, target)?)
         };
         let plan = CachePlan { uuid: volume.uuid, mode, make, unchanged };
-        let started =
-            Handle::start_cached(name, cache, behind, plan).map_err(|error| failure(name, &error)).and_then(|handle| {
-                match self.exports.add(name, &handle, false) {
-                    Ok(()) => Ok(handle),
-                    Err(failure) => {
-                        // Nobody can reach it, so it has no clients to wait for.
-                        drop(handle.detach(true));
-                        Err(failure)
-                    }
-                }
-            });
-        let first = started.as_ref().ok().and_then(|handle| handle.status().ok());
-        let mut table = self.table();
-        let result = match started {
-            Ok(handle) => {
-                if let Some(entry) = table.devices.get_mut(name) {
-                    entry.phase = Phase::Attached(handle);
-                }
-                log.note("opened", format!("{}, cached by {}", mode.name(), volume.cache));
-                // What happens before the monitor looks is news already.
-                first.iter().for_each(|status| log.look(status, Some(status)));
-                tracing::info!(volume = name, mode = mode.name(), cache = volume.cache, "opened");
-                Ok(())
-            }
-            Err(failure) => {
-                table.devices.remove(name);
-                // One that failed before is still one that failed.
-                table.devices.extend(before.map(|entry| (name.clone(), entry)));
-                Err(failure)
-            }
-        };
-        drop(table);
-        self.settled.notify_all();
-        result
+        let started = Handle::start_cached(name, cache, behind, plan).map_err(|error| failure(name, &error));
+        let words = format!("{}, cached by {}", mode.name(), volume.cache);
+        self.serve_composite(name, coming, started, ("opened", words))?;
+        tracing::info!(volume = name, mode = mode.name(), cache = volume.cache, "opened");
+        Ok(())
     }
 
     /// Opens what the state file remembers, once the devices are attached and arrays are assembled.
@@ -267,10 +228,8 @@ impl Registry {
         for volume in remembered {
             if let Err(failure) = self.start_cache(&volume, false, false) {
                 tracing::error!(volume = volume.name, "not opened: {failure}");
-                let (target, log) = (Target::Cached(volume.cache, volume.behind.name()), Arc::default());
-                let (key, phase) = (Key::default(), Phase::Failed(failure));
-                let entry = Entry { target, read_only: false, key, witness: None, phase, log };
-                self.table().devices.entry(volume.name).or_insert(entry);
+                let target = Target::Cached(volume.cache, volume.behind.name());
+                self.failed_composite(volume.name, target, failure);
             }
         }
     }

@@ -74,10 +74,10 @@ impl Composite {
         plan: &CachePlan,
         back: &Sender<Call>,
     ) -> Result<Composite, CacheError> {
-        let half = Layout::half(cache.info().map_err(|_| gone(cache))?.sectors);
+        let info = cache.info().map_err(|_| gone(cache))?;
+        let half = Layout::half(info.sectors);
         let claimed = Claimant::claim_for(Purpose::Cache(half), name, cache.name(), cache, back)?;
         let mut release = Release(vec![Arc::clone(&claimed.lane)]);
-        let info = cache.info().map_err(|_| gone(cache))?;
         let device = OnCache { name: cache.name(), claimed: &claimed, half };
         let Some(room) = cache.room_sectors().map_err(|_| gone(cache))? else {
             return Err(CacheError::Dense { cache: cache.name().into(), sectors: info.sectors });
@@ -188,14 +188,10 @@ impl OnCache<'_> {
     /// Every header, by number.
     fn headers(&self) -> Result<Vec<Option<Header>>, CacheError> {
         let sector_bytes = self.claimed.member.sector_bytes as usize;
-        let mut headers = Vec::new();
-        for number in 0..VOLUMES_MAX {
-            let (lba, buf) = (Layout::header(self.half, number), vec![0; sector_bytes]);
-            let Answer::Done(Some(sector)) = self.call(What::Read { lba, buf })? else { return Ok(headers) };
-            headers
-                .push(Header::decode(&sector).map_err(|error| CacheError::Header { cache: self.name.into(), error })?);
-        }
-        Ok(headers)
+        let (lba, buf) = (Layout::header(self.half, 0), vec![0; VOLUMES_MAX as usize * sector_bytes]);
+        let Answer::Done(Some(sectors)) = self.call(What::Read { lba, buf })? else { return Ok(Vec::new()) };
+        let damaged = |error| CacheError::Header { cache: self.name.into(), error };
+        sectors.chunks_exact(sector_bytes).map(|sector| Header::decode(sector).map_err(damaged)).collect()
     }
 
     /// Makes a volume beside those that are there.

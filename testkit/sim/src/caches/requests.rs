@@ -8,6 +8,7 @@ use crate::model::{Model, OpId, Part};
 use crate::payload;
 use crate::requests::{Outcome, owned};
 use crate::run::Failure;
+use crate::traffic;
 
 /// A request under way.
 pub(super) enum Asked {
@@ -27,20 +28,8 @@ pub(super) enum Asked {
 }
 
 impl Simulation {
-    fn pick(&mut self) -> usize {
-        let mut at = self.random.below(self.plan.mix.iter().sum());
-        let here = |weight: &u64| {
-            let here = at < *weight;
-            at = at.saturating_sub(*weight);
-            here
-        };
-        self.plan.mix.iter().position(here).expect("below the total")
-    }
-
     fn range(&mut self, most: u64) -> (u64, u64) {
-        let count = if self.random.one_in(3) { 1 } else { 1 + self.random.below(most) };
-        let count = count.min(self.plan.span);
-        (self.plan.first + self.random.below(self.plan.span - count + 1), count)
+        traffic::range(&mut self.random, (self.plan.first, self.plan.span), most)
     }
 
     pub fn request(&mut self) -> Result<(), Failure> {
@@ -48,7 +37,7 @@ impl Simulation {
         let tag = free as u64;
         let fua = self.plan.fua_once_in > 0 && self.random.one_in(self.plan.fua_once_in);
         let largest = u64::from(self.plan.max_request);
-        match self.pick() {
+        match traffic::pick(&mut self.random, &self.plan.mix) {
             0 => {
                 let (lba, count) = self.range(2 * largest);
                 let answered = self.answered[lba as usize..(lba + count) as usize].to_vec();

@@ -9,6 +9,7 @@ use crate::model::{Model, OpId, Part};
 use crate::payload;
 use crate::requests::{Outcome, owned};
 use crate::run::Failure;
+use crate::traffic;
 
 /// What hosts ask.
 pub(super) struct Mix {
@@ -50,20 +51,8 @@ pub(super) enum Asked {
 }
 
 impl Simulation {
-    fn pick(&mut self) -> usize {
-        let mut at = self.random.below(self.mix.weights.iter().sum());
-        let here = |weight: &u64| {
-            let here = at < *weight;
-            at = at.saturating_sub(*weight);
-            here
-        };
-        self.mix.weights.iter().position(here).expect("below the total")
-    }
-
     fn range(&mut self, most: u64) -> (u64, u64) {
-        let count = if self.random.one_in(3) { 1 } else { 1 + self.random.below(most) };
-        let count = count.min(self.mix.span);
-        (self.mix.first + self.random.below(self.mix.span - count + 1), count)
+        traffic::range(&mut self.random, (self.mix.first, self.mix.span), most)
     }
 
     pub fn request(&mut self) -> Result<(), Failure> {
@@ -71,7 +60,7 @@ impl Simulation {
         let tag = free as u64;
         let fua = self.mix.fua_once_in > 0 && self.random.one_in(self.mix.fua_once_in);
         let largest = self.mix.largest;
-        match self.pick() {
+        match traffic::pick(&mut self.random, &self.mix.weights) {
             0 => {
                 let (lba, count) = self.range(2 * largest);
                 let is_known = |lba: &u64| !self.doubtful.contains(lba);
