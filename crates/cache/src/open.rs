@@ -147,6 +147,7 @@ impl Volume {
     }
 
     fn open_ends(&mut self) {
+        self.returned = false;
         self.jobs.remove(&self.opening.job);
         self.opening.step = Step::None;
         self.life = Life::Active;
@@ -156,6 +157,11 @@ impl Volume {
     pub(crate) fn open_part(&mut self, job: u64, member: usize, outcome: &Outcome) {
         if self.opening.job != job {
             return;
+        }
+        if outcome.is_err() && member == BEHIND && self.returned && self.life == Life::Opening {
+            // It went again.
+            self.present[BEHIND] = false;
+            return self.open_ends();
         }
         if outcome.is_err() && (member == CACHE || self.life == Life::Opening) {
             return self.fail(if member == CACHE { Failure::Cache } else { Failure::Behind });

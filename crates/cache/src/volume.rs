@@ -41,6 +41,8 @@ pub struct Config {
 pub(crate) enum Life {
     Opening,
     Active,
+    /// The store behind is back; what was under way without it comes to its end first.
+    Returning,
     Stopping,
     Failed(Failure),
     Stopped,
@@ -106,6 +108,10 @@ pub struct Volume {
     pub(crate) back: Back,
     pub(crate) marks: Marks,
     pub(crate) opening: Opening,
+    /// It is opened anew since the store behind is back.
+    pub(crate) returned: bool,
+    /// The store behind went with changes that no flush covered.
+    lost_changes: bool,
     pub(crate) status: Status,
 }
 
@@ -150,6 +156,8 @@ impl Volume {
             dirty: Sectors::default(),
             back: Back::default(),
             opening: Opening::default(),
+            returned: false,
+            lost_changes: false,
             status,
         };
         volume.open_step();
@@ -188,14 +196,14 @@ impl Volume {
         match self.life {
             Life::Opening => Ok(false),
             Life::Failed(failure) => Err(failure),
-            Life::Active | Life::Stopping | Life::Stopped => Ok(true),
+            Life::Active | Life::Returning | Life::Stopping | Life::Stopped => Ok(true),
         }
     }
 
     /// Takes a request under a tag of the caller's choice, as a device does.
     pub fn submit<'a>(&mut self, tag: u64, io: Io<'a>) -> Submitted<'a> {
         match self.life {
-            Life::Opening | Life::Stopping => return Submitted::Busy(io),
+            Life::Opening | Life::Returning | Life::Stopping => return Submitted::Busy(io),
             Life::Failed(_) | Life::Stopped => return Submitted::Done(Err(IoError::Media)),
             Life::Active => {}
         }
@@ -282,6 +290,9 @@ impl Volume {
     }
 
     fn flush(&mut self, tag: u64) {
+        if std::mem::take(&mut self.lost_changes) {
+            return self.answer(tag, Err(IoError::Media));
+        }
         // With write-back the store behind has nothing that a flush must cover but trims.
         let cache = self.header.mode == Mode::Back;
         let behind = !cache || self.back.behind_is_volatile();
@@ -377,6 +388,13 @@ impl Volume {
                     self.stop_step();
                 }
             }
+            Life::Returning => {
+                self.marks_go_on();
+                self.back_go_on();
+                if self.jobs.is_empty() {
+                    self.open_anew();
+                }
+            }
             Life::Opening => self.drain_step(),
             Life::Failed(_) | Life::Stopped => {}
         }
@@ -384,6 +402,9 @@ impl Volume {
 
     /// A member is gone: it answers nothing any more.
     pub fn lost(&mut self, member: usize) {
+        if member == BEHIND && self.life == Life::Returning {
+            self.life = Life::Active;
+        }
         if !std::mem::replace(&mut self.present[member], false) {
             return;
         }
@@ -397,6 +418,27 @@ impl Volume {
         for tag in asked {
             self.finish(tag, Err(IoError::Media));
         }
+    }
+
+    /// The store behind is back after [`Volume::lost`]. What it was asked for just before it went may have been lost, so the volume is
+    /// opened anew while its host waits; and where that may be something which was answered, the host's next flush fails, once.
+    /// Whether it was waited for.
+    pub fn behind_returns(&mut self) -> bool {
+        let waits = self.life == Life::Active && !self.present[BEHIND];
+        if waits {
+            self.life = Life::Returning;
+            self.go_on();
+        }
+        waits
+    }
+
+    fn open_anew(&mut self) {
+        self.lost_changes |= self.back.behind_is_volatile();
+        self.marks = Marks::new(self.layout().regions());
+        (self.held, self.dirty, self.back) = Default::default();
+        self.present[BEHIND] = true;
+        (self.life, self.opening, self.changed, self.returned) = (Life::Opening, Opening::default(), false, true);
+        self.open_step();
     }
 
     /// Serves nobody any more: what the host waits for fails.
@@ -452,6 +494,7 @@ impl Volume {
             Life::Opening => (Condition::Opening, None),
             Life::Failed(failure) => (Condition::Failed, Some(failure)),
             Life::Stopped => (Condition::Stopped, None),
+            Life::Returning => (Condition::Alone, None),
             Life::Active | Life::Stopping if !self.present[BEHIND] => (Condition::Alone, None),
             Life::Active | Life::Stopping => (Condition::Healthy, None),
         };

@@ -277,12 +277,13 @@ fn tell_caches(held: &Held) {
     let Held { seeds, sum } = held;
     println!(
         "{seeds} seeds of cached volumes held: {} requests, {} power cuts ({} attempts to open a volume cut), {} members lost by themselves, \
-         {} deaths of the service, {} sectors read from the cache, {} copied into it and {} left behind by its groomer, {} written behind, the copies of \
+         {} stores behind that came back to a volume in use, {} deaths of the service, {} sectors read from the cache, {} copied into it and {} left behind by its groomer, {} written behind, the copies of \
          {} regions dropped; {} times all of it stood behind at the end",
         sum.requests,
         sum.cuts,
         sum.recovery_cuts,
         sum.losses,
+        sum.returns,
         sum.kills,
         sum.hits,
         sum.fills,

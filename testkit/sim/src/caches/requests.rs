@@ -2,7 +2,7 @@
 
 use device::{Completion, Io, IoError};
 
-use super::run::Simulation;
+use super::run::{Owed, Simulation};
 use crate::arrays::SECTOR;
 use crate::model::{Model, OpId, Part};
 use crate::payload;
@@ -144,7 +144,11 @@ impl Simulation {
                     *answered = (*answered).max(op | u64::from(part.zeros));
                 }
             }
+            (Asked::Flush { .. }, Ok(_)) if self.owed == Owed::Must => {
+                return Err(Failure::Wrong("what was answered is lost, and no flush said so".into()));
+            }
             (Asked::Flush { covers }, Ok(_)) => self.model.flushed(&covers),
+            (Asked::Flush { .. }, Err(IoError::Media)) if self.owed != Owed::No => self.owed = Owed::No,
             // One of its members is gone.
             (_, Err(IoError::Media | IoError::NoSpace)) if self.lost => {}
             (_, Err(error)) => {

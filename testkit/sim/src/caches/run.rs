@@ -21,6 +21,15 @@ const OURS: u64 = u64::MAX - 2;
 /// What the store behind looks like whenever the volume was stopped.
 const WITNESS: [u8; 32] = [7; 32];
 
+/// Whether a flush fails though everything is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owed {
+    No,
+    May,
+    /// What was answered is lost.
+    Must,
+}
+
 pub(super) struct Simulation {
     pub plan: Plan,
     pub random: SplitMix64,
@@ -36,6 +45,8 @@ pub(super) struct Simulation {
     pub report: Report,
     /// A member is gone: requests fail.
     pub lost: bool,
+    /// Whether the next flush fails, since the store behind went and came back.
+    pub owed: Owed,
     image: Option<Vec<u8>>,
 }
 
@@ -60,6 +71,7 @@ pub(crate) fn run(seed: u64) -> Result<Report, Failure> {
         random,
         plan,
         lost: false,
+        owed: Owed::No,
         image: None,
     };
     simulation.make()?;
@@ -146,7 +158,7 @@ impl Simulation {
         let Plan { number, max_request, dirty_limit, looks_at_once, .. } = self.plan;
         let config = Config { header, number, max_request, dirty_limit, changed, looks_at_once };
         self.volume = Some(Volume::open(config));
-        self.lost = false;
+        (self.lost, self.owed) = (false, Owed::No);
         for _ in 0..PATIENCE {
             if self.any_off() {
                 return Ok(false);
@@ -301,7 +313,81 @@ impl Simulation {
             }
             self.pump_one(1 - member)?;
         }
+        if member == BEHIND && self.random.one_in(2) && self.comes_back()? {
+            return Ok(());
+        }
         self.reopen([false; 2])
+    }
+
+    /// The store behind comes back to a volume that serves, and may go again meanwhile. False when the power failed.
+    fn comes_back(&mut self) -> Result<bool, Failure> {
+        loop {
+            if self.any_off() || !self.nodes[BEHIND].attach(&mut self.random)? {
+                return Ok(false);
+            }
+            let Some(volume) = &mut self.volume else { return Ok(false) };
+            if !volume.behind_returns() {
+                return Err(Failure::Wrong(format!("nobody waits for the store behind: {:?}", volume.status())));
+            }
+            let goes_after = if self.random.one_in(3) { self.random.below(60) } else { u64::MAX };
+            let mut rounds = 0;
+            while self.volume.as_ref().is_some_and(|volume| volume.status().condition != Condition::Healthy) {
+                if self.any_off() {
+                    return Ok(false);
+                }
+                rounds += 1;
+                if rounds > u64::from(PATIENCE) {
+                    return Err(Failure::Stuck("the store behind is back, and never served".into()));
+                }
+                if rounds > goes_after {
+                    break;
+                }
+                self.request()?;
+                self.pump()?;
+            }
+            if rounds <= goes_after {
+                return self.is_back();
+            }
+            self.report.losses += 1;
+            self.report.cuts += 1;
+            self.nodes[BEHIND].cut(&mut self.random);
+            self.volume.iter_mut().for_each(|volume| volume.lost(BEHIND));
+            for _ in 0..self.random.below(20) {
+                if !self.nodes[CACHE].store.is_off() {
+                    self.pump_one(CACHE)?;
+                }
+            }
+            // Having got as far as that, it waits again.
+            while self.volume.as_ref().is_some_and(|volume| volume.status().condition != Condition::Alone) {
+                if self.nodes[CACHE].store.is_off() {
+                    return Ok(false);
+                }
+                self.pump_one(CACHE)?;
+            }
+        }
+    }
+
+    /// What was answered and is lost is what a flush now speaks of.
+    fn is_back(&mut self) -> Result<bool, Failure> {
+        self.report.returns += 1;
+        for _ in 0..PATIENCE {
+            if self.any_off() {
+                return Ok(false);
+            }
+            if self.asked.iter().all(Option::is_none) {
+                break;
+            }
+            self.pump()?;
+        }
+        let answered = std::mem::take(&mut self.answered);
+        if !self.compare()? {
+            self.answered = answered;
+            return Ok(false);
+        }
+        let less = answered.iter().zip(&self.answered).any(|(before, now)| now < before);
+        self.owed = if less { Owed::Must } else { Owed::May };
+        self.lost = false;
+        Ok(true)
     }
 
     fn pump_one(&mut self, member: usize) -> Result<(), Failure> {
