@@ -216,6 +216,12 @@ impl Volume {
         self.back.resting |= failed;
     }
 
+    /// Sectors that are on their way behind, and were not written again meanwhile.
+    pub(crate) fn going_behind(&self) -> u64 {
+        let runs = self.back.round.iter().flat_map(|round| &round.runs);
+        runs.map(|run| run.end - run.start - self.dirty.count_in(run)).sum()
+    }
+
     /// Lets go of the oldest of what is behind by now.
     pub(crate) fn release(&mut self) {
         let room = u64::from(self.max_request) * 4;

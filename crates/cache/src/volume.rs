@@ -501,7 +501,7 @@ impl Volume {
         Status {
             condition,
             failure,
-            dirty_sectors: self.dirty.count(),
+            dirty_sectors: self.dirty.count() + self.going_behind(),
             held_sectors: self.held.count(),
             marked_regions: self.marks.count(),
             ..self.status

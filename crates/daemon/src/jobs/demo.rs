@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use export::nbd::client::{Address, Ask, Client};
+
 use super::Task;
-use super::nbd_client::{Ask, NbdClient};
 use crate::Failure;
 
 /// How often a batch of requests begins.
@@ -27,8 +28,8 @@ const READS: u64 = 70;
 /// The export cannot be reached.
 pub fn load(socket: &Path, export: &str, task: &Task) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("the demo load on {export}: {error}"));
-    let mut client = NbdClient::connect(socket, export).map_err(failed)?;
-    let used = client.bytes.min(USED);
+    let client = Client::connect(&Address::unix(socket, export)).map_err(failed)?;
+    let used = client.export().bytes.min(USED);
     // Most requests go to a fifth of it, which must hold the largest.
     if used / 5 < u64::from(SIZES[7]) {
         return Err(Failure::invalid(format!("{export}: {used} bytes are too few for a load")));
@@ -37,24 +38,32 @@ pub fn load(socket: &Path, export: &str, task: &Task) -> Result<(), Failure> {
     let began = Instant::now();
     let mut next = began;
     let mut batches = 0u64;
-    let mut asks = Vec::new();
+    let mut pending = Vec::new();
+    let mut data = vec![0; SIZES[7] as usize];
     while !task.is_cancelled() {
         let turn = began.elapsed().as_secs_f64() / WAVE.as_secs_f64();
         let height = 0.5 - 0.5 * (turn * std::f64::consts::TAU).cos();
         let count = LEAST + (height * (MOST - LEAST) as f64) as u64;
-        asks.clear();
         for _ in 0..count {
             let size = SIZES[random.below(SIZES.len() as u64) as usize];
             // Four of five requests go to a fifth of the device.
             let within = if random.below(5) < 4 { used / 5 } else { used };
             let offset = random.below((within - u64::from(size)) / 4096 + 1) * 4096;
-            asks.push((if random.below(100) < READS { Ask::Read } else { Ask::Write }, offset, size));
+            let ask = if random.below(100) < READS {
+                Ask::Read(size)
+            } else {
+                random.fill(&mut data[..size as usize]);
+                Ask::Write(&data[..size as usize])
+            };
+            pending.push(client.begin(ask, offset, 0).map_err(failed)?);
         }
         batches += 1;
         if batches.is_multiple_of(50) {
-            asks.push((Ask::Flush, 0, 0));
+            pending.push(client.begin(Ask::Flush, 0, 0).map_err(failed)?);
         }
-        client.exchange(&asks, |bytes| random.fill(bytes)).map_err(failed)?;
+        for one in pending.drain(..) {
+            one.wait().map_err(failed)?;
+        }
         task.at(0.0, &format!("{count} requests each {} ms", TICK.as_millis()));
         next += TICK;
         // One that cannot keep up is not asked for more at once later on.

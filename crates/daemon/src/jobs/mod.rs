@@ -2,7 +2,6 @@
 
 pub mod demo;
 pub mod lab;
-mod nbd_client;
 pub mod prediction;
 mod process;
 mod progress;

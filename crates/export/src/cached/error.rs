@@ -1,7 +1,5 @@
 //! Why there is no cached volume.
 
-use std::path::PathBuf;
-
 use cache::{Failure, HeaderError};
 
 use crate::array::ArrayError;
@@ -85,13 +83,23 @@ pub enum CacheError {
     /// It cannot be opened.
     #[error("{0}")]
     Failure(#[from] Failure),
-    /// The file behind cannot be used.
-    #[error("{path}: {what}", path = .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        what: String,
+    /// A store that came back takes less in one request than it did.
+    #[error(
+        "{behind}: takes requests of at most {found} bytes, and took {expected}; open the volume anew: `vsl cache open`"
+    )]
+    Smaller {
+        /// The store behind.
+        behind: String,
+        /// What it takes.
+        found: u32,
+        /// What the volume was opened for.
+        expected: u32,
+    },
+    /// Nobody waits for the store.
+    #[error("{volume}: has what stands behind it, or serves nobody")]
+    NotAlone {
+        /// The volume.
+        volume: String,
     },
     /// The operating system has no thread or ring for it.
     #[error("no thread for the cached volume: {0}")]

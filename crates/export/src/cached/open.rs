@@ -1,6 +1,5 @@
 //! How a cached volume's thread begins: claims the cache device and what is behind, makes the volume or finds it, and opens it.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar};
 
 use array::{Answer, Command, What};
@@ -10,7 +9,7 @@ use media::ring::mailbox::Sender;
 use uuid::Uuid;
 
 use super::error::CacheError;
-use super::store::Store;
+use super::store::{Store, serve};
 use crate::array::{ArrayError, Claimant};
 use crate::composite::claim::Purpose;
 use crate::composite::lane::{Bell, Lane, extent};
@@ -21,16 +20,14 @@ use crate::handle::{Call, WorkerHandle};
 const REGION_BYTES: u64 = 4 << 20;
 /// Of the room of the cache device a volume may hold one part in so many that is not behind yet.
 const DIRTY_PART: u64 = 5;
-/// The largest request of a volume before a file, bytes.
-const REQUEST_BYTES: u32 = 1 << 20;
 
 /// What stands behind.
 #[derive(Clone)]
 pub enum Behind {
     /// An attached device.
     Device(WorkerHandle),
-    /// A file or block device, as it is.
-    File(PathBuf),
+    /// Something that threads read and write.
+    Store(Arc<dyn Store>),
 }
 
 /// What is to become of a volume.
@@ -126,7 +123,7 @@ impl Backing {
     fn begin(name: &str, behind: &Behind, sector_bytes: u32, back: &Sender<Call>) -> Result<Backing, CacheError> {
         match behind {
             Behind::Device(handle) => Backing::device(name, handle, sector_bytes, back),
-            Behind::File(path) => Backing::file(name, Store::open(path)?, sector_bytes, back),
+            Behind::Store(store) => Backing::store(name, store, sector_bytes, back),
         }
     }
 
@@ -152,22 +149,28 @@ impl Backing {
         })
     }
 
-    fn file(name: &str, store: Store, expected: u32, back: &Sender<Call>) -> Result<Backing, CacheError> {
-        let (path, sector) = (store.path.display().to_string(), u64::from(expected));
-        if store.bytes == 0 || !store.bytes.is_multiple_of(sector) {
-            let found = format!("is {} bytes long, which is no number of sectors", store.bytes);
-            return Err(CacheError::Sectors { behind: path, found, expected });
+    fn store(name: &str, store: &Arc<dyn Store>, expected: u32, back: &Sender<Call>) -> Result<Backing, CacheError> {
+        let (behind, bytes, sector) = (store.name(), store.bytes(), u64::from(expected));
+        if bytes == 0 || !bytes.is_multiple_of(sector) {
+            let found = format!("is {bytes} bytes long, which is no number of sectors");
+            return Err(CacheError::Sectors { behind, found, expected });
+        }
+        let (block, most) = (store.block_bytes(), store.request_bytes());
+        if !expected.is_multiple_of(block.max(1)) || most < expected {
+            let found = format!("takes requests of {block} to {most} bytes");
+            return Err(CacheError::Sectors { behind, found, expected });
         }
         let lane = Lane::new(name, Bell::Threads(Condvar::new()), back.clone());
+        let later = Arc::clone(store);
         let backing = Backing {
-            name: path,
+            name: behind,
             lane: Arc::clone(&lane),
-            sectors: store.bytes / sector,
-            max_request: REQUEST_BYTES / expected,
+            sectors: bytes / sector,
+            max_request: most / expected,
             witness: store.witness(),
-            later: Box::new(store.later()),
+            later: Box::new(move || later.witness()),
         };
-        store.serve(&lane, expected).map_err(|error| CacheError::Thread(error.to_string()))?;
+        serve(store, &lane, expected).map_err(|error| CacheError::Thread(error.to_string()))?;
         Ok(backing)
     }
 }
@@ -242,6 +245,36 @@ impl OnCache<'_> {
 }
 
 impl WorkerHandle {
+    /// Gives a cached volume that serves without its store that store back.
+    ///
+    /// # Errors
+    /// It is another one, or nobody waits for it.
+    pub fn behind_returns(&self, behind: &Behind) -> Result<(), CacheError> {
+        let (volume, shape) = (self.name().to_owned(), self.info().map_err(|_| gone(self))?);
+        let backing = Backing::begin(&volume, behind, shape.sector_bytes, self.sender())?;
+        let release = Release(vec![Arc::clone(&backing.lane)]);
+        let Backing { name: behind, sectors, max_request, .. } = &backing;
+        if *sectors < shape.sectors {
+            let bytes = u64::from(shape.sector_bytes);
+            let (found, expected) = (sectors * bytes, shape.sectors * bytes);
+            return Err(CacheError::Shrunk { behind: behind.clone(), found, expected });
+        }
+        let (found, expected) = (max_request * shape.sector_bytes, shape.max_request_bytes);
+        if found < expected {
+            return Err(CacheError::Smaller { behind: behind.clone(), found, expected });
+        }
+        let (lane, later) = (Arc::clone(&backing.lane), backing.later);
+        let waited = self.ask(move |worker| match worker.served().composite() {
+            Some(one) => one.behind_returns(lane, later),
+            None => false,
+        });
+        if !waited.map_err(|_| gone(self))? {
+            return Err(CacheError::NotAlone { volume });
+        }
+        std::mem::forget(release);
+        Ok(())
+    }
+
     /// Has the cache device forget a volume that nobody serves, with `discard` also what is not behind yet.
     ///
     /// # Errors

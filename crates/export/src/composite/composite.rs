@@ -203,6 +203,22 @@ impl Composite {
         }
     }
 
+    /// Gives a cached volume that serves without its store that store back. Whether it waited for it.
+    pub(crate) fn behind_returns(&mut self, lane: Arc<Lane>, witness: Witness) -> bool {
+        let Machine::Cached(volume) = &mut self.machine else { return false };
+        let waits = volume.behind_returns();
+        if waits {
+            if let Some(old) = self.lanes[cache::BEHIND].replace(lane) {
+                old.close();
+            }
+            self.outbox[cache::BEHIND].clear();
+            self.witness = Some(witness);
+            tracing::info!(volume = %self.info.label, behind = %self.names[cache::BEHIND], "back");
+            self.pump();
+        }
+        waits
+    }
+
     /// Takes a member in at the place of one that left. `sector` is what its superblock's sector holds; nothing for a new one.
     ///
     /// # Errors
@@ -368,9 +384,8 @@ impl Composite {
                 format!("failed: {failure}; once it is there again: `vsl cache open {}`", self.info.label)
             }
             (cache::Condition::Alone, None) => format!(
-                "degraded: without {}, only what is cached is served; once it is there again: `vsl cache open {}`",
-                self.names[cache::BEHIND],
-                self.info.label
+                "degraded: without {}, only what is cached is served until it is there again",
+                self.names[cache::BEHIND]
             ),
             _ => "healthy".into(),
         }
@@ -382,12 +397,13 @@ impl Composite {
     /// A member failed, or did not answer in time; the next assembly brings copies into step.
     pub(crate) fn detach(mut self: Box<Self>) -> Result<(), IoError> {
         let end = Instant::now() + PATIENCE;
-        match &mut self.machine {
-            Machine::Array(array) => array.stop(),
-            Machine::Cached(volume) => volume.stop(),
-        }
         let mut told = false;
         while !self.machine.is_stopped() && Instant::now() < end {
+            match &mut self.machine {
+                Machine::Array(array) => array.stop(),
+                // One whose store came back just now begins once it is open.
+                Machine::Cached(volume) => volume.stop(),
+            }
             self.pump();
             if let Machine::Cached(volume) = &mut self.machine
                 && volume.is_settled()

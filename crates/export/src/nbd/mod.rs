@@ -1,5 +1,6 @@
-//! The NBD protocol: the handshake on threads of its own, the transmission phase on the device's thread.
+//! The NBD protocol: the handshake on threads of its own, the transmission phase on the device's thread; and a client of other servers.
 
+pub mod client;
 mod meta;
 pub mod negotiate;
 pub mod proto;
