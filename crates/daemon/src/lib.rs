@@ -6,6 +6,7 @@ mod access;
 mod alerts;
 pub mod api;
 mod audit;
+mod behind;
 mod clock;
 pub mod create;
 pub mod exports;

@@ -20,8 +20,9 @@ mod schedules;
 mod snapshots;
 mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use device::{AttachOptions, Durability, Secret, Setting, State};
@@ -51,6 +52,10 @@ pub struct Registry {
     schedules: Mutex<schedules::Schedules>,
     /// The moves that are under way, and the last one of each device.
     moves: moves::Moves,
+    /// Cached volumes that are not open because their store was not there.
+    missed: Mutex<BTreeSet<String>>,
+    /// Somebody is looking for stores.
+    looking: AtomicBool,
     /// Told when a device has come or gone.
     settled: Condvar,
     /// Where page buffers outlive this process.
@@ -74,6 +79,8 @@ impl Registry {
             recordings,
             schedules,
             moves: moves::Moves::default(),
+            missed: Mutex::default(),
+            looking: AtomicBool::new(false),
             settled,
             staging,
         })

@@ -73,13 +73,15 @@ pub enum RememberedBehind {
     Device(String),
     /// A file or block device as it is, by its absolute path.
     Path(PathBuf),
+    /// An export of an NBD server, or a namespace of an NVMe subsystem.
+    Address(String),
 }
 
 impl RememberedBehind {
     /// In words.
     pub fn name(&self) -> String {
         match self {
-            RememberedBehind::Device(name) => name.clone(),
+            RememberedBehind::Device(name) | RememberedBehind::Address(name) => name.clone(),
             RememberedBehind::Path(path) => path.display().to_string(),
         }
     }

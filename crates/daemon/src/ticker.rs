@@ -85,6 +85,7 @@ impl Ticker {
     fn tick(&mut self) {
         let now_ms = now_ms();
         self.registry.keep_schedules(now_ms / 1000);
+        self.registry.look_for_stores(now_ms / 1000);
         let known = &self.known;
         let seen = self.registry.seen(|name, attach| match known.get(name) {
             Some(Known { next_event: (same, next), .. }) if *same == attach => *next,

@@ -16,6 +16,7 @@ Examples:
   vsl attach /ssd/cache.vsl --name fast
   vsl cache create disk --cache fast --behind /dev/sdb
   vsl cache create vm --cache fast --behind /nfs/vm.img --mode write-back
+  vsl cache create far --cache fast --behind nbd://store:10809/far
   vsl cache status vm
   vsl cache flush vm                   # everything is behind now
   vsl cache open vm --mode write-through
@@ -62,8 +63,8 @@ pub enum What {
         /// An attached device with a sparse address space, empty or with other volumes.
         #[arg(long, value_name = "DEVICE")]
         cache: String,
-        /// What stands behind: an attached device, or the path of a file or block device.
-        #[arg(long, value_name = "DEVICE|PATH")]
+        /// What stands behind: an attached device, the path of a file or block device, or the address of an NBD export or NVMe namespace.
+        #[arg(long, value_name = "DEVICE|PATH|ADDRESS")]
         behind: String,
         /// What becomes of writes.
         #[arg(long, default_value = "write-through")]

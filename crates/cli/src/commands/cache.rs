@@ -28,7 +28,9 @@ pub fn cache(args: &Cache, output: Output) -> Result<(), Failure> {
                 ..CacheRequest::default()
             };
             // A device's name has no slash in it.
-            if behind.contains('/') || Path::new(behind).exists() {
+            if behind.contains("://") {
+                request.address = Some(behind.clone());
+            } else if behind.contains('/') || Path::new(behind).exists() {
                 let path = std::path::absolute(behind).map_err(|error| Failure::io(Path::new(behind), &error))?;
                 request.path = Some(path);
             } else {

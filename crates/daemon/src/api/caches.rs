@@ -21,7 +21,7 @@ pub struct CacheView {
     pub uuid: String,
     /// The device that caches it.
     pub cache: String,
-    /// What stands behind: a device, or a path.
+    /// What stands behind: a device, a path, or an address.
     pub behind: String,
     /// `write-around`, `write-through` or `write-back`.
     pub mode: String,
@@ -64,7 +64,7 @@ pub struct CacheView {
     pub failed_copies: u64,
 }
 
-/// Body of `POST /caches`. Exactly one of `device` and `path` is given.
+/// Body of `POST /caches`. Exactly one of `device`, `path` and `address` is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheRequest {
@@ -79,6 +79,10 @@ pub struct CacheRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub path: Option<PathBuf>,
+    /// The export of an NBD server that stands behind, `nbd://HOST:PORT/EXPORT` or `nbd+unix:///EXPORT?socket=PATH`, or the namespace of
+    /// an NVMe subsystem, `nvme+tcp://HOST:PORT/SUBSYSTEM`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     /// `write-around`, `write-through` or `write-back`; `write-through` without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,

@@ -1,6 +1,8 @@
 //! Cached volumes. One is in the table like a device, on a thread of its own; the device that caches it and the one behind, if it is one,
 //! stay in the table too, and nobody else uses them.
 
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use cache::Mode;
@@ -12,8 +14,10 @@ use super::{Refused, Registry};
 use crate::api::{CacheRequest, CacheView, Caches, DeleteCacheRequest, OpenRequest};
 use crate::handle::Handle;
 use crate::state::{RememberedBehind, RememberedCache};
-use crate::{Failure, Target, names};
+use crate::{Failure, Target, behind, names};
 
+/// How often stores are looked for that volumes wait for, seconds.
+const LOOK_S: u64 = 5;
 /// How often it is looked whether everything stands behind.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -83,15 +87,16 @@ impl Registry {
     /// # Errors
     /// The name is taken, or the devices cannot be used so; then nothing has changed.
     pub fn create_cache(&self, request: &CacheRequest) -> Result<CacheView, Failure> {
-        let CacheRequest { name, cache, device, path, mode } = request;
+        let CacheRequest { name, cache, device, path, address, mode } = request;
         names::check("volume", name)?;
         let mode = mode.as_deref().map_or(Ok(Mode::Through), mode_named)?;
-        let behind = match (device, path) {
-            (Some(device), None) => RememberedBehind::Device(device.clone()),
-            (None, Some(path)) if path.is_absolute() => {
+        let behind = match (device, path, address) {
+            (Some(device), None, None) => RememberedBehind::Device(device.clone()),
+            (None, None, Some(text)) => RememberedBehind::Address(behind::address(text)?),
+            (None, Some(path), None) if path.is_absolute() => {
                 RememberedBehind::Path(std::fs::canonicalize(path).map_err(|error| Failure::io(path, &error))?)
             }
-            (None, Some(path)) => {
+            (None, Some(path), None) => {
                 return Err(Failure::invalid(format!(
                     "{}: the path of what stands behind must be absolute",
                     path.display()
@@ -100,7 +105,7 @@ impl Registry {
             }
             _ => {
                 return Err(
-                    Failure::invalid("a volume has one store behind it").help("name a device or a path, not both")
+                    Failure::invalid("a volume has one store behind it").help("name one device, path or address")
                 );
             }
         };
@@ -137,13 +142,14 @@ impl Registry {
         if *behind == RememberedBehind::Device(cache.clone()) {
             return Err(Failure::invalid(format!("{cache} cannot be the cache of itself")).help("name another device"));
         }
-        let same = |other: &RememberedCache| other.behind == *behind && matches!(behind, RememberedBehind::Path(_));
+        let same = |other: &RememberedCache| other.behind == *behind && !matches!(behind, RememberedBehind::Device(_));
         if let Some(other) = table.state.caches().iter().find(|other| same(other)) {
             return Err(Failure::conflict(format!("{} stands behind the volume {}", behind.name(), other.name))
                 .help(format!("delete that one first: `vsl cache delete {}`", other.name)));
         }
         let device = match behind {
             RememberedBehind::Device(device) => Some(device),
+            RememberedBehind::Address(_) => None,
             RememberedBehind::Path(path) => {
                 let uses = |entry: &Entry| entry.target.paths().is_some_and(|paths| paths.contains(path));
                 if let Some((user, _)) = table.devices.iter().find(|(_, entry)| uses(entry)) {
@@ -185,8 +191,12 @@ impl Registry {
             let table = self.table();
             table.devices.get(name).is_some_and(|entry| matches!(entry.standing(), Standing::Attached(_)))
         };
+        let state = self.cache(name)?.state;
+        if serves && state == "degraded" && request.mode.is_none() {
+            return self.give_back(&remembered).and_then(|()| self.cache(name));
+        }
         if serves {
-            let failed = self.cache(name)?.state == "failed";
+            let failed = state == "failed";
             match self.let_go(name, failed) {
                 Ok(()) => {}
                 Err(Refused::Gone(failure)) if !failed => return Err(failure),
@@ -200,19 +210,81 @@ impl Registry {
         self.cache(name)
     }
 
+    fn open_behind(&self, volume: &RememberedCache) -> Result<Behind, Failure> {
+        if let RememberedBehind::Device(device) = &volume.behind {
+            return Ok(Behind::Device(self.table().attached(device)?.worker().clone()));
+        }
+        let opened = behind::open(&volume.behind);
+        let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        match opened {
+            Ok(Some(store)) => {
+                missed.remove(&volume.name);
+                Ok(Behind::Store(store))
+            }
+            Ok(None) => Err(Failure::failed("what stands behind is a device of another service")),
+            Err(failure) => {
+                missed.insert(volume.name.clone());
+                Err(failure)
+            }
+        }
+    }
+
+    /// Gives a volume that serves without its store that store back.
+    fn give_back(&self, volume: &RememberedCache) -> Result<(), Failure> {
+        let handle = self.table().attached(&volume.name)?;
+        let behind = self.open_behind(volume)?;
+        handle.worker().behind_returns(&behind).map_err(|error| failure(&volume.name, &error))?;
+        tracing::info!(volume = volume.name, behind = volume.behind.name(), "the store behind is back");
+        Ok(())
+    }
+
+    /// Looks for stores that volumes wait for, now and then; on a thread of its own, since a store may take long to answer.
+    pub fn look_for_stores(self: &Arc<Self>, now_s: u64) {
+        let waiting: Vec<RememberedCache> = {
+            let table = self.table();
+            if !now_s.is_multiple_of(LOOK_S) || !table.ready || table.closing {
+                return;
+            }
+            table.state.caches().iter().filter(|cache| table.devices.contains_key(&cache.name)).cloned().collect()
+        };
+        if waiting.is_empty() || self.looking.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let registry = Arc::clone(self);
+        let look = move || {
+            for volume in &waiting {
+                registry.look_for_store(volume);
+            }
+            registry.looking.store(false, Ordering::Release);
+        };
+        if let Err(error) = std::thread::Builder::new().name("stores".into()).spawn(look) {
+            self.looking.store(false, Ordering::Release);
+            tracing::error!("stores behind caches are not looked for: {error}");
+        }
+    }
+
+    fn look_for_store(&self, volume: &RememberedCache) {
+        let is_missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner).contains(&volume.name);
+        let state = self.cache(&volume.name).map(|view| view.state).unwrap_or_default();
+        let result = match state.as_str() {
+            "degraded" => self.give_back(volume),
+            "stopped" if is_missed => self.open_cache(&volume.name, &OpenRequest::default()).map(drop),
+            _ => return,
+        };
+        if let Err(failure) = result {
+            tracing::debug!(volume = volume.name, "its store is not back: {failure}");
+        }
+    }
+
     /// Starts a volume's thread, and serves it.
     fn start_cache(&self, volume: &RememberedCache, make: bool, unchanged: bool) -> Result<(), Failure> {
         let name = &volume.name;
         let target = Target::Cached(volume.cache.clone(), volume.behind.name());
         let mode = mode_named(&volume.mode)?;
-        let (cache, behind, coming) = {
+        let behind = self.open_behind(volume)?;
+        let (cache, coming) = {
             let mut table = self.table();
-            let cache = table.attached(&volume.cache)?.worker().clone();
-            let behind = match &volume.behind {
-                RememberedBehind::Device(device) => Behind::Device(table.attached(device)?.worker().clone()),
-                RememberedBehind::Path(path) => Behind::File(path.clone()),
-            };
-            (cache, behind, Coming::new(&mut table, name, target)?)
+            (table.attached(&volume.cache)?.worker().clone(), Coming::new(&mut table, name, target)?)
         };
         let plan = CachePlan { uuid: volume.uuid, mode, make, unchanged };
         let started = Handle::start_cached(name, cache, behind, plan).map_err(|error| failure(name, &error));
@@ -247,6 +319,7 @@ impl Registry {
             if self.cache(&volume.name).is_ok_and(|view| view.state == "healthy") {
                 continue;
             }
+            // One that serves without what came is given that back.
             if let Err(failure) = self.open_cache(&volume.name, &OpenRequest::default()) {
                 tracing::error!(volume = volume.name, device, "not opened: {failure}");
             }
@@ -322,7 +395,7 @@ impl Registry {
         self.table().state.forget_cache(name)?;
         let behind = match &volume.behind {
             RememberedBehind::Device(device) => Some(device),
-            RememberedBehind::Path(_) => None,
+            RememberedBehind::Path(_) | RememberedBehind::Address(_) => None,
         };
         for member in [Some(&volume.cache), behind].into_iter().flatten() {
             let found = {
@@ -344,7 +417,7 @@ fn failure(volume: &str, error: &CacheError) -> Failure {
     let (what, help) = said.split_once("; ").unwrap_or((&said, ""));
     let failure = match error {
         CacheError::Dense { .. } | CacheError::Sectors { .. } | CacheError::NoPlace { .. } => Failure::invalid(what),
-        CacheError::Thread(_) | CacheError::Header { .. } | CacheError::File { .. } => Failure::failed(what),
+        CacheError::Thread(_) | CacheError::Header { .. } => Failure::failed(what),
         _ => Failure::conflict(what),
     };
     let help = match error {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
+use rustix::io::Errno;
 
 use super::store::{Store, witness_of, write_zeros};
 use crate::composite::lane::PAUSE;
@@ -49,7 +50,16 @@ impl FileStore {
     }
 
     fn settle(&self, fua: bool) -> io::Result<()> {
-        if fua { self.file.sync_data() } else { Ok(()) }
+        if fua { self.flush() } else { Ok(()) }
+    }
+}
+
+/// A disk that was pulled, and a file whose server is not there any more, are gone.
+fn told(error: io::Error) -> io::Error {
+    let gone = [Errno::NODEV, Errno::NXIO, Errno::STALE].map(Errno::raw_os_error);
+    match error.raw_os_error() {
+        Some(number) if gone.contains(&number) => io::Error::new(io::ErrorKind::NotConnected, error),
+        _ => error,
     }
 }
 
@@ -74,11 +84,11 @@ impl Store for FileStore {
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(buffer, offset)
+        self.file.read_exact_at(buffer, offset).map_err(told)
     }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {
-        self.file.write_all_at(data, offset)?;
+        self.file.write_all_at(data, offset).map_err(told)?;
         self.settle(fua)
     }
 
@@ -86,12 +96,12 @@ impl Store for FileStore {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         // Where the file system has no holes, zeros take space.
         if fallocate(self.file.as_fd(), flags, offset, bytes).is_err() {
-            write_zeros(offset, bytes, |at, zeros| self.file.write_all_at(zeros, at))?;
+            write_zeros(offset, bytes, |at, zeros| self.file.write_all_at(zeros, at)).map_err(told)?;
         }
         self.settle(fua)
     }
 
     fn flush(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.file.sync_data().map_err(told)
     }
 }

@@ -136,6 +136,10 @@ impl Composite {
                 tracing::error!(of = %self.info.label, member = %name, "a member is gone");
                 self.lanes[position] = None;
                 self.outbox[position].clear();
+                if matches!(self.machine, Machine::Cached(_)) && position == cache::BEHIND {
+                    // It holds the store open.
+                    self.witness = None;
+                }
                 self.machine.lost(position);
             }
         }
