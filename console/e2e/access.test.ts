@@ -10,7 +10,7 @@ import { DIALOGS, prepare, withDialog } from "./dialogs";
 
 const { service, open } = setUp();
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const PAGES = ["overview", "alerts", "lab", "log", "hosts", "settings"];
+const PAGES = ["overview", "caches", "alerts", "lab", "log", "hosts", "settings"];
 const DEVICE_PAGES = ["live", "snapshots", "lifetime", "info", "format", "configure", "drills"];
 
 declare global {

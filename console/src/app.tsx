@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { host } from "./api/client";
 import icon from "./icon.svg";
 import { AlertsPage } from "./pages/Alerts";
+import { CachesPage } from "./pages/Caches";
 import { ConfigurePage } from "./pages/Configure";
 import { DrillsPage } from "./pages/Drills";
 import { FormatPage } from "./pages/Format";
@@ -40,6 +41,7 @@ const PAGES: Record<Page, Entry> = {
   format: { title: "Format", Page: FormatPage },
   configure: { title: "Configure", Page: ConfigurePage },
   drills: { title: "Drills", Page: DrillsPage },
+  caches: { title: "Caches", Page: CachesPage },
   alerts: { title: "Alerts", Page: AlertsPage },
   lab: { title: "Lab", Page: LabPage },
   log: { title: "Log", Page: LogPage },

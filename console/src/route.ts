@@ -10,7 +10,7 @@ export const DEVICE_PAGES = [
   "configure",
   "drills",
 ] as const;
-export const HOST_PAGES = ["overview", "alerts", "lab", "log", "hosts", "settings"] as const;
+export const HOST_PAGES = ["overview", "caches", "alerts", "lab", "log", "hosts", "settings"] as const;
 export type DevicePage = (typeof DEVICE_PAGES)[number];
 export type HostPage = (typeof HOST_PAGES)[number];
 export type Page = DevicePage | HostPage;

@@ -9,6 +9,7 @@ export type Alert = Schemas["Alert"];
 export type Alerts = Schemas["Alerts"];
 export type Audit = Schemas["Audit"];
 export type AuditEntry = Schemas["AuditEntry"];
+export type CachedVolume = Schemas["CacheView"];
 export type Certificate = Schemas["Certificate"];
 export type Choice = Schemas["PredictionChoice"];
 export type CloneOf = Schemas["CloneView"];

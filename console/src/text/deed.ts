@@ -91,7 +91,7 @@ const DEEDS: readonly (readonly [string, Words])[] = [
   [
     "POST /caches",
     (_, body) =>
-      `made${and("the cached volume", body.name) || " a cached volume"}${and("of", body.path ?? body.device)}${and("on", body.cache)}`,
+      `made${and("the cached volume", body.name) || " a cached volume"}${and("of", body.path ?? body.device ?? body.address)}${and("on", body.cache)}`,
   ],
   ["POST /caches/*/open", ([volume]) => `opened the cached volume ${volume}`],
   ["POST /caches/*/flush", ([volume]) => `had everything of ${volume} written behind its cache`],

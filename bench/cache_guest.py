@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+"""Boots a Debian from slow storage with a cache in front of it, and reads its programs: cold, and warm after the service was started anew.
+
+What stands behind is an NBD server that answers each read after a delay, as a store in another place does. The guest has no hardware
+virtualisation, so that even a boot from memory takes half a minute: give `--delay` what the store really takes.
+
+    scripts/install-debian.sh
+    bench/cache_guest.py --vsl target/release/vsl --delay 50
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+from harness import MIB, debian  # noqa: E402
+from harness.guest import debian_image, nbd_disk  # noqa: E402
+from harness.servers import Device  # noqa: E402
+from harness.world import World  # noqa: E402
+
+CACHE = 1024 * MIB
+# What a server of files or of a database does: reads a lot of small files.
+READS = "find /usr /etc /var -xdev -type f -size -256k | head -n 1500 | xargs cat | wc -c"
+
+
+def measure(world: World, delay_ms: int) -> list[tuple[str, float, float, float, float]]:
+    """For each boot: what it was, seconds until systemd says that it runs, seconds of reading, hits of the boot and of all (per cent)."""
+    world.servers.up()
+    image, socket = world.dir / "root.img", world.dir / "slow.sock"
+    shutil.copyfile(debian_image(world), image)
+    world.start("nbdkit", "-f", "-U", socket, "--filter=delay", "file", image, f"rdelay={delay_ms}ms", log="nbdkit.log")
+    world.wait(socket.exists, "nbdkit to listen")
+    world.vsl("create", world.dir / "fast.vsl", "--size", CACHE, "--address-space", "1PiB", "--yes")
+    world.vsl("attach", world.dir / "fast.vsl", "--name", "fast")
+    world.vsl("cache", "create", "root", "--cache", "fast", "--behind", f"nbd+unix:///?socket={socket}", "--mode", "write-back")
+    rows = []
+    for what in ("cold", "warm"):
+        root = Device("root", image, debian.SIZE, world.servers.uri("root"))
+        began = time.monotonic()
+        with debian.boot(world, *nbd_disk(root, "root")) as guest:
+            booted = time.monotonic()
+            hits = hit_percent(world)
+            guest.run("echo 3 >/proc/sys/vm/drop_caches")
+            reading = time.monotonic()
+            guest.run(READS, timeout=600)
+            rows.append((what, booted - began, time.monotonic() - reading, hits, hit_percent(world)))
+        print(f"{what}: boot {rows[-1][1]:.1f} s, reads {rows[-1][2]:.1f} s, hits {hits:.1f} %, {rows[-1][4]:.1f} %", flush=True)
+        # The cache is warm because it lies on the device, not because the service has something in memory.
+        world.wait(lambda: not json.loads(world.vsl("--json", "status", "root").out)["devices"][0].get("clients"), "the guest to be gone")
+        world.vsl("down", "--force")
+        world.servers.up()
+        world.wait(lambda: status(world)["state"] == "healthy", "the volume to be opened")
+    return rows
+
+
+def status(world: World) -> dict:
+    return json.loads(world.vsl("--json", "cache", "status", "root").out)
+
+
+def hit_percent(world: World) -> float:
+    seen = status(world)
+    return 100 * seen["hit_bytes"] / max(seen["hit_bytes"] + seen["missed_bytes"], 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vsl", type=Path, default=HERE.parent / "target/release/vsl")
+    parser.add_argument("--tools", type=Path, default=HERE.parent / "target/tools/bin")
+    parser.add_argument("--delay", type=int, default=50, help="milliseconds that the store takes for a read")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="vsl-bench.") as directory:
+        world = World(Path(directory), args.vsl.resolve(), "vsl", args.tools.resolve())
+        try:
+            cold, warm = measure(world, args.delay)
+        finally:
+            world.vsl("down", "--force", fails=None)
+    print(f"\n| a store that takes {args.delay} ms | boot | 1,500 small files |\n|---|---:|---:|")
+    for what, boot, reads, *_ in (cold, warm):
+        print(f"| {what} | {boot:.1f} s | {reads:.1f} s |")
+    print(f"| cold / warm | {cold[1] / warm[1]:.1f} | {cold[2] / warm[2]:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
