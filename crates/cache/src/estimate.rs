@@ -1,7 +1,7 @@
 //! What a larger or smaller cache would do: the hit ratio that a volume would have with other rooms, estimated while it runs.
 //!
 //! **Method.** Miniature simulations with spatial sampling (Waldspurger, Saemundsson, Ahmad and Park: "Cache Modeling and Optimization using
-//! Miniature Simulations", USENIX ATC 2017). Chunks of 16 KiB whose hash lies below a threshold are followed, in blocks of 4 KiB. For each room there
+//! Miniature Simulations", USENIX ATC 2017). Chunks of 32 KiB whose hash lies below a threshold are followed, in blocks of 4 KiB. For each room there
 //! is an S3-FIFO (`miniature.rs`) with that share of the room which is followed. The policy of the cache device follows S3-FIFO, too.
 //!
 //! **What counts.** The same as in [`crate::Status`]: sectors, and a request of which anything is missing misses as a whole, as far as it is followed.
@@ -18,11 +18,13 @@ use crate::miniature::Miniature;
 /// Bytes of a block.
 const BLOCK_BYTES: u32 = 4096;
 /// Blocks of a chunk, as a power of two. Smaller chunks are a better sample, larger ones see more of a request.
-const CHUNK_SHIFT: u32 = 2;
+const CHUNK_SHIFT: u32 = 3;
 /// Blocks that a miniature has room for at most.
 const BLOCKS_MAX: u64 = 4096;
 /// The rooms, in quarters of the cache's own.
 const QUARTERS: [u64; 6] = [1, 2, 4, 8, 16, 32];
+/// Blocks of a trim above which everything is looked through instead of each of them.
+const DROPS_MAX: u64 = 1 << 13;
 /// How often the cache's room is read until counts are halved.
 const WINDOW_ROOMS: u64 = 8;
 /// Every chunk is followed with this threshold.
@@ -73,7 +75,7 @@ struct Size {
     hit: u64,
 }
 
-/// A block of a request: the hash of its chunk, its key, and sectors of it that are asked for.
+/// A block of a request: the hash of its chunk, its number, whose upper bits do not matter, and sectors of it that are asked for.
 type Asked = (u64, u32, u64);
 
 /// Follows what a volume is asked for. It is deterministic, and its memory does not depend on the volume's size.
@@ -147,8 +149,7 @@ impl Estimator {
             if hash >> 32 < self.threshold {
                 for block in block..chunk_end {
                     let count = sectors.end.min((block + 1) * per_block) - sectors.start.max(block * per_block);
-                    let key = (hash as u32) << CHUNK_SHIFT | (block as u32 & ((1 << CHUNK_SHIFT) - 1));
-                    self.asked.push((hash >> 32, key, count));
+                    self.asked.push((hash >> 32, block as u32, count));
                 }
             }
             block = chunk_end;
@@ -187,6 +188,10 @@ impl Estimator {
 
     /// The host changes sectors.
     pub fn changed(&mut self, sectors: &Range, how: Changed) {
+        let blocks = sectors.start / self.sectors_per_block..sectors.end.div_ceil(self.sectors_per_block);
+        if how == Changed::Dropped && blocks.end - blocks.start > DROPS_MAX {
+            return self.sizes.iter_mut().for_each(|size| size.miniature.forget_all(&blocks));
+        }
         self.look(sectors);
         for size in &mut self.sizes {
             for (hash, key, _) in &self.asked {
@@ -220,7 +225,11 @@ impl Size {
             if whole || self.miniature.holds(*key) {
                 self.hit += count;
             }
-            self.miniature.read(*key);
+            if whole || !self.miniature.has(*key) {
+                self.miniature.read(*key);
+            } else {
+                self.miniature.refresh(*key);
+            }
         }
     }
 

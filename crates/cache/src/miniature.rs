@@ -2,7 +2,10 @@
 //!
 //! S3-FIFO is by Yang, Zhang, Qiu, Yue and Rashmi: "FIFO Queues Are All You Need for Cache Eviction", SOSP 2023. While the cache fills for the
 //! first time, newcomers beyond the small queue's share go to the main queue, as in libCacheSim. Written blocks that are not behind yet stand
-//! in a queue of their own, since the cache device never loses them.
+//! in a queue of their own, since the cache device never loses them. What was copied anew leaves its old place dead: a log-structured cache device
+//! gets that room back only when its turn comes.
+
+use crate::layout::Range;
 
 /// No entry.
 const NONE: u16 = u16::MAX;
@@ -34,6 +37,8 @@ struct Entry {
     chain: u16,
     uses: u8,
     place: Place,
+    /// It takes room without a block until its turn comes.
+    dead: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +48,7 @@ struct Queue {
     len: usize,
 }
 
-/// A miniature. Keys are well mixed numbers that stand for blocks.
+/// A miniature. Keys are numbers of blocks, without their upper bits.
 #[derive(Debug)]
 pub(crate) struct Miniature {
     room: usize,
@@ -118,9 +123,29 @@ impl Miniature {
         }
     }
 
+    /// A block that is cached is copied anew, since it was read together with others that were missing. The new copy belongs to the main queue,
+    /// where the layer puts what is written over.
+    pub fn refresh(&mut self, key: u32) {
+        if let Some(at) = self.find(key)
+            && matches!(self.entries[at as usize].place, Place::Small | Place::Main)
+        {
+            let uses = self.entries[at as usize].uses;
+            self.kill(at);
+            self.make_room();
+            let at = self.add(key, Place::Main);
+            self.entries[at as usize].uses = uses;
+        }
+    }
+
     /// A block is written, and what was copied of it is replaced by a new copy.
     pub fn copy(&mut self, key: u32) {
-        self.forget(key);
+        if let Some(at) = self.find(key) {
+            match self.entries[at as usize].place {
+                Place::Small | Place::Main => self.kill(at),
+                Place::Held => self.remove(at),
+                Place::Ghost => {}
+            }
+        }
         self.read(key);
     }
 
@@ -137,12 +162,28 @@ impl Miniature {
         }
     }
 
-    /// What is cached of a block is dropped. That it was a ghost is remembered.
+    /// What is cached of a block is dropped, and its room is free at once: where much is dropped, the groomer finds it first. Ghosts stay.
     pub fn forget(&mut self, key: u32) {
         if let Some(at) = self.find(key)
             && self.entries[at as usize].place != Place::Ghost
         {
             self.remove(at);
+        }
+    }
+
+    /// Drops what is cached of a run of blocks, however long it is.
+    pub fn forget_all(&mut self, blocks: &Range) {
+        let within = |key: u32| u64::from(key.wrapping_sub(blocks.start as u32)) < blocks.end - blocks.start;
+        for place in [Place::Small, Place::Main, Place::Held] {
+            let mut next = self.queue(place).oldest;
+            while next != NONE {
+                let at = next;
+                let Entry { key, after, dead, .. } = self.entries[at as usize];
+                if !dead && within(key) {
+                    self.remove(at);
+                }
+                next = after;
+            }
         }
     }
 
@@ -169,6 +210,9 @@ impl Miniature {
         let small = self.queue(Place::Small).len;
         if small >= self.small_share() || self.queue(Place::Main).len == 0 {
             while let Some(at) = self.oldest(Place::Small) {
+                if self.entries[at as usize].dead {
+                    return self.remove(at);
+                }
                 let kept = self.entries[at as usize].uses >= USES_KEPT;
                 self.put(at, if kept { Place::Main } else { Place::Ghost });
                 if !kept {
@@ -181,7 +225,7 @@ impl Miniature {
         }
         while let Some(at) = self.oldest(Place::Main) {
             let entry = &mut self.entries[at as usize];
-            if entry.uses == 0 {
+            if entry.dead || entry.uses == 0 {
                 return self.remove(at);
             }
             entry.uses -= 1;
@@ -218,10 +262,10 @@ impl Miniature {
     }
 
     /// Adds a block that there is no entry of.
-    fn add(&mut self, key: u32, place: Place) {
+    fn add(&mut self, key: u32, place: Place) -> u16 {
         let bucket = self.bucket(key);
         let chain = self.buckets[bucket];
-        let entry = Entry { key, before: NONE, after: NONE, chain, uses: 0, place };
+        let entry = Entry { key, before: NONE, after: NONE, chain, uses: 0, place, dead: false };
         let at = match self.free {
             NONE => {
                 self.entries.push(entry);
@@ -235,6 +279,7 @@ impl Miniature {
         };
         self.buckets[bucket] = at;
         self.link(at, place);
+        at
     }
 
     /// Puts an entry at the end of a queue. A block that gets there begins anew, but for one that goes round in the main queue.
@@ -250,20 +295,33 @@ impl Miniature {
 
     /// Takes an entry away.
     fn remove(&mut self, at: u16) {
+        if !self.entries[at as usize].dead {
+            self.unchain(at);
+        }
         self.unlink(at);
+        self.entries[at as usize].chain = self.free;
+        self.free = at;
+    }
+
+    /// Leaves an entry where it is without its block.
+    fn kill(&mut self, at: u16) {
+        self.unchain(at);
+        self.entries[at as usize].dead = true;
+    }
+
+    /// Takes an entry out of its bucket.
+    fn unchain(&mut self, at: u16) {
         let Entry { key, chain, .. } = self.entries[at as usize];
         let bucket = self.bucket(key);
         let mut link = self.buckets[bucket];
         if link == at {
             self.buckets[bucket] = chain;
-        } else {
-            while self.entries[link as usize].chain != at {
-                link = self.entries[link as usize].chain;
-            }
-            self.entries[link as usize].chain = chain;
+            return;
         }
-        self.entries[at as usize].chain = self.free;
-        self.free = at;
+        while self.entries[link as usize].chain != at {
+            link = self.entries[link as usize].chain;
+        }
+        self.entries[link as usize].chain = chain;
     }
 
     fn link(&mut self, at: u16, place: Place) {
