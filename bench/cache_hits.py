@@ -8,6 +8,13 @@ that of the whole trace, first requests included; write amplification counts fro
     cargo build --release -p openvsl-ftl --example cache_trace
     python3 bench/cache_hits.py --example target/release/examples/cache_trace cloudPhysicsIO.csv OLTP.lis P3.lis
 
+With `--estimates` it sets beside each other what a cached volume estimates for other rooms while it has one of `--sizes`, and what the layer
+does with those rooms. A request is looked up as a whole then, as a cached volume does. libcachesim is not needed.
+
+    cargo build --release -p openvsl-cache --example estimate_trace
+    python3 bench/cache_hits.py --example target/release/examples/cache_trace \\
+        --estimates target/release/examples/estimate_trace --sizes 10% cloudPhysicsIO.csv OLTP.lis P3.lis
+
 Formats, told by the name of a file, which may be compressed as `.zst` or `.xz`:
 
     .csv     with a heading: columns `lbn` (512 bytes) and `size` (bytes), as libCacheSim's cloudPhysicsIO.csv;
@@ -24,9 +31,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import libcachesim
-
-OTHERS = {"LRU": libcachesim.LRU, "S3-FIFO": libcachesim.S3FIFO, "SIEVE": libcachesim.Sieve}
+OTHERS = {"LRU": "LRU", "S3-FIFO": "S3FIFO", "SIEVE": "Sieve"}
 BLOCK, SECTOR = 4096, 512
 
 Request = tuple[int, int]
@@ -71,17 +76,20 @@ def requests(path: Path) -> Iterator[Request]:
         yield int(first), int(count or 1)
 
 
-def layer(example: Path, trace: Path, sizes: list[str], leb: int | None) -> list[dict[str, float]]:
+def layer(example: Path, trace: Path, sizes: list[str], leb: int | None, whole: bool = False) -> list[dict[str, float]]:
     """What the example says of each size."""
     options = ["--leb", str(leb)] if leb else []
+    options += ["--whole"] if whole else []
     done = subprocess.run([example, *options, trace, *sizes], check=True, capture_output=True, text=True)
     heading, *rows = (line.split("\t") for line in done.stdout.splitlines())
     return [dict(zip(heading, map(float, row), strict=True)) for row in rows]
 
 
-def hits(policy: type, stream: Iterable[int], size: int) -> int:
+def hits(policy: str, stream: Iterable[int], size: int) -> int:
     """How many of the blocks asked for a policy holds that may hold so many."""
-    cache = policy(cache_size=size)
+    import libcachesim  # Only needed here.
+
+    cache = getattr(libcachesim, policy)(cache_size=size)
     request = libcachesim.Request()
     request.obj_size = 1
     count = 0
@@ -91,10 +99,27 @@ def hits(policy: type, stream: Iterable[int], size: int) -> int:
     return count
 
 
+def estimates(example: Path, replay: Path, trace: Path, sizes: list[str], leb: int | None) -> None:
+    """Prints what a volume estimates beside what the layer does."""
+    print("| cache | room | full | estimate | layer | difference | bytes | ns a block |")
+    print("|---" * 8 + "|")
+    for size, row in zip(sizes, layer(replay, trace, sizes, leb), strict=True):
+        done = subprocess.run([example, "--whole", trace, str(int(row["room"]))], check=True, capture_output=True, text=True)
+        _, *said, memory, cost = (line.split("\t") for line in done.stdout.splitlines())
+        differences = []
+        for (room, ratio, full), replayed in zip(said, layer(replay, trace, [room for room, *_ in said], leb, True), strict=True):
+            found = replayed["hits"] / replayed["asked"]
+            differences.append(float(ratio) - found)
+            print(f"| {size} | {room} | {'yes' if full == '1' else 'no'} | {ratio} | {found:.4f} | {differences[-1]:+.4f} | {memory[1]} | {cost[1]} |")
+        mean, most = sum(map(abs, differences)) / len(differences), max(map(abs, differences))
+        print(f"\nof {size}: mean difference {mean:.4f}, largest {most:.4f}\n", flush=True)
+
+
 def main() -> None:
     """Prints a table for each trace."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--example", type=Path, required=True, help="cache_trace, built with optimisation")
+    parser.add_argument("--estimates", type=Path, help="estimate_trace, built with optimisation: compares estimates")
     parser.add_argument("--sizes", default="1%,3%,10%,20%,40%", help="blocks that a cache may hold, or share of the trace's footprint")
     parser.add_argument("--leb", type=int, help="slots of a LEB; as the example chooses without it")
     parser.add_argument("traces", nargs="+", type=Path)
@@ -106,6 +131,10 @@ def main() -> None:
         with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
             file.writelines(f"{first},{count}\n" for first, count in trace)
             file.flush()
+            if arguments.estimates:
+                print(f"\n{path.name}: {len(trace)} requests, {len(stream)} blocks of 4 KiB\n")
+                estimates(arguments.estimates, arguments.example, Path(file.name), sizes, arguments.leb)
+                continue
             rows = layer(arguments.example, Path(file.name), sizes, arguments.leb)
         print(f"\n{path.name}: {len(trace)} requests, {len(stream)} blocks of 4 KiB, {int(rows[0]['footprint'])} different ones\n")
         others = [*OTHERS, "layer", "moved", "metadata", "amplification", "bytes a block"]

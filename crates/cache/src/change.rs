@@ -7,6 +7,7 @@ use array::What;
 use device::{BatchOp, IoError};
 
 use crate::busy::Kind;
+use crate::estimate::Changed;
 use crate::header::Mode;
 use crate::layout::{BEHIND, CACHE, Range};
 use crate::status::Failure;
@@ -88,6 +89,12 @@ impl Volume {
     pub(crate) fn change(&mut self, tag: u64, sectors: Range, effect: Effect) {
         self.busy.spoil(&sectors);
         self.status.changed_sectors += sectors.end - sectors.start;
+        let kept = match (self.header.mode, &effect) {
+            (Mode::Back, Effect::Write { .. }) => Changed::Held,
+            (Mode::Through, Effect::Write { .. }) => Changed::Copied,
+            (Mode::Around, _) | (_, Effect::Zeroes { .. }) => Changed::Dropped,
+        };
+        self.estimator.changed(&sectors, kept);
         let busy = self.busy.begin(&sectors, Kind::Change);
         let hold = self.header.mode == Mode::Back && matches!(effect, Effect::Write { .. });
         let stage = if hold { Stage::Hold } else { Stage::Mark };

@@ -23,14 +23,18 @@
 //!
 //! **What it asks of its driver.** Nothing but answers: requests to one member may be carried out in any order.
 //!
+//! A volume also estimates the hit ratio that it would have with a larger or smaller cache (`estimate.rs`).
+//!
 //! **Where to start.** `volume.rs` takes a host's requests; `docs/cache-format.md` says what stands on the cache device.
 
 mod back;
 mod busy;
 mod change;
+mod estimate;
 mod header;
 mod layout;
 mod marks;
+mod miniature;
 mod open;
 mod read;
 mod sectors;
@@ -38,6 +42,7 @@ mod status;
 mod volume;
 
 pub use array::{Answer, Command, What};
+pub use estimate::{Changed, Estimate, Estimates, Estimator};
 pub use header::{Header, HeaderError, Mode};
 pub use layout::{BEHIND, CACHE, Layout, Range, VOLUMES_MAX};
 pub use status::{Condition, Failure, Status};

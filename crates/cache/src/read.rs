@@ -49,6 +49,7 @@ pub(crate) struct Read {
 impl Volume {
     pub(crate) fn read(&mut self, tag: u64, lba: u64, buf: Vec<u8>) {
         let count = buf.len() as u64 / u64::from(self.header.sector_bytes);
+        self.estimator.read(&(lba..lba + count), self.status.own());
         let runs = self.held.runs(&(lba..lba + count));
         let largest = u64::from(self.max_request);
         let mut pieces = Vec::with_capacity(runs.len());

@@ -81,3 +81,10 @@ pub struct Status {
     /// Reads of a copy that failed; the store behind answered.
     pub failed_copies: u64,
 }
+
+impl Status {
+    /// Sectors read that the cache had, and those that it had not.
+    pub(crate) fn own(&self) -> [u64; 2] {
+        [self.hit_sectors, self.missed_sectors]
+    }
+}

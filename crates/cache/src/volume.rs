@@ -8,6 +8,7 @@ use device::{Completion, Io, IoError, Submitted};
 use crate::back::Back;
 use crate::busy::Busy;
 use crate::change::{Change, Effect};
+use crate::estimate::{Estimates, Estimator};
 use crate::header::{Header, Mode};
 use crate::layout::{BEHIND, CACHE, Layout, Range};
 use crate::marks::Marks;
@@ -28,6 +29,8 @@ pub struct Config {
     pub number: u64,
     /// The largest request that both members take, sectors; the cache device takes one more for the trims in a batch.
     pub max_request: u32,
+    /// Sectors that the cache device has room for.
+    pub room: u64,
     /// Sectors that may be dirty at most.
     pub dirty_limit: u64,
     /// The store behind is not what it was when the volume was stopped, or nobody can tell: what is cached of it does not count.
@@ -113,12 +116,13 @@ pub struct Volume {
     /// The store behind went with changes that no flush covered.
     lost_changes: bool,
     pub(crate) status: Status,
+    pub(crate) estimator: Estimator,
 }
 
 impl Volume {
     /// Opens a volume: it takes requests when [`Volume::is_ready`] says so.
     pub fn open(config: Config) -> Volume {
-        let Config { header, number, max_request, dirty_limit, changed, looks_at_once } = config;
+        let Config { header, number, max_request, room, dirty_limit, changed, looks_at_once } = config;
         let status = Status {
             mode: header.mode,
             condition: Condition::Opening,
@@ -137,8 +141,9 @@ impl Volume {
         };
         let mut volume = Volume {
             marks: Marks::new(header.layout.regions()),
-            header,
             number,
+            estimator: Estimator::new(room, dirty_limit, header.sector_bytes, max_request),
+            header,
             max_request,
             // The largest request must find room.
             dirty_limit: dirty_limit.max(4 * u64::from(max_request)),
@@ -506,6 +511,11 @@ impl Volume {
             marked_regions: self.marks.count(),
             ..self.status
         }
+    }
+
+    /// What it would do with a larger or smaller cache device that no other volume shares.
+    pub fn estimates(&self) -> Estimates {
+        self.estimator.estimates(self.status.own())
     }
 
     /// How far the sectors from `lba` on, `max` at most, are known to hold data: what stands behind is not known.

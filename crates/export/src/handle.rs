@@ -227,6 +227,14 @@ impl WorkerHandle {
         })
     }
 
+    /// What the cached volume that is served would do with other caches; nothing of a device.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn cache_estimates(&self) -> Result<Option<cache::Estimates>, Gone> {
+        self.ask(|worker| worker.served().composite().and_then(|one| one.cache_estimates()))
+    }
+
     /// Has a cached volume write everything behind as soon as may be.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use daemon::Failure;
-use daemon::api::{CacheRequest, CacheView, Caches, DeleteCacheRequest, OpenRequest};
+use daemon::api::{CacheEstimates, CacheRequest, CacheView, Caches, DeleteCacheRequest, OpenRequest, RoomEstimate};
 use hyper::Method;
 
 use crate::args::cache::{Cache, What};
@@ -88,6 +88,25 @@ fn words(view: &CacheView) -> String {
     }
     if view.failed_copies > 0 {
         line("damaged", format!("{} copies, which the store behind answered for", view.failed_copies));
+    }
+    if let Some(found) = &view.estimates {
+        text.push_str(&rooms(found));
+    }
+    text
+}
+
+/// A table of what other rooms would do. Nothing before anything was read.
+fn rooms(found: &CacheEstimates) -> String {
+    let read: Vec<(&RoomEstimate, f64)> = found.rooms.iter().filter_map(|room| Some((room, room.hit_ratio?))).collect();
+    if read.is_empty() {
+        return String::new();
+    }
+    let own = found.hit_ratio.map_or_else(|| "-".into(), |ratio| format!("{:.1} %", ratio * 100.0));
+    let mut text = format!("  of the last {} read, {own} hit; with other rooms:\n", size::short(found.read_bytes));
+    for (room, ratio) in read {
+        let full = if room.full { "" } else { "  (not full yet)" };
+        // A string takes whatever is written to it.
+        let _ = writeln!(text, "  {:>12} {:>5.1} %{full}", size::short(room.room_bytes), ratio * 100.0);
     }
     text
 }

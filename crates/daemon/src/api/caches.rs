@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Answer of `GET /caches`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Caches {
     /// By name.
     pub caches: Vec<CacheView>,
 }
 
 /// A cached volume. Counts are since it was opened.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CacheView {
     /// Its name, by which it is exported like a device.
     pub name: String,
@@ -62,6 +62,34 @@ pub struct CacheView {
     /// Copies that could not be read; the store behind answered.
     #[serde(default)]
     pub failed_copies: u64,
+    /// What other rooms would do; nothing while it is stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimates: Option<CacheEstimates>,
+}
+
+/// The hit ratio that a cached volume would have with other rooms, estimated while it runs. The figures tell of the last sixteen times that
+/// the cache's room was read, and of the later ones more.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CacheEstimates {
+    /// Read by clients as far as the figures tell of it, bytes.
+    pub read_bytes: u64,
+    /// Share that the volume itself found in the cache, counted like the estimates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hit_ratio: Option<f64>,
+    /// From a quarter of the room of the cache device to eight times as much. No other volume shares them.
+    pub rooms: Vec<RoomEstimate>,
+}
+
+/// The hit ratio with a room.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RoomEstimate {
+    /// The room, bytes.
+    pub room_bytes: u64,
+    /// Share of what clients read that a cache with this room would have had; nothing before anything was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hit_ratio: Option<f64>,
+    /// Such a cache, empty when the volume was opened, would have been full by now.
+    pub full: bool,
 }
 
 /// Body of `POST /caches`. Exactly one of `device`, `path` and `address` is given.

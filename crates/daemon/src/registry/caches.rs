@@ -11,7 +11,7 @@ use export::{Behind, CacheError, CachePlan};
 use super::composites::Coming;
 use super::table::{Entry, Standing};
 use super::{Refused, Registry};
-use crate::api::{CacheRequest, CacheView, Caches, DeleteCacheRequest, OpenRequest};
+use crate::api::{CacheEstimates, CacheRequest, CacheView, Caches, DeleteCacheRequest, OpenRequest, RoomEstimate};
 use crate::handle::Handle;
 use crate::state::{RememberedBehind, RememberedCache};
 use crate::{Failure, Target, behind, names};
@@ -26,6 +26,20 @@ fn mode_named(name: &str) -> Result<Mode, Failure> {
         Failure::invalid(format!("'{name}' is no mode of a cache"))
             .help("choose write-around, write-through or write-back")
     })
+}
+
+fn estimates_of(found: &cache::Estimates, sector_bytes: u32) -> CacheEstimates {
+    let bytes = |sectors: u64| sectors * u64::from(sector_bytes);
+    let room = |room: &cache::Estimate| RoomEstimate {
+        room_bytes: bytes(room.room_sectors),
+        hit_ratio: room.hit_ratio,
+        full: room.full,
+    };
+    CacheEstimates {
+        read_bytes: bytes(found.read_sectors),
+        hit_ratio: found.hit_ratio,
+        rooms: found.rooms.iter().map(room).collect(),
+    }
 }
 
 impl Registry {
@@ -78,6 +92,7 @@ impl Registry {
             view.marked_regions = status.marked_regions;
             view.dropped_regions = status.dropped_regions;
             view.failed_copies = status.failed_copies;
+            view.estimates = handle.cache_estimates().ok().flatten().map(|found| estimates_of(&found, sector_bytes));
         }
         Ok(view)
     }

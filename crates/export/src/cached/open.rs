@@ -97,6 +97,7 @@ impl Composite {
             header: Header { mode: plan.mode, ..header },
             number,
             max_request: 1 << largest.min(backing.max_request).ilog2(),
+            room,
             dirty_limit: room / DIRTY_PART,
             changed,
             // The model of a card takes requests in at once and carries them out later.

@@ -199,6 +199,14 @@ impl Composite {
         }
     }
 
+    /// What the cached volume would do with other caches, if it is one.
+    pub fn cache_estimates(&self) -> Option<cache::Estimates> {
+        match &self.machine {
+            Machine::Array(_) => None,
+            Machine::Cached(volume) => Some(volume.estimates()),
+        }
+    }
+
     /// Has a cached volume write everything behind as soon as may be.
     pub fn write_back(&mut self) {
         if let Machine::Cached(volume) = &mut self.machine {

@@ -19,6 +19,7 @@ pub(super) struct Plan {
     /// Which of the cache device's headers the volume has.
     pub number: u64,
     pub max_request: u32,
+    pub room: u64,
     pub dirty_limit: u64,
     pub looks_at_once: bool,
     pub requests: u32,
@@ -82,6 +83,7 @@ impl Plan {
                 },
                 number: others.len() as u64,
                 max_request: largest(&cache).min(largest(&behind) + 1) - 1,
+                room,
                 dirty_limit: 1 + random.below(room / 2),
                 looks_at_once: random.one_in(2),
                 requests: 150 + random.below(900) as u32,

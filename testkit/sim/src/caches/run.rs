@@ -155,8 +155,8 @@ impl Simulation {
         if let Some(device) = &mut self.nodes[CACHE].device {
             device.set_evictable(header.layout.half);
         }
-        let Plan { number, max_request, dirty_limit, looks_at_once, .. } = self.plan;
-        let config = Config { header, number, max_request, dirty_limit, changed, looks_at_once };
+        let Plan { number, max_request, room, dirty_limit, looks_at_once, .. } = self.plan;
+        let config = Config { header, number, max_request, room, dirty_limit, changed, looks_at_once };
         self.volume = Some(Volume::open(config));
         (self.lost, self.owed) = (false, Owed::No);
         for _ in 0..PATIENCE {
