@@ -109,7 +109,7 @@ def estimated(world: World, name: str) -> None:
     found = status(world, name)["estimates"]
     rooms = [room["room_bytes"] for room in found["rooms"]]
     equal([room // rooms[0] for room in rooms], [1, 2, 4, 8, 16, 32], "rooms, in quarters")
-    check(rooms[2] <= 64 * MIB, f"the room of a cache of 64 MiB: {rooms[2]}")
+    check(48 * MIB < rooms[2] < 128 * MIB, f"the room of a device of 64 MiB and what it has to spare: {rooms[2]}")
     ratios = [room["hit_ratio"] for room in found["rooms"]]
     check(all(0 <= ratio <= 1 for ratio in ratios), f"hit ratios: {ratios}")
     check(ratios[0] < 0.6 and ratios[2] > 0.9, f"24 MiB read again and again with rooms of {rooms}: {ratios}")
