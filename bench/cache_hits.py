@@ -9,7 +9,8 @@ that of the whole trace, first requests included; write amplification counts fro
     python3 bench/cache_hits.py --example target/release/examples/cache_trace cloudPhysicsIO.csv OLTP.lis P3.lis
 
 With `--estimates` it sets beside each other what a cached volume estimates for other rooms while it has one of `--sizes`, and what the layer
-does with those rooms. A request is looked up as a whole then, as a cached volume does. libcachesim is not needed.
+does with those rooms: once with each block looked up by itself, and once with requests as a whole, as a cached volume does.
+libcachesim is not needed.
 
     cargo build --release -p openvsl-cache --example estimate_trace
     python3 bench/cache_hits.py --example target/release/examples/cache_trace \\
@@ -99,15 +100,17 @@ def hits(policy: str, stream: Iterable[int], size: int) -> int:
     return count
 
 
-def estimates(example: Path, replay: Path, trace: Path, sizes: list[str], leb: int | None) -> None:
+def estimates(example: Path, replay: Path, trace: Path, sizes: list[str], leb: int | None, whole: bool) -> None:
     """Prints what a volume estimates beside what the layer does."""
+    print("requests looked up as a whole\n" if whole else "each block looked up by itself\n")
+    options = ["--whole"] if whole else []
     print("| cache | room | full | estimate | layer | difference | bytes | ns a block |")
     print("|---" * 8 + "|")
     for size, row in zip(sizes, layer(replay, trace, sizes, leb), strict=True):
-        done = subprocess.run([example, "--whole", trace, str(int(row["room"]))], check=True, capture_output=True, text=True)
+        done = subprocess.run([example, *options, trace, str(int(row["room"]))], check=True, capture_output=True, text=True)
         _, *said, memory, cost = (line.split("\t") for line in done.stdout.splitlines())
         differences = []
-        for (room, ratio, full), replayed in zip(said, layer(replay, trace, [room for room, *_ in said], leb, True), strict=True):
+        for (room, ratio, full), replayed in zip(said, layer(replay, trace, [room for room, *_ in said], leb, whole), strict=True):
             found = replayed["hits"] / replayed["asked"]
             differences.append(float(ratio) - found)
             print(f"| {size} | {room} | {'yes' if full == '1' else 'no'} | {ratio} | {found:.4f} | {differences[-1]:+.4f} | {memory[1]} | {cost[1]} |")
@@ -133,7 +136,8 @@ def main() -> None:
             file.flush()
             if arguments.estimates:
                 print(f"\n{path.name}: {len(trace)} requests, {len(stream)} blocks of 4 KiB\n")
-                estimates(arguments.estimates, arguments.example, Path(file.name), sizes, arguments.leb)
+                for whole in (False, True):
+                    estimates(arguments.estimates, arguments.example, Path(file.name), sizes, arguments.leb, whole)
                 continue
             rows = layer(arguments.example, Path(file.name), sizes, arguments.leb)
         print(f"\n{path.name}: {len(trace)} requests, {len(stream)} blocks of 4 KiB, {int(rows[0]['footprint'])} different ones\n")

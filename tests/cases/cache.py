@@ -33,6 +33,7 @@ def run(world: World) -> None:
     create(world, "device", "slow", "write-back")
     killed(world, "device")
     warm(world, "write-through")
+    estimated(world, "write-through")
     changed(world, world.dir / "write-back.img")
     others(world)
     deleted(world)
@@ -96,6 +97,26 @@ def warm(world: World, name: str) -> None:
     equal(seen["dropped_regions"], 0, "regions dropped after a stop in good order")
     check(seen["hit_bytes"] > 14 * MIB, f"little is left in the cache: {seen}")
     world.wait(lambda: not shown(world, name).get("clients"), "the clients to be gone")
+
+
+def estimated(world: World, name: str) -> None:
+    """What larger and smaller caches would do: 24 MiB that are read again and again are too much for a quarter of the cache, not for all of it."""
+    handle = connect(volume(world, name))
+    for _ in range(60):
+        for at in range(0, 24 * MIB, MIB):
+            handle.pread(MIB, 60 * MIB + at)
+    handle.shutdown()
+    found = status(world, name)["estimates"]
+    rooms = [room["room_bytes"] for room in found["rooms"]]
+    equal([room // rooms[0] for room in rooms], [1, 2, 4, 8, 16, 32], "rooms, in quarters")
+    check(48 * MIB < rooms[2] < 128 * MIB, f"the room of a device of 64 MiB and what it has to spare: {rooms[2]}")
+    ratios = [room["hit_ratio"] for room in found["rooms"]]
+    check(all(0 <= ratio <= 1 for ratio in ratios), f"hit ratios: {ratios}")
+    check(ratios[0] < 0.6 and ratios[2] > 0.9, f"24 MiB read again and again with rooms of {rooms}: {ratios}")
+    check(abs(ratios[2] - found["hit_ratio"]) < 0.1, f"the volume's own hit ratio {found['hit_ratio']}, estimated as {ratios[2]}")
+    said = world.vsl("cache", "status", name).out
+    check("with other rooms" in said, said)
+    world.wait(lambda: not shown(world, name).get("clients"), "the client to be gone")
 
 
 def changed(world: World, behind) -> None:

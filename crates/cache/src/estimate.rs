@@ -245,3 +245,6 @@ impl Size {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
