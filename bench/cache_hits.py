@@ -9,8 +9,7 @@ that of the whole trace, first requests included; write amplification counts fro
     python3 bench/cache_hits.py --example target/release/examples/cache_trace cloudPhysicsIO.csv OLTP.lis P3.lis
 
 With `--estimates` it sets beside each other what a cached volume estimates for other rooms while it has one of `--sizes`, and what the layer
-does with those rooms: once with each block looked up by itself, and once with requests as a whole, as a cached volume does.
-libcachesim is not needed.
+does with those rooms. libcachesim is not needed.
 
     cargo build --release -p openvsl-cache --example estimate_trace
     python3 bench/cache_hits.py --example target/release/examples/cache_trace \\
@@ -77,10 +76,9 @@ def requests(path: Path) -> Iterator[Request]:
         yield int(first), int(count or 1)
 
 
-def layer(example: Path, trace: Path, sizes: list[str], leb: int | None, whole: bool = False) -> list[dict[str, float]]:
+def layer(example: Path, trace: Path, sizes: list[str], leb: int | None) -> list[dict[str, float]]:
     """What the example says of each size."""
     options = ["--leb", str(leb)] if leb else []
-    options += ["--whole"] if whole else []
     done = subprocess.run([example, *options, trace, *sizes], check=True, capture_output=True, text=True)
     heading, *rows = (line.split("\t") for line in done.stdout.splitlines())
     return [dict(zip(heading, map(float, row), strict=True)) for row in rows]
@@ -100,17 +98,15 @@ def hits(policy: str, stream: Iterable[int], size: int) -> int:
     return count
 
 
-def estimates(example: Path, replay: Path, trace: Path, sizes: list[str], leb: int | None, whole: bool) -> None:
+def estimates(example: Path, replay: Path, trace: Path, sizes: list[str], leb: int | None) -> None:
     """Prints what a volume estimates beside what the layer does."""
-    print("requests looked up as a whole\n" if whole else "each block looked up by itself\n")
-    options = ["--whole"] if whole else []
     print("| cache | room | full | estimate | layer | difference | bytes | ns a block |")
     print("|---" * 8 + "|")
     for size, row in zip(sizes, layer(replay, trace, sizes, leb), strict=True):
-        done = subprocess.run([example, *options, trace, str(int(row["room"]))], check=True, capture_output=True, text=True)
+        done = subprocess.run([example, trace, str(int(row["room"]))], check=True, capture_output=True, text=True)
         _, *said, memory, cost = (line.split("\t") for line in done.stdout.splitlines())
         differences = []
-        for (room, ratio, full), replayed in zip(said, layer(replay, trace, [room for room, *_ in said], leb, whole), strict=True):
+        for (room, ratio, full), replayed in zip(said, layer(replay, trace, [room for room, *_ in said], leb), strict=True):
             found = replayed["hits"] / replayed["asked"]
             differences.append(float(ratio) - found)
             print(f"| {size} | {room} | {'yes' if full == '1' else 'no'} | {ratio} | {found:.4f} | {differences[-1]:+.4f} | {memory[1]} | {cost[1]} |")
@@ -136,8 +132,7 @@ def main() -> None:
             file.flush()
             if arguments.estimates:
                 print(f"\n{path.name}: {len(trace)} requests, {len(stream)} blocks of 4 KiB\n")
-                for whole in (False, True):
-                    estimates(arguments.estimates, arguments.example, Path(file.name), sizes, arguments.leb, whole)
+                estimates(arguments.estimates, arguments.example, Path(file.name), sizes, arguments.leb)
                 continue
             rows = layer(arguments.example, Path(file.name), sizes, arguments.leb)
         print(f"\n{path.name}: {len(trace)} requests, {len(stream)} blocks of 4 KiB, {int(rows[0]['footprint'])} different ones\n")

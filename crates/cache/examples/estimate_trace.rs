@@ -7,23 +7,16 @@ use cache::Estimator;
 const HELP: &str = "\
 Runs a trace of block requests through the estimator of cached volumes, and prints the hit ratios that it gives.
 
-    estimate_trace [--whole] TRACE ROOM
+    estimate_trace TRACE ROOM
 
 TRACE   A text file with a request on each line: the number of a 4 KiB block, or `block,count` for several blocks in a row.
 ROOM    Blocks that the cache has room for.
---whole A request is looked up as a whole, in pieces of 1 MiB at most, as a cached volume does: if a block is missing, none hits.
 
 A line is printed for each room that the estimator looks at, from a quarter of ROOM on, its columns separated by tabs: blocks, the hit ratio
 of the whole trace, and whether the cache was ever full. Then come bytes of memory and nanoseconds for each block asked for.";
 
-/// Blocks of a piece of a request that is looked up as a whole.
-const PIECE: u32 = 256;
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut words: Vec<String> = std::env::args().skip(1).collect();
-    let all = words.len();
-    words.retain(|word| word != "--whole");
-    let piece = if words.len() < all { PIECE } else { 1 };
+    let words: Vec<String> = std::env::args().skip(1).collect();
     let [path, room] = &words[..] else { return Err(HELP.into()) };
     let room: u64 = room.parse().map_err(|_| format!("{room:?} is no number of blocks"))?;
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
@@ -35,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let count: u64 = count.trim().parse().map_err(|_| wrong())?;
         requests.push(first..first.checked_add(count).ok_or_else(wrong)?);
     }
-    let mut estimator = Estimator::new(room, 0, 4096, piece).with_window(u64::MAX);
+    let mut estimator = Estimator::new(room, 0, 4096).with_window(u64::MAX);
     let began = std::time::Instant::now();
     requests.iter().for_each(|request| estimator.read(request, [0; 2]));
     let took = began.elapsed();

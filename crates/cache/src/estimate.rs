@@ -4,7 +4,7 @@
 //! Miniature Simulations", USENIX ATC 2017). Chunks of 32 KiB whose hash lies below a threshold are followed, in blocks of 4 KiB. For each room there
 //! is an S3-FIFO (`miniature.rs`) with that share of the room which is followed. The policy of the cache device follows S3-FIFO, too.
 //!
-//! **What counts.** The same as in [`crate::Status`]: sectors, and a request of which anything is missing misses as a whole, as far as it is followed.
+//! **What counts.** The same as in [`crate::Status`]: sectors.
 //! If more or less was read of the chunks that are followed than their share, the difference counts as hits (as in Waldspurger, Park, Garthwaite and
 //! Ahmad: "Efficient MRC Construction with SHARDS", FAST 2015): it is a few blocks that are read again and again.
 //!
@@ -82,8 +82,6 @@ type Asked = (u64, u32, u64);
 #[derive(Debug)]
 pub struct Estimator {
     sectors_per_block: u64,
-    /// The largest piece of a request that is looked up as one, sectors.
-    piece: u64,
     sizes: Vec<Size>,
     /// Above this threshold nobody follows anything.
     threshold: u64,
@@ -99,8 +97,8 @@ pub struct Estimator {
 }
 
 impl Estimator {
-    /// For a cache with room for so many sectors, of which so many may be held at most, and requests looked up in pieces of so many sectors.
-    pub fn new(room: u64, held_max: u64, sector_bytes: u32, piece: u32) -> Estimator {
+    /// For a cache with room for so many sectors, of which so many may be held at most.
+    pub fn new(room: u64, held_max: u64, sector_bytes: u32) -> Estimator {
         let sectors_per_block = u64::from((BLOCK_BYTES / sector_bytes).max(1));
         let size = |quarters: u64| {
             let blocks = (room * quarters / 4 / sectors_per_block).max(1);
@@ -113,7 +111,6 @@ impl Estimator {
         let sizes: Vec<Size> = QUARTERS.into_iter().filter(|_| room > 0).map(size).collect();
         Estimator {
             sectors_per_block,
-            piece: u64::from(piece.max(1)),
             threshold: sizes.iter().map(|size| size.threshold).max().unwrap_or(0),
             sizes,
             window: (room * WINDOW_ROOMS).max(1),
@@ -158,14 +155,9 @@ impl Estimator {
 
     /// The host reads sectors. `own` is how many the volume itself found and missed up to now.
     pub fn read(&mut self, sectors: &Range, own: [u64; 2]) {
-        let mut from = sectors.start;
-        while from < sectors.end {
-            let piece = from..sectors.end.min(from + self.piece);
-            from = piece.end;
-            self.look(&piece);
-            for size in &mut self.sizes {
-                size.read(&self.asked);
-            }
+        self.look(sectors);
+        for size in &mut self.sizes {
+            size.read(&self.asked);
         }
         self.read += sectors.end - sectors.start;
         if self.read >= self.window {
@@ -218,18 +210,12 @@ impl Estimator {
 
 impl Size {
     fn read(&mut self, asked: &[Asked]) {
-        let followed = || asked.iter().filter(|(hash, ..)| *hash < self.threshold);
-        let whole = followed().all(|(_, key, _)| self.miniature.has(*key));
         for (_, key, count) in asked.iter().filter(|(hash, ..)| *hash < self.threshold) {
             self.read += count;
-            if whole || self.miniature.holds(*key) {
+            if self.miniature.has(*key) {
                 self.hit += count;
             }
-            if whole || !self.miniature.has(*key) {
-                self.miniature.read(*key);
-            } else {
-                self.miniature.refresh(*key);
-            }
+            self.miniature.read(*key);
         }
     }
 

@@ -104,11 +104,6 @@ impl Miniature {
         self.find(key).is_some_and(|at| self.entries[at as usize].place != Place::Ghost)
     }
 
-    /// Whether a block is held.
-    pub fn holds(&self, key: u32) -> bool {
-        self.find(key).is_some_and(|at| self.entries[at as usize].place == Place::Held)
-    }
-
     /// A block is read; afterwards it is cached.
     pub fn read(&mut self, key: u32) {
         let Some(at) = self.find(key) else { return self.insert(key, false) };
@@ -120,20 +115,6 @@ impl Miniature {
                 self.remove(at);
                 self.insert(key, true);
             }
-        }
-    }
-
-    /// A block that is cached is copied anew, since it was read together with others that were missing. The new copy belongs to the main queue,
-    /// where the layer puts what is written over.
-    pub fn refresh(&mut self, key: u32) {
-        if let Some(at) = self.find(key)
-            && matches!(self.entries[at as usize].place, Place::Small | Place::Main)
-        {
-            let uses = self.entries[at as usize].uses;
-            self.kill(at);
-            self.make_room();
-            let at = self.add(key, Place::Main);
-            self.entries[at as usize].uses = uses;
         }
     }
 

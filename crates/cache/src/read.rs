@@ -8,17 +8,20 @@ use crate::busy::Kind;
 use crate::layout::{BEHIND, CACHE, Range};
 use crate::volume::{Job, Outcome, Volume};
 
+/// Runs of copies and of what is missing that a piece is taken apart into at most; the rest counts as missing.
+const RUNS_MAX: usize = 16;
+
 /// How a piece of a read is being had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// From where it is held.
     Held,
-    /// It is asked whether there is a copy.
+    /// It is asked whether there is a copy of any of it.
     Look,
-    /// The copy is read. Only when it is asked for the second time whether there is one, and there is, it was there all the while:
-    /// the groomer may lose it at any time, and nothing is copied there meanwhile.
+    /// Copies are read. Only what is there when it is asked for the second time was there all the while: the groomer may lose it at any
+    /// time, and nothing is copied there meanwhile.
     Copy,
-    /// It is asked for the second time.
+    /// It is asked for the second time, of which sectors there are copies.
     LookAgain,
     /// From behind.
     Behind,
@@ -29,9 +32,10 @@ enum Step {
 struct Piece {
     sectors: Range,
     step: Step,
-    /// What was read of the copy, and whether there is one, where both are asked for at once.
+    /// What was read of the copies.
     copy: Option<Vec<u8>>,
-    mapped: Option<bool>,
+    /// Of which sectors there are copies, as far as that was found out.
+    runs: Vec<(Range, bool)>,
     /// Its number among what is under way.
     busy: Option<u64>,
 }
@@ -44,6 +48,30 @@ pub(crate) struct Read {
     pieces: Vec<Piece>,
     left: usize,
     error: Option<IoError>,
+}
+
+impl Piece {
+    fn new(sectors: Range, step: Step) -> Piece {
+        Piece { sectors, step, copy: None, runs: Vec::new(), busy: None }
+    }
+
+    /// The first sector of which it is not known whether there is a copy.
+    fn looked(&self) -> u64 {
+        self.runs.last().map_or(self.sectors.start, |(run, _)| run.end)
+    }
+
+    /// It was found out of so many more sectors.
+    fn found(&mut self, count: u64, mapped: bool) {
+        let from = self.looked();
+        let end = self.sectors.end.min(from + count.max(1));
+        match self.runs.last_mut() {
+            Some((run, same)) if *same == mapped => run.end = end,
+            _ => self.runs.push((from..end, mapped)),
+        }
+        if self.runs.len() >= RUNS_MAX && !mapped {
+            self.runs.iter_mut().last().expect("there are some").0.end = self.sectors.end;
+        }
+    }
 }
 
 impl Volume {
@@ -59,7 +87,7 @@ impl Volume {
                 let sectors = from..run.end.min(from + largest);
                 from = sectors.end;
                 let step = if held { Step::Held } else { Step::Look };
-                pieces.push(Piece { sectors, step, copy: None, mapped: None, busy: None });
+                pieces.push(Piece::new(sectors, step));
             }
         }
         let count = pieces.len();
@@ -101,7 +129,7 @@ impl Volume {
             piece.step = Step::LookAgain;
             self.read_copy(job, at, &sectors);
         }
-        self.look(job, at, &sectors);
+        self.look(job, at);
     }
 
     /// Whether nothing changes there.
@@ -109,8 +137,11 @@ impl Volume {
         !self.busy.any(sectors, |kind| matches!(kind, Kind::Change | Kind::Fill | Kind::Release))
     }
 
-    fn look(&mut self, job: u64, at: usize, sectors: &Range) {
-        let (lba, max) = (self.layout().clean(sectors.start), sectors.end - sectors.start);
+    /// Asks for the next run of copies, or of what is missing.
+    fn look(&mut self, job: u64, at: usize) {
+        let Some(piece) = self.piece(job, at) else { return };
+        let (from, max) = (piece.looked(), piece.sectors.end - piece.looked());
+        let lba = self.layout().clean(from);
         self.ask(job, at, CACHE, What::Extent { lba, max });
     }
 
@@ -141,28 +172,36 @@ impl Volume {
     pub(crate) fn read_part(&mut self, job: u64, member: usize, at: usize, outcome: Outcome) {
         let Some(piece) = self.piece(job, at) else { return };
         let sectors = piece.sectors.clone();
-        let count = sectors.end - sectors.start;
-        let is_copy =
-            |answer: &Outcome| matches!(answer, Ok(Answer::Extent(extent)) if extent.mapped && extent.count >= count);
         match (piece.step, outcome) {
             (Step::Held, outcome) => self.piece_done(job, at, read_of(outcome)),
             (Step::Behind, outcome) if member == BEHIND => self.behind_done(job, at, read_of(outcome)),
-            (Step::Look, answer) if is_copy(&answer) => {
-                piece.step = Step::Copy;
-                self.read_copy(job, at, &sectors);
+            (Step::Look, Ok(Answer::Extent(extent))) => {
+                piece.found(extent.count, extent.mapped);
+                if extent.mapped {
+                    piece.step = Step::Copy;
+                    self.read_copy(job, at, &sectors);
+                } else if piece.looked() < sectors.end {
+                    self.look(job, at);
+                } else {
+                    self.read_behind(job, at);
+                }
             }
             (Step::Copy, Ok(Answer::Done(Some(buf)))) => {
-                piece.copy = Some(buf);
-                piece.step = Step::LookAgain;
-                self.look(job, at, &sectors);
+                (piece.copy, piece.step) = (Some(buf), Step::LookAgain);
+                piece.runs.clear();
+                self.look(job, at);
             }
             (Step::LookAgain, Ok(Answer::Done(Some(buf)))) => {
                 piece.copy = Some(buf);
-                self.copy_or_not(job, at);
+                self.copies_or_not(job, at);
             }
-            (Step::LookAgain, answer @ Ok(Answer::Extent(_))) => {
-                piece.mapped = Some(is_copy(&answer));
-                self.copy_or_not(job, at);
+            (Step::LookAgain, Ok(Answer::Extent(extent))) => {
+                piece.found(extent.count, extent.mapped);
+                if piece.looked() < sectors.end {
+                    self.look(job, at);
+                } else {
+                    self.copies_or_not(job, at);
+                }
             }
             (Step::Copy | Step::LookAgain, Err(_)) => {
                 self.status.failed_copies += 1;
@@ -174,16 +213,42 @@ impl Volume {
         }
     }
 
-    fn copy_or_not(&mut self, job: u64, at: usize) {
+    /// Takes what was read of copies that were there all the while. The store behind is asked for the rest.
+    fn copies_or_not(&mut self, job: u64, at: usize) {
         let Some(piece) = self.piece(job, at) else { return };
-        match (piece.mapped, piece.copy.take()) {
-            (Some(false), _) => self.read_behind(job, at),
-            (Some(true), Some(buf)) => {
-                self.status.hit_sectors += buf.len() as u64 / u64::from(self.header.sector_bytes);
-                self.piece_done(job, at, Ok(buf));
-            }
-            (_, copy) => piece.copy = copy,
+        if piece.runs.iter().all(|(_, mapped)| !mapped) && piece.looked() == piece.sectors.end {
+            return self.read_behind(job, at);
         }
+        if piece.looked() < piece.sectors.end {
+            return;
+        }
+        let Some(copy) = piece.copy.take() else { return };
+        let (start, runs) = (piece.sectors.start, std::mem::take(&mut piece.runs));
+        if let [(run, true)] = &runs[..] {
+            self.status.hit_sectors += run.end - run.start;
+            return self.piece_done(job, at, Ok(copy));
+        }
+        piece.step = Step::Done;
+        let busy = piece.busy.take();
+        let Some(kind) = busy.and_then(|busy| self.busy.end(busy)) else { return };
+        let sector = self.header.sector_bytes as usize;
+        let mut missing = Vec::new();
+        let Some(Job::Read(read)) = self.jobs.get_mut(&job) else { return };
+        // It is done, and those take its place.
+        read.left -= 1;
+        for (run, mapped) in runs {
+            if !mapped {
+                read.left += 1;
+                missing.push(read.pieces.len());
+                read.pieces.push(Piece { busy: Some(self.busy.begin(&run, kind)), ..Piece::new(run, Step::Behind) });
+                continue;
+            }
+            self.status.hit_sectors += run.end - run.start;
+            let bytes = (run.end - run.start) as usize * sector;
+            let (from, to) = ((run.start - start) as usize * sector, (run.start - read.lba) as usize * sector);
+            read.buf[to..to + bytes].copy_from_slice(&copy[from..from + bytes]);
+        }
+        missing.into_iter().for_each(|at| self.read_behind(job, at));
     }
 
     /// The store behind has answered.

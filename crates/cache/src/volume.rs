@@ -142,7 +142,7 @@ impl Volume {
         let mut volume = Volume {
             marks: Marks::new(header.layout.regions()),
             number,
-            estimator: Estimator::new(room, dirty_limit, header.sector_bytes, max_request),
+            estimator: Estimator::new(room, dirty_limit, header.sector_bytes),
             header,
             max_request,
             // The largest request must find room.

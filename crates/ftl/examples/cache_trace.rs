@@ -10,13 +10,12 @@ use ftl::{Addressed, Admission, Anchor, AtOnce, Config, Geometry, Policy, Recove
 const HELP: &str = "\
 Runs a trace of block requests through the translation layer as a cache, and prints hit ratio and write amplification.
 
-    cache_trace [--whole] [--leb SLOTS] TRACE SIZE...
+    cache_trace [--leb SLOTS] TRACE SIZE...
 
 TRACE   A text file with a request on each line: the number of a 4 KiB block, or `block,count` for several blocks in a row.
         Each block of a request is looked up by itself. Reads and writes are not told apart: a block that is cached is a hit,
         another one is written to the cache.
 SIZE    Blocks that the cache may hold, or with a percent sign the share of the trace's footprint, say 10%.
---whole A request is looked up as a whole, in pieces of 1 MiB at most, as a cached volume does: if a block is missing, none hits.
 --leb   Slots of a LEB for cached blocks; one more holds its header. Without it, a 200th of the cache, from 64 to 512.
 
 A line is printed for each size, its columns separated by tabs: the footprint, blocks asked for, blocks that the cache may hold
@@ -30,14 +29,9 @@ const LEBS: u64 = 200;
 const SLOTS_MIN: u64 = 64;
 const SLOTS_MAX: u64 = 512;
 
-/// Blocks of a piece of a request that is looked up as a whole.
-const PIECE: usize = 256;
-
 /// A trace: its blocks, numbered from 0 in the order in which they come for the first time.
 struct Trace {
     blocks: Vec<u32>,
-    /// Where its requests end.
-    ends: Vec<usize>,
     footprint: u64,
 }
 
@@ -45,7 +39,7 @@ impl Trace {
     /// # Errors
     /// A line that is no request.
     fn parse(text: &str) -> Result<Trace, String> {
-        let (mut numbers, mut blocks, mut ends) = (HashMap::new(), Vec::new(), Vec::new());
+        let (mut numbers, mut blocks) = (HashMap::new(), Vec::new());
         for (line, number) in text.lines().zip(1..) {
             let wrong = || format!("line {number}: {line:?} is no request; expected `block` or `block,count`");
             let (first, count) = line.split_once(',').unwrap_or((line, "1"));
@@ -55,16 +49,8 @@ impl Trace {
                 let next = numbers.len() as u32;
                 blocks.push(*numbers.entry(block).or_insert(next));
             }
-            ends.push(blocks.len());
         }
-        Ok(Trace { blocks, ends, footprint: numbers.len() as u64 })
-    }
-
-    /// What is looked up as one: blocks, or pieces of requests.
-    fn pieces(&self, whole: bool) -> impl Iterator<Item = &[u32]> {
-        let starts = std::iter::once(&0).chain(&self.ends);
-        let requests = starts.zip(&self.ends).map(|(start, end)| &self.blocks[*start..*end]);
-        requests.flat_map(move |request| request.chunks(if whole { PIECE } else { 1 }))
+        Ok(Trace { blocks, footprint: numbers.len() as u64 })
     }
 }
 
@@ -116,25 +102,23 @@ struct Outcome {
     end: Stats,
 }
 
-fn run(trace: &Trace, whole: bool, device: &mut Addressed<AtOnce>) -> Outcome {
+fn run(trace: &Trace, device: &mut Addressed<AtOnce>) -> Outcome {
     let (mut hits, mut held, mut full_for, mut full) = (0, 0, 0, None);
-    for piece in trace.pieces(whole) {
-        let hit = piece.iter().all(|block| device.ftl.map().mapped_in(u64::from(*block), 1) == 1);
-        for block in piece {
-            let lba = u64::from(*block);
-            let request = match hit {
-                true => Request::Read { lba, count: 1 },
-                false => Request::Write { lba, count: 1, fua: false },
-            };
-            let admission = device.submit(request);
-            assert!(matches!(admission, Admission::Done | Admission::Pending), "block {block}: {admission:?}");
-            hits += u64::from(hit);
-            if full.is_none() && device.ftl.evicted_sectors() > 0 {
-                full = Some(*device.ftl.stats());
-            }
-            if full.is_some() {
-                (held, full_for) = (held + device.ftl.map().mapped(), full_for + 1);
-            }
+    for block in &trace.blocks {
+        let lba = u64::from(*block);
+        let hit = device.ftl.map().mapped_in(lba, 1) == 1;
+        let request = match hit {
+            true => Request::Read { lba, count: 1 },
+            false => Request::Write { lba, count: 1, fua: false },
+        };
+        let admission = device.submit(request);
+        assert!(matches!(admission, Admission::Done | Admission::Pending), "block {block}: {admission:?}");
+        hits += u64::from(hit);
+        if full.is_none() && device.ftl.evicted_sectors() > 0 {
+            full = Some(*device.ftl.stats());
+        }
+        if full.is_some() {
+            (held, full_for) = (held + device.ftl.map().mapped(), full_for + 1);
         }
     }
     device.verify().expect("the books agree");
@@ -153,9 +137,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         slots = Some(value.parse::<u64>().ok().filter(|slots| *slots > 1).ok_or("--leb needs a number above 1")?);
         words.drain(at..at + 2);
     }
-    let words_left = words.len();
-    words.retain(|word| word != "--whole");
-    let whole = words.len() < words_left;
     let [path, sizes @ ..] = &words[..] else { return Err(HELP.into()) };
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     let trace = Trace::parse(&text).map_err(|error| format!("{path}: {error}"))?;
@@ -166,7 +147,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let size = if share { (trace.footprint as f64 * number / 100.0) as u64 } else { number as u64 };
         let slots = slots.unwrap_or_else(|| (size / LEBS).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX));
         let mut device = cache(size, slots, trace.footprint);
-        let Outcome { hits, held, full_for, full, end } = run(&trace, whole, &mut device);
+        let Outcome { hits, held, full_for, full, end } = run(&trace, &mut device);
         let (footprint, asked, room) = (trace.footprint, trace.blocks.len(), device.ftl.config().room());
         let full = full.unwrap_or(end);
         let filled = end.host_written_sectors - full.host_written_sectors;
