@@ -64,6 +64,7 @@ fn options() -> Options {
         seed: 1,
         scale: Some(64),
         trace: None,
+        cache: None,
         size: None,
         engine: None,
         buffered: false,
