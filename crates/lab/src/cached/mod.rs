@@ -123,7 +123,8 @@ impl CachePlan {
     ) -> Result<CacheBuilt, CacheError> {
         let profile = self.check(device)?;
         // Where none fits, the engine says what does not.
-        let sector_bytes = profile.largest_sector(takes).or_else(|| profile.largest_sector(&|_| true));
+        let fitting = || profile.largest_sector(takes).or_else(|| profile.largest_sector(&|_| true));
+        let sector_bytes = options.sector_bytes.or_else(fitting);
         let options = card::Options { sector_bytes, ..options.clone() };
         // A disk, or an array of them, is one device in every arrangement.
         let Some(behind) = built.devices.pop() else {
