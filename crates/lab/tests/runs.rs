@@ -315,7 +315,10 @@ fn a_disk_is_run_without_and_with_a_cache_in_front() {
     let iops = |steps: &[lab::run::Step]| steps[1].total.all.iops;
     assert!(iops(&with.steps) > 5.0 * iops(&without.steps), "{} {}", iops(&with.steps), iops(&without.steps));
     let text = report_text(&run);
-    assert!(text.contains("single/iodrive-320-mlc-1GiB-write-through\n") && text.contains("  hit ratio 1.000"), "{text}");
+    assert!(
+        text.contains("single/iodrive-320-mlc-1GiB-write-through\n") && text.contains("  hit ratio 1.000"),
+        "{text}"
+    );
     // The same again, to the byte; and flash has no cache in front of it.
     let again = play(&directory.path().join("again"), cached);
     assert_eq!(report_text(&again).replace(&again.header.started, ""), text.replace(&run.header.started, ""));
