@@ -162,6 +162,10 @@ impl VirtualDevice for Bridge {
         self.inner.keep_snapshots(now, schedule)
     }
 
+    fn extent(&self, offset: u64, bytes: u64) -> Option<(u64, bool)> {
+        self.inner.extent(offset, bytes)
+    }
+
     fn report(&self) -> Report {
         let links = self.links.iter().take(if self.duplex { 2 } else { 1 });
         let (nanos, count) = links.fold((0, 0), |(nanos, count), link| (nanos + link.busy(), count + 1));

@@ -168,6 +168,14 @@ pub enum BuildError {
         /// The largest that there is.
         largest: u32,
     },
+    /// It is no single module.
+    #[error("{device} is a {kind}: it cannot be a cache; choose a flash card, or a drive with one flash controller")]
+    NoCache {
+        /// The profile.
+        device: String,
+        /// What it is.
+        kind: &'static str,
+    },
     /// The member's sheet is missing or an array itself.
     #[error("{device}: its member '{member}' is no device that can be a member")]
     Member {
@@ -280,6 +288,39 @@ fn one(profile: &Profile, options: &Options, seed: u64) -> Result<(Box<dyn Virtu
     }
 }
 
+/// Builds one module of a data sheet as a cache, see [`Module::caching`]; of the options its surroundings, its pacing, its sector size and
+/// the seed count. Gives what it has room for too, bytes.
+///
+/// # Errors
+/// The sheet is none of a single module, or the cache does not fit it.
+pub fn build_cache(
+    profile: &Profile,
+    options: &Options,
+    room_bytes: Option<u64>,
+    sectors: u64,
+) -> Result<(Box<dyn VirtualDevice>, u64), BuildError> {
+    let (sheet, card, bridge) = match &profile.device {
+        Device::Flash(flash) => (&flash.module, flash.card.as_ref().map(|card| (card, flash.modules)), None),
+        Device::Bridged(bridged) if bridged.modules == 1 => (&bridged.module, None, Some(&bridged.bridge)),
+        Device::Bridged(_) => {
+            let kind = "drive with several flash controllers";
+            return Err(BuildError::NoCache { device: profile.name.clone(), kind });
+        }
+        Device::Disk(_) | Device::Array(_) => {
+            return Err(BuildError::NoCache { device: profile.name.clone(), kind: profile.kind() });
+        }
+    };
+    let config = config(sheet, card, options, options.seed, sheet.advertised_bytes);
+    let module = Module::caching(&config, room_bytes, sectors)
+        .map_err(|error| BuildError::Layout { device: profile.name.clone(), error })?;
+    let room = module.ftl().config().room() * u64::from(config.sector_bytes);
+    let module: Box<dyn VirtualDevice> = Box::new(module);
+    Ok(match bridge {
+        Some(bridge) => (Box::new(Bridge::new(module, bridge)), room),
+        None => (module, room),
+    })
+}
+
 /// An array of members that are so many times smaller, and so is its memory: what fits into it is the same share of the array.
 fn array(sheet: &profile::Array, members: Vec<Box<dyn VirtualDevice>>, scaled: f64) -> Box<dyn VirtualDevice> {
     let count = u64::from(sheet.count);
@@ -353,8 +394,21 @@ fn module(
         .format
         .bytes(sheet)
         .ok_or_else(|| BuildError::NoSuchFormat { device: profile.name.clone(), format: options.format.to_string() })?;
+    let module = Module::new(&config(sheet, card, options, seed, capacity_bytes))
+        .map_err(|error| BuildError::Layout { device: profile.name.clone(), error })?;
+    let by = module.layout().scaled_by;
+    Ok((module, by))
+}
+
+fn config<'a>(
+    sheet: &'a profile::Module,
+    card: Option<(&'a profile::Card, u32)>,
+    options: &Options,
+    seed: u64,
+    capacity_bytes: u64,
+) -> ModuleConfig<'a> {
     let largest = sheet.format.sector_bytes.iter().copied().max().unwrap_or(4096);
-    let module = Module::new(&ModuleConfig {
+    ModuleConfig {
         module: sheet,
         card,
         capacity_bytes,
@@ -365,10 +419,7 @@ fn module(
         pacing: options.pacing,
         grooms_ahead: options.grooms_ahead,
         seed,
-    })
-    .map_err(|error| BuildError::Layout { device: profile.name.clone(), error })?;
-    let by = module.layout().scaled_by;
-    Ok((module, by))
+    }
 }
 
 #[cfg(test)]

@@ -34,7 +34,10 @@ pub struct Request {
 
 impl Request {
     /// Whether a device of this size and these sectors can take it.
-    pub(crate) fn check(&self, device_bytes: u64, sector_bytes: u32) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// [`Failure::OutOfRange`].
+    pub fn check(&self, device_bytes: u64, sector_bytes: u32) -> Result<(), Failure> {
         if self.op == Op::Flush {
             return Ok(());
         }
@@ -131,6 +134,12 @@ pub trait VirtualDevice {
     fn kill_chip(&mut self, chip: u32, at: Nanos) -> Result<(), String> {
         let _ = (chip, at);
         Err("it is no single flash module with chips of parity".into())
+    }
+
+    /// How far the bytes from `offset` on, at most so many, are all mapped, or all not, and which. `None` where it keeps no map.
+    fn extent(&self, offset: u64, bytes: u64) -> Option<(u64, bool)> {
+        let _ = (offset, bytes);
+        None
     }
 
     /// Counters since the device was made.

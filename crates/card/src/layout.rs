@@ -6,7 +6,7 @@ use profile::Module;
 
 /// The fewest pages in a block, and the fewest LEBs, that scaling down goes to: with less, the LEBs that the layer keeps
 /// for itself would change the over-provisioning.
-const PAGES_MIN: u32 = 16;
+pub(crate) const PAGES_MIN: u32 = 16;
 const LEBS_MIN: u32 = 384;
 /// The most page buffers that a module is given, whatever its memory.
 const BUFFERS_MAX: u64 = 1 << 16;
@@ -43,6 +43,16 @@ pub enum LayoutError {
         sector: u32,
         /// Flash, bytes.
         raw: u64,
+    },
+    /// A cache is too small or too large.
+    #[error("a cache of {}: of this device one can be made of {} to {}", size::show(*.bytes), size::show(*.min), size::show(*.max))]
+    Cache {
+        /// What was asked for.
+        bytes: u64,
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
     },
     /// Its groomer is none that the layer has.
     #[error("controller.groomer: '{name}': the layer has {}", Policy::ALL.iter().map(|policy| policy.name()).collect::<Vec<_>>().join(", "))]

@@ -12,6 +12,7 @@ mod agenda;
 mod array;
 mod bridge;
 mod build;
+mod cache;
 mod controller;
 mod device;
 mod disk;
@@ -26,9 +27,9 @@ mod snapshots;
 #[cfg(test)]
 mod testing;
 
-pub use array::{Array, Raid5, WriteBack};
+pub use array::{Array, MemberAnswer, Members, Parents, Raid5, WriteBack};
 pub use bridge::Bridge;
-pub use build::{Arrangement, BuildError, Built, Options, Scaling, build, check_scale};
+pub use build::{Arrangement, BuildError, Built, Options, Scaling, build, build_cache, check_scale};
 pub use controller::{Back, Change, Controller, Due, Ended};
 pub use device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
 pub use disk::Disk;
@@ -40,5 +41,5 @@ pub use leds::Leds;
 pub use media::nand::micros;
 pub use moderated::Moderated;
 pub use module::{Module, ModuleConfig};
-pub use report::{Busy, ChipChange, ChipEvent, EraseCounts, Health, Report};
+pub use report::{Busy, CacheReport, ChipChange, ChipEvent, EraseCounts, Health, Report};
 pub use snapshots::{Every, Schedule, SnapshotUse};

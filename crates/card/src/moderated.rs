@@ -124,6 +124,10 @@ impl VirtualDevice for Moderated {
         self.inner.kill_chip(chip, at)
     }
 
+    fn extent(&self, offset: u64, bytes: u64) -> Option<(u64, bool)> {
+        self.inner.extent(offset, bytes)
+    }
+
     fn report(&self) -> Report {
         self.inner.report()
     }

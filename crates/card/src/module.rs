@@ -9,6 +9,7 @@ use ftl::{Config, Ftl, Pacing, Policy, Recovery};
 use media::nand::Nand;
 use profile::{Card, Module as Sheet};
 
+use crate::cache::cache_layout;
 use crate::controller::{Back, Controller, READS};
 use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
 use crate::governor::{Governor, Surroundings};
@@ -68,8 +69,24 @@ impl Module {
     /// # Errors
     /// The format does not fit the module.
     pub fn new(config: &ModuleConfig) -> Result<Module, LayoutError> {
+        Ok(Module::laid_out(config, layout(config.module, config.capacity_bytes, config.sector_bytes, config.scale)?))
+    }
+
+    /// A module as a cache, formatted and empty: its address space is far larger than its room, and its groomer may lose what lies in the
+    /// lower half of it. `sectors` are as many as it must have addresses at least; capacity and scale of the configuration do not count.
+    ///
+    /// # Errors
+    /// A cache with room for `room_bytes`, of all the flash where `None`, does not fit the module.
+    pub fn caching(config: &ModuleConfig, room_bytes: Option<u64>, sectors: u64) -> Result<Module, LayoutError> {
+        let layout = cache_layout(config.module, room_bytes, config.sector_bytes, sectors)?;
+        let below = layout.sectors / 2;
+        let mut module = Module::laid_out(config, layout);
+        module.flash.change(|ftl| ftl.set_evictable(below));
+        Ok(module)
+    }
+
+    fn laid_out(config: &ModuleConfig, layout: Layout) -> Module {
         let sheet = config.module;
-        let layout = layout(sheet, config.capacity_bytes, config.sector_bytes, config.scale)?;
         let geometry = layout.geometry;
         let max_request = PIECE_BYTES / config.sector_bytes;
         let mut layer = Config {
@@ -91,7 +108,7 @@ impl Module {
         ftl.groom_ahead(config.grooms_ahead);
         let nand = Nand::new(&layout.shape, &sheet.nand, &sheet.controller, &sheet.energy, config.seed);
         let controller = Controller::new(sheet, config.card, &config.surroundings, &ftl, None);
-        Ok(Module {
+        Module {
             flash: Flash::new(ftl, nand),
             controller,
             layout,
@@ -100,7 +117,7 @@ impl Module {
             activity: Activity::default(),
             snapshots: None,
             chips: Chips::new(sheet.chips.adaptive),
-        })
+        }
     }
 
     /// How the module is laid out.
@@ -241,6 +258,12 @@ impl VirtualDevice for Module {
         }
     }
 
+    fn extent(&self, offset: u64, bytes: u64) -> Option<(u64, bool)> {
+        let sector = u64::from(self.layout.geometry.sector_bytes);
+        let (count, mapped) = self.ftl().map().run(offset / sector, (bytes / sector).max(1));
+        Some((count * sector, mapped))
+    }
+
     fn report(&self) -> Report {
         let sector = u64::from(self.layout.geometry.sector_bytes);
         let nand = self.flash.nand();
@@ -279,6 +302,7 @@ impl VirtualDevice for Module {
             raw_bytes: raw,
             snapshots: self.snapshots.as_ref().map(|snapshots| snapshots.used_by(self.flash.ftl())),
             chips: self.chips.events.clone(),
+            cache: None,
         }
     }
 }

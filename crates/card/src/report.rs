@@ -46,6 +46,31 @@ pub struct Report {
     pub snapshots: Option<SnapshotUse>,
     /// What became of chips that failed.
     pub chips: Vec<ChipEvent>,
+    /// What the cache in front of it did, where there is one. The rest is then about the device behind, but for the host's own bytes.
+    pub cache: Option<CacheReport>,
+}
+
+/// What a cache in front of a device did since it was made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CacheReport {
+    /// What it has room for, bytes.
+    pub room_bytes: u64,
+    /// Bytes that the host read from it.
+    pub hit_bytes: u64,
+    /// Bytes that the host read from behind.
+    pub missed_bytes: u64,
+    /// Bytes copied into it.
+    pub filled_bytes: u64,
+    /// Bytes written behind from it.
+    pub written_back_bytes: u64,
+    /// Bytes that are not behind yet.
+    pub dirty_bytes: u64,
+    /// The most that ever were not.
+    pub dirty_peak_bytes: u64,
+    /// The most that may be held for that, bytes.
+    pub dirty_limit_bytes: u64,
+    /// What the flash did.
+    pub module: Box<Report>,
 }
 
 /// Something that happened because a flash chip failed.
@@ -125,6 +150,7 @@ impl Report {
             sum.raw_bytes += next.raw_bytes;
             sum.snapshots = both(sum.snapshots, next.snapshots, SnapshotUse::with);
             sum.chips.extend(next.chips);
+            sum.cache = sum.cache.or(next.cache);
         }
         sum
     }

@@ -5,6 +5,7 @@ pub mod backup;
 pub mod cache;
 pub mod clone;
 pub mod drill;
+pub mod flash_cache;
 pub mod kv;
 pub mod lab;
 pub mod manage;

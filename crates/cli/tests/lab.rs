@@ -107,6 +107,11 @@ fn nonsense_is_named() {
             &["is a virtual device and fio:x a fio one"],
         ),
         (&["run", "snia-pts-iops"], &["is for any device; name one with --device"]),
+        (
+            &["run", "small.toml", "--device", "fio:data", "--cache", "iodrive-320-mlc"],
+            &["--cache iodrive-320-mlc with a fio"],
+        ),
+        (&["run", "small.toml", "--cache", "iodrive-320-mlc"], &["a cache stands in front of a disk"]),
         (&["run", "small.toml", "--scale", "0"], &["expected full, or a whole number"]),
         (&["report", "nowhere"], &["nowhere: is no run's directory"]),
         (&["compare", "one"], &["2 values required"]),

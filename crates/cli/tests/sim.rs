@@ -69,6 +69,34 @@ fn workloads_and_job_files_are_read() {
 }
 
 #[test]
+fn a_disk_has_a_cache_in_front() {
+    let place = Place::new();
+    let common = "sim wd-re3 --rw randrw --rwmixread 80 --iodepth 8 --size 64MiB --ramp-time 20 --runtime 10";
+    let run = |extra: &str| place.vsl(&common.split(' ').chain(extra.split(' ')).collect::<Vec<_>>());
+    let text = run("--cache iodrive-320-mlc --cache-size 1GiB --cache-mode write-back").ok();
+    for part in [
+        "behind a cache, Fusion-io ioDrive 320 GB MLC (iodrive-320-mlc): ",
+        ", write-back",
+        "fresh",
+        "cache        hit ratio 0.",
+        "dirty        at most ",
+        "of the cache's flash:\n  write amplification 1.",
+    ] {
+        assert!(text.contains(part), "no '{part}' in: {text}");
+    }
+    let json = run("--cache iodrive-320-mlc --cache-size 1GiB --json").ok();
+    assert_eq!(json, run("--cache iodrive-320-mlc --cache-size 1GiB --json").ok());
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let own = &json["openvsl"];
+    let cache = &own["phases"][0]["device_use"]["cache"];
+    let number = |value: &serde_json::Value| value.as_f64().expect("a number");
+    let ratio = number(&cache["hit_bytes"]) / (number(&cache["hit_bytes"]) + number(&cache["missed_bytes"]));
+    assert!((ratio - number(&cache["hit_ratio"])).abs() < 1e-9 && ratio > 0.5, "{cache}");
+    assert_eq!((&cache["dirty_peak_bytes"], &own["setting"]["cache"]["mode"]), (&0.into(), &"write-through".into()));
+    assert!(number(&cache["module"]["write_amplification"]["total"]) >= 1.0, "{cache}");
+}
+
+#[test]
 fn nonsense_is_named() {
     let place = Place::new();
     std::fs::write(place.path("bad.fio"), "[a]\nrw=randread\nthinktime=5\n").expect("written");
@@ -87,6 +115,21 @@ fn nonsense_is_named() {
             &["requests of 512", "--sector 512"],
         ),
         (&["iodrive-320-mlc", "--rw", "randread", "--scale", "0"], &["expected full, or a whole number"]),
+        (&["wd-re3", "--rw", "read", "--cache", "nope"], &["--cache: no profile is called 'nope'", "vsl profiles"]),
+        (&["wd-re3", "--rw", "read", "--cache", "wd-re3"], &["is a spinning disk: it cannot be a cache"]),
+        (
+            &["iodrive-320-mlc", "--rw", "read", "--cache", "iodrive-320-mlc"],
+            &["is a flash card: a cache stands in front of a disk"],
+        ),
+        (
+            &["wd-re3", "--rw", "read", "--cache", "iodrive-320-mlc", "--cache-size", "1MiB"],
+            &["a cache of 1.05 MB", "of this device one can be made of "],
+        ),
+        (
+            &["wd-re3", "--rw", "read", "--cache", "iodrive-320-mlc", "--cache-mode", "on"],
+            &["write-around, write-through"],
+        ),
+        (&["wd-re3", "--rw", "read", "--cache-size", "1GiB"], &["--cache <PROFILE>"]),
     ] {
         place.vsl(&[&["sim"], arguments].concat()).fails(2, parts);
     }

@@ -11,6 +11,7 @@
 //! out. [`simulation::Simulation`] does so on the device of a data sheet. [`protocol::Protocol`] is a whole test protocol, [`run::conduct()`] runs it on a [`target::Target`], [`run::Run`] is what comes
 //! out.
 
+pub mod cached;
 pub mod engine;
 pub mod fio_job;
 pub mod generate;

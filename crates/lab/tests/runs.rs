@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use lab::cached::{CachePlan, Mode};
 use lab::protocol::from_toml;
 use lab::run::{Ended, Options, Run, Session, Status, Watch, compare, compare_text, report_text};
 use lab::stats::Pool;
@@ -64,6 +65,7 @@ fn options() -> Options {
         seed: 1,
         scale: Some(64),
         trace: None,
+        cache: None,
         size: None,
         engine: None,
         buffered: false,
@@ -228,7 +230,7 @@ trace = { made = "mail-server", requests = 3000, size = "64GiB", pace = "depth" 
 vary = { depth = [4, 16] }
 "#;
 
-fn play(path: &Path, change: fn(&mut Options)) -> Run {
+fn play(path: &Path, change: impl Fn(&mut Options)) -> Run {
     let protocol = from_toml("played.toml", PLAYED).expect("sound");
     let mut options = Options { devices: vec!["iodrive-duo-640-mlc".into()], ..options() };
     change(&mut options);
@@ -290,6 +292,43 @@ fn a_recorded_trace_is_played_in_place_of_the_made_one() {
     let other = directory.path().join("other");
     let refused = Session::begin(&other, small, PROTOCOL, own, Vec::new(), 1).err().expect("refused").to_string();
     assert!(refused.contains("small plays no trace"), "{refused}");
+}
+
+#[test]
+fn a_disk_is_run_without_and_with_a_cache_in_front() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let cached = |options: &mut Options| {
+        options.devices = vec!["wd-re3".into()];
+        options.arrays = Some(vec!["single".into()]);
+        options.cache =
+            Some(CachePlan { profile: "iodrive-320-mlc".into(), bytes: Some(1 << 30), mode: Mode::Through });
+    };
+    let run = play(&directory.path().join("run"), cached);
+    let [without, with] = &run.parts[..] else { panic!("{} parts", run.parts.len()) };
+    assert_eq!((&without.plan.cache, with.plan.cache.as_deref()), (&None, Some("iodrive-320-mlc-1GiB-write-through")));
+    assert!(with.begin.as_ref().is_some_and(|begin| begin.machine.product.contains("behind a cache, Fusion-io")));
+    let uses = |step: &lab::run::Step| step.device_use.as_ref().and_then(|used| used.cache.clone());
+    assert!(without.steps.iter().all(|step| uses(step).is_none()));
+    // The second step plays what the first one has left in the cache.
+    let ratios: Vec<f64> = with.steps.iter().filter_map(|step| uses(step)?.hit_ratio).collect();
+    assert!(ratios[0] > 0.0 && ratios[1] > 0.9 && ratios.len() == 2, "{ratios:?}");
+    let iops = |steps: &[lab::run::Step]| steps[1].total.all.iops;
+    assert!(iops(&with.steps) > 5.0 * iops(&without.steps), "{} {}", iops(&with.steps), iops(&without.steps));
+    let text = report_text(&run);
+    assert!(
+        text.contains("single/iodrive-320-mlc-1GiB-write-through\n") && text.contains("  hit ratio 1.000"),
+        "{text}"
+    );
+    // The same again, to the byte; and flash has no cache in front of it.
+    let again = play(&directory.path().join("again"), cached);
+    assert_eq!(report_text(&again).replace(&again.header.started, ""), text.replace(&run.header.started, ""));
+    let mut flash = options();
+    cached(&mut flash);
+    flash.devices = vec!["iodrive-duo-640-mlc".into()];
+    let protocol = from_toml("played.toml", PLAYED).expect("sound");
+    let refused = Session::begin(&directory.path().join("no"), protocol, PLAYED, flash, Vec::new(), 1).err();
+    let words = refused.expect("refused").to_string();
+    assert!(words.contains("iodrive-duo-640-mlc is a flash card: a cache stands in front of a disk"), "{words}");
 }
 
 #[test]

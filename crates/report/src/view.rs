@@ -15,7 +15,7 @@ pub(crate) struct View<'a> {
 pub(crate) struct Variant<'a> {
     /// What tells it from the other variants of the run; empty where there is only one.
     pub(crate) name: String,
-    /// Device, format, arrangement, write cache and driver, as far as each differs within the run.
+    /// Device, format, arrangement, write cache or cache in front, and driver, as far as each differs within the run.
     pub(crate) words: [String; 5],
     /// Its parts by repeat: one each, or one for each point where each has a part of its own.
     pub(crate) repeats: Vec<Vec<&'a PartResults>>,
@@ -33,12 +33,13 @@ pub(crate) fn views(run: &Run) -> Vec<View<'_>> {
 /// What tells parts apart.
 fn identity(part: &PartResults) -> [String; 5] {
     let plan = &part.plan;
-    let cache = plan.write_cache.map(|on| if on { "write cache on" } else { "write cache off" });
+    let own = plan.write_cache.map(|on| if on { "write cache on" } else { "write cache off" });
+    let cache = [own.unwrap_or_default().into(), plan.cache.clone().unwrap_or_default()];
     [
         plan.device.clone(),
         plan.format.clone().unwrap_or_default(),
         plan.array.clone().unwrap_or_default(),
-        cache.unwrap_or_default().to_string(),
+        joined(&cache),
         plan.driver.clone().unwrap_or_default(),
     ]
 }

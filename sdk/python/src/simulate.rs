@@ -134,6 +134,7 @@ impl Request {
             interval,
             snapshots: None,
             kills: Vec::new(),
+            cache: None,
         })
     }
 }

@@ -14,17 +14,22 @@ pub struct Members<P> {
 
 /// A member's answer.
 pub struct MemberAnswer<P> {
+    /// When it answered.
     pub at: Nanos,
+    /// What its request was for.
     pub purpose: P,
+    /// How it ended.
     pub result: Result<(), Failure>,
 }
 
 impl<P> Members<P> {
+    /// These, with nothing under way.
     pub fn new(devices: Vec<Box<dyn VirtualDevice>>) -> Self {
         let under_way = vec![0; devices.len()];
         Members { devices, purposes: Vec::new(), unused: Vec::new(), under_way }
     }
 
+    /// How many there are.
     pub fn count(&self) -> usize {
         self.devices.len()
     }
@@ -45,6 +50,7 @@ impl<P> Members<P> {
         self.under_way[member]
     }
 
+    /// Gives one of them a request.
     pub fn submit(&mut self, now: Nanos, member: usize, request: Request, purpose: P) {
         let tag = self.unused.pop().unwrap_or_else(|| {
             self.purposes.push(None);
@@ -55,14 +61,31 @@ impl<P> Members<P> {
         self.devices[member].submit(now, tag, request);
     }
 
+    /// When one of them does something next by itself.
     pub fn next_event(&mut self) -> Option<Nanos> {
         self.devices.iter_mut().filter_map(|device| device.next_event()).min()
     }
 
+    /// Lets everything happen up to and including `now`.
     pub fn advance(&mut self, now: Nanos) {
         for device in &mut self.devices {
             device.advance(now);
         }
+    }
+
+    /// Lets everything happen up to the next answer of the first of them or the next event of another one, at most up to `limit`; gives the
+    /// moment it came to. Where the first one does most of the work, its events need not be looked at one by one.
+    pub fn advance_to_answer(&mut self, limit: Nanos) -> Nanos {
+        let Some((first, others)) = self.devices.split_first_mut() else { return limit };
+        let until = others.iter_mut().filter_map(|device| device.next_event()).fold(limit, Nanos::min);
+        let at = first.advance_to_answer(until);
+        others.iter_mut().for_each(|device| device.advance(at));
+        at
+    }
+
+    /// One of them.
+    pub fn device(&self, member: usize) -> &dyn VirtualDevice {
+        &*self.devices[member]
     }
 
     /// The next answer of any member.
@@ -78,6 +101,7 @@ impl<P> Members<P> {
         None
     }
 
+    /// Says that a request to one of them comes soon.
     pub fn hint(&self, member: usize, offset: u64) {
         self.devices[member].hint(offset);
     }

@@ -8,8 +8,9 @@ use crate::agenda::Answers;
 use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
 use crate::report::Report;
 use crate::snapshots::Schedule;
-use members::{Members, Parents, pieces};
+use members::pieces;
 
+pub use members::{MemberAnswer, Members, Parents};
 pub use raid5::Raid5;
 pub use write_back::WriteBack;
 

@@ -205,6 +205,7 @@ impl Raid5 {
         let (low, high) = self.columns(from, to);
         self.row_part(now, id, Op::Write, from, to);
         self.parity_part(now, id, Op::Write, row, low, high);
+        self.host.parity_bytes += high - low;
     }
 
     /// Requests for a range of a row's data, one or more for each member it touches.
@@ -321,11 +322,10 @@ impl VirtualDevice for Raid5 {
 
     fn report(&self) -> Report {
         let members = self.members.report();
-        let parity = members.host_written_bytes.saturating_sub(self.host.host_written_bytes);
         Report {
             host_read_bytes: self.host.host_read_bytes,
             host_written_bytes: self.host.host_written_bytes,
-            parity_bytes: members.parity_bytes + parity,
+            parity_bytes: members.parity_bytes + self.host.parity_bytes,
             data_path: Busy { nanos: self.controller.busy(), count: 1 },
             ..members
         }

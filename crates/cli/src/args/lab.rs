@@ -66,6 +66,8 @@ pub struct Choice {
     /// Build virtual devices about so many times smaller, or `full`. [default: as the form says]
     #[arg(long, value_name = "N|full", value_parser = super::sim::parse_scale)]
     pub scale: Option<u32>,
+    #[command(flatten)]
+    pub cache: super::flash_cache::FlashCache,
 }
 
 /// `vsl lab show`.
@@ -89,6 +91,7 @@ A test on a file or block device overwrites it. It is asked for first, with what
 Examples:
   vsl lab run storagereview-enterprise --device iodrive-duo-640-mlc
   vsl lab run snia-pts-iops --device iodrive-320-mlc --repeat 5 --out iops
+  vsl lab run mail-server --device hitachi-15k600-raid5 --cache iodrive-320-mlc --cache-size 2GiB
   vsl lab run snia-pts-latency --device fio:/dev/nvme1n1 --full
   vsl lab run my-protocol.toml --device fct0")]
 pub struct Run {

@@ -28,6 +28,7 @@ Examples:
   vsl sim iodrive2-1200-mlc --job night.fio --format 80% --json | jq '.jobs[].write.iops'
   vsl sim iodrive-320-mlc --rw randwrite --bs 4k --rate-iops 5000 --snapshot-every 1h --keep-snapshots 24
   vsl sim iodrive-320-mlc --trace usr_0.csv.gz --map compact --pace scaled:4
+  vsl sim wd-re3 --trace usr_0.csv.gz --cache iodrive-320-mlc --cache-size 32GiB --cache-mode write-back
   vsl sim --list")]
 pub struct Sim {
     /// A device of `vsl profiles`.
@@ -38,6 +39,8 @@ pub struct Sim {
     pub list: bool,
     #[command(flatten)]
     pub machine: Machine,
+    #[command(flatten)]
+    pub cache: super::flash_cache::FlashCache,
     /// A workload by name, a TOML or JSON file of one, or an .icf file of Iometer; docs/workload.md describes it.
     #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath, help_heading = "Workload")]
     pub workload: Option<String>,
@@ -48,7 +51,7 @@ pub struct Sim {
     pub trace: TraceOptions,
     #[command(flatten)]
     pub load: Load,
-    /// What the device has been through before. [default: fill with --rw and named workloads, fresh with files]
+    /// What the device has been through before. [default: fill with --rw and named workloads, fresh with files and with --cache]
     #[arg(long, value_enum, help_heading = "Workload")]
     pub precondition: Option<Precondition>,
     /// Seed of every random choice, in the workload and in the device.

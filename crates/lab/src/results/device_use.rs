@@ -1,6 +1,6 @@
 //! What devices did in a span of time: the difference of two reports.
 
-use card::{Busy, EraseCounts, Health, Report, SnapshotUse};
+use card::{Busy, CacheReport, EraseCounts, Health, Report, SnapshotUse};
 use serde::{Deserialize, Serialize};
 
 /// What devices did in a span of time. What they cannot tell is `None`.
@@ -48,6 +48,53 @@ pub struct DeviceUse {
     /// Years until the rated cycles of all flash are used up at this rate of writing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub years_to_wear_out: Option<f64>,
+    /// What the cache in front of the device did, where there is one. The rest is then about the device behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheUse>,
+}
+
+/// What a cache in front of a device did in a span of time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CacheUse {
+    /// What it has room for, bytes.
+    pub room_bytes: u64,
+    /// Share of the bytes that the host read which came from the cache; `None` where it read nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hit_ratio: Option<f64>,
+    /// Bytes that the host read from the cache.
+    pub hit_bytes: u64,
+    /// Bytes that the host read from behind.
+    pub missed_bytes: u64,
+    /// Bytes copied into the cache.
+    pub filled_bytes: u64,
+    /// Bytes written behind from the cache.
+    pub written_back_bytes: u64,
+    /// Bytes that were not behind yet at the end.
+    pub dirty_bytes: u64,
+    /// The most that were not, from the beginning of the run to the end of the span.
+    pub dirty_peak_bytes: u64,
+    /// The most that may be held for that, bytes.
+    pub dirty_limit_bytes: u64,
+    /// What its flash did: host is there who reads and writes the cache.
+    pub module: Box<DeviceUse>,
+}
+
+impl CacheUse {
+    fn between(before: &CacheReport, after: &CacheReport, seconds: f64) -> CacheUse {
+        let (hit, missed) = (after.hit_bytes - before.hit_bytes, after.missed_bytes - before.missed_bytes);
+        CacheUse {
+            room_bytes: after.room_bytes,
+            hit_ratio: (hit + missed > 0).then(|| hit as f64 / (hit + missed) as f64),
+            hit_bytes: hit,
+            missed_bytes: missed,
+            filled_bytes: after.filled_bytes - before.filled_bytes,
+            written_back_bytes: after.written_back_bytes - before.written_back_bytes,
+            dirty_bytes: after.dirty_bytes,
+            dirty_peak_bytes: after.dirty_peak_bytes,
+            dirty_limit_bytes: after.dirty_limit_bytes,
+            module: Box::new(DeviceUse::between(&before.module, &after.module, seconds)),
+        }
+    }
 }
 
 /// Bytes on media for each byte that the host wrote: the total, and what it is made of beside the host's own.
@@ -112,6 +159,10 @@ impl DeviceUse {
                 .rated_cycles
                 .filter(|_| media > 0 && after.raw_bytes > 0)
                 .map(|cycles| lifetime(cycles) / media as f64 * seconds / YEAR),
+            cache: after.cache.as_ref().map(|after| {
+                let none = CacheReport::default();
+                CacheUse::between(before.cache.as_ref().unwrap_or(&none), after, seconds)
+            }),
         }
     }
 }

@@ -8,7 +8,7 @@ use card::Op;
 use profile::Driver;
 use serde::{Deserialize, Serialize};
 
-pub use device_use::{DeviceUse, WriteAmplification};
+pub use device_use::{CacheUse, DeviceUse, WriteAmplification};
 pub use fio_json::fio_json;
 pub use text::{clock, duration, table};
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use card::Nanos;
 
-use super::{DeviceUse, Ended, Flow, Phase, Results};
+use super::{CacheUse, DeviceUse, Ended, Flow, Phase, Results};
 use crate::workload::Load;
 
 /// A span of time with three digits: 12.3 µs, 1.23 ms.
@@ -160,7 +160,30 @@ fn device(text: &mut String, used: &DeviceUse) -> std::fmt::Result {
     if let Some(years) = used.years_to_wear_out {
         writeln!(text, "  worn out     in {} at this rate of writing", span_of_years(years))?;
     }
-    Ok(())
+    used.cache.as_ref().map_or(Ok(()), |used| cache(text, used))
+}
+
+fn cache(text: &mut String, used: &CacheUse) -> std::fmt::Result {
+    let ratio = used.hit_ratio.map_or_else(|| "nothing read".into(), |ratio| format!("hit ratio {ratio:.3}"));
+    writeln!(
+        text,
+        "  cache        {ratio}: read {} from it and {} from behind; filled in {}",
+        size::show(used.hit_bytes),
+        size::show(used.missed_bytes),
+        size::show(used.filled_bytes)
+    )?;
+    if used.dirty_peak_bytes > 0 {
+        writeln!(
+            text,
+            "  dirty        at most {} of {}, at the end {}; written behind {}",
+            size::show(used.dirty_peak_bytes),
+            size::show(used.dirty_limit_bytes),
+            size::show(used.dirty_bytes),
+            size::show(used.written_back_bytes)
+        )?;
+    }
+    writeln!(text, "of the cache's flash:")?;
+    device(text, &used.module)
 }
 
 fn span_of_years(years: f64) -> String {

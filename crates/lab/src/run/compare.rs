@@ -153,6 +153,7 @@ fn table(run: &Run, differing: &[bool; 4]) -> BTreeMap<Key, BTreeMap<usize, Vec<
             let setup = setup.into_iter().zip(differing).filter(|(_, differs)| !**differs).filter_map(|(name, _)| name);
             let mut setup: Vec<&str> = setup.map(String::as_str).collect();
             setup.extend(plan.write_cache.map(|on| if on { "cache-on" } else { "cache-off" }));
+            setup.extend(plan.cache.as_deref());
             setup.extend(plan.point.as_deref());
             let test = run.protocol.tests.iter().position(|test| test.name() == plan.test).unwrap_or(usize::MAX);
             let key = Key {

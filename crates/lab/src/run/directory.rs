@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::environment::Environment;
 use super::journal::{Journal, JournalError};
 use super::record::{Line, VERSION};
+use crate::cached::CachePlan;
 use crate::protocol::{self, Protocol, ProtocolError};
 
 /// What a run was asked: all that is needed to do it again.
@@ -63,6 +64,9 @@ pub struct Options {
     /// A recorded trace in place of those that the protocol's stages play.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<PathBuf>,
+    /// Virtual disks are run without and with this cache in front of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CachePlan>,
     /// Size to which a file is made, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,

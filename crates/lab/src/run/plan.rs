@@ -6,6 +6,7 @@ use toml::Spanned;
 
 use super::combine::{Combination, combinations, point};
 use super::record::{PartPlan, PlanLine, Point, VERSION};
+use crate::cached::CachePlan;
 use crate::protocol::{Form, Made, Played, Protocol, Role, Stage, Test, Tracked};
 use crate::published::{is_disk, preparation, sources};
 use crate::steady::Rule;
@@ -40,6 +41,8 @@ pub struct Wanted {
     pub holds: Option<u64>,
     /// The run's directory, where traces are made.
     pub directory: PathBuf,
+    /// A cache in front of virtual disks: each is run without it, then with it.
+    pub cache: Option<CachePlan>,
 }
 
 /// Why nothing can be planned.
@@ -182,6 +185,8 @@ struct Setup {
     driver: Option<String>,
     /// A virtual disk, or an array of them.
     is_disk: bool,
+    /// The cache in front of it.
+    cache: Option<String>,
 }
 
 fn setups(protocol: &Protocol, form: &Form, wanted: &Wanted, left_out: &mut Vec<String>) -> Result<Vec<Setup>, NoPlan> {
@@ -203,10 +208,15 @@ fn setups(protocol: &Protocol, form: &Form, wanted: &Wanted, left_out: &mut Vec<
     for device in devices {
         if !wanted.is_virtual {
             let device = device.clone();
-            setups.push(Setup { device, format: None, array: None, write_cache: None, driver: None, is_disk: false });
+            let (format, array, write_cache, driver, cache) = (None, None, None, None, None);
+            setups.push(Setup { device, format, array, write_cache, driver, is_disk: false, cache });
             continue;
         }
         let profile = profile::find(device).map_err(|error| NoPlan(error.to_string()))?;
+        if let Some(cache) = &wanted.cache {
+            cache.check(&profile).map_err(|error| NoPlan(error.to_string()))?;
+        }
+        let flash = std::iter::once(None).chain(wanted.cache.as_ref().map(|cache| Some(cache.to_string())));
         let known = super::setting::Choices::of(&profile);
         let before = setups.len();
         for array in &arrays {
@@ -225,14 +235,15 @@ fn setups(protocol: &Protocol, form: &Form, wanted: &Wanted, left_out: &mut Vec<
                         left_out.push(format!("{device}: nobody knows what a driver for '{name}' costs there"));
                         continue;
                     }
-                    setups.push(Setup {
+                    setups.extend(flash.clone().map(|cache| Setup {
                         device: profile.name.clone(),
                         format: known.has_formats.then(|| format.clone()),
                         array: Some(known.array(array).into()),
                         write_cache: *write_cache,
                         driver: driver.clone(),
                         is_disk: is_disk(&profile),
-                    });
+                        cache,
+                    }));
                 }
             }
         }
@@ -430,6 +441,7 @@ fn part(test: &Test, setup: &Setup, label: &str, prepared: &Prepared, repeat: u3
     name.extend(setup.array.clone());
     name.extend(setup.write_cache.map(|on| format!("cache-{}", if on { "on" } else { "off" })));
     name.extend(setup.driver.clone());
+    name.extend(setup.cache.clone());
     if !label.is_empty() {
         name.push(label.into());
     }
@@ -454,6 +466,7 @@ fn part(test: &Test, setup: &Setup, label: &str, prepared: &Prepared, repeat: u3
             array: setup.array.clone(),
             write_cache: setup.write_cache,
             driver: setup.driver.clone(),
+            cache: setup.cache.clone(),
             point: (!label.is_empty()).then(|| label.into()),
             repeat,
             seed,

@@ -64,6 +64,9 @@ pub struct PartPlan {
     /// The host's driver, where somebody named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
+    /// The cache in front of the device, where there is one: such as `iodrive-320-mlc-2GiB-write-back`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<String>,
     /// The point that it measures, where each has a part of its own.
     pub point: Option<String>,
     /// Number of the repeat, from 0.

@@ -126,6 +126,7 @@ pub fn ready(
         trace: options.trace.clone(),
         scale: if is_virtual { scale(protocol, options) } else { 1 },
         holds: target.holds(),
+        cache: options.cache.clone().filter(|_| is_virtual),
         directory: directory.into(),
     };
     Ok((Plan::new(protocol, &wanted)?, target))
@@ -147,7 +148,10 @@ fn target(protocol: &Protocol, options: &Options, at_once: usize) -> Result<Box<
         )))),
     };
     match options.target.as_str() {
-        "virtual" => Ok(Box::new(Virtual { scale, driver: protocol.driver.clone(), at_once })),
+        "virtual" => {
+            let (driver, cache) = (protocol.driver.clone(), options.cache.clone());
+            Ok(Box::new(Virtual { scale, driver, at_once, cache }))
+        }
         "fio" => fio(Fio::file(one()?, options.size, options.engine.as_deref(), options.buffered)),
         "nbd" | "native" | "emulated" => fio(Fio::nbd(one()?, &options.target)),
         other => Err(RunError::Target(Problem::Failed(format!(

@@ -164,14 +164,18 @@ fn counted(part: &PartResults) -> Vec<&Step> {
 fn step_row(step: &Step) -> String {
     let all = &step.total.all;
     let p99 = all.latency.percentile(99.0).map_or_else(|| "-".into(), |ns| duration(ns as f64));
-    let amplification = step.device_use.as_ref().and_then(|used| used.write_amplification);
+    let cache = step.device_use.as_ref().and_then(|used| used.cache.as_ref());
+    let flash = cache.map(|cache| &*cache.module).or(step.device_use.as_ref());
+    let amplification = flash.and_then(|used| used.write_amplification);
+    let hits =
+        cache.and_then(|cache| cache.hit_ratio).map_or_else(String::new, |ratio| format!("  hit ratio {ratio:.3}"));
     let open = match step.loop_kind {
         LoopKind::Open => " (open loop)",
         LoopKind::OpenFromSubmission => " (open loop, latency from submission)",
         LoopKind::Closed | LoopKind::Idle => "",
     };
     format!(
-        "{:<28} {:>10.0} {:>9.1} {:>9} {:>9} {:>9} {:>9} {:>6}{open}",
+        "{:<28} {:>10.0} {:>9.1} {:>9} {:>9} {:>9} {:>9} {:>6}{open}{hits}",
         step.step,
         all.iops,
         all.bytes_per_second / 1e6,

@@ -13,8 +13,9 @@ use profile::{Driver, Profile};
 
 pub use asked::{Asked, AskedError};
 pub use chips::{Happened, Kill};
-pub use setting::Setting;
+pub use setting::{CacheSetting, Setting};
 
+use crate::cached::{CacheError, CachePlan};
 use crate::engine::virtual_time;
 use crate::engine::{Progress, RunError};
 use crate::results::Results;
@@ -39,6 +40,8 @@ pub struct Simulation {
     pub snapshots: Option<Schedule>,
     /// Flash chips that fail meanwhile.
     pub kills: Vec<Kill>,
+    /// A cache in front of the device, which must be one of disks.
+    pub cache: Option<CachePlan>,
 }
 
 /// Why a simulation cannot begin.
@@ -57,6 +60,9 @@ pub enum SetupError {
     /// The device cannot be built so.
     #[error("{0}")]
     Build(#[from] BuildError),
+    /// There is no such cache in front of it.
+    #[error("{0}")]
+    Cache(#[from] CacheError),
 }
 
 /// Why a simulation gave no result.
@@ -93,15 +99,24 @@ impl Simulation {
     /// # Errors
     /// The data sheet does not go together with what is asked of it.
     pub fn build(self) -> Result<Ready, SetupError> {
-        let Simulation { profile, mut options, driver, precondition, workload, interval, snapshots, kills } = self;
+        let Simulation { profile, mut options, driver, precondition, workload, interval, snapshots, kills, cache } =
+            self;
         check_scale(&profile, options.scale)?;
         let (driver, costs) = chosen(&profile, driver)?;
         options.interrupts = costs.interrupts;
         // Where none fits, the engine says what does not.
         options.sector_bytes =
             options.sector_bytes.or_else(|| profile.largest_sector(&|sector| takes(sector, &workload)));
-        let built = build(&profile, &options)?;
-        let setting = Setting::new(&profile, &options, precondition, driver, costs, &built);
+        if let Some(plan) = &cache {
+            plan.check(&profile)?;
+        }
+        let mut built = build(&profile, &options)?;
+        let cached = match &cache {
+            Some(plan) => Some(plan.put_before(&mut built, &profile, &options, &|sector| takes(sector, &workload))?),
+            None => None,
+        };
+        let mut setting = Setting::new(&profile, &options, precondition, driver, costs, &built);
+        setting.cache = cache.zip(cached).map(|(plan, built)| CacheSetting::new(&plan, built));
         let workload = workload.scaled(setting.scaled_by).preconditioned(
             precondition,
             setting.devices as u32,

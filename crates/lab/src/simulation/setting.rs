@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::chips::Happened;
+use crate::cached::{CacheBuilt, CachePlan};
 use crate::results::{Results, fio_json};
 use crate::workload::Precondition;
 
@@ -30,9 +31,29 @@ pub struct Setting {
     pub scaled_by: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     scaled: Option<String>,
+    /// The cache in front of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheSetting>,
     /// What became of chips that failed, once it has run.
     #[serde(skip)]
     pub chips: Vec<Happened>,
+}
+
+/// The cache that a run is made with.
+#[derive(Clone, Debug, Serialize)]
+pub struct CacheSetting {
+    profile: String,
+    product: String,
+    mode: &'static str,
+    room_bytes: u64,
+}
+
+impl CacheSetting {
+    /// Of what was asked for and what was built.
+    pub(super) fn new(plan: &CachePlan, built: CacheBuilt) -> CacheSetting {
+        let CacheBuilt { room_bytes, product } = built;
+        CacheSetting { profile: plan.profile.clone(), product, mode: plan.mode.name(), room_bytes }
+    }
 }
 
 impl Setting {
@@ -68,6 +89,7 @@ impl Setting {
             costs,
             scaled_by: built.scaling.as_ref().map_or(1.0, |scaling| scaling.by),
             scaled: built.scaling.as_ref().map(|scaling| scaling.what.clone()),
+            cache: None,
             chips: Vec::new(),
         }
     }
@@ -98,6 +120,9 @@ impl Setting {
             self.driver,
             self.precondition
         );
+        if let Some(CacheSetting { profile, product, mode, room_bytes }) = &self.cache {
+            text.push_str(&format!("behind a cache, {product} ({profile}): {}, {mode}\n", size::show(*room_bytes)));
+        }
         if let Some(what) = &self.scaled {
             text.push_str(&format!("scaled down {:.1} times: {what}\n", self.scaled_by));
         }

@@ -6,6 +6,7 @@ use card::{Built, Nanos, Options, Surroundings, build};
 use profile::Driver;
 
 use super::{Bench, Outcome, Problem, Target, Watch};
+use crate::cached::CachePlan;
 use crate::engine::{Position, Progress, virtual_time};
 use crate::host::Costs;
 use crate::published::fitted;
@@ -22,6 +23,8 @@ pub struct Virtual {
     pub driver: Option<String>,
     /// Parts that are run at once.
     pub at_once: usize,
+    /// The cache in front of the devices of parts that are planned with it.
+    pub cache: Option<CachePlan>,
 }
 
 impl Target for Virtual {
@@ -86,12 +89,19 @@ impl VirtualBench {
             seed: plan.seed,
             ..Options::default()
         };
-        let built = build(&profile, &options).map_err(|error| error.to_string())?;
+        let mut built = build(&profile, &options).map_err(|error| error.to_string())?;
+        let mut product = format!("{} {}", profile.vendor, profile.product);
+        if let Some(cache) = target.cache.as_ref().filter(|_| plan.cache.is_some()) {
+            let takes = |sector| takes(part, sector);
+            let flash = cache.put_before(&mut built, &profile, &options, &takes).map_err(|error| error.to_string())?;
+            let (size, mode) = (size::show(flash.room_bytes), cache.mode.name());
+            product.push_str(&format!(" behind a cache, {}: {size}, {mode}", flash.product));
+        }
         let first = built.devices.first().ok_or_else(|| format!("{}: nothing was built", plan.device))?;
         let machine = Machine {
             target: "virtual".into(),
             device: profile.name.clone(),
-            product: format!("{} {}", profile.vendor, profile.product),
+            product,
             format: plan.format.clone(),
             array: plan.array.clone(),
             driver: driver_name,

@@ -39,6 +39,11 @@ pub fn options(choice: &Choice, protocol: &Protocol) -> Result<Options, Failure>
         return Err(Failure::invalid(format!("--driver {} with a {target} device", choice.driver.join(", ")))
             .help("a real device is driven by this host; --driver is for data sheets"));
     }
+    let cache = choice.cache.plan()?;
+    if let Some(cache) = cache.as_ref().filter(|_| target != "virtual") {
+        return Err(Failure::invalid(format!("--cache {} with a {target} device", cache.profile))
+            .help("`vsl cache create` puts an attached device in front of real storage; --cache is for data sheets"));
+    }
     Ok(Options {
         target,
         devices,
@@ -52,6 +57,7 @@ pub fn options(choice: &Choice, protocol: &Protocol) -> Result<Options, Failure>
         scale: choice.scale,
         // The run may be resumed from elsewhere.
         trace: trace.map_err(|error| Failure::invalid(format!("--trace: {error}")))?,
+        cache,
         size: None,
         engine: None,
         buffered: false,

@@ -41,7 +41,9 @@ pub fn simulation(name: &str, args: &Sim, output: Output) -> Result<Simulation, 
         seed: args.seed.unwrap_or(1),
         ..Options::default()
     };
-    let precondition = args.precondition.map_or_else(|| asked.precondition(), workload::Precondition::from);
+    // A disk is the same whatever it holds, and what fills it would leave the cache full of that.
+    let usual = || if args.cache.cache.is_some() { workload::Precondition::Fresh } else { asked.precondition() };
+    let precondition = args.precondition.map_or_else(usual, workload::Precondition::from);
     let driver = machine.driver.clone();
     let (interval, snapshots) = (args.interval.nanos(), machine.snapshots());
     Ok(Simulation {
@@ -53,6 +55,7 @@ pub fn simulation(name: &str, args: &Sim, output: Output) -> Result<Simulation, 
         interval,
         snapshots,
         kills: machine.kill_chip.clone(),
+        cache: args.cache.plan()?,
     })
 }
 
