@@ -42,6 +42,7 @@ const VARIANTS = [
 it("breaks no rule of accessibility on any page, and fits", async () => {
   const vsl = await service();
   vsl.device("work");
+  await vsl.cachedVolume("slow");
   const page = await open(vsl);
   await page.evaluate(AXE);
   for (const name of [...PAGES, ...DEVICE_PAGES.map((name) => `${name}/work`)]) {

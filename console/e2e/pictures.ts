@@ -24,6 +24,7 @@ const PAGES = [
   "info/fct0",
   "configure/db",
   "drills/db",
+  "caches",
   "alerts",
   "lab",
   "log",
@@ -70,6 +71,7 @@ it("takes the pictures", async () => {
   const vsl = await service();
   const card = vsl.device("fct0", "--emulate", "iodrive-320-mlc", "--scale", "64");
   const db = vsl.device("db", "--drills");
+  await vsl.cachedVolume("slow");
   vsl.vsl("snapshot", "schedule", "db", "--hourly", "24", "--daily", "7");
   vsl.vsl("alerts", "rule", "busy", "--metric", "write_iops", "--above", "100", "--for", "3");
   const load = ["--bs=4k", "--iodepth=4", "--time_based", "--runtime=1200", "--size=32m"];

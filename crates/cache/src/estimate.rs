@@ -201,7 +201,12 @@ impl Estimator {
     /// What was found out. `own` is how many sectors the volume itself found and missed up to now.
     pub fn estimates(&self, own: [u64; 2]) -> Estimates {
         let read = self.read_before + self.read;
-        let rooms = self.sizes.iter().map(|size| size.estimate(read)).collect();
+        let mut rooms: Vec<Estimate> = self.sizes.iter().map(|size| size.estimate(read)).collect();
+        // What never was full does what every larger one does, and of smaller ones more is followed.
+        if let Some(first) = rooms.iter().position(|room| !room.full) {
+            let ratio = rooms[first].hit_ratio;
+            rooms[first..].iter_mut().for_each(|room| room.hit_ratio = ratio);
+        }
         let [hit, missed] = self.recent(own);
         let hit_ratio = (hit + missed > 0).then(|| hit as f64 / (hit + missed) as f64);
         Estimates { read_sectors: read, hit_ratio, rooms }

@@ -139,6 +139,7 @@ impl Miniature {
         self.make_room();
         self.add(key, Place::Held);
         while self.queue(Place::Held).len > self.held_max {
+            self.was_full = true;
             self.remove(self.queue(Place::Held).oldest);
         }
     }
