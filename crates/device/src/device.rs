@@ -753,6 +753,7 @@ impl Device {
     pub fn status(&self) -> Status {
         let figures = self.figures();
         Status {
+            members: Vec::new(),
             health: figures.trouble.map_or_else(|| "healthy".into(), |trouble| self.in_words(trouble, &figures)),
             lost_dies: self.core.lost_dies().collect(),
             given_up_chips: self.core.superblock.given_up.iter().map(|gone| gone.chip).collect(),

@@ -434,8 +434,10 @@ pub struct Status {
     pub figures: Figures,
     /// `healthy`, or what is wrong, in words.
     pub health: String,
-    /// Dies out of service or being rebuilt, by number.
+    /// Dies out of service or being rebuilt, by number; of an array or a cached volume its members.
     pub lost_dies: Vec<u32>,
+    /// What the members of an array or a cached volume are called; a device has none.
+    pub members: Vec<String>,
     /// Chips that an emulated card gave up, by number.
     pub given_up_chips: Vec<u32>,
     /// Files that were there at the attach and are not used, and why.

@@ -15,6 +15,8 @@ const HEALING_EVERY: u32 = 60;
 pub struct Changes {
     before: Option<Figures>,
     lost: Vec<u32>,
+    /// What members are called, of an array or a cached volume.
+    members: Vec<String>,
     vanished: Vec<PathBuf>,
     /// Sectors that were healed and not reported yet, and for how many seconds more they are not.
     healed: u64,
@@ -36,6 +38,9 @@ impl Changes {
     }
 
     fn dies(&mut self, before: Option<&Figures>, now: &Figures, words: Option<&Status>) -> Vec<Event> {
+        if let Some(words) = words {
+            self.members.clone_from(&words.members);
+        }
         let lost_before = std::mem::replace(&mut self.lost, words.map_or_else(Vec::new, lost));
         let vanished = words.map_or_else(Vec::new, |words| words.vanished.clone());
         let vanished_before = std::mem::replace(&mut self.vanished, vanished);
@@ -43,15 +48,22 @@ impl Changes {
         let lost = self.lost.iter().filter(|die| !lost_before.contains(die));
         let mut events: Vec<Event> = lost
             .map(|die| {
+                if let Some(member) = self.members.get(*die as usize) {
+                    return ("member-lost", format!("{member} is out of service"));
+                }
                 let why = set_aside.iter().find(|why| why.starts_with(&format!("die {die}:")));
                 ("die-lost", why.cloned().unwrap_or_else(|| format!("die {die} is out of service")))
             })
             .collect();
         let rebuilt = lost_before.iter().filter(|die| !self.lost.contains(die));
-        events.extend(rebuilt.map(|die| ("rebuild-ends", format!("die {die} serves again"))));
+        events.extend(rebuilt.map(|die| match self.members.get(*die as usize) {
+            Some(member) => ("member-back", format!("{member} serves again")),
+            None => ("rebuild-ends", format!("die {die} serves again")),
+        }));
         let rebuilding = |figures: &Figures| figures.rebuilding.map(|(die, _)| die);
         if let Some(die) = rebuilding(now).filter(|die| before.and_then(rebuilding) != Some(*die)) {
-            events.push(("rebuild-begins", format!("die {die}")));
+            let what = self.members.get(die as usize).cloned().unwrap_or_else(|| format!("die {die}"));
+            events.push(("rebuild-begins", what));
         }
         let vanished = self.vanished.iter().filter(|path| !vanished_before.contains(path));
         events.extend(vanished.map(|path| ("file-vanished", path.display().to_string())));
@@ -238,6 +250,17 @@ mod tests {
         let full = with(&over, |status| (status.figures.store_full, status.figures.state) = (true, State::Error));
         assert_eq!(names(&look(&mut changes, &full)), ["writes-fail", "store-full"]);
         assert_eq!(names(&look(&mut changes, &over)), ["store-has-room"]);
+    }
+
+    #[test]
+    fn members_of_arrays_and_volumes_are_called_by_their_names() {
+        let mut changes = Changes::default();
+        let whole = Status { members: vec!["fast".into(), "nbd://store/a".into()], ..status() };
+        assert!(look(&mut changes, &whole).is_empty());
+        let alone = Status { lost_dies: vec![1], ..whole.clone() };
+        assert_eq!(look(&mut changes, &alone), [("member-lost", "nbd://store/a is out of service".to_string())]);
+        // Nothing is wrong any more, so there are no words.
+        assert_eq!(changes.look(&whole.figures, None), [("member-back", "nbd://store/a serves again".to_string())]);
     }
 
     #[test]

@@ -357,6 +357,7 @@ impl Composite {
         let lost = self.lanes.iter().zip(0..).filter(|(lane, _)| lane.is_none());
         Status {
             lost_dies: lost.map(|(_, at)| at).collect(),
+            members: self.names.clone(),
             health: match &self.machine {
                 Machine::Array(array) => self.health_of_array(&array.status()),
                 Machine::Cached(volume) => self.health_of_volume(&volume.status()),
