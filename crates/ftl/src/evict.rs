@@ -3,6 +3,8 @@
 //!
 //! What is left behind is recorded as a trim, so a power cut does not bring it back beside what a host put elsewhere since.
 
+use std::ops::Range;
+
 use crate::groom::Groomer;
 use crate::layer::Ftl;
 use crate::leb::{LebState, Stream};
@@ -108,6 +110,13 @@ impl Ftl {
         self.streams_changed();
         self.groomer.evict.found_more();
         self.work();
+    }
+
+    /// What a volume holds whose copies lie in these sectors, what may not be lost included.
+    pub fn cached_sectors(&self, sectors: Range<u64>) -> u64 {
+        let count = sectors.end.saturating_sub(sectors.start);
+        let held = |from: u64| self.map.mapped_in(from, count.min(self.map.sectors().saturating_sub(from)));
+        held(sectors.start) + held(sectors.start + self.groomer.evict.below)
     }
 
     /// Whose everything is, by the map.
