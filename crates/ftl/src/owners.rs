@@ -145,3 +145,39 @@ impl Owners {
         self.of == other.of && self.live == other.live && self.held == other.held
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owners(limit: Option<u64>) -> Owners {
+        let quota = |from: u64, limit| Quota { sectors: from..from + 50, share: 1, limit };
+        Owners::new(&[quota(100, limit), quota(200, None)], 1000, 4, 10)
+    }
+
+    #[test]
+    fn what_belongs_to_nobody_is_not_counted() {
+        let places = owners(None).places().clone();
+        let found = [99, 100, 149, 150, 199, 249, 250, 999, 1100, 1149, 1150, 2000].map(|lba| places.find(lba));
+        let (first, second) = (Some((0, false)), Some((1, false)));
+        let pinned = Some((0, true));
+        assert_eq!(found, [None, first, first, None, None, second, None, None, pinned, pinned, None, None]);
+    }
+
+    #[test]
+    fn sectors_come_and_go() {
+        let mut owners = owners(Some(12));
+        owners.add(145, 5, 5);
+        owners.add(1100, 10, 10);
+        owners.add(150, 20, 10);
+        assert_eq!((owners.held(0), owners.held(1)), (15, 0));
+        assert_eq!(owners.copies(0).collect::<Vec<_>>(), [5, 0]);
+        assert_eq!(owners.copies(1).collect::<Vec<_>>(), [0, 0], "what is held is no copy");
+        assert!(owners.is_over(0) && owners.any_over() && owners.over_in(0) == 5);
+        (5..10).for_each(|slot| owners.remove(0, slot));
+        owners.remove(2, 20);
+        assert_eq!(owners.held(0), 10);
+        owners.add(1110, 30, 5);
+        assert!(!owners.any_over(), "nothing that may be taken");
+    }
+}

@@ -39,7 +39,7 @@ pub enum CacheError {
         most: u64,
     },
     /// A limit is too small.
-    #[error("{cache}: {found} bytes are too small a limit; expected at least {least}")]
+    #[error("{cache}: {found} bytes are too small a limit; expected at least {least} bytes")]
     Limit {
         /// The cache device.
         cache: String,

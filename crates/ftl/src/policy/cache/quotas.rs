@@ -175,3 +175,86 @@ impl Quotas {
         over.contains(&true).then_some(over)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECTORS: u64 = 1000;
+    const SLOTS: u32 = 100;
+
+    /// Volumes with these shares and limits, each of which holds so much and added so much lately.
+    fn volumes(those: &[(u32, Option<u64>, u64, f64)]) -> (Quotas, Owners) {
+        let at = |n: u64| n * SECTORS..(n + 1) * SECTORS;
+        let quota =
+            |(n, one): (u64, &(u32, Option<u64>, u64, f64))| Quota { sectors: at(n), share: one.0, limit: one.1 };
+        let quotas: Vec<Quota> = (0..).zip(those).map(quota).collect();
+        let mut owners = Owners::new(&quotas, 1 << 20, 100, SLOTS);
+        let mut slot = 0;
+        for (n, (_, _, held, _)) in (0..).zip(those) {
+            owners.add(n * SECTORS, slot, *held as u32);
+            slot += *held as u32;
+        }
+        let mut quotas = Quotas::new(owners.places().clone(), quotas, 100, 100, None);
+        quotas.volumes.iter_mut().zip(those).for_each(|(volume, one)| volume.added = one.3);
+        (quotas, owners)
+    }
+
+    fn targets(those: &[(u32, Option<u64>, u64, f64)]) -> Vec<u64> {
+        let (quotas, owners) = volumes(those);
+        let held: Vec<f64> = (0..those.len()).map(|at| owners.held(at) as f64).collect();
+        quotas.targets(&held, held.iter().sum()).into_iter().map(|target| target.round() as u64).collect()
+    }
+
+    #[test]
+    fn who_wants_more_gets_what_the_shares_say() {
+        assert_eq!(targets(&[(100, None, 500, 900.0), (300, None, 500, 900.0)]), [250, 750]);
+        assert_eq!(targets(&[(1, None, 900, 900.0), (1, None, 50, 900.0), (2, None, 50, 900.0)]), [250, 250, 500]);
+    }
+
+    #[test]
+    fn what_one_cannot_use_the_others_have() {
+        // It adds little, and had more than that.
+        assert_eq!(
+            targets(&[(300, None, 200, 10.0), (100, None, 400, 900.0), (300, None, 400, 900.0)]),
+            [210, 198, 593]
+        );
+        assert_eq!(targets(&[(100, Some(100), 100, 900.0), (100, None, 900, 900.0)]), [100, 900]);
+    }
+
+    #[test]
+    fn who_was_not_there_for_a_fill_of_the_cache_gets_nothing() {
+        let (mut quotas, owners) = volumes(&[(100, None, 500, 0.0), (100, None, 500, 10.0)]);
+        quotas.epoch_is(101 + EPOCHS);
+        quotas.used(SECTORS, false);
+        assert_eq!(quotas.targets(&[500.0, 500.0], 1000.0)[0], 0.0);
+        let before = quotas.weight(0);
+        quotas.weigh(&owners, 100);
+        assert!(quotas.weight(0) < before / 4.0, "{}", quotas.weight(0));
+        quotas.used(0, false);
+        assert_eq!(quotas.targets(&[500.0, 500.0], 1000.0)[0], 500.0, "it was used");
+    }
+
+    #[test]
+    fn who_has_too_much_weighs_less_and_less_and_is_written_apart() {
+        let (mut quotas, owners) = volumes(&[(100, None, 500, 900.0), (300, None, 500, 900.0)]);
+        quotas.weigh(&owners, 100);
+        let first = quotas.weight(0);
+        assert!(first < 0.2 && quotas.weight(SECTORS) == 1.0 && quotas.weight(1 << 19) == 1.0, "{first}");
+        assert!(quotas.is_apart(0) && !quotas.is_apart(SECTORS));
+        (0..100).for_each(|_| quotas.weigh(&owners, 100));
+        assert!(quotas.weight(0) < first / 4.0, "{}", quotas.weight(0));
+        (0..10_000).for_each(|_| quotas.weigh(&owners, 100));
+        assert_eq!(quotas.weight(0), LOWEST.exp() as f32, "there is an end to it");
+    }
+
+    #[test]
+    fn a_leb_weighs_what_its_sectors_do() {
+        let (mut quotas, owners) = volumes(&[(100, None, 150, 900.0), (300, None, 50, 900.0)]);
+        quotas.weigh(&owners, 100);
+        let light = quotas.weight(0);
+        assert!((quotas.weigh_leb(&owners, 0, 100) - light).abs() < 1e-6, "all of the first volume's");
+        assert!((quotas.weigh_leb(&owners, 1, 100) - (1.0 + light) / 2.0).abs() < 1e-6, "half of each");
+        assert_eq!(quotas.mean(1), quotas.weigh_leb(&owners, 1, 100));
+    }
+}
