@@ -225,3 +225,19 @@ fn shares_hold_where_there_are_few_lebs() {
     assert!((0.5..0.7).contains(&parts[1]) && parts[0] > 0.12 && parts[2] > 0.12, "{parts:?}");
     assert!(amplification <= 1.2, "{amplification}");
 }
+
+/// Nothing is read again before it is gone, and nothing is worth a move: what stays longer stays because it is written apart.
+#[test]
+fn shares_hold_where_everything_is_read_once() {
+    let mut shared = Shared::new(&[(400, None), (100, None)]);
+    let scan = |shared: &mut Shared, from: u64| {
+        for sector in from..from + 10 * shared.room() {
+            (0..2).for_each(|volume| shared.read(volume, sector % BEHIND));
+        }
+    };
+    scan(&mut shared, 0);
+    let amplification = shared.amplification(|shared| scan(shared, 10 * shared.room()));
+    println!("part {:.3}, write amplification {amplification:.3}", shared.part(0));
+    assert!((0.7..0.9).contains(&shared.part(0)), "{}", shared.part(0));
+    assert!(amplification <= 1.2, "{amplification}");
+}

@@ -388,6 +388,8 @@ impl GroomPolicy for Cache {
         let [small, main, pinned] = best;
         let pinned = pinned.filter(|(_, leb)| leb.utilisation() < 0.25 || (small.is_none() && main.is_none()));
         let few = (live[0] as f64) < (live[0] + live[1]) as f64 * SMALL_SHARE;
+        // It is kept for newcomers, not for volumes that have too much.
+        let few = few && small.as_ref().is_none_or(|(_, leb)| self.mean_weight(leb.id) >= WEIGHTS_LESS[0]);
         let cold = match (small, main) {
             (Some(small), Some(main)) => Some(if few || main.0 <= small.0 { main } else { small }),
             (small, main) => small.or(main),
