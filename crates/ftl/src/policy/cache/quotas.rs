@@ -18,7 +18,7 @@ const RATE: f64 = 3.0;
 /// The lowest weight is this power of e. A sector that was used often and just now is worth some hundred times one that was used once, long ago.
 const LOWEST: f64 = -7.0;
 /// Volumes whose weight is less are written apart, until it is more than the second one.
-const APART: [f32; 2] = [0.6, 0.8];
+const APART: [f32; 2] = [0.8, 0.9];
 
 struct Volume {
     quota: Quota,
