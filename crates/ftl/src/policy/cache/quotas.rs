@@ -5,7 +5,7 @@
 //! what its share gives it, and the others have the rest in proportion to their shares. One that nobody used for as long as it takes to fill
 //! the cache once should hold nothing.
 //!
-//! Volumes whose sectors go soon are written to streams of their own where there are enough. A LEB that holds sectors of a volume that
+//! Two volumes are written to streams of their own where there are enough, and of more those whose sectors go soon. A LEB that holds sectors of a volume that
 //! has too much and of one that has too little would have to be moved in part.
 
 use super::label::EPOCHS;
@@ -18,7 +18,7 @@ const RATE: f64 = 3.0;
 /// The lowest weight is this power of e. A sector that was used often and just now is worth some hundred times one that was used once, long ago.
 const LOWEST: f64 = -7.0;
 /// Volumes whose weight is less are written apart, until it is more than the second one.
-const APART: [f32; 2] = [0.8, 0.9];
+const APART: [f32; 2] = [0.6, 0.8];
 
 struct Volume {
     quota: Quota,
@@ -62,7 +62,10 @@ impl Quotas {
                 Volume { quota, pressure: 0.0, weight: 1.0, apart, added: 0.0, used: epoch }
             }
         };
-        let volumes = quotas.into_iter().map(volume).collect();
+        let mut volumes: Vec<Volume> = quotas.into_iter().map(volume).collect();
+        if let [first, second] = &mut volumes[..] {
+            (first.apart, second.apart) = (false, true);
+        }
         Quotas { places, volumes, epoch, means: vec![1.0; lebs as usize], only: None }
     }
 
@@ -148,10 +151,12 @@ impl Quotas {
         }
         let highest = self.volumes.iter().map(|volume| volume.pressure).fold(f64::MIN, f64::max);
         let most = now.iter().copied().fold(f64::MIN, f64::max);
+        let are_two = self.volumes.len() == 2;
         for ((volume, now), held) in self.volumes.iter_mut().zip(now).zip(held) {
             volume.pressure = (volume.pressure - highest).max(LOWEST);
             volume.weight = (now - most).max(LOWEST).exp() as f32;
-            volume.apart = volume.weight < APART[usize::from(volume.apart)] || volume.is_kept_small(held);
+            let goes_soon = volume.weight < APART[usize::from(volume.apart)] || volume.is_kept_small(held);
+            volume.apart = if are_two { volume.apart } else { goes_soon };
         }
     }
 
@@ -237,11 +242,13 @@ mod tests {
 
     #[test]
     fn who_has_too_much_weighs_less_and_less_and_is_written_apart() {
-        let (mut quotas, owners) = volumes(&[(100, None, 500, 900.0), (300, None, 500, 900.0)]);
+        let (mut quotas, owners) = volumes(&[(100, None, 500, 900.0), (300, None, 500, 900.0), (1, None, 0, 0.0)]);
         quotas.weigh(&owners, 100);
         let first = quotas.weight(0);
         assert!(first < 0.2 && quotas.weight(SECTORS) == 1.0 && quotas.weight(1 << 19) == 1.0, "{first}");
         assert!(quotas.is_apart(0) && !quotas.is_apart(SECTORS));
+        let (two, _) = volumes(&[(100, None, 500, 0.0), (100, None, 500, 0.0)]);
+        assert!(!two.is_apart(0) && two.is_apart(SECTORS), "two are always apart");
         (0..100).for_each(|_| quotas.weigh(&owners, 100));
         assert!(quotas.weight(0) < first / 4.0, "{}", quotas.weight(0));
         (0..10_000).for_each(|_| quotas.weigh(&owners, 100));
