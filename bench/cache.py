@@ -9,6 +9,7 @@ through a volume (misses), through the volume once more (hits), and from a devic
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -66,6 +67,7 @@ def main() -> None:
     args = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory(prefix="vsl-bench.") as directory:
+        os.environ |= {"OPENVSL_RUNTIME_DIR": f"{directory}/run", "OPENVSL_STATE_DIR": f"{directory}/state"}
         world = World(Path(directory), args.vsl.resolve(), "vsl", args.tools.resolve())
         try:
             world.servers.up()

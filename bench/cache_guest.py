@@ -10,6 +10,7 @@ virtualisation, so that even a boot from memory takes half a minute: give `--del
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -74,6 +75,7 @@ def main() -> None:
     parser.add_argument("--delay", type=int, default=50, help="milliseconds that the store takes for a read")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="vsl-bench.") as directory:
+        os.environ |= {"OPENVSL_RUNTIME_DIR": f"{directory}/run", "OPENVSL_STATE_DIR": f"{directory}/state"}
         world = World(Path(directory), args.vsl.resolve(), "vsl", args.tools.resolve())
         try:
             cold, warm = measure(world, args.delay)

@@ -94,6 +94,13 @@ const DEEDS: readonly (readonly [string, Words])[] = [
       `made${and("the cached volume", body.name) || " a cached volume"}${and("of", body.path ?? body.device ?? body.address)}${and("on", body.cache)}`,
   ],
   ["POST /caches/*/open", ([volume]) => `opened the cached volume ${volume}`],
+  [
+    "POST /caches/*/settings",
+    ([volume], body) => {
+      const limit = body.limit_bytes === 0 ? " without a limit" : and("limit", body.limit_bytes);
+      return `set the cached volume ${volume} to${and("share", body.share)}${limit}`;
+    },
+  ],
   ["POST /caches/*/flush", ([volume]) => `had everything of ${volume} written behind its cache`],
   [
     "POST /caches/*/delete",

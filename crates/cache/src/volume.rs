@@ -493,6 +493,13 @@ impl Volume {
         self.go_on();
     }
 
+    /// Sectors that may be dirty at most, from now on. What is too much goes behind before more is taken.
+    pub fn set_dirty_limit(&mut self, sectors: u64) {
+        self.status.dirty_limit = sectors;
+        self.dirty_limit = sectors.max(4 * u64::from(self.max_request));
+        self.go_on();
+    }
+
     /// How it stands.
     pub fn status(&self) -> Status {
         let (condition, failure) = match self.life {

@@ -63,6 +63,23 @@ pub struct RememberedCache {
     pub behind: RememberedBehind,
     /// What becomes of writes, by name.
     pub mode: String,
+    /// Its weight among the volumes of the cache device.
+    #[serde(default = "usual_share", skip_serializing_if = "is_usual_share")]
+    pub share: u32,
+    /// Bytes that it may hold there at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_bytes: Option<u64>,
+}
+
+/// The share of a volume for which none was given.
+pub const USUAL_SHARE: u32 = 100;
+
+fn usual_share() -> u32 {
+    USUAL_SHARE
+}
+
+fn is_usual_share(share: &u32) -> bool {
+    *share == USUAL_SHARE
 }
 
 /// What stands behind a cached volume.

@@ -1,10 +1,12 @@
 //! An attached module.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use card::{Controller, Governor, Health};
+use ftl::Quota;
 use media::flashback::layer_geometry;
 use media::ring::SharedRing;
 use media::{Base, Drilled, FileMedia, FileOptions, Media, Memory, Stack, Witness, WitnessError};
@@ -687,6 +689,17 @@ impl Device {
     pub fn set_evictable(&mut self, below: u64) {
         self.core.ftl.set_evictable(below);
         self.core.carry_out(&[]);
+    }
+
+    /// Shares what the groomer may lose among volumes, until [`Device::set_evictable`] is called again; see [`ftl::Ftl::set_quotas`].
+    pub fn set_quotas(&mut self, quotas: &[Quota]) {
+        self.core.ftl.set_quotas(quotas);
+        self.core.carry_out(&[]);
+    }
+
+    /// What a volume holds whose copies lie in these sectors, what may not be lost included.
+    pub fn cached_sectors(&self, sectors: Range<u64>) -> u64 {
+        self.core.ftl.cached_sectors(sectors)
     }
 
     /// Sectors that there is room for, where the address space is larger; otherwise nothing.

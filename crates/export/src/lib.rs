@@ -43,7 +43,9 @@ pub mod vhost;
 mod worker;
 
 pub use crate::array::{ArrayError, ArrayMember, ArrayPlan};
-pub use crate::cached::{Behind, CacheError, CachePlan, FileStore, NbdStore, Store, witness_of, write_zeros};
+pub use crate::cached::{
+    Behind, CacheError, CachePlan, CacheShare, FileStore, NbdStore, Store, witness_of, write_zeros,
+};
 pub use crate::composite::Composite;
 pub use acceptor::Bounds;
 pub use clients::Clients;

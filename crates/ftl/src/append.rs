@@ -319,6 +319,7 @@ impl Ftl {
         self.use_up(stream, self.left_in_open(stream));
         self.appends[stream.code() as usize] = Append::default();
         if let Stream::Data(stream) = stream {
+            self.groomer.evict.found_more();
             self.groomer.closed(leb, stream);
         }
         let entry = &mut self.lebs[leb];

@@ -3,9 +3,12 @@
 //!
 //! What is left behind is recorded as a trim, so a power cut does not bring it back beside what a host put elsewhere since.
 
+use std::ops::Range;
+
 use crate::groom::Groomer;
 use crate::layer::Ftl;
 use crate::leb::{LebState, Stream};
+use crate::owners::{Owners, QUOTAS_MAX, Quota};
 use crate::policy::Cache;
 use crate::trims::{TrimRecord, encode, records_in_slot};
 use crate::types::{BatchOp, Command, Kind, NO_SLOT, Request, Slot, Source};
@@ -23,11 +26,20 @@ pub(crate) struct Evict {
     pub moves_all: bool,
     /// Slots moved since the groomer found one to leave behind or the host gave it more of that: where everything is pinned, it gives up.
     fruitless: u64,
+    /// Nothing of a volume over its limit could be had. A LEB that is closed, or the next checkpoint, may change that: the number before which
+    /// LEBs had been closed.
+    none_before: Option<u64>,
 }
 
 impl Evict {
     pub fn is_on(&self) -> bool {
         self.below > 0
+    }
+
+    /// A LEB was closed.
+    #[inline]
+    pub fn found_more(&mut self) {
+        self.none_before = None;
     }
 }
 
@@ -63,12 +75,81 @@ impl Ftl {
     /// whoever keeps copies here says so after each attach, once it knows what else there is.
     pub fn set_evictable(&mut self, below: u64) {
         self.groomer.evict = Evict { below, evicted: self.groomer.evict.evicted, ..Evict::default() };
+        self.lebs.owners = None;
         if below == 0 {
             return self.set_policy(self.config.policy);
         }
         let shape = crate::groom::shape(&self.config);
         self.install_policy(Box::new(Cache::new(&shape, below)));
         self.work();
+    }
+
+    /// Shares what may be lost among volumes, in proportion to their shares where they want more than they have, and keeps each below its
+    /// limit. Where there is one volume without a limit, or none, everything is as if this had never been called. Not remembered.
+    ///
+    /// # Panics
+    /// There are more than [`QUOTAS_MAX`], or they overlap.
+    pub fn set_quotas(&mut self, quotas: &[Quota]) {
+        let mut quotas = quotas.to_vec();
+        quotas.sort_unstable_by_key(|quota| quota.sectors.start);
+        let apart = quotas.windows(2).all(|pair| pair[0].sectors.end <= pair[1].sectors.start);
+        assert!(quotas.len() <= QUOTAS_MAX && apart, "no quotas: {quotas:?}");
+        let below = self.groomer.evict.below;
+        if below == 0 || quotas.iter().all(|quota| quota.limit.is_none()) && quotas.len() < 2 {
+            if self.lebs.owners.take().is_some() {
+                self.groomer.policy.share(None);
+                self.streams_changed();
+            }
+            return;
+        }
+        if !self.lebs.owners.as_mut().is_some_and(|owners| owners.change(&quotas, below)) {
+            self.lebs.owners = Some(Box::new(self.count_owners(&quotas)));
+        }
+        let places = self.lebs.owners.as_ref().map(|owners| owners.places().clone());
+        self.groomer.policy.share(places.map(|places| (places, quotas)));
+        self.streams_changed();
+        self.groomer.evict.found_more();
+        self.work();
+    }
+
+    /// What a volume holds whose copies lie in these sectors, what may not be lost included.
+    pub fn cached_sectors(&self, sectors: Range<u64>) -> u64 {
+        let count = sectors.end.saturating_sub(sectors.start);
+        let held = |from: u64| self.map.mapped_in(from, count.min(self.map.sectors().saturating_sub(from)));
+        held(sectors.start) + held(sectors.start + self.groomer.evict.below)
+    }
+
+    /// Whose everything is, by the map.
+    pub(crate) fn count_owners(&self, quotas: &[Quota]) -> Owners {
+        let slots_per_leb = self.config.geometry.slots_per_leb();
+        let mut owners = Owners::new(quotas, self.groomer.evict.below, self.lebs.len(), slots_per_leb);
+        self.map.for_each(|lba, slot| owners.add(lba, slot, 1));
+        owners
+    }
+
+    /// Checks whose everything is against the map.
+    ///
+    /// # Errors
+    /// They do not agree.
+    pub(crate) fn verify_owners(&self) -> Result<(), String> {
+        let Some(owners) = &self.lebs.owners else { return Ok(()) };
+        let agrees = owners.agrees(&self.count_owners(owners.quotas()));
+        agrees.then_some(()).ok_or_else(|| "what volumes hold is not what the map says".into())
+    }
+
+    /// Whether a volume holds more than its limit, and something of it may be had.
+    fn has_over(&self) -> bool {
+        self.lebs
+            .owners
+            .as_ref()
+            .is_some_and(|owners| self.groomer.evict.none_before != Some(self.groomable_before()) && owners.any_over())
+    }
+
+    /// No LEB holds what may be taken from a volume over its limit.
+    pub(crate) fn found_none(&mut self) {
+        if self.lebs.owners.is_some() {
+            self.groomer.evict.none_before = Some(self.groomable_before());
+        }
     }
 
     /// Whether the groomer may lose anything.
@@ -86,13 +167,18 @@ impl Ftl {
         self.groomer.evict.is_on() && !self.groomer.evict.moves_all && !self.has_views && !self.has_stake()
     }
 
-    /// Whether so much is mapped that something must go before long, and something can.
+    /// Whether something must go before long, and something can: so much is mapped, or a volume holds too much.
     pub(crate) fn wants_eviction(&self) -> bool {
+        self.may_evict() && (self.fills_room() || self.has_over())
+    }
+
+    /// Whether nearly as much is mapped as there is room for.
+    pub(crate) fn fills_room(&self) -> bool {
         let largest = u64::from(self.config.max_request);
         // A victim leaves a LEB's worth behind at once; where LEBs are few, that is much of the cache.
         let leb = u64::from(self.config.geometry.slots_per_leb());
         let margin = (self.room / 64).min(leb / 2).max(4 * largest).min(self.room / 8).max(largest);
-        self.may_evict() && self.may_lack_room(margin)
+        self.may_lack_room(margin)
     }
 
     /// Whether anything may be left behind, now or soon, as far as can be told.
@@ -107,6 +193,9 @@ impl Ftl {
 
     /// The host read sectors.
     pub(crate) fn note_reads(&mut self, lba: u64, count: u32) {
+        if self.lebs.owners.is_some() {
+            self.groomer.policy.asked(lba);
+        }
         for lba in lba..self.groomer.evict.below.min(lba + u64::from(count)) {
             let slot = self.map.get(lba);
             if slot != NO_SLOT {

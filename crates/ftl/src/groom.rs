@@ -124,6 +124,12 @@ impl Groomer {
         self.notes.fill(UNNOTED);
     }
 
+    /// The policy uses other streams.
+    pub fn streams_changed(&mut self) {
+        self.host_streams = self.policy.host_streams();
+        self.streams = self.policy.streams();
+    }
+
     /// The module has another shape.
     pub fn reshaped(&mut self, config: &Config) {
         self.policy.reshaped(&shape(config));
@@ -380,6 +386,7 @@ impl Ftl {
                 if self.groomer.pace.is_short() || self.wants_eviction() {
                     self.want_eligible();
                 }
+                self.found_none();
                 return;
             };
             self.groomer.idle_lebs = self.groomer.idle_lebs.saturating_sub(1);
@@ -552,6 +559,9 @@ impl Ftl {
         }
         self.lebs.set_dead(from);
         self.lebs.set_live(run.slot, destination.note);
+        if let Some(owners) = &mut self.lebs.owners {
+            owners.add(lba, run.slot, 1);
+        }
         self.commit(stream, run);
     }
 
@@ -588,10 +598,16 @@ impl Ftl {
     pub(crate) fn install_policy(&mut self, policy: Box<dyn GroomPolicy>) {
         self.groomer.set_policy(policy);
         self.lebs.set_note_bits(self.groomer.policy.note_bits());
-        self.host_left = self.left_for_host();
+        self.streams_changed();
         if self.map.is_preallocated() {
             self.groomer.preallocate();
         }
+    }
+
+    /// The policy uses other streams than before.
+    pub(crate) fn streams_changed(&mut self) {
+        self.groomer.streams_changed();
+        self.host_left = self.left_for_host();
         // Streams that it does not use would keep their LEBs open for ever.
         for stream in self.groomer.streams..DATA_STREAMS {
             self.give_up(Stream::Data(stream));

@@ -1,5 +1,6 @@
 //! Logical erase blocks: their life, and which of their slots are live.
 
+use crate::owners::Owners;
 use crate::slots::{Notes, Slots, UNNOTED};
 use crate::types::{LebId, Slot};
 use words::prefetch_line;
@@ -188,6 +189,8 @@ pub struct Lebs {
     /// 2^64 over that, rounded up.
     reciprocal: u64,
     slots: Slots,
+    /// Whose they are, where volumes share a cache.
+    pub(crate) owners: Option<Box<Owners>>,
     /// LEBs whose slots were used.
     used: usize,
     /// All memory that there can be was taken.
@@ -202,12 +205,15 @@ impl Lebs {
         assert!(slots_per_leb > 1);
         let reciprocal = u64::MAX / u64::from(slots_per_leb) + 1;
         let slots = Slots::new(count, slots_per_leb, 1);
-        Lebs { lebs, slots_per_leb, reciprocal, slots, used: 0, preallocated: false }
+        Lebs { lebs, slots_per_leb, reciprocal, slots, owners: None, used: 0, preallocated: false }
     }
 
     /// So many LEBs from now on, no fewer than before. Nobody knows what the new ones hold: as after an attach.
     pub(crate) fn grow(&mut self, count: u32) {
         self.slots.grow(count);
+        if let Some(owners) = &mut self.owners {
+            owners.grow(count);
+        }
         self.lebs.resize_with(count as usize, || Leb { dirty: true, ..Leb::free() });
     }
 
@@ -261,7 +267,8 @@ impl Lebs {
 
     /// Heap memory, bytes.
     pub fn memory(&self) -> usize {
-        self.lebs.capacity() * size_of::<Leb>() + self.used * self.slots.leb_bytes()
+        let owners = self.owners.as_ref().map_or(0, |owners| owners.memory());
+        self.lebs.capacity() * size_of::<Leb>() + self.used * self.slots.leb_bytes() + owners
     }
 
     /// What notes take of it, beyond the bit that says that a slot is live.
@@ -312,6 +319,9 @@ impl Lebs {
         let (leb, at) = self.place(slot);
         self.slots.set_dead(leb, at);
         self.lebs[leb as usize].live -= 1;
+        if let Some(owners) = &mut self.owners {
+            owners.remove(leb, slot);
+        }
     }
 
     /// Whether a slot is live.

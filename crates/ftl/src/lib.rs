@@ -29,6 +29,7 @@ mod leb;
 mod map;
 mod narrow;
 mod optimise;
+mod owners;
 mod pace;
 mod policy;
 mod preallocate;
@@ -57,6 +58,7 @@ pub use layer::{Config, Ftl, is_read, is_sync};
 pub use leb::{DATA_STREAMS, Leb, LebState, Lebs, STREAMS, Stream, Times};
 pub use map::{LEAF_SECTORS, Map};
 pub use optimise::Optimised;
+pub use owners::{QUOTAS_MAX, Quota};
 pub use pace::Pacing;
 pub use policy::{
     Cache, CostBenefit, DChoices, Dac, Destination, Eligible, Fifo, Greedy, GroomPolicy, LebView, Lifetime, Midas,

@@ -420,9 +420,19 @@ impl Map {
     pub fn mapped_in(&self, lba: u64, count: u64) -> u64 {
         let (mut at, end, mut found) = (lba, lba + count, 0);
         while at < end {
-            let (run, mapped) = self.run(at, end - at);
-            found += if mapped { run } else { 0 };
-            at += run;
+            let (page, leaf, index) = Self::split(at);
+            match &self.top[page] {
+                None => at = ((page + 1) * DIR_LEAVES * LEAF_SECTORS) as u64,
+                Some(dir) if index == 0 && end - at >= LEAF_SECTORS as u64 => {
+                    found += dir[leaf].count() as u64;
+                    at += LEAF_SECTORS as u64;
+                }
+                Some(_) => {
+                    let (run, mapped) = self.run(at, (end - at).min((LEAF_SECTORS - index) as u64));
+                    found += if mapped { run } else { 0 };
+                    at += run;
+                }
+            }
         }
         found
     }

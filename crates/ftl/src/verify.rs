@@ -77,6 +77,7 @@ impl Ftl {
             return Err(format!("{} sectors are mapped, and there is room for {}", self.map.mapped(), self.room));
         }
         self.groomer.policy.verify(&noted)?;
+        self.verify_owners()?;
         let open = self.lebs.iter().filter(|(_, leb)| leb.state == LebState::Open).count();
         let points = Stream::all().filter(|stream| self.open_leb_of(*stream).is_some()).count();
         if open != points {

@@ -85,12 +85,19 @@ impl Ftl {
         let evicts = self.evicts();
         let eligible =
             Eligible::new(&self.lebs, slots, self.seq, self.stats.host_written_sectors, before).where_it_evicts(evicts);
+        let roomy = self.lebs.owners.is_some() && self.is_for_limits_only();
+        let eligible = eligible.where_there_is_room(roomy);
         let found = choose(&mut self.groomer, &eligible)?;
         self.groomer.policy.took(&found);
         if !evicts {
             self.groomer.pace.took(found.live, slots);
         }
         Some((found.id, found.live))
+    }
+
+    /// Whether a victim is taken only for the sake of what a volume holds beyond its limit.
+    fn is_for_limits_only(&self) -> bool {
+        self.evicts() && !self.groomer.pace.is_short() && self.groomer.idle_lebs == 0 && !self.fills_room()
     }
 
     /// The LEB that the policy wants most; none when nothing can be gained.
@@ -159,7 +166,9 @@ impl Ftl {
         let evicts = self.evicts();
         let worth_it = |leb: &Leb| evicts || gains(leb, slots);
         let newer = |leb: &Leb| leb.state == LebState::Closed && leb.closed > begin && of_data(leb) && worth_it(leb);
-        let any = self.lebs.iter().any(|(_, leb)| newer(leb));
+        let over = self.lebs.owners.as_ref().filter(|_| self.is_for_limits_only());
+        let of_one_over = |id| over.is_none_or(|owners| owners.over_in(id) > 0);
+        let any = self.lebs.iter().any(|(id, leb)| newer(leb) && of_one_over(id));
         if any {
             self.checkpointer.want();
         }

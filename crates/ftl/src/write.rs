@@ -82,6 +82,9 @@ impl Ftl {
                 }
                 self.lebs.set_live(run.slot + i, self.groomer.note((first + i) as usize));
             }
+            if let Some(owners) = &mut self.lebs.owners {
+                owners.add(header.lba, run.slot, run.count);
+            }
             first += run.count;
             self.commit(stream, run);
         }

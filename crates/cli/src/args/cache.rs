@@ -2,6 +2,13 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::values;
+
+/// A limit in bytes; 0 is none.
+fn limit(text: &str) -> Result<u64, String> {
+    if text == "none" { Ok(0) } else { values::size(text) }
+}
+
 /// `vsl cache`.
 #[derive(Debug, Args)]
 #[command(
@@ -17,6 +24,7 @@ Examples:
   vsl cache create disk --cache fast --behind /dev/sdb
   vsl cache create vm --cache fast --behind /nfs/vm.img --mode write-back
   vsl cache create far --cache fast --behind nbd://store:10809/far
+  vsl cache set vm --share 300 --limit 40GiB
   vsl cache status vm
   vsl cache flush vm                   # everything is behind now
   vsl cache open vm --mode write-through
@@ -69,6 +77,23 @@ pub enum What {
         /// What becomes of writes.
         #[arg(long, default_value = "write-through")]
         mode: Mode,
+        /// Its weight among the volumes of the cache device that want more room than they have.
+        #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        share: u32,
+        /// What it may hold on the cache device at most.
+        #[arg(long, value_name = "SIZE", value_parser = values::size)]
+        limit: Option<u64>,
+    },
+    /// Give a cached volume another share of its cache device, or another limit.
+    Set {
+        /// A cached volume.
+        name: String,
+        /// Its weight among the volumes of the cache device that want more room than they have.
+        #[arg(long, value_name = "N", required_unless_present = "limit", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        share: Option<u32>,
+        /// What it may hold on the cache device at most; `none` lifts the limit.
+        #[arg(long, value_name = "SIZE|none", value_parser = limit)]
+        limit: Option<u64>,
     },
     /// List cached volumes.
     List,

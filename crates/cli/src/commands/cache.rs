@@ -4,7 +4,10 @@ use std::fmt::Write;
 use std::path::Path;
 
 use daemon::Failure;
-use daemon::api::{CacheEstimates, CacheRequest, CacheView, Caches, DeleteCacheRequest, OpenRequest, RoomEstimate};
+use daemon::api::{
+    CacheEstimates, CacheRequest, CacheSettingsRequest, CacheView, Caches, DeleteCacheRequest, OpenRequest,
+    RoomEstimate,
+};
 use hyper::Method;
 
 use crate::args::cache::{Cache, What};
@@ -20,11 +23,13 @@ pub fn cache(args: &Cache, output: Output) -> Result<(), Failure> {
             output.result(&listed, || table(&listed))
         }
         What::Status { name } => shown(&client.get(&format!("/caches/{name}"))?),
-        What::Create { name, cache, behind, mode } => {
+        What::Create { name, cache, behind, mode, share, limit } => {
             let mut request = CacheRequest {
                 name: name.clone(),
                 cache: cache.clone(),
                 mode: Some(mode.name().into()),
+                share: Some(*share),
+                limit_bytes: *limit,
                 ..CacheRequest::default()
             };
             // A device's name has no slash in it.
@@ -41,6 +46,10 @@ pub fn cache(args: &Cache, output: Output) -> Result<(), Failure> {
         What::Open { name, mode, unchanged } => {
             let request = OpenRequest { mode: mode.map(|mode| mode.name().into()), unchanged: *unchanged };
             shown(&client.send(Method::POST, &format!("/caches/{name}/open"), &request)?)
+        }
+        What::Set { name, share, limit } => {
+            let request = CacheSettingsRequest { share: *share, limit_bytes: *limit };
+            shown(&client.send(Method::POST, &format!("/caches/{name}/settings"), &request)?)
         }
         What::Flush { name } => shown(&client.send(Method::POST, &format!("/caches/{name}/flush"), &())?),
         What::Delete { name, force, discard, yes } => {
@@ -72,8 +81,11 @@ fn words(view: &CacheView) -> String {
     };
     line("cache", view.cache.clone());
     line("behind", view.behind.clone());
+    let limit = view.limit_bytes.map_or_else(|| "no limit".into(), |limit| format!("limit {}", size::short(limit)));
+    line("share", format!("{}, {limit}", view.share));
     let Some(bytes) = view.bytes else { return text };
     line("capacity", size::show(bytes));
+    line("cached", size::short(view.cached_bytes));
     match hits(view) {
         Some(percent) => {
             line("hits", format!("{percent:.1} % of {} read", size::short(view.hit_bytes + view.missed_bytes)));
@@ -113,20 +125,23 @@ fn rooms(found: &CacheEstimates) -> String {
 
 fn table(listed: &Caches) -> String {
     let mut text = format!(
-        "{:<20} {:<13} {:<9} {:>9} {:>6} {:>9}  {:<12} {}\n",
-        "name", "mode", "state", "capacity", "hits", "dirty", "cache", "behind"
+        "{:<20} {:<13} {:<9} {:>9} {:>6} {:>9} {:>9} {:>5} {:>9}  {:<12} {}\n",
+        "name", "mode", "state", "capacity", "hits", "dirty", "cached", "share", "limit", "cache", "behind"
     );
     for view in &listed.caches {
         let bytes = view.bytes.map_or_else(|| "-".into(), size::short);
         let hits = hits(view).map_or_else(|| "-".into(), |percent| format!("{percent:.0} %"));
+        let limit = view.limit_bytes.map_or_else(|| "-".into(), size::short);
         // A string takes whatever is written to it.
         let _ = writeln!(
             text,
-            "{:<20} {:<13} {:<9} {bytes:>9} {hits:>6} {:>9}  {:<12} {}",
+            "{:<20} {:<13} {:<9} {bytes:>9} {hits:>6} {:>9} {:>9} {:>5} {limit:>9}  {:<12} {}",
             view.name,
             view.mode,
             view.state,
             size::short(view.dirty_bytes),
+            size::short(view.cached_bytes),
+            view.share,
             view.cache,
             view.behind
         );

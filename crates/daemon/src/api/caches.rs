@@ -32,6 +32,15 @@ pub struct CacheView {
     /// Host capacity, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// Its weight among the volumes of the cache device that want more room than they have.
+    #[serde(default)]
+    pub share: u32,
+    /// What it may hold on the cache device at most, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_bytes: Option<u64>,
+    /// What the cache device holds of it, bytes.
+    #[serde(default)]
+    pub cached_bytes: u64,
     /// Read by clients and found in the cache, bytes.
     #[serde(default)]
     pub hit_bytes: u64,
@@ -114,6 +123,24 @@ pub struct CacheRequest {
     /// `write-around`, `write-through` or `write-back`; `write-through` without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// Its weight among the volumes of the cache device that want more room than they have, 1 to 1000; 100 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<u32>,
+    /// What it may hold on the cache device at most, bytes; no limit without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_bytes: Option<u64>,
+}
+
+/// Body of `POST /caches/{name}/settings`. What is not given stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CacheSettingsRequest {
+    /// Its weight among the volumes of the cache device that want more room than they have, 1 to 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<u32>,
+    /// What it may hold on the cache device at most, bytes; 0 lifts the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_bytes: Option<u64>,
 }
 
 /// Body of `POST /caches/{name}/open`.

@@ -6,20 +6,33 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use cache::Mode;
-use export::{Behind, CacheError, CachePlan};
+use export::{Behind, CacheError, CachePlan, CacheShare};
 
 use super::composites::Coming;
 use super::table::{Entry, Standing};
 use super::{Refused, Registry};
-use crate::api::{CacheEstimates, CacheRequest, CacheView, Caches, DeleteCacheRequest, OpenRequest, RoomEstimate};
+use crate::api::{
+    CacheEstimates, CacheRequest, CacheSettingsRequest, CacheView, Caches, DeleteCacheRequest, OpenRequest,
+    RoomEstimate,
+};
 use crate::handle::Handle;
-use crate::state::{RememberedBehind, RememberedCache};
+use crate::state::{RememberedBehind, RememberedCache, USUAL_SHARE};
 use crate::{Failure, Target, behind, names};
 
 /// How often stores are looked for that volumes wait for, seconds.
 const LOOK_S: u64 = 5;
 /// How often it is looked whether everything stands behind.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a volume may have of its cache device.
+fn share_of(volume: &RememberedCache) -> CacheShare {
+    CacheShare { share: volume.share, limit_bytes: volume.limit_bytes }
+}
+
+fn checked_share(share: u32) -> Result<u32, Failure> {
+    let refused = || Failure::invalid(format!("{share} is no share of a cache")).help("choose 1 to 1000; 100 is usual");
+    (1..=1000).contains(&share).then_some(share).ok_or_else(refused)
+}
 
 fn mode_named(name: &str) -> Result<Mode, Failure> {
     Mode::from_name(name).ok_or_else(|| {
@@ -71,6 +84,8 @@ impl Registry {
             cache: remembered.cache,
             behind: remembered.behind.name(),
             mode: remembered.mode,
+            share: remembered.share,
+            limit_bytes: remembered.limit_bytes,
             state: "stopped".into(),
             health,
             ..CacheView::default()
@@ -82,6 +97,7 @@ impl Registry {
             view.state = status.condition.name().into();
             view.health = seen.status.health.clone();
             view.bytes = Some(seen.info.bytes());
+            view.cached_bytes = bytes(self.cached_sectors(&view.cache, name));
             view.hit_bytes = bytes(status.hit_sectors);
             view.missed_bytes = bytes(status.missed_sectors);
             view.filled_bytes = bytes(status.filled_sectors);
@@ -97,13 +113,48 @@ impl Registry {
         Ok(view)
     }
 
+    /// What a cache device holds of a volume; nothing where it is gone.
+    fn cached_sectors(&self, cache: &str, volume: &str) -> u64 {
+        let Ok(cache) = self.table().attached(cache) else { return 0 };
+        cache.worker().cached_sectors(volume).ok().flatten().unwrap_or(0)
+    }
+
+    /// Gives a cached volume another share of its cache device, or another limit.
+    ///
+    /// # Errors
+    /// There is none of that name, or the share or the limit cannot be.
+    pub fn set_cache(&self, name: &str, request: &CacheSettingsRequest) -> Result<CacheView, Failure> {
+        let (mut remembered, volume, cache) = {
+            let mut table = self.table();
+            let remembered = table.cache(name)?.clone();
+            let cache = table.attached(&remembered.cache).ok();
+            (remembered, table.attached(name).ok(), cache)
+        };
+        remembered.share = request.share.map_or(Ok(remembered.share), checked_share)?;
+        if let Some(limit) = request.limit_bytes {
+            remembered.limit_bytes = Some(limit).filter(|limit| *limit > 0);
+        }
+        let share = share_of(&remembered);
+        match (&volume, &cache) {
+            (Some(volume), Some(cache)) => volume.worker().set_cache_share(cache.worker(), share),
+            (None, Some(cache)) => cache.worker().check_cache_share(&share),
+            // It is checked when the volume is opened.
+            (_, None) => Ok(()),
+        }
+        .map_err(|error| failure(name, &error))?;
+        tracing::info!(volume = name, share = share.share, limit_bytes = share.limit_bytes, "has another share");
+        self.table().state.remember_cache(remembered)?;
+        self.cache(name)
+    }
+
     /// Puts an attached device in front of slower storage, and serves the volume.
     ///
     /// # Errors
     /// The name is taken, or the devices cannot be used so; then nothing has changed.
     pub fn create_cache(&self, request: &CacheRequest) -> Result<CacheView, Failure> {
-        let CacheRequest { name, cache, device, path, address, mode } = request;
+        let CacheRequest { name, cache, device, path, address, mode, share, limit_bytes } = request;
         names::check("volume", name)?;
+        let share = checked_share(share.unwrap_or(USUAL_SHARE))?;
         let mode = mode.as_deref().map_or(Ok(Mode::Through), mode_named)?;
         let behind = match (device, path, address) {
             (Some(device), None, None) => RememberedBehind::Device(device.clone()),
@@ -130,6 +181,8 @@ impl Registry {
             cache: cache.clone(),
             behind,
             mode: mode.name().into(),
+            share,
+            limit_bytes: *limit_bytes,
         };
         self.may_be_cached(&remembered)?;
         self.start_cache(&remembered, true, false)?;
@@ -301,7 +354,7 @@ impl Registry {
             let mut table = self.table();
             (table.attached(&volume.cache)?.worker().clone(), Coming::new(&mut table, name, target)?)
         };
-        let plan = CachePlan { uuid: volume.uuid, mode, make, unchanged };
+        let plan = CachePlan { uuid: volume.uuid, mode, make, unchanged, share: share_of(volume) };
         let started = Handle::start_cached(name, cache, behind, plan).map_err(|error| failure(name, &error));
         let words = format!("{}, cached by {}", mode.name(), volume.cache);
         self.serve_composite(name, coming, started, ("opened", words))?;
@@ -431,7 +484,10 @@ fn failure(volume: &str, error: &CacheError) -> Failure {
     let said = format!("{volume}: {error}");
     let (what, help) = said.split_once("; ").unwrap_or((&said, ""));
     let failure = match error {
-        CacheError::Dense { .. } | CacheError::Sectors { .. } | CacheError::NoPlace { .. } => Failure::invalid(what),
+        CacheError::Dense { .. }
+        | CacheError::Sectors { .. }
+        | CacheError::NoPlace { .. }
+        | CacheError::Limit { .. } => Failure::invalid(what),
         CacheError::Thread(_) | CacheError::Header { .. } => Failure::failed(what),
         _ => Failure::conflict(what),
     };

@@ -38,6 +38,16 @@ pub enum CacheError {
         /// Volumes at most.
         most: u64,
     },
+    /// A limit is too small.
+    #[error("{cache}: {found} bytes are too small a limit; expected at least {least} bytes")]
+    Limit {
+        /// The cache device.
+        cache: String,
+        /// The limit.
+        found: u64,
+        /// The smallest one.
+        least: u64,
+    },
     /// The store behind has other sectors.
     #[error("{behind}: {found}; the cache device has sectors of {expected} bytes")]
     Sectors {

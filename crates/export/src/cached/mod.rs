@@ -7,10 +7,12 @@ mod error;
 mod file;
 mod nbd;
 mod open;
+mod quota;
 mod store;
 
 pub use error::CacheError;
 pub use file::FileStore;
 pub use nbd::NbdStore;
 pub use open::{Behind, CachePlan};
+pub use quota::CacheShare;
 pub use store::{Store, witness_of, write_zeros};

@@ -9,6 +9,7 @@ use media::ring::mailbox::Sender;
 use uuid::Uuid;
 
 use super::error::CacheError;
+use super::quota::CacheShare;
 use super::store::{Store, serve};
 use crate::array::{ArrayError, Claimant};
 use crate::composite::claim::Purpose;
@@ -18,8 +19,6 @@ use crate::handle::{Call, WorkerHandle};
 
 /// The smallest region that is marked by itself, bytes.
 const REGION_BYTES: u64 = 4 << 20;
-/// Of the room of the cache device a volume may hold one part in so many that is not behind yet.
-const DIRTY_PART: u64 = 5;
 
 /// What stands behind.
 #[derive(Clone)]
@@ -41,6 +40,8 @@ pub struct CachePlan {
     pub make: bool,
     /// The store behind is as it was left, whatever it looks like.
     pub unchanged: bool,
+    /// What it may have of the cache device.
+    pub share: CacheShare,
 }
 
 /// The store behind, once it was opened or claimed.
@@ -76,9 +77,12 @@ impl Composite {
         let claimed = Claimant::claim_for(Purpose::Cache(half), name, cache.name(), cache, back)?;
         let mut release = Release(vec![Arc::clone(&claimed.lane)]);
         let device = OnCache { name: cache.name(), claimed: &claimed, half };
-        let Some(room) = cache.room_sectors().map_err(|_| gone(cache))? else {
+        let Some(room) = cache.cache_room()? else {
             return Err(CacheError::Dense { cache: cache.name().into(), sectors: info.sectors });
         };
+        if plan.make {
+            room.check(cache.name(), &plan.share)?;
+        }
         let backing = Backing::begin(name, behind, claimed.member.sector_bytes, back)?;
         release.0.push(Arc::clone(&backing.lane));
         let (number, header) = match plan.make {
@@ -90,6 +94,8 @@ impl Composite {
             let (found, expected) = (backing.sectors * bytes, header.layout.sectors * bytes);
             return Err(CacheError::Shrunk { behind: backing.name, found, expected });
         }
+        let (quota, lane) = (room.quota(&header.layout, &plan.share), Arc::clone(&claimed.lane));
+        cache.ask(move |worker| worker.set_quota(&lane, quota)).map_err(|_| gone(cache))?;
         let changed = !plan.unchanged && header.witness.is_some_and(|witness| witness != backing.witness);
         // One more for the trims in a batch.
         let largest = claimed.member.max_request_bytes / header.sector_bytes - 1;
@@ -97,8 +103,8 @@ impl Composite {
             header: Header { mode: plan.mode, ..header },
             number,
             max_request: 1 << largest.min(backing.max_request).ilog2(),
-            room,
-            dirty_limit: room / DIRTY_PART,
+            room: room.sectors,
+            dirty_limit: room.dirty(&plan.share),
             changed,
             // The model of a card takes requests in at once and carries them out later.
             looks_at_once: info.emulation.is_none(),
@@ -116,7 +122,7 @@ impl Composite {
     }
 }
 
-fn gone(cache: &WorkerHandle) -> CacheError {
+pub(super) fn gone(cache: &WorkerHandle) -> CacheError {
     ArrayError::Gone { member: cache.name().to_owned() }.into()
 }
 
@@ -299,11 +305,6 @@ impl WorkerHandle {
             device.call(What::Zeroes { lba, count: layout.span(), fua: false })?;
         }
         device.call(What::Flush).map(drop)
-    }
-
-    /// Sectors that there is room for, where the address space is larger.
-    fn room_sectors(&self) -> Result<Option<u64>, crate::Gone> {
-        self.ask(|worker| worker.served().device().and_then(|device| device.room()))
     }
 
     /// Which device it is and how much was written to it: it changes with each write.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use array::{Answer, Command, What};
-use device::{Device, Durability, IoError, Submitted};
+use device::{Device, Durability, IoError, Quota, Submitted};
 
 use super::lane::{Lane, Reply};
 use crate::jobs::Slot;
@@ -34,6 +34,8 @@ pub(crate) enum Purpose {
 pub(crate) struct Claim {
     lane: Arc<Lane>,
     purpose: Purpose,
+    /// What a cached volume may have of the device.
+    quota: Option<Quota>,
     /// Which claim of this member it is: answers to an earlier array's requests are of no account.
     pub number: u64,
     /// What the device did not take yet.
@@ -50,11 +52,16 @@ impl Drop for Claim {
 
 impl Claim {
     fn new(lane: Arc<Lane>, purpose: Purpose, number: u64) -> Claim {
-        Claim { lane, purpose, number, waiting: VecDeque::new(), replies: Vec::new() }
+        Claim { lane, purpose, quota: None, number, waiting: VecDeque::new(), replies: Vec::new() }
     }
 
     fn owner(&self) -> &str {
         &self.lane.owner
+    }
+
+    /// What the cached volume of this name may have.
+    pub fn quota_of(&mut self, volume: &str) -> Option<&mut Quota> {
+        self.quota.as_mut().filter(|_| self.lane.owner == volume)
     }
 
     /// A request is done.
@@ -154,6 +161,22 @@ impl Worker {
         Ok(())
     }
 
+    /// What the volume that uses the device through this lane may have of it.
+    pub(crate) fn set_quota(&mut self, lane: &Arc<Lane>, quota: Quota) {
+        if let Some(claim) = self.claims.iter_mut().find(|claim| Arc::ptr_eq(&claim.lane, lane)) {
+            claim.quota = Some(quota);
+            self.share_out();
+        }
+    }
+
+    /// Has the device share its room among the volumes that it caches.
+    pub(crate) fn share_out(&mut self) {
+        let quotas: Vec<Quota> = self.claims.iter().filter_map(|claim| claim.quota.clone()).collect();
+        if let Some(device) = self.core.device.device() {
+            device.set_quotas(&quotas);
+        }
+    }
+
     /// Ends the claims that were given back. Whether there were any.
     fn release_closed(&mut self) -> bool {
         let before = self.claims.len();
@@ -167,7 +190,7 @@ impl Worker {
     fn release(&mut self, at: usize) {
         let claim = self.claims.swap_remove(at);
         if !self.claims.is_empty() {
-            return;
+            return self.share_out();
         }
         if let (Purpose::Cache(_), Some(device)) = (claim.purpose, self.core.device.device()) {
             device.set_evictable(0);

@@ -215,6 +215,14 @@ impl Composite {
         }
     }
 
+    /// Sectors of a cached volume that may be dirty at most, from now on.
+    pub fn set_dirty_limit(&mut self, sectors: u64) {
+        if let Machine::Cached(volume) = &mut self.machine {
+            volume.set_dirty_limit(sectors);
+            self.pump();
+        }
+    }
+
     /// Gives a cached volume that serves without its store that store back. Whether it waited for it.
     pub(crate) fn behind_returns(&mut self, lane: Arc<Lane>, witness: Witness) -> bool {
         let Machine::Cached(volume) = &mut self.machine else { return false };

@@ -26,6 +26,7 @@ pub(crate) use view::gains;
 pub use view::{Eligible, LebView};
 
 use crate::leb::Times;
+use crate::owners::{Places, Quota};
 use crate::slots::{NOTE_BITS, Notes, UNNOTED};
 use crate::types::LebId;
 
@@ -150,6 +151,16 @@ pub trait GroomPolicy: Send {
     /// The host read a sector of a cache: the note of it from now on.
     fn read(&self, note: u8) -> u8 {
         note
+    }
+
+    /// Volumes share the cache from now on, by these places and quotas in their order; or none does.
+    fn share(&mut self, among: Option<(Places, Vec<Quota>)>) {
+        let _ = among;
+    }
+
+    /// A sector of one of them was read.
+    fn asked(&mut self, lba: u64) {
+        let _ = lba;
     }
 
     /// Whether a sector that may be lost is left behind instead of being moved.

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 
 use crate::leb::{Leb, LebState, Lebs, Stream};
+use crate::owners::Owners;
 use crate::types::LebId;
 
 /// A LEB that may be groomed.
@@ -65,16 +66,33 @@ pub struct Eligible<'a> {
     closed_before: u64,
     /// What is live may be left behind: full LEBs are worth it, too.
     evicts: bool,
+    /// Only what volumes hold beyond their limits is to go.
+    roomy: bool,
 }
 
 impl<'a> Eligible<'a> {
     pub(crate) fn new(lebs: &'a Lebs, slots: u32, seq: u64, now: u64, closed_before: u64) -> Eligible<'a> {
-        Eligible { lebs, slots, seq, now, closed_before, evicts: false }
+        Eligible { lebs, slots, seq, now, closed_before, evicts: false, roomy: false }
     }
 
     /// The same, where what is live may be left behind or not.
     pub(crate) fn where_it_evicts(self, evicts: bool) -> Eligible<'a> {
         Eligible { evicts, ..self }
+    }
+
+    /// The same, where there is room or not.
+    pub(crate) fn where_there_is_room(self, roomy: bool) -> Eligible<'a> {
+        Eligible { roomy, ..self }
+    }
+
+    /// Whether only what volumes hold beyond their limits is to go.
+    pub(crate) fn is_roomy(&self) -> bool {
+        self.roomy
+    }
+
+    /// Whose the sectors are, where volumes share a cache.
+    pub(crate) fn owners(&self) -> Option<&'a Owners> {
+        self.lebs.owners.as_deref()
     }
 
     /// The LEB, if it may be groomed.

@@ -7,7 +7,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::Failure;
-use crate::api::{CacheRequest, CacheView, Caches, DeleteCacheRequest, OpenRequest};
+use crate::api::{CacheRequest, CacheSettingsRequest, CacheView, Caches, DeleteCacheRequest, OpenRequest};
 use crate::web::answer::{At, Body, Service, administrators, created, operators, viewers, wait};
 
 /// They.
@@ -15,6 +15,7 @@ pub fn routes() -> OpenApiRouter<Service> {
     let read = OpenApiRouter::new().routes(routes!(caches)).routes(routes!(cache));
     let use_them = OpenApiRouter::new().routes(routes!(open_cache)).routes(routes!(flush_cache));
     let change = OpenApiRouter::new().routes(routes!(create_cache)).routes(routes!(delete_cache));
+    let change = change.routes(routes!(set_cache));
     viewers(read).merge(operators(use_them)).merge(administrators(change))
 }
 
@@ -47,6 +48,16 @@ async fn open_cache(
     Body(request): Body<OpenRequest>,
 ) -> Result<Json<CacheView>, Failure> {
     wait(&service, move |registry| registry.open_cache(&name, &request)).await.map(Json)
+}
+
+/// Gives a cached volume another share of its cache device, or another limit.
+#[utoipa::path(post, path = "/caches/{name}/settings", tag = "caches", params(("name" = String, Path, description = "a cached volume")), request_body = CacheSettingsRequest, responses((status = OK, body = CacheView), (status = "default", body = Failure)))]
+async fn set_cache(
+    State(service): State<Service>,
+    At(name): At<String>,
+    Body(request): Body<CacheSettingsRequest>,
+) -> Result<Json<CacheView>, Failure> {
+    wait(&service, move |registry| registry.set_cache(&name, &request)).await.map(Json)
 }
 
 /// Writes behind what is not there yet; the answer comes when it is.

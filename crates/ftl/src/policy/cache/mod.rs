@@ -14,6 +14,7 @@
 
 mod ghosts;
 mod label;
+mod quotas;
 #[cfg(test)]
 mod tests;
 
@@ -21,8 +22,10 @@ use std::ops::Range;
 
 use ghosts::Ghosts;
 use label::{EPOCHS, age, kept, label, used, uses};
+use quotas::Quotas;
 
 use super::{Destination, Eligible, GroomPolicy, LebView, Moved, Shape, Write};
+use crate::owners::{Owners, Places, Quota};
 use crate::slots::Notes;
 use crate::types::LebId;
 
@@ -31,6 +34,10 @@ const SMALL: u8 = 0;
 const MAIN: u8 = 1;
 /// What the host pins: it goes when the host trims it.
 const PINNED: u8 = 2;
+/// The two queues once more, for volumes whose sectors go sooner than those of others: so much is added to the number of a stream.
+const APART: u8 = 3;
+/// Uses in the small queue that are worth nothing where the volume has a weight below these.
+const WEIGHTS_LESS: [f32; 2] = [0.5, 0.1];
 /// Share of the cache that is the small queue's at the least.
 const SMALL_SHARE: f64 = 0.1;
 /// Value in the small queue of what would be worth one in the main queue.
@@ -54,6 +61,10 @@ const AGE_MORE: f64 = 0.2;
 const KEPT_USES: u8 = 1;
 /// Uses that a sector has at the most which comes back after it was left behind.
 const RETURN_USES: u8 = 3;
+/// What a sector is worth at the most whose LEB nobody looked through yet, where a volume holds too much.
+const NEW_WORTH: f32 = 1.5;
+/// What a move costs there, in worth.
+const MOVE_WORTH: f32 = 8.0;
 /// LEBs that are looked through for each one that is taken.
 const VISITS: u32 = 32;
 
@@ -82,6 +93,8 @@ pub struct Cache {
     most: f64,
     /// Nothing was left behind yet: while the cache fills for the first time, nothing is saved up.
     fills_up: bool,
+    /// Where volumes share the cache.
+    quotas: Option<Box<Quotas>>,
 }
 
 impl Cache {
@@ -102,22 +115,39 @@ impl Cache {
             credit: leb,
             most: leb * SAVED_LEBS,
             fills_up: true,
+            quotas: None,
         };
         cache.value_notes();
         cache
     }
 
     fn stream(&self, wanted: u8) -> u8 {
-        if self.streams == 3 { wanted } else { wanted.min(1) }
+        if self.streams >= 3 { wanted } else { wanted.min(1) }
+    }
+
+    /// The stream of a queue for a sector.
+    fn stream_of(&self, queue: u8, lba: u64) -> u8 {
+        let apart = self.streams > APART && self.quotas.as_ref().is_some_and(|quotas| quotas.is_apart(lba));
+        if apart { queue + APART } else { queue }
+    }
+
+    /// What the sectors of a volume are worth beside those of others.
+    fn weight(&self, lba: u64) -> f32 {
+        self.quotas.as_ref().map_or(1.0, |quotas| quotas.weight(lba))
+    }
+
+    /// The same of a LEB.
+    fn mean_weight(&self, leb: LebId) -> f32 {
+        self.quotas.as_ref().map_or(1.0, |quotas| quotas.mean(leb))
     }
 
     /// The queue that a stream belongs to. With two streams what is pinned stands in the main one.
     fn queue(stream: u8) -> usize {
-        usize::from(stream.min(MAIN))
+        usize::from(if stream >= APART { stream - APART } else { stream.min(MAIN) })
     }
 
     fn value(&self, moved: &Moved) -> f32 {
-        self.values[Cache::queue(moved.stream)][usize::from(moved.note)]
+        self.values[Cache::queue(moved.stream)][usize::from(moved.note)] * self.weight(moved.lba)
     }
 
     /// Works out what each note is worth in this epoch.
@@ -135,6 +165,40 @@ impl Cache {
         (self.credit / self.most).clamp(0.0, 1.0)
     }
 
+    fn weigh_leb(&mut self, owners: Option<&Owners>, leb: &LebView) -> f32 {
+        match (owners, &mut self.quotas) {
+            (Some(owners), Some(quotas)) => quotas.weigh_leb(owners, leb.id, leb.live),
+            _ => 1.0,
+        }
+    }
+
+    /// What is taken where a volume holds more than its limit: the LEB with most to gain for what must be moved, and for what is lost.
+    fn choose_of_one_over(&mut self, owners: &Owners, eligible: &Eligible) -> Option<LebId> {
+        let quotas = self.quotas.as_mut()?;
+        let over = quotas.over(owners);
+        quotas.weigh(owners, eligible.lebs());
+        quotas.take_only(over.clone().filter(|_| eligible.is_roomy()));
+        let over = over?;
+        let mut best = None::<(f32, u64, LebId)>;
+        for leb in eligible.iter() {
+            if leb.live == 0 {
+                return Some(leb.id);
+            }
+            let (live, mean) = (leb.live as f32, self.weigh_leb(Some(owners), &leb));
+            let gain: u32 = owners.copies(leb.id).zip(&over).filter(|(_, over)| **over).map(|(copies, _)| copies).sum();
+            if gain == 0 {
+                continue;
+            }
+            // As if nobody looked through it since it was filled.
+            let worth = self.worths[leb.id as usize].min(live * NEW_WORTH) * mean;
+            let price = (worth + MOVE_WORTH * (live - gain as f32)) / gain as f32;
+            if best.is_none_or(|(least, closed, _)| (price, leb.closed) < (least, closed)) {
+                best = Some((price, leb.closed, leb.id));
+            }
+        }
+        best.map(|(_, _, id)| id)
+    }
+
     fn spend(&mut self, slots: f64) {
         self.credit = (self.credit - slots).max(-self.most);
     }
@@ -150,6 +214,9 @@ impl GroomPolicy for Cache {
             self.ghosts = Ghosts::new(shape.sectors);
         }
         self.worths.resize(shape.lebs as usize, f32::MAX);
+        if let Some(quotas) = &mut self.quotas {
+            quotas.grow(shape.lebs);
+        }
         self.shape = *shape;
     }
 
@@ -173,7 +240,8 @@ impl GroomPolicy for Cache {
         if write.lba >= self.pinned_from {
             return self.stream(PINNED);
         }
-        if write.olds[0].is_some() || self.ghosts.uses(write.lba).is_some() { MAIN } else { SMALL }
+        let queue = if write.olds[0].is_some() || self.ghosts.uses(write.lba).is_some() { MAIN } else { SMALL };
+        self.stream_of(queue, write.lba)
     }
 
     fn wrote(&mut self, write: &Write, notes: &mut [u8]) {
@@ -184,6 +252,9 @@ impl GroomPolicy for Cache {
         if epoch != self.epoch {
             self.epoch = epoch;
             self.value_notes();
+            if let Some(quotas) = &mut self.quotas {
+                quotas.epoch_is(epoch);
+            }
         }
         for ((note, old), lba) in notes.iter_mut().zip(write.olds).zip(write.lba..) {
             let back = if lba < self.pinned_from { self.ghosts.uses(lba) } else { None };
@@ -195,11 +266,15 @@ impl GroomPolicy for Cache {
             if back.is_some() {
                 self.ghosts.forget(lba);
             }
+            if let Some(quotas) = &mut self.quotas {
+                quotas.used(lba, old.is_none());
+            }
         }
     }
 
     fn place_moved(&mut self, moved: &Moved) -> Destination {
-        let stream = if moved.lba >= self.pinned_from { self.stream(PINNED) } else { MAIN };
+        let pinned = moved.lba >= self.pinned_from;
+        let stream = if pinned { self.stream(PINNED) } else { self.stream_of(MAIN, moved.lba) };
         self.spend(1.0);
         Destination { stream, written: moved.now, note: kept(moved.note, self.epoch) }
     }
@@ -208,7 +283,23 @@ impl GroomPolicy for Cache {
         used(note, self.epoch)
     }
 
+    fn share(&mut self, among: Option<(Places, Vec<Quota>)>) {
+        let (lebs, epoch, before) = (self.shape.lebs, self.epoch, self.quotas.take().map(|quotas| *quotas));
+        self.quotas = among.map(|(places, quotas)| Box::new(Quotas::new(places, quotas, lebs, epoch, before)));
+        let apart = self.quotas.is_some() && self.shape.streams >= APART + 2;
+        self.streams = if apart { APART + 2 } else { self.shape.streams.min(APART) };
+    }
+
+    fn asked(&mut self, lba: u64) {
+        if let Some(quotas) = &mut self.quotas {
+            quotas.used(lba, false);
+        }
+    }
+
     fn leaves_behind(&self, moved: &Moved) -> bool {
+        if self.quotas.as_ref().is_some_and(|quotas| quotas.stays(moved.lba)) {
+            return false;
+        }
         if self.credit < 1.0 {
             return true;
         }
@@ -216,7 +307,9 @@ impl GroomPolicy for Cache {
             return self.value(moved) <= self.bar;
         }
         let left = self.left();
-        let more = u8::from(left <= 0.5) + u8::from(left <= 0.25);
+        let mut more = u8::from(left <= 0.5) + u8::from(left <= 0.25);
+        let weight = self.weight(moved.lba);
+        more += WEIGHTS_LESS.iter().map(|less| u8::from(weight < *less)).sum::<u8>();
         uses(moved.note) < KEPT_USES + more
     }
 
@@ -238,7 +331,7 @@ impl GroomPolicy for Cache {
         let worth = self.worths[victim.id as usize];
         if Cache::queue(victim.data_stream()) == usize::from(MAIN) && worth < f32::MAX {
             // What is worth less than the mean of the LEB is worth no move however much there is to spend.
-            let mean = (worth / self.shape.slots_per_leb as f32).min(BAR_MAX);
+            let mean = (worth * self.mean_weight(victim.id) / self.shape.slots_per_leb as f32).min(BAR_MAX);
             self.bar = (self.bar * (1.0 + GAIN * (0.5 - self.left())) as f32).clamp(mean, BAR_MAX);
         }
     }
@@ -250,7 +343,8 @@ impl GroomPolicy for Cache {
     }
 
     fn visit(&mut self, leb: LebId, stream: u8, notes: &mut Notes) {
-        let (values, bar, epoch) = (&self.values[Cache::queue(stream)], self.bar, self.epoch);
+        let bar = self.bar / self.mean_weight(leb);
+        let (values, epoch) = (&self.values[Cache::queue(stream)], self.epoch);
         let mut worth = 0.0;
         notes.update(|note| {
             worth += values[usize::from(note)].min(bar);
@@ -264,14 +358,27 @@ impl GroomPolicy for Cache {
     }
 
     fn choose(&mut self, eligible: &Eligible) -> Option<LebId> {
+        if let Some(owners) = eligible.owners() {
+            if let Some(found) = self.choose_of_one_over(owners, eligible) {
+                return Some(found);
+            }
+            if eligible.is_roomy() {
+                return None;
+            }
+        }
         let (mut live, mut best) = ([0u64; 3], [None::<(f32, LebView)>; 3]);
         for leb in eligible.iter() {
             if leb.live == 0 {
                 return Some(leb.id);
             }
-            let queue = usize::from(leb.data_stream().min(PINNED));
+            let queue = match leb.data_stream() {
+                PINNED => usize::from(PINNED),
+                stream => Cache::queue(stream),
+            };
             live[queue] += u64::from(leb.live);
-            let worth = if queue == usize::from(PINNED) { leb.live as f32 } else { self.worths[leb.id as usize] };
+            let weight = self.weigh_leb(eligible.owners(), &leb);
+            let worth =
+                if queue == usize::from(PINNED) { leb.live as f32 } else { self.worths[leb.id as usize] * weight };
             let first = |(least, other): &(f32, LebView)| (worth, leb.closed) < (*least, other.closed);
             if best[queue].as_ref().is_none_or(first) {
                 best[queue] = Some((worth, leb));
@@ -281,6 +388,8 @@ impl GroomPolicy for Cache {
         let [small, main, pinned] = best;
         let pinned = pinned.filter(|(_, leb)| leb.utilisation() < 0.25 || (small.is_none() && main.is_none()));
         let few = (live[0] as f64) < (live[0] + live[1]) as f64 * SMALL_SHARE;
+        // It is kept for newcomers, not for volumes that have too much.
+        let few = few && small.as_ref().is_none_or(|(_, leb)| self.mean_weight(leb.id) >= WEIGHTS_LESS[0]);
         let cold = match (small, main) {
             (Some(small), Some(main)) => Some(if few || main.0 <= small.0 { main } else { small }),
             (small, main) => small.or(main),
@@ -289,6 +398,7 @@ impl GroomPolicy for Cache {
     }
 
     fn memory(&self) -> usize {
-        self.ghosts.memory() + self.worths.capacity() * size_of::<f32>() + 2 * size_of::<[f32; 256]>()
+        let quotas = self.quotas.as_ref().map_or(0, |quotas| quotas.memory());
+        quotas + self.ghosts.memory() + self.worths.capacity() * size_of::<f32>() + 2 * size_of::<[f32; 256]>()
     }
 }
