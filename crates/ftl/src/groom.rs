@@ -118,8 +118,7 @@ impl Groomer {
 
     pub fn set_policy(&mut self, policy: Box<dyn GroomPolicy>) {
         self.policy = policy;
-        self.host_streams = self.policy.host_streams();
-        self.streams = self.policy.streams();
+        self.streams_changed();
         self.learns = self.policy.learns();
         self.notes.fill(UNNOTED);
     }
