@@ -13,13 +13,14 @@ import { type Column, Table } from "../parts/Table";
 import { devices } from "../state/fleet";
 import { type Resource, useResource } from "../state/resource";
 import { bytes, NONE, percent } from "../text/quantity";
+import { parseSize } from "../text/size";
 
 interface Caches {
   caches: CachedVolume[];
 }
 
 type Change = Resource<Caches>["change"];
-type Asked = { deed: "mode" | "delete"; of: CachedVolume } | { deed: "make" };
+type Asked = { deed: "mode" | "room" | "delete"; of: CachedVolume } | { deed: "make" };
 
 const MODES = ["write-around", "write-through", "write-back"] as const;
 
@@ -62,6 +63,7 @@ export function CachesPage() {
       {shown && <OneVolume of={shown} />}
       {asked?.deed === "make" && <Make change={change} onClose={close} />}
       {asked?.deed === "mode" && <Mode of={asked.of} change={change} onClose={close} />}
+      {asked?.deed === "room" && <Room of={asked.of} change={change} onClose={close} />}
       {asked?.deed === "delete" && <Delete of={asked.of} change={change} onClose={close} />}
     </>
   );
@@ -145,6 +147,14 @@ function columns(
             class="quiet"
             needs="administrator"
             of={one.name}
+            onClick={() => ask({ deed: "room", of: one })}
+          >
+            Room…
+          </Button>
+          <Button
+            class="quiet"
+            needs="administrator"
+            of={one.name}
             onClick={() => ask({ deed: "delete", of: one })}
           >
             Delete…
@@ -168,6 +178,11 @@ function OneVolume({ of }: { of: CachedVolume }) {
             label: "Read",
             value: bytes((of.hit_bytes ?? 0) + (of.missed_bytes ?? 0)),
             note: `${percent(hits(of))} from the cache`,
+          },
+          {
+            label: "Held by the cache",
+            value: bytes(of.cached_bytes),
+            note: `share ${of.share}${of.limit_bytes ? `, at most ${bytes(of.limit_bytes)}` : ""}`,
           },
           { label: "Copied into the cache", value: bytes(of.filled_bytes) },
           { label: "Written or trimmed", value: bytes(of.changed_bytes) },
@@ -278,6 +293,36 @@ function Mode({ of, change, onClose }: DeedProps & { of: CachedVolume }) {
       <Check value={unchanged} onSet={setUnchanged}>
         What stands behind is as it was left, whatever it looks like
       </Check>
+    </Dialog>
+  );
+}
+
+function Room({ of, change, onClose }: DeedProps & { of: CachedVolume }) {
+  const [share, setShare] = useState(String(of.share));
+  const [limit, setLimit] = useState(of.limit_bytes ? String(of.limit_bytes) : "");
+  const limited = limit.trim() === "" ? 0 : parseSize(limit);
+  const ready = /^\d+$/.test(share.trim()) && limited !== null;
+  const set = () =>
+    change(`${of.name} has its new share`, () =>
+      post(`/caches/${seg(of.name)}/settings`, { share: Number(share), limit_bytes: limited }),
+    );
+  return (
+    <Dialog title={`Room of ${of.name}`} onClose={onClose} submit={{ label: "Set", ready, work: set }}>
+      <div class="fields">
+        <Input
+          label="Share"
+          hint="1 to 1000: its weight among the volumes that want more than they have"
+          value={share}
+          onSet={setShare}
+        />
+        <Input
+          label="Limit"
+          hint="the most that the cache holds of it, such as 10GiB; none where it is empty"
+          blame={/limit/}
+          value={limit}
+          onSet={setLimit}
+        />
+      </div>
     </Dialog>
   );
 }
