@@ -97,8 +97,6 @@ def main() -> None:
     for what, (_, boot, reads, _) in (("the page cache", base), (f"a store {args.delay} ms away, {args.rate} Mbit/s, cold cache", cold), ("the same, warm cache", warm)):
         print(f"| {what} | {boot:.1f} s | {reads:.1f} s |")
     print(f"| cold / warm | {cold[1] / warm[1]:.1f} | {cold[2] / warm[2]:.1f} |")
-    waits = [max(cold[at] - base[at], 0) / max(warm[at] - base[at], 0.1) for at in (1, 2)]
-    print(f"| the same of what is more than from the page cache | {waits[0]:.1f} | {waits[1]:.1f} |")
 
 
 if __name__ == "__main__":

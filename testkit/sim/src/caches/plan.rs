@@ -1,6 +1,7 @@
 //! What one seed decides.
 
 use cache::{Header, Layout, Mode};
+use device::Quota;
 use ftl::Policy;
 use random::SplitMix64;
 use uuid::Uuid;
@@ -43,6 +44,20 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// What the volume may have of its cache, in some simulations; another volume has a share, too, and asks for nothing.
+    pub fn quotas(&self) -> Vec<Quota> {
+        let layout = self.header.layout;
+        let own = layout.base..layout.base + layout.span();
+        let limit = (self.dirty_limit % 4 == 0).then_some(4 * self.dirty_limit);
+        match self.dirty_limit % 2 {
+            0 => vec![
+                Quota { sectors: own, share: 100, limit },
+                Quota { sectors: 0..layout.base, share: 300, limit: None },
+            ],
+            _ => Vec::new(),
+        }
+    }
+
     pub fn new(random: &mut SplitMix64) -> Plan {
         loop {
             let mut cache = MemberPlan::new(random);

@@ -154,6 +154,7 @@ impl Simulation {
         let changed = header.witness.is_some_and(|witness| witness != WITNESS);
         if let Some(device) = &mut self.nodes[CACHE].device {
             device.set_evictable(header.layout.half);
+            device.set_quotas(&self.plan.quotas());
         }
         let Plan { number, max_request, room, dirty_limit, looks_at_once, .. } = self.plan;
         let config = Config { header, number, max_request, room, dirty_limit, changed, looks_at_once };
