@@ -14,6 +14,8 @@ use crate::volume::{Job, Life, Outcome, Volume};
 
 /// Runs of sectors of one round at most.
 const RUNS_MAX: usize = 128;
+/// While so many runs are being let go, no more are.
+const RELEASES_MAX: usize = 64;
 /// Sectors of one round at most, in requests of the largest size.
 const REQUESTS_MAX: u64 = 16;
 
@@ -224,6 +226,10 @@ impl Volume {
 
     /// Lets go of the oldest of what is behind by now.
     pub(crate) fn release(&mut self) {
+        // Whoever waits for room asks again and again.
+        if self.life == Life::Active && self.back.releasing >= RELEASES_MAX {
+            return;
+        }
         let room = u64::from(self.max_request) * 4;
         let mut left = if self.life == Life::Active { room } else { u64::MAX };
         let mut tried = self.back.kept.len();
