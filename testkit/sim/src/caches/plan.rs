@@ -48,7 +48,7 @@ impl Plan {
     pub fn quotas(&self) -> Vec<Quota> {
         let layout = self.header.layout;
         let own = layout.base..layout.base + layout.span();
-        let limit = (self.dirty_limit % 4 == 0).then_some(4 * self.dirty_limit);
+        let limit = self.dirty_limit.is_multiple_of(4).then_some(4 * self.dirty_limit);
         match self.dirty_limit % 2 {
             0 => vec![
                 Quota { sectors: own, share: 100, limit },
