@@ -3,7 +3,8 @@
 import json
 import os
 
-from harness import MIB, Device, World, check, equal
+from harness import MIB, World, check, equal
+from harness.caches import create, shown, status, volume
 from harness.fio import fio
 from harness.libnbd import connect
 from harness.servers import kill
@@ -192,20 +193,3 @@ def shows(world: World, name: str, content: bytes) -> None:
         check(bytes(handle.pread(step, at)) == content[at:at + step], f"{name} does not show what stands behind")
     handle.shutdown()
     world.wait(lambda: not shown(world, name).get("clients"), "the client to be gone")
-
-
-def create(world: World, name: str, behind, mode: str) -> None:
-    world.vsl("cache", "create", name, "--cache", "fast", "--behind", behind, "--mode", mode)
-    equal(status(world, name)["state"], "healthy", f"state of {name}")
-
-
-def volume(world: World, name: str) -> Device:
-    return Device(name, world.dir / f"{name}.vsl", shown(world, name)["bytes"], world.servers.uri(name))
-
-
-def status(world: World, name: str) -> dict:
-    return json.loads(world.vsl("--json", "cache", "status", name).out)
-
-
-def shown(world: World, name: str) -> dict:
-    return json.loads(world.vsl("--json", "status", name).out)["devices"][0]

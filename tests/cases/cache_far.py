@@ -2,11 +2,11 @@
 
 import json
 import os
-from pathlib import Path
 from subprocess import Popen
 
 import nbd
-from harness import MIB, Device, World, check, equal
+from harness import MIB, World, check, equal
+from harness.caches import create, shown, status, volume
 from harness.fio import fio
 from harness.libnbd import connect
 
@@ -157,20 +157,3 @@ def fails(request) -> None:
         check(error.errnum is not None, str(error))
         return
     raise AssertionError("a request that needs what stands behind was answered without it")
-
-
-def create(world: World, name: str, behind: str | Path, mode: str) -> None:
-    world.vsl("cache", "create", name, "--cache", "fast", "--behind", behind, "--mode", mode)
-    equal(status(world, name)["state"], "healthy", f"state of {name}")
-
-
-def volume(world: World, name: str) -> Device:
-    return Device(name, world.dir / f"{name}.vsl", shown(world, name)["bytes"], world.servers.uri(name))
-
-
-def status(world: World, name: str) -> dict:
-    return json.loads(world.vsl("--json", "cache", "status", name).out)
-
-
-def shown(world: World, name: str) -> dict:
-    return json.loads(world.vsl("--json", "status", name).out)["devices"][0]

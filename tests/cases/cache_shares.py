@@ -3,7 +3,8 @@
 import json
 import os
 
-from harness import MIB, Device, World, check, equal
+from harness import MIB, World, check, equal
+from harness.caches import shown, status, volume
 from harness.libnbd import connect
 
 OURS = True
@@ -103,15 +104,3 @@ def reads(world: World, names: tuple[str, ...], rounds: int = 1) -> None:
         handle.shutdown()
     for name in names:
         world.wait(lambda name=name: not shown(world, name).get("clients"), "the clients to be gone")
-
-
-def volume(world: World, name: str) -> Device:
-    return Device(name, world.dir / f"{name}.vsl", shown(world, name)["bytes"], world.servers.uri(name))
-
-
-def status(world: World, name: str) -> dict:
-    return json.loads(world.vsl("--json", "cache", "status", name).out)
-
-
-def shown(world: World, name: str) -> dict:
-    return json.loads(world.vsl("--json", "status", name).out)["devices"][0]
