@@ -10,6 +10,10 @@ pub const CACHE: usize = 0;
 pub const BEHIND: usize = 1;
 /// Volumes of a cache device at most.
 pub const VOLUMES_MAX: u64 = 64;
+/// The smallest region that is marked by itself, bytes.
+pub const REGION_BYTES: u64 = 4 << 20;
+/// Of what a volume may use of its cache device it may hold one part in so many that is not behind yet.
+pub const DIRTY_PART: u64 = 5;
 /// Sectors of each half before the first volume.
 const HEAD: u64 = 4096;
 /// Regions of a volume at most.

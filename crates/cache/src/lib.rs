@@ -44,6 +44,6 @@ mod volume;
 pub use array::{Answer, Command, What};
 pub use estimate::{Changed, Estimate, Estimates, Estimator};
 pub use header::{Header, HeaderError, Mode};
-pub use layout::{BEHIND, CACHE, Layout, Range, VOLUMES_MAX};
+pub use layout::{BEHIND, CACHE, DIRTY_PART, Layout, REGION_BYTES, Range, VOLUMES_MAX};
 pub use status::{Condition, Failure, Status};
 pub use volume::{Config, Volume};

@@ -75,7 +75,7 @@ impl NvmeStore {
         }
         let name = address.to_string();
         // Of other controllers a deallocation is a wish.
-        let trims = name.contains("/nqn.2026-11.org.openvsl:");
+        let trims = name.contains(&nvme::fabrics::subsystem_name(""));
         Ok(NvmeStore { device, name, trims })
     }
 

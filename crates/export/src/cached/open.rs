@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar};
 
 use array::{Answer, Command, What};
-use cache::{CACHE, Config, Header, Layout, Mode, VOLUMES_MAX, Volume};
+use cache::{CACHE, Config, Header, Layout, Mode, REGION_BYTES, VOLUMES_MAX, Volume};
 use device::IoError;
 use media::ring::mailbox::Sender;
 use uuid::Uuid;
@@ -16,9 +16,6 @@ use crate::composite::claim::Purpose;
 use crate::composite::lane::{Bell, Lane, extent};
 use crate::composite::{Composite, Machine, composite_info};
 use crate::handle::{Call, WorkerHandle};
-
-/// The smallest region that is marked by itself, bytes.
-const REGION_BYTES: u64 = 4 << 20;
 
 /// What stands behind.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 //! What a volume may have of a cache that it shares with others: told to the thread of the cache device, and changed there.
 
-use cache::Layout;
+use cache::{DIRTY_PART, Layout};
 use device::Quota;
 
 use super::error::CacheError;
@@ -8,8 +8,6 @@ use super::open::gone;
 use crate::handle::{Gone, WorkerHandle};
 use crate::worker::Worker;
 
-/// Of what it may use of the cache device a volume may hold one part in so many that is not behind yet.
-const DIRTY_PART: u64 = 5;
 /// The smallest limit, bytes, ...
 const LIMIT_MIN: u64 = 16 << 20;
 /// ... of the room of the cache device one part in so many, since a checkpoint is written for every few erase blocks of a small one, ...

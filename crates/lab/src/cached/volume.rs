@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use cache::{Answer as Told, BEHIND, CACHE, Command, Config, Header, Layout, Mode, Volume, What};
+use cache::{
+    Answer as Told, BEHIND, CACHE, Command, Config, DIRTY_PART, Header, Layout, Mode, REGION_BYTES, Volume, What,
+};
 use card::{Answer, CacheReport, Failure, Members, Nanos, Op, Parents, Report, Request, VirtualDevice};
 use device::{BatchOp, Extent, Io, IoError, Submitted};
 
@@ -10,10 +12,6 @@ use super::PLACEHOLDER;
 
 /// Marks of quiet regions are taken back so often, and what is dirty goes behind: as in the service, where `crates/export` has the same.
 const TICK: Nanos = 5_000_000_000;
-/// Of the room one part in so many may be held for what is not behind yet: the same.
-const DIRTY_PART: u64 = 5;
-/// The smallest region that is marked by itself, bytes: the same.
-const REGION_BYTES: u64 = 4 << 20;
 /// The largest request of the volume, bytes; larger ones are cut, as operating systems do.
 const REQUEST_BYTES: u32 = 512 << 10;
 /// The largest request to a member, bytes: trims may be larger.
