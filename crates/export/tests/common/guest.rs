@@ -225,6 +225,18 @@ impl Guest {
         u16::from_le_bytes([bytes[0], bytes[1]])
     }
 
+    /// Whether the guest is called, in time: the call comes after the used ring tells of an answer.
+    pub fn is_called(&self, index: usize) -> bool {
+        let began = Instant::now();
+        while self.queues[index].call.read().is_err() {
+            if began.elapsed() > PATIENCE {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        true
+    }
+
     /// The next answered chain, if one comes in time: its head, and the bytes written.
     pub fn answered(&mut self, index: usize) -> Option<(u32, u32)> {
         let began = Instant::now();
