@@ -61,6 +61,7 @@ describe("quantities", () => {
       "count",
       "flag",
       "1/s",
+      "s",
       "ns/byte",
       "hours",
     ]) {
@@ -75,6 +76,7 @@ describe("quantities", () => {
     expect(quantity("celsius", 55.93)).toBe("55.9 °C");
     expect(quantity("watts", 24.75)).toBe("24.8 W");
     expect(quantity("ratio", 1.8)).toBe("1.80");
+    expect(quantity("s", 90)).toBe("1 min 30 s");
     expect(quantity("hours", 26)).toBe(span(26 * 3600));
     expect(quantity("%", 0.41)).toBe("0.4 %");
     expect(quantity("1/s", 20_345)).toBe("20.3k");

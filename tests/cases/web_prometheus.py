@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 
 from harness import MIB, World, check, equal
+from harness.caches import create, volume
 from harness.fio import fio
 from harness.servers import Device
 from harness.web import up
@@ -61,23 +62,33 @@ def run(world: World) -> None:
     world.vsl("create", path, "--emulate", "iodrive-320-mlc", "--scale", 64)
     world.vsl("attach", path)
     card = Device("card", path, 0, world.servers.uri("card"))
+    fast = world.dir / "fast.vsl"
+    world.vsl("create", fast, "--size", 64 * MIB, "--address-space", "1PiB", "--yes")
+    world.vsl("attach", fast)
+    behind = world.dir / "mail.img"
+    with open(behind, "wb") as image:
+        image.truncate(64 * MIB)
+    create(world, "mail", behind, "write-back")
     world.vsl("account", "add", "prometheus", "--role", "viewer", "--no-password")
     target = web.address.split("//")[1].rstrip("/")
     ask = scrape(world, target, free_port())
 
     load = ["--rw=randrw", "--bs=4k", "--iodepth=4", "--fsync=50", "--size=32m", "--rate_iops=300", "--runtime=4", "--time_based"]
-    for device in (plain, card):
+    for device in (plain, card, volume(world, "mail")):
         fio(world, device, *load)
     text = web.ask("GET", "!/metrics").body
     said = world.run("promtool", "check", "metrics", stdin=text)
     equal(said.text, "", "what promtool says of the metrics")
 
-    counts = {view["name"]: view["writes"] for view in web.get("/devices")}
+    # The store behind a cache is written to after the load, too.
+    counted = lambda: {view["name"]: view["writes"] for view in web.get("/devices")}
+    world.vsl("cache", "flush", "mail")
+    counts = counted()
     check(min(counts.values()) > 0, f"{counts}")
     writes = lambda: ask("query", query="openvsl_device_writes_total")["result"]
     seen = lambda: {one["metric"]["device"]: float(one["value"][1]) for one in writes()}
-    world.wait(lambda: seen() == counts, f"Prometheus to count {counts} writes", 15)
-    equal(sorted(ask("label/device/values", **{"match[]": "openvsl_device_info"})), ["card", "disk"], "devices that the dashboard offers")
+    world.wait(lambda: seen() == counted(), f"Prometheus to count {counts} writes", 15)
+    equal(sorted(ask("label/device/values", **{"match[]": "openvsl_device_info"})), ["card", "disk", "fast", "mail"], "devices that the dashboard offers")
     begin = time.time() - 120
     for panel in json.loads(DASHBOARD.read_text())["panels"]:
         for target in panel["targets"]:

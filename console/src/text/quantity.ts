@@ -102,6 +102,8 @@ export function quantity(unit: string, value: Maybe | boolean): string {
       return `${number(value)} W`;
     case "ns/byte":
       return `${number(value)} ns/B`;
+    case "s":
+      return span(value);
     case "hours":
       return span(value * 3600);
     case "flag":

@@ -15,6 +15,7 @@ pub fn show(unit: Unit, value: &Value) -> String {
         (Unit::Celsius, Value::Number(number)) => format!("{:.1} °C", number.as_f64().unwrap_or_default()),
         (Unit::Watts, Value::Number(number)) => format!("{:.2} W", number.as_f64().unwrap_or_default()),
         (Unit::Microseconds, Value::Number(number)) => format!("{:.1} µs", number.as_f64().unwrap_or_default()),
+        (Unit::Seconds, Value::Number(number)) => format!("{:.1} s", number.as_f64().unwrap_or_default()),
         (Unit::NanosecondsPerByte, Value::Number(number)) => format!("{:.2} ns/B", number.as_f64().unwrap_or_default()),
         (Unit::Time, Value::Number(number)) => {
             number.as_u64().and_then(clock::show).unwrap_or_else(|| number.to_string())
@@ -59,6 +60,7 @@ mod tests {
             ("32.5 °C".into(), "5.00 W".into())
         );
         assert_eq!(show(Unit::Microseconds, &json!(12.34)), "12.3 µs");
+        assert_eq!(show(Unit::Seconds, &json!(1.25)), "1.2 s");
         assert_eq!(show(Unit::NanosecondsPerByte, &json!(0.5)), "0.50 ns/B");
         assert_eq!(plain(&json!(5_120_000)), "5120000");
     }

@@ -73,5 +73,5 @@ pub use resize::{Resize, ResizeError, ResizePlan};
 pub use settings::{Setting, Settings};
 pub use snapshots::Shown;
 pub use staging::{Keeper, Staging, forget_staged, staging_file};
-pub use status::{Chips, Condition, Counts, Figures, ObjectsFigures, State, Status, Trouble};
+pub use status::{CacheFigures, Chips, Condition, Counts, Figures, ObjectsFigures, State, Status, Trouble};
 pub use superblock::FORMAT_VERSION;

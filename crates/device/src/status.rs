@@ -182,6 +182,21 @@ pub struct Figures {
     pub pacing: Option<Pacing>,
     /// How it stands with its object store, where it has one.
     pub objects: Option<ObjectsFigures>,
+    /// Of a volume with a cache in front of its store.
+    pub cache: Option<CacheFigures>,
+}
+
+/// What the cache of a volume did since the volume was opened, in sectors, and what it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheFigures {
+    /// Read, and in the cache.
+    pub hit: u64,
+    /// Read from the store behind.
+    pub missed: u64,
+    /// Written to the store behind from the cache.
+    pub written_back: u64,
+    /// Not behind yet.
+    pub dirty: u64,
 }
 
 /// How a device on objects stands with its store.
@@ -300,6 +315,11 @@ impl Figures {
         lights.into_iter().flatten().collect()
     }
 
+    /// What its cache did; zeros where it has none.
+    pub fn cached(&self) -> CacheFigures {
+        self.cache.unwrap_or_default()
+    }
+
     /// What the layer and its medium say. The rest is the device's.
     pub(crate) fn of(core: &Core, requests: Counts, state: State) -> Figures {
         let ftl = &core.ftl;
@@ -387,6 +407,7 @@ impl Figures {
             store_full: false,
             pacing: None,
             objects,
+            cache: None,
         }
     }
 

@@ -30,6 +30,7 @@ impl PartialSchema for DeviceFields {
                 | Unit::Celsius
                 | Unit::Watts
                 | Unit::Microseconds
+                | Unit::Seconds
                 | Unit::BytesPerSecond
                 | Unit::PerSecond
                 | Unit::Hours

@@ -338,6 +338,7 @@ impl Composite {
             write_reduced: None,
             worn_out: None,
             objects: None,
+            cache: self.machine.cache_figures(),
             mapped_sectors: self.mapped().min(self.info.sectors),
             snapshots: 0,
             clones: 0,

@@ -2,7 +2,7 @@
 
 use array::{Answer, Array, Command};
 use cache::{BEHIND, Volume};
-use device::{Completion, Extent, Io, IoError, Submitted};
+use device::{CacheFigures, Completion, Extent, Io, IoError, Submitted};
 
 /// One of them.
 pub(crate) enum Machine {
@@ -94,6 +94,18 @@ impl Machine {
             Machine::Array(_) => "an array",
             Machine::Cached(_) => "a cached volume",
         }
+    }
+
+    /// What the cache of a volume did.
+    pub fn cache_figures(&self) -> Option<CacheFigures> {
+        let Machine::Cached(volume) = self else { return None };
+        let status = volume.status();
+        Some(CacheFigures {
+            hit: status.hit_sectors,
+            missed: status.missed_sectors,
+            written_back: status.written_back_sectors,
+            dirty: status.dirty_sectors,
+        })
     }
 
     /// Sectors that hold data, where members say so: `mapped` are theirs.

@@ -27,6 +27,7 @@ pub enum Unit {
     Celsius,
     Watts,
     Microseconds,
+    Seconds,
     NanosecondsPerByte,
     Hours,
     /// A moment, seconds since 1970.
@@ -49,6 +50,7 @@ impl Unit {
             Unit::Celsius => "celsius",
             Unit::Watts => "watts",
             Unit::Microseconds => "us",
+            Unit::Seconds => "s",
             Unit::NanosecondsPerByte => "ns/byte",
             Unit::Hours => "hours",
             Unit::Time => "time",

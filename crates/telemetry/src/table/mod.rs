@@ -244,6 +244,7 @@ impl Row {
         let scope = if self.of == Some(Of::Service) { "service" } else { "device" };
         let (stem, end, factor) = match self.unit {
             Unit::Microseconds => (self.name.trim_end_matches("_us"), "_seconds", 1e-6),
+            Unit::Seconds => (self.name.trim_end_matches("_s"), "_seconds", 1.0),
             Unit::Percent => (self.name.trim_end_matches("_percent"), "_ratio", 0.01),
             Unit::BytesPerSecond => (self.name.trim_end_matches("_bytes_per_s"), "_bytes_per_second", 1.0),
             Unit::NanosecondsPerByte => (self.name.trim_end_matches("_ns_per_byte"), "_seconds_per_byte", 1e-9),
@@ -320,6 +321,7 @@ mod tests {
         let name = |of, name| find(of, name).expect(name).prometheus();
         assert_eq!(name(Of::Device, "read_p99_us"), ("openvsl_device_read_p99_seconds".into(), 1e-6));
         assert_eq!(name(Of::Device, "store_left_hours"), ("openvsl_device_store_left_seconds".into(), 3600.0));
+        assert_eq!(name(Of::Device, "objects_behind_s").0, "openvsl_device_objects_behind_seconds");
         assert_eq!(name(Of::Device, "celsius").0, "openvsl_device_temperature_celsius");
         assert_eq!(name(Of::Device, "watts").0, "openvsl_device_power_watts");
         assert_eq!(name(Of::Device, "power_limit_watts").0, "openvsl_device_power_limit_watts");

@@ -58,6 +58,13 @@ impl Moment<'_> {
         (written > 0).then(|| appended as f64 / written as f64)
     }
 
+    /// Of what was read of a cached volume, what its cache had, per cent.
+    pub fn cache_hits(&self) -> Option<f64> {
+        self.now.cache?;
+        let (hit, missed) = (self.grown(|f| f.cached().hit)?, self.grown(|f| f.cached().missed)?);
+        (hit + missed > 0).then(|| 100.0 * hit as f64 / (hit + missed) as f64)
+    }
+
     /// Whether an emulated card holds writes back at its power limit.
     pub fn power_limited(&self) -> Option<bool> {
         let held_back = self.now.hold_ns_per_byte.is_some_and(|hold| hold > 0.0);

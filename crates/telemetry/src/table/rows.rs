@@ -5,7 +5,7 @@ use device::{Durability, State};
 use super::OverTime::{Amplification, Last, Max, Mean};
 use super::Unit::{
     Bytes, BytesPerSecond, Celsius, Count, Flag, Hours, List, Microseconds, NanosecondsPerByte, PerSecond, Percent,
-    Ratio, Text, Time, Watts,
+    Ratio, Seconds, Text, Time, Watts,
 };
 use super::{Chart, Row, Unit, field, latency, metric, service, set};
 
@@ -30,6 +30,8 @@ pub const CHARTS: &[Chart] = &[
     at_least("Write amplification", Ratio, 2),
     chart("Groomer and media", BytesPerSecond),
     at_least("Free blocks and reserve", Percent, 100),
+    at_least("Cache hits", Percent, 100),
+    chart("Behind the cache", BytesPerSecond),
     at_least("Temperature", Celsius, 80),
     chart("Power", Watts),
     at_least("Processor", Percent, 10),
@@ -107,12 +109,18 @@ pub const TABLE: &[(&str, &[Row])] = &[
         metric("lost_dies", "Lost dies", Count, "files out of service or being rebuilt", |m| Some(m.now.lost.into())).over(Last),
         metric("objects_behind_bytes", "Behind in the object store", Bytes, "in the journal and not in the object store: what the loss of the machine would cost", |m| m.now.objects.map(|objects| objects.ahead_bytes as f64))
             .over(Max),
-        metric("objects_behind_s", "Object store behind", Ratio, "seconds for which the oldest change has waited for the object store", |m| m.now.objects.map(|objects| objects.behind_ms as f64 / 1000.0))
+        metric("objects_behind_s", "Object store behind", Seconds, "for how long the oldest change has waited for the object store", |m| m.now.objects.map(|objects| objects.behind_ms as f64 / 1000.0))
             .over(Max),
         metric("objects_uploaded_bytes_per_s", "Uploaded", BytesPerSecond, "to the object store", |m| m.now.objects.and_then(|_| m.rate(|f| f.objects.map_or(0, |objects| objects.uploaded_bytes)))),
         metric("objects_errors_per_s", "Object store errors", PerSecond, "requests to the object store that failed, each attempt counted", |m| m.now.objects.and_then(|_| m.rate(|f| f.objects.map_or(0, |objects| objects.errors)))),
         metric("objects_fenced", "Fenced", Flag, "another host has taken the device over", |m| m.now.objects.map(|objects| f64::from(u8::from(objects.fenced))))
             .over(Max),
+        metric("cache_hit_percent", "Cache hits", Percent, "of what was read of a cached volume, what its cache had", |m| m.cache_hits())
+            .line("Cache hits", "read from the cache", 0),
+        metric("cache_missed_bytes_per_s", "Read from behind", BytesPerSecond, "by a cached volume, from the store behind its cache", |m| m.now.cache.and_then(|_| m.rate(|f| f.bytes(f.cached().missed))))
+            .line("Behind the cache", "read from behind", 0),
+        metric("cache_written_back_bytes_per_s", "Written back", BytesPerSecond, "from a cache to the store behind it", |m| m.now.cache.and_then(|_| m.rate(|f| f.bytes(f.cached().written_back))))
+            .line("Behind the cache", "written back", 1),
         metric("vanished_files", "Vanished files", Count, "in use, and deleted, moved or replaced", |m| Some(m.now.vanished_files.into()))
             .over(Last),
     ]),
@@ -297,6 +305,16 @@ pub const TABLE: &[(&str, &[Row])] = &[
             .read(|f| f.bytes(f.layer.metadata_slots).into()).counter("metadata_bytes_total"),
         field("erased_lebs", "Erases", Count, "logical erase blocks erased or given up for reuse")
             .read(|f| f.layer.erased_lebs.into()).counter("erased_blocks_total"),
+    ]),
+    ("Cache", &[
+        field("cache_hit_bytes", "Read from the cache", Bytes, "of a cached volume, since it was opened")
+            .read(|f| f.cache.map(|cache| f.bytes(cache.hit)).into()).counter("cache_hit_bytes_total"),
+        field("cache_missed_bytes", "Read from behind", Bytes, "of a cached volume, since it was opened")
+            .read(|f| f.cache.map(|cache| f.bytes(cache.missed)).into()).counter("cache_missed_bytes_total"),
+        field("cache_written_back_bytes", "Written back", Bytes, "from the cache to the store behind it, since the volume was opened")
+            .read(|f| f.cache.map(|cache| f.bytes(cache.written_back)).into()).counter("cache_written_back_bytes_total"),
+        field("cache_dirty_bytes", "Dirty", Bytes, "in the cache of a volume, and not behind yet")
+            .read(|f| f.cache.map(|cache| f.bytes(cache.dirty)).into()).kept(Last).line("Data held", "dirty in the cache", 6),
     ]),
     ("Groomer and errors", &[
         set("groomer", "Groomer", Text, "its policy").read(|f| f.groomer.into()),
