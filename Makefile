@@ -68,6 +68,7 @@ soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and
 	scripts/install-databases.sh
 	scripts/install-fsx.sh
 	scripts/install-versitygw.sh
+	scripts/install-azurite.sh
 	scripts/install-sqlite-tests.sh
 	scripts/install-debian.sh
 	scripts/install-release-tools.sh

@@ -18,9 +18,21 @@ SIZE = 128 * MIB
 
 
 def run(world: World) -> None:
-    data = bytearray(os.urandom(24 * MIB) + bytes(SIZE - 24 * MIB))
     world.servers.up()
     endpoint, server = bucket(world)
+    data = prepared(world)
+    directory = world.dir / "kept by somebody"
+    directory.mkdir()
+    local = f"file://{urllib.parse.quote(str(directory))}"
+    for store, options in (local, []), ("s3://bucket/backups", ["--endpoint", endpoint]):
+        there_and_back(world, store, options, data)
+    lost(world, directory, local)
+    refusals(world, local, endpoint, server)
+
+
+def prepared(world: World) -> bytes:
+    """A device called db with two snapshots; what it holds at the second, monday."""
+    data = bytearray(os.urandom(24 * MIB) + bytes(SIZE - 24 * MIB))
     world.vsl("create", world.dir / "db.vsl", "--size", SIZE)
     world.vsl("attach", world.dir / "db.vsl")
     write(world, bytes(data[:24 * MIB]), 0)
@@ -28,14 +40,7 @@ def run(world: World) -> None:
     data[50 * MIB:51 * MIB] = os.urandom(MIB)
     write(world, bytes(data[50 * MIB:51 * MIB]), 50 * MIB)
     world.vsl("snapshot", "create", "db", "monday")
-
-    directory = world.dir / "kept by somebody"
-    directory.mkdir()
-    local = f"file://{urllib.parse.quote(str(directory))}"
-    for store, options in (local, []), ("s3://bucket/backups", ["--endpoint", endpoint]):
-        there_and_back(world, store, options, bytes(data))
-    lost(world, directory, local)
-    refusals(world, local, endpoint, server)
+    return bytes(data)
 
 
 def write(world: World, data: bytes, at: int) -> None:
