@@ -68,8 +68,10 @@ impl Remote {
                 Arc::new(builder.build().map_err(refused)?)
             }
             "gs" => {
-                let builder =
-                    GoogleCloudStorageBuilder::from_env().with_url(bucket).with_retry(retry).with_client_options(client);
+                let builder = GoogleCloudStorageBuilder::from_env()
+                    .with_url(bucket)
+                    .with_retry(retry)
+                    .with_client_options(client);
                 let builder = match endpoint {
                     Some(endpoint) => builder.with_base_url(&endpoint),
                     None => builder,

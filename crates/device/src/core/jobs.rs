@@ -2,7 +2,7 @@
 //!
 //! Whoever drives the device says when the next step may begin ([`Core::background`]); the steps end like any other media command.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ftl::{LebId, LebState, Optimised, Slot, Stream};
@@ -16,6 +16,8 @@ const JOB: u64 = 0x7d << 56;
 const SCRUB: u64 = JOB | 1 << 48;
 const RESTORE: u64 = JOB | 1 << 32;
 const SYNC: u64 = JOB | 2 << 32;
+/// Of a scrub's read of one slot, whose number in its page stands above the lane.
+const PIECE: u64 = 4 << 32;
 
 /// Whether a command belongs to a job.
 pub(crate) fn is_job(id: u64) -> bool {
@@ -46,6 +48,8 @@ struct Job {
     left: u32,
     /// What was read of the stripe: data lanes first, then parity.
     parts: Vec<Option<Slice>>,
+    /// What was read slot by slot, of pages that could not be read as a whole.
+    pieces: BTreeMap<Slot, Slice>,
     /// It ends once its step is done.
     ending: bool,
     /// Its last step failed, and is tried again.
@@ -127,7 +131,8 @@ impl Jobs {
 
 impl Job {
     fn new(purpose: Purpose, leb: LebId) -> Job {
-        Job { purpose, leb, page: 0, pinned: false, left: 0, parts: Vec::new(), ending: false, stuck: false }
+        let (parts, pieces) = (Vec::new(), BTreeMap::new());
+        Job { purpose, leb, page: 0, pinned: false, left: 0, parts, pieces, ending: false, stuck: false }
     }
 }
 
@@ -365,6 +370,31 @@ impl Core {
         }
     }
 
+    /// Reads what is live in pages that could not be read as a whole slot by slot: a medium fails a read for a single bad sector in it.
+    fn read_pieces(&mut self, job: &mut Job) {
+        if job.purpose != Purpose::Scrub {
+            return;
+        }
+        let geometry = self.ftl.config().geometry;
+        let slot_bytes = geometry.slot_bytes();
+        let mut reads = Vec::new();
+        for lane in (0..geometry.data_dies()).filter(|lane| job.parts[*lane as usize].is_none()) {
+            let at = PageAddr { die: geometry.die_of(job.page, lane), block: job.leb, page: job.page };
+            let first = geometry.lane_slot(job.leb, job.page, lane);
+            let live = |slot: &u32| self.serves(at.die) && self.ftl.lebs().is_live(first + slot);
+            for slot in (0..geometry.slots_per_page).filter(live) {
+                reads.push((SCRUB | PIECE | u64::from(slot) << 16 | u64::from(lane), at, slot * slot_bytes));
+            }
+        }
+        job.left = reads.len() as u32;
+        for (id, at, from) in reads {
+            self.in_flight += 1;
+            if let Some(done) = self.media.submit(id, Command::Read { at, bytes: from..from + slot_bytes }) {
+                self.jobs_early.push(done);
+            }
+        }
+    }
+
     /// A job's command is done.
     pub fn job_done(&mut self, done: Done) {
         let scrub = done.id & SCRUB == SCRUB;
@@ -385,9 +415,19 @@ impl Core {
                 true
             }
             id => {
-                job.parts[(id & 0xffff) as usize] = done.result.ok().flatten();
+                let (lane, read) = ((id & 0xffff) as u32, done.result.ok().flatten());
+                if id & PIECE == 0 {
+                    job.parts[lane as usize] = read;
+                    if job.left == 0 {
+                        self.read_pieces(&mut job);
+                    }
+                } else if let Some(piece) = read {
+                    let slot = self.ftl.config().geometry.lane_slot(job.leb, job.page, lane) + (id as u32 >> 16);
+                    job.pieces.insert(slot, piece);
+                }
                 if job.left == 0 {
                     self.stripe_read(&mut job);
+                    job.pieces.clear();
                 }
                 true
             }
@@ -433,7 +473,7 @@ impl Core {
                 let mut hopeless = BTreeSet::new();
                 for lane in 0..geometry.data_dies() {
                     let at = PageAddr { die: geometry.die_of(job.page, lane), block: job.leb, page: job.page };
-                    wrong |= self.check_lane(at, lane, &parts, &mut hopeless);
+                    wrong |= self.check_lane(at, lane, (&parts, &job.pieces), &mut hopeless);
                 }
                 self.healing.note_slots(&self.ftl, &hopeless);
                 // What the block held in an earlier life is of no account.
@@ -467,7 +507,13 @@ impl Core {
     }
 
     /// Checks what is live in a data page. Returns whether something is wrong; slots that cannot be had go to `hopeless`.
-    fn check_lane(&mut self, at: PageAddr, lane: u32, parts: &[Option<Slice>], hopeless: &mut BTreeSet<Slot>) -> bool {
+    fn check_lane(
+        &mut self,
+        at: PageAddr,
+        lane: u32,
+        (parts, pieces): (&[Option<Slice>], &BTreeMap<Slot, Slice>),
+        hopeless: &mut BTreeSet<Slot>,
+    ) -> bool {
         let geometry = self.ftl.config().geometry;
         let first = geometry.lane_slot(at.block, at.page, lane);
         if !self.serves(at.die) {
@@ -482,9 +528,11 @@ impl Core {
             self.jobs.scrubbed_sectors += 1;
             let i = slot - first;
             let start = i as usize * slot_bytes;
-            let header = parts[lane as usize]
-                .as_ref()
-                .and_then(|part| self.checker.check(&part.bytes()[start..start + slot_bytes], slot));
+            let bytes = match &parts[lane as usize] {
+                Some(part) => Some(&part.bytes()[start..start + slot_bytes]),
+                None => pieces.get(&slot).map(Slice::bytes),
+            };
+            let header = bytes.and_then(|bytes| self.checker.check(bytes, slot));
             let right = header.is_some_and(|header| {
                 header.kind.is_sector() && header.seq >= opened && self.ftl.holds(header.lba, slot)
             });

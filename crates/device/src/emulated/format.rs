@@ -53,9 +53,10 @@ pub(crate) fn flash_card(name: &str) -> Result<(Profile, Flash), String> {
 pub(crate) fn superblock(name: &str, emulation: Emulation, options: &FormatOptions) -> Result<Superblock, FormatError> {
     check_label("label", &options.label)?;
     let invalid = |name, value: String, expected| FormatError::Invalid { name, value, expected };
-    let (profile, flash) = flash_card(name).map_err(|why| invalid("profile", name.into(), why))?;
+    let (profile, flash) =
+        flash_card(name).map_err(|why| invalid("profile", name.into(), format!("a flash card: {why}")))?;
     card::check_scale(&profile, emulation.scale)
-        .map_err(|error| invalid("scale", emulation.scale.to_string(), error.to_string()))?;
+        .map_err(|why| invalid("scale", emulation.scale.to_string(), format!("one that is possible: {why}")))?;
     let format = Format::from(options.capacity);
     let bytes = format
         .bytes(&flash.module)

@@ -81,6 +81,33 @@ fn a_rotten_sector_is_healed_once_however_often_it_is_read() {
     device.detach().expect("detached");
 }
 
+/// Scrubs once more, to the end.
+fn scrub(device: &mut Device) {
+    let before = device.status().scrubs;
+    device.scrub(true).expect("attached for writing");
+    while device.status().scrubs == before {
+        device.background();
+        device.poll();
+        device.wait();
+    }
+}
+
+/// A page is read as a whole, and the medium fails all of it for one bad sector.
+#[test]
+fn a_scrub_names_the_sectors_that_cannot_be_read_and_no_others() {
+    let files = Files::new(1, 0);
+    let mut device = filled(&files);
+    device.drill(fail(10, 4)).expect("on");
+    scrub(&mut device);
+    assert_eq!(device.status().unreadable, [10, 11, 12, 13]);
+    assert_eq!((device.status().scrub_errors, device.status().scrubbed_sectors), (4, SECTORS));
+    scrub(&mut device);
+    assert_eq!(device.status().unreadable, [10, 11, 12, 13]);
+    device.undo_drill("all").expect("undone");
+    assert_eq!(wrong(&mut device), Vec::<u64>::new());
+    device.detach().expect("detached");
+}
+
 #[test]
 fn a_scrub_forgets_what_it_can_read_again() {
     let files = Files::new(1, 0);
@@ -89,12 +116,7 @@ fn a_scrub_forgets_what_it_can_read_again() {
     assert_eq!(wrong(&mut device), [10, 11, 12, 13]);
     device.undo_drill("all").expect("undone");
     assert_eq!(device.status().unreadable, [10, 11, 12, 13]);
-    device.scrub(true).expect("attached for writing");
-    while device.status().scrubs == 0 {
-        device.background();
-        device.poll();
-        device.wait();
-    }
+    scrub(&mut device);
     assert_eq!((device.status().unreadable, device.status().health.as_str()), (Vec::<u64>::new(), "healthy"));
     device.detach().expect("detached");
 }
