@@ -74,21 +74,25 @@ impl Sync {
 }
 
 impl Array {
-    /// Whether copying could go on, or members could be asked where they hold nothing; then [`Array::background`] does a step.
+    /// Whether copying or laying out could go on, or members could be asked where they hold nothing; then [`Array::background`] does a step.
     pub fn has_background(&self) -> bool {
-        self.life == Life::Active && (self.has_question() || self.has_to_copy())
+        self.life == Life::Active && (self.has_question() || self.has_to_copy() || self.has_to_move())
     }
 
     fn has_to_copy(&self) -> bool {
         self.has_targets() && self.regions.next_unsynced(0).is_some()
     }
 
-    /// Begins the next step of copying, if none is under way, and asks members where they hold nothing.
+    /// Begins the next step of copying, or of laying stripes out anew, if none is under way, and asks members where they hold nothing.
     pub fn background(&mut self) {
         if self.life != Life::Active {
             return;
         }
         self.ask_for_holes();
+        if self.shape.moved.is_some() {
+            self.move_stripes();
+            return self.drive();
+        }
         if self.sync.step != Step::None || self.is_frozen() || !self.has_to_copy() {
             return;
         }

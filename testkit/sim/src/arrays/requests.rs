@@ -87,7 +87,7 @@ impl Simulation {
             }
             2 => {
                 let (lba, count) = match self.random.one_in(10) {
-                    true => (0, self.plan.shape.sectors()),
+                    true => (0, self.model.len()),
                     false => self.range(3 * largest),
                 };
                 let allocate = count <= largest && self.random.one_in(3);
