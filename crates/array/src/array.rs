@@ -183,7 +183,11 @@ impl Array {
 
     /// Host capacity, sectors.
     pub fn sectors(&self) -> u64 {
-        self.shape.sectors()
+        match self.meta.added {
+            // Only once all members have noted it what is new is there to stay.
+            Some(added) if self.shape.level == Level::Concat => self.shape.data[..added].iter().sum(),
+            _ => self.shape.sectors(),
+        }
     }
 
     /// The largest request, bytes; a write up to it is never torn.

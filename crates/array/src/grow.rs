@@ -55,14 +55,15 @@ impl Array {
         self.seats.len() + usize::from(self.meta.join.as_ref().is_some_and(waits))
     }
 
-    /// Whether this member is just being added: nobody but itself may know it yet.
-    pub(crate) fn is_being_added(&self, member: usize) -> bool {
+    /// Whether this member is just being added, and no other can know it yet.
+    pub(crate) fn is_unknown(&self, member: usize) -> bool {
         self.meta.join.is_some_and(|joining| joining.grows && joining.position == member)
     }
 
     /// Begins: nothing else is done with members now.
     pub(crate) fn begin_to_grow(&mut self, member: Member) {
         let role = Role::Left(self.events);
+        self.meta.added = Some(self.seats.len());
         self.seats.push(Seat { uuid: member.uuid, role, present: true, load: 0 });
         if self.shape.level != Level::Raid1 {
             return self.write_first_superblock();
@@ -112,14 +113,21 @@ impl Array {
             self.copy_what_is_marked();
         } else {
             self.reshape.end();
-            self.holes = Holes::new(self.sectors());
         }
         self.begin_superblocks();
+    }
+
+    /// All others have noted the new member, or failed.
+    pub(crate) fn added_is_noted(&mut self) {
+        if self.meta.added.take().is_some() {
+            self.holes = Holes::new(self.sectors());
+        }
     }
 
     /// The new member failed before any other knew it.
     pub(crate) fn grows_not(&mut self) {
         let Some(Joining { position, .. }) = self.meta.join.take() else { return };
+        self.meta.added = None;
         self.seats.truncate(position);
         self.shape.members.truncate(position);
         self.shape.data.truncate(position);

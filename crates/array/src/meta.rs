@@ -60,6 +60,8 @@ pub(crate) struct Meta {
     pub gathered: Vec<(usize, Piece, Option<Vec<u8>>)>,
     /// A member that comes.
     pub join: Option<Joining>,
+    /// A member that is added, until all others have noted it.
+    pub added: Option<usize>,
     /// Records to carry out.
     pub replays: Vec<Replay>,
     /// Copies are as good as the others once this flush is done.
@@ -155,6 +157,7 @@ impl Array {
         match stage {
             Stage::Idle => {}
             Stage::Superblocks => {
+                self.added_is_noted();
                 self.give_up_failed();
                 if self.leaving == 0 && self.life == Life::Assembling {
                     self.life = Life::Active;
@@ -386,7 +389,7 @@ impl Array {
     /// How it stands.
     pub fn status(&self) -> Status {
         let state = |(member, seat): (usize, &Seat)| seat.role.state(seat.present && self.leaving & bit(member) == 0);
-        let known = self.seats.iter().enumerate().filter(|(member, _)| !self.is_being_added(*member));
+        let known = self.seats.iter().enumerate().filter(|(member, _)| self.meta.added != Some(*member));
         let members: Vec<MemberState> = known.map(state).collect();
         let unsynced = self.regions.unsynced();
         Status {

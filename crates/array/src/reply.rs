@@ -30,7 +30,7 @@ impl Array {
         let Some(seat) = self.seats.get_mut(member) else { return };
         let was_there = std::mem::replace(&mut seat.present, false);
         seat.load = 0;
-        if was_there && !self.is_being_added(member) {
+        if was_there && !self.is_unknown(member) {
             self.give_up(member);
         }
         self.commands.retain(|command| command.member != member);

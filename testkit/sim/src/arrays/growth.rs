@@ -1,6 +1,6 @@
 //! Arrays that grow: devices are added in the middle of requests, while all lose power, the service dies, or what is being added goes.
 
-use array::{Level, MemberState};
+use array::{Condition, Level, MemberState};
 
 use super::member::Node;
 use super::plan::MemberPlan;
@@ -51,6 +51,8 @@ impl Simulation {
         }
         self.report.kills += 1;
         self.forget_array();
+        // No two copies are damaged at once.
+        self.nodes.iter_mut().for_each(|node| node.unreadable.clear());
         self.nodes.iter_mut().for_each(Node::forget);
         for node in self.nodes.iter_mut().filter(|node| node.device.is_some()) {
             node.settle()?;
@@ -85,13 +87,16 @@ impl Simulation {
         array.grow(member).map_err(|error| Failure::Wrong(format!("a device that fits is not added: {error}")))
     }
 
-    /// The device that is being added loses power before it is a member: the array goes on without it.
+    /// The device that is being added loses power before it is a member: the array goes on without it, unless it is just becoming one.
     fn lose_the_new_one(&mut self) -> Result<(), Failure> {
         let Some(array) = &mut self.array else { return Ok(()) };
         let position = array.places() - 1;
         self.nodes[position].cut(&mut self.plan.growth.random);
         array.lost(position);
-        self.look_at_members()
+        match array.status().condition {
+            Condition::Failed => self.begin_anew(),
+            _ => self.look_at_members(),
+        }
     }
 
     /// A device that came to nothing as a member is free again; one that is a member stays one.

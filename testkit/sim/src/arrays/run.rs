@@ -218,7 +218,9 @@ impl Simulation {
                 return Ok(None);
             }
             if let Some(image) = self.image.take() {
-                return Ok(Some(image));
+                // It may have grown meanwhile.
+                let is_all = image.len() as u64 == self.model.len() * SECTOR as u64;
+                return if is_all { Ok(Some(image)) } else { self.read_all() };
             }
             self.pump()?;
         }
@@ -257,7 +259,7 @@ impl Simulation {
         while let Some(completion) = self.array.as_mut().and_then(Array::poll) {
             if completion.tag == IMAGE {
                 let Ok(Some(image)) = completion.result else {
-                    return Err(Failure::Wrong("not everything can be read".into()));
+                    return Err(Failure::Wrong(format!("not everything can be read: {:?}, {:?}", completion.result.err(), self.array.as_ref().map(Array::status))));
                 };
                 self.image = Some(image);
             } else {
@@ -330,16 +332,20 @@ impl Simulation {
         self.nodes[position].cut(&mut self.random);
         array.lost(position);
         if self.plan.shape.level != Level::Raid1 {
-            // It serves nobody without it: everything is asked in vain, and it is put together anew.
-            while let Some(completion) = self.array.as_mut().and_then(Array::poll) {
-                self.answer(completion)?;
-            }
-            self.forget_array();
-            self.settle_members()?;
-            self.nodes.iter_mut().for_each(Node::forget);
-            return self.assemble();
+            return self.begin_anew();
         }
         Ok(())
+    }
+
+    /// It serves nobody without a member: everything is asked in vain, and it is put together anew.
+    pub fn begin_anew(&mut self) -> Result<(), Failure> {
+        while let Some(completion) = self.array.as_mut().and_then(Array::poll) {
+            self.answer(completion)?;
+        }
+        self.forget_array();
+        self.settle_members()?;
+        self.nodes.iter_mut().for_each(Node::forget);
+        self.assemble()
     }
 
     /// What members were asked by an array that is no more comes to its end.
