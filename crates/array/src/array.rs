@@ -370,15 +370,17 @@ impl Array {
             return (tried & bit(piece.member) == 0).then_some(piece.member);
         }
         let regions = self.regions.of(&(piece.lba..piece.lba + piece.count));
-        if self.pinned || self.regions.any_unsynced(regions) {
+        if self.pinned {
             return self.primary().filter(|member| tried & bit(*member) == 0);
         }
+        let whole_only = self.regions.any_unsynced(regions);
         let count = self.seats.len();
         self.turn = (self.turn + 1) % count;
         let turn = self.turn;
         let members = (0..count).map(|at| (at + turn) % count);
         members
             .filter(|member| self.serves(*member) && tried & bit(*member) == 0)
+            .filter(|member| !whole_only || self.seats[*member].role == Role::Active)
             .min_by_key(|member| (self.doubts && self.is_doubted(*member), self.seats[*member].load))
     }
 

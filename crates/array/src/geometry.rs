@@ -262,6 +262,11 @@ impl Shape {
         }
     }
 
+    /// What all members have, bytes.
+    pub fn raw_bytes(&self) -> u64 {
+        self.members.iter().sum::<u64>() * u64::from(self.sector_bytes)
+    }
+
     /// Of RAID 0: stripes that the host sees.
     pub(crate) fn stripes(&self) -> u64 {
         self.sectors() / self.stripe.max(1)

@@ -210,7 +210,10 @@ impl Simulation {
             (Asked::Read { retried, losses, .. }, Err(IoError::Media))
                 if losses != self.report.losses
                     && self.array.as_ref().is_some_and(|array| array.status().retried_reads != retried) => {}
-            (_, Err(error)) => return Err(Failure::Wrong(format!("a request failed: {error}"))),
+            (_, Err(error)) => {
+                let status = self.array.as_ref().map(array::Array::status);
+                return Err(Failure::Wrong(format!("a request failed: {error}; {status:?}")));
+            }
         }
         Ok(())
     }
