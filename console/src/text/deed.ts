@@ -82,6 +82,10 @@ const DEEDS: readonly (readonly [string, Words])[] = [
       `made${and("the array", body.name) || " an array"}${and("of", (Array.isArray(body.members) ? body.members : []).map(text).join(", "))}`,
   ],
   ["POST /arrays/*/assemble", ([array]) => `put the array ${array} together`],
+  [
+    "POST /arrays/*/add",
+    ([array], body) => `added${and("the device", body.device) || " a device"} to the array ${array} as one more member`,
+  ],
   ["POST /arrays/*/delete", ([array]) => `took the array ${array} apart`],
   [
     "POST /arrays/*/replace",

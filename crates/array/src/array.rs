@@ -13,6 +13,7 @@ use crate::holes::Holes;
 use crate::log::Log;
 use crate::meta::Meta;
 use crate::regions::Regions;
+use crate::reshape::{Reshape, StripeMove};
 use crate::resync::Sync;
 use crate::wire::{Record, RecordPiece, Role, encode_marks};
 use crate::{Damage, MEMBERS_MAX};
@@ -79,6 +80,12 @@ pub(crate) enum Job {
     Marks {
         left: u32,
     },
+    /// A stripe that gets its new place.
+    Stripe(StripeMove),
+    /// The places of old stripes that nothing stands at any more.
+    Tail,
+    /// How many stripes have their new places, for the superblocks.
+    Moved,
 }
 
 #[derive(Debug)]
@@ -99,6 +106,8 @@ pub(crate) struct ChangeJob {
     /// Members that did not.
     pub failed: Mask,
     pub error: Option<IoError>,
+    /// What it touches lies in here.
+    pub sectors: Range<u64>,
     /// Of a mirror: what it touches, and whether the marks went along.
     pub regions: Vec<Range<usize>>,
     pub marked: bool,
@@ -140,6 +149,7 @@ pub struct Array {
     pub(crate) regions: Regions,
     pub(crate) log: Log,
     pub(crate) sync: Sync,
+    pub(crate) reshape: Reshape,
     pub(crate) holes: Holes,
     /// Flushes begun so far.
     pub(crate) begun: u64,
@@ -166,14 +176,18 @@ impl Array {
         self.uuid
     }
 
-    /// The fixed part of it.
+    /// Where everything lies.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
     /// Host capacity, sectors.
     pub fn sectors(&self) -> u64 {
-        self.shape.sectors()
+        match self.meta.added {
+            // Only once all members have noted it what is new is there to stay.
+            Some(added) if self.shape.level == Level::Concat => self.shape.data[..added].iter().sum(),
+            _ => self.shape.sectors(),
+        }
     }
 
     /// The largest request, bytes; a write up to it is never torn.
@@ -281,6 +295,9 @@ impl Array {
         if ranges.iter().any(|range| self.log.covers(range)) {
             return true;
         }
+        if self.shape.moved.is_some() && ranges.iter().any(|range| self.is_being_moved(range)) {
+            return true;
+        }
         let spans = matches!(io, Io::Write { .. } | Io::WriteZeroes { allocate: true, .. })
             && ranges.iter().any(|range| self.shape.pieces(range.start, range.end - range.start).len() > 1);
         spans && self.log.is_full()
@@ -353,15 +370,17 @@ impl Array {
             return (tried & bit(piece.member) == 0).then_some(piece.member);
         }
         let regions = self.regions.of(&(piece.lba..piece.lba + piece.count));
-        if self.pinned || self.regions.any_unsynced(regions) {
+        if self.pinned {
             return self.primary().filter(|member| tried & bit(*member) == 0);
         }
+        let whole_only = self.regions.any_unsynced(regions);
         let count = self.seats.len();
         self.turn = (self.turn + 1) % count;
         let turn = self.turn;
         let members = (0..count).map(|at| (at + turn) % count);
         members
             .filter(|member| self.serves(*member) && tried & bit(*member) == 0)
+            .filter(|member| !whole_only || self.seats[*member].role == Role::Active)
             .min_by_key(|member| (self.doubts && self.is_doubted(*member), self.seats[*member].load))
     }
 
@@ -396,7 +415,8 @@ impl Array {
         let marked = !carried.is_empty();
         let serving = self.serving();
         let left = serving.len() as u32;
-        let change = ChangeJob { tag, left, done: 0, failed: 0, error: None, regions, marked, slot: None };
+        let sectors = hull(&ranges);
+        let change = ChangeJob { tag, left, done: 0, failed: 0, error: None, sectors, regions, marked, slot: None };
         let job = self.job(Job::Change(change));
         let zeros;
         let (mut ops, data, fua): (Vec<BatchOp>, &[u8], bool) = match io {
@@ -473,6 +493,7 @@ impl Array {
     /// A change of an array whose members hold different things.
     fn spread(&mut self, tag: u64, io: &Io) {
         let sector = self.shape.sector_bytes as usize;
+        let touched = hull(&self.ranges(io));
         let zeros;
         let (lba, data, fua) = match io {
             Io::Write { lba, data, fua } => (*lba, *data, *fua),
@@ -482,30 +503,36 @@ impl Array {
             }
             Io::Trim { lba, count, fua } | Io::WriteZeroes { lba, count, fua, .. } => {
                 let runs = self.shape.runs(*lba, *count);
-                let job = self.change_job(tag, runs.len(), None);
+                let job = self.change_job(tag, touched, runs.len(), None);
                 for run in runs {
                     self.send(job, run, What::Zeroes { lba: run.lba, count: run.count, fua: *fua });
                 }
                 return;
             }
-            Io::Batch { ops, data, fua } => return self.batch_on_one(tag, ops, data, *fua),
+            Io::Batch { ops, data, fua } => return self.batch_on_one(tag, touched, ops, data, *fua),
             Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush => return,
         };
         let count = (data.len() / sector) as u64;
         let pieces = self.shape.pieces(lba, count);
         let [one, other] = pieces[..] else {
-            let job = self.change_job(tag, pieces.len(), None);
+            let job = self.change_job(tag, touched, pieces.len(), None);
             for piece in pieces {
                 let what = What::Write { lba: piece.lba, data: data.into(), part: 0..data.len(), fua };
                 self.send(job, piece, what);
             }
             return;
         };
+        if one.member == other.member {
+            // On both sides of what is laid out anew, one member carries out both or none.
+            let ops = [one, other].map(|piece| BatchOp::Write { lba: piece.lba, count: piece.count as u32 });
+            let job = self.change_job(tag, touched, 1, None);
+            return self.send(job, one, What::Batch { ops: Arc::new(ops), data: data.into(), fua });
+        }
         let Some((slot, number)) = self.log.take(lba..lba + count) else {
             unreachable!("a write that needs a slot waits for one")
         };
         self.logged_writes += 1;
-        let job = self.change_job(tag, 2, Some(slot));
+        let job = self.change_job(tag, touched, 2, Some(slot));
         let (front, back) = data.split_at(one.count as usize * sector);
         for (own, bytes, theirs) in [(one, front, back), (other, back, front)] {
             let pieces = [one, other].map(|piece| RecordPiece {
@@ -524,15 +551,15 @@ impl Array {
         }
     }
 
-    fn change_job(&mut self, tag: u64, left: usize, slot: Option<usize>) -> u64 {
-        let left = left as u32;
-        let job = ChangeJob { tag, left, done: 0, failed: 0, error: None, regions: Vec::new(), marked: false, slot };
+    fn change_job(&mut self, tag: u64, sectors: Range<u64>, left: usize, slot: Option<usize>) -> u64 {
+        let (left, regions) = (left as u32, Vec::new());
+        let job = ChangeJob { tag, left, done: 0, failed: 0, error: None, sectors, regions, marked: false, slot };
         self.job(Job::Change(job))
     }
 
     /// A batch that lies on one member.
-    fn batch_on_one(&mut self, tag: u64, ops: &[BatchOp], data: &[u8], fua: bool) {
-        let job = self.change_job(tag, 1, None);
+    fn batch_on_one(&mut self, tag: u64, touched: Range<u64>, ops: &[BatchOp], data: &[u8], fua: bool) {
+        let job = self.change_job(tag, touched, 1, None);
         let mut placed: Vec<BatchOp> = Vec::with_capacity(ops.len());
         let mut member = 0;
         for op in ops {
@@ -563,6 +590,12 @@ impl Array {
     pub fn is_idle(&self) -> bool {
         self.parts.is_empty() && self.done.is_empty() && self.commands.is_empty()
     }
+}
+
+/// The range from the first sector of these to the last.
+fn hull(ranges: &[Range<u64>]) -> Range<u64> {
+    let start = ranges.iter().map(|range| range.start).min().unwrap_or(0);
+    start..ranges.iter().map(|range| range.end).max().unwrap_or(start)
 }
 
 const _: () = assert!(MEMBERS_MAX <= Mask::BITS as usize, "each member has a bit");

@@ -18,6 +18,7 @@ use crate::holes::Holes;
 use crate::log::Log;
 use crate::meta::{Meta, Stage};
 use crate::regions::Regions;
+use crate::reshape::Reshape;
 use crate::resync::Sync;
 use crate::wire::{Record, Role, Superblock, decode_marks};
 
@@ -31,7 +32,16 @@ pub(crate) struct Joining {
     pub member: Member,
     /// It has been here before and lacks only what is marked.
     pub returns: bool,
+    /// It is one more, in a place that the array did not have before.
+    pub grows: bool,
     asked: bool,
+}
+
+impl Joining {
+    /// One more member, which holds nothing.
+    pub fn behind_the_others(position: usize, member: Member) -> Joining {
+        Joining { position, member, returns: false, grows: true, asked: false }
+    }
 }
 
 /// A record to be carried out.
@@ -65,8 +75,8 @@ impl Array {
     }
 
     /// Puts an array together from its members, by position, each with what its superblock's sector holds. See [`Array::is_ready`].
-    /// With `degraded` a mirror does without members that are not there; with `force` it also takes a copy that was not finished,
-    /// where no other is there.
+    /// The last one given may be a device that was just being added: [`Array::places`] says whether it is a member. With `degraded` a mirror
+    /// does without members that are not there; with `force` it also takes a copy that was not finished, where no other is there.
     ///
     /// # Errors
     /// They are not the members of this array, not enough, or not of one time.
@@ -77,12 +87,12 @@ impl Array {
         force: bool,
     ) -> Result<Array, Damage> {
         let mut found: BTreeMap<usize, Found> = BTreeMap::new();
-        for (position, given) in members.iter().enumerate() {
+        let of = Array::count_of(uuid, members)?;
+        for (position, given) in members[..of].iter().enumerate() {
             let Some((member, sector)) = given else { continue };
             let superblock = Superblock::decode(sector, position)?;
             let is_it = superblock.array == uuid
                 && superblock.position == position
-                && superblock.shape.count() == members.len()
                 && superblock.shape.members[position] == member.sectors
                 && superblock.shape.sector_bytes == member.sector_bytes
                 && superblock.uuids[position] == member.uuid;
@@ -91,9 +101,9 @@ impl Array {
             }
             found.insert(position, Found { member: *member, superblock });
         }
-        let of = members.len();
         let missing = of - found.len();
-        let newest = found.values().max_by_key(|found| (found.superblock.events, of - found.superblock.position));
+        let newest = found.values().filter(|found| found.superblock.shape.count() == of);
+        let newest = newest.max_by_key(|found| (found.superblock.events, of - found.superblock.position));
         let Some(newest) = newest.map(|found| found.superblock.clone()) else {
             return Err(Damage::Missing { missing, of, why: "attach them first" });
         };
@@ -110,6 +120,9 @@ impl Array {
         if missing > 0 {
             return Err(Damage::Missing { missing, of, why: "it needs all of them: attach them first" });
         }
+        if let Some((position, _)) = found.iter().find(|(position, found)| newest.uuids[**position] != found.member.uuid) {
+            return Err(Damage::Foreign(*position));
+        }
         if let Some(late) = found.values().find(|found| found.superblock.events + 1 < newest.events) {
             return Err(Damage::OutOfStep(late.superblock.position));
         }
@@ -120,6 +133,24 @@ impl Array {
         }
         array.begin_log();
         Ok(array)
+    }
+
+    /// How many members the array has, of those that are given: the last of them may be one that was about to be added.
+    fn count_of(uuid: Uuid, members: &[Option<(Member, Vec<u8>)>]) -> Result<usize, Damage> {
+        let known = members.iter().enumerate().filter_map(|(position, given)| {
+            let superblock = Superblock::decode(&given.as_ref()?.1, position).ok()?;
+            let of = superblock.shape.count();
+            // The last one's own word counts only where it has had everything since: the others know it then.
+            let is_copy = superblock.shape.level == Level::Raid1 && superblock.roles[superblock.position] == Role::Active;
+            let is_known = superblock.position + 1 < of || is_copy;
+            let is_ours = superblock.array == uuid && superblock.position == position;
+            (is_ours && is_known).then_some((superblock.events, of))
+        });
+        match known.max() {
+            Some((_, of)) if of > members.len() => Err(Damage::Few { named: members.len(), of }),
+            Some((_, of)) => Ok(of),
+            None => Ok(members.len()),
+        }
     }
 
     fn of(newest: &Superblock, found: &BTreeMap<usize, Found>) -> Array {
@@ -147,6 +178,7 @@ impl Array {
             regions: Regions::new(shape.regions(), shape.region_shift),
             log: Log::new(shape.log_slots as usize, 1),
             sync: Sync::default(),
+            reshape: Reshape::default(),
             holes: Holes::new(shape.sectors()),
             begun: 0,
             durable: 0,
@@ -164,9 +196,10 @@ impl Array {
 
     /// Who has everything, and who must be brought into step.
     fn assemble_mirror(newest: Superblock, found: &BTreeMap<usize, Found>, force: bool) -> Result<Array, Damage> {
-        let alone = |one: &Found, other: &Found| match one.superblock.roles[other.superblock.position] {
-            Role::Left(left) => other.superblock.events > left,
-            Role::Active | Role::Rebuilding => false,
+        let alone = |one: &Found, other: &Found| match one.superblock.roles.get(other.superblock.position) {
+            Some(Role::Left(left)) => other.superblock.events > *left,
+            // One that was added since then is not known there.
+            Some(Role::Active | Role::Rebuilding) | None => false,
         };
         // Each says since when others are gone: two that both went on since then did so apart. A copy that is not finished went on
         // with nothing of its own.
@@ -385,7 +418,8 @@ impl Array {
                 if superblock.array != self.uuid || superblock.position != position {
                     return Err(Damage::Foreign(position));
                 }
-                let alone = |member: &usize| matches!(superblock.roles[*member], Role::Left(_));
+                // One that was added since then is not known there.
+                let alone = |member: &usize| matches!(superblock.roles.get(*member), Some(Role::Left(_)));
                 let whole = superblock.roles[position] == Role::Active;
                 if whole && superblock.events > left && self.serving().iter().any(alone) {
                     let other = self.primary().unwrap_or(0);
@@ -397,12 +431,10 @@ impl Array {
             }
             _ => false,
         };
-        let own = self.shape.members[position] - self.shape.own_from(position);
-        let fits = member.sector_bytes == self.shape.sector_bytes && member.sectors >= self.shape.sectors() + own;
-        if !fits {
+        if self.shape.takes(position, &member).is_err() {
             return Err(Damage::Foreign(position));
         }
-        self.meta.join = Some(Joining { position, member, returns, asked: false });
+        self.meta.join = Some(Joining { position, member, returns, grows: false, asked: false });
         self.drive();
         Ok(())
     }
@@ -419,8 +451,11 @@ impl Array {
         if std::mem::replace(&mut joining.asked, true) {
             return;
         }
-        let Joining { position, member, returns, .. } = *joining;
+        let Joining { position, member, returns, grows, .. } = *joining;
         self.meta.promote = None;
+        if grows {
+            return self.begin_to_grow(member);
+        }
         self.shape.members[position] = member.sectors;
         let role = self.seats[position].role;
         self.seats[position] = Seat { uuid: member.uuid, role, present: true, load: 0 };
@@ -435,8 +470,7 @@ impl Array {
         let Some(joining) = self.meta.join else { return };
         if !self.seats[joining.position].present {
             // It is gone again.
-            self.meta.join = None;
-            return;
+            return self.joins_not(joining);
         }
         let marked = self.marked_regions();
         marked.into_iter().for_each(|region| self.regions.is_marked(region));
@@ -450,25 +484,41 @@ impl Array {
         self.asked(job);
     }
 
+    fn joins_not(&mut self, joining: Joining) {
+        if joining.grows {
+            return self.grows_not();
+        }
+        self.meta.join = None;
+        self.seats[joining.position].present = false;
+    }
+
     pub(crate) fn join_marks_are_written(&mut self) {
-        let Some(joining) = self.meta.join.take() else { return };
+        let Some(joining) = self.meta.join else { return };
         let failed = self.meta.failed;
         for member in self.serving().into_iter().filter(|member| failed & crate::array::bit(*member) != 0) {
             self.give_up(member);
         }
         let position = joining.position;
         if failed & crate::array::bit(position) != 0 || !self.seats[position].present {
-            self.seats[position].present = false;
-            return;
+            return self.joins_not(joining);
         }
+        if joining.grows {
+            return self.write_first_superblock();
+        }
+        self.meta.join = None;
+        self.copy_what_is_marked();
+        self.seats[position].role = Role::Rebuilding;
+        self.begin_superblocks();
+    }
+
+    /// A copy came that may lack whatever is marked.
+    pub(crate) fn copy_what_is_marked(&mut self) {
         for region in 0..self.regions.len() {
             if self.regions.is_dirty(region) {
                 self.regions.set_unsynced(region);
             }
         }
         self.sync.restart();
-        self.seats[position].role = Role::Rebuilding;
-        self.begin_superblocks();
     }
 
     /// Whether a member may come in this place now: the others have noted that one left it, and no other member is just coming.

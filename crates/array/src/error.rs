@@ -55,6 +55,16 @@ pub enum ShapeError {
         /// What an array takes, and the least data besides, sectors.
         needed: u64,
     },
+    /// One more member, or one in another's place, is too small.
+    #[error("member {member} has {sectors} sectors; expected {needed} at least, for as much data as the others hold and for what an array keeps of each")]
+    Less {
+        /// Its position, from 0.
+        member: usize,
+        /// Its size, sectors.
+        sectors: u64,
+        /// The least, sectors.
+        needed: u64,
+    },
     /// A member takes too small requests.
     #[error("member {member} takes requests of up to {found} bytes; an array needs {needed}")]
     Requests {
@@ -65,6 +75,23 @@ pub enum ShapeError {
         /// The least, bytes.
         needed: u32,
     },
+}
+
+/// Why a device does not become one more member. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GrowError {
+    /// It does not fit.
+    #[error("{0}")]
+    Shape(#[from] ShapeError),
+    /// Another member comes just now.
+    #[error("another member is just coming, or just leaving; ask again in a moment")]
+    UnderWay,
+    /// RAID 0 whose stripes are being laid out.
+    #[error("its stripes are still being laid out over the member that was added last; add another one when that is done")]
+    Reshaping,
+    /// The array is stopped, or failed.
+    #[error("it does not serve; assemble it first")]
+    NotServing,
 }
 
 /// Why members cannot be assembled. Members are counted from 0.
@@ -86,6 +113,14 @@ pub enum Damage {
     /// It belongs elsewhere.
     #[error("member {0} belongs to another array, or to another place in this one")]
     Foreign(usize),
+    /// More members than were named.
+    #[error("the array has {of} members, and {named} were named; expected all of them, in their order")]
+    Few {
+        /// How many were named.
+        named: usize,
+        /// How many there are.
+        of: usize,
+    },
     /// Members that are needed are not there.
     #[error("{missing} of {of} members are missing; {why}")]
     Missing {

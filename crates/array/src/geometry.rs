@@ -75,7 +75,7 @@ pub struct Member {
     pub max_request_bytes: u32,
 }
 
-/// The fixed part of an array: everything follows from it where each sector lies.
+/// What changes only when members are added: everything follows from it where each sector lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// How members make one device.
@@ -94,6 +94,9 @@ pub struct Shape {
     pub region_shift: u32,
     /// Records of the intent log.
     pub log_slots: u32,
+    /// Of RAID 0 whose stripes are being laid out over one more member: how many are, from the first on. The others lie on all members
+    /// but the last.
+    pub moved: Option<u64>,
 }
 
 /// A part of a request that lies on one member in one piece.
@@ -156,6 +159,7 @@ impl Shape {
             members: members.iter().map(|member| member.sectors).collect(),
             region_shift: (least_region / sector).max(largest).max(1).ilog2(),
             log_slots: 0,
+            moved: None,
         };
         let (member, sectors) =
             members.iter().map(|member| member.sectors).enumerate().min_by_key(|(_, n)| *n).unwrap_or((0, 0));
@@ -180,6 +184,52 @@ impl Shape {
             Level::Raid1 => vec![sectors - own; count],
         };
         Ok(shape)
+    }
+
+    /// The shape with one more member. RAID 0 has its stripes where they were, and none is laid out over all members yet.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub(crate) fn grown(&self, new: &Member) -> Result<Shape, ShapeError> {
+        let member = self.count();
+        let (least, most) = self.level.members();
+        if member >= most {
+            return Err(ShapeError::Count { level: self.level, count: member + 1, least, most });
+        }
+        self.takes(member, new)?;
+        let mut shape = self.clone();
+        shape.data.push(match self.level {
+            Level::Concat => {
+                let grain = u64::from(self.largest);
+                (new.sectors - self.own_sectors(0)) / grain * grain
+            }
+            Level::Raid0 | Level::Raid1 => self.data[0],
+        });
+        shape.members.push(new.sectors);
+        shape.moved = (self.level == Level::Raid0).then_some(0);
+        Ok(shape)
+    }
+
+    /// Whether a device can be this member, of a mirror also in the place of another one.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub(crate) fn takes(&self, member: usize, new: &Member) -> Result<(), ShapeError> {
+        if new.sector_bytes != self.sector_bytes {
+            return Err(ShapeError::Sectors { member, found: new.sector_bytes, expected: self.sector_bytes });
+        }
+        // In a batch stand the largest request and its record, or the marks of two regions, or all marks.
+        let beside = if self.level == Level::Raid1 { self.bitmap_sectors().max(2) } else { 1 };
+        let needed = (u64::from(self.largest) + beside) as u32 * self.sector_bytes;
+        if new.max_request_bytes < needed {
+            return Err(ShapeError::Requests { member, found: new.max_request_bytes, needed });
+        }
+        let data = if self.level == Level::Concat { u64::from(self.largest) } else { self.data[0] };
+        let needed = data + self.own_sectors(self.data[0]);
+        if new.sectors < needed {
+            return Err(ShapeError::Less { member, sectors: new.sectors, needed });
+        }
+        Ok(())
     }
 
     /// Sectors that the array keeps of a member.
@@ -208,8 +258,39 @@ impl Shape {
     pub fn sectors(&self) -> u64 {
         match self.level {
             Level::Raid1 => self.data[0],
-            _ => self.data.iter().sum(),
+            _ => self.data[..self.count() - usize::from(self.moved.is_some())].iter().sum(),
         }
+    }
+
+    /// What all members have, bytes.
+    pub fn raw_bytes(&self) -> u64 {
+        self.members.iter().sum::<u64>() * u64::from(self.sector_bytes)
+    }
+
+    /// Of RAID 0: stripes that the host sees.
+    pub(crate) fn stripes(&self) -> u64 {
+        self.sectors() / self.stripe.max(1)
+    }
+
+    /// Over how many members a stripe is laid out.
+    fn width(&self, stripe: u64) -> u64 {
+        let is_narrow = self.moved.is_some_and(|moved| stripe >= moved);
+        (self.count() - usize::from(is_narrow)) as u64
+    }
+
+    /// Where a stripe begins that is laid out over so many members.
+    pub(crate) fn stripe_at(&self, stripe: u64, width: u64) -> (usize, u64) {
+        ((stripe % width) as usize, stripe / width * self.stripe)
+    }
+
+    /// Before which stripe those from the mark on may be laid out anew, until the mark is raised durably: their new places hold only
+    /// stripes below the mark, which have been moved, or nothing, or those stripes themselves.
+    pub(crate) fn window_end(&self, mark: u64) -> u64 {
+        let before = self.count() as u64 - 1;
+        let last = mark.saturating_sub(1);
+        // The new place of this stripe holds the last one below the mark; behind each full row follows one on the new member.
+        let end = last + last / before + 1 + u64::from(last % before == before - 1);
+        end.max(before + 1).min(self.stripes())
     }
 
     /// How many regions.
@@ -262,8 +343,8 @@ impl Shape {
         match self.level {
             Level::Raid0 => {
                 let (number, within) = (lba / self.stripe, lba % self.stripe);
-                let count = self.count() as u64;
-                ((number % count) as usize, number / count * self.stripe + within, self.stripe - within)
+                let (member, at) = self.stripe_at(number, self.width(number));
+                (member, at + within, self.stripe - within)
             }
             Level::Raid1 => (0, lba, self.data[0] - lba),
             Level::Concat => {
@@ -279,11 +360,22 @@ impl Shape {
         }
     }
 
-    /// What a range of any length covers of each member, which is one run on each.
+    /// What a range of any length covers of each member, which is one run on each. Where stripes are being laid out anew, it is one run
+    /// before the mark and one behind it.
     pub(crate) fn runs(&self, lba: u64, count: u64) -> Vec<Piece> {
+        let Some(moved) = self.moved else { return self.runs_over(self.count(), lba, count) };
+        let (end, mark) = (lba + count, moved * self.stripe);
+        let split = mark.clamp(lba, end);
+        let mut runs = self.runs_over(self.count(), lba, split - lba);
+        runs.extend(self.runs_over(self.count() - 1, split, end - split));
+        runs
+    }
+
+    /// The same of what is laid out over so many members.
+    pub(crate) fn runs_over(&self, width: usize, lba: u64, count: u64) -> Vec<Piece> {
         let part = |member: usize, at: u64| match self.level {
             Level::Raid0 => {
-                let row = self.stripe * self.count() as u64;
+                let row = self.stripe * width as u64;
                 let within = (at % row).saturating_sub(member as u64 * self.stripe).min(self.stripe);
                 at / row * self.stripe + within
             }
@@ -297,7 +389,7 @@ impl Shape {
             let (from, to) = (part(member, lba), part(member, lba + count));
             (from < to).then_some(Piece { member, lba: from, before: 0, count: to - from })
         };
-        (0..self.count()).filter_map(run).collect()
+        (0..width).filter_map(run).collect()
     }
 }
 
@@ -363,6 +455,77 @@ mod tests {
                 assert_eq!(covered, expected, "{level:?} {lba}+{count}");
             }
         }
+    }
+
+    /// Wherever the mark stands, the two layouts together have each sector once, and runs cover what pieces do.
+    #[test]
+    fn stripes_that_are_being_laid_out_anew_lie_in_one_place_each() {
+        let known = members(&[600, 620, 640, 660]);
+        let shape = Shape::new(Level::Raid0, &known[..3], 16 << 10, 4 << 20).expect("fits");
+        let mut shape = shape.grown(&known[3]).expect("fits");
+        assert_eq!(shape.sectors(), 3 * shape.data[0]);
+        for mark in 0..=shape.stripes() {
+            shape.moved = Some(mark);
+            let places: Vec<(usize, u64)> =
+                (0..shape.sectors()).map(|lba| shape.pieces(lba, 1)[0]).map(|piece| (piece.member, piece.lba)).collect();
+            for (lba, count) in [(0, shape.sectors()), (1, shape.sectors() - 2), (mark * shape.stripe, 1), (7, 30)] {
+                let count = count.min(shape.sectors().saturating_sub(lba));
+                let mut covered: Vec<(usize, u64)> = Vec::new();
+                for run in shape.runs(lba, count) {
+                    covered.extend((run.lba..run.lba + run.count).map(|at| (run.member, at)));
+                }
+                let mut expected = places[lba as usize..(lba + count) as usize].to_vec();
+                covered.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(covered, expected, "mark {mark}: {lba}+{count}");
+            }
+        }
+        shape.moved = None;
+        assert_eq!(shape.sectors(), 4 * shape.data[0]);
+    }
+
+    /// Copying up to the end of a window overwrites nothing that is needed while the mark stands, and every window gets further.
+    #[test]
+    fn a_window_overwrites_only_what_was_moved_before() {
+        let known = members(&[900; 8]);
+        for old in 2..8 {
+            let shape = Shape::new(Level::Raid0, &known[..old], 16 << 10, 4 << 20).expect("fits");
+            let shape = shape.grown(&known[old]).expect("fits");
+            let (width, new) = (old as u64, old as u64 + 1);
+            let (stripes, mut mark) = (shape.stripes(), 0);
+            while mark < stripes {
+                let end = shape.window_end(mark);
+                assert!(end > mark && end <= stripes, "{old} members, mark {mark}: {end}");
+                let needed: std::collections::BTreeSet<(usize, u64)> =
+                    (mark..stripes).map(|stripe| shape.stripe_at(stripe, width)).collect();
+                for stripe in mark..end {
+                    let target = shape.stripe_at(stripe, new);
+                    assert!(target == shape.stripe_at(stripe, width) || !needed.contains(&target), "{mark}: {stripe}");
+                }
+                if end < stripes {
+                    assert!(needed.contains(&shape.stripe_at(end, new)), "{old} members, mark {mark}: {end} is too early");
+                }
+                mark = if stripes % 2 == 0 { mark + 1 } else { end };
+            }
+        }
+    }
+
+    #[test]
+    fn a_device_that_does_not_fit_in_is_named() {
+        let known = members(&[4_000, 4_000, 4_000, 3_000]);
+        let mirror = Shape::new(Level::Raid1, &known[..2], 0, 4 << 20).expect("fits");
+        assert!(matches!(mirror.grown(&known[3]), Err(ShapeError::Less { member: 2, sectors: 3_000, .. })));
+        let three = mirror.grown(&known[2]).expect("fits");
+        let error = three.grown(&known[2]).expect_err("too many");
+        assert_eq!(error.to_string(), "4 members: RAID 1 takes 2 to 3");
+        let other = Member { sector_bytes: 512, ..known[2] };
+        assert!(matches!(mirror.grown(&other), Err(ShapeError::Sectors { member: 2, .. })));
+        let other = Member { max_request_bytes: 64 << 10, ..known[2] };
+        assert!(matches!(mirror.grown(&other), Err(ShapeError::Requests { member: 2, .. })));
+        let chain = Shape::new(Level::Concat, &known[..2], 0, 4 << 20).expect("fits");
+        let grown = chain.grown(&known[3]).expect("a smaller one holds less");
+        assert_eq!(grown.sectors(), chain.sectors() + grown.data[2]);
+        assert!(grown.data[2] < grown.data[0]);
     }
 
     #[test]

@@ -12,6 +12,8 @@
 //!   (`regions.rs`), and until a marked region is copied, one member alone answers reads of it.
 //! - What a copy cannot read another one answers, and writes back to it (`repair.rs`).
 //! - What is told to be a hole holds nothing (`holes.rs`).
+//! - A member that is added has everything, or no part in the array, whenever a crash comes (`grow.rs`); RAID 0 lays its stripes out
+//!   over it while requests go on (`reshape.rs`).
 //! - A member that missed a write is never taken for current: the others note that it left before the write is answered
 //!   (`meta.rs`, `assemble.rs`).
 //!
@@ -26,6 +28,7 @@ mod assemble;
 mod command;
 mod error;
 mod geometry;
+mod grow;
 mod holes;
 mod log;
 mod meta;
@@ -33,13 +36,14 @@ mod mover;
 mod regions;
 mod repair;
 mod reply;
+mod reshape;
 mod resync;
 mod status;
 mod wire;
 
 pub use array::Array;
 pub use command::{Answer, Command, What};
-pub use error::{Damage, ShapeError};
+pub use error::{Damage, GrowError, ShapeError};
 pub use geometry::{Level, MEMBERS_MAX, MIRRORS_MAX, Member, Shape};
 pub use mover::{MoveCondition, MoveFailure, MoveStatus, Mover, SOURCE, TARGET};
 pub use status::{Condition, MemberState, Status};

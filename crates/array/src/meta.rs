@@ -11,7 +11,7 @@ use device::IoError;
 use crate::array::{Array, Job, Life, Mask, Seat, bit};
 use crate::assemble::{Joining, Replay};
 use crate::command::{Answer, Outcome, What};
-use crate::geometry::{Level, Piece};
+use crate::geometry::{Level, Piece, Shape};
 use crate::wire::{Role, Superblock, superblock_sector};
 use crate::{Condition, Damage, MemberState, Status};
 
@@ -40,6 +40,8 @@ pub(crate) enum Stage {
     JoinMarks,
     /// Marks of all are written to all, and to it.
     JoinWriteMarks,
+    /// The superblock of a member that is added is written, before any other member knows it.
+    GrowFirst,
     /// Everything is made durable before it stops.
     StopFlush,
     /// Marks are taken back.
@@ -58,6 +60,8 @@ pub(crate) struct Meta {
     pub gathered: Vec<(usize, Piece, Option<Vec<u8>>)>,
     /// A member that comes.
     pub join: Option<Joining>,
+    /// A member that is added, until all others have noted it.
+    pub added: Option<usize>,
     /// Records to carry out.
     pub replays: Vec<Replay>,
     /// Copies are as good as the others once this flush is done.
@@ -93,6 +97,10 @@ impl Array {
             Life::Failed(why) => Err(why.clone()),
             Life::Active | Life::Stopped => Ok(true),
         }
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.meta.stop
     }
 
     /// Begins to stop: no request of a host may be under way. See [`Array::is_stopped`].
@@ -149,6 +157,7 @@ impl Array {
         match stage {
             Stage::Idle => {}
             Stage::Superblocks => {
+                self.added_is_noted();
                 self.give_up_failed();
                 if self.leaving == 0 && self.life == Life::Assembling {
                     self.life = Life::Active;
@@ -169,6 +178,7 @@ impl Array {
             }
             Stage::JoinMarks => self.join_marks_are_read(),
             Stage::JoinWriteMarks => self.join_marks_are_written(),
+            Stage::GrowFirst => self.first_superblock_is_written(),
             Stage::StopFlush | Stage::StopMarks | Stage::StopEnd => {
                 self.give_up_failed();
                 // Where a member failed, the others note that first, and it begins anew.
@@ -209,8 +219,9 @@ impl Array {
         }
         self.events += 1;
         let job = self.begin_stage(Stage::Superblocks);
+        let roles = self.roles();
         for member in self.serving() {
-            let data: Arc<[u8]> = self.superblock(member).encode().into();
+            let data: Arc<[u8]> = self.superblock(member, &self.shape, &roles).encode().into();
             let lba = superblock_sector(self.shape.members[member]);
             let part = 0..data.len();
             self.ask(job, whole(member), What::Write { lba, data, part, fua: true });
@@ -218,15 +229,19 @@ impl Array {
         self.asked(job);
     }
 
-    fn superblock(&self, position: usize) -> Superblock {
+    pub(crate) fn roles(&self) -> Vec<Role> {
+        self.seats.iter().map(|seat| seat.role).collect()
+    }
+
+    pub(crate) fn superblock(&self, position: usize, shape: &Shape, roles: &[Role]) -> Superblock {
         Superblock {
             array: self.uuid,
             name: self.name.clone(),
             position,
             events: self.events,
-            shape: self.shape.clone(),
+            shape: shape.clone(),
             uuids: self.seats.iter().map(|seat| seat.uuid).collect(),
-            roles: self.seats.iter().map(|seat| seat.role).collect(),
+            roles: roles.to_vec(),
         }
     }
 
@@ -255,6 +270,7 @@ impl Array {
             return;
         }
         self.begin_repair();
+        self.reshape_go_on();
         if self.meta.stage == Stage::Idle && self.leaving == 0 {
             self.done.extend(std::mem::take(&mut self.held));
             if self.meta.join.is_some() {
@@ -316,6 +332,10 @@ impl Array {
 
     /// Time has passed: takes marks back where nothing was written since the last call.
     pub fn tick(&mut self) {
+        if self.shape.moved.is_some() && self.life == Life::Active {
+            self.reshape_tick();
+            return self.drive();
+        }
         let all_there = self.seats.iter().all(|seat| seat.role == Role::Active && seat.present);
         if self.shape.level != Level::Raid1 || self.life != Life::Active || self.is_frozen() || !all_there {
             return;
@@ -369,7 +389,8 @@ impl Array {
     /// How it stands.
     pub fn status(&self) -> Status {
         let state = |(member, seat): (usize, &Seat)| seat.role.state(seat.present && self.leaving & bit(member) == 0);
-        let members: Vec<MemberState> = self.seats.iter().enumerate().map(state).collect();
+        let known = self.seats.iter().enumerate().filter(|(member, _)| self.meta.added != Some(*member));
+        let members: Vec<MemberState> = known.map(state).collect();
         let unsynced = self.regions.unsynced();
         Status {
             level: self.shape.level,
@@ -381,6 +402,8 @@ impl Array {
             unsynced_regions: unsynced as u64,
             stuck_regions: self.regions.stuck_count() as u64,
             resync_percent: self.sync.percent(unsynced),
+            reshape_percent: self.reshape_percent(),
+            reshape_trouble: self.reshape.trouble(),
             copied_sectors: self.sync.copied,
             unmapped_sectors: self.sync.unmapped,
             retried_reads: self.retried_reads,
@@ -398,6 +421,7 @@ impl Array {
             Life::Stopped => Condition::Stopped,
             Life::Active if members.contains(&MemberState::Missing) || self.pinned => Condition::Degraded,
             Life::Active if members.contains(&MemberState::Rebuilding) => Condition::Resyncing,
+            Life::Active if self.shape.moved.is_some() => Condition::Reshaping,
             Life::Active => Condition::Healthy,
         }
     }

@@ -30,7 +30,7 @@ impl Array {
         let Some(seat) = self.seats.get_mut(member) else { return };
         let was_there = std::mem::replace(&mut seat.present, false);
         seat.load = 0;
-        if was_there {
+        if was_there && !self.is_unknown(member) {
             self.give_up(member);
         }
         self.commands.retain(|command| command.member != member);
@@ -63,6 +63,7 @@ impl Array {
             return;
         }
         self.life = Life::Failed(why);
+        self.grows_not();
         let jobs = std::mem::take(&mut self.jobs);
         self.parts.clear();
         self.commands.clear();
@@ -72,6 +73,7 @@ impl Array {
             Job::Change(change) => Some(change.tag),
             Job::Flush(flush) => flush.tag,
             Job::Meta | Job::Sync | Job::Holes { .. } | Job::Marks { .. } => None,
+            Job::Stripe(_) | Job::Tail | Job::Moved => None,
         });
         self.done.extend(tags.map(|tag| Completion { tag, result: Err(IoError::Media) }));
         for held in std::mem::take(&mut self.held) {
@@ -79,6 +81,7 @@ impl Array {
         }
         self.meta.end();
         self.sync.end();
+        self.reshape.end();
     }
 
     fn part_done(&mut self, part: Part, outcome: Outcome) {
@@ -135,6 +138,9 @@ impl Array {
             Some(Job::Meta) => self.meta_part(job, member, piece, outcome),
             Some(Job::Sync) => self.sync_part(job, member, piece, outcome),
             Some(Job::Holes { .. }) => self.hole_part(job, piece, &outcome),
+            Some(Job::Stripe(_)) => self.stripe_part(job, member, piece, outcome),
+            Some(Job::Tail) => self.tail_part(job, member, &outcome),
+            Some(Job::Moved) => self.mark_part(job, member, &outcome),
             Some(Job::Marks { left }) => {
                 *left -= 1;
                 if *left == 0 {
@@ -216,6 +222,9 @@ impl Array {
             self.own_flush = false;
         }
         let mut result = Ok(None);
+        if let (None, Some(error)) = (flush.tag, flush.error) {
+            self.reshape_flush_failed(flush.failed.trailing_zeros() as usize, error);
+        }
         if let Some(error) = flush.error {
             let durable_on = |member: &usize| flush.asked & !flush.failed & bit(*member) != 0;
             match self.shape.level {

@@ -1,4 +1,4 @@
-//! Brings copies of a mirror into step: region by region from the copy that has everything, in pieces of one request. A repair
+//! Brings copies of a mirror into step: region by region from a copy that has everything, in pieces of one request. A repair
 //! (`repair.rs`) is such a piece for copies that could not read it; it comes before what is copied.
 //!
 //! What is mapped there is copied; what is not is unmapped on the others. While a piece is copied, changes of its region wait: a
@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::{Array, Job, Life, bit};
+use crate::array::{Array, Job, Life, Mask, bit};
 use crate::command::{Answer, Outcome, What};
 use crate::geometry::Piece;
 use crate::repair::Repairs;
@@ -38,6 +38,8 @@ pub(crate) struct Sync {
     region: Option<usize>,
     /// How far in it.
     at: u64,
+    /// Copies that have everything and could not read what is to be copied next.
+    tried: Mask,
     /// Regions that were to be copied at most.
     most: usize,
     pub copied: u64,
@@ -63,7 +65,7 @@ impl Sync {
 
     /// Begins with the first region again: there is one more copy.
     pub fn restart(&mut self) {
-        self.region = None;
+        (self.region, self.tried) = (None, 0);
     }
 
     /// How much is done, per cent, when so many regions are left.
@@ -74,21 +76,25 @@ impl Sync {
 }
 
 impl Array {
-    /// Whether copying could go on, or members could be asked where they hold nothing; then [`Array::background`] does a step.
+    /// Whether copying or laying out could go on, or members could be asked where they hold nothing; then [`Array::background`] does a step.
     pub fn has_background(&self) -> bool {
-        self.life == Life::Active && (self.has_question() || self.has_to_copy())
+        self.life == Life::Active && (self.has_question() || self.has_to_copy() || self.has_to_move())
     }
 
     fn has_to_copy(&self) -> bool {
         self.has_targets() && self.regions.next_unsynced(0).is_some()
     }
 
-    /// Begins the next step of copying, if none is under way, and asks members where they hold nothing.
+    /// Begins the next step of copying, or of laying stripes out anew, if none is under way, and asks members where they hold nothing.
     pub fn background(&mut self) {
         if self.life != Life::Active {
             return;
         }
         self.ask_for_holes();
+        if self.shape.moved.is_some() {
+            self.move_stripes();
+            return self.drive();
+        }
         if self.sync.step != Step::None || self.is_frozen() || !self.has_to_copy() {
             return;
         }
@@ -133,15 +139,24 @@ impl Array {
         let repair = self.sync.repairs.current.clone();
         let source = match &repair {
             Some(repair) => self.repair_source(region, repair.targets),
-            None => self.primary().filter(|_| self.has_targets()),
+            None => self.sync_source().filter(|_| self.has_targets()),
         };
-        let Some(source) = source.filter(|_| !self.is_frozen()) else { return self.piece_ends() };
+        let Some(source) = source.filter(|_| !self.is_frozen()) else {
+            self.sync.tried = 0;
+            return self.piece_ends();
+        };
         let end = repair.as_ref().map_or_else(|| self.regions.sectors(region, self.sectors()).end, |it| it.sectors.end);
         let lba = repair.map_or(self.sync.at, |it| it.sectors.start);
         let max = end - lba;
         self.sync.step = Step::Map;
         let job = self.job(Job::Sync);
         self.send(job, Piece { member: source, lba, before: 0, count: max }, What::Extent { lba, max });
+    }
+
+    /// The first copy that has everything and was not asked in vain.
+    fn sync_source(&self) -> Option<usize> {
+        let is_whole = |member: &usize| self.seats[*member].role == Role::Active && self.sync.tried & bit(*member) == 0;
+        self.serving().into_iter().find(is_whole)
     }
 
     pub(crate) fn sync_part(&mut self, job: u64, member: usize, piece: Piece, outcome: Outcome) {
@@ -197,8 +212,11 @@ impl Array {
                 self.piece_ends();
                 let still_there = self.serves(member) && !is_repair;
                 if let (Some(region), true, Err(_)) = (self.sync.region, still_there, outcome) {
-                    self.regions.stuck(region);
-                    self.sync.region = None;
+                    self.sync.tried |= bit(member);
+                    if self.sync_source().is_none() {
+                        self.regions.stuck(region);
+                        (self.sync.region, self.sync.tried) = (None, 0);
+                    }
                 }
             }
         }
@@ -230,7 +248,7 @@ impl Array {
             let count = repair.sectors.end - rest.lba;
             return self.repair(&Piece { count, ..rest }, repair.targets);
         }
-        self.sync.step = Step::None;
+        (self.sync.step, self.sync.tried) = (Step::None, 0);
         let Some(region) = self.sync.region else { return };
         self.sync.at += count;
         if self.sync.at < self.regions.sectors(region, self.sectors()).end || !self.has_targets() {

@@ -11,6 +11,8 @@ pub enum Condition {
     Healthy,
     /// Copies are brought into step.
     Resyncing,
+    /// Stripes are laid out over one more member.
+    Reshaping,
     /// Copies are missing.
     Degraded,
     /// It serves nobody.
@@ -26,6 +28,7 @@ impl Condition {
             Condition::Assembling => "assembling",
             Condition::Healthy => "healthy",
             Condition::Resyncing => "resyncing",
+            Condition::Reshaping => "reshaping",
             Condition::Degraded => "degraded",
             Condition::Failed => "failed",
             Condition::Stopped => "stopped",
@@ -64,7 +67,7 @@ pub struct Status {
     pub condition: Condition,
     /// Each member.
     pub members: Vec<MemberState>,
-    /// Raised with each change of roles.
+    /// Raised with each change of roles, and as stripes are laid out anew.
     pub events: u64,
     /// Regions of a mirror.
     pub regions: u64,
@@ -76,6 +79,10 @@ pub struct Status {
     pub stuck_regions: u64,
     /// How much of what was to be copied is, per cent; nothing where nothing is to be copied.
     pub resync_percent: Option<u32>,
+    /// How many of its stripes are laid out over the member that was added last, per cent; nothing where all are.
+    pub reshape_percent: Option<u32>,
+    /// What holds that up: a member, and how it fails. It is tried again all the while.
+    pub reshape_trouble: Option<(usize, device::IoError)>,
     /// Sectors copied since it was assembled, to each member that needed them.
     pub copied_sectors: u64,
     /// Sectors unmapped instead of copied.

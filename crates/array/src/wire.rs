@@ -11,8 +11,12 @@ const MAGIC: [u8; 8] = *b"OpenVSLa";
 const BITMAP_MAGIC: [u8; 4] = *b"VSLm";
 /// What the head of a record begins with.
 const RECORD_MAGIC: [u8; 4] = *b"VSLr";
-/// Version of this format.
+/// Version of this format: what superblocks say of an array in which every stripe lies where it stays.
 pub(crate) const VERSION: u32 = 1;
+/// The version of one whose stripes are being laid out over one more member, which older programs must not assemble.
+pub(crate) const VERSION_MOVING: u32 = 2;
+/// The role, there only, of the member over which they are laid out; how many are stands beside it.
+const ROLE_MOVING: u64 = 4;
 /// Bytes before the marks.
 pub(crate) const BITMAP_HEAD: usize = 32;
 /// Bytes of a name at most.
@@ -106,7 +110,7 @@ impl Superblock {
         let shape = &self.shape;
         let mut out = MAGIC.to_vec();
         out.extend([0; 4]);
-        out.extend(VERSION.to_le_bytes());
+        out.extend(if shape.moved.is_some() { VERSION_MOVING } else { VERSION }.to_le_bytes());
         out.extend(self.array.as_bytes());
         let level = match shape.level {
             Level::Raid0 => 0,
@@ -120,17 +124,18 @@ impl Superblock {
         out.extend([shape.region_shift as u8, shape.log_slots as u8, 0, 0]);
         out.extend(self.events.to_le_bytes());
         for at in 0..MEMBERS_MAX {
-            let (role, left) = match self.roles.get(at) {
-                None => (0, 0),
-                Some(Role::Active) => (1, 0),
-                Some(Role::Rebuilding) => (2, 0),
-                Some(Role::Left(events)) => (3, *events),
+            let (role, beside) = match (self.roles.get(at), shape.moved) {
+                (None, _) => (0, 0),
+                (Some(_), Some(moved)) if at + 1 == shape.count() => (ROLE_MOVING, moved),
+                (Some(Role::Active), _) => (1, 0),
+                (Some(Role::Rebuilding), _) => (2, 0),
+                (Some(Role::Left(events)), _) => (3, *events),
             };
             out.extend(self.uuids.get(at).copied().unwrap_or_default().as_bytes());
             out.extend(shape.members.get(at).copied().unwrap_or(0).to_le_bytes());
             out.extend(shape.data.get(at).copied().unwrap_or(0).to_le_bytes());
-            out.extend(u64::from(role as u8).to_le_bytes());
-            out.extend(left.to_le_bytes());
+            out.extend(u64::to_le_bytes(role));
+            out.extend(u64::to_le_bytes(beside));
         }
         let mut name = self.name.clone().into_bytes();
         name.resize(NAME_BYTES, 0);
@@ -149,10 +154,11 @@ impl Superblock {
         }
         let mut from = Reader(&sector[CRC_AT + 4..]);
         let found = from.u32().ok_or_else(|| none.clone())?;
-        if found != VERSION {
-            return Err(Damage::Version { member, found, known: VERSION });
+        if found != VERSION && found != VERSION_MOVING {
+            return Err(Damage::Version { member, found, known: VERSION_MOVING });
         }
-        Superblock::body(from).filter(|superblock| superblock.shape.is_sound()).ok_or(none)
+        let is_moving = |superblock: &Superblock| superblock.shape.moved.is_some() == (found == VERSION_MOVING);
+        Superblock::body(from).filter(is_moving).filter(|superblock| superblock.shape.is_sound()).ok_or(none)
     }
 
     fn body(mut from: Reader<'_>) -> Option<Superblock> {
@@ -167,8 +173,9 @@ impl Superblock {
         let [region_shift, log_slots, ..] = from.array::<4>()?;
         let events = from.u64()?;
         let (mut uuids, mut members, mut data, mut roles) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut moved = None;
         for at in 0..MEMBERS_MAX {
-            let (uuid, sectors, holds, role, left) = (from.uuid()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?);
+            let (uuid, sectors, holds, role, beside) = (from.uuid()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?);
             if at >= count {
                 continue;
             }
@@ -178,7 +185,11 @@ impl Superblock {
             roles.push(match role {
                 1 => Role::Active,
                 2 => Role::Rebuilding,
-                3 => Role::Left(left),
+                3 => Role::Left(beside),
+                ROLE_MOVING if at + 1 == count => {
+                    moved = Some(beside);
+                    Role::Active
+                }
                 _ => return None,
             });
         }
@@ -186,7 +197,7 @@ impl Superblock {
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         let name = String::from_utf8(name.to_vec()).ok()?;
         let (region_shift, log_slots) = (u32::from(region_shift), u32::from(log_slots));
-        let shape = Shape { level, sector_bytes, stripe, largest, data, members, region_shift, log_slots };
+        let shape = Shape { level, sector_bytes, stripe, largest, data, members, region_shift, log_slots, moved };
         Some(Superblock { array, name, position, events, shape, uuids, roles })
     }
 }
@@ -211,7 +222,11 @@ impl Shape {
                 .zip(&self.data)
                 .all(|(sectors, data)| *sectors <= limit && data <= sectors && *data > 0);
         // Nothing of this overflows by now.
-        sane && self.regions() <= 1 << 20
+        let is_moving_soundly = |moved| {
+            self.level == Level::Raid0 && self.count() > least && self.data.windows(2).all(|two| two[0] == two[1]) && moved <= self.stripes()
+        };
+        sane && self.moved.is_none_or(is_moving_soundly)
+            && self.regions() <= 1 << 20
             && (0..self.count()).all(|member| {
                 let own = 1 + self.bitmap_sectors() + u64::from(self.log_slots) * (1 + u64::from(self.largest));
                 self.data[member].checked_add(own).is_some_and(|end| end <= self.members[member])
@@ -359,6 +374,39 @@ mod tests {
             assert!(Superblock::decode(&other, 0).is_err(), "byte {at}");
         }
         assert_eq!(Superblock::decode(&[0; 512], 4), Err(Damage::NoSuperblock(4)));
+    }
+
+    #[test]
+    fn how_many_stripes_are_laid_out_anew_comes_back_under_a_version_of_its_own() {
+        let member = |number| Member {
+            uuid: Uuid::from_u128(number),
+            sectors: 5_000,
+            sector_bytes: 512,
+            max_request_bytes: 1 << 20,
+        };
+        let shape = Shape::new(Level::Raid0, &[member(1), member(2)], 4096, 64 << 10).expect("fits");
+        let mut shape = shape.grown(&member(3)).expect("fits");
+        for moved in [0, 7, shape.stripes()] {
+            shape.moved = Some(moved);
+            let superblock = Superblock {
+                array: Uuid::from_u128(77),
+                name: "wide".into(),
+                position: 1,
+                events: 3,
+                shape: shape.clone(),
+                uuids: (1..=3).map(Uuid::from_u128).collect(),
+                roles: vec![Role::Active; 3],
+            };
+            let sector = superblock.encode();
+            assert_eq!(sector[12], 2);
+            assert_eq!(Superblock::decode(&sector, 0), Ok(superblock.clone()));
+            let mut beyond = superblock.clone();
+            beyond.shape.moved = Some(shape.stripes() + 1);
+            assert_eq!(Superblock::decode(&beyond.encode(), 0), Err(Damage::NoSuperblock(0)));
+            let mut settled = superblock;
+            settled.shape.moved = None;
+            assert_eq!(settled.encode()[12], 1);
+        }
     }
 
     #[test]

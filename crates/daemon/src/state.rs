@@ -47,6 +47,16 @@ pub struct RememberedArray {
     pub stripe_bytes: Option<u64>,
     /// Its members' names in the service, by position.
     pub members: Vec<String>,
+    /// A device that is just being added. Whether it is a member the array says when it is assembled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adding: Option<String>,
+}
+
+impl RememberedArray {
+    /// Members, and behind them one that is just being added.
+    pub fn places(&self) -> Vec<String> {
+        self.members.iter().chain(&self.adding).cloned().collect()
+    }
 }
 
 /// A cached volume to open at start.
@@ -200,9 +210,9 @@ impl StateFile {
         &self.contents.arrays
     }
 
-    /// The array that a device of this name is a member of.
+    /// The array that a device of this name is a member of, or is just being added to.
     pub fn array_of(&self, member: &str) -> Option<&RememberedArray> {
-        self.contents.arrays.iter().find(|array| array.members.iter().any(|name| name == member))
+        self.contents.arrays.iter().find(|array| array.members.iter().chain(&array.adding).any(|name| name == member))
     }
 
     /// Remembers an array, in place of one of the same name.

@@ -183,6 +183,17 @@ pub struct WorkerHandle {
     seats: Seats,
 }
 
+/// A device that was claimed to become one more member of an array, and holds nothing. It is given back where nothing comes of it.
+pub struct Newcomer(Option<Claimant>);
+
+impl Drop for Newcomer {
+    fn drop(&mut self) {
+        if let Some(claimant) = &self.0 {
+            claimant.lane.close();
+        }
+    }
+}
+
 impl WorkerHandle {
     /// `bytes` is the host capacity as the thread keeps it up to date.
     pub(crate) fn new(
@@ -283,12 +294,61 @@ impl WorkerHandle {
             Some(claimant.superblock().map_err(give_up)?)
         };
         let (lane, shape) = (std::sync::Arc::clone(&claimant.lane), claimant.member);
-        let gone = ArrayError::Gone { member: self.name.to_string() };
+        let gone = self.array_gone();
         let joined = self.ask(move |worker| match worker.served().composite() {
             Some(one) => one.join(position, (name, lane), shape, sector.as_deref()),
             None => Err(array::Damage::Foreign(position)),
         });
         joined.map_err(|_| give_up(gone))?.map_err(|damage| give_up(damage.into()))
+    }
+
+    /// Claims a device that is to be one more member of the array, and empties it. What it holds is destroyed with `force`. See
+    /// [`WorkerHandle::grow`].
+    ///
+    /// # Errors
+    /// It cannot be a member. Nothing was changed.
+    pub fn prepare_member(&self, member: &WorkerHandle, force: bool) -> Result<Newcomer, ArrayError> {
+        let newcomer = Newcomer(Some(Claimant::claim(self.name(), member.name(), member, &self.sender)?));
+        let Newcomer(Some(claimant)) = &newcomer else { return Err(self.array_gone()) };
+        let shape = claimant.member;
+        let fits = self.ask(move |worker| match worker.served().composite() {
+            Some(one) => one.can_grow(&shape),
+            None => Err(array::GrowError::NotServing),
+        });
+        fits.map_err(|_| self.array_gone())??;
+        if !force && !claimant.is_empty()? {
+            return Err(ArrayError::NotEmpty { member: member.name().to_owned() });
+        }
+        claimant.clear()?;
+        Ok(newcomer)
+    }
+
+    /// Adds a device that was prepared. It is a member, or was given back, as soon as [`WorkerHandle::is_growing`] says no.
+    ///
+    /// # Errors
+    /// It cannot be a member any more. Nothing was changed.
+    pub fn grow(&self, mut newcomer: Newcomer) -> Result<(), ArrayError> {
+        let Some(claimant) = &newcomer.0 else { return Err(self.array_gone()) };
+        let (name, lane, shape) = (claimant.name.clone(), std::sync::Arc::clone(&claimant.lane), claimant.member);
+        let grows = self.ask(move |worker| match worker.served().composite() {
+            Some(one) => one.grow((name, lane), shape),
+            None => Err(array::GrowError::NotServing),
+        });
+        grows.map_err(|_| self.array_gone())??;
+        newcomer.0 = None;
+        Ok(())
+    }
+
+    /// Whether a device is just being added to the array.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn is_growing(&self) -> Result<bool, Gone> {
+        self.ask(|worker| worker.served().composite().is_some_and(|one| one.is_growing()))
+    }
+
+    fn array_gone(&self) -> ArrayError {
+        ArrayError::Gone { member: self.name.to_string() }
     }
 
     pub(crate) fn ask<R: Send + 'static>(

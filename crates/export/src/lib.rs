@@ -49,7 +49,7 @@ pub use crate::cached::{
 pub use crate::composite::Composite;
 pub use acceptor::Bounds;
 pub use clients::Clients;
-pub use handle::{ClientInfo, DetachError, FlushError, Gone, Look, NvmeInfo, Shape, View, WorkerHandle};
+pub use handle::{ClientInfo, DetachError, FlushError, Gone, Look, Newcomer, NvmeInfo, Shape, View, WorkerHandle};
 pub use listen::{Address, Listener, inherited};
 pub use moving::{HandOverError, MoveError};
 pub use observe::{Observed, Sort};

@@ -257,7 +257,8 @@ fn tell_arrays(held: &Held) {
     println!(
         "{seeds} seeds of arrays held: {} requests ({} batches), {} power cuts of all members ({} while they were assembled), {} \
          members lost by themselves, {} requests to members failed, {} members came back or were replaced, {} records of \
-         intent logs carried out, {} sectors of copies unreadable and {} repaired, {} told to be holes; the copies of {} mirrors were the same at the end",
+         intent logs carried out, {} sectors of copies unreadable and {} repaired, {} told to be holes; {} members added and {} not, {} arrays \
+         larger, {} deaths of the service; the copies of {} mirrors were the same at the end",
         sum.requests,
         sum.batches,
         sum.cuts,
@@ -269,6 +270,10 @@ fn tell_arrays(held: &Held) {
         sum.unreadable,
         sum.healed,
         sum.holes,
+        sum.grown,
+        sum.not_grown,
+        sum.resizes,
+        sum.kills,
         sum.compared,
     );
 }

@@ -121,6 +121,10 @@ pub struct Report {
     pub losses: u64,
     /// Members that came back, or were replaced.
     pub returns: u64,
+    /// Members that were added to arrays.
+    pub grown: u64,
+    /// Devices that were about to be, and were not.
+    pub not_grown: u64,
     /// Times that the copies of a mirror, or a cached volume and the store behind, were compared at the end.
     pub compared: u64,
     /// Sectors read that a cache had.
@@ -182,6 +186,8 @@ impl std::ops::AddAssign for Report {
             losses,
             moved,
             returns,
+            grown,
+            not_grown,
             compared,
             hits,
             fills,
@@ -229,6 +235,8 @@ impl std::ops::AddAssign for Report {
         self.losses += losses;
         self.moved += moved;
         self.returns += returns;
+        self.grown += grown;
+        self.not_grown += not_grown;
         self.compared += compared;
         self.hits += hits;
         self.fills += fills;

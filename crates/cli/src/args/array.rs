@@ -20,6 +20,7 @@ Examples:
   vsl detach fct3 --force              # safe goes on, degraded
   vsl attach /data/fct3.vsl            # comes back, and gets what it missed
   vsl array replace safe fct3 --with fct7
+  vsl array add fast fct8              # one more member, in use
   vsl array delete fast"
 )]
 pub struct Array {
@@ -86,6 +87,17 @@ pub enum What {
         degraded: bool,
         /// Take a copy that was not finished, where no other is attached.
         #[arg(long, requires = "degraded")]
+        force: bool,
+    },
+    /// Add a device to an array as one more member, while the array is in use. What the device holds is lost. A mirror copies to it; RAID 0
+    /// lays its stripes out over it, and a concatenation has it behind the others: both become larger.
+    Add {
+        /// An array.
+        name: String,
+        /// The attached device that becomes one more member.
+        device: String,
+        /// Destroy what that device holds.
+        #[arg(long)]
         force: bool,
     },
     /// Give a mirror another device in the place of a member that is missing; it gets everything that is mapped.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use daemon::Failure;
-use daemon::api::{ArrayRequest, ArrayView, Arrays, AssembleRequest, DeleteArrayRequest, ReplaceRequest};
+use daemon::api::{AddMemberRequest, ArrayRequest, ArrayView, Arrays, AssembleRequest, DeleteArrayRequest, ReplaceRequest};
 use hyper::Method;
 
 use crate::args::array::{Array, What};
@@ -32,6 +32,10 @@ pub fn array(args: &Array, output: Output) -> Result<(), Failure> {
         What::Assemble { name, degraded, force } => {
             let request = AssembleRequest { degraded: *degraded, force: *force };
             shown(&client.send(Method::POST, &format!("/arrays/{name}/assemble"), &request)?)
+        }
+        What::Add { name, device, force } => {
+            let request = AddMemberRequest { device: device.clone(), force: *force };
+            shown(&client.send(Method::POST, &format!("/arrays/{name}/add"), &request)?)
         }
         What::Replace { name, member, with, force } => {
             let request = ReplaceRequest { member: member.clone(), with: with.clone(), force: *force };
@@ -62,6 +66,9 @@ fn words(view: &ArrayView) -> String {
     }
     if let Some(percent) = view.resync_percent {
         let _ = writeln!(text, "  copying    {percent} % done, {} copied", size::short(view.copied_bytes));
+    }
+    if let Some(percent) = view.reshape_percent {
+        let _ = writeln!(text, "  reshaping  {percent} % done, {} copied", size::short(view.copied_bytes));
     }
     if view.repaired_bytes > 0 {
         let _ = writeln!(text, "  repaired   {}, which a copy could not read", size::short(view.repaired_bytes));

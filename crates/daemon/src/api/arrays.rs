@@ -19,7 +19,7 @@ pub struct ArrayView {
     pub uuid: String,
     /// `raid0`, `raid1` or `concat`.
     pub level: String,
-    /// `healthy`, `resyncing`, `degraded`, `failed`, or `stopped`.
+    /// `healthy`, `resyncing`, `reshaping`, `degraded`, `failed`, or `stopped`.
     pub state: String,
     /// In words.
     pub health: String,
@@ -37,6 +37,9 @@ pub struct ArrayView {
     /// How much of what is to be copied is, per cent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resync_percent: Option<u32>,
+    /// Of RAID 0 that got one more member: how many of its stripes are laid out over it, per cent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reshape_percent: Option<u32>,
     /// Copied to members since the array was assembled, bytes.
     #[serde(default)]
     pub copied_bytes: u64,
@@ -49,7 +52,7 @@ pub struct ArrayView {
     /// Regions of a mirror.
     #[serde(default)]
     pub regions: u64,
-    /// Raised with each change of the members' roles.
+    /// Raised with each change of the members' roles, and as stripes are laid out anew.
     #[serde(default)]
     pub events: u64,
 }
@@ -101,6 +104,17 @@ pub struct ReplaceRequest {
     pub member: String,
     /// The attached device that takes its place.
     pub with: String,
+    /// Destroy what that device holds.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// Body of `POST /arrays/{name}/add`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddMemberRequest {
+    /// The attached device that becomes one more member.
+    pub device: String,
     /// Destroy what that device holds.
     #[serde(default)]
     pub force: bool,

@@ -10,7 +10,7 @@ use super::composites::Coming;
 use super::table::{Entry, Phase, Standing};
 use super::{Refused, Registry};
 use crate::api::{
-    ArrayMemberView, ArrayRequest, ArrayView, Arrays, AssembleRequest, DeleteArrayRequest, ReplaceRequest,
+    AddMemberRequest, ArrayMemberView, ArrayRequest, ArrayView, Arrays, AssembleRequest, DeleteArrayRequest, ReplaceRequest,
 };
 use crate::handle::Handle;
 use crate::state::RememberedArray;
@@ -20,6 +20,8 @@ use crate::{Failure, Target, names};
 const STRIPE_BYTES: u64 = 64 << 10;
 /// How long a member that comes back may wait until the others have noted that it left.
 const NOTED_WITHIN: Duration = Duration::from_secs(5);
+/// How long a device that is added may take until all members have noted it.
+const ADDED_WITHIN: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Registry {
@@ -90,7 +92,14 @@ impl Registry {
         let stripe_bytes = (level == Level::Raid0).then(|| request.stripe_bytes.unwrap_or(STRIPE_BYTES));
         self.may_be_members(members)?;
         let uuid = uuid::Uuid::new_v4();
-        let remembered = RememberedArray { name: name.clone(), uuid, level, stripe_bytes, members: members.clone() };
+        let remembered = RememberedArray {
+            name: name.clone(),
+            uuid,
+            level,
+            stripe_bytes,
+            members: members.clone(),
+            adding: None,
+        };
         let plan = ArrayPlan::Make { uuid, level, stripe_bytes: stripe_bytes.unwrap_or(0), force: *force };
         if self.table().state.arrays().iter().any(|array| array.name == *name) {
             return Err(Failure::conflict(format!("the name '{name}' is taken by an array")).help("choose another"));
@@ -151,12 +160,14 @@ impl Registry {
             }
         }
         self.start_array(&remembered, ArrayPlan::Assemble { uuid: remembered.uuid, degraded, force })?;
+        self.settle_adding(name)?;
         self.array(name)
     }
 
     /// Starts an array's thread, and serves it.
     fn start_array(&self, array: &RememberedArray, plan: ArrayPlan) -> Result<(), Failure> {
         let name = &array.name;
+        let places = array.places();
         let target = Target::Array(array.members.clone());
         let (members, coming) = {
             let mut table = self.table();
@@ -165,12 +176,11 @@ impl Registry {
                 Standing::Attached(handle) => Some(handle.worker().clone()),
                 _ => None,
             };
-            let members =
-                array.members.iter().map(|member| ArrayMember { name: member.clone(), handle: handle(member) });
+            let members = places.iter().map(|member| ArrayMember { name: member.clone(), handle: handle(member) });
             (members.collect::<Vec<ArrayMember>>(), coming)
         };
         let started =
-            Handle::start_array(name, members, plan, array.uuid).map_err(|error| failure(name, &array.members, &error));
+            Handle::start_array(name, members, plan, array.uuid).map_err(|error| failure(name, &places, &error));
         self.serve_composite(name, coming, started, ("assembled", array.level.words().into()))?;
         tracing::info!(array = name, level = array.level.name(), "assembled");
         Ok(())
@@ -184,6 +194,8 @@ impl Registry {
             if let Err(failure) = self.start_array(&array, plan) {
                 tracing::error!(array = array.name, "not assembled: {failure}");
                 self.failed_composite(array.name, Target::Array(array.members), failure);
+            } else if let Err(failure) = self.settle_adding(&array.name) {
+                tracing::error!(array = array.name, "a device that was being added is still remembered so: {failure}");
             }
         }
     }
@@ -199,6 +211,8 @@ impl Registry {
         };
         let Some((serves, array)) = found else { return };
         let done = match serves {
+            // It is none yet, and the array knows whether it becomes one.
+            Some(true) if array.adding.as_deref() == Some(member) => Ok(()),
             Some(true) => {
                 let rejoined = self.rejoin(&array, member);
                 match &rejoined {
@@ -279,6 +293,92 @@ impl Registry {
         self.array(name)
     }
 
+    /// Adds a device to an array as one more member, while the array is in use. When this returns, no power cut takes it away again. Copying
+    /// to it, or laying stripes out over it, goes on beside requests.
+    ///
+    /// # Errors
+    /// There is no such array, it does not serve, or the device cannot be its member; then nothing has changed.
+    pub fn add_member(&self, name: &str, request: &AddMemberRequest) -> Result<ArrayView, Failure> {
+        let AddMemberRequest { device, force } = request;
+        let mut array = self.table().array(name)?.clone();
+        if let Some(adding) = &array.adding {
+            return Err(Failure::conflict(format!("{adding} is just being added to the array {name}"))
+                .help(format!("wait for that; if it does not end: `vsl detach {name}`, then `vsl array assemble {name}`")));
+        }
+        self.may_be_members(std::slice::from_ref(device))?;
+        let (handle, worker) = {
+            let mut table = self.table();
+            (table.attached(name)?, table.attached(device)?.worker().clone())
+        };
+        let mut places = array.members.clone();
+        places.push(device.clone());
+        let told = |error: ArrayError| failure(name, &places, &error);
+        let newcomer = handle.prepare_member(&worker, *force).map_err(told)?;
+        // Should the service end in the middle, the array says at the next start whether the device is a member.
+        array.adding = Some(device.clone());
+        {
+            let mut table = self.table();
+            table.state.remember_array(array)?;
+            table.remember_parts([device])?;
+        }
+        self.exports.remove(device);
+        if let Err(error) = handle.grow(newcomer) {
+            self.settle_adding(name)?;
+            return Err(told(error));
+        }
+        let end = Instant::now() + ADDED_WITHIN;
+        while handle.is_growing()? && Instant::now() < end {
+            std::thread::sleep(PAUSE);
+        }
+        if self.settle_adding(name)? {
+            return self.array(name);
+        }
+        let open = self.table().array(name)?.adding.is_some();
+        Err(match open {
+            true => Failure::failed(format!("{name}: a member failed while {device} was being added"))
+                .help(format!("attach what is gone, then `vsl array assemble {name}`, which shows whether {device} is a member")),
+            false => Failure::failed(format!("{device} did not become a member of the array {name}, and is free again"))
+                .help(format!("`vsl status {device}` and `vsl array status {name}` show how they stand")),
+        })
+    }
+
+    /// A device that was being added is a member, or is free again, as the array says. Whether it is one.
+    fn settle_adding(&self, name: &str) -> Result<bool, Failure> {
+        let (handle, log) = self.table().attached_with_log(name)?;
+        let (status, growing) = (handle.array_status()?, handle.is_growing()?);
+        let mut table = self.table();
+        let mut array = table.array(name)?.clone();
+        let Some(status) = status.filter(|status| !growing && status.condition != array::Condition::Failed) else {
+            return Ok(false);
+        };
+        let Some(device) = array.adding.take() else { return Ok(false) };
+        let is_member = status.members.len() > array.members.len();
+        if is_member {
+            array.members.push(device.clone());
+            if let Ok(entry) = table.entry(name) {
+                entry.target = Target::Array(array.members.clone());
+            }
+        }
+        table.state.remember_array(array)?;
+        let free = table.attached(&device).ok().filter(|_| !is_member);
+        drop(table);
+        if let Some(free) = free
+            && let Err(failure) = self.exports.add(&device, &free, false)
+        {
+            tracing::error!(device, "not served again: {failure}");
+        }
+        if is_member {
+            log.note("member-added", format!("{device} is one more member"));
+            tracing::info!(array = name, device, "one more member");
+            // From here on the log knows it by its name.
+            handle.status().iter().for_each(|status| log.look(status, Some(status)));
+        } else {
+            log.note("member-not-added", format!("{device} did not become a member, and is free again"));
+            tracing::warn!(array = name, device, "did not become a member, and is free again");
+        }
+        Ok(is_member)
+    }
+
     /// Stops an array and forgets it. Its members are devices of their own again, and those of a mirror hold what it held.
     ///
     /// # Errors
@@ -297,7 +397,7 @@ impl Registry {
             }
         }
         self.table().state.forget_array(name)?;
-        for member in &array.members {
+        for member in &array.places() {
             let found = self.table().attached(member);
             if let Ok(handle) = found
                 && let Err(failure) = self.exports.add(member, &handle, false)
@@ -323,7 +423,7 @@ fn show(view: &mut ArrayView, status: &Status) {
     for (member, state) in view.members.iter_mut().zip(&status.members) {
         member.state = state.name().into();
     }
-    view.resync_percent = status.resync_percent;
+    (view.resync_percent, view.reshape_percent) = (status.resync_percent, status.reshape_percent);
     (view.dirty_regions, view.regions, view.events) = (status.dirty_regions, status.regions, status.events);
 }
 
@@ -339,7 +439,9 @@ fn failure(array: &str, members: &[String], error: &ArrayError) -> Failure {
     let said = format!("{array}: {said}");
     let (what, help) = said.split_once("; ").unwrap_or((&said, ""));
     let failure = match error {
-        ArrayError::Shape(_) | ArrayError::Unfit { .. } => Failure::invalid(what),
+        ArrayError::Shape(_) | ArrayError::Grow(array::GrowError::Shape(_)) | ArrayError::Unfit { .. } => {
+            Failure::invalid(what)
+        }
         ArrayError::Thread(_) | ArrayError::Member { .. } | ArrayError::Gone { .. } => Failure::failed(what),
         _ => Failure::conflict(what),
     };

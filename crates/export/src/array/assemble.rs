@@ -39,7 +39,7 @@ pub enum ArrayPlan {
         /// Destroy what members hold.
         force: bool,
     },
-    /// One that was made before.
+    /// One that was made before. The last of the members may be a device that was just being added, and does not become one.
     Assemble {
         /// Its identity.
         uuid: Uuid,
@@ -123,6 +123,17 @@ impl Claimant {
         self.call(What::Flush).map(drop)
     }
 
+    /// It was about to become a member of this array, and did not: what it keeps for it goes. The rest of it is empty.
+    fn leave(&self, array: Uuid) -> Result<(), ArrayError> {
+        let Ok(superblock) = Superblock::decode(&self.superblock()?, 0) else { return Ok(()) };
+        if superblock.array != array {
+            return Ok(());
+        }
+        let lba = superblock.shape.own_from(superblock.position);
+        self.call(What::Zeroes { lba, count: self.member.sectors.saturating_sub(lba), fua: false })?;
+        self.call(What::Flush).map(drop)
+    }
+
     fn write_superblock(&self, superblock: &Superblock) -> Result<(), ArrayError> {
         let data: Arc<[u8]> = superblock.encode().into();
         let (lba, part) = (superblock_sector(self.member.sectors), 0..data.len());
@@ -171,12 +182,20 @@ impl Composite {
             }
             ArrayPlan::Assemble { uuid, degraded, force } => assemble(&claimed, *uuid, *degraded, *force)?,
         };
+        let places = array.places();
+        for claimant in claimed[places..].iter().flatten() {
+            if let Err(error) = claimant.leave(array.uuid()) {
+                tracing::warn!(array = name, member = %claimant.name, %error, "still has the superblock of an array that it did not join");
+            }
+            claimant.lane.close();
+        }
+        let claimed = &claimed[..places];
         let lanes: Vec<Option<Arc<Lane>>> =
             claimed.iter().map(|claimant| claimant.as_ref().map(|claimant| Arc::clone(&claimant.lane))).collect();
         array.tick();
-        let names = members.iter().map(|member| member.name.clone()).collect();
+        let names = members[..places].iter().map(|member| member.name.clone()).collect();
         let shape = (array.sectors(), array.shape().sector_bytes, array.max_request_bytes());
-        let raw = array.shape().members.iter().sum::<u64>() * u64::from(array.shape().sector_bytes);
+        let raw = array.shape().raw_bytes();
         let info = composite_info(name, array.uuid(), shape, raw);
         let composite = Composite::new(Machine::Array(Box::new(array)), info, lanes, names);
         std::mem::forget(release);

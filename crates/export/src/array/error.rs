@@ -1,6 +1,6 @@
 //! Why there is no array.
 
-use array::{Damage, ShapeError};
+use array::{Damage, GrowError, ShapeError};
 
 /// Why an array is not made, or not assembled. Nothing was changed on its members, unless it says so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +44,9 @@ pub enum ArrayError {
     /// The members do not fit together.
     #[error("{0}")]
     Shape(ShapeError),
+    /// A device does not become one more member.
+    #[error("{0}")]
+    Grow(#[from] GrowError),
     /// They cannot be assembled.
     #[error("{0}")]
     Damage(#[from] Damage),

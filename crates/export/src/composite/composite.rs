@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use array::{Command, Condition, Member, MemberState, Status as ArrayStatus};
+use array::{Command, Condition, GrowError, Member, MemberState, Status as ArrayStatus};
 use device::{
     Background, Completion, Condition as DeviceCondition, Durability, Extent, Figures, Info, Io, IoError, Settings,
     State, Status, Submitted, Trouble,
@@ -148,6 +148,7 @@ impl Composite {
             self.next_tick = now + TICK;
             self.machine.tick();
         }
+        self.look_at_members();
         while let Some(command) = self.machine.next_command() {
             self.outbox[command.member].push(command);
         }
@@ -156,6 +157,60 @@ impl Composite {
                 Some(lane) => lane.ask(requests),
                 None => requests.clear(),
             }
+        }
+    }
+
+    /// An array may have become larger; or a device that was to be one more member came to nothing, and is given back.
+    fn look_at_members(&mut self) {
+        let Machine::Array(array) = &self.machine else { return };
+        let sectors = array.sectors();
+        if sectors != self.info.sectors {
+            self.info.sectors = sectors;
+            self.info.advertised_bytes = sectors * u64::from(self.info.sector_bytes);
+        }
+        let places = array.places();
+        if places == self.names.len() {
+            return;
+        }
+        self.info.raw_bytes = array.shape().raw_bytes();
+        for lane in self.lanes.drain(places..).flatten() {
+            lane.close();
+        }
+        self.names.truncate(places);
+        self.outbox.truncate(places);
+    }
+
+    /// Whether a device can be one more member of the array now.
+    ///
+    /// # Errors
+    /// It cannot, and why.
+    pub(crate) fn can_grow(&self, member: &Member) -> Result<(), GrowError> {
+        match &self.machine {
+            Machine::Array(array) => array.can_grow(member).map(drop),
+            Machine::Cached(_) => Err(GrowError::NotServing),
+        }
+    }
+
+    /// Adds a device, which holds nothing, as one more member. See [`Composite::is_growing`].
+    ///
+    /// # Errors
+    /// See [`Composite::can_grow`].
+    pub(crate) fn grow(&mut self, (name, lane): (String, Arc<Lane>), member: Member) -> Result<(), GrowError> {
+        let Machine::Array(array) = &mut self.machine else { return Err(GrowError::NotServing) };
+        array.grow(member)?;
+        self.lanes.push(Some(lane));
+        self.names.push(name);
+        self.outbox.push(Vec::new());
+        self.info.raw_bytes += member.sectors * u64::from(member.sector_bytes);
+        self.pump();
+        Ok(())
+    }
+
+    /// Whether a device is just being added: then it either becomes a member, or is given back.
+    pub fn is_growing(&self) -> bool {
+        match &self.machine {
+            Machine::Array(array) => array.places() > array.status().members.len(),
+            Machine::Cached(_) => false,
         }
     }
 
@@ -295,6 +350,9 @@ impl Composite {
     pub(crate) fn figures(&self) -> Figures {
         let status = self.array_status();
         let rebuilding = status.as_ref().and_then(|status| {
+            if let Some(percent) = status.reshape_percent {
+                return Some((status.members.len() as u32 - 1, f64::from(percent)));
+            }
             let member = status.members.iter().position(|state| *state == MemberState::Rebuilding)?;
             Some((member as u32, status.resync_percent.map_or(100.0, f64::from)))
         });
@@ -395,6 +453,15 @@ impl Composite {
             Condition::Degraded => format!("degraded: without {missing}"),
             Condition::Resyncing => {
                 format!("healthy; {rebuilding} is being copied, {} % done", status.resync_percent.unwrap_or(100))
+            }
+            Condition::Reshaping => {
+                let percent = status.reshape_percent.unwrap_or(100);
+                let last = self.names.last().map_or("", String::as_str);
+                let held_up = status.reshape_trouble.map(|(member, error)| {
+                    let member = self.names.get(member).map_or("", String::as_str);
+                    format!("; held up, because {member} failed: {error}; it is tried again")
+                });
+                format!("healthy; stripes are being laid out over {last}, {percent} % done{}", held_up.unwrap_or_default())
             }
             _ => "healthy".into(),
         }

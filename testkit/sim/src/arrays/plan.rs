@@ -60,9 +60,38 @@ impl MemberPlan {
     }
 }
 
+/// How an array grows. Its choices have a generator of their own, so that all else is the same with and without it.
+#[derive(Clone, Debug)]
+pub(super) struct Growth {
+    pub random: SplitMix64,
+    /// Devices that may be added.
+    pub devices: u32,
+    /// One is, once in so many requests.
+    pub once_in: u64,
+    /// While one is, or stripes are laid out over it, all lose power once in so many requests; 0 for never.
+    pub cut_once_in: u64,
+    /// The service dies once in so many requests; 0 for never.
+    pub kill_once_in: u64,
+    /// The one that is being added goes once in so many requests; 0 for never.
+    pub lose_once_in: u64,
+}
+
+impl Growth {
+    /// Of a seed; half of them have an array that grows.
+    fn new(seed: u64) -> Growth {
+        let mut random = SplitMix64::new(!seed);
+        let mut rarely = |least: u64, more: u64| if random.one_in(3) { 0 } else { least + random.below(more) };
+        let (cut_once_in, kill_once_in, lose_once_in) = (rarely(4, 60), rarely(40, 400), rarely(2, 30));
+        let devices = if random.one_in(2) { 1 + random.below(3) as u32 } else { 0 };
+        let once_in = 5 + random.below(120);
+        Growth { random, devices, once_in, cut_once_in, kill_once_in, lose_once_in }
+    }
+}
+
 /// One simulation's choices.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
+    pub growth: Growth,
     pub shape: Shape,
     pub members: Vec<MemberPlan>,
     pub requests: u32,
@@ -88,7 +117,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub fn new(random: &mut SplitMix64) -> Plan {
+    pub fn new(seed: u64, random: &mut SplitMix64) -> Plan {
+        let growth = Growth::new(seed);
         loop {
             let level = [Level::Raid0, Level::Raid1, Level::Concat][random.below(3) as usize];
             let count = match level {
@@ -123,6 +153,7 @@ impl Plan {
                 if random.one_in(never) { 0 } else { least + random.below(more) }
             };
             return Plan {
+                growth,
                 shape,
                 members,
                 requests: 150 + random.below(900) as u32,

@@ -87,7 +87,7 @@ impl Simulation {
             }
             2 => {
                 let (lba, count) = match self.random.one_in(10) {
-                    true => (0, self.plan.shape.sectors()),
+                    true => (0, self.model.len()),
                     false => self.range(3 * largest),
                 };
                 let allocate = count <= largest && self.random.one_in(3);
@@ -210,7 +210,10 @@ impl Simulation {
             (Asked::Read { retried, losses, .. }, Err(IoError::Media))
                 if losses != self.report.losses
                     && self.array.as_ref().is_some_and(|array| array.status().retried_reads != retried) => {}
-            (_, Err(error)) => return Err(Failure::Wrong(format!("a request failed: {error}"))),
+            (_, Err(error)) => {
+                let status = self.array.as_ref().map(array::Array::status);
+                return Err(Failure::Wrong(format!("a request failed: {error}; {status:?}")));
+            }
         }
         Ok(())
     }

@@ -27,9 +27,11 @@ pub(super) struct Simulation {
     pub asked: Vec<Option<Asked>>,
     pub report: Report,
     /// Members that had everything when the array was last seen.
-    in_sync: Vec<bool>,
+    pub in_sync: Vec<bool>,
     /// The one whose requests fail now and then.
     flaky: usize,
+    /// Members that the array is known to have: it never has fewer again.
+    pub members: usize,
     /// Sectors that this array had repaired when it was last looked at.
     repaired: u64,
     /// What the read of everything gave.
@@ -42,7 +44,7 @@ pub(super) struct Simulation {
 /// A promise was broken.
 pub(crate) fn run(seed: u64) -> Result<Report, Failure> {
     let mut random = SplitMix64::new(seed);
-    let plan = Plan::new(&mut random);
+    let plan = Plan::new(seed, &mut random);
     let nodes = plan.members.iter().map(|member| Node::format(member.clone(), &mut random));
     let nodes: Vec<Node> = nodes.collect::<Result<_, _>>()?;
     let uuid = Uuid::from_u128(u128::from(random.bits()));
@@ -50,6 +52,7 @@ pub(crate) fn run(seed: u64) -> Result<Report, Failure> {
         model: Model::new(plan.shape.sectors()),
         asked: (0..plan.depth).map(|_| None).collect(),
         in_sync: vec![true; nodes.len()],
+        members: nodes.len(),
         flaky: random.below(nodes.len() as u64) as usize,
         report: Report { hash: 0xcbf2_9ce4_8422_2325, ..Report::default() },
         uuid,
@@ -79,16 +82,14 @@ impl Simulation {
         Ok(())
     }
 
-    fn any_off(&self) -> bool {
+    pub fn any_off(&self) -> bool {
         self.nodes.iter().any(|node| node.store.is_off())
     }
 
     /// All lose power.
-    fn cut(&mut self) {
+    pub fn cut(&mut self) {
         self.report.cuts += 1;
-        self.look_who_has_everything();
-        self.array = None;
-        self.asked.iter_mut().for_each(|asked| *asked = None);
+        self.forget_array();
         for node in &mut self.nodes {
             if node.device.is_some() || node.store.is_off() {
                 node.cut(&mut self.random);
@@ -96,14 +97,18 @@ impl Simulation {
         }
     }
 
-    fn look_who_has_everything(&mut self) {
-        if let Some(array) = &self.array {
+    /// The array is no more, and nobody is answered.
+    pub fn forget_array(&mut self) {
+        if let Some(array) = self.array.take() {
             self.in_sync = array.status().members.iter().map(|state| *state == MemberState::InSync).collect();
+            // One that is just being added may be a member, or none.
+            self.in_sync.resize(self.nodes.len(), false);
         }
+        self.asked.iter_mut().for_each(|asked| *asked = None);
     }
 
     /// Attaches members and puts the array together, however often the power fails.
-    fn assemble(&mut self) -> Result<(), Failure> {
+    pub fn assemble(&mut self) -> Result<(), Failure> {
         for _ in 0..80 {
             if self.plan.cut_once_in > 0 && self.random.one_in(4) {
                 let node = self.random.below(self.nodes.len() as u64) as usize;
@@ -161,6 +166,7 @@ impl Simulation {
         };
         self.array = Some(array);
         self.repaired = 0;
+        self.look_at_members()?;
         for _ in 0..PATIENCE {
             if self.any_off() {
                 return Ok(false);
@@ -200,9 +206,10 @@ impl Simulation {
     }
 
     fn read_all(&mut self) -> Result<Option<Vec<u8>>, Failure> {
-        let Some(array) = &mut self.array else { return Ok(None) };
         self.image = None;
-        let buf = vec![0xee; self.plan.shape.sectors() as usize * SECTOR];
+        self.look_at_size()?;
+        let Some(array) = &mut self.array else { return Ok(None) };
+        let buf = vec![0xee; self.model.len() as usize * SECTOR];
         if !matches!(array.submit(IMAGE, Io::Read { lba: 0, buf }), device::Submitted::Pending) {
             return Err(Failure::Wrong("a read of everything is not taken".into()));
         }
@@ -211,7 +218,9 @@ impl Simulation {
                 return Ok(None);
             }
             if let Some(image) = self.image.take() {
-                return Ok(Some(image));
+                // It may have grown meanwhile.
+                let is_all = image.len() as u64 == self.model.len() * SECTOR as u64;
+                return if is_all { Ok(Some(image)) } else { self.read_all() };
             }
             self.pump()?;
         }
@@ -242,12 +251,15 @@ impl Simulation {
         if self.random.one_in(3) {
             array.background();
         }
+        self.look_at_members()?;
+        self.look_at_size()?;
+        let Some(array) = &mut self.array else { return Ok(()) };
         let repaired = array.status().repaired_sectors;
         self.report.healed += repaired - std::mem::replace(&mut self.repaired, repaired);
         while let Some(completion) = self.array.as_mut().and_then(Array::poll) {
             if completion.tag == IMAGE {
                 let Ok(Some(image)) = completion.result else {
-                    return Err(Failure::Wrong("not everything can be read".into()));
+                    return Err(Failure::Wrong(format!("not everything can be read: {:?}, {:?}", completion.result.err(), self.array.as_ref().map(Array::status))));
                 };
                 self.image = Some(image);
             } else {
@@ -272,6 +284,7 @@ impl Simulation {
                 self.cut();
                 self.assemble()?;
             }
+            self.grow_on()?;
             if self.plan.lose_once_in > 0 && self.random.one_in(self.plan.lose_once_in) {
                 self.lose()?;
             }
@@ -319,21 +332,24 @@ impl Simulation {
         self.nodes[position].cut(&mut self.random);
         array.lost(position);
         if self.plan.shape.level != Level::Raid1 {
-            // It serves nobody without it: everything is asked in vain, and it is put together anew.
-            while let Some(completion) = self.array.as_mut().and_then(Array::poll) {
-                self.answer(completion)?;
-            }
-            self.array = None;
-            self.asked.iter_mut().for_each(|asked| *asked = None);
-            self.settle_members()?;
-            self.nodes.iter_mut().for_each(Node::forget);
-            return self.assemble();
+            return self.begin_anew();
         }
         Ok(())
     }
 
+    /// It serves nobody without a member: everything is asked in vain, and it is put together anew.
+    pub fn begin_anew(&mut self) -> Result<(), Failure> {
+        while let Some(completion) = self.array.as_mut().and_then(Array::poll) {
+            self.answer(completion)?;
+        }
+        self.forget_array();
+        self.settle_members()?;
+        self.nodes.iter_mut().for_each(Node::forget);
+        self.assemble()
+    }
+
     /// What members were asked by an array that is no more comes to its end.
-    fn settle_members(&mut self) -> Result<(), Failure> {
+    pub fn settle_members(&mut self) -> Result<(), Failure> {
         self.nodes.iter_mut().try_for_each(Node::settle)
     }
 
@@ -408,6 +424,7 @@ impl Simulation {
     fn finish(&mut self) -> Result<(), Failure> {
         self.plan.cut_once_in = 0;
         self.plan.error_once_in = 0;
+        self.plan.growth.devices = 0;
         let mut left_to_read = 20;
         if self.any_off() {
             self.cut();
@@ -421,7 +438,8 @@ impl Simulation {
             }
             self.pump()?;
             let Some(array) = &mut self.array else { break };
-            let idle = array.is_idle() && self.asked.iter().all(Option::is_none);
+            let settled = array.places() == array.status().members.len();
+            let idle = array.is_idle() && settled && self.asked.iter().all(Option::is_none);
             match array.status().condition {
                 Condition::Healthy if idle && !self.nodes[self.flaky].unreadable.is_empty() && left_to_read > 0 => {
                     // Copies take turns: a few reads ask each of them.
@@ -471,7 +489,7 @@ impl Simulation {
         if self.plan.shape.level != Level::Raid1 {
             return Ok(());
         }
-        let sectors = self.plan.shape.sectors();
+        let sectors = self.model.len();
         for position in 0..self.nodes.len() {
             let Some(copy) = self.nodes[position].read(0, sectors)? else { return Ok(()) };
             for (lba, sector) in (0..).zip(copy.chunks_exact(SECTOR)) {

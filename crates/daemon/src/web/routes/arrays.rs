@@ -7,7 +7,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::Failure;
-use crate::api::{ArrayRequest, ArrayView, Arrays, AssembleRequest, DeleteArrayRequest, ReplaceRequest};
+use crate::api::{AddMemberRequest, ArrayRequest, ArrayView, Arrays, AssembleRequest, DeleteArrayRequest, ReplaceRequest};
 use crate::web::answer::{At, Body, Service, administrators, created, operators, viewers, wait};
 
 /// They.
@@ -16,6 +16,7 @@ pub fn routes() -> OpenApiRouter<Service> {
     let use_them = OpenApiRouter::new().routes(routes!(assemble_array));
     let change = OpenApiRouter::new()
         .routes(routes!(create_array))
+        .routes(routes!(add_member))
         .routes(routes!(replace_member))
         .routes(routes!(delete_array));
     viewers(read).merge(operators(use_them)).merge(administrators(change))
@@ -50,6 +51,16 @@ async fn assemble_array(
     Body(request): Body<AssembleRequest>,
 ) -> Result<Json<ArrayView>, Failure> {
     wait(&service, move |registry| registry.assemble_array(&name, request)).await.map(Json)
+}
+
+/// Adds a device to an array as one more member, while the array is in use.
+#[utoipa::path(post, path = "/arrays/{name}/add", tag = "arrays", params(("name" = String, Path, description = "an array")), request_body = AddMemberRequest, responses((status = OK, body = ArrayView), (status = "default", body = Failure)))]
+async fn add_member(
+    State(service): State<Service>,
+    At(name): At<String>,
+    Body(request): Body<AddMemberRequest>,
+) -> Result<Json<ArrayView>, Failure> {
+    wait(&service, move |registry| registry.add_member(&name, &request)).await.map(Json)
 }
 
 /// Gives a mirror another device in the place of a member that is missing.
