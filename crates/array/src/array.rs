@@ -113,6 +113,8 @@ pub(crate) struct ChangeJob {
     pub marked: bool,
     /// Its record.
     pub slot: Option<usize>,
+    /// What members are asked once those that were asked first have done it.
+    pub then: Vec<(Piece, What)>,
 }
 
 #[derive(Debug)]
@@ -166,6 +168,8 @@ pub struct Array {
     /// Turns between copies that are equally busy.
     pub(crate) turn: usize,
     pub(crate) retried_reads: u64,
+    /// Changes whose members have not all been asked yet.
+    pub(crate) half_asked: u32,
     pub(crate) logged_writes: u64,
     pub(crate) replayed: u64,
 }
@@ -214,6 +218,11 @@ impl Array {
             return Submitted::Busy(io);
         }
         match io {
+            Io::Read { lba, buf }
+                if self.is_half_asked(&(lba..lba + buf.len() as u64 / u64::from(self.shape.sector_bytes))) =>
+            {
+                Submitted::Busy(Io::Read { lba, buf })
+            }
             Io::Read { lba, buf } => {
                 self.read(tag, lba, buf);
                 Submitted::Pending
@@ -253,8 +262,7 @@ impl Array {
             Io::Batch { ops, data, .. } => {
                 let shape = (self.sectors(), self.shape.sector_bytes, self.max_request_bytes());
                 check_batch(shape, ops, data.len())?;
-                // Only one member can carry out all of it or none.
-                return if self.batch_member(ops).is_some() { Ok(true) } else { Err(IoError::Scattered) };
+                return self.check_parts(ops).map(|()| true);
             }
         };
         if lba.checked_add(count).is_none_or(|end| end > self.sectors()) {
@@ -264,14 +272,6 @@ impl Array {
             return Err(IoError::TooLarge);
         }
         Ok(count > 0)
-    }
-
-    /// The member on which all of a batch lies; of a mirror the first.
-    fn batch_member(&self, ops: &[BatchOp]) -> Option<usize> {
-        let runs = ops.iter().map(|op| (op.sectors().start, op.sectors().end - op.sectors().start));
-        let mut runs = runs.flat_map(|(lba, count)| self.shape.runs(lba, count));
-        let first = runs.next()?.member;
-        (self.shape.level == Level::Raid1 || runs.all(|run| run.member == first)).then_some(first)
     }
 
     /// Every range that a change touches.
@@ -298,8 +298,13 @@ impl Array {
         if self.shape.moved.is_some() && ranges.iter().any(|range| self.is_being_moved(range)) {
             return true;
         }
-        let spans = matches!(io, Io::Write { .. } | Io::WriteZeroes { allocate: true, .. })
-            && ranges.iter().any(|range| self.shape.pieces(range.start, range.end - range.start).len() > 1);
+        let spans = match io {
+            Io::Batch { ops, .. } => self.shape.parts(ops).len() > 1,
+            Io::Write { .. } | Io::WriteZeroes { allocate: true, .. } => {
+                ranges.iter().any(|range| self.shape.pieces(range.start, range.end - range.start).len() > 1)
+            }
+            _ => false,
+        };
         spans && self.log.is_full()
     }
 
@@ -416,7 +421,18 @@ impl Array {
         let serving = self.serving();
         let left = serving.len() as u32;
         let sectors = hull(&ranges);
-        let change = ChangeJob { tag, left, done: 0, failed: 0, error: None, sectors, regions, marked, slot: None };
+        let change = ChangeJob {
+            tag,
+            left,
+            done: 0,
+            failed: 0,
+            error: None,
+            sectors,
+            regions,
+            marked,
+            slot: None,
+            then: Vec::new(),
+        };
         let job = self.job(Job::Change(change));
         let zeros;
         let (mut ops, data, fua): (Vec<BatchOp>, &[u8], bool) = match io {
@@ -509,7 +525,7 @@ impl Array {
                 }
                 return;
             }
-            Io::Batch { ops, data, fua } => return self.batch_on_one(tag, touched, ops, data, *fua),
+            Io::Batch { ops, data, fua } => return self.batch(tag, self.ranges(io), ops, data, *fua),
             Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush => return,
         };
         let count = (data.len() / sector) as u64;
@@ -528,7 +544,7 @@ impl Array {
             let job = self.change_job(tag, touched, 1, None);
             return self.send(job, one, What::Batch { ops: Arc::new(ops), data: data.into(), fua });
         }
-        let Some((slot, number)) = self.log.take(lba..lba + count) else {
+        let Some((slot, number)) = self.log.take(vec![lba..lba + count]) else {
             unreachable!("a write that needs a slot waits for one")
         };
         self.logged_writes += 1;
@@ -551,29 +567,10 @@ impl Array {
         }
     }
 
-    fn change_job(&mut self, tag: u64, sectors: Range<u64>, left: usize, slot: Option<usize>) -> u64 {
-        let (left, regions) = (left as u32, Vec::new());
-        let job = ChangeJob { tag, left, done: 0, failed: 0, error: None, sectors, regions, marked: false, slot };
+    pub(crate) fn change_job(&mut self, tag: u64, sectors: Range<u64>, left: usize, slot: Option<usize>) -> u64 {
+        let (left, regions, then) = (left as u32, Vec::new(), Vec::new());
+        let job = ChangeJob { tag, left, done: 0, failed: 0, error: None, sectors, regions, marked: false, slot, then };
         self.job(Job::Change(job))
-    }
-
-    /// A batch that lies on one member.
-    fn batch_on_one(&mut self, tag: u64, touched: Range<u64>, ops: &[BatchOp], data: &[u8], fua: bool) {
-        let job = self.change_job(tag, touched, 1, None);
-        let mut placed: Vec<BatchOp> = Vec::with_capacity(ops.len());
-        let mut member = 0;
-        for op in ops {
-            let sectors = op.sectors();
-            for run in self.shape.runs(sectors.start, sectors.end - sectors.start) {
-                member = run.member;
-                placed.push(match op {
-                    BatchOp::Write { .. } => BatchOp::Write { lba: run.lba, count: run.count as u32 },
-                    BatchOp::Trim { .. } => BatchOp::Trim { lba: run.lba, count: run.count },
-                });
-            }
-        }
-        let piece = Piece { member, lba: 0, before: 0, count: 0 };
-        self.send(job, piece, What::Batch { ops: placed.into(), data: data.into(), fua });
     }
 
     /// The next request to a member.
@@ -593,7 +590,7 @@ impl Array {
 }
 
 /// The range from the first sector of these to the last.
-fn hull(ranges: &[Range<u64>]) -> Range<u64> {
+pub(crate) fn hull(ranges: &[Range<u64>]) -> Range<u64> {
     let start = ranges.iter().map(|range| range.start).min().unwrap_or(0);
     start..ranges.iter().map(|range| range.end).max().unwrap_or(start)
 }

@@ -20,7 +20,7 @@ use crate::meta::{Meta, Stage};
 use crate::regions::Regions;
 use crate::reshape::Reshape;
 use crate::resync::Sync;
-use crate::wire::{Record, Role, Superblock, decode_marks};
+use crate::wire::{LogRecord, Role, Superblock, decode_marks};
 
 /// So many events a copy may be behind that is not noted as gone.
 const UNFINISHED: u64 = 12;
@@ -44,12 +44,14 @@ impl Joining {
     }
 }
 
-/// A record to be carried out.
-#[derive(Clone, Copy, Debug)]
+/// A record to be carried out on a member that lacks its part.
+#[derive(Clone, Debug)]
 pub(crate) struct Replay {
     slot: usize,
+    /// Whose log has the data.
     holder: usize,
-    record: Record,
+    member: usize,
+    record: LogRecord,
 }
 
 /// What is known of a member that is there.
@@ -120,7 +122,9 @@ impl Array {
         if missing > 0 {
             return Err(Damage::Missing { missing, of, why: "it needs all of them: attach them first" });
         }
-        if let Some((position, _)) = found.iter().find(|(position, found)| newest.uuids[**position] != found.member.uuid) {
+        if let Some((position, _)) =
+            found.iter().find(|(position, found)| newest.uuids[**position] != found.member.uuid)
+        {
             return Err(Damage::Foreign(*position));
         }
         if let Some(late) = found.values().find(|found| found.superblock.events + 1 < newest.events) {
@@ -141,7 +145,8 @@ impl Array {
             let superblock = Superblock::decode(&given.as_ref()?.1, position).ok()?;
             let of = superblock.shape.count();
             // The last one's own word counts only where it has had everything since: the others know it then.
-            let is_copy = superblock.shape.level == Level::Raid1 && superblock.roles[superblock.position] == Role::Active;
+            let is_copy =
+                superblock.shape.level == Level::Raid1 && superblock.roles[superblock.position] == Role::Active;
             let is_known = superblock.position + 1 < of || is_copy;
             let is_ours = superblock.array == uuid && superblock.position == position;
             (is_ours && is_known).then_some((superblock.events, of))
@@ -188,6 +193,7 @@ impl Array {
             doubts: false,
             turn: 0,
             retried_reads: 0,
+            half_asked: 0,
             logged_writes: 0,
             replayed: 0,
             shape,
@@ -334,25 +340,34 @@ impl Array {
 
     pub(crate) fn log_is_read(&mut self) {
         let count = self.shape.count();
-        let mut records: Vec<Vec<Option<Record>>> = vec![vec![None; count]; self.shape.log_slots as usize];
+        let mut records: Vec<Vec<Option<LogRecord>>> = vec![vec![None; count]; self.shape.log_slots as usize];
         for (member, piece, buf) in std::mem::take(&mut self.meta.gathered) {
             let Some(buf) = buf else { return self.fail(Damage::Failed(member)) };
             let slot = piece.before as usize;
-            records[slot][member] = Record::decode(&buf, self.uuid, slot);
+            records[slot][member] = LogRecord::decode(&buf, self.uuid, slot);
         }
         let mut replays = Vec::new();
         for (slot, records) in records.iter().enumerate() {
             // A slot is used again only when everything in it is durable: older records have nothing to add.
-            let newest = records.iter().enumerate().filter_map(|(member, record)| Some((member, (*record)?)));
-            let Some((holder, record)) = newest.max_by_key(|(_, record)| record.number) else { continue };
-            self.log.next = self.log.next.max(record.number + 1);
-            let Some((_, theirs)) = record.seen_from(holder).filter(|_| record.fits(&self.shape)) else {
-                return self.fail(Damage::Log(holder));
+            let newest = records.iter().enumerate().filter_map(|(member, record)| Some((member, record.as_ref()?)));
+            let Some((found, record)) = newest.max_by_key(|(_, record)| record.number()) else { continue };
+            self.log.next = self.log.next.max(record.number() + 1);
+            let has_it = |member: usize| {
+                records.get(member).and_then(Option::as_ref).is_some_and(|other| other.number() >= record.number())
             };
-            let has_it = records[theirs.member].is_some_and(|other| other.number >= record.number);
-            if !has_it {
-                replays.push(Replay { slot, holder, record });
-            }
+            let parties = match record {
+                LogRecord::Write(write) if write.fits(&self.shape) => {
+                    write.seen_from(found).map(|(_, theirs)| (found, vec![theirs.member]))
+                }
+                // Its head stands nowhere before the holder has its data.
+                LogRecord::Batch(batch) if batch.fits(&self.shape) && has_it(batch.holder) => {
+                    Some((batch.holder, batch.members().collect()))
+                }
+                LogRecord::Write(_) | LogRecord::Batch(_) => None,
+            };
+            let Some((holder, others)) = parties else { return self.fail(Damage::Log(found)) };
+            let lacking = others.into_iter().filter(|member| !has_it(*member));
+            replays.extend(lacking.map(|member| Replay { slot, holder, member, record: record.clone() }));
         }
         self.meta.replays = replays;
         if self.meta.replays.is_empty() {
@@ -369,38 +384,48 @@ impl Array {
         self.asked(job);
     }
 
-    /// Reads what the next record has for the other member.
+    /// Reads what the next record has for others.
     pub(crate) fn next_replay(&mut self) {
-        let Some(replay) = self.meta.replays.last().copied() else { return self.flush_all(Stage::OpenFlush) };
-        let Some((_, theirs)) = replay.record.seen_from(replay.holder) else {
-            return self.fail(Damage::Log(replay.holder));
+        let Some(Replay { slot, holder, record, .. }) = self.meta.replays.last() else {
+            return self.flush_all(Stage::OpenFlush);
         };
-        let lba = self.shape.slot_at(replay.holder, replay.slot) + 1;
-        let buf = vec![0; theirs.count as usize * self.shape.sector_bytes as usize];
+        let sectors = match record {
+            LogRecord::Write(write) => write.seen_from(*holder).map_or(0, |(_, theirs)| u64::from(theirs.count)),
+            LogRecord::Batch(batch) => batch.data_sectors(),
+        };
+        let (holder, lba) = (*holder, self.shape.slot_at(*holder, *slot) + 1);
+        // A batch of trims alone has no data behind its head; a request for nothing would be none.
+        let buf = vec![0; sectors.max(1) as usize * self.shape.sector_bytes as usize];
         let job = self.begin_stage(Stage::ReplayRead);
-        let piece = Piece { member: replay.holder, lba, before: 0, count: u64::from(theirs.count) };
-        self.ask(job, piece, What::Read { lba, buf });
+        self.ask(job, Piece { member: holder, lba, before: 0, count: sectors }, What::Read { lba, buf });
     }
 
     pub(crate) fn replay_is_read(&mut self) {
-        let Some(Replay { slot, holder, record }) = self.meta.replays.pop() else { return };
-        let data = self.meta.gathered.pop().and_then(|(_, _, buf)| buf);
-        let data = data.filter(|data| crc_fast::crc32_iscsi(data) == record.data_crc);
-        let (Some(data), Some((_, theirs))) = (data, record.seen_from(holder)) else {
-            return self.fail(Damage::Log(holder));
-        };
-        self.replayed += 1;
+        let Some(Replay { slot, holder, member, record }) = self.meta.replays.pop() else { return };
         let sector = self.shape.sector_bytes as usize;
+        let Some((_, piece, Some(mut data))) = self.meta.gathered.pop() else { return self.fail(Damage::Log(holder)) };
+        data.truncate(piece.count as usize * sector);
         // With the record's head beside it, so that it is not carried out again over something newer.
-        let head = record.encode(self.uuid, slot, sector);
-        let ops = [
-            BatchOp::Write { lba: theirs.lba, count: theirs.count },
-            BatchOp::Write { lba: self.shape.slot_at(theirs.member, slot), count: 1 },
-        ];
-        let data: Arc<[u8]> = [data, head].concat().into();
+        let (data_crc, ops, bytes, head) = match &record {
+            LogRecord::Write(write) => {
+                let Some((_, theirs)) = write.seen_from(holder) else { return self.fail(Damage::Log(holder)) };
+                let op = BatchOp::Write { lba: theirs.lba, count: theirs.count };
+                (write.data_crc, vec![op], data.clone(), write.encode(self.uuid, slot, sector))
+            }
+            LogRecord::Batch(batch) => {
+                let (ops, bytes) = batch.part(member, &data, sector);
+                (batch.data_crc, ops, bytes, batch.encode(self.uuid, slot, sector))
+            }
+        };
+        if crc_fast::crc32_iscsi(&data) != data_crc {
+            return self.fail(Damage::Log(holder));
+        }
+        self.replayed += 1;
+        let head_at = BatchOp::Write { lba: self.shape.slot_at(member, slot), count: 1 };
+        let ops: Arc<[BatchOp]> = ops.into_iter().chain([head_at]).collect();
+        let data: Arc<[u8]> = [bytes, head].concat().into();
         let job = self.begin_stage(Stage::ReplayWrite);
-        let piece = Piece { member: theirs.member, lba: theirs.lba, before: 0, count: u64::from(theirs.count) };
-        self.ask(job, piece, What::Batch { ops: Arc::new(ops), data, fua: false });
+        self.ask(job, Piece { member, lba: 0, before: 0, count: 0 }, What::Batch { ops, data, fua: false });
     }
 
     /// Takes a member in at the place of one that left: one that was there before, with what its superblock's sector holds, or a new

@@ -140,7 +140,8 @@ impl Array {
 
     /// Asks the members about the next piece, if they are not being asked.
     pub(crate) fn ask_for_holes(&mut self) {
-        if self.holes.asked.is_some() || self.is_frozen() {
+        // Of a batch on its way a member may know nothing yet.
+        if self.holes.asked.is_some() || self.is_frozen() || self.half_asked > 0 {
             return;
         }
         let Some(piece) = self.holes.wanted() else { return };

@@ -7,7 +7,7 @@
 //! **What it promises.**
 //! - What a flush covers is durable on every member that counts.
 //! - A write of up to [`Array::max_request_bytes`] is never torn, also where it lies on two members: each of the two takes its own
-//!   piece and a record of the other's in one batch (`log.rs`).
+//!   piece and a record of the other's in one batch (`log.rs`). A batch is all or nothing, too, wherever it lies (`batch.rs`).
 //! - After a crash the members of a mirror show the same again: a member that has data has the mark of its region, too
 //!   (`regions.rs`), and until a marked region is copied, one member alone answers reads of it.
 //! - What a copy cannot read another one answers, and writes back to it (`repair.rs`).
@@ -25,6 +25,7 @@
 
 mod array;
 mod assemble;
+mod batch;
 mod command;
 mod error;
 mod geometry;

@@ -1,6 +1,7 @@
-//! The intent log of RAID 0 and of a concatenation: what keeps a write whole that lies on two members.
+//! The intent log of RAID 0 and of a concatenation: what keeps a write whole that lies on two members, and a batch (`batch.rs`) that lies
+//! on several.
 //!
-//! Each of the two takes one batch: its piece, and in one slot of the log a record with the other's piece. If a crash leaves the batch
+//! Of a write each of the two members takes one batch: its piece, and in one slot of the log a record with the other's piece. If a crash leaves the batch
 //! on one of them only, its record has what the other lacks. A slot that holds a record of the same number, or a newer one, says that
 //! the piece is there, because both stand in one batch.
 //!
@@ -14,9 +15,9 @@ use std::ops::Range;
 enum Slot {
     Free,
     /// Its write is under way.
-    Open(Range<u64>),
+    Open(Vec<Range<u64>>),
     /// It is done; a flush that begins after the one with this number covers it.
-    Done(Range<u64>, u64),
+    Done(Vec<Range<u64>>, u64),
 }
 
 /// The slots, and the number of the next record.
@@ -36,12 +37,12 @@ impl Log {
         let meets = |covered: &Range<u64>| covered.start < sectors.end && sectors.start < covered.end;
         self.slots.iter().any(|slot| match slot {
             Slot::Free => false,
-            Slot::Open(covered) | Slot::Done(covered, _) => meets(covered),
+            Slot::Open(covered) | Slot::Done(covered, _) => covered.iter().any(meets),
         })
     }
 
-    /// A slot for a write of these sectors, and its record's number; nothing where all are in use.
-    pub fn take(&mut self, sectors: Range<u64>) -> Option<(usize, u64)> {
+    /// A slot for a change of these sectors, and its record's number; nothing where all are in use.
+    pub fn take(&mut self, sectors: Vec<Range<u64>>) -> Option<(usize, u64)> {
         let slot = self.slots.iter().position(|slot| matches!(slot, Slot::Free))?;
         self.slots[slot] = Slot::Open(sectors);
         self.next += 1;
@@ -87,9 +88,9 @@ mod tests {
     #[test]
     fn a_slot_is_used_again_only_behind_a_flush_that_covers_it() {
         let mut log = Log::new(2, 7);
-        assert_eq!(log.take(4..8), Some((0, 7)));
-        assert_eq!(log.take(20..22), Some((1, 8)));
-        assert_eq!(log.take(30..32), None);
+        assert_eq!(log.take(vec![4..8]), Some((0, 7)));
+        assert_eq!(log.take(vec![20..21, 21..22]), Some((1, 8)));
+        assert_eq!(log.take(vec![30..32]), None);
         assert!(log.covers(&(7..9)) && !log.covers(&(8..20)));
         log.done(0, 3);
         assert!(log.is_filling());
@@ -97,6 +98,6 @@ mod tests {
         assert!(log.covers(&(4..5)));
         log.flushed(4);
         assert!(!log.covers(&(4..5)));
-        assert_eq!(log.take(30..32), Some((0, 9)));
+        assert_eq!(log.take(vec![30..32]), Some((0, 9)));
     }
 }

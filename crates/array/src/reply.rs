@@ -64,6 +64,7 @@ impl Array {
         }
         self.life = Life::Failed(why);
         self.grows_not();
+        self.half_asked = 0;
         let jobs = std::mem::take(&mut self.jobs);
         self.parts.clear();
         self.commands.clear();
@@ -119,9 +120,16 @@ impl Array {
                     }
                 }
                 change.left -= 1;
-                if change.left == 0 {
-                    self.change_done(job);
+                if change.left > 0 {
+                    return;
                 }
+                let then = std::mem::take(&mut change.then);
+                self.half_asked -= u32::from(!then.is_empty());
+                if change.failed != 0 || then.is_empty() {
+                    return self.change_done(job);
+                }
+                change.left = then.len() as u32;
+                then.into_iter().for_each(|(piece, what)| self.send(job, piece, what));
             }
             Some(Job::Flush(flush)) => {
                 if let Err(error) = outcome {

@@ -3,6 +3,7 @@
 
 use uuid::Uuid;
 
+use crate::batch::BatchRecord;
 use crate::{Damage, Level, MEMBERS_MAX, Shape};
 
 /// What a superblock begins with.
@@ -63,7 +64,7 @@ pub struct Superblock {
 }
 
 /// Reads numbers one behind the other.
-struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
@@ -72,15 +73,15 @@ impl<'a> Reader<'a> {
         Some(head)
     }
 
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.try_into().ok()
     }
 
-    fn u32(&mut self) -> Option<u32> {
+    pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self) -> Option<u64> {
+    pub fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
@@ -89,7 +90,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn seal(mut bytes: Vec<u8>, sector: usize) -> Vec<u8> {
+pub(crate) fn seal(mut bytes: Vec<u8>, sector: usize) -> Vec<u8> {
     bytes.resize(sector, 0);
     let sum = crc_fast::crc32_iscsi(&bytes);
     bytes[CRC_AT..CRC_AT + 4].copy_from_slice(&sum.to_le_bytes());
@@ -97,7 +98,7 @@ fn seal(mut bytes: Vec<u8>, sector: usize) -> Vec<u8> {
 }
 
 /// Whether it is what was sealed.
-fn is_sealed(sector: &[u8]) -> bool {
+pub(crate) fn is_sealed(sector: &[u8]) -> bool {
     let Some(sum) = sector.get(CRC_AT..CRC_AT + 4) else { return false };
     let mut plain = sector.to_vec();
     plain[CRC_AT..CRC_AT + 4].fill(0);
@@ -175,7 +176,8 @@ impl Superblock {
         let (mut uuids, mut members, mut data, mut roles) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut moved = None;
         for at in 0..MEMBERS_MAX {
-            let (uuid, sectors, holds, role, beside) = (from.uuid()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?);
+            let (uuid, sectors, holds, role, beside) =
+                (from.uuid()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?);
             if at >= count {
                 continue;
             }
@@ -223,7 +225,10 @@ impl Shape {
                 .all(|(sectors, data)| *sectors <= limit && data <= sectors && *data > 0);
         // Nothing of this overflows by now.
         let is_moving_soundly = |moved| {
-            self.level == Level::Raid0 && self.count() > least && self.data.windows(2).all(|two| two[0] == two[1]) && moved <= self.stripes()
+            self.level == Level::Raid0
+                && self.count() > least
+                && self.data.windows(2).all(|two| two[0] == two[1])
+                && moved <= self.stripes()
         };
         sane && self.moved.is_none_or(is_moving_soundly)
             && self.regions() <= 1 << 20
@@ -280,25 +285,29 @@ pub(crate) struct RecordPiece {
     pub count: u32,
 }
 
-impl Record {
-    /// As it stands in slot `slot` of the log.
-    pub fn encode(&self, array: Uuid, slot: usize, sector: usize) -> Vec<u8> {
-        let mut out = RECORD_MAGIC.to_vec();
-        out.extend((slot as u32).to_le_bytes());
-        out.extend([0; 4]);
-        out.extend(self.data_crc.to_le_bytes());
-        out.extend(array.as_bytes());
-        out.extend(self.number.to_le_bytes());
-        for piece in &self.pieces {
-            out.extend(piece.lba.to_le_bytes());
-            out.extend(piece.count.to_le_bytes());
-            out.extend((piece.member as u32).to_le_bytes());
-        }
-        seal(out, sector)
-    }
+/// What the head of every record begins with.
+pub(crate) fn record_head(array: Uuid, slot: usize, number: u64, data_crc: u32) -> Vec<u8> {
+    let mut out = RECORD_MAGIC.to_vec();
+    out.extend((slot as u32).to_le_bytes());
+    out.extend([0; 4]);
+    out.extend(data_crc.to_le_bytes());
+    out.extend(array.as_bytes());
+    out.extend(number.to_le_bytes());
+    out
+}
 
+/// What a slot of the log holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LogRecord {
+    /// A write that lies on two members.
+    Write(Record),
+    /// A batch that lies on several.
+    Batch(BatchRecord),
+}
+
+impl LogRecord {
     /// From slot `slot`; nothing where none was ever written by this array.
-    pub fn decode(head: &[u8], array: Uuid, slot: usize) -> Option<Record> {
+    pub fn decode(head: &[u8], array: Uuid, slot: usize) -> Option<LogRecord> {
         let mut from = Reader(head);
         if from.array() != Some(RECORD_MAGIC) || from.u32() != Some(slot as u32) {
             return None;
@@ -308,11 +317,35 @@ impl Record {
             return None;
         }
         let number = from.u64()?;
+        if let Some(batch) = BatchRecord::decode(Reader(from.0), number, data_crc) {
+            return Some(LogRecord::Batch(batch));
+        }
         let mut piece = || {
             let (lba, count, member) = (from.u64()?, from.u32()?, from.u32()?);
             Some(RecordPiece { member: member as usize, lba, count })
         };
-        Some(Record { number, pieces: [piece()?, piece()?], data_crc })
+        Some(LogRecord::Write(Record { number, pieces: [piece()?, piece()?], data_crc }))
+    }
+
+    /// Raised with each.
+    pub fn number(&self) -> u64 {
+        match self {
+            LogRecord::Write(record) => record.number,
+            LogRecord::Batch(record) => record.number,
+        }
+    }
+}
+
+impl Record {
+    /// As it stands in slot `slot` of the log.
+    pub fn encode(&self, array: Uuid, slot: usize, sector: usize) -> Vec<u8> {
+        let mut out = record_head(array, slot, self.number, self.data_crc);
+        for piece in &self.pieces {
+            out.extend(piece.lba.to_le_bytes());
+            out.extend(piece.count.to_le_bytes());
+            out.extend((piece.member as u32).to_le_bytes());
+        }
+        seal(out, sector)
     }
 
     /// Whether it can be carried out in an array of this shape.
@@ -442,8 +475,8 @@ mod tests {
         let piece = |member, lba| RecordPiece { member, lba, count: 3 };
         let record = Record { number: 9, pieces: [piece(1, 70), piece(2, 0)], data_crc: 4 };
         let head = record.encode(array, 6, 512);
-        assert_eq!(Record::decode(&head, array, 6), Some(record));
-        assert_eq!(Record::decode(&head, array, 5), None);
+        assert_eq!(LogRecord::decode(&head, array, 6), Some(LogRecord::Write(record)));
+        assert_eq!(LogRecord::decode(&head, array, 5), None);
         assert_eq!(record.seen_from(2), Some((piece(2, 0), piece(1, 70))));
         assert_eq!(record.seen_from(0), None);
     }

@@ -142,14 +142,8 @@ impl Simulation {
             payload::fill(&mut data[at..], lba, op, false);
         }
         let submitted = self.submit(tag, Io::Batch { ops: &ops, data: &data, fua });
-        match submitted {
-            // What lies on several members cannot be one batch, but where all of them have everything it can.
-            Outcome::Done(Err(IoError::Scattered)) if self.plan.shape.level != Level::Raid1 => Ok(()),
-            submitted => {
-                self.report.batches += u64::from(!matches!(submitted, Outcome::Busy));
-                self.change(tag, &parts, true, fua, submitted)
-            }
-        }
+        self.report.batches += u64::from(!matches!(submitted, Outcome::Busy));
+        self.change(tag, &parts, true, fua, submitted)
     }
 
     fn submit(&mut self, tag: u64, io: Io<'_>) -> Outcome {
