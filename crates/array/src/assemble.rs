@@ -120,7 +120,9 @@ impl Array {
         if missing > 0 {
             return Err(Damage::Missing { missing, of, why: "it needs all of them: attach them first" });
         }
-        if let Some((position, _)) = found.iter().find(|(position, found)| newest.uuids[**position] != found.member.uuid) {
+        if let Some((position, _)) =
+            found.iter().find(|(position, found)| newest.uuids[**position] != found.member.uuid)
+        {
             return Err(Damage::Foreign(*position));
         }
         if let Some(late) = found.values().find(|found| found.superblock.events + 1 < newest.events) {
@@ -141,7 +143,8 @@ impl Array {
             let superblock = Superblock::decode(&given.as_ref()?.1, position).ok()?;
             let of = superblock.shape.count();
             // The last one's own word counts only where it has had everything since: the others know it then.
-            let is_copy = superblock.shape.level == Level::Raid1 && superblock.roles[superblock.position] == Role::Active;
+            let is_copy =
+                superblock.shape.level == Level::Raid1 && superblock.roles[superblock.position] == Role::Active;
             let is_known = superblock.position + 1 < of || is_copy;
             let is_ours = superblock.array == uuid && superblock.position == position;
             (is_ours && is_known).then_some((superblock.events, of))

@@ -56,7 +56,9 @@ pub enum ShapeError {
         needed: u64,
     },
     /// One more member, or one in another's place, is too small.
-    #[error("member {member} has {sectors} sectors; expected {needed} at least, for as much data as the others hold and for what an array keeps of each")]
+    #[error(
+        "member {member} has {sectors} sectors; expected {needed} at least, for as much data as the others hold and for what an array keeps of each"
+    )]
     Less {
         /// Its position, from 0.
         member: usize,
@@ -87,7 +89,9 @@ pub enum GrowError {
     #[error("another member is just coming, or just leaving; ask again in a moment")]
     UnderWay,
     /// RAID 0 whose stripes are being laid out.
-    #[error("its stripes are still being laid out over the member that was added last; add another one when that is done")]
+    #[error(
+        "its stripes are still being laid out over the member that was added last; add another one when that is done"
+    )]
     Reshaping,
     /// The array is stopped, or failed.
     #[error("it does not serve; assemble it first")]

@@ -466,8 +466,10 @@ mod tests {
         assert_eq!(shape.sectors(), 3 * shape.data[0]);
         for mark in 0..=shape.stripes() {
             shape.moved = Some(mark);
-            let places: Vec<(usize, u64)> =
-                (0..shape.sectors()).map(|lba| shape.pieces(lba, 1)[0]).map(|piece| (piece.member, piece.lba)).collect();
+            let places: Vec<(usize, u64)> = (0..shape.sectors())
+                .map(|lba| shape.pieces(lba, 1)[0])
+                .map(|piece| (piece.member, piece.lba))
+                .collect();
             for (lba, count) in [(0, shape.sectors()), (1, shape.sectors() - 2), (mark * shape.stripe, 1), (7, 30)] {
                 let count = count.min(shape.sectors().saturating_sub(lba));
                 let mut covered: Vec<(usize, u64)> = Vec::new();
@@ -503,7 +505,10 @@ mod tests {
                     assert!(target == shape.stripe_at(stripe, width) || !needed.contains(&target), "{mark}: {stripe}");
                 }
                 if end < stripes {
-                    assert!(needed.contains(&shape.stripe_at(end, new)), "{old} members, mark {mark}: {end} is too early");
+                    assert!(
+                        needed.contains(&shape.stripe_at(end, new)),
+                        "{old} members, mark {mark}: {end} is too early"
+                    );
                 }
                 mark = if stripes % 2 == 0 { mark + 1 } else { end };
             }

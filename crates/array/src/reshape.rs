@@ -30,7 +30,7 @@ const STRIPES_AT_ONCE: u64 = 16;
 /// Bytes of them at most, unless a single stripe is larger.
 const BYTES_AT_ONCE: u64 = 1 << 20;
 /// Bytes that are copied between two marks at most: changes of them wait for the second one.
-const WINDOW_BYTES: u64 = 8 << 20;
+const WINDOW_BYTES: u64 = 2 << 20;
 
 /// What is being done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -278,7 +278,8 @@ impl Array {
             return;
         }
         (self.reshape.at, self.reshape.at_once) = (held, STRIPES_AT_ONCE.min(2 * at_once));
-        if held == self.shape.window_end(mark) || self.reshape.copied * u64::from(self.shape.sector_bytes) >= WINDOW_BYTES
+        if held == self.shape.window_end(mark)
+            || self.reshape.copied * u64::from(self.shape.sector_bytes) >= WINDOW_BYTES
         {
             self.settle();
         }
@@ -294,7 +295,12 @@ impl Array {
     /// A flush of the array's own failed. What was copied counts for nothing, and is copied again later.
     pub(crate) fn reshape_flush_failed(&mut self, member: usize, error: IoError) {
         if let (Step::Settle { .. }, Some(mark)) = (self.reshape.step, self.shape.moved) {
-            self.reshape = Reshape { trouble: Some((member, error)), waits: true, raised: self.reshape.raised, ..Reshape::default() };
+            self.reshape = Reshape {
+                trouble: Some((member, error)),
+                waits: true,
+                raised: self.reshape.raised,
+                ..Reshape::default()
+            };
             (self.reshape.at, self.reshape.held) = (mark, mark);
         }
     }

@@ -175,7 +175,8 @@ impl Superblock {
         let (mut uuids, mut members, mut data, mut roles) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut moved = None;
         for at in 0..MEMBERS_MAX {
-            let (uuid, sectors, holds, role, beside) = (from.uuid()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?);
+            let (uuid, sectors, holds, role, beside) =
+                (from.uuid()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?);
             if at >= count {
                 continue;
             }
@@ -223,7 +224,10 @@ impl Shape {
                 .all(|(sectors, data)| *sectors <= limit && data <= sectors && *data > 0);
         // Nothing of this overflows by now.
         let is_moving_soundly = |moved| {
-            self.level == Level::Raid0 && self.count() > least && self.data.windows(2).all(|two| two[0] == two[1]) && moved <= self.stripes()
+            self.level == Level::Raid0
+                && self.count() > least
+                && self.data.windows(2).all(|two| two[0] == two[1])
+                && moved <= self.stripes()
         };
         sane && self.moved.is_none_or(is_moving_soundly)
             && self.regions() <= 1 << 20

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use array::{Answer, Array, Condition, GrowError, Level, Member, Shape, ShapeError, Superblock, What, superblock_sector};
+use array::{
+    Answer, Array, Condition, GrowError, Level, Member, Shape, ShapeError, Superblock, What, superblock_sector,
+};
 use device::{BatchOp, Extent, Io, IoError, Submitted};
 use uuid::Uuid;
 
@@ -74,7 +76,12 @@ struct Rig {
 }
 
 fn member(number: usize, sectors: u64) -> Member {
-    Member { uuid: Uuid::from_u128(number as u128 + 1), sectors, sector_bytes: SECTOR as u32, max_request_bytes: 64 << 10 }
+    Member {
+        uuid: Uuid::from_u128(number as u128 + 1),
+        sectors,
+        sector_bytes: SECTOR as u32,
+        max_request_bytes: 64 << 10,
+    }
 }
 
 impl Rig {
@@ -172,7 +179,8 @@ fn assembled(members: &[Member], disks: &[Disk]) -> Array {
 
 /// Every third sector, and a run of them.
 fn some(rig: &mut Rig) -> BTreeSet<u64> {
-    let written: BTreeSet<u64> = (0..rig.array.sectors()).filter(|lba| lba % 3 == 0 || (40..90).contains(lba)).collect();
+    let written: BTreeSet<u64> =
+        (0..rig.array.sectors()).filter(|lba| lba % 3 == 0 || (40..90).contains(lba)).collect();
     for lba in written.clone() {
         rig.write(lba, 1);
     }
@@ -194,6 +202,35 @@ fn stripes_are_laid_out_over_one_more_member_and_holes_stay_holes() {
     rig.check(&written);
 }
 
+/// Wherever the mark stands, a write over it is one request to each member that it lies on, since nothing else keeps it whole.
+#[test]
+fn a_write_over_the_mark_is_one_request_to_a_member() {
+    let mut on_one = 0;
+    let mut rig = Rig::new(Level::Raid0, &[700, 720]);
+    rig.add(900);
+    for mark in 1..200 {
+        rig.run(|array| array.shape().moved.is_none_or(|moved| moved >= mark));
+        let Some(moved) = rig.array.shape().moved else { break };
+        let lba = moved * rig.array.shape().stripe - 1;
+        if lba + 2 > rig.array.sectors()
+            || !matches!(rig.array.submit(7, Io::Write { lba, data: &[5; 2 * SECTOR], fua: false }), Submitted::Pending)
+        {
+            continue;
+        }
+        let mut asked = [0; 3];
+        while rig.array.poll().is_none() {
+            let command = rig.array.next_command().expect("an answer or something to do");
+            let writes = matches!(&command.what, What::Write { fua: false, .. } | What::Batch { .. });
+            asked[command.member] += u32::from(writes);
+            let outcome = rig.disks[command.member].answer(command.what);
+            rig.array.finish(command.tag, outcome);
+        }
+        assert!(asked.iter().all(|requests| *requests <= 1), "mark {moved}: {asked:?}");
+        on_one += u32::from(asked.iter().sum::<u32>() == 1);
+    }
+    assert!(on_one > 3, "{on_one} of them lay on one member");
+}
+
 /// A stripe that cannot be read holds it up, and nothing else: what comes before is at its new place, and hosts write everywhere.
 #[test]
 fn a_sector_that_cannot_be_read_holds_it_up_until_it_can() {
@@ -211,7 +248,10 @@ fn a_sector_that_cannot_be_read_holds_it_up_until_it_can() {
     assert_eq!((rig.array.shape().moved, rig.array.sectors()), (Some(21), before));
     // Nothing waits for what does not go on.
     let lba = 21 * stripe + 5;
-    assert!(matches!(rig.array.submit(7, Io::Write { lba, data: &[lba as u8 | 1; SECTOR], fua: false }), Submitted::Pending));
+    assert!(matches!(
+        rig.array.submit(7, Io::Write { lba, data: &[lba as u8 | 1; SECTOR], fua: false }),
+        Submitted::Pending
+    ));
     rig.answer().expect("is written");
     rig.array.tick();
     rig.run(|_| false);
@@ -334,6 +374,14 @@ fn the_last_member_is_one_where_another_says_so() {
     assert_eq!(rig.array.places(), 3);
     rig.run(|_| false);
     rig.check(&written);
-    let few = Array::assemble(Uuid::from_u128(99), &[None, Some((rig.members[1], rig.disks[1].sectors[&719].clone()))], false, false);
-    assert_eq!(few.err().map(|error| error.to_string()), Some("the array has 3 members, and 2 were named; expected all of them, in their order".into()));
+    let few = Array::assemble(
+        Uuid::from_u128(99),
+        &[None, Some((rig.members[1], rig.disks[1].sectors[&719].clone()))],
+        false,
+        false,
+    );
+    assert_eq!(
+        few.err().map(|error| error.to_string()),
+        Some("the array has 3 members, and 2 were named; expected all of them, in their order".into())
+    );
 }

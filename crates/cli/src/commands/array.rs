@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use daemon::Failure;
-use daemon::api::{AddMemberRequest, ArrayRequest, ArrayView, Arrays, AssembleRequest, DeleteArrayRequest, ReplaceRequest};
+use daemon::api::{
+    AddMemberRequest, ArrayRequest, ArrayView, Arrays, AssembleRequest, DeleteArrayRequest, ReplaceRequest,
+};
 use hyper::Method;
 
 use crate::args::array::{Array, What};

@@ -10,7 +10,8 @@ use super::composites::Coming;
 use super::table::{Entry, Phase, Standing};
 use super::{Refused, Registry};
 use crate::api::{
-    AddMemberRequest, ArrayMemberView, ArrayRequest, ArrayView, Arrays, AssembleRequest, DeleteArrayRequest, ReplaceRequest,
+    AddMemberRequest, ArrayMemberView, ArrayRequest, ArrayView, Arrays, AssembleRequest, DeleteArrayRequest,
+    ReplaceRequest,
 };
 use crate::handle::Handle;
 use crate::state::RememberedArray;
@@ -92,14 +93,8 @@ impl Registry {
         let stripe_bytes = (level == Level::Raid0).then(|| request.stripe_bytes.unwrap_or(STRIPE_BYTES));
         self.may_be_members(members)?;
         let uuid = uuid::Uuid::new_v4();
-        let remembered = RememberedArray {
-            name: name.clone(),
-            uuid,
-            level,
-            stripe_bytes,
-            members: members.clone(),
-            adding: None,
-        };
+        let remembered =
+            RememberedArray { name: name.clone(), uuid, level, stripe_bytes, members: members.clone(), adding: None };
         let plan = ArrayPlan::Make { uuid, level, stripe_bytes: stripe_bytes.unwrap_or(0), force: *force };
         if self.table().state.arrays().iter().any(|array| array.name == *name) {
             return Err(Failure::conflict(format!("the name '{name}' is taken by an array")).help("choose another"));
@@ -302,8 +297,9 @@ impl Registry {
         let AddMemberRequest { device, force } = request;
         let mut array = self.table().array(name)?.clone();
         if let Some(adding) = &array.adding {
-            return Err(Failure::conflict(format!("{adding} is just being added to the array {name}"))
-                .help(format!("wait for that; if it does not end: `vsl detach {name}`, then `vsl array assemble {name}`")));
+            return Err(Failure::conflict(format!("{adding} is just being added to the array {name}")).help(format!(
+                "wait for that; if it does not end: `vsl detach {name}`, then `vsl array assemble {name}`"
+            )));
         }
         self.may_be_members(std::slice::from_ref(device))?;
         let (handle, worker) = {
@@ -335,10 +331,13 @@ impl Registry {
         }
         let open = self.table().array(name)?.adding.is_some();
         Err(match open {
-            true => Failure::failed(format!("{name}: a member failed while {device} was being added"))
-                .help(format!("attach what is gone, then `vsl array assemble {name}`, which shows whether {device} is a member")),
-            false => Failure::failed(format!("{device} did not become a member of the array {name}, and is free again"))
-                .help(format!("`vsl status {device}` and `vsl array status {name}` show how they stand")),
+            true => Failure::failed(format!("{name}: a member failed while {device} was being added")).help(format!(
+                "attach what is gone, then `vsl array assemble {name}`, which shows whether {device} is a member"
+            )),
+            false => {
+                Failure::failed(format!("{device} did not become a member of the array {name}, and is free again"))
+                    .help(format!("`vsl status {device}` and `vsl array status {name}` show how they stand"))
+            }
         })
     }
 

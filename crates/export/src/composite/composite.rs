@@ -460,7 +460,10 @@ impl Composite {
                     let member = self.names.get(member).map_or("", String::as_str);
                     format!("; held up, because {member} failed: {error}; it is tried again")
                 });
-                format!("healthy; stripes are being laid out over {last}, {percent} % done{}", held_up.unwrap_or_default())
+                format!(
+                    "healthy; stripes are being laid out over {last}, {percent} % done{}",
+                    held_up.unwrap_or_default()
+                )
             }
             _ => "healthy".into(),
         }

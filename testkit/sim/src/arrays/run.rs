@@ -261,7 +261,11 @@ impl Simulation {
         while let Some(completion) = self.array.as_mut().and_then(Array::poll) {
             if completion.tag == IMAGE {
                 let Ok(Some(image)) = completion.result else {
-                    return Err(Failure::Wrong(format!("not everything can be read: {:?}, {:?}", completion.result.err(), self.array.as_ref().map(Array::status))));
+                    return Err(Failure::Wrong(format!(
+                        "not everything can be read: {:?}, {:?}",
+                        completion.result.err(),
+                        self.array.as_ref().map(Array::status)
+                    )));
                 };
                 self.image = Some(image);
             } else {
