@@ -114,8 +114,8 @@ class Bench:
         speed, _ = self.grown("raid0", load)
         return speed, statistics.median(figure.iops for figure in figures) / 1000, alone / 1000
 
-    def comes_back(self) -> tuple[float, float]:
-        """Seconds until a copy has what it missed, and until a new one has everything."""
+    def comes_back(self) -> tuple[float, float, float]:
+        """Seconds until a copy that is attached has what it missed, until a new one has everything, and that attaching takes by itself."""
         array, members = self.array("raid1")
         self.service.vsl("detach", members[1], "--force")
         fill(self.service.export(array), MISSED)
@@ -133,9 +133,9 @@ class Bench:
             healthy(self.service, array)
 
         whole = seconds(replaced)
-        self.path(members[1]).unlink()
-        self.delete(array, [members[0], new])
-        return part, whole
+        alone = seconds(lambda: self.service.vsl("attach", self.path(members[1]), "--name", members[1], "--once"))
+        self.delete(array, [members[0], members[1], new])
+        return part, whole, alone
 
 
 def middle(runs: list[tuple[float, ...]]) -> list[float]:
@@ -160,7 +160,8 @@ def measure_growth(service: Service, directory: Path, size: int, rounds: int) ->
         row(kind, f"the same beside fio ({LOAD.name})", speed, "MiB/s")
         row(kind, "fio meanwhile", meanwhile, "kIOPS")
         row(kind, "fio before", alone, "kIOPS")
-    part, whole = middle([bench.comes_back() for _ in range(rounds)])
-    row(kind, f"a mirror's copy comes back, {MISSED // MIB} MiB were written meanwhile", part, "s")
+    part, whole, alone = middle([bench.comes_back() for _ in range(rounds)])
+    row(kind, f"a mirror's copy is attached, {MISSED // MIB} MiB were written meanwhile", part, "s")
+    row(kind, "attaching it takes by itself", alone, "s")
     row(kind, f"a new copy gets everything, {bench.used // MIB} MiB", whole, "s")
     return rows
