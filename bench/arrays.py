@@ -6,6 +6,8 @@ ratios of rounds, since the machine's neighbours slow a round as a whole. `quoru
 peer: two files behind one export, beside one file.
 
     python3 bench/arrays.py --vsl target/release/vsl --directory /somewhere/on/the/disk
+
+`--only growth` measures what it costs that an array gets one more member, and how long a copy that comes back takes.
 """
 
 import argparse
@@ -23,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contenders import Server
+from growth import measure_growth
 from jobs import FioFailed, Job, fill, random_jobs, run_job, sequential_jobs
 from machine import describe
 from protocols import keep
@@ -165,7 +168,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--mib", type=int, default=384, help="size of each member, MiB")
-    parser.add_argument("--only", nargs="*", default=["memory", "file", "quorum", "emulated"], help="kinds of members to measure")
+    parser.add_argument("--only", nargs="*", default=["memory", "file", "quorum", "emulated"], help="kinds of members to measure, or growth")
     parser.add_argument("--profile", default="iodrive-duo-640-mlc", help="of the emulated members: a card of two modules")
     parser.add_argument("--scale", type=int, default=64)
     parser.add_argument("--region", default="512m", help="bytes of the emulated array that are used")
@@ -197,6 +200,9 @@ def main() -> None:
                 (Path(state) / kind).mkdir()
                 service = Service(vsl, Path(state) / kind, first)
                 try:
+                    if kind == "growth":
+                        keep("growth", measure_growth(service, options.directory, size, options.rounds))
+                        continue
                     servers = members(service, kind, options.directory, size, options)
                     region = int(options.region[:-1]) * MIB if kind == "emulated" else used
                     for server in servers.values():

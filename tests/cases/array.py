@@ -3,6 +3,7 @@
 import json
 
 from harness import MIB, Device, World, check, equal
+from harness.arrays import array, create, listed, shown, status
 from harness.fio import background_writes, fio
 from harness.libnbd import connect
 from harness.servers import kill
@@ -186,24 +187,3 @@ def restarts(world: World) -> None:
     world.wait(lambda: status(world, "safe")["state"] == "healthy", "the mirror to be assembled")
     equal(status(world, "safe")["copied_bytes"], 0, "bytes copied after a stop in good order")
     equal(bytes(connect(array(world, "safe")).pread(8192, 5 * MIB)), b"\x77" * 8192, "what was written before")
-
-
-def create(world: World, name: str, level: str, *members: str, force: bool = True) -> None:
-    world.vsl("array", "create", name, "--level", level, *members, *(["--force"] if force else []))
-    equal(status(world, name)["state"], "healthy", f"state of {name}")
-
-
-def array(world: World, name: str) -> Device:
-    return Device(name, world.dir / f"{name}.vsl", shown(world, name)["bytes"], world.servers.uri(name))
-
-
-def status(world: World, name: str) -> dict:
-    return json.loads(world.vsl("--json", "array", "status", name).out)
-
-
-def listed(world: World) -> list[str]:
-    return [one["name"] for one in json.loads(world.vsl("--json", "array", "list").out)["arrays"]]
-
-
-def shown(world: World, name: str) -> dict:
-    return json.loads(world.vsl("status", name, "--json").out)["devices"][0]

@@ -339,9 +339,14 @@ impl Array {
         (0..self.seats.len()).filter(|member| self.serves(*member)).collect()
     }
 
-    /// The copy that has everything and comes first.
+    /// The copies that have everything.
+    pub(crate) fn whole_ones(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.seats.len()).filter(|member| self.serves(*member) && self.seats[*member].role == Role::Active)
+    }
+
+    /// The first of them.
     pub(crate) fn primary(&self) -> Option<usize> {
-        (0..self.seats.len()).find(|member| self.serves(*member) && self.seats[*member].role == Role::Active)
+        self.whole_ones().next()
     }
 
     fn read(&mut self, tag: u64, lba: u64, buf: Vec<u8>) {
@@ -378,14 +383,15 @@ impl Array {
         if self.pinned {
             return self.primary().filter(|member| tried & bit(*member) == 0);
         }
-        let whole_only = self.regions.any_unsynced(regions);
+        if self.regions.any_unsynced(regions) {
+            return self.whole_ones().find(|member| tried & bit(*member) == 0);
+        }
         let count = self.seats.len();
         self.turn = (self.turn + 1) % count;
         let turn = self.turn;
         let members = (0..count).map(|at| (at + turn) % count);
         members
             .filter(|member| self.serves(*member) && tried & bit(*member) == 0)
-            .filter(|member| !whole_only || self.seats[*member].role == Role::Active)
             .min_by_key(|member| (self.doubts && self.is_doubted(*member), self.seats[*member].load))
     }
 

@@ -9,7 +9,7 @@
 //! - A write of up to [`Array::max_request_bytes`] is never torn, also where it lies on two members: each of the two takes its own
 //!   piece and a record of the other's in one batch (`log.rs`). A batch is all or nothing, too, wherever it lies (`batch.rs`).
 //! - After a crash the members of a mirror show the same again: a member that has data has the mark of its region, too
-//!   (`regions.rs`), and until a marked region is copied, one member alone answers reads of it.
+//!   (`regions.rs`), and until a marked region is copied, only members that have everything answer reads of it.
 //! - What a copy cannot read another one answers, and writes back to it (`repair.rs`).
 //! - What is told to be a hole holds nothing (`holes.rs`).
 //! - A member that is added has everything, or no part in the array, whenever a crash comes (`grow.rs`); RAID 0 lays its stripes out

@@ -30,7 +30,7 @@ const STRIPES_AT_ONCE: u64 = 16;
 /// Bytes of them at most, unless a single stripe is larger.
 const BYTES_AT_ONCE: u64 = 1 << 20;
 /// Bytes that are copied between two marks at most: changes of them wait for the second one.
-const WINDOW_BYTES: u64 = 8 << 20;
+const WINDOW_BYTES: u64 = 2 << 20;
 
 /// What is being done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,7 +127,8 @@ impl Array {
     pub(crate) fn is_being_moved(&self, sectors: &Range<u64>) -> bool {
         let Some(mark) = self.shape.moved else { return false };
         let held = mark * self.shape.stripe..self.reshape.held * self.shape.stripe;
-        sectors.start < held.end && held.start < sectors.end
+        // A write over the mark itself need not wait where nothing is held.
+        !held.is_empty() && sectors.start < held.end && held.start < sectors.end
     }
 
     /// Some time has passed: tries again what failed.

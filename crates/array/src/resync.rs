@@ -155,8 +155,7 @@ impl Array {
 
     /// The first copy that has everything and was not asked in vain.
     fn sync_source(&self) -> Option<usize> {
-        let is_whole = |member: &usize| self.seats[*member].role == Role::Active && self.sync.tried & bit(*member) == 0;
-        self.serving().into_iter().find(is_whole)
+        self.whole_ones().find(|member| self.sync.tried & bit(*member) == 0)
     }
 
     pub(crate) fn sync_part(&mut self, job: u64, member: usize, piece: Piece, outcome: Outcome) {

@@ -115,14 +115,16 @@ fn a_long_run_goes_on_where_it_ended() {
     assert_eq!(first.sequences + second.sequences, sim::KINDS as u64);
 }
 
-/// Arrays among power cuts, members that fail, leave, return and are replaced: nothing flushed is lost, no write is torn, copies are the
-/// same again, and what is told to be a hole is one.
+/// Arrays among power cuts, deaths of the service, members that fail, leave, return, are replaced and are added: nothing flushed is lost, no
+/// write is torn, copies are the same again, what is told to be a hole is one, and what an array grows by holds nothing.
 #[test]
 fn arrays_hold() {
     let sum = series(600, Wish { arrays: true, ..Wish::default() }, false).sum;
     assert!(sum.cuts > 2000 && sum.recovery_cuts > 200 && sum.replayed > 20, "{sum:?}");
     assert!(sum.losses > 200 && sum.returns > 200 && sum.faults > 10 && sum.compared > 100, "{sum:?}");
     assert!(sum.unreadable > 200 && sum.healed > 50 && sum.holes > 1000, "{sum:?}");
+    assert!(sum.grown > 100 && sum.not_grown > 50 && sum.resizes > 50 && sum.resize_cuts > 100, "{sum:?}");
+    assert!(sum.kills > 300, "{sum:?}");
 }
 
 /// The same seed gives the same array.

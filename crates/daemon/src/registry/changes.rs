@@ -32,9 +32,18 @@ impl Changes {
         events.extend(chips(before.as_ref(), now));
         if let Some(before) = &before {
             events.extend(sectors(before, now));
+            events.extend(self.size(before, now));
             events.extend(self.healing(before, now));
         }
         events
+    }
+
+    /// An array that grew. Who resizes a device notes that by itself.
+    fn size(&self, before: &Figures, now: &Figures) -> Option<Event> {
+        let bytes = |figures: &Figures| figures.sectors * u64::from(figures.sector_bytes);
+        let (before, now) = (bytes(before), bytes(now));
+        let grew = before != now && !self.members.is_empty();
+        grew.then(|| ("resized", format!("from {} to {}", size::show(before), size::show(now))))
     }
 
     fn dies(&mut self, before: Option<&Figures>, now: &Figures, words: Option<&Status>) -> Vec<Event> {
@@ -261,6 +270,13 @@ mod tests {
         assert_eq!(look(&mut changes, &alone), [("member-lost", "nbd://store/a is out of service".to_string())]);
         // Nothing is wrong any more, so there are no words.
         assert_eq!(changes.look(&whole.figures, None), [("member-back", "nbd://store/a serves again".to_string())]);
+        let larger = with(&whole, |status| status.figures.sectors += 256);
+        let resized = changes.look(&larger.figures, None);
+        assert_eq!(names(&resized), ["resized"]);
+        // Of a device, who resizes it says so.
+        let mut changes = Changes::default();
+        changes.look(&status(), None);
+        assert_eq!(changes.look(&larger.figures, None), []);
     }
 
     #[test]

@@ -81,8 +81,9 @@ impl Growth {
     fn new(seed: u64) -> Growth {
         let mut random = SplitMix64::new(!seed);
         let mut rarely = |least: u64, more: u64| if random.one_in(3) { 0 } else { least + random.below(more) };
-        let (cut_once_in, kill_once_in, lose_once_in) = (rarely(4, 60), rarely(40, 400), rarely(2, 30));
+        let (cut_once_in, kill_once_in, lose_once_in) = (rarely(4, 60), rarely(40, 400), rarely(2, 60));
         let devices = if random.one_in(2) { 1 + random.below(3) as u32 } else { 0 };
+        let kill_once_in = if devices > 0 { kill_once_in } else { 0 };
         let once_in = 5 + random.below(120);
         Growth { random, devices, once_in, cut_once_in, kill_once_in, lose_once_in }
     }

@@ -173,6 +173,8 @@ impl Simulation {
             }
             match self.array.as_ref().map(Array::is_ready) {
                 Some(Ok(true)) => {
+                    let moving = self.array.as_ref().is_some_and(|array| array.status().reshape_percent.is_some());
+                    self.report.resize_cuts += u64::from(moving);
                     self.report.replayed += self.array.as_ref().map_or(0, |array| array.status().replayed);
                     return self.compare();
                 }
