@@ -30,10 +30,13 @@ class Service(Protocol):
         """A device or an array, as fio sees it."""
 
 
-def healthy(service: Service, array: str) -> None:
-    """Waits until nothing is copied or laid out any more."""
+def healthy(service: Service, array: str, unmarked: bool = False) -> None:
+    """Waits until nothing is copied or laid out any more; with `unmarked` until nothing would be copied after a crash either."""
     deadline = time.monotonic() + PATIENCE
-    while json.loads(service.vsl("--json", "array", "status", array))["state"] != "healthy":
+    while True:
+        status = json.loads(service.vsl("--json", "array", "status", array))
+        if status["state"] == "healthy" and not (unmarked and status["dirty_regions"]):
+            return
         if time.monotonic() > deadline:
             raise SystemExit(f"{array} is not healthy after {PATIENCE} s")
         time.sleep(0.02)
@@ -117,6 +120,8 @@ class Bench:
     def comes_back(self) -> tuple[float, float, float]:
         """Seconds until a copy that is attached has what it missed, until a new one has everything, and that attaching takes by itself."""
         array, members = self.array("raid1")
+        # What was written before would be copied, too.
+        healthy(self.service, array, unmarked=True)
         self.service.vsl("detach", members[1], "--force")
         fill(self.service.export(array), MISSED)
 
