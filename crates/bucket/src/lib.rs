@@ -20,8 +20,9 @@ pub use archive::{Archive, Download, Upload};
 pub use client::Client;
 
 use std::path::Path;
+use std::time::Duration;
 
-use media::object::{Answer, Ask, Failure, Notes, NotesFile, Outside};
+use media::object::{Answer, Ask, Failure, Look, Notes, NotesFile, Outside};
 use media::ring::SharedRing;
 
 /// Opens the store of a journal, and writes its notes anew: what `device::use_stores` takes.
@@ -36,6 +37,20 @@ pub fn open(journal: &Path, notes: &Notes, ring: &SharedRing) -> Result<Box<dyn 
     let file = NotesFile::write(journal, notes).map_err(|error| format!("{}: {error}", path.display()))?;
     let client = Client::new(stores, file, ring).map_err(|error| error.to_string())?;
     Ok(Box::new(client))
+}
+
+/// Looks at the anchor of a device, for so long at most: what `device::use_stores` takes, too.
+///
+/// # Errors
+/// The address makes no sense, or the store does not answer, in words.
+pub fn look(url: &str, endpoint: &str, known: Option<&str>, patience: Duration) -> Result<Look, String> {
+    let address = Address::parse(url).map_err(|error| error.to_string())?;
+    let store = Store::open(&address, Some(endpoint)).map_err(|error| error.to_string())?;
+    let runtime = client::runtime().map_err(|error| error.to_string())?;
+    // The timer belongs to the runtime.
+    let looked = runtime.block_on(async { tokio::time::timeout(patience, store.look(known)).await });
+    let looked = looked.map_err(|_| format!("no answer in {} s", patience.as_secs_f32()))?;
+    looked.map_err(|failure| failure.to_string())
 }
 
 /// A store, opened.
@@ -70,6 +85,20 @@ impl Store {
             Answer::Anchor(bytes, _) => Ok(bytes),
             Answer::Failed(failure) => Err(failure),
             _ => Err(Failure::Other("an answer that makes no sense".into())),
+        }
+    }
+
+    /// Looks at the anchor, whose content is sent only where it is not the version that is known.
+    async fn look(&self, known: Option<&str>) -> Result<Look, Failure> {
+        match self {
+            Store::Remote(remote) => remote.look(known).await,
+            Store::Directory(_) => match self.perform(Ask::Fetch).await {
+                Answer::Anchor(_, version) if known == Some(&version) => Ok(Look::Same),
+                Answer::Anchor(bytes, version) => Ok(Look::Found(bytes, version)),
+                Answer::Failed(Failure::Missing) => Ok(Look::Missing),
+                Answer::Failed(failure) => Err(failure),
+                _ => Err(Failure::Other("an answer that makes no sense".into())),
+            },
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use media::object::anchor::ANCHOR_NAME;
-use media::object::{Answer, Ask, Failure};
+use media::object::{Answer, Ask, Failure, Look};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -138,6 +138,22 @@ impl Remote {
             },
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(Answer::Failed(Failure::Precondition)),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Looks at the anchor, whose content is sent only where it is not the version that is known.
+    pub(crate) async fn look(&self, known: Option<&str>) -> Result<Look, Failure> {
+        let if_none_match = known.and_then(|known| version_of(known).e_tag);
+        let options = GetOptions { if_none_match, ..GetOptions::default() };
+        match self.store.get_opts(&self.path(ANCHOR_NAME), options).await {
+            Ok(found) => {
+                let version = words_of(found.meta.e_tag.clone(), found.meta.version.clone());
+                let bytes = found.bytes().await.map_err(|error| failure(&error))?;
+                Ok(Look::Found(bytes.to_vec(), version))
+            }
+            Err(Error::NotModified { .. }) => Ok(Look::Same),
+            Err(Error::NotFound { .. }) => Ok(Look::Missing),
+            Err(error) => Err(failure(&error)),
         }
     }
 

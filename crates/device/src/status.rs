@@ -202,6 +202,10 @@ pub struct ObjectsFigures {
     pub holding: bool,
     /// Another host has taken the device over.
     pub fenced: bool,
+    /// Nothing is answered, because the lease is over.
+    pub lapsed: bool,
+    /// How long the lease is, milliseconds; 0 without one.
+    pub lease_ms: u64,
     /// The newest request to the store failed.
     pub failing: bool,
     /// The owner epoch of this attach.
@@ -223,6 +227,8 @@ impl ObjectsFigures {
             local_bytes: standing.local_bytes,
             holding: standing.holding,
             fenced: standing.fence.is_some(),
+            lapsed: standing.lapsed,
+            lease_ms: standing.lease_ms,
             failing: standing.tally.trouble.is_some(),
             owner: standing.epoch,
             commits: standing.tally.commits,
@@ -316,7 +322,7 @@ impl Figures {
         let trouble = match ftl.failure() {
             _ if objects.is_some_and(|objects| objects.fenced) => Some(Trouble::Fenced),
             Some(error) => Some(Trouble::WritesFail(error)),
-            None if objects.is_some_and(|objects| objects.holding || objects.failing) => Some(Trouble::ObjectsBehind),
+            None if objects.is_some_and(|objects| objects.holding || objects.failing || objects.lapsed) => Some(Trouble::ObjectsBehind),
             None if lost > 0 => Some(Trouble::Degraded),
             None if unreadable_sectors > 0 => Some(Trouble::Unreadable),
             None => room

@@ -60,6 +60,7 @@ impl Host {
             attach: 0,
             epoch: 0,
             commit: 0,
+            renewal: 0,
             released: false,
             written_ms: bucket.now_ms(),
             mark: 0,
@@ -90,7 +91,7 @@ impl Host {
             Notes::decode(&self.notes.bytes()).map_err(|error| Failure::Wrong(format!("the notes: {error}")))?;
         self.notes.replace(notes.encode());
         let who = Claimant { journal: self.journal, attach: seed, host: self.name.clone() };
-        let (anchor, version) = match claim::claim(&mut outside, &who, how, &mut notes) {
+        let claimed = match claim::claim(&mut outside, &who, how, &mut notes) {
             Ok(claimed) => claimed,
             Err(ClaimError::Store(_) | ClaimError::Lost(_)) => return Ok(Attached::Unanswered),
             // A claim of this very journal whose end nobody knew.
@@ -99,6 +100,7 @@ impl Host {
             }
             Err(error) => return Err(Failure::Wrong(format!("{} cannot attach: {error}", self.name))),
         };
+        let anchor = claimed.anchor.clone();
         let attached = Box::new(anchor.clone());
         let mut journal = SimMedia::new(&self.disk, seed, plan.disk);
         if how != Claim::Own {
@@ -121,7 +123,7 @@ impl Host {
             }
             self.notes.replace(notes.encode());
         }
-        let media = ObjectMedia::new(Box::new(journal), Box::new(outside), (anchor, version), &notes, seed)
+        let media = ObjectMedia::new(Box::new(journal), Box::new(outside), claimed, &notes, seed)
             .map_err(|what| Failure::Wrong(format!("{}: {what}", self.name)))?;
         match Device::on_objects(media, None) {
             Ok(device) => {

@@ -524,5 +524,6 @@ fn limits(random: &mut SplitMix64, leb_bytes: u64) -> Limits {
         local_bytes: if random.one_in(2) { leb_bytes * random.below(8) } else { 0 },
         grace_ms: random.below(3) * 5000,
         commit_ms: 1 + random.below(400),
+        lease_ms: 0,
     }
 }
