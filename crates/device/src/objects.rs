@@ -26,6 +26,7 @@ use crate::format::{create_with, encrypt, superblock};
 use crate::identity::Claim;
 use crate::refusal::refused;
 use crate::staging::Staging;
+use crate::superblock::Superblock;
 use crate::{AttachError, AttachOptions, CreateError, CreateOptions, Device, FormatError, Info, Secret};
 
 /// Opens the store of a journal, and writes the journal's notes anew. What goes wrong it says in words.
@@ -156,7 +157,7 @@ pub fn create_on_objects(
 
 fn put_into_store(
     path: &Path,
-    new: &crate::superblock::Superblock,
+    new: &Superblock,
     place: &Place,
     limits: Limits,
 ) -> Result<(), AttachError> {
@@ -212,7 +213,7 @@ pub struct Taken {
 ///
 /// # Errors
 /// There is no such device, another has it, the journal's file exists, or the store does not answer.
-pub fn take_device(path: &Path, place: &Place, how: How) -> Result<Taken, AttachError> {
+pub fn take_device(path: &Path, place: &Place, how: How, secret: Option<&Secret>) -> Result<Taken, AttachError> {
     let notes_path = NotesFile::path(path);
     for path in [path, &notes_path] {
         if path.exists() {
@@ -222,27 +223,28 @@ pub fn take_device(path: &Path, place: &Place, how: How) -> Result<Taken, Attach
             ));
         }
     }
-    let taken = take_with(path, place, how);
+    let taken = take_with(path, place, how, secret);
     if taken.is_err() {
         let _ = (std::fs::remove_file(path), std::fs::remove_file(&notes_path));
     }
     taken
 }
 
-fn take_with(path: &Path, place: &Place, how: How) -> Result<Taken, AttachError> {
+fn take_with(path: &Path, place: &Place, how: How, secret: Option<&Secret>) -> Result<Taken, AttachError> {
     let ring = Ring::new(RING_ENTRIES).map_err(|error| refuse(path, error))?;
     let mut notes = Notes::new(head(path, [0; 16], place, Limits::default())?);
     let mut outside = open_store(path, &notes, &ring)?;
     let place = notes.head.clone();
-    let refused = |error: ClaimError| claim_refused(path, &place, &error);
-    let (seen, ..) = look(&mut *outside).map_err(refused)?.ok_or_else(|| refused(ClaimError::Nothing))?;
+    let lost = |error: ClaimError| claim_refused(path, &place, &error);
+    let (seen, ..) = look(&mut *outside).map_err(lost)?.ok_or_else(|| lost(ClaimError::Nothing))?;
     (notes.head.device, notes.head.limits) = (seen.device, seen.limits);
-    permits(&seen, how, &notes).map_err(refused)?;
+    permits(&seen, how, &notes).map_err(lost)?;
     // Everything that can fail here does so before the device is taken.
     let backing = Backing::create(path, backing_bytes(&seen.geometry))?;
-    taken_over_labels(&seen, path)?;
+    let mut superblock = superblock_of(&seen, path)?;
+    admit(&mut superblock, secret).map_err(|refusal| refused(refusal, path))?;
     let who = claimant(path, &notes)?;
-    let anchor = claim(&mut *outside, &who, how, &mut notes).map_err(refused)?.anchor;
+    let anchor = claim(&mut *outside, &who, how, &mut notes).map_err(lost)?.anchor;
     for (copy, label) in (0..).zip(taken_over_labels(&anchor, path)?) {
         backing.write_label(copy, &label).map_err(|error| refuse(path, error))?;
     }
@@ -252,6 +254,10 @@ fn take_with(path: &Path, place: &Place, how: How) -> Result<Taken, AttachError>
     }
     NotesFile::write(path, &notes).map_err(|error| refuse(path, error))?;
     Ok(Taken { commit: anchor.commit, epoch: anchor.epoch, from: seen.host, released: seen.released })
+}
+
+fn superblock_of(anchor: &Anchor, path: &Path) -> Result<Superblock, AttachError> {
+    choose_superblock(anchor.labels.clone().map(Ok)).map_err(|refusal| refused(refusal, path))
 }
 
 fn claimant(path: &Path, notes: &Notes) -> Result<Claimant, AttachError> {
@@ -265,8 +271,7 @@ fn claimant(path: &Path, notes: &Notes) -> Result<Claimant, AttachError> {
 /// # Errors
 /// The anchor's copies are no superblock.
 pub fn taken_over_labels(anchor: &Anchor, path: &Path) -> Result<[Vec<u8>; 2], AttachError> {
-    let copies = anchor.labels.clone().map(Ok);
-    let mut superblock = choose_superblock(copies).map_err(|refusal| refused(refusal, path))?;
+    let mut superblock = superblock_of(anchor, path)?;
     let log = &mut superblock.anchor;
     if !log.clean {
         let mark = anchor.mark.max(log.begin);

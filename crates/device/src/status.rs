@@ -32,6 +32,8 @@ pub enum State {
     Error,
     /// A drill cut its power.
     PoweredOff,
+    /// Another host has it, and this one waits until that one is gone.
+    StandBy,
 }
 
 impl State {
@@ -46,6 +48,7 @@ impl State {
             State::Formatting => "formatting",
             State::Error => "error",
             State::PoweredOff => "powered-off",
+            State::StandBy => "stand-by",
         }
     }
 }

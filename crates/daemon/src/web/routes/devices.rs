@@ -11,7 +11,7 @@ use crate::api::{
     AttachRequest, Beacon, Config, DetachRequest, DeviceView, Drills, EndedRecording, Events, Health, OptimiseRequest,
     PowerOnRequest, RebuildRequest, RecordRequest, RecordStatus, ResizeRequest, Role, ScrubRequest, Version,
 };
-use crate::web::answer::{At, Body, Service, administrators, created, done, operators, viewers, wait};
+use crate::web::answer::{At, Body, Service, administrators, created, done, operators, viewers, wait, wait_shared};
 use crate::web::description::{DeviceFields, DrillBody};
 use crate::web::guard::Asker;
 
@@ -79,7 +79,16 @@ async fn attach(
         return Err(Failure::forbidden("a witness is a file that is made where the request says")
             .help(format!("it needs the role {}", Role::Administrator.name())));
     }
-    wait(&service, move |registry| registry.attach(&request)).await.map(created)
+    let anywhere = asker.is_administrator();
+    wait_shared(&service, move |registry| match request.objects.clone() {
+        None => registry.attach(&request),
+        Some(from) => {
+            let request = AttachRequest { path: registry.journal(&request.path, anywhere)?, ..request };
+            if from.stand_by { registry.stand_by(&request, &from) } else { registry.attach(&request) }
+        }
+    })
+    .await
+    .map(created)
 }
 
 /// Detaches a device once what is under way is done.
