@@ -53,6 +53,10 @@ pub fn look(url: &str, endpoint: &str, known: Option<&str>, patience: Duration) 
     looked.map_err(|failure| failure.to_string())
 }
 
+/// How deep devices are looked for below a prefix, and how many are looked at.
+const DEPTH: usize = 4;
+const DEVICES: usize = 1000;
+
 /// A store, opened.
 #[derive(Clone, Debug)]
 pub enum Store {
@@ -133,6 +137,40 @@ impl Store {
     pub fn list(&self) -> Result<Vec<String>, Failure> {
         let runtime = client::runtime().map_err(|error| Failure::Other(error.to_string()))?;
         runtime.block_on(self.names())
+    }
+
+    /// The devices below the prefix: each by its path there, with its anchor. Waits for the store.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub fn devices(&self) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+        let runtime = client::runtime().map_err(|error| Failure::Other(error.to_string()))?;
+        runtime.block_on(async {
+            let (mut found, mut left) = (Vec::new(), vec![String::new()]);
+            while let Some(path) = left.pop().filter(|_| found.len() < DEVICES) {
+                let (has_anchor, below) = match self {
+                    Store::Remote(remote) => remote.level(&path).await?,
+                    Store::Directory(directory) => directory.level(&path)?,
+                };
+                if !has_anchor {
+                    // A device holds no other one.
+                    left.extend(below.into_iter().filter(|path| path.split('/').count() <= DEPTH));
+                    continue;
+                }
+                if let Answer::Anchor(bytes, _) = self.below(&path).perform(Ask::Fetch).await {
+                    found.push((path, bytes));
+                }
+            }
+            found.sort();
+            Ok(found)
+        })
+    }
+
+    fn below(&self, path: &str) -> Store {
+        match self {
+            Store::Remote(remote) => Store::Remote(remote.below(path)),
+            Store::Directory(directory) => Store::Directory(directory.below(path)),
+        }
     }
 
     async fn names(&self) -> Result<Vec<String>, Failure> {

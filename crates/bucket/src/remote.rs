@@ -163,6 +163,23 @@ impl Remote {
         Ok(Answer::Anchor(found.bytes().await?.to_vec(), version))
     }
 
+    /// What lies below the prefix.
+    pub(crate) fn below(&self, path: &str) -> Remote {
+        Remote { store: Arc::clone(&self.store), prefix: self.path(path) }
+    }
+
+    /// Whether a device lies at a path, and the paths that go on below it.
+    pub(crate) async fn level(&self, path: &str) -> Result<(bool, Vec<String>), Failure> {
+        let at = self.path(path);
+        let listed = self.store.list_with_delimiter(Some(&at)).await.map_err(|error| failure(&error))?;
+        let has_anchor = listed.objects.iter().any(|object| object.location.filename() == Some(ANCHOR_NAME));
+        let relative = |path: &Path| {
+            let parts: Vec<_> = path.prefix_match(&self.prefix)?.map(|part| part.as_ref().to_owned()).collect();
+            Some(parts.join("/"))
+        };
+        Ok((has_anchor, listed.common_prefixes.iter().filter_map(relative).collect()))
+    }
+
     pub(crate) async fn names(&self) -> Result<Vec<String>, Failure> {
         let listed: Result<Vec<_>, Error> = self.store.list(Some(&self.prefix)).try_collect().await;
         let listed = listed.map_err(|error| failure(&error))?;

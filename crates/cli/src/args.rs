@@ -493,6 +493,12 @@ pub struct Attach {
     /// Take it also from a host that has it. What only that host's journal has is given up, and the host is fenced for good.
     #[arg(long, requires = "objects")]
     pub take_over: bool,
+    /// Do not take it now: stand by, and take it over when the lease of the host that has it was not renewed for its whole time.
+    #[arg(long, requires = "objects", conflicts_with_all = ["take_over", "once"])]
+    pub stand_by: bool,
+    /// Give a device on objects another lease, from 2 to 3600 seconds, or 0 for none; see `vsl create --lease`.
+    #[arg(long, value_name = "SECONDS", value_parser = values::lease, conflicts_with = "stand_by")]
+    pub lease: Option<u64>,
     #[command(flatten)]
     pub opener: Opener,
 }

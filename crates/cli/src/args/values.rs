@@ -39,6 +39,10 @@ pub fn lease(text: &str) -> Result<u64, String> {
     }
 }
 
+pub fn store_or_bucket(text: &str) -> Result<bucket::Address, String> {
+    bucket::Address::parse_any(text).map_err(|error| error.to_string())
+}
+
 pub fn store(text: &str) -> Result<bucket::Address, String> {
     bucket::Address::parse(text).map_err(|error| error.to_string())
 }

@@ -5,12 +5,13 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use device::{Figures, Place, Secret, Seen, Taken};
+use device::{Place, Secret, Seen, Taken};
 use media::object::{Claim, NotesFile};
 
 use super::Registry;
-use super::table::{Entry, Standing};
+use super::table::Standing;
 use crate::api::{FromStore, LookRequest, ObjectsDevice, Owner};
+use crate::handle::Handle;
 use crate::{Failure, Target};
 
 /// Below the directory of what is remembered: journals of devices for which nobody named a path.
@@ -117,7 +118,7 @@ impl Registry {
 
     /// The devices on objects of this service.
     pub fn on_objects(&self) -> Vec<ObjectsDevice> {
-        let standing: Vec<(String, Place, Result<crate::handle::Handle, (&'static str, String)>)> = {
+        let standing: Vec<(String, Place, Result<Handle, (&'static str, String)>)> = {
             let table = self.table();
             let known = table.devices.iter().filter_map(|(name, entry)| {
                 let place = entry.store.clone()?;
@@ -138,13 +139,13 @@ impl Registry {
 fn shown(
     name: String,
     place: Place,
-    how: Result<crate::handle::Handle, (&'static str, String)>,
+    how: Result<Handle, (&'static str, String)>,
 ) -> ObjectsDevice {
     let Place { url: address, endpoint } = place;
     let device = ObjectsDevice { name, address, endpoint, ..ObjectsDevice::default() };
     match how.map(|handle| handle.status()) {
         Ok(Ok(status)) => {
-            let objects = Figures::clone(&status.figures).objects.unwrap_or_default();
+            let objects = status.figures.objects.unwrap_or_default();
             let role = if objects.fenced { "fenced" } else { "owner" }.into();
             let lease_s = Some(objects.lease_ms / 1000);
             ObjectsDevice { role, epoch: Some(objects.owner), lease_s, health: status.health, ..device }
@@ -159,13 +160,5 @@ pub(super) fn journal_path(target: &Target) -> Result<PathBuf, Failure> {
     match target.paths() {
         Some([path]) => Ok(path.clone()),
         _ => Err(Failure::invalid("a device from an object store has one journal").help("name one new file")),
-    }
-}
-
-impl Entry {
-    /// With the place of its objects, where it is the journal of a device on objects.
-    pub fn with_store(self) -> Entry {
-        let store = self.store.clone().or_else(|| place_of(&self.target));
-        Entry { store, ..self }
     }
 }

@@ -8,10 +8,11 @@ use utoipa_axum::routes;
 
 use crate::Failure;
 use crate::api::{
-    AttachRequest, Beacon, Config, DetachRequest, DeviceView, Drills, EndedRecording, Events, Health, OptimiseRequest,
-    PowerOnRequest, RebuildRequest, RecordRequest, RecordStatus, ResizeRequest, Role, ScrubRequest, Version,
+    AttachRequest, Beacon, Config, DetachRequest, DeviceView, Drills, EndedRecording, Events, Health, LookRequest,
+    ObjectsDevice, OptimiseRequest, Owner, PowerOnRequest, RebuildRequest, RecordRequest, RecordStatus, ResizeRequest, Role, ScrubRequest, Version,
 };
-use crate::web::answer::{At, Body, Service, administrators, created, done, operators, viewers, wait, wait_shared};
+use crate::registry::objects::look;
+use crate::web::answer::{At, Body, Service, administrators, blocking, created, done, operators, viewers, wait, wait_shared};
 use crate::web::description::{DeviceFields, DrillBody};
 use crate::web::guard::Asker;
 
@@ -26,7 +27,8 @@ pub fn routes() -> OpenApiRouter<Service> {
         .routes(routes!(drills))
         .routes(routes!(events))
         .routes(routes!(recording))
-        .routes(routes!(recordings));
+        .routes(routes!(recordings))
+        .routes(routes!(objects));
     let use_them = OpenApiRouter::new()
         .routes(routes!(attach))
         .routes(routes!(detach))
@@ -40,7 +42,8 @@ pub fn routes() -> OpenApiRouter<Service> {
         .routes(routes!(undo_drill))
         .routes(routes!(power_on))
         .routes(routes!(record))
-        .routes(routes!(stop_recording));
+        .routes(routes!(stop_recording))
+        .routes(routes!(look_at_objects));
     viewers(read).merge(operators(use_them)).merge(administrators(OpenApiRouter::new().routes(routes!(shutdown))))
 }
 
@@ -89,6 +92,18 @@ async fn attach(
     })
     .await
     .map(created)
+}
+
+/// Devices on objects, and those that the service stands by for.
+#[utoipa::path(get, path = "/objects", tag = "devices", responses((status = OK, body = Vec<ObjectsDevice>), (status = "default", body = Failure)))]
+async fn objects(State(service): State<Service>) -> Result<Json<Vec<ObjectsDevice>>, Failure> {
+    wait(&service, |registry| Ok(registry.on_objects())).await.map(Json)
+}
+
+/// Who has a device in a store, asked with the service's credentials. Nothing is changed.
+#[utoipa::path(post, path = "/objects/look", tag = "devices", request_body = LookRequest, responses((status = OK, body = Owner), (status = "default", body = Failure)))]
+async fn look_at_objects(Body(request): Body<LookRequest>) -> Result<Json<Owner>, Failure> {
+    blocking(move || look(&request)).await.map(Json)
 }
 
 /// Detaches a device once what is under way is done.
