@@ -154,7 +154,8 @@ impl Registry {
     /// # Errors
     /// The name or the device is taken, or it cannot be attached.
     pub fn attach(&self, request: &AttachRequest) -> Result<DeviceView, Failure> {
-        let target = Target::parse(&request.path)?.absolute()?;
+        let target = Target::parse(&request.path)?;
+        let target = if request.objects.is_some() { target.absolute_new()? } else { target.absolute()? };
         // What gets a new identity is written to, so it is named.
         let as_named = request.new_identity || request.objects.is_some();
         let target = if as_named { target } else { target.with_members(request.degraded)? };

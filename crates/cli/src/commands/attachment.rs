@@ -40,7 +40,8 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
     });
     let mut views = Vec::new();
     for path in &devices {
-        let target = Target::parse(path)?.absolute()?;
+        let target = Target::parse(path)?;
+        let target = if objects.is_some() { target.absolute_new()? } else { target.absolute()? };
         let encrypted = target.paths().is_some_and(opener::is_encrypted);
         let (passphrase, key_file) = opener::for_service(path, encrypted, &args.opener)?;
         let forgotten = passphrase.is_some() && !args.once;

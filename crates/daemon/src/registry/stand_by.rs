@@ -116,7 +116,7 @@ impl Registry {
     /// # Errors
     /// The name or the journal's path is taken, or the device is encrypted and no key file opens it.
     pub fn stand_by(self: &Arc<Self>, request: &AttachRequest, from: &FromStore) -> Result<DeviceView, Failure> {
-        let target = Target::parse(&request.path)?.absolute()?;
+        let target = Target::parse(&request.path)?.absolute_new()?;
         let path = journal_path(&target)?;
         let name = request.name.clone().unwrap_or_else(|| target.default_name());
         names::check("device", &name)?;

@@ -144,6 +144,12 @@ impl Bucket {
         state.hangs_until_ms = 0;
     }
 
+    /// It answers nothing for a while.
+    pub fn hang(&self, ms: u64) {
+        let mut state = self.0.borrow_mut();
+        state.hangs_until_ms = state.hangs_until_ms.max(state.clock_ms + ms);
+    }
+
     /// Lets time pass.
     pub fn pass(&self, ms: u64) {
         let mut state = self.0.borrow_mut();
