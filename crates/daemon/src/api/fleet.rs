@@ -65,7 +65,8 @@ pub struct ObjectsDevice {
     /// The store's endpoint, where it is not the one that the address implies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// `owner`, `fenced` where another host has taken it over, `stand-by`, or `failed` where it could not be attached.
+    /// `owner`; `fenced` where another host has taken it over, and `outdated` where the host does not know that yet; `stand-by`; or `failed` where it
+    /// could not be attached.
     pub role: String,
     /// The owner epoch of the attach.
     #[serde(default, skip_serializing_if = "Option::is_none")]

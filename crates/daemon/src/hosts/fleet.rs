@@ -24,6 +24,22 @@ fn at(device: &ObjectsDevice) -> At {
     (device.address.clone(), device.endpoint.clone().unwrap_or_default())
 }
 
+/// A host that was taken over from says that it is the owner until it writes its next anchor: the newest owner epoch counts.
+pub fn settle_owners(all: &mut [FleetDevice]) {
+    let mut newest: BTreeMap<At, u32> = BTreeMap::new();
+    for one in all.iter().filter(|one| one.device.role == "owner") {
+        let known = newest.entry(at(&one.device)).or_default();
+        *known = one.device.epoch.unwrap_or_default().max(*known);
+    }
+    for one in all.iter_mut().filter(|one| one.device.role == "owner") {
+        if let Some(newest) = newest.get(&at(&one.device)).filter(|newest| one.device.epoch.unwrap_or_default() < **newest) {
+            one.device.role = "outdated".into();
+            one.device.health =
+                format!("taken over by owner {newest}, which this host learns with its next write to the store");
+        }
+    }
+}
+
 impl Hosts {
     /// Every device on objects: ours, those of the hosts that are watched, and those that one of them knows and none has. May wait for stores.
     pub fn fleet(&self, ours: Vec<ObjectsDevice>) -> Vec<FleetDevice> {
@@ -32,6 +48,7 @@ impl Hosts {
         for host in self.views().into_iter().filter(|host| host.reachable) {
             all.extend(host.objects.unwrap_or_default().into_iter().map(of(host.name)));
         }
+        settle_owners(&mut all);
         let owned: BTreeSet<At> = all.iter().filter(|one| one.device.role == "owner").map(|one| at(&one.device)).collect();
         let mut lost: BTreeMap<At, String> = BTreeMap::new();
         for one in all.iter().filter(|one| !owned.contains(&at(&one.device))) {
@@ -86,5 +103,22 @@ impl Hosts {
         let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
         looks.insert(at.clone(), (Instant::now(), said.clone()));
         said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_owner_counts() {
+        let owner = |host: &str, address: &str, epoch| {
+            let (address, role) = (address.into(), "owner".into());
+            let device = ObjectsDevice { address, role, epoch: Some(epoch), ..ObjectsDevice::default() };
+            FleetDevice { host: Some(host.into()), device }
+        };
+        let mut all = [owner("one", "s3://b/db", 3), owner("two", "s3://b/db", 4), owner("one", "s3://b/web", 2)];
+        settle_owners(&mut all);
+        assert_eq!(all.map(|one| one.device.role), ["outdated", "owner", "owner"]);
     }
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::fleet::settle_owners;
 use super::watch::{get, take};
 use super::{Hosts, Way};
 use crate::access::ROLE;
@@ -210,6 +211,7 @@ impl Hosts {
         for view in self.views().into_iter().filter(|view| view.reachable) {
             all.extend(view.objects.unwrap_or_default().into_iter().map(|device| host(&view.name, device)));
         }
+        settle_owners(&mut all);
         Ok(all)
     }
 
