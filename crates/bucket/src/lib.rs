@@ -22,7 +22,7 @@ pub use client::Client;
 use std::path::Path;
 use std::time::Duration;
 
-use media::object::{Answer, Ask, Failure, Look, Notes, NotesFile, Outside};
+use media::object::{Answer, Ask, Failure, Look, NoLook, Notes, NotesFile, Outside};
 use media::ring::SharedRing;
 
 /// Opens the store of a journal, and writes its notes anew: what `device::use_stores` takes.
@@ -42,15 +42,16 @@ pub fn open(journal: &Path, notes: &Notes, ring: &SharedRing) -> Result<Box<dyn 
 /// Looks at the anchor of a device, for so long at most: what `device::use_stores` takes, too.
 ///
 /// # Errors
-/// The address makes no sense, or the store does not answer, in words.
-pub fn look(url: &str, endpoint: &str, known: Option<&str>, patience: Duration) -> Result<Look, String> {
-    let address = Address::parse(url).map_err(|error| error.to_string())?;
-    let store = Store::open(&address, Some(endpoint)).map_err(|error| error.to_string())?;
-    let runtime = client::runtime().map_err(|error| error.to_string())?;
+/// The address makes no sense, or the store does not answer.
+pub fn look(url: &str, endpoint: &str, known: Option<&str>, patience: Duration) -> Result<Look, NoLook> {
+    let wrong = |error: AddressError| NoLook::Wrong(error.to_string());
+    let address = Address::parse(url).map_err(wrong)?;
+    let store = Store::open(&address, Some(endpoint)).map_err(wrong)?;
+    let runtime = client::runtime().map_err(|error| NoLook::Silent(error.to_string()))?;
     // The timer belongs to the runtime.
     let looked = runtime.block_on(async { tokio::time::timeout(patience, store.look(known)).await });
-    let looked = looked.map_err(|_| format!("no answer in {} s", patience.as_secs_f32()))?;
-    looked.map_err(|failure| failure.to_string())
+    let looked = looked.map_err(|_| NoLook::Silent(format!("nothing came in {} s", patience.as_secs_f32())))?;
+    looked.map_err(|failure| NoLook::Silent(failure.to_string()))
 }
 
 /// How deep devices are looked for below a prefix, and how many are looked at.

@@ -11,7 +11,7 @@ use media::file::{backing_bytes, check_length};
 use media::object::claim::{Claimant, claim, found, look, permits};
 use media::object::notes::Note;
 use media::object::{
-    Anchor, Claim as How, ClaimError, LebEntry, Limits, Look, Notes, NotesFile, NotesHead, ObjectMedia, Outside,
+    Anchor, Claim as How, ClaimError, LebEntry, Limits, Look, NoLook, Notes, NotesFile, NotesHead, ObjectMedia, Outside,
     Standing,
 };
 use media::ring::{Ring, SharedRing};
@@ -32,8 +32,8 @@ use crate::{AttachError, AttachOptions, CreateError, CreateOptions, Device, Form
 /// Opens the store of a journal, and writes the journal's notes anew. What goes wrong it says in words.
 pub type StoreOpener = fn(&Path, &Notes, &SharedRing) -> Result<Box<dyn Outside>, String>;
 
-/// Looks at the anchor at an address and an endpoint, unless it is the version that is known, for so long at most. What goes wrong it says in words.
-pub type StoreLooker = fn(&str, &str, Option<&str>, Duration) -> Result<Look, String>;
+/// Looks at the anchor at an address and an endpoint, unless it is the version that is known, for so long at most.
+pub type StoreLooker = fn(&str, &str, Option<&str>, Duration) -> Result<Look, NoLook>;
 
 static STORES: OnceLock<(StoreOpener, StoreLooker)> = OnceLock::new();
 
@@ -90,14 +90,14 @@ pub enum Seen {
 /// Looks at a device in a store, and changes nothing. Waits for the store, for so long at most.
 ///
 /// # Errors
-/// The store does not answer, or what stands there is no device, in words.
-pub fn look_at(place: &Place, known: Option<&str>, patience: Duration) -> Result<Seen, String> {
-    let (_, looker) = STORES.get().ok_or(NO_STORES)?;
+/// The store does not answer, or what stands there is no device.
+pub fn look_at(place: &Place, known: Option<&str>, patience: Duration) -> Result<Seen, NoLook> {
+    let (_, looker) = STORES.get().ok_or_else(|| NoLook::Wrong(NO_STORES.into()))?;
     match looker(&place.url, place.endpoint.as_deref().unwrap_or_default(), known, patience)? {
         Look::Missing => Ok(Seen::Nothing),
         Look::Same => Ok(Seen::Same),
         Look::Found(bytes, version) => {
-            let anchor = Anchor::decode(&bytes).map_err(|error| format!("its anchor: {error}"))?;
+            let anchor = Anchor::decode(&bytes).map_err(|error| NoLook::Wrong(format!("its anchor: {error}")))?;
             Ok(Seen::Device(Box::new(anchor), version))
         }
     }

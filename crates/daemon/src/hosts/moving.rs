@@ -267,8 +267,11 @@ impl Hosts {
         let Plan { from, to, request, store, old_journal, journal } = plan;
         let name = &request.device;
         if let Err(failure) = from.detach(name.clone(), request.force).await {
-            // A host that does not answer any more may have done it, or not.
-            return Err(format!("{} did not detach {name}: {failure}", from.name()));
+            // It may be detached all the same, such as without its last checkpoint; or that host answers no more.
+            let gone = from.device(name.clone()).await.is_err_and(|failure| failure.kind == Kind::NotFound);
+            if !gone {
+                return Err(format!("{} did not detach {name}: {failure}", from.name()));
+            }
         }
         self.state(id, "attaching");
         let attach = AttachRequest {

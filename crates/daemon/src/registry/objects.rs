@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use device::{Place, Secret, Seen, Taken};
-use media::object::{Claim, NotesFile};
+use media::object::{Claim, NoLook, NotesFile};
 
 use super::Registry;
 use super::table::Standing;
@@ -41,9 +41,11 @@ pub(super) fn place(address: &str, endpoint: Option<&String>) -> Result<Place, F
 /// There is none, or the store does not answer.
 pub fn look(request: &LookRequest) -> Result<Owner, Failure> {
     let place = place(&request.address, request.endpoint.as_ref())?;
-    let failed = |why: String| {
-        Failure::unreachable(format!("{}: {why}", place.url))
-            .help("the service takes credentials from its own environment: see `systemctl edit openvsl`")
+    let failed = |why: NoLook| match why {
+        NoLook::Wrong(_) => Failure::invalid(format!("{}: {why}", place.url))
+            .help("write it like s3://BUCKET/PREFIX or file:///DIRECTORY"),
+        NoLook::Silent(_) => Failure::unreachable(format!("{}: {why}", place.url))
+            .help("the service takes credentials from its own environment: see `systemctl edit openvsl`"),
     };
     match device::look_at(&place, None, PATIENCE).map_err(failed)? {
         Seen::Device(anchor, _) => Ok(Owner {

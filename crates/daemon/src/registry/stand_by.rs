@@ -229,7 +229,7 @@ impl Watching {
                     self.fails("there is no device in the store at this address");
                 }
                 Err(why) => {
-                    self.fails(&format!("the store does not answer: {why}"));
+                    self.fails(&why.to_string());
                     if !self.one.rest(watch.period_ms()) {
                         return;
                     }

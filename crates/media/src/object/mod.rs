@@ -35,7 +35,7 @@ pub use lease::{AnchorId, Lease, Watch};
 pub use medium::{ObjectMedia, Standing};
 pub use notes::{Notes, NotesHead};
 pub use notes_file::NotesFile;
-pub use outside::{Answer, Ask, Failure, Look, Outside, steady_ms};
+pub use outside::{Answer, Ask, Failure, Look, NoLook, Outside, steady_ms};
 
 /// One life of a LEB, from one erase to the next: the upper half is the owner epoch in which it began, so that no two are alike.
 pub type Life = u64;

@@ -68,6 +68,17 @@ pub enum Look {
     Found(Vec<u8>, String),
 }
 
+/// Why a device in a store could not be looked at.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoLook {
+    /// The address or the endpoint make no sense, or what stands there is no device.
+    #[error("{0}")]
+    Wrong(String),
+    /// The store does not answer.
+    #[error("the object store does not answer: {0}")]
+    Silent(String),
+}
+
 /// The steady clock of this machine: nobody sets it, and it goes on while the machine sleeps. Milliseconds since it was started.
 pub fn steady_ms() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
