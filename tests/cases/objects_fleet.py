@@ -161,8 +161,12 @@ def fleet(world: World, web, two: list[str], three: list[str], address: dict[str
     check(any(entry["path"] == "/fleet/moves/2" for entry in web.get("/audit")["entries"]), "the audit log lacks the move's end")
     # A device of which no watched host knows.
     world.vsl("detach", "c")
-    found = [line for line in world.vsl("hosts", "--store", "s3://bucket", *options).out.splitlines() if address["c"] in line]
-    check(len(found) == 1 and "released" in found[0], f"{found}")
+
+    def found() -> list[str]:
+        """What is said of it."""
+        return [line for line in world.vsl("hosts", "--store", "s3://bucket", *options).out.splitlines() if address["c"] in line]
+
+    world.wait(lambda: ["released" in line for line in found()] == [True], "the device to be shown as released", 20)
 
 
 def add(world: World, name: str, environment: list[str]) -> None:

@@ -120,7 +120,11 @@ mod tests {
             assert!(Address::is_meant(good));
             assert_eq!(Address::parse(good).expect(good).to_string(), good);
         }
-        for (above, device) in [("s3://bucket", "s3://bucket/a/b"), ("s3://bucket/x/", "s3://bucket/x/a/b"), ("file:///x", "file:///x/a/b")] {
+        for (above, device) in [
+            ("s3://bucket", "s3://bucket/a/b"),
+            ("s3://bucket/x/", "s3://bucket/x/a/b"),
+            ("file:///x", "file:///x/a/b"),
+        ] {
             assert_eq!(Address::parse_any(above).expect(above).below("a/b").to_string(), device);
         }
         for wrong in ["s3://bucket", "s3://bucket/", "s3:///a", "http://host/a", "file://a", "file:///", "s3://u:p@b/a"]

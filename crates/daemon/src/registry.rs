@@ -184,8 +184,10 @@ impl Registry {
         let taken = match &request.objects {
             None => None,
             Some(_) if read_only || degraded || new_identity || witness.is_some() => {
-                return Err(Failure::invalid("a device is taken from a store for writing, as it is, and without a witness")
-                    .help("leave the other options out"));
+                return Err(Failure::invalid(
+                    "a device is taken from a store for writing, as it is, and without a witness",
+                )
+                .help("leave the other options out"));
             }
             Some(from) => Some(self.take(&name, &target, from, options.secret.as_ref())?),
         };

@@ -11,8 +11,8 @@ use media::file::{backing_bytes, check_length};
 use media::object::claim::{Claimant, claim, found, look, permits};
 use media::object::notes::Note;
 use media::object::{
-    Anchor, Claim as How, ClaimError, LebEntry, Limits, Look, NoLook, Notes, NotesFile, NotesHead, ObjectMedia, Outside,
-    Standing,
+    Anchor, Claim as How, ClaimError, LebEntry, Limits, Look, NoLook, Notes, NotesFile, NotesHead, ObjectMedia,
+    Outside, Standing,
 };
 use media::ring::{Ring, SharedRing};
 use media::{Backing, Base, Drilled, FileMedia, FileOptions, Stack};
@@ -155,12 +155,7 @@ pub fn create_on_objects(
     made.map(|()| info).map_err(|error| CreateError::Format(FormatError::Attach(error)))
 }
 
-fn put_into_store(
-    path: &Path,
-    new: &Superblock,
-    place: &Place,
-    limits: Limits,
-) -> Result<(), AttachError> {
+fn put_into_store(path: &Path, new: &Superblock, place: &Place, limits: Limits) -> Result<(), AttachError> {
     let ring = Ring::new(RING_ENTRIES).map_err(|error| refuse(path, error))?;
     let notes = Notes::new(head(path, *new.uuid.as_bytes(), place, limits)?);
     let mut outside = open_store(path, &notes, &ring)?;

@@ -325,7 +325,9 @@ impl Figures {
         let trouble = match ftl.failure() {
             _ if objects.is_some_and(|objects| objects.fenced) => Some(Trouble::Fenced),
             Some(error) => Some(Trouble::WritesFail(error)),
-            None if objects.is_some_and(|objects| objects.holding || objects.failing || objects.lapsed) => Some(Trouble::ObjectsBehind),
+            None if objects.is_some_and(|objects| objects.holding || objects.failing || objects.lapsed) => {
+                Some(Trouble::ObjectsBehind)
+            }
             None if lost > 0 => Some(Trouble::Degraded),
             None if unreadable_sectors > 0 => Some(Trouble::Unreadable),
             None => room

@@ -103,7 +103,8 @@ fn device(seed: u64) -> (Bucket, ObjectMedia) {
     carried_out(&mut journal, Command::Allocate { block: REMOTE });
     carried_out(&mut journal, Command::Program { at, bytes: 0..bytes.len() as u32, page });
     let media =
-        ObjectMedia::new(Box::new(journal), Box::new(outside), Claimed { anchor, version, asked_ms }, &known, seed).expect("it fits");
+        ObjectMedia::new(Box::new(journal), Box::new(outside), Claimed { anchor, version, asked_ms }, &known, seed)
+            .expect("it fits");
     (bucket, media)
 }
 

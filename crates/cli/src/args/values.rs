@@ -31,7 +31,8 @@ pub fn address_space(text: &str) -> Result<Capacity, String> {
 
 /// The seconds of a lease.
 pub fn lease(text: &str) -> Result<u64, String> {
-    let seconds: u64 = text.parse().map_err(|_| format!("expected a number of seconds, found '{}'", text.escape_debug()))?;
+    let seconds: u64 =
+        text.parse().map_err(|_| format!("expected a number of seconds, found '{}'", text.escape_debug()))?;
     let sound = |seconds: u64| seconds.checked_mul(1000).is_some_and(|ms| media::object::lease::LEASE_MS.contains(&ms));
     match seconds == 0 || sound(seconds) {
         true => Ok(seconds),

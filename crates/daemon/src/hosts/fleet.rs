@@ -32,7 +32,9 @@ pub fn settle_owners(all: &mut [FleetDevice]) {
         *known = one.device.epoch.unwrap_or_default().max(*known);
     }
     for one in all.iter_mut().filter(|one| one.device.role == "owner") {
-        if let Some(newest) = newest.get(&at(&one.device)).filter(|newest| one.device.epoch.unwrap_or_default() < **newest) {
+        if let Some(newest) =
+            newest.get(&at(&one.device)).filter(|newest| one.device.epoch.unwrap_or_default() < **newest)
+        {
             one.device.role = "outdated".into();
             one.device.health =
                 format!("taken over by owner {newest}, which this host learns with its next write to the store");
@@ -49,7 +51,8 @@ impl Hosts {
             all.extend(host.objects.unwrap_or_default().into_iter().map(of(host.name)));
         }
         settle_owners(&mut all);
-        let owned: BTreeSet<At> = all.iter().filter(|one| one.device.role == "owner").map(|one| at(&one.device)).collect();
+        let owned: BTreeSet<At> =
+            all.iter().filter(|one| one.device.role == "owner").map(|one| at(&one.device)).collect();
         let mut lost: BTreeMap<At, String> = BTreeMap::new();
         for one in all.iter().filter(|one| !owned.contains(&at(&one.device))) {
             lost.entry(at(&one.device)).or_insert_with(|| one.device.name.clone());
@@ -77,7 +80,10 @@ impl Hosts {
             Ok(owner) => {
                 let (role, health) = match owner.released {
                     true => ("released", format!("host `{}` has released it: any host may attach it", owner.host)),
-                    false => ("elsewhere", format!("host `{}` has it, which is not watched or has no service now", owner.host)),
+                    false => (
+                        "elsewhere",
+                        format!("host `{}` has it, which is not watched or has no service now", owner.host),
+                    ),
                 };
                 let (epoch, lease_s) = (Some(owner.epoch), Some(owner.lease_s));
                 ObjectsDevice { role: role.into(), epoch, lease_s, health, ..device }

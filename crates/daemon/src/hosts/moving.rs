@@ -191,8 +191,11 @@ impl Hosts {
         let seen = to.look(store.clone()).await.map_err(|failure| {
             let host = to.name();
             match failure.kind {
-                Kind::NotFound => Failure::conflict(format!("{host} runs an older program, which takes no device from a store, or sees no device there: {}", failure.error))
-                    .help("update that host first; nothing was changed"),
+                Kind::NotFound => Failure::conflict(format!(
+                    "{host} runs an older program, which takes no device from a store, or sees no device there: {}",
+                    failure.error
+                ))
+                .help("update that host first; nothing was changed"),
                 _ => Failure { error: format!("{host}: {}", failure.error), ..failure },
             }
         })?;
@@ -247,6 +250,12 @@ impl Hosts {
     pub async fn carry_out(&self, id: u64, plan: Plan) -> FleetMove {
         let (device, from, to) = (plan.request.device.clone(), plan.from.name().to_owned(), plan.to.name().to_owned());
         let ended = self.go(id, plan).await;
+        if ended.is_ok() {
+            // That host is asked every few seconds only.
+            self.found(&from, |view| {
+                view.objects.iter_mut().for_each(|objects| objects.retain(|one| one.name != device));
+            });
+        }
         let mut moves = self.moves();
         let Some(one) = moves.iter_mut().find(|one| one.id == id) else { return FleetMove::default() };
         one.ended_ms = Some(now_ms());
@@ -310,8 +319,10 @@ fn owner_of(all: &[FleetDevice], name: &str) -> Result<String, Failure> {
         [owner] => Ok((*owner).into()),
         [] => Err(Failure::not_found(format!("no watched host has an attached device on objects called '{name}'"))
             .help("`vsl hosts` shows which host has which device")),
-        several => Err(Failure::conflict(format!("several hosts have a device called '{name}': {}", several.join(", ")))
-            .help("say which with --from")),
+        several => {
+            Err(Failure::conflict(format!("several hosts have a device called '{name}': {}", several.join(", ")))
+                .help("say which with --from"))
+        }
     }
 }
 

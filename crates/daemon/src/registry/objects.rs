@@ -74,20 +74,23 @@ impl Registry {
     /// # Errors
     /// It is neither, or not theirs to choose.
     pub fn journal(&self, path: &str, anywhere: bool) -> Result<String, Failure> {
-        let refused = |failure: fn(String) -> Failure, why: &str| Err(failure(format!("{}: {why}", path.escape_debug())));
+        let refused =
+            |failure: fn(String) -> Failure, why: &str| Err(failure(format!("{}: {why}", path.escape_debug())));
         if path.contains([',', '\0']) {
             return refused(Failure::invalid, "a device on objects has one journal, whose path has no commas");
         }
         if Path::new(path).is_absolute() {
             return match anywhere {
                 true => Ok(path.into()),
-                false => refused(Failure::forbidden, "only an administrator chooses where files are made")
-                    .map_err(|failure: Failure| failure.help("give a name: the file is made in the service's own directory")),
+                false => refused(Failure::forbidden, "only an administrator chooses where files are made").map_err(
+                    |failure: Failure| failure.help("give a name: the file is made in the service's own directory"),
+                ),
             };
         }
         if path.contains('/') || path.chars().any(char::is_control) || path.starts_with('.') || path.is_empty() {
-            return refused(Failure::invalid, "neither the name of a file nor an absolute path")
-                .map_err(|failure: Failure| failure.help("the service has another working directory than its clients"));
+            return refused(Failure::invalid, "neither the name of a file nor an absolute path").map_err(
+                |failure: Failure| failure.help("the service has another working directory than its clients"),
+            );
         }
         let directory = self.table().state.directory().join(JOURNALS);
         DirBuilder::new()
@@ -138,11 +141,7 @@ impl Registry {
     }
 }
 
-fn shown(
-    name: String,
-    place: Place,
-    how: Result<Handle, (&'static str, String)>,
-) -> ObjectsDevice {
+fn shown(name: String, place: Place, how: Result<Handle, (&'static str, String)>) -> ObjectsDevice {
     let Place { url: address, endpoint } = place;
     let device = ObjectsDevice { name, address, endpoint, ..ObjectsDevice::default() };
     match how.map(|handle| handle.status()) {

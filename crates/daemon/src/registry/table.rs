@@ -191,8 +191,10 @@ impl Table {
             Standing::PoweredOff(_) => Err(Failure::conflict(format!("a drill has cut the power of {name}"))
                 .help(format!("`vsl drill {name} power-on` switches it on"))),
             Standing::Attached(handle) => Ok(handle.clone()),
-            Standing::StandsBy(_) => Err(Failure::conflict(format!("{name} is not attached here: this host stands by for it"))
-                .help("`vsl hosts` shows which host has it")),
+            Standing::StandsBy(_) => {
+                Err(Failure::conflict(format!("{name} is not attached here: this host stands by for it"))
+                    .help("`vsl hosts` shows which host has it"))
+            }
             _ => Err(Failure::conflict(format!("{name} is not attached just now")).help("see `vsl status`")),
         }
     }

@@ -259,12 +259,7 @@ pub fn permits(anchor: &Anchor, claim: Claim, notes: &Notes) -> Result<(), Claim
 ///
 /// # Errors
 /// Another has it, the store ignores conditions, or it does not answer.
-pub fn claim(
-    outside: &mut dyn Outside,
-    who: &Claimant,
-    how: Claim,
-    notes: &mut Notes,
-) -> Result<Claimed, ClaimError> {
+pub fn claim(outside: &mut dyn Outside, who: &Claimant, how: Claim, notes: &mut Notes) -> Result<Claimed, ClaimError> {
     let mut lost = ClaimError::Nothing;
     for _ in 0..ATTEMPTS {
         let (old, bytes, version) = look(outside)?.ok_or(ClaimError::Nothing)?;

@@ -97,9 +97,7 @@ impl Watch {
 
     /// How long until that is so if nothing changes, milliseconds; nothing where there is no lease.
     pub fn lapses_in_ms(&self, steady_ms: u64) -> Option<u64> {
-        self.seen
-            .filter(|seen| seen.span_ms > 0)
-            .map(|seen| (seen.at_ms + seen.span_ms).saturating_sub(steady_ms))
+        self.seen.filter(|seen| seen.span_ms > 0).map(|seen| (seen.at_ms + seen.span_ms).saturating_sub(steady_ms))
     }
 
     /// How often the store is looked at, milliseconds.

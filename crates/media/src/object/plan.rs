@@ -106,7 +106,10 @@ pub struct Tally {
 /// Something that is tried again.
 #[derive(Clone, Copy, Debug)]
 enum Again {
-    Upload { leb: u32, id: ObjectId },
+    Upload {
+        leb: u32,
+        id: ObjectId,
+    },
     Note(Note),
     /// Of the replacement with this number.
     Swap(u64),

@@ -9,10 +9,13 @@ use utoipa_axum::routes;
 use crate::Failure;
 use crate::api::{
     AttachRequest, Beacon, Config, DetachRequest, DeviceView, Drills, EndedRecording, Events, Health, LookRequest,
-    ObjectsDevice, OptimiseRequest, Owner, PowerOnRequest, RebuildRequest, RecordRequest, RecordStatus, ResizeRequest, Role, ScrubRequest, Version,
+    ObjectsDevice, OptimiseRequest, Owner, PowerOnRequest, RebuildRequest, RecordRequest, RecordStatus, ResizeRequest,
+    Role, ScrubRequest, Version,
 };
 use crate::registry::objects::look;
-use crate::web::answer::{At, Body, Service, administrators, blocking, created, done, operators, viewers, wait, wait_shared};
+use crate::web::answer::{
+    At, Body, Service, administrators, blocking, created, done, operators, viewers, wait, wait_shared,
+};
 use crate::web::description::{DeviceFields, DrillBody};
 use crate::web::guard::Asker;
 
