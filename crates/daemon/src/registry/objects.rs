@@ -19,6 +19,9 @@ const JOURNALS: &str = "journals";
 /// How long a store may take to say who has a device.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A device's thread; or its role without one, and how it does in words.
+type Found = Result<Handle, (&'static str, String)>;
+
 /// Where the objects of a device lie whose journal this is; nothing where it is no journal.
 pub(super) fn place_of(target: &Target) -> Option<Place> {
     let [path] = target.paths()? else { return None };
@@ -123,7 +126,7 @@ impl Registry {
 
     /// The devices on objects of this service.
     pub fn on_objects(&self) -> Vec<ObjectsDevice> {
-        let standing: Vec<(String, Place, Result<Handle, (&'static str, String)>)> = {
+        let standing: Vec<(String, Place, Found)> = {
             let table = self.table();
             let known = table.devices.iter().filter_map(|(name, entry)| {
                 let place = entry.store.clone()?;
