@@ -144,7 +144,7 @@ impl Registry {
     }
 }
 
-fn shown(name: String, place: Place, how: Result<Handle, (&'static str, String)>) -> ObjectsDevice {
+fn shown(name: String, place: Place, how: Found) -> ObjectsDevice {
     let Place { url: address, endpoint } = place;
     let device = ObjectsDevice { name, address, endpoint, ..ObjectsDevice::default() };
     match how.map(|handle| handle.status()) {
