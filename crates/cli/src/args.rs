@@ -401,8 +401,8 @@ pub struct Create {
     /// Let the journal hold about so much of what is in the store already, to read it from there; 0 for everything.
     #[arg(long, value_name = "SIZE", requires = "objects", value_parser = values::size, default_value = "0")]
     pub max_local: u64,
-    /// Answer nothing unless the store's anchor was written in the last so many seconds, from 2 to 3600: so that a host that stands by \
-    /// may take the device over by itself. 0 for no such lease.
+    /// Answer clients only while the store was written to in the last so many seconds, from 2 to 3600, so that a host that stands by may
+    /// take the device over by itself; 0 for no such lease.
     #[arg(long, value_name = "SECONDS", requires = "objects", default_value_t = 0, value_parser = values::lease)]
     pub lease: u64,
     /// Ask nothing. Making a device destroys nothing and asks nothing anyway; for scripts that always say it.
