@@ -27,8 +27,8 @@ PACKAGES = {"sim": "sim", "rust": "openvsl"}
 SEEDS = {"seed": [], "encrypted-seed": ["--encrypted"], "die-loss-seed": ["--die-loss"],
          "kill-seed": ["--kills"], "killed-die-seed": ["--die-loss", "--kills"], "batch-seed": ["--batches"],
          "sparse-seed": ["--sparse"], "snapshot-seed": ["--snapshots"],
-         "resize-seed": ["--resizes"], "object-seed": ["--objects"], "array-seed": ["--arrays"], "cache-seed": ["--caches"],
-         "move-seed": ["--moves"]}
+         "resize-seed": ["--resizes"], "object-seed": ["--objects"], "lease-seed": ["--objects", "--leases"],
+         "array-seed": ["--arrays"], "cache-seed": ["--caches"], "move-seed": ["--moves"]}
 
 
 class Programs:

@@ -211,7 +211,7 @@ def health(world: World, name: str) -> str:
     return next(device["health"] for device in world.servers.status()["devices"] if device["name"] == name)
 
 
-def host(world: World, name: str) -> list[str]:
+def host(world: World, name: str, *options: object) -> list[str]:
     """Another host, as far as one machine can be: a service with directories of its own."""
     home = world.dir / name
     for part in ("run", "state"):
@@ -219,7 +219,7 @@ def host(world: World, name: str) -> list[str]:
     stage = Path(os.environ["OPENVSL_STAGING_DIR"]) / name
     stage.mkdir(mode=0o700)
     environment = [f"OPENVSL_RUNTIME_DIR={home}/run", f"OPENVSL_STATE_DIR={home}/state", f"OPENVSL_STAGING_DIR={stage}"]
-    run_as(world, environment, "up")
+    run_as(world, environment, "up", *options)
     return environment
 
 

@@ -51,6 +51,7 @@ ELSEWHERE = {
     "$ vsl alerts acknowledge": "web_alerts",
     # Hosts, networks and file systems that are not there.
     "$ vsl hosts add db1": "web_hosts_tls",
+    "$ vsl hosts move": "objects_fleet",
     "# vsl up --listen 192.0.2.7": "web_access",
     "# vsl status db": "disk_full",
 }
@@ -78,6 +79,7 @@ BEFORE = {
     "operations.md # curl": SERVICE,
     "operations.md # vsl attach db-copy": "cp /srv/db.vsl /srv/db-copy.vsl && cd /srv",
     "objects.md $ vsl create local.vsl": SERVICE,
+    "objects.md $ vsl create /ssd/cache.vsl": "mkdir /ssd",
     "resize.md": WITH_DB,
     "snapshots.md $ vsl clone promote": "vsl clone create db golden test-2",
     "vsl.md $ vsl array create": "vsl attach memory:64MiB --name disk0 && vsl attach memory:64MiB --name disk1",

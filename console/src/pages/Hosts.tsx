@@ -14,6 +14,7 @@ import { lookAt } from "../state/fleet";
 import { useResource } from "../state/resource";
 import { ago } from "../text/moment";
 import { count } from "../text/quantity";
+import { Fleet } from "./hosts/Fleet";
 
 export function HostsPage() {
   const { value, error, again, change } = useResource<Host[]>("/hosts", 5000, "here");
@@ -66,42 +67,46 @@ export function HostsPage() {
     },
   ];
   return (
-    <Panel
-      label="Hosts"
-      title="Hosts under this console"
-      aside={
-        <>
-          {host.value !== null && <Button onClick={() => open(null)}>Back to this host</Button>}
-          <Button needs="administrator" onClick={() => setAdding(true)}>
-            Add a host
-          </Button>
-        </>
-      }
-    >
-      <Table
-        class="cards"
-        label="Table of hosts"
-        rows={value}
-        keyOf={({ name }) => name}
-        columns={columns}
-        empty={
-          <Empty title="No other host yet">
-            <p>
-              A service elsewhere is reached by its address and an access key, which an administrator of that
-              service makes under its Settings. What may be done there is bounded by the role of that key.
-            </p>
-          </Empty>
+    <>
+      <Panel
+        label="Hosts"
+        title="Hosts under this console"
+        aside={
+          <>
+            {host.value !== null && <Button onClick={() => open(null)}>Back to this host</Button>}
+            <Button needs="administrator" onClick={() => setAdding(true)}>
+              Add a host
+            </Button>
+          </>
         }
-      />
-      {adding && (
-        <Add
-          onClose={() => {
-            setAdding(false);
-            again();
-          }}
+      >
+        <Table
+          class="cards"
+          label="Table of hosts"
+          rows={value}
+          keyOf={({ name }) => name}
+          columns={columns}
+          empty={
+            <Empty title="No other host yet">
+              <p>
+                A service elsewhere is reached by its address and an access key, which an administrator of
+                that service makes under its Settings. What may be done there is bounded by the role of that
+                key.
+              </p>
+            </Empty>
+          }
         />
-      )}
-    </Panel>
+        {adding && (
+          <Add
+            onClose={() => {
+              setAdding(false);
+              again();
+            }}
+          />
+        )}
+      </Panel>
+      <Fleet hosts={(value ?? []).map(({ name }) => name)} />
+    </>
   );
 }
 

@@ -153,6 +153,17 @@ const DEEDS: readonly (readonly [string, Words])[] = [
   ["POST /accounts/*/keys", ([name]) => `made an access key of ${name}`],
   ["DELETE /accounts/*/keys/*", ([name]) => `deleted an access key of ${name}`],
   ["* /accounts/*", ([, name]) => `changed the account ${name}`],
+  [
+    "POST /fleet/moves",
+    (_, body) =>
+      `began to move ${text(body.device)}${and("from", body.from)}${and("to", body.to)}${body.force ? ", by force" : ""}`,
+  ],
+  [
+    "POST /fleet/moves/*",
+    (_, body) =>
+      `${body.state === "moved" ? "moved" : "could not move"} ${text(body.device)}${and("from", body.from)}${and("to", body.to)}`,
+  ],
+  ["POST /objects/look", (_, body) => `looked who has the device${and("at", body.address)}`],
   ["POST /hosts", (_, body) => `added the host ${text(body.name)}${and("at", body.address)}`],
   ["DELETE /hosts/*", ([name]) => `removed the host ${name}`],
   ["POST /predictions", (_, body) => `asked for a prediction${and("of", body.device)}`],

@@ -48,6 +48,21 @@ impl Address {
     /// # Errors
     /// It is none.
     pub fn parse(text: &str) -> Result<Address, AddressError> {
+        let address = Address::parse_any(text)?;
+        match &address {
+            Address::Remote(url) if url.path().trim_matches('/').is_empty() => Err(AddressError::Address {
+                given: text.into(),
+                why: "it names no prefix: each device has one of its own".into(),
+            }),
+            _ => Ok(address),
+        }
+    }
+
+    /// Reads one below which devices may lie, such as that of a whole bucket.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn parse_any(text: &str) -> Result<Address, AddressError> {
         let wrong = |why: &str| AddressError::Address { given: text.into(), why: why.into() };
         let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
         if url.query().is_some() || url.fragment().is_some() || url.password().is_some() || !url.username().is_empty() {
@@ -65,12 +80,23 @@ impl Address {
                 if url.host_str().is_none_or(str::is_empty) {
                     return Err(wrong("it names no bucket"));
                 }
-                if url.path().trim_matches('/').is_empty() {
-                    return Err(wrong("it names no prefix: each device has one of its own"));
-                }
                 Ok(Address::Remote(url))
             }
             scheme => Err(wrong(&format!("`{scheme}` is no kind of store"))),
+        }
+    }
+
+    /// The address of what lies below this one, by its path there.
+    pub fn below(&self, path: &str) -> Address {
+        match self {
+            Address::Remote(url) => {
+                let mut url = url.clone();
+                if let Ok(mut parts) = url.path_segments_mut() {
+                    parts.pop_if_empty().extend(path.split('/').filter(|part| !part.is_empty()));
+                }
+                Address::Remote(url)
+            }
+            Address::Directory(root) => Address::Directory(root.join(path)),
         }
     }
 }
@@ -93,6 +119,13 @@ mod tests {
         for good in ["s3://bucket/a/b", "gs://bucket/a", "az://container/a", "file:///srv/objects"] {
             assert!(Address::is_meant(good));
             assert_eq!(Address::parse(good).expect(good).to_string(), good);
+        }
+        for (above, device) in [
+            ("s3://bucket", "s3://bucket/a/b"),
+            ("s3://bucket/x/", "s3://bucket/x/a/b"),
+            ("file:///x", "file:///x/a/b"),
+        ] {
+            assert_eq!(Address::parse_any(above).expect(above).below("a/b").to_string(), device);
         }
         for wrong in ["s3://bucket", "s3://bucket/", "s3:///a", "http://host/a", "file://a", "file:///", "s3://u:p@b/a"]
         {

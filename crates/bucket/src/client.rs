@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use media::object::{Answer, Ask, Failure, NotesFile, Outside};
+use media::object::{Answer, Ask, Failure, NotesFile, Outside, steady_ms};
 use media::ring::mailbox::{Mailbox, Sender, mailbox};
 use media::ring::{Entry, Owner, SharedRing};
 use rustix::event::PollFlags;
@@ -209,6 +209,10 @@ impl Outside for Client {
 
     fn now_ms(&self) -> u64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+    }
+
+    fn steady_ms(&self) -> u64 {
+        steady_ms()
     }
 
     fn alarm(&mut self, at_ms: u64) {

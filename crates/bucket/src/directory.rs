@@ -109,6 +109,29 @@ impl Directory {
         Ok(Answer::Swapped(version(bytes)))
     }
 
+    /// What lies below the directory.
+    pub(crate) fn below(&self, path: &str) -> Directory {
+        Directory { root: self.root.join(path) }
+    }
+
+    /// Whether a device lies at a path, and the paths that go on below it.
+    pub(crate) fn level(&self, path: &str) -> Result<(bool, Vec<String>), Failure> {
+        let at = self.root.join(path);
+        let failed = |error: io::Error| self.failure(&error);
+        let (mut has_anchor, mut below) = (false, Vec::new());
+        for entry in fs::read_dir(&at).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            has_anchor |= entry.file_name() == ANCHOR_NAME;
+            // Links are not followed: they may lead round in a circle.
+            if entry.file_type().map_err(failed)?.is_dir()
+                && let Some(path) = entry.path().strip_prefix(&self.root).ok().and_then(Path::to_str)
+            {
+                below.push(path.to_owned());
+            }
+        }
+        Ok((has_anchor, below))
+    }
+
     pub(crate) fn names(&self) -> Result<Vec<String>, Failure> {
         let mut names = Vec::new();
         let failed = |error: io::Error| match error.kind() {
@@ -173,6 +196,8 @@ mod tests {
         let mut names = store.names().expect("listed");
         names.sort();
         assert_eq!(names, ["anchor", "x/1"]);
+        let above = crate::Store::Directory(Directory::new(root.path()));
+        assert_eq!(above.devices().expect("listed"), [("a/b".to_owned(), b"two".to_vec())]);
         let delete = || store.perform(Ask::Delete { name: "x/1".into() });
         assert_eq!((delete(), delete()), (Answer::Done, Answer::Done));
     }

@@ -20,8 +20,9 @@ pub use archive::{Archive, Download, Upload};
 pub use client::Client;
 
 use std::path::Path;
+use std::time::Duration;
 
-use media::object::{Answer, Ask, Failure, Notes, NotesFile, Outside};
+use media::object::{Answer, Ask, Failure, Look, NoLook, Notes, NotesFile, Outside};
 use media::ring::SharedRing;
 
 /// Opens the store of a journal, and writes its notes anew: what `device::use_stores` takes.
@@ -37,6 +38,25 @@ pub fn open(journal: &Path, notes: &Notes, ring: &SharedRing) -> Result<Box<dyn 
     let client = Client::new(stores, file, ring).map_err(|error| error.to_string())?;
     Ok(Box::new(client))
 }
+
+/// Looks at the anchor of a device, for so long at most: what `device::use_stores` takes, too.
+///
+/// # Errors
+/// The address makes no sense, or the store does not answer.
+pub fn look(url: &str, endpoint: &str, known: Option<&str>, patience: Duration) -> Result<Look, NoLook> {
+    let wrong = |error: AddressError| NoLook::Wrong(error.to_string());
+    let address = Address::parse(url).map_err(wrong)?;
+    let store = Store::open(&address, Some(endpoint)).map_err(wrong)?;
+    let runtime = client::runtime().map_err(|error| NoLook::Silent(error.to_string()))?;
+    // The timer belongs to the runtime.
+    let looked = runtime.block_on(async { tokio::time::timeout(patience, store.look(known)).await });
+    let looked = looked.map_err(|_| NoLook::Silent(format!("nothing came in {} s", patience.as_secs_f32())))?;
+    looked.map_err(|failure| NoLook::Silent(failure.to_string()))
+}
+
+/// How deep devices are looked for below a prefix, and how many are looked at.
+const DEPTH: usize = 4;
+const DEVICES: usize = 1000;
 
 /// A store, opened.
 #[derive(Clone, Debug)]
@@ -73,6 +93,20 @@ impl Store {
         }
     }
 
+    /// Looks at the anchor, whose content is sent only where it is not the version that is known.
+    async fn look(&self, known: Option<&str>) -> Result<Look, Failure> {
+        match self {
+            Store::Remote(remote) => remote.look(known).await,
+            Store::Directory(_) => match self.perform(Ask::Fetch).await {
+                Answer::Anchor(_, version) if known == Some(&version) => Ok(Look::Same),
+                Answer::Anchor(bytes, version) => Ok(Look::Found(bytes, version)),
+                Answer::Failed(Failure::Missing) => Ok(Look::Missing),
+                Answer::Failed(failure) => Err(failure),
+                _ => Err(Failure::Other("an answer that makes no sense".into())),
+            },
+        }
+    }
+
     /// Does one thing. Notes are none of a store's.
     async fn perform(&self, ask: Ask) -> Answer {
         match self {
@@ -104,6 +138,40 @@ impl Store {
     pub fn list(&self) -> Result<Vec<String>, Failure> {
         let runtime = client::runtime().map_err(|error| Failure::Other(error.to_string()))?;
         runtime.block_on(self.names())
+    }
+
+    /// The devices below the prefix: each by its path there, with its anchor. Waits for the store.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub fn devices(&self) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+        let runtime = client::runtime().map_err(|error| Failure::Other(error.to_string()))?;
+        runtime.block_on(async {
+            let (mut found, mut left) = (Vec::new(), vec![String::new()]);
+            while let Some(path) = left.pop().filter(|_| found.len() < DEVICES) {
+                let (has_anchor, below) = match self {
+                    Store::Remote(remote) => remote.level(&path).await?,
+                    Store::Directory(directory) => directory.level(&path)?,
+                };
+                if !has_anchor {
+                    // A device holds no other one.
+                    left.extend(below.into_iter().filter(|path| path.split('/').count() <= DEPTH));
+                    continue;
+                }
+                if let Answer::Anchor(bytes, _) = self.below(&path).perform(Ask::Fetch).await {
+                    found.push((path, bytes));
+                }
+            }
+            found.sort();
+            Ok(found)
+        })
+    }
+
+    fn below(&self, path: &str) -> Store {
+        match self {
+            Store::Remote(remote) => Store::Remote(remote.below(path)),
+            Store::Directory(directory) => Store::Directory(directory.below(path)),
+        }
     }
 
     async fn names(&self) -> Result<Vec<String>, Failure> {

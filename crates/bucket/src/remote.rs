@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use media::object::anchor::ANCHOR_NAME;
-use media::object::{Answer, Ask, Failure};
+use media::object::{Answer, Ask, Failure, Look};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -148,10 +148,43 @@ impl Remote {
         }
     }
 
+    /// Looks at the anchor, whose content is sent only where it is not the version that is known.
+    pub(crate) async fn look(&self, known: Option<&str>) -> Result<Look, Failure> {
+        let if_none_match = known.and_then(|known| version_of(known).e_tag);
+        let options = GetOptions { if_none_match, ..GetOptions::default() };
+        match self.store.get_opts(&self.path(ANCHOR_NAME), options).await {
+            Ok(found) => {
+                let version = words_of(found.meta.e_tag.clone(), found.meta.version.clone());
+                let bytes = found.bytes().await.map_err(|error| failure(&error))?;
+                Ok(Look::Found(bytes.to_vec(), version))
+            }
+            Err(Error::NotModified { .. }) => Ok(Look::Same),
+            Err(Error::NotFound { .. }) => Ok(Look::Missing),
+            Err(error) => Err(failure(&error)),
+        }
+    }
+
     async fn fetch(&self) -> Result<Answer, Error> {
         let found = self.store.get_opts(&self.path(ANCHOR_NAME), GetOptions::default()).await?;
         let version = words_of(found.meta.e_tag.clone(), found.meta.version.clone());
         Ok(Answer::Anchor(found.bytes().await?.to_vec(), version))
+    }
+
+    /// What lies below the prefix.
+    pub(crate) fn below(&self, path: &str) -> Remote {
+        Remote { store: Arc::clone(&self.store), prefix: self.path(path) }
+    }
+
+    /// Whether a device lies at a path, and the paths that go on below it.
+    pub(crate) async fn level(&self, path: &str) -> Result<(bool, Vec<String>), Failure> {
+        let at = self.path(path);
+        let listed = self.store.list_with_delimiter(Some(&at)).await.map_err(|error| failure(&error))?;
+        let has_anchor = listed.objects.iter().any(|object| object.location.filename() == Some(ANCHOR_NAME));
+        let relative = |path: &Path| {
+            let parts: Vec<_> = path.prefix_match(&self.prefix)?.map(|part| part.as_ref().to_owned()).collect();
+            Some(parts.join("/"))
+        };
+        Ok((has_anchor, listed.common_prefixes.iter().filter_map(relative).collect()))
     }
 
     pub(crate) async fn names(&self) -> Result<Vec<String>, Failure> {

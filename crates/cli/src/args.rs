@@ -401,6 +401,10 @@ pub struct Create {
     /// Let the journal hold about so much of what is in the store already, to read it from there; 0 for everything.
     #[arg(long, value_name = "SIZE", requires = "objects", value_parser = values::size, default_value = "0")]
     pub max_local: u64,
+    /// Answer clients only while the store was written to in the last so many seconds, from 2 to 3600, so that a host that stands by may
+    /// take the device over by itself; 0 for no such lease.
+    #[arg(long, value_name = "SECONDS", requires = "objects", default_value_t = 0, value_parser = values::lease)]
+    pub lease: u64,
     /// Ask nothing. Making a device destroys nothing and asks nothing anyway; for scripts that always say it.
     #[arg(short, long)]
     pub yes: bool,
@@ -489,6 +493,12 @@ pub struct Attach {
     /// Take it also from a host that has it. What only that host's journal has is given up, and the host is fenced for good.
     #[arg(long, requires = "objects")]
     pub take_over: bool,
+    /// Do not take it now: stand by, and take it over when the lease of the host that has it was not renewed for its whole time.
+    #[arg(long, requires = "objects", conflicts_with_all = ["take_over", "once"])]
+    pub stand_by: bool,
+    /// Give a device on objects another lease, from 2 to 3600 seconds, or 0 for none; see `vsl create --lease`.
+    #[arg(long, value_name = "SECONDS", value_parser = values::lease, conflicts_with = "stand_by")]
+    pub lease: Option<u64>,
     #[command(flatten)]
     pub opener: Opener,
 }

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
-    device::use_stores(bucket::open);
+    device::use_stores(bucket::open, bucket::look);
     let output = Output { json: cli.json };
     match commands::run(&cli.command, output) {
         Ok(code) => code,

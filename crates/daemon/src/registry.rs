@@ -13,11 +13,13 @@ mod keys;
 mod lifetime;
 mod log;
 mod moves;
+pub mod objects;
 pub mod observe;
 mod recording;
 mod resize;
 mod schedules;
 mod snapshots;
+mod stand_by;
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,6 +106,12 @@ impl Registry {
         std::thread::scope(|scope| {
             for device in &remembered {
                 scope.spawn(|| {
+                    if device.stand_by.is_some() {
+                        if let Err(failure) = self.begin_stand_by(device) {
+                            tracing::error!(device = device.name, "{failure}");
+                        }
+                        return;
+                    }
                     let target = match Target::parse(&device.path) {
                         Ok(target) => target,
                         Err(failure) => return tracing::error!(device = device.name, "not attached: {failure}"),
@@ -121,6 +129,7 @@ impl Registry {
                     }
                     if let Err(failure) = attached {
                         tracing::error!(device = device.name, "not attached: {failure}");
+                        let store = target.clone();
                         self.table().devices.entry(device.name.clone()).or_insert(Entry {
                             target,
                             read_only: device.read_only,
@@ -128,6 +137,7 @@ impl Registry {
                             witness: device.witness.clone(),
                             phase: Phase::Failed(failure),
                             log: Arc::default(),
+                            store: objects::place_of(&store),
                         });
                     }
                 });
@@ -144,9 +154,11 @@ impl Registry {
     /// # Errors
     /// The name or the device is taken, or it cannot be attached.
     pub fn attach(&self, request: &AttachRequest) -> Result<DeviceView, Failure> {
-        let target = Target::parse(&request.path)?.absolute()?;
+        let target = Target::parse(&request.path)?;
+        let target = if request.objects.is_some() { target.absolute_new()? } else { target.absolute()? };
         // What gets a new identity is written to, so it is named.
-        let target = if request.new_identity { target } else { target.with_members(request.degraded)? };
+        let as_named = request.new_identity || request.objects.is_some();
+        let target = if as_named { target } else { target.with_members(request.degraded)? };
         let name = request.name.clone().unwrap_or_else(|| target.default_name());
         names::check("device", &name)?;
         self.not_moved_away(&target)?;
@@ -166,9 +178,23 @@ impl Registry {
             new_identity,
             secret,
             witness: witness.clone(),
+            lease_ms: request.lease_seconds.map(lease_ms).transpose()?,
             ..AttachOptions::default()
         };
+        let taken = match &request.objects {
+            None => None,
+            Some(_) if read_only || degraded || new_identity || witness.is_some() => {
+                return Err(Failure::invalid(
+                    "a device is taken from a store for writing, as it is, and without a witness",
+                )
+                .help("leave the other options out"));
+            }
+            Some(from) => Some(self.take(&name, &target, from, options.secret.as_ref())?),
+        };
         self.attach_target(&name, target.clone(), options, key.clone())?;
+        if let Some(words) = taken {
+            self.table().entry(&name)?.log.note("taken", words);
+        }
         if request.remember && !key.typed && target.paths().is_some() {
             let mut table = self.table();
             let remembered = table.entry(&name)?.remembered(&name);
@@ -184,7 +210,8 @@ impl Registry {
             let mut table = self.table();
             table.admit(name, &target)?;
             let (phase, log) = (Phase::Attaching, Arc::clone(&log));
-            let entry = Entry { target: target.clone(), read_only, key, witness, phase, log };
+            let store = objects::place_of(&target);
+            let entry = Entry { target: target.clone(), read_only, key, witness, phase, log, store };
             table.devices.insert(name.into(), entry)
         };
         let result = self.start(name, &target, options, &log);
@@ -293,6 +320,10 @@ impl Registry {
                     return Err(Refused::StillAttached(failure.help("wait for its job, or cancel it")));
                 }
                 Standing::Failed(_) | Standing::PoweredOff(_) => None,
+                Standing::StandsBy(one) => {
+                    one.end().map_err(Refused::StillAttached)?;
+                    None
+                }
                 Standing::Attached(handle) => {
                     let handle = handle.clone();
                     entry.phase = Phase::Detaching;
@@ -350,6 +381,10 @@ impl Registry {
             let (state, health) = entry.in_words();
             let mut view = DeviceView::new(name, &entry.target, state, &health);
             view.set("read_only", entry.read_only);
+            if let Some(place) = &entry.store {
+                view.set("objects_address", &place.url);
+                view.set("objects_endpoint", &place.endpoint);
+            }
             (view, handle.map(|handle| (handle, remembered)))
         };
         if let Some((handle, remembered)) = handle {
@@ -572,6 +607,7 @@ impl Registry {
     /// next attach of such a device must recover it.
     pub fn stop_all(&self) -> Vec<Failure> {
         self.table().closing = true;
+        self.end_stand_bys();
         self.exports.stop_accepting();
         let failures = Mutex::new(Vec::new());
         while let Some(attached) = self.take_attached() {
@@ -635,6 +671,16 @@ pub(crate) fn secret(passphrase: Option<&Passphrase>, key_file: Option<&Path>) -
         (Some(_), Some(_)) => {
             Err(Failure::invalid("a passphrase and a key file were given").help("one of them opens the device"))
         }
+    }
+}
+
+/// A lease as devices take it.
+fn lease_ms(seconds: u32) -> Result<u64, Failure> {
+    let ms = u64::from(seconds) * 1000;
+    match ms == 0 || media::object::lease::LEASE_MS.contains(&ms) {
+        true => Ok(ms),
+        false => Err(Failure::invalid(format!("lease_seconds: {seconds} is no lease"))
+            .help("choose 2 to 3600 seconds, or 0 for none")),
     }
 }
 

@@ -90,6 +90,21 @@ impl Remote {
         headers: &[(String, String)],
         body: Bytes,
     ) -> Result<Response<Incoming>, Failure> {
+        self.send_within(ANSWER, method, path, headers, body).await
+    }
+
+    /// The same for what takes the other side so long at most.
+    ///
+    /// # Errors
+    /// Nobody answers in time.
+    pub async fn send_within(
+        &self,
+        patience: Duration,
+        method: Method,
+        path: &str,
+        headers: &[(String, String)],
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Failure> {
         let mut request = Request::builder().method(method).uri(path).header(header::HOST, self.authority());
         for (name, value) in headers {
             request = request.header(name, value);
@@ -103,7 +118,7 @@ impl Remote {
             .map_err(|error| self.unreachable(error))?;
         let _ = stream.set_nodelay(true);
         match &self.tls {
-            None => self.exchange(stream, request).await,
+            None => self.exchange(stream, request, patience).await,
             Some(tls) => {
                 let name = ServerName::try_from(self.host.clone())
                     .map_err(|_| self.unreachable("no name that a certificate could have"))?;
@@ -112,7 +127,7 @@ impl Remote {
                     .await
                     .map_err(|_| self.unreachable(format!("no TLS handshake in {} s", CONNECT.as_secs())))?
                     .map_err(|error| self.no_handshake(&error))?;
-                self.exchange(stream, request).await
+                self.exchange(stream, request, patience).await
             }
         }
     }
@@ -135,7 +150,12 @@ impl Remote {
         }
     }
 
-    async fn exchange<S>(&self, stream: S, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failure>
+    async fn exchange<S>(
+        &self,
+        stream: S,
+        request: Request<Full<Bytes>>,
+        patience: Duration,
+    ) -> Result<Response<Incoming>, Failure>
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
@@ -144,9 +164,9 @@ impl Remote {
             .map_err(|error| self.unreachable(error))?;
         // It ends with the answer's body, or when nobody wants that any more.
         tokio::spawn(async move { drop(connection.await) });
-        tokio::time::timeout(ANSWER, sender.send_request(request))
+        tokio::time::timeout(patience, sender.send_request(request))
             .await
-            .map_err(|_| self.unreachable(format!("no answer in {} s", ANSWER.as_secs())))?
+            .map_err(|_| self.unreachable(format!("no answer in {} s", patience.as_secs())))?
             .map_err(|error| self.unreachable(error))
     }
 }

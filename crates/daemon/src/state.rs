@@ -30,6 +30,12 @@ pub struct Remembered {
     /// Only until its erase is done: who stops the service meanwhile finds it named afterwards.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub erasing: bool,
+    /// The address of the store from which the device is to be taken over when its owner is gone: the journal is not there yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_by: Option<String>,
+    /// The store's endpoint, where it is not the one that the address implies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
 }
 
 /// An array to assemble at start.
@@ -344,7 +350,9 @@ impl StateFile {
             return Ok(());
         }
         let (read_only, key_file, witness) = (false, None, None);
-        self.remember(Remembered { name: name.into(), path, read_only, key_file, witness, erasing: true })
+        let (stand_by, endpoint, erasing) = (None, None, true);
+        let name = name.into();
+        self.remember(Remembered { name, path, read_only, key_file, witness, erasing, stand_by, endpoint })
     }
 
     /// Forgets a device that was remembered because it was being erased.
@@ -406,7 +414,8 @@ mod tests {
 
     fn device(name: &str, path: &str) -> Remembered {
         let (name, path, read_only) = (name.to_string(), path.into(), name == "b");
-        Remembered { name, path, read_only, key_file: None, witness: None, erasing: false }
+        let (key_file, witness, stand_by, endpoint) = (None, None, None, None);
+        Remembered { name, path, read_only, key_file, witness, erasing: false, stand_by, endpoint }
     }
 
     #[test]

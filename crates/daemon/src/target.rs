@@ -69,6 +69,27 @@ impl Target {
         }
     }
 
+    /// The same of a file that is to be made: only its directory must be there.
+    ///
+    /// # Errors
+    /// There is no such directory.
+    pub fn absolute_new(self) -> Result<Target, Failure> {
+        match self {
+            Target::Files(paths) => {
+                let full = |path: PathBuf| match (path.parent(), path.file_name()) {
+                    (Some(parent), Some(name)) => {
+                        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+                        let parent = std::fs::canonicalize(parent).map_err(|error| Failure::io(parent, &error))?;
+                        Ok(parent.join(name))
+                    }
+                    _ => Err(Failure::invalid(format!("{}: no path of a file", path.display()))),
+                };
+                Ok(Target::Files(paths.into_iter().map(full).collect::<Result<_, _>>()?))
+            }
+            other => Ok(other),
+        }
+    }
+
     /// With the files of the device that lie beside those that were named, where it has more. Who wants it `degraded` has named
     /// those that are to be used, if they are enough.
     ///

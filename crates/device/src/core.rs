@@ -118,6 +118,10 @@ pub(crate) struct Core {
     pub(crate) resizing: Resizing,
     /// Another host has taken the device over.
     pub fenced: bool,
+    /// The device has a lease: where that is over nothing is answered.
+    pub leased: bool,
+    /// It is about to be detached, and nothing waits for a lease any more.
+    pub ending: bool,
     /// Requests that wait until the store has everything below a sequence number, and their tags.
     remote: VecDeque<(u64, u64)>,
 }
@@ -170,6 +174,17 @@ fn asks_for_durability(request: &Request) -> bool {
     }
 }
 
+/// What becomes of answers to clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// They are given.
+    Given,
+    /// They wait: the lease is over, and it is not known yet whether another host has the device.
+    Held,
+    /// All are errors.
+    Failed,
+}
+
 impl Core {
     pub fn new(ftl: Ftl, media: Stack, superblock: Superblock) -> Core {
         let config = ftl.config();
@@ -203,6 +218,8 @@ impl Core {
             merging: None,
             resizing: Resizing::default(),
             fenced: false,
+            leased: false,
+            ending: false,
             remote: VecDeque::new(),
             staging: None,
             ftl,
@@ -315,7 +332,7 @@ impl Core {
 
     /// Takes what the medium finished and gives the next answer, never waiting.
     pub fn poll(&mut self) -> Option<Completion> {
-        if let Some(completion) = self.completions.pop_front() {
+        if let Some(completion) = self.completion() {
             return Some(completion);
         }
         while let Some(done) = self.next_done() {
@@ -327,7 +344,7 @@ impl Core {
         self.go_on_resizing();
         self.tell_objects();
         self.sync_for_objects();
-        self.completions.pop_front()
+        self.completion()
     }
 
     /// Tells a medium on objects how far the log is durable.
@@ -381,7 +398,31 @@ impl Core {
 
     /// The next answer, without asking the medium.
     pub fn completion(&mut self) -> Option<Completion> {
-        self.completions.pop_front()
+        match self.answers() {
+            Answers::Given => self.completions.pop_front(),
+            Answers::Held => None,
+            // It may be done here, and is not what the device holds.
+            Answers::Failed => {
+                self.completions.pop_front().map(|done| Completion { result: Err(IoError::Media), ..done })
+            }
+        }
+    }
+
+    /// What becomes of answers now.
+    #[inline]
+    pub fn answers(&self) -> Answers {
+        if self.leased { self.answers_of_lease() } else { Answers::Given }
+    }
+
+    fn answers_of_lease(&self) -> Answers {
+        let Some(objects) = self.media.store_behind() else { return Answers::Given };
+        match (objects.is_fenced(), objects.is_lapsed()) {
+            (true, _) => Answers::Failed,
+            (false, false) => Answers::Given,
+            // Nobody renews it then.
+            (false, true) if self.ending || objects.is_broken() => Answers::Failed,
+            (false, true) => Answers::Held,
+        }
     }
 
     /// Puts what stands in open pages where it survives the end of this process, on a medium that can.
@@ -398,7 +439,8 @@ impl Core {
 
     /// Whether answers wait to be taken.
     pub fn has_completions(&self) -> bool {
-        !self.completions.is_empty() || self.ahead.as_ref().is_some_and(|ahead| ahead.has_more())
+        let answers = !self.completions.is_empty() && self.answers() != Answers::Held;
+        answers || self.ahead.as_ref().is_some_and(|ahead| ahead.has_more())
     }
 
     /// Carries out every command; `payload` is the data of the write that is being taken.

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_parity};
 use crate::attach::{admit, attach, layer_config, write_superblock};
 use crate::batch::check_batch;
-use crate::core::Core;
+use crate::core::{Answers, Core};
 use crate::crypt::NoKey;
 use crate::drill::{Drills, with_drills};
 use crate::emulated::{self, Card, Clock, WallClock};
@@ -56,6 +56,8 @@ pub struct AttachOptions {
     /// A directory in memory where page buffers outlive the process: what is answered is there after its death. Without one, only
     /// what was flushed is.
     pub staging: Option<PathBuf>,
+    /// Another lease for a device on objects, milliseconds; 0 for none from now on.
+    pub lease_ms: Option<u64>,
 }
 
 /// An attached module. Lives on one thread.
@@ -384,6 +386,11 @@ impl Device {
             // What is in memory could be answered still, and is no longer what the device holds.
             return Submitted::Done(Err(IoError::Media));
         }
+        match self.core.answers() {
+            Answers::Given => {}
+            Answers::Held => return Submitted::Busy(io),
+            Answers::Failed => return Submitted::Done(Err(IoError::Media)),
+        }
         match self.check(&io) {
             Ok(true) => {}
             Ok(false) => {
@@ -475,6 +482,9 @@ impl Device {
 
     /// Why it takes no more just now, for whoever was told that it is busy.
     pub fn held_back(&self) -> &'static str {
+        if self.core.answers() == Answers::Held {
+            return "its lease is over, and the object store takes no new one";
+        }
         let ftl = &self.core.ftl;
         match (ftl.space_failure(), ftl.is_short()) {
             (Some(_), _) => "the store under the device has no room",
@@ -517,6 +527,11 @@ impl Device {
     #[inline]
     pub fn can_go_on(&self) -> bool {
         self.core.media.has_done()
+    }
+
+    /// It is about to be detached: what waits for a lease that is over waits no longer, and fails.
+    pub fn wait_for_no_lease(&mut self) {
+        self.core.ending = true;
     }
 
     /// Whether the medium works at nothing and no answer waits in [`Device::poll`].

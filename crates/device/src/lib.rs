@@ -68,7 +68,10 @@ pub use geometry::max_sectors;
 pub use identity::give_up_identity;
 pub use io::{Completion, Extent, Io, Submitted};
 pub use keys::{KeyChange, KeyError, KeyRing, add_key, change_key, remove_key};
-pub use objects::{Place, StoreOpener, create_on_objects, take_device, taken_over_labels, use_stores};
+pub use objects::{
+    Place, Seen, StoreLooker, StoreOpener, Taken, create_on_objects, look_at, take_device, taken_over_labels,
+    use_stores,
+};
 pub use resize::{Resize, ResizeError, ResizePlan};
 pub use settings::{Setting, Settings};
 pub use snapshots::Shown;

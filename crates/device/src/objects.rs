@@ -5,12 +5,14 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use media::file::{backing_bytes, check_length};
 use media::object::claim::{Claimant, claim, found, look, permits};
 use media::object::notes::Note;
 use media::object::{
-    Anchor, Claim as How, ClaimError, LebEntry, Limits, Notes, NotesFile, NotesHead, ObjectMedia, Outside, Standing,
+    Anchor, Claim as How, ClaimError, LebEntry, Limits, Look, NoLook, Notes, NotesFile, NotesHead, ObjectMedia,
+    Outside, Standing,
 };
 use media::ring::{Ring, SharedRing};
 use media::{Backing, Base, Drilled, FileMedia, FileOptions, Stack};
@@ -24,17 +26,24 @@ use crate::format::{create_with, encrypt, superblock};
 use crate::identity::Claim;
 use crate::refusal::refused;
 use crate::staging::Staging;
+use crate::superblock::Superblock;
 use crate::{AttachError, AttachOptions, CreateError, CreateOptions, Device, FormatError, Info, Secret};
 
 /// Opens the store of a journal, and writes the journal's notes anew. What goes wrong it says in words.
 pub type StoreOpener = fn(&Path, &Notes, &SharedRing) -> Result<Box<dyn Outside>, String>;
 
-static STORES: OnceLock<StoreOpener> = OnceLock::new();
+/// Looks at the anchor at an address and an endpoint, unless it is the version that is known, for so long at most.
+pub type StoreLooker = fn(&str, &str, Option<&str>, Duration) -> Result<Look, NoLook>;
 
-/// From now on devices on objects are attached by stores that are opened like this. The first call counts.
-pub fn use_stores(opener: StoreOpener) {
-    let _ = STORES.set(opener);
+static STORES: OnceLock<(StoreOpener, StoreLooker)> = OnceLock::new();
+
+/// From now on devices on objects are attached by stores that are opened, and looked at, like this. The first call counts.
+pub fn use_stores(opener: StoreOpener, looker: StoreLooker) {
+    let _ = STORES.set((opener, looker));
 }
+
+/// What is wrong with a program that knows no stores.
+const NO_STORES: &str = "this program knows no object stores; use the service";
 
 /// Entries of the ring of those who wait for a store and have no other.
 const RING_ENTRIES: u32 = 8;
@@ -53,7 +62,7 @@ fn refuse(path: &Path, why: impl ToString) -> AttachError {
 }
 
 fn open_store(path: &Path, notes: &Notes, ring: &SharedRing) -> Result<Box<dyn Outside>, AttachError> {
-    let opener = STORES.get().ok_or_else(|| refuse(path, "this program knows no object stores; use the service"))?;
+    let (opener, _) = STORES.get().ok_or_else(|| refuse(path, NO_STORES))?;
     opener(path, notes, ring).map_err(|why| refuse(path, why))
 }
 
@@ -65,6 +74,33 @@ fn random<const N: usize>(path: &Path) -> Result<[u8; N], AttachError> {
 
 fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+/// What stands at a place in a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// No device.
+    Nothing,
+    /// The version that is known already.
+    Same,
+    /// A device, with this anchor, and what the store calls its version.
+    Device(Box<Anchor>, String),
+}
+
+/// Looks at a device in a store, and changes nothing. Waits for the store, for so long at most.
+///
+/// # Errors
+/// The store does not answer, or what stands there is no device.
+pub fn look_at(place: &Place, known: Option<&str>, patience: Duration) -> Result<Seen, NoLook> {
+    let (_, looker) = STORES.get().ok_or_else(|| NoLook::Wrong(NO_STORES.into()))?;
+    match looker(&place.url, place.endpoint.as_deref().unwrap_or_default(), known, patience)? {
+        Look::Missing => Ok(Seen::Nothing),
+        Look::Same => Ok(Seen::Same),
+        Look::Found(bytes, version) => {
+            let anchor = Anchor::decode(&bytes).map_err(|error| NoLook::Wrong(format!("its anchor: {error}")))?;
+            Ok(Seen::Device(Box::new(anchor), version))
+        }
+    }
 }
 
 /// Why a device in a store cannot be had, in words that say what to do.
@@ -119,12 +155,7 @@ pub fn create_on_objects(
     made.map(|()| info).map_err(|error| CreateError::Format(FormatError::Attach(error)))
 }
 
-fn put_into_store(
-    path: &Path,
-    new: &crate::superblock::Superblock,
-    place: &Place,
-    limits: Limits,
-) -> Result<(), AttachError> {
+fn put_into_store(path: &Path, new: &Superblock, place: &Place, limits: Limits) -> Result<(), AttachError> {
     let ring = Ring::new(RING_ENTRIES).map_err(|error| refuse(path, error))?;
     let notes = Notes::new(head(path, *new.uuid.as_bytes(), place, limits)?);
     let mut outside = open_store(path, &notes, &ring)?;
@@ -140,6 +171,7 @@ fn put_into_store(
         attach: u64::from_le_bytes(random(path)?),
         epoch: 0,
         commit: 0,
+        renewal: 0,
         released: false,
         written_ms: outside.now_ms(),
         mark: 0,
@@ -159,12 +191,24 @@ fn head(path: &Path, device: [u8; 16], place: &Place, limits: Limits) -> Result<
     Ok(NotesHead { device, journal: random(path)?, url: place.url.clone(), endpoint, limits })
 }
 
-/// Makes a new journal for a device that stands in a store, and takes the device: one that its owner released, or with `take_over` from whoever has
-/// it. The journal is attached then like any other.
+/// A device that was taken from a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The commit as of which the device goes on.
+    pub commit: u64,
+    /// The owner epoch that it has now.
+    pub epoch: u32,
+    /// The host that had it before.
+    pub from: String,
+    /// That host had released it, so that nothing was lost.
+    pub released: bool,
+}
+
+/// Makes a new journal for a device that stands in a store, and takes the device from whom `how` says. The journal is attached then like any other.
 ///
 /// # Errors
 /// There is no such device, another has it, the journal's file exists, or the store does not answer.
-pub fn take_device(path: &Path, place: &Place, take_over: bool) -> Result<Anchor, AttachError> {
+pub fn take_device(path: &Path, place: &Place, how: How, secret: Option<&Secret>) -> Result<Taken, AttachError> {
     let notes_path = NotesFile::path(path);
     for path in [path, &notes_path] {
         if path.exists() {
@@ -174,28 +218,28 @@ pub fn take_device(path: &Path, place: &Place, take_over: bool) -> Result<Anchor
             ));
         }
     }
-    let taken = take_with(path, place, take_over);
+    let taken = take_with(path, place, how, secret);
     if taken.is_err() {
         let _ = (std::fs::remove_file(path), std::fs::remove_file(&notes_path));
     }
     taken
 }
 
-fn take_with(path: &Path, place: &Place, take_over: bool) -> Result<Anchor, AttachError> {
+fn take_with(path: &Path, place: &Place, how: How, secret: Option<&Secret>) -> Result<Taken, AttachError> {
     let ring = Ring::new(RING_ENTRIES).map_err(|error| refuse(path, error))?;
     let mut notes = Notes::new(head(path, [0; 16], place, Limits::default())?);
     let mut outside = open_store(path, &notes, &ring)?;
     let place = notes.head.clone();
-    let refused = |error: ClaimError| claim_refused(path, &place, &error);
-    let (seen, ..) = look(&mut *outside).map_err(refused)?.ok_or_else(|| refused(ClaimError::Nothing))?;
+    let lost = |error: ClaimError| claim_refused(path, &place, &error);
+    let (seen, ..) = look(&mut *outside).map_err(lost)?.ok_or_else(|| lost(ClaimError::Nothing))?;
     (notes.head.device, notes.head.limits) = (seen.device, seen.limits);
-    let how = if take_over { How::TakeOver } else { How::Released };
-    permits(&seen, how, &notes).map_err(refused)?;
+    permits(&seen, how, &notes).map_err(lost)?;
     // Everything that can fail here does so before the device is taken.
     let backing = Backing::create(path, backing_bytes(&seen.geometry))?;
-    taken_over_labels(&seen, path)?;
+    let mut superblock = superblock_of(&seen, path)?;
+    admit(&mut superblock, secret).map_err(|refusal| refused(refusal, path))?;
     let who = claimant(path, &notes)?;
-    let (anchor, _) = claim(&mut *outside, &who, how, &mut notes).map_err(refused)?;
+    let anchor = claim(&mut *outside, &who, how, &mut notes).map_err(lost)?.anchor;
     for (copy, label) in (0..).zip(taken_over_labels(&anchor, path)?) {
         backing.write_label(copy, &label).map_err(|error| refuse(path, error))?;
     }
@@ -204,7 +248,11 @@ fn take_with(path: &Path, place: &Place, take_over: bool) -> Result<Anchor, Atta
         notes.add(Note::Gone { leb: *leb, life: *life });
     }
     NotesFile::write(path, &notes).map_err(|error| refuse(path, error))?;
-    Ok(anchor)
+    Ok(Taken { commit: anchor.commit, epoch: anchor.epoch, from: seen.host, released: seen.released })
+}
+
+fn superblock_of(anchor: &Anchor, path: &Path) -> Result<Superblock, AttachError> {
+    choose_superblock(anchor.labels.clone().map(Ok)).map_err(|refusal| refused(refusal, path))
 }
 
 fn claimant(path: &Path, notes: &Notes) -> Result<Claimant, AttachError> {
@@ -218,8 +266,7 @@ fn claimant(path: &Path, notes: &Notes) -> Result<Claimant, AttachError> {
 /// # Errors
 /// The anchor's copies are no superblock.
 pub fn taken_over_labels(anchor: &Anchor, path: &Path) -> Result<[Vec<u8>; 2], AttachError> {
-    let copies = anchor.labels.clone().map(Ok);
-    let mut superblock = choose_superblock(copies).map_err(|refusal| refused(refusal, path))?;
+    let mut superblock = superblock_of(anchor, path)?;
     let log = &mut superblock.anchor;
     if !log.clean {
         let mark = anchor.mark.max(log.begin);
@@ -256,6 +303,9 @@ pub(crate) fn attach_journal(files: Files, options: &AttachOptions, ring: &Share
             _ => refuse(&notes, error),
         }
     })?;
+    if let Some(lease_ms) = options.lease_ms {
+        notes.head.limits.lease_ms = lease_ms;
+    }
     if notes.head.device != *superblock.uuid.as_bytes() {
         return Err(refuse(&NotesFile::path(&path), "these are the notes of another device's journal"));
     }
@@ -296,7 +346,9 @@ fn open(
     let media = Stack::Plain(Drilled::Plain(Base::Objects(Box::new(media))));
     // So each life of a LEB begins with an erase, and the store knows one from the next.
     let config = layer_config(&superblock, true);
-    attach(media, superblock, config, false, staging).map_err(failed)
+    let mut core = attach(media, superblock, config, false, staging).map_err(failed)?;
+    core.leased = core.media.store_behind().is_some_and(|objects| objects.anchor().limits.lease_ms > 0);
+    Ok(core)
 }
 
 impl Device {
@@ -328,6 +380,10 @@ impl Device {
                 "fenced: host {} has taken the device over as owner {}; what only this journal has is lost to the device, and nothing is read or written here any more",
                 fence.host, fence.epoch
             );
+        }
+        if standing.lapsed {
+            let why = standing.tally.trouble.unwrap_or_else(|| "its anchor was not written in time".into());
+            return format!("its lease is over, so nothing is answered until the object store takes a new one: {why}");
         }
         let behind = format!("{} bytes and {} s behind", standing.ahead_bytes, standing.behind_ms / 1000);
         let held = if standing.holding { "; writes wait for it" } else { "" };

@@ -32,6 +32,8 @@ pub enum State {
     Error,
     /// A drill cut its power.
     PoweredOff,
+    /// Another host has it, and this one waits until that one is gone.
+    StandBy,
 }
 
 impl State {
@@ -46,6 +48,7 @@ impl State {
             State::Formatting => "formatting",
             State::Error => "error",
             State::PoweredOff => "powered-off",
+            State::StandBy => "stand-by",
         }
     }
 }
@@ -217,6 +220,10 @@ pub struct ObjectsFigures {
     pub holding: bool,
     /// Another host has taken the device over.
     pub fenced: bool,
+    /// Nothing is answered, because the lease is over.
+    pub lapsed: bool,
+    /// How long the lease is, milliseconds; 0 without one.
+    pub lease_ms: u64,
     /// The newest request to the store failed.
     pub failing: bool,
     /// The owner epoch of this attach.
@@ -238,6 +245,8 @@ impl ObjectsFigures {
             local_bytes: standing.local_bytes,
             holding: standing.holding,
             fenced: standing.fence.is_some(),
+            lapsed: standing.lapsed,
+            lease_ms: standing.lease_ms,
             failing: standing.tally.trouble.is_some(),
             owner: standing.epoch,
             commits: standing.tally.commits,
@@ -336,7 +345,9 @@ impl Figures {
         let trouble = match ftl.failure() {
             _ if objects.is_some_and(|objects| objects.fenced) => Some(Trouble::Fenced),
             Some(error) => Some(Trouble::WritesFail(error)),
-            None if objects.is_some_and(|objects| objects.holding || objects.failing) => Some(Trouble::ObjectsBehind),
+            None if objects.is_some_and(|objects| objects.holding || objects.failing || objects.lapsed) => {
+                Some(Trouble::ObjectsBehind)
+            }
             None if lost > 0 => Some(Trouble::Degraded),
             None if unreadable_sectors > 0 => Some(Trouble::Unreadable),
             None => room

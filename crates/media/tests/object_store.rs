@@ -2,11 +2,11 @@
 //! virtual time, over many seeds.
 
 use ftl::{Geometry, TRAILER_BYTES};
-use media::object::claim::{Claim, ClaimError, Claimant, call, claim, found};
+use media::object::claim::{Claim, ClaimError, Claimant, Claimed, call, claim, found};
 use media::object::notes::Note;
 use media::object::sim::{Bucket, Knobs, SimNotes};
 use media::object::{
-    Anchor, Answer, Ask, LebEntry, Limits, Notes, NotesHead, ObjectHead, ObjectId, ObjectMedia, Segment,
+    Anchor, Answer, Ask, LebEntry, Limits, Notes, NotesHead, ObjectHead, ObjectId, ObjectMedia, Outside, Segment,
 };
 use media::sim::{Knobs as DiskKnobs, SimMedia, SimStore};
 use media::{Command, Media, PageAddr};
@@ -36,6 +36,7 @@ fn anchor(lebs: Vec<LebEntry>) -> Anchor {
         attach: 1,
         epoch: 1,
         commit: 1,
+        renewal: 0,
         released: false,
         written_ms: 0,
         mark: 0,
@@ -87,6 +88,7 @@ fn device(seed: u64) -> (Bucket, ObjectMedia) {
     }
     known.add(Note::Life { leb: REMOTE, life: 1 << 32 | 99 });
     let anchor = anchor(lebs);
+    let asked_ms = outside.steady_ms();
     let Answer::Swapped(version) = call(&mut outside, Ask::Swap { bytes: anchor.encode(), expected: None }) else {
         panic!("there was no anchor");
     };
@@ -101,7 +103,8 @@ fn device(seed: u64) -> (Bucket, ObjectMedia) {
     carried_out(&mut journal, Command::Allocate { block: REMOTE });
     carried_out(&mut journal, Command::Program { at, bytes: 0..bytes.len() as u32, page });
     let media =
-        ObjectMedia::new(Box::new(journal), Box::new(outside), (anchor, version), &known, seed).expect("it fits");
+        ObjectMedia::new(Box::new(journal), Box::new(outside), Claimed { anchor, version, asked_ms }, &known, seed)
+            .expect("it fits");
     (bucket, media)
 }
 

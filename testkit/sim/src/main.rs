@@ -53,6 +53,9 @@ struct Arguments {
     /// Devices on objects: hosts that lose their power, are lost, or take over from each other, on a store that misbehaves.
     #[arg(long)]
     objects: bool,
+    /// Such devices have a lease: owners sleep, clocks run at different speeds, and a host that stands by takes over.
+    #[arg(long, requires = "objects")]
+    leases: bool,
     /// Arrays of several devices: RAID 0, RAID 1 and concatenation.
     #[arg(long)]
     arrays: bool,
@@ -95,6 +98,7 @@ impl Arguments {
             (self.snapshots, " --snapshots"),
             (self.resizes, " --resizes"),
             (self.objects, " --objects"),
+            (self.leases, " --leases"),
             (self.arrays, " --arrays"),
             (self.caches, " --caches"),
             (self.moves, " --moves"),
@@ -135,6 +139,7 @@ fn main() -> ExitCode {
         snapshots,
         resizes,
         objects,
+        leases,
         arrays,
         caches,
         moves,
@@ -150,6 +155,7 @@ fn main() -> ExitCode {
         snapshots,
         resizes,
         objects,
+        leases,
         arrays,
         caches,
         moves,
@@ -240,7 +246,7 @@ fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
 fn tell_objects(Held { seeds, sum }: &Held) {
     println!(
         "{seeds} seeds held: {} requests, {} power cuts with the journal kept ({} during recovery), {} take-overs by another host, {} hosts fenced, \
-         {} releases, {} anchors, {} objects deleted",
+         {} releases, {} anchors, {} objects deleted, {} take-overs of lapsed leases ({} too late), {} sleeping owners",
         sum.requests,
         sum.cuts,
         sum.recovery_cuts,
@@ -249,6 +255,9 @@ fn tell_objects(Held { seeds, sum }: &Held) {
         sum.moves,
         sum.object_commits,
         sum.objects_deleted,
+        sum.lapses,
+        sum.renewed,
+        sum.sleeps,
     );
 }
 

@@ -37,6 +37,8 @@ pub struct Wish {
     pub resizes: bool,
     /// Devices on objects instead of everything else, see `objects`.
     pub objects: bool,
+    /// Such devices have a lease, and a host stands by.
+    pub leases: bool,
     /// Arrays of several devices instead of one.
     pub arrays: bool,
     /// Cached volumes: a device in front of another one.

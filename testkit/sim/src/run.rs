@@ -111,6 +111,12 @@ pub struct Report {
     pub fenced: u64,
     /// Detaches of such a device that released it.
     pub moves: u64,
+    /// Hosts that stood by and took a device over whose lease was over.
+    pub lapses: u64,
+    /// Such hosts that were too late, because the owner had renewed its lease.
+    pub renewed: u64,
+    /// Owners that slept for a while.
+    pub sleeps: u64,
     /// Anchors in the store.
     pub object_commits: u64,
     /// Objects that were deleted.
@@ -181,6 +187,9 @@ impl std::ops::AddAssign for Report {
             take_overs,
             fenced,
             moves,
+            lapses,
+            renewed,
+            sleeps,
             object_commits,
             objects_deleted,
             losses,
@@ -230,6 +239,9 @@ impl std::ops::AddAssign for Report {
         self.take_overs += take_overs;
         self.fenced += fenced;
         self.moves += moves;
+        self.lapses += lapses;
+        self.renewed += renewed;
+        self.sleeps += sleeps;
         self.object_commits += object_commits;
         self.objects_deleted += objects_deleted;
         self.losses += losses;
@@ -292,7 +304,7 @@ pub(crate) struct Simulation {
 /// The first broken promise.
 pub fn run(seed: u64, wish: &Wish) -> Result<Report, Failure> {
     if wish.objects {
-        return crate::objects::run(seed);
+        return crate::objects::run(seed, wish.leases);
     }
     if wish.moves {
         return crate::moves::run(seed);

@@ -170,6 +170,13 @@ fn objects_hold() {
     assert!(sum.fenced > 200 && sum.object_commits > 5000 && sum.objects_deleted > 2000, "{sum:?}");
 }
 
+/// The same with leases, clocks that run at different speeds and owners that sleep: whoever was taken over from answers nothing any more.
+#[test]
+fn leases_hold() {
+    let sum = series(300, Wish { objects: true, leases: true, ..Wish::default() }, false).sum;
+    assert!(sum.lapses > 300 && sum.sleeps > 500 && sum.fenced > 300, "{sum:?}");
+}
+
 /// The groomer needed a LEB to finish its victim, and the checkpoint under way, which had the last ones in reserve, waited for host writes.
 #[test]
 fn a_groomer_without_a_leb_is_not_left_waiting() {

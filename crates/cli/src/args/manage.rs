@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
+use super::Opener;
+
 /// `vsl account`.
 #[derive(Debug, Subcommand)]
 pub enum Account {
@@ -308,9 +310,15 @@ pub struct Top {
 /// `vsl hosts`.
 #[derive(Debug, Args)]
 pub struct Hosts {
-    /// What to do; without it hosts are listed.
+    /// What to do; without it hosts are listed, and which of them has which device on objects.
     #[command(subcommand)]
     pub what: Option<HostsDo>,
+    /// Also look below this address of an object store for devices that no watched host knows, with the credentials of this command.
+    #[arg(long, value_name = "ADDRESS", value_parser = super::values::store_or_bucket)]
+    pub store: Option<bucket::Address>,
+    /// The store's endpoint, where it is not the one that the address implies.
+    #[arg(long, value_name = "URL", requires = "store")]
+    pub endpoint: Option<String>,
 }
 
 /// What to do with hosts.
@@ -334,6 +342,37 @@ pub enum HostsDo {
         /// Which.
         name: String,
     },
+    /// Move a device on objects to another host: nothing is copied.
+    Move(HostsMove),
+}
+
+/// `vsl hosts move`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+The host that has the device detaches it, with everything in the store, and the other one attaches it with a new journal. Where \
+the other one refuses, the first one attaches it again. This service is called `here`.
+
+Examples:
+  vsl hosts move db --to db2
+  vsl hosts move db --to here --journal /var/lib/openvsl/db.vsl
+  vsl hosts move db --from db1 --to db2 --force")]
+pub struct HostsMove {
+    /// The device's name on the host that has it.
+    pub device: String,
+    /// The host that gets it.
+    #[arg(long, value_name = "HOST")]
+    pub to: String,
+    /// The host that has it; without it the one that does.
+    #[arg(long, value_name = "HOST")]
+    pub from: Option<String>,
+    /// The new journal on the other host: an absolute path, or a name for a file in `journals` below its service's state directory.
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
+    /// Close connections of clients once what they asked for is done.
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub opener: Opener,
 }
 
 /// `vsl bugreport`.

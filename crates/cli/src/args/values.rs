@@ -29,6 +29,21 @@ pub fn address_space(text: &str) -> Result<Capacity, String> {
     ::size::parse(text).map(Capacity::AddressSpace).map_err(|error| error.to_string())
 }
 
+/// The seconds of a lease.
+pub fn lease(text: &str) -> Result<u64, String> {
+    let seconds: u64 =
+        text.parse().map_err(|_| format!("expected a number of seconds, found '{}'", text.escape_debug()))?;
+    let sound = |seconds: u64| seconds.checked_mul(1000).is_some_and(|ms| media::object::lease::LEASE_MS.contains(&ms));
+    match seconds == 0 || sound(seconds) {
+        true => Ok(seconds),
+        false => Err("a lease is 2 to 3600 seconds, or 0 for none".into()),
+    }
+}
+
+pub fn store_or_bucket(text: &str) -> Result<bucket::Address, String> {
+    bucket::Address::parse_any(text).map_err(|error| error.to_string())
+}
+
 pub fn store(text: &str) -> Result<bucket::Address, String> {
     bucket::Address::parse(text).map_err(|error| error.to_string())
 }

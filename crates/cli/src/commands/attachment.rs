@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
-use daemon::api::{AttachRequest, DetachRequest, DeviceView};
+use daemon::api::{AttachRequest, DetachRequest, DeviceView, FromStore};
 use daemon::{Failure, Target};
 use hyper::Method;
 use indicatif::ProgressBar;
@@ -29,15 +29,19 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
         args.witness.as_deref().map(|path| std::path::absolute(path).map_err(|error| Failure::io(path, &error)));
     let witness = witness.transpose()?;
     let client = super::client()?;
-    if let Some(address) = &args.objects {
-        let [path] = devices.as_slice() else {
-            return Err(Failure::invalid("a device from an object store has one journal").help("name one new file"));
-        };
-        super::objects::take(Path::new(path), address, args.endpoint.as_deref(), args.take_over, output)?;
+    if args.objects.is_some() && devices.len() > 1 {
+        return Err(Failure::invalid("a device from an object store has one journal").help("name one new file"));
     }
+    let objects = args.objects.as_ref().map(|address| FromStore {
+        address: address.to_string(),
+        endpoint: args.endpoint.clone(),
+        take_over: args.take_over,
+        stand_by: args.stand_by,
+    });
     let mut views = Vec::new();
     for path in &devices {
-        let target = Target::parse(path)?.absolute()?;
+        let target = Target::parse(path)?;
+        let target = if objects.is_some() { target.absolute_new()? } else { target.absolute()? };
         let encrypted = target.paths().is_some_and(opener::is_encrypted);
         let (passphrase, key_file) = opener::for_service(path, encrypted, &args.opener)?;
         let forgotten = passphrase.is_some() && !args.once;
@@ -51,6 +55,8 @@ pub fn attach(args: &Attach, output: Output) -> Result<(), Failure> {
             passphrase,
             key_file,
             witness: witness.clone(),
+            objects: objects.clone(),
+            lease_seconds: args.lease.and_then(|lease| u32::try_from(lease).ok()),
         };
         let view: DeviceView =
             waiting(output, &format!("attaching {path}"), || client.send(Method::POST, "/devices", &request))?;
@@ -95,6 +101,9 @@ fn by_device(paths: &[String]) -> Vec<String> {
 }
 
 fn attached(view: &DeviceView) -> String {
+    if view.text("state") == device::State::StandBy.name() {
+        return format!("{} {}; `vsl detach {0}` ends that", view.text("name"), view.text("health"));
+    }
     let on = |field: &str| view.field(field) == Some(true);
     let (name, health) = (view.text("name"), view.text("health"));
     let capacity = view.field("bytes").map(size::show).unwrap_or_default();

@@ -19,6 +19,7 @@ pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
             behind_bytes: args.max_behind,
             behind_ms: u64::from(args.max_behind_seconds) * 1000,
             local_bytes: args.max_local,
+            lease_ms: args.lease * 1000,
             ..media::object::Limits::default()
         },
     });

@@ -1,7 +1,6 @@
 //! `vsl objects`, and what other commands have to do with object stores.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use bucket::{Address, Store};
 use daemon::Failure;
@@ -16,20 +15,6 @@ use crate::output::Output;
 /// A place as the device's crate has it.
 pub fn place(address: &Address, endpoint: Option<&str>) -> Place {
     Place { url: address.to_string(), endpoint: endpoint.map(str::to_owned) }
-}
-
-/// Takes a device from a store, into a new journal.
-pub fn take(
-    path: &Path,
-    address: &Address,
-    endpoint: Option<&str>,
-    take_over: bool,
-    output: Output,
-) -> Result<(), Failure> {
-    let anchor = device::take_device(path, &place(address, endpoint), take_over)
-        .map_err(|error| Failure::conflict(error.to_string()))?;
-    output.note(&format!("{}: the journal of the device as of commit {} of {address}", path.display(), anchor.commit));
-    Ok(())
 }
 
 pub fn objects(args: &Objects, output: Output) -> Result<(), Failure> {

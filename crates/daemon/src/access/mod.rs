@@ -27,6 +27,9 @@ use secret::Digest;
 pub use sessions::LIFE;
 use sessions::Sessions;
 
+/// The role of who really asks, where another host passes a request on with its own key.
+pub const ROLE: &str = "openvsl-role";
+
 /// What is known of who may ask.
 pub struct Access {
     accounts: Mutex<Accounts>,

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use zeroize::Zeroize;
 
+use super::FromStore;
+
 /// Answer of `GET /version`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Version {
@@ -68,6 +70,13 @@ pub struct AttachRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub witness: Option<PathBuf>,
+    /// Take the device from its object store first: `path` is its new journal, an absolute path, which only administrators give, or a file's name,
+    /// for one in `journals` below the service's state directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<FromStore>,
+    /// Another lease for a device on objects, seconds; 0 for none from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_seconds: Option<u32>,
 }
 
 /// Body of `POST /devices/{name}/scrub`.

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::ObjectsDevice;
+
 /// Body of `POST /hosts`.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -39,4 +41,7 @@ pub struct HostView {
     pub failed: Option<u64>,
     /// Alerts that are active there.
     pub alerts: Option<u64>,
+    /// Devices on objects there; none where its program is older than they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<Vec<ObjectsDevice>>,
 }

@@ -1,5 +1,7 @@
 //! Other hosts' services: where they are, whether they answer, and requests that are passed on to them.
 
+pub mod fleet;
+pub mod moving;
 pub mod passing;
 mod watch;
 
@@ -9,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::http::Uri;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{HostView, NewHost};
+use crate::api::{HERE, HostView, NewHost};
 use crate::remote::{self, Remote, Trust};
 use crate::{Failure, names, stored};
 
@@ -48,6 +50,10 @@ pub struct Way {
 pub struct Hosts {
     path: PathBuf,
     hosts: Mutex<Vec<Host>>,
+    /// What stores said lately of devices that no watched host has.
+    looks: fleet::Looks,
+    /// Devices on their way from host to host.
+    moves: moving::Moves,
 }
 
 impl Kept {
@@ -87,7 +93,8 @@ impl Hosts {
     pub fn open(directory: &Path) -> Result<Hosts, Failure> {
         let path = directory.join("hosts.json");
         let kept: Vec<Kept> = stored::read(&path)?;
-        Ok(Hosts { path, hosts: Mutex::new(kept.into_iter().map(Kept::host).collect()) })
+        let hosts = Mutex::new(kept.into_iter().map(Kept::host).collect());
+        Ok(Hosts { path, hosts, looks: fleet::Looks::default(), moves: moving::Moves::default() })
     }
 
     fn hosts(&self) -> MutexGuard<'_, Vec<Host>> {
@@ -115,6 +122,9 @@ impl Hosts {
     /// Its name is taken, its address or certificate make no sense, or it cannot be kept.
     pub fn add(&self, new: NewHost) -> Result<HostView, Failure> {
         names::check("host", &new.name)?;
+        if new.name == HERE {
+            return Err(Failure::invalid(format!("'{HERE}' is what this host is called")).help("choose another name"));
+        }
         if new.key.is_empty() || new.key.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(Failure::invalid("key: it is empty or has spaces in it")
                 .help("on that host `vsl account key NAME` makes one"));
@@ -185,6 +195,7 @@ mod tests {
             assert!(hosts.add(new("db2", address)).is_err(), "{address}");
         }
         hosts.add(new("a/b", "https://db1:7420")).expect_err("no plain name");
+        hosts.add(new("here", "https://db1:7420")).expect_err("this host");
         hosts.add(NewHost { key: "a b".into(), ..new("db2", "https://db1:7420") }).expect_err("no key");
         hosts
             .add(NewHost { certificate: Some("x".into()), ..new("db2", "https://db1:7420") })

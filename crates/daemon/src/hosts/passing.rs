@@ -55,7 +55,7 @@ pub fn needed(method: &Method, parts: &[String]) -> Role {
         matches!(part.as_str(), "create" | "erase" | "format" | "keys" | "migrate" | "promote" | "roll-back")
     });
     // What that host would pass on again it does with its own key, of which nobody here knows what it may.
-    let further = first == "hosts" && parts.len() > 1;
+    let further = first == "hosts" && parts.len() > 1 || first == "fleet" && *method == Method::POST;
     match *method {
         _ if further => Role::Administrator,
         Method::GET | Method::HEAD if matches!(first, "accounts" | "bugreport" | "notifications") => {
@@ -129,6 +129,8 @@ mod tests {
             (Method::POST, "hosts", Role::Administrator),
             (Method::GET, "hosts", Role::Viewer),
             (Method::GET, "hosts/b/accounts", Role::Administrator),
+            (Method::GET, "fleet", Role::Viewer),
+            (Method::POST, "fleet/moves", Role::Administrator),
         ] {
             let parts = parts(path).unwrap_or_else(|failure| panic!("{path}: {failure}"));
             assert_eq!(needed(&method, &parts), role, "{method} {path}");

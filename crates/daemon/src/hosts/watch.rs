@@ -4,17 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::{Method, header};
+use axum::http::{Method, Response, header};
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
 
 use super::{Hosts, Way};
-use crate::Failure;
-use crate::api::{Alerts, Health, HostView, PREFIX, Version};
+use crate::api::{Alerts, Health, HostView, ObjectsDevice, PREFIX, Version};
 use crate::clock::now_ms;
+use crate::{Failure, Kind};
 
 /// How often each is asked.
 const EVERY: Duration = Duration::from_secs(3);
@@ -39,7 +39,7 @@ pub async fn watch(hosts: Arc<Hosts>, mut stop: channel::Receiver<bool>) {
                     Err(Failure::unreachable(format!("no whole answer in {} s", PATIENCE.as_secs())))
                 });
                 hosts.found(&name, |view| match asked {
-                    Ok((version, health, alerts)) => {
+                    Ok((version, health, alerts, objects)) => {
                         view.reachable = true;
                         view.error = None;
                         view.seen_ms = Some(now_ms());
@@ -47,6 +47,7 @@ pub async fn watch(hosts: Arc<Hosts>, mut stop: channel::Receiver<bool>) {
                         view.attached = Some(health.attached as u64);
                         view.failed = Some(health.failed as u64);
                         view.alerts = Some(alerts.alerts.len() as u64);
+                        view.objects = objects;
                     }
                     Err(failure) => {
                         view.reachable = false;
@@ -63,14 +64,29 @@ pub async fn watch(hosts: Arc<Hosts>, mut stop: channel::Receiver<bool>) {
     }
 }
 
-async fn ask(hosts: &Hosts, name: &str) -> Result<(Version, Health, Alerts), Failure> {
+type Found = (Version, Health, Alerts, Option<Vec<ObjectsDevice>>);
+
+async fn ask(hosts: &Hosts, name: &str) -> Result<Found, Failure> {
     let way = hosts.way(name)?;
-    Ok((get(&way, "/version").await?, get(&way, "/health").await?, get(&way, "/alerts").await?))
+    let objects = match get(&way, "/objects").await {
+        Ok(objects) => Some(objects),
+        Err(failure) if failure.kind == Kind::NotFound => None,
+        Err(failure) => return Err(failure),
+    };
+    Ok((get(&way, "/version").await?, get(&way, "/health").await?, get(&way, "/alerts").await?, objects))
 }
 
-async fn get<T: DeserializeOwned>(way: &Way, path: &str) -> Result<T, Failure> {
+/// Asks a host for something, and takes its answer apart.
+pub async fn get<T: DeserializeOwned>(way: &Way, path: &str) -> Result<T, Failure> {
     let headers = [(header::AUTHORIZATION.to_string(), format!("Bearer {}", way.key))];
-    let response = way.remote.send(Method::GET, &format!("{PREFIX}{path}"), &headers, Bytes::new()).await?;
+    take(way.remote.send(Method::GET, &format!("{PREFIX}{path}"), &headers, Bytes::new()).await?).await
+}
+
+/// What an answer says, or why it is none.
+///
+/// # Errors
+/// The host says no, or nothing that is understood.
+pub async fn take<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, Failure> {
     let status = response.status();
     let broken = |what: String| Failure::unreachable(format!("its answer: {what}"));
     let body = Limited::new(response.into_body(), ANSWER).collect().await.map_err(|error| broken(error.to_string()))?;
@@ -78,5 +94,6 @@ async fn get<T: DeserializeOwned>(way: &Way, path: &str) -> Result<T, Failure> {
     if !status.is_success() {
         return Err(serde_json::from_slice(&body).unwrap_or_else(|_| broken(format!("status {status}"))));
     }
-    serde_json::from_slice(&body).map_err(|error| broken(error.to_string()))
+    let body: &[u8] = if body.is_empty() { b"null" } else { &body };
+    serde_json::from_slice(body).map_err(|error| broken(error.to_string()))
 }

@@ -141,6 +141,11 @@ fn switches(before: Option<&Figures>, now: &Figures, health: &str) -> Vec<Event>
         (true, false) => events.push(("objects-answer", String::new())),
         _ => {}
     }
+    match turned(|status| status.objects.is_some_and(|objects| objects.lapsed)) {
+        (false, true) => events.push(("lease-over", health.into())),
+        (true, false) => events.push(("lease-renewed", String::new())),
+        _ => {}
+    }
     match turned(|status| status.objects.is_some_and(|objects| objects.holding)) {
         (false, true) => events.push(("writes-held", health.into())),
         (true, false) => events.push(("writes-go-on", String::new())),

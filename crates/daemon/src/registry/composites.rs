@@ -17,7 +17,7 @@ pub(super) struct Coming {
 }
 
 fn entry(target: Target, phase: Phase, log: Arc<Log>) -> Entry {
-    Entry { target, read_only: false, key: Key::default(), witness: None, phase, log }
+    Entry { target, read_only: false, key: Key::default(), witness: None, phase, log, store: None }
 }
 
 impl Coming {

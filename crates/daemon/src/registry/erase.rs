@@ -81,7 +81,8 @@ impl Registry {
         log.note("erase-begins", level.name());
         let (key, read_only) = (Key::default(), false);
         let (witness, phase) = (None, Phase::Erasing);
-        let entry = Entry { target: target.clone(), read_only, key, witness, phase, log };
+        let store = None;
+        let entry = Entry { target: target.clone(), read_only, key, witness, phase, log, store };
         table.devices.insert(name.into(), entry);
         if let Err(failure) = table.state.erase_begins(name, target.to_string()) {
             // It is erased all the same; if it is cut, it is `vsl sure-erase` that goes on.

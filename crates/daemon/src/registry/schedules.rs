@@ -266,7 +266,7 @@ impl Registry {
             Standing::Attaching | Standing::Detaching | Standing::Erasing => None,
             // Another device has its name.
             Standing::Attached(_) => Some(Place::Nowhere),
-            Standing::PoweredOff(_) | Standing::Failed(_) => {
+            Standing::PoweredOff(_) | Standing::Failed(_) | Standing::StandsBy(_) => {
                 Some(Place::Away(Arc::clone(&entry.log), format!("not attached: {}", entry.in_words().1)))
             }
         }

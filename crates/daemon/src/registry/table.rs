@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use device::{PowerCut, State};
+use device::{Place, PowerCut, State};
 
 use super::log::Log;
+use super::stand_by::StandBy;
 use crate::api::Opener;
 use crate::handle::Handle;
 use crate::state::{Remembered, RememberedArray, RememberedCache, RememberedMove, StateFile};
@@ -29,6 +30,8 @@ pub(super) struct Entry {
     pub witness: Option<PathBuf>,
     pub phase: Phase,
     pub log: Arc<Log>,
+    /// Where its objects lie, where it is a device on objects.
+    pub store: Option<Place>,
 }
 
 /// How a device stands.
@@ -40,6 +43,8 @@ pub(super) enum Standing<'a> {
     Detaching,
     Erasing,
     Failed(&'a Failure),
+    /// Another host has it.
+    StandsBy(&'a StandBy),
 }
 
 impl Entry {
@@ -52,6 +57,8 @@ impl Entry {
             key_file: self.key.file.clone(),
             witness: self.witness.clone(),
             erasing: false,
+            stand_by: None,
+            endpoint: None,
         }
     }
 
@@ -62,6 +69,7 @@ impl Entry {
             Phase::Detaching => Standing::Detaching,
             Phase::Erasing => Standing::Erasing,
             Phase::Failed(failure) => Standing::Failed(failure),
+            Phase::StandsBy(one) => Standing::StandsBy(one),
         }
     }
 
@@ -74,6 +82,7 @@ impl Entry {
             Standing::Detaching => (State::Detaching, "waiting for outstanding requests".into()),
             Standing::Erasing => (State::Formatting, "being erased".into()),
             Standing::Failed(failure) => (State::Error, failure.to_string()),
+            Standing::StandsBy(one) => (State::StandBy, one.in_words()),
         }
     }
 }
@@ -105,6 +114,8 @@ pub(super) enum Phase {
     Erasing,
     /// It could not be attached at start, for this reason.
     Failed(Failure),
+    /// Another host has it, and this one takes it over when that one is gone.
+    StandsBy(Arc<StandBy>),
 }
 
 impl Table {
@@ -180,6 +191,10 @@ impl Table {
             Standing::PoweredOff(_) => Err(Failure::conflict(format!("a drill has cut the power of {name}"))
                 .help(format!("`vsl drill {name} power-on` switches it on"))),
             Standing::Attached(handle) => Ok(handle.clone()),
+            Standing::StandsBy(_) => {
+                Err(Failure::conflict(format!("{name} is not attached here: this host stands by for it"))
+                    .help("`vsl hosts` shows which host has it"))
+            }
             _ => Err(Failure::conflict(format!("{name} is not attached just now")).help("see `vsl status`")),
         }
     }
@@ -189,7 +204,9 @@ impl Table {
         if self.closing {
             return Err(Failure::conflict("the service is stopping").help("start it again with `vsl up`"));
         }
-        let taken = |entry: &Entry| !matches!(entry.phase, Phase::Failed(_));
+        // Whoever stands by takes its own place.
+        let stands_by = |entry: &Entry| matches!(entry.phase, Phase::StandsBy(_)) && entry.target == *target;
+        let taken = |entry: &Entry| !matches!(entry.phase, Phase::Failed(_)) && !stands_by(entry);
         let shares = |entry: &Entry| {
             let (ours, theirs) = (target.paths().unwrap_or_default(), entry.target.paths().unwrap_or_default());
             ours.iter().any(|path| theirs.contains(path))

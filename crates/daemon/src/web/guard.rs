@@ -9,7 +9,7 @@ use axum::http::{Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::access::Peer;
+use crate::access::{Peer, ROLE};
 use crate::api::{PREFIX, Role, Session, Via};
 use crate::net::Standing;
 use crate::service::Service;
@@ -29,9 +29,6 @@ pub struct Asker {
     /// The cookie of their session.
     pub cookie: Option<String>,
 }
-
-/// The role of who really asks, where another host passes a request on with its own key.
-pub const ROLE: &str = "openvsl-role";
 
 impl Asker {
     /// With no more than the role for which another host says that it asks. Whoever says so can only take from what they may.

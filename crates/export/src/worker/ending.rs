@@ -52,6 +52,9 @@ impl Worker {
         self.seats.close();
         // Whoever has it goes on without it, or not.
         self.claims.clear();
+        if let Some(device) = self.core.device.device() {
+            device.wait_for_no_lease();
+        }
         self.detaching = Some(Detaching { answer, deadline: Instant::now() + GRACE });
         let keys: Vec<usize> = self.connections.iter().map(|(key, _)| key).collect();
         for key in keys {

@@ -2,13 +2,17 @@
 
 use ftl::Geometry;
 
-use super::Life;
+use super::lease::LEASE_MS;
+use super::{AnchorId, Life};
 use crate::LABEL_BYTES;
 
 const MAGIC: [u8; 8] = *b"VSLANCHR";
 
-/// The newest version that this program reads and writes.
-pub const ANCHOR_VERSION: u32 = 1;
+/// The newest version that this program reads and writes: that of devices with a lease, which an older program must not own.
+pub const ANCHOR_VERSION: u32 = 2;
+
+/// The version of devices without a lease.
+const WITHOUT_LEASE: u32 = 1;
 
 /// The anchor's name below the prefix.
 pub const ANCHOR_NAME: &str = "anchor";
@@ -97,11 +101,14 @@ pub struct Limits {
     pub grace_ms: u64,
     /// The least time between two cuts, milliseconds.
     pub commit_ms: u64,
+    /// The owner answers nothing when it has not written the anchor for about so long, and then another host may take the device over by itself,
+    /// milliseconds; 0 for neither.
+    pub lease_ms: u64,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { behind_bytes: 1 << 30, behind_ms: 0, local_bytes: 0, grace_ms: 600_000, commit_ms: 1000 }
+        Limits { behind_bytes: 1 << 30, behind_ms: 0, local_bytes: 0, grace_ms: 600_000, commit_ms: 1000, lease_ms: 0 }
     }
 }
 
@@ -116,8 +123,10 @@ pub struct Anchor {
     pub attach: u64,
     /// Grows with every attach: who owns the device.
     pub epoch: u32,
-    /// Grows with every anchor.
+    /// Grows with every anchor, but for those that only renew the lease.
     pub commit: u64,
+    /// How often the lease was renewed since that commit.
+    pub renewal: u64,
     /// The owner detached with everything uploaded: another may take it without losing anything.
     pub released: bool,
     /// When it was written, milliseconds since 1970 by the owner's clock.
@@ -155,11 +164,16 @@ pub enum NotAnchor {
 }
 
 impl Anchor {
+    /// Which one it is.
+    pub fn id(&self) -> AnchorId {
+        AnchorId { epoch: self.epoch, commit: self.commit, renewal: self.renewal }
+    }
+
     /// Its bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Out(Vec::with_capacity(4096 + self.lebs.len() * 48));
         out.0.extend(MAGIC);
-        out.u32(ANCHOR_VERSION);
+        out.u32(if self.limits.lease_ms > 0 { ANCHOR_VERSION } else { WITHOUT_LEASE });
         out.u32(u32::from(self.released));
         out.0.extend(self.device);
         out.0.extend(self.journal);
@@ -169,8 +183,12 @@ impl Anchor {
         out.u64(self.written_ms);
         out.u64(self.mark);
         out.u64(self.ahead_bytes);
-        let Limits { behind_bytes, behind_ms, local_bytes, grace_ms, commit_ms } = self.limits;
+        let Limits { behind_bytes, behind_ms, local_bytes, grace_ms, commit_ms, lease_ms } = self.limits;
         [behind_bytes, behind_ms, local_bytes, grace_ms, commit_ms].into_iter().for_each(|limit| out.u64(limit));
+        if lease_ms > 0 {
+            out.u64(lease_ms);
+            out.u64(self.renewal);
+        }
         let Geometry { dies, parity, blocks, pages_per_block, slots_per_page, sector_bytes, trailer_bytes, unit_bytes } =
             self.geometry;
         [dies, parity, blocks, pages_per_block, slots_per_page, sector_bytes, trailer_bytes, unit_bytes]
@@ -222,13 +240,21 @@ impl Anchor {
         let (device, journal) = (input.take()?, input.take()?);
         let (attach, epoch, commit) = (input.u64()?, input.u32()?, input.u64()?);
         let (written_ms, mark, ahead_bytes) = (input.u64()?, input.u64()?, input.u64()?);
-        let limits = Limits {
+        let mut limits = Limits {
             behind_bytes: input.u64()?,
             behind_ms: input.u64()?,
             local_bytes: input.u64()?,
             grace_ms: input.u64()?,
             commit_ms: input.u64()?,
+            lease_ms: 0,
         };
+        let mut renewal = 0;
+        if version > WITHOUT_LEASE {
+            (limits.lease_ms, renewal) = (input.u64()?, input.u64()?);
+            if !LEASE_MS.contains(&limits.lease_ms) {
+                return Err(NotAnchor::Damaged("its lease"));
+            }
+        }
         let geometry = Geometry {
             dies: input.u32()?,
             parity: input.u32()?,
@@ -274,6 +300,7 @@ impl Anchor {
             attach,
             epoch,
             commit,
+            renewal,
             released,
             written_ms,
             mark,
@@ -367,6 +394,7 @@ pub(super) mod tests {
             attach: 5,
             epoch: 2,
             commit: 77,
+            renewal: 0,
             released: true,
             written_ms: 1_700_000_000_000,
             mark: 9 << 40 | 8,
@@ -394,14 +422,25 @@ pub(super) mod tests {
 
     #[test]
     fn every_byte_counts() {
-        let bytes = sample().encode();
-        assert_eq!(Anchor::decode(&bytes), Ok(sample()));
-        for at in 0..bytes.len() {
-            assert!(Anchor::decode(&bytes[..at]).is_err());
-            let mut changed = bytes.clone();
-            changed[at] ^= 0x55;
-            assert!(Anchor::decode(&changed).is_err(), "byte {at}");
+        let leased = Anchor { renewal: 3, limits: Limits { lease_ms: 30_000, ..Limits::default() }, ..sample() };
+        for anchor in [sample(), leased] {
+            let bytes = anchor.encode();
+            assert_eq!(Anchor::decode(&bytes), Ok(anchor));
+            for at in 0..bytes.len() {
+                assert!(Anchor::decode(&bytes[..at]).is_err());
+                let mut changed = bytes.clone();
+                changed[at] ^= 0x55;
+                assert!(Anchor::decode(&changed).is_err(), "byte {at}");
+            }
         }
+    }
+
+    /// A device without a lease stays one that an older program can own, and one with a lease is none.
+    #[test]
+    fn a_lease_raises_the_version() {
+        assert_eq!(sample().encode()[8], 1);
+        let leased = Anchor { limits: Limits { lease_ms: 2000, ..Limits::default() }, ..sample() };
+        assert_eq!(leased.encode()[8], 2);
     }
 
     /// Random fields under a valid checksum are refused or make sense, but never panic.

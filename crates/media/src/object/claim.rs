@@ -2,7 +2,7 @@
 
 use super::anchor::ANCHOR_NAME;
 use super::notes::Note;
-use super::{Anchor, Answer, Ask, Failure, Notes, Outside};
+use super::{Anchor, AnchorId, Answer, Ask, Failure, Notes, Outside};
 
 /// How often each request is tried before the attach is given up.
 const ATTEMPTS: u32 = 12;
@@ -27,6 +27,19 @@ pub enum Claim {
     Released,
     /// From whoever has it: what the owner's journal is ahead is given up.
     TakeOver,
+    /// From an owner whose lease is over: the same, if still this very anchor stands there.
+    Lapsed(AnchorId),
+}
+
+/// A device that was claimed.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    /// Its anchor now.
+    pub anchor: Anchor,
+    /// What the store says of it.
+    pub version: String,
+    /// When it was first asked for, by [`Outside::steady_ms`].
+    pub asked_ms: u64,
 }
 
 /// Why the device cannot be had.
@@ -66,6 +79,9 @@ pub enum ClaimError {
         /// The one in the store.
         found: u64,
     },
+    /// The owner wrote its anchor once more.
+    #[error("host `{0}` has renewed its lease, or another host has the device by now")]
+    Renewed(String),
     /// Somebody else claimed it at the same moment.
     #[error("host `{0}` took the device at the same moment")]
     Lost(String),
@@ -234,7 +250,8 @@ pub fn permits(anchor: &Anchor, claim: Claim, notes: &Notes) -> Result<(), Claim
             Err(ClaimError::OldJournal { known: notes.commit, found: anchor.commit })
         }
         Claim::Released if !anchor.released => Err(owned()),
-        Claim::Own | Claim::Released | Claim::TakeOver => Ok(()),
+        Claim::Lapsed(id) if anchor.id() != id => Err(ClaimError::Renewed(anchor.host.clone())),
+        Claim::Own | Claim::Released | Claim::TakeOver | Claim::Lapsed(_) => Ok(()),
     }
 }
 
@@ -242,12 +259,7 @@ pub fn permits(anchor: &Anchor, claim: Claim, notes: &Notes) -> Result<(), Claim
 ///
 /// # Errors
 /// Another has it, the store ignores conditions, or it does not answer.
-pub fn claim(
-    outside: &mut dyn Outside,
-    who: &Claimant,
-    how: Claim,
-    notes: &mut Notes,
-) -> Result<(Anchor, String), ClaimError> {
+pub fn claim(outside: &mut dyn Outside, who: &Claimant, how: Claim, notes: &mut Notes) -> Result<Claimed, ClaimError> {
     let mut lost = ClaimError::Nothing;
     for _ in 0..ATTEMPTS {
         let (old, bytes, version) = look(outside)?.ok_or(ClaimError::Nothing)?;
@@ -261,6 +273,7 @@ pub fn claim(
             // Above what an attempt of this journal may have claimed of which nobody knows what became.
             epoch: old.epoch.max(notes.epoch) + 1,
             commit: old.commit.max(notes.commit) + 1,
+            renewal: 0,
             released: false,
             written_ms: outside.now_ms(),
             ahead_bytes: 0,
@@ -272,8 +285,9 @@ pub fn claim(
             return Err(ClaimError::Notes(failure.to_string()));
         }
         notes.add(begun);
+        let asked_ms = outside.steady_ms();
         match put(outside, &anchor, Some(version)) {
-            Ok(version) => return Ok((anchor, version)),
+            Ok(version) => return Ok(Claimed { anchor, version, asked_ms }),
             // An anchor of the owner before that was under way came first: whether the claim is good for that one is asked again.
             Err(error @ ClaimError::Lost(_)) => lost = error,
             Err(error) => return Err(error),

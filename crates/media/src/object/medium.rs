@@ -10,7 +10,7 @@ use super::hedge::Hedge;
 use super::later::Later;
 use super::notes::Note;
 use super::plan::{Action, Fence, Plan, Tally};
-use super::{Anchor, Answer, Ask, Failure, HEAD_BYTES, Life, Notes, ObjectHead, ObjectId, Outside};
+use super::{Anchor, Answer, Ask, Claimed, Failure, HEAD_BYTES, Life, Notes, ObjectHead, ObjectId, Outside};
 use crate::{Command, Done, Geometry, LABEL_BYTES, Media, MediaError, Page, PageAddr, Slice};
 
 /// How long a read tries to get what only the store has, milliseconds.
@@ -34,6 +34,10 @@ pub struct Standing {
     pub local_bytes: u64,
     /// Writes are held or slowed down because the store is too far behind.
     pub holding: bool,
+    /// Nothing is answered, because the lease is over and the store does not take a new one.
+    pub lapsed: bool,
+    /// How long the lease is, milliseconds; 0 without one.
+    pub lease_ms: u64,
     /// The owner epoch of this attach.
     pub epoch: u32,
     /// Who has the device, if it is somebody else.
@@ -88,8 +92,9 @@ enum Asked {
         id: ObjectId,
     },
     Note(Note),
-    Swap,
-    Fetch,
+    /// For the replacement of the anchor with this number.
+    Swap(u64),
+    Fetch(u64),
     Delete(ObjectId),
     /// A part of a read, by its number in `fetching`.
     Get(u64),
@@ -175,10 +180,11 @@ impl ObjectMedia {
     pub fn new(
         mut journal: Box<dyn Media>,
         outside: Box<dyn Outside>,
-        (anchor, version): (Anchor, String),
+        claimed: Claimed,
         notes: &Notes,
         seed: u64,
     ) -> Result<ObjectMedia, String> {
+        let anchor = &claimed.anchor;
         if *journal.geometry() != anchor.geometry {
             return Err("the journal has another geometry than the device in the store".into());
         }
@@ -190,7 +196,7 @@ impl ObjectMedia {
         };
         let labels = [label(0)?, label(1)?];
         let ends = |leb| u32::try_from(journal.written_end(leb)).unwrap_or(u32::MAX);
-        let plan = Plan::new(anchor, version, notes, labels, (outside.now_ms(), seed), ends)?;
+        let plan = Plan::new(claimed, notes, labels, (outside.now_ms(), seed), ends)?;
         Ok(ObjectMedia {
             geometry,
             device,
@@ -223,6 +229,8 @@ impl ObjectMedia {
             behind_ms: self.plan.behind_ms(),
             local_bytes: self.plan.local_bytes(),
             holding: !self.held.is_empty(),
+            lapsed: self.is_lapsed() && self.plan.fence().is_none() && !self.plan.has_left(),
+            lease_ms: self.plan.anchor().limits.lease_ms,
             epoch: self.plan.anchor().epoch,
             fence: self.plan.fence().cloned(),
             tally: self.plan.tally().clone(),
@@ -245,6 +253,12 @@ impl ObjectMedia {
     #[inline]
     pub fn is_fenced(&self) -> bool {
         self.fenced
+    }
+
+    /// Whether nothing may be answered now: the lease is over, so another host may have the device, and this one does not know yet.
+    #[inline]
+    pub fn is_lapsed(&self) -> bool {
+        self.plan.has_lease() && self.plan.is_lapsed(self.outside.steady_ms())
     }
 
     /// Whether it is time to make durable what the layer took, so that the store need not wait for a client's flush.
@@ -323,7 +337,7 @@ impl ObjectMedia {
                 }
             }
             let now = self.outside.now_ms();
-            self.plan.step(now);
+            self.plan.step(now, self.outside.steady_ms());
             while let Some(action) = self.plan.action() {
                 idle = false;
                 self.carry_out(action);
@@ -488,8 +502,8 @@ impl ObjectMedia {
             Action::SyncCut => self.submit_local(Purpose::CutSync, Command::Sync),
             Action::Upload { leb, life, id, start, len } => self.gather(leb, life, id, start, len),
             Action::Note(note) => self.ask(Asked::Note(note), Ask::Note { bytes: note.encode().to_vec() }),
-            Action::Swap { bytes, expected } => self.ask(Asked::Swap, Ask::Swap { bytes, expected }),
-            Action::Fetch => self.ask(Asked::Fetch, Ask::Fetch),
+            Action::Swap { number, bytes, expected } => self.ask(Asked::Swap(number), Ask::Swap { bytes, expected }),
+            Action::Fetch { number } => self.ask(Asked::Fetch(number), Ask::Fetch),
             Action::Erase { leb } => self.submit_local(Purpose::Erase { leb }, Command::Erase { block: leb }),
             Action::Punch { leb } => self.submit_local(Purpose::Punch { leb }, Command::Erase { block: leb }),
             Action::Delete(id) => self.ask(Asked::Delete(id), Ask::Delete { name: id.name(&self.device) }),
@@ -581,16 +595,22 @@ impl ObjectMedia {
             Asked::Note(note) => self.plan.noted(note, plain(answer)),
             Asked::Delete(id) => self.plan.deleted(id, plain(answer)),
             Asked::Get(number) => self.got(number, answer),
-            Asked::Swap => self.plan.swapped(match answer {
-                Answer::Swapped(version) => Ok(version),
-                Answer::Failed(failure) => Err(failure),
-                _ => Err(Failure::Other("an answer that makes no sense".into())),
-            }),
-            Asked::Fetch => self.plan.fetched(match answer {
-                Answer::Anchor(bytes, version) => Ok((bytes, version)),
-                Answer::Failed(failure) => Err(failure),
-                _ => Err(Failure::Other("an answer that makes no sense".into())),
-            }),
+            Asked::Swap(number) => {
+                let result = match answer {
+                    Answer::Swapped(version) => Ok(version),
+                    Answer::Failed(failure) => Err(failure),
+                    _ => Err(Failure::Other("an answer that makes no sense".into())),
+                };
+                self.plan.swapped(number, result);
+            }
+            Asked::Fetch(number) => {
+                let result = match answer {
+                    Answer::Anchor(bytes, version) => Ok((bytes, version)),
+                    Answer::Failed(failure) => Err(failure),
+                    _ => Err(Failure::Other("an answer that makes no sense".into())),
+                };
+                self.plan.fetched(number, result);
+            }
         }
     }
 

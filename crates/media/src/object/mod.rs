@@ -9,6 +9,9 @@
 //! The anchor is replaced under the condition that nobody else did so: it is commit point and fence in one. Who finds another one there is
 //! *fenced*, fails every command from then on, and touches nothing in the store any more.
 //!
+//! A device may have a [`lease`]: its owner writes the anchor again and again, also when nothing else changes, and answers nothing once it has not
+//! done so for a while. Then a host that stands by takes the device over, under the same condition.
+//!
 //! [`plan::Plan`] decides and does no I/O; [`medium`] carries out what it decides; [`Outside`] is what both know of the store. The
 //! store's client proper stands in the crate `bucket`, and [`sim`] is a store that misbehaves on command.
 
@@ -17,6 +20,7 @@ pub mod claim;
 mod hedge;
 mod jobs;
 mod later;
+pub mod lease;
 mod lebs;
 mod medium;
 pub mod notes;
@@ -26,11 +30,12 @@ pub mod plan;
 pub mod sim;
 
 pub use anchor::{Anchor, Garbage, LebEntry, Limits, ObjectId, Segment};
-pub use claim::{Claim, ClaimError, Claimant};
+pub use claim::{Claim, ClaimError, Claimant, Claimed};
+pub use lease::{AnchorId, Lease, Watch};
 pub use medium::{ObjectMedia, Standing};
 pub use notes::{Notes, NotesHead};
 pub use notes_file::NotesFile;
-pub use outside::{Answer, Ask, Failure, Outside};
+pub use outside::{Answer, Ask, Failure, Look, NoLook, Outside, steady_ms};
 
 /// One life of a LEB, from one erase to the next: the upper half is the owner epoch in which it began, so that no two are alike.
 pub type Life = u64;

@@ -7,11 +7,15 @@ use std::collections::BTreeMap;
 
 use super::Life;
 use super::anchor::{In, Limits, NotAnchor, Out};
+use super::lease::LEASE_MS;
 
 const MAGIC: [u8; 8] = *b"VSLNOTES";
 
-/// The newest version that this program reads and writes.
-pub const NOTES_VERSION: u32 = 1;
+/// The newest version that this program reads and writes: that of devices with a lease.
+pub const NOTES_VERSION: u32 = 2;
+
+/// The version of devices without a lease.
+const WITHOUT_LEASE: u32 = 1;
 
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 32;
@@ -133,12 +137,15 @@ impl Notes {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Out(Vec::new());
         out.0.extend(MAGIC);
-        out.u32(NOTES_VERSION);
+        let Limits { behind_bytes, behind_ms, local_bytes, grace_ms, commit_ms, lease_ms } = self.head.limits;
+        out.u32(if lease_ms > 0 { NOTES_VERSION } else { WITHOUT_LEASE });
         out.u32(0); // length of the head, below
         out.0.extend(self.head.device);
         out.0.extend(self.head.journal);
-        let Limits { behind_bytes, behind_ms, local_bytes, grace_ms, commit_ms } = self.head.limits;
         [behind_bytes, behind_ms, local_bytes, grace_ms, commit_ms].into_iter().for_each(|limit| out.u64(limit));
+        if lease_ms > 0 {
+            out.u64(lease_ms);
+        }
         out.bytes(self.head.url.as_bytes());
         out.bytes(self.head.endpoint.as_bytes());
         let len = out.0.len() as u32 + 4;
@@ -177,13 +184,20 @@ impl Notes {
         }
         let mut input = In(head.get(16..).ok_or(NotAnchor::Damaged("its length"))?);
         let (device, journal) = (input.take()?, input.take()?);
-        let limits = Limits {
+        let mut limits = Limits {
             behind_bytes: input.u64()?,
             behind_ms: input.u64()?,
             local_bytes: input.u64()?,
             grace_ms: input.u64()?,
             commit_ms: input.u64()?,
+            lease_ms: 0,
         };
+        if version > WITHOUT_LEASE {
+            limits.lease_ms = input.u64()?;
+            if !LEASE_MS.contains(&limits.lease_ms) {
+                return Err(NotAnchor::Damaged("its lease"));
+            }
+        }
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| NotAnchor::Damaged("a text is not UTF-8"));
         let (url, endpoint) = (text(input.bytes(URL_MAX)?)?, text(input.bytes(URL_MAX)?)?);
         let mut notes = Notes::new(NotesHead { device, journal, url, endpoint, limits });
@@ -231,7 +245,10 @@ mod tests {
 
     #[test]
     fn a_head_that_is_damaged_is_refused() {
-        let file = Notes::new(head()).encode();
+        let limits = Limits { lease_ms: 2000, ..Limits::default() };
+        let leased = Notes::new(NotesHead { limits, ..head() });
+        let file = leased.encode();
+        assert_eq!(Notes::decode(&file), Ok(leased));
         let len = file.len() - RECORD_BYTES;
         for at in 0..len {
             let mut changed = file.clone();

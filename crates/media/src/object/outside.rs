@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// One thing to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
@@ -55,6 +57,34 @@ pub enum Answer {
     Failed(Failure),
 }
 
+/// What stands where a device's anchor is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing.
+    Missing,
+    /// The version that is known already.
+    Same,
+    /// This anchor, in this version.
+    Found(Vec<u8>, String),
+}
+
+/// Why a device in a store could not be looked at.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoLook {
+    /// The address or the endpoint make no sense, or what stands there is no device.
+    #[error("{0}")]
+    Wrong(String),
+    /// The store does not answer.
+    #[error("the object store does not answer: {0}")]
+    Silent(String),
+}
+
+/// The steady clock of this machine: nobody sets it, and it goes on while the machine sleeps. Milliseconds since it was started.
+pub fn steady_ms() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000
+}
+
 /// Why something outside failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
@@ -82,6 +112,9 @@ pub trait Outside {
 
     /// Milliseconds since 1970.
     fn now_ms(&self) -> u64;
+
+    /// Milliseconds by a clock that nobody sets, and that goes on while the machine sleeps: for spans.
+    fn steady_ms(&self) -> u64;
 
     /// Has the device's thread woken up at this moment, where it sleeps. The last one counts.
     fn alarm(&mut self, at_ms: u64);

@@ -7,14 +7,18 @@
 //! - Until it is known what became of an anchor, the very same bytes are written again, under the same condition: whichever attempt
 //!   succeeds, the store holds the same.
 //! - An object is deleted only when the anchor that is known to be in the store names it as garbage, and has for as long as the grace period says.
+//!
+//! Where the device has a lease, an anchor that says the same is written when there has been none for a while. It renews the lease as of the moment
+//! at which it was first asked for, however late it is known to be there.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use super::jobs::{Cut, Job, Piece, Progress};
 use super::later::Later;
+use super::lease::Lease;
 use super::lebs::{Giving, LebPlan};
 use super::notes::Note;
-use super::{Anchor, Failure, Garbage, LebEntry, Life, Notes, ObjectId};
+use super::{Anchor, Claimed, Failure, Garbage, LebEntry, Life, Notes, ObjectId};
 
 /// Uploads under way at once.
 pub const UPLOADS: usize = 4;
@@ -22,6 +26,8 @@ pub const UPLOADS: usize = 4;
 const UNREADABLE_MS: u64 = 2000;
 /// Deletions under way at once.
 const DELETIONS: usize = 4;
+/// Attempts to write an anchor that are under way at once, where the store leaves them unanswered and a lease runs out.
+const ATTEMPTS: u32 = 4;
 
 /// One thing to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,13 +51,18 @@ pub enum Action {
     Note(Note),
     /// Replace the anchor; [`Plan::swapped`].
     Swap {
+        /// Which replacement this is an attempt of.
+        number: u64,
         /// The new one.
         bytes: Vec<u8>,
         /// The version of the one that must still be there.
         expected: Option<String>,
     },
     /// Read the anchor; [`Plan::fetched`].
-    Fetch,
+    Fetch {
+        /// Which replacement's end is to be found out.
+        number: u64,
+    },
     /// The LEB may be erased in the journal now.
     Erase {
         /// Which LEB.
@@ -95,18 +106,31 @@ pub struct Tally {
 /// Something that is tried again.
 #[derive(Clone, Copy, Debug)]
 enum Again {
-    Upload { leb: u32, id: ObjectId },
+    Upload {
+        leb: u32,
+        id: ObjectId,
+    },
     Note(Note),
-    Swap,
-    Fetch,
+    /// Of the replacement with this number.
+    Swap(u64),
+    Fetch(u64),
     Delete(ObjectId),
 }
 
 /// How far the anchor under way is.
 struct Swapping {
+    /// No two have the same: answers that come late are not taken for those of another one.
+    number: u64,
     anchor: Anchor,
     bytes: Vec<u8>,
     failures: u32,
+    /// It says nothing new, and no cut goes with it.
+    renews: bool,
+    /// When it was first asked for, and last, by the steady clock.
+    first_ms: u64,
+    last_ms: u64,
+    /// Requests for it that are not answered.
+    asked: u32,
 }
 
 /// What decides.
@@ -121,6 +145,9 @@ pub struct Plan {
     version: Option<String>,
     cut: Option<Cut>,
     swapping: Option<Swapping>,
+    /// How many replacements of the anchor were begun.
+    swaps: u64,
+    lease: Lease,
     fence: Option<Fence>,
     actions: VecDeque<Action>,
     later: Later<(u32, Again)>,
@@ -137,6 +164,8 @@ pub struct Plan {
     next_number: u32,
     next_life: u32,
     now_ms: u64,
+    /// By a clock that nobody sets.
+    steady_ms: u64,
     /// When the last cut was taken.
     cut_ms: u64,
     /// Bytes in the journal that the anchor does not name, and bytes of programs under way.
@@ -164,8 +193,7 @@ impl Plan {
     /// # Errors
     /// What journal and store say does not fit together.
     pub fn new(
-        anchor: Anchor,
-        version: String,
+        Claimed { anchor, version, asked_ms }: Claimed,
         notes: &Notes,
         labels: [Vec<u8>; 2],
         (now_ms, seed): (u64, u64),
@@ -208,9 +236,11 @@ impl Plan {
             labels,
             durable: mark,
             version: Some(version),
+            lease: Lease::new(anchor.limits.lease_ms, asked_ms),
             anchor,
             cut: None,
             swapping: None,
+            swaps: 0,
             fence: None,
             actions: VecDeque::new(),
             later: Later::new(seed),
@@ -222,6 +252,7 @@ impl Plan {
             next_number: 0,
             next_life: 0,
             now_ms,
+            steady_ms: asked_ms,
             cut_ms: now_ms,
             ahead,
             programming: 0,
@@ -307,7 +338,33 @@ impl Plan {
         let cut = (self.cut.is_none() && !self.broken && !self.quiet && self.changed_ms.is_some())
             .then_some((self.cut_ms + self.anchor.limits.commit_ms).max(self.tired_ms));
         let old = self.garbage().map(|garbage| garbage.since_ms + self.anchor.limits.grace_ms).next();
-        [cut, old, self.later.next_ms()].into_iter().flatten().min()
+        let renewal = self.renewal_in_ms().map(|left| self.now_ms + left);
+        [cut, old, renewal, self.later.next_ms()].into_iter().flatten().min()
+    }
+
+    /// How long until something is to be done for the lease, milliseconds.
+    fn renewal_in_ms(&self) -> Option<u64> {
+        if self.broken || self.has_left() {
+            return None;
+        }
+        let due = self.lease.due_in_ms(self.steady_ms)?;
+        match &self.swapping {
+            Some(swapping) if swapping.asked >= ATTEMPTS => None,
+            Some(swapping) => Some((swapping.last_ms + self.lease.step_ms()).saturating_sub(self.steady_ms)),
+            None => Some(due),
+        }
+    }
+
+    /// Whether the owner may answer nothing now, because it has not written to the store for so long that another host may have the device.
+    #[inline]
+    pub fn is_lapsed(&self, steady_ms: u64) -> bool {
+        self.lease.is_out(steady_ms)
+    }
+
+    /// Whether there is a lease.
+    #[inline]
+    pub fn has_lease(&self) -> bool {
+        self.lease.is_on()
     }
 
     fn garbage(&self) -> impl Iterator<Item = &Garbage> {
@@ -437,7 +494,7 @@ impl Plan {
     /// no more cuts.
     pub fn journal_failed(&mut self) {
         self.broken = true;
-        if self.swapping.is_none() {
+        if self.swapping.as_ref().is_none_or(|swapping| swapping.renews) {
             self.cut = None;
         }
     }
@@ -549,30 +606,37 @@ impl Plan {
         self.lebs[leb as usize].giving = Giving::No;
     }
 
-    /// How the anchor's replacement ended.
-    pub fn swapped(&mut self, result: Result<String, Failure>) {
-        let Some(swapping) = &mut self.swapping else { return };
+    /// The replacement of this number, if it is still under way, with one request for it less.
+    fn answer_to(swapping: &mut Option<Swapping>, number: u64) -> Option<&mut Swapping> {
+        let swapping = swapping.as_mut().filter(|swapping| swapping.number == number)?;
+        swapping.asked = swapping.asked.saturating_sub(1);
+        Some(swapping)
+    }
+
+    /// How an attempt to replace the anchor ended.
+    pub fn swapped(&mut self, number: u64, result: Result<String, Failure>) {
+        let Some(swapping) = Plan::answer_to(&mut self.swapping, number) else { return };
         match result {
             Ok(version) => self.committed(version),
             // Perhaps an attempt of ours came first.
-            Err(Failure::Precondition) => self.actions.push_back(Action::Fetch),
+            Err(Failure::Precondition) => self.fetch(),
             Err(failure) => {
                 swapping.failures += 1;
                 let failures = swapping.failures;
-                self.failed(failures, Again::Fetch, "the anchor", &failure);
+                self.failed(failures, Again::Fetch(number), "the anchor", &failure);
             }
         }
     }
 
     /// What stands there now, where the anchor's replacement ended nobody knows how.
-    pub fn fetched(&mut self, result: Result<(Vec<u8>, String), Failure>) {
-        let Some(swapping) = &mut self.swapping else { return };
+    pub fn fetched(&mut self, number: u64, result: Result<(Vec<u8>, String), Failure>) {
+        let Some(swapping) = Plan::answer_to(&mut self.swapping, number) else { return };
         let (bytes, version) = match result {
             Ok(found) => found,
             Err(failure) => {
                 swapping.failures += 1;
                 let failures = swapping.failures;
-                return self.failed(failures, Again::Fetch, "the anchor", &failure);
+                return self.failed(failures, Again::Fetch(number), "the anchor", &failure);
             }
         };
         if bytes == swapping.bytes {
@@ -583,7 +647,7 @@ impl Plan {
                 self.version = Some(version);
                 swapping.failures += 1;
                 let failures = swapping.failures;
-                self.later.put(self.now_ms, failures, (failures, Again::Swap));
+                self.later.put(self.now_ms, failures, (failures, Again::Swap(number)));
             }
             Ok(found) => self.fenced(Fence { host: found.host, epoch: found.epoch }),
             Err(why) => self.fenced(Fence { host: format!("an anchor that cannot be read: {why}"), epoch: 0 }),
@@ -599,11 +663,13 @@ impl Plan {
     }
 
     fn committed(&mut self, version: String) {
-        let (Some(swapping), Some(cut)) = (self.swapping.take(), self.cut.take()) else { return };
+        let Some(swapping) = self.swapping.take() else { return };
         self.succeeded();
-        self.tally.commits += 1;
+        self.lease.renewed(swapping.first_ms);
         self.anchor = swapping.anchor;
         self.version = Some(version);
+        let Some(cut) = self.cut.take_if(|_| !swapping.renews) else { return };
+        self.tally.commits += 1;
         self.gone.retain(|id| self.anchor.garbage.iter().any(|garbage| garbage.id == *id));
         let named: BTreeMap<u32, (Life, u32)> =
             self.anchor.lebs.iter().map(|entry| (entry.leb, (entry.life, entry.bytes()))).collect();
@@ -654,8 +720,9 @@ impl Plan {
     }
 
     /// Goes on. To be called after everything that happened, and when its moment has come.
-    pub fn step(&mut self, now_ms: u64) {
+    pub fn step(&mut self, now_ms: u64, steady_ms: u64) {
         self.now_ms = self.now_ms.max(now_ms);
+        self.steady_ms = self.steady_ms.max(steady_ms);
         if self.fence.is_some() || self.has_left() {
             // The device is somebody else's, or may be at any moment.
             return;
@@ -668,6 +735,7 @@ impl Plan {
         }
         self.begin_uploads();
         self.begin_swap();
+        self.renew();
         self.begin_erases();
         self.begin_deletions();
     }
@@ -681,8 +749,9 @@ impl Plan {
                 }
             }
             Again::Note(note) => self.actions.push_back(Action::Note(note)),
-            Again::Swap => self.swap(),
-            Again::Fetch => self.actions.push_back(Action::Fetch),
+            Again::Swap(number) if self.is_under_way(number) => self.swap(),
+            Again::Fetch(number) if self.is_under_way(number) => self.fetch(),
+            Again::Swap(_) | Again::Fetch(_) => {}
             Again::Delete(id) => self.actions.push_back(Action::Delete(id)),
         }
     }
@@ -755,6 +824,7 @@ impl Plan {
         let garbage = old.chain(new.map(|id| Garbage { id, since_ms: self.now_ms })).collect();
         let anchor = Anchor {
             commit: cut.commit,
+            renewal: 0,
             released: cut.last,
             written_ms: self.now_ms,
             mark: cut.mark,
@@ -764,9 +834,29 @@ impl Plan {
             garbage,
             ..self.anchor.clone()
         };
+        self.write_anchor(anchor, false);
+    }
+
+    fn write_anchor(&mut self, anchor: Anchor, renews: bool) {
+        self.swaps += 1;
         let bytes = anchor.encode();
-        self.swapping = Some(Swapping { anchor, bytes, failures: 0 });
+        let (number, now) = (self.swaps, self.steady_ms);
+        let swapping = Swapping { number, anchor, bytes, failures: 0, renews, first_ms: now, last_ms: now, asked: 0 };
+        self.swapping = Some(swapping);
         self.swap();
+    }
+
+    /// Renews the lease where it is time to: by an anchor that says the same, or by one more attempt to write the one under way, whose requests the
+    /// store may have lost.
+    fn renew(&mut self) {
+        if self.renewal_in_ms() != Some(0) {
+            return;
+        }
+        if self.swapping.is_some() {
+            return self.swap();
+        }
+        let (renewal, ahead_bytes) = (self.anchor.renewal + 1, self.ahead);
+        self.write_anchor(Anchor { renewal, ahead_bytes, written_ms: self.now_ms, ..self.anchor.clone() }, true);
     }
 
     /// Bytes in the journal that a cut does not hold.
@@ -778,8 +868,20 @@ impl Plan {
     }
 
     fn swap(&mut self) {
-        let Some(swapping) = &self.swapping else { return };
-        self.actions.push_back(Action::Swap { bytes: swapping.bytes.clone(), expected: self.version.clone() });
+        let Some(swapping) = &mut self.swapping else { return };
+        (swapping.last_ms, swapping.asked) = (self.steady_ms, swapping.asked + 1);
+        let (number, bytes) = (swapping.number, swapping.bytes.clone());
+        self.actions.push_back(Action::Swap { number, bytes, expected: self.version.clone() });
+    }
+
+    fn fetch(&mut self) {
+        let Some(swapping) = &mut self.swapping else { return };
+        swapping.asked += 1;
+        self.actions.push_back(Action::Fetch { number: swapping.number });
+    }
+
+    fn is_under_way(&self, number: u64) -> bool {
+        self.swapping.as_ref().is_some_and(|swapping| swapping.number == number)
     }
 
     /// Whether the cut needs something of a LEB that only the journal has.

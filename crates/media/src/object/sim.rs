@@ -37,6 +37,9 @@ pub struct Knobs {
 /// How much longer a slow read takes.
 const SLOW_MS: u64 = 60_000;
 
+/// When time begins, milliseconds since 1970.
+const BEGIN_MS: u64 = 1_700_000_000_000;
+
 /// What will happen to the bucket.
 struct Effect {
     at_ms: u64,
@@ -76,6 +79,8 @@ pub struct SimOutside {
     bucket: Bucket,
     notes: SimNotes,
     client: u64,
+    /// How fast the host's own clock runs, parts per thousand.
+    rate: u64,
     /// Notes that are being written: what stands here is lost in a power cut.
     writing: VecDeque<(u64, Vec<u8>)>,
 }
@@ -104,7 +109,7 @@ impl Bucket {
             objects: BTreeMap::new(),
             anchor: None,
             versions: 0,
-            clock_ms: 1_700_000_000_000,
+            clock_ms: BEGIN_MS,
             random: SplitMix64::new(seed),
             knobs,
             effects: Vec::new(),
@@ -120,11 +125,16 @@ impl Bucket {
 
     /// A user, with the notes of its journal.
     pub fn client(&self, notes: &SimNotes) -> SimOutside {
+        self.client_at(notes, 1000)
+    }
+
+    /// The same on a host whose clock runs at so many parts per thousand of the right speed.
+    pub fn client_at(&self, notes: &SimNotes, rate: u64) -> SimOutside {
         let mut state = self.0.borrow_mut();
         state.clients += 1;
         let client = state.clients;
         state.living.insert(client);
-        SimOutside { bucket: self.clone(), notes: notes.clone(), client: state.clients, writing: VecDeque::new() }
+        SimOutside { bucket: self.clone(), notes: notes.clone(), client, rate, writing: VecDeque::new() }
     }
 
     /// What it does from now on.
@@ -132,6 +142,12 @@ impl Bucket {
         let mut state = self.0.borrow_mut();
         state.knobs = knobs;
         state.hangs_until_ms = 0;
+    }
+
+    /// It answers nothing for a while.
+    pub fn hang(&self, ms: u64) {
+        let mut state = self.0.borrow_mut();
+        state.hangs_until_ms = state.hangs_until_ms.max(state.clock_ms + ms);
     }
 
     /// Lets time pass.
@@ -144,6 +160,11 @@ impl Bucket {
     /// Milliseconds since 1970.
     pub fn now_ms(&self) -> u64 {
         self.0.borrow().clock_ms
+    }
+
+    /// Milliseconds by a clock that runs at so many parts per thousand of the right speed, and that nobody sets.
+    pub fn steady_ms(&self, rate: u64) -> u64 {
+        (self.now_ms() - BEGIN_MS) * rate / 1000
     }
 
     /// The anchor that stands there.
@@ -254,8 +275,8 @@ impl State {
             self.breaks(format!("commit {} names the object {name}, which is not there", new.commit));
         }
         if let Some(old) = self.named().filter(|_| !self.knobs.careless) {
-            if new.epoch < old.epoch || new.commit <= old.commit || new.mark < old.mark {
-                let (from, to) = ((old.epoch, old.commit, old.mark), (new.epoch, new.commit, new.mark));
+            if new.epoch < old.epoch || new.id() <= old.id() || new.commit < old.commit || new.mark < old.mark {
+                let (from, to) = ((old.id(), old.mark), (new.id(), new.mark));
                 self.breaks(format!("the anchor went back: owner, commit and mark from {from:?} to {to:?}"));
             }
             if new.epoch == old.epoch && new.attach != old.attach {
@@ -337,6 +358,10 @@ impl Outside for SimOutside {
 
     fn now_ms(&self) -> u64 {
         self.bucket.now_ms()
+    }
+
+    fn steady_ms(&self) -> u64 {
+        self.bucket.steady_ms(self.rate)
     }
 
     fn alarm(&mut self, _at_ms: u64) {}

@@ -127,7 +127,7 @@ pub const TABLE: &[(&str, &[Row])] = &[
     ("Device", &[
         set("name", "Name", Text, "name in the service and of the NBD export").brief(),
         set("label", "Label", Text, "set by the format, for people").brief(),
-        field("state", "State", Text, "detached, attached, attached-read-only, detaching, scanning, formatting, powered-off or error")
+        field("state", "State", Text, "detached, attached, attached-read-only, detaching, scanning, formatting, powered-off, stand-by or error")
             .brief().read(|f| f.state.name().into()),
         field("health", "Health", Text, "healthy, or what is wrong, in words").brief().words(|s| s.health.clone().into()),
         set("path", "Device file", Text, "where the device lives").brief(),
@@ -222,6 +222,10 @@ pub const TABLE: &[(&str, &[Row])] = &[
             .read(|f| f.rebuilding.map(|(die, _)| die).into()),
         field("rebuild_percent", "Rebuilt", Percent, "of the file that is being rebuilt, or of what stood on the chip that a card gave up")
             .brief().read(|f| f.rebuilding.map(|(_, percent)| percent).or_else(|| f.chips.and_then(|chips| chips.rebuilt_percent)).into()),
+        set("objects_address", "Object store", Text, "where the objects of a device on objects lie").brief(),
+        set("objects_endpoint", "Endpoint", Text, "of its object store, where it is not the one that the address implies"),
+        field("objects_lease_s", "Lease", Count, "seconds for which it is this host's after each time that it wrote to the object store; 0 without a lease").read(|f| f.objects.map(|objects| objects.lease_ms / 1000).into()),
+        field("objects_lapsed", "Lease over", Flag, "nothing is answered until the object store takes a new lease").read(|f| f.objects.map(|objects| objects.lapsed).into()),
         field("objects_durable", "Durable here", Count, "everything in the log below this number is durable in the journal").read(|f| f.objects.map(|objects| objects.durable).into()),
         field("objects_remote", "Durable there", Count, "everything in the log below this number is in the object store").read(|f| f.objects.map(|objects| objects.remote).into()),
         field("objects_local_bytes", "In the journal", Bytes, "of erase blocks that the journal holds").read(|f| f.objects.map(|objects| objects.local_bytes).into()),

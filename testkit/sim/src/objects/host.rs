@@ -20,6 +20,10 @@ pub struct Host {
     notes: SimNotes,
     journal: [u8; 16],
     pub device: Option<Device>,
+    /// How fast its clock runs, parts per thousand of the right speed.
+    pub rate: u64,
+    /// Another host took the device when its lease was over: it must answer nothing any more.
+    pub silenced: bool,
     tag: u64,
 }
 
@@ -31,6 +35,8 @@ pub enum Attached {
     Claimed(Box<Anchor>),
     /// The store did not answer.
     Unanswered,
+    /// The owner renewed its lease meanwhile.
+    Renewed,
 }
 
 impl Host {
@@ -44,6 +50,8 @@ impl Host {
             notes: SimNotes::new(Notes::new(head).encode()),
             journal,
             device: None,
+            rate: 1000,
+            silenced: false,
             tag: 0,
         }
     }
@@ -60,6 +68,7 @@ impl Host {
             attach: 0,
             epoch: 0,
             commit: 0,
+            renewal: 0,
             released: false,
             written_ms: bucket.now_ms(),
             mark: 0,
@@ -85,20 +94,24 @@ impl Host {
 
     /// Attaches once.
     pub fn attach(&mut self, plan: &ObjectsPlan, bucket: &Bucket, how: Claim, seed: u64) -> Result<Attached, Failure> {
-        let mut outside = bucket.client(&self.notes);
+        let mut outside = bucket.client_at(&self.notes, self.rate);
         let mut notes =
             Notes::decode(&self.notes.bytes()).map_err(|error| Failure::Wrong(format!("the notes: {error}")))?;
         self.notes.replace(notes.encode());
         let who = Claimant { journal: self.journal, attach: seed, host: self.name.clone() };
-        let (anchor, version) = match claim::claim(&mut outside, &who, how, &mut notes) {
+        let claimed = match claim::claim(&mut outside, &who, how, &mut notes) {
             Ok(claimed) => claimed,
             Err(ClaimError::Store(_) | ClaimError::Lost(_)) => return Ok(Attached::Unanswered),
             // A claim of this very journal whose end nobody knew.
-            Err(ClaimError::Owned { .. }) if how == Claim::Released && self.is_owner(bucket) => {
+            Err(ClaimError::Owned { .. } | ClaimError::Renewed(_))
+                if matches!(how, Claim::Released | Claim::Lapsed(_)) && self.is_owner(bucket) =>
+            {
                 return self.attach(plan, bucket, Claim::TakeOver, seed);
             }
+            Err(ClaimError::Renewed(_)) => return Ok(Attached::Renewed),
             Err(error) => return Err(Failure::Wrong(format!("{} cannot attach: {error}", self.name))),
         };
+        let anchor = claimed.anchor.clone();
         let attached = Box::new(anchor.clone());
         let mut journal = SimMedia::new(&self.disk, seed, plan.disk);
         if how != Claim::Own {
@@ -121,7 +134,7 @@ impl Host {
             }
             self.notes.replace(notes.encode());
         }
-        let media = ObjectMedia::new(Box::new(journal), Box::new(outside), (anchor, version), &notes, seed)
+        let media = ObjectMedia::new(Box::new(journal), Box::new(outside), claimed, &notes, seed)
             .map_err(|what| Failure::Wrong(format!("{}: {what}", self.name)))?;
         match Device::on_objects(media, None) {
             Ok(device) => {
@@ -151,19 +164,25 @@ impl Host {
     }
 
     /// It goes on without knowing that another has the device.
-    pub fn wander(&mut self, random: &mut SplitMix64, sectors: u64) {
-        let Some(device) = &mut self.device else { return };
+    pub fn wander(&mut self, random: &mut SplitMix64, sectors: u64) -> Result<(), Failure> {
+        let Some(device) = &mut self.device else { return Ok(()) };
         self.tag += 1;
         let lba = random.below(sectors);
-        match random.below(4) {
-            0 => drop(device.submit(self.tag, Io::Write { lba, data: &[0xbb; 512], fua: false })),
-            1 => drop(device.submit(self.tag, Io::Flush)),
-            _ => {}
-        }
+        let submitted = match random.below(4) {
+            0 => Some(device.submit(self.tag, Io::Write { lba, data: &[0xbb; 512], fua: false })),
+            1 => Some(device.submit(self.tag, Io::Flush)),
+            2 if self.silenced => Some(device.submit(self.tag, Io::Read { lba, buf: vec![0; 512] })),
+            _ => None,
+        };
+        let mut answered = matches!(submitted, Some(Submitted::Done(Ok(_))));
         for _ in 0..random.below(20) {
-            let _ = device.poll();
+            answered |= device.poll().is_some_and(|done| done.result.is_ok());
         }
         device.wait();
+        match answered && self.silenced {
+            true => Err(Failure::Wrong(format!("{} answers, and another host has taken the device over", self.name))),
+            false => Ok(()),
+        }
     }
 
     pub fn is_fenced(&mut self) -> bool {

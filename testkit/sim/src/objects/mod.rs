@@ -4,14 +4,17 @@
 //! holds exactly what the log held below the mark that the store's anchor had then. A host that was taken over from is fenced as soon as it writes
 //! an anchor, and changes nothing that the new owner reads. And the store itself watches that no anchor names what is not there, that nothing is
 //! deleted that the anchor names, and that marks, commits and owners only grow.
+//!
+//! With [`Wish::leases`](crate::Wish::leases) the device has a lease besides, and a host stands by: see [`standby`].
 
 mod history;
 mod host;
 mod plan;
+mod standby;
 
 use device::{Device, Durability, Io, IoError, Setting, Submitted};
 use media::object::sim::{Bucket, Knobs};
-use media::object::{Anchor, Claim, Limits};
+use media::object::{Anchor, AnchorId, Claim, Limits};
 use random::SplitMix64;
 
 use crate::run::PATIENCE;
@@ -19,6 +22,7 @@ use crate::{Failure, Report, payload};
 use history::History;
 use host::{Attached, Host};
 use plan::ObjectsPlan;
+use standby::{LeasePlan, StandBy};
 
 /// How often a read may fail once the store answers everything.
 const READ_TRIES: u32 = 3;
@@ -43,17 +47,33 @@ struct Simulation {
     report: Report,
     /// Flushes wait for the store.
     remote: bool,
+    /// The device has a lease.
+    leases: Option<LeasePlan>,
+    /// Whoever stands by.
+    standby: Option<StandBy>,
+    /// What it may replace.
+    lapsed: Option<AnchorId>,
+    /// A client's request is under way, which may be given up for a take-over.
+    on_duty: bool,
 }
 
 /// Runs the simulation of a seed.
 ///
 /// # Errors
 /// The first broken promise.
-pub fn run(seed: u64) -> Result<Report, Failure> {
+pub fn run(seed: u64, leases: bool) -> Result<Report, Failure> {
     let mut random = SplitMix64::new(seed);
-    let plan = ObjectsPlan::new(&mut random);
+    let mut plan = ObjectsPlan::new(&mut random);
+    let leases = leases.then(|| LeasePlan::new(&mut random));
+    if let Some(leases) = &leases {
+        plan.limits.lease_ms = leases.lease_ms;
+    }
     let bucket = Bucket::new(random.bits(), plan.store);
     let mut host = Host::new(&plan, "host 1", random.bits());
+    let standby = leases.as_ref().map(|_| StandBy::new(&bucket, &mut random));
+    if leases.is_some() {
+        host.rate = standby::rate(&mut random);
+    }
     host.create(&plan, &bucket)?;
     let mut simulation = Simulation {
         history: History::new(plan.format.sectors),
@@ -67,6 +87,10 @@ pub fn run(seed: u64) -> Result<Report, Failure> {
         report: Report { hash: 0xcbf2_9ce4_8422_2325, ..Report::default() },
         plan,
         remote: seed % 5 == 2,
+        leases,
+        standby,
+        lapsed: None,
+        on_duty: false,
     };
     simulation.attach(Claim::Own)?;
     for _ in 0..simulation.plan.requests {
@@ -119,6 +143,7 @@ impl Simulation {
                     self.cut_disk();
                 }
                 Attached::Unanswered => self.bucket.pass(20_000),
+                Attached::Renewed => return self.wrong("a claim of a lapsed device that nobody made"),
             }
         }
         Err(Failure::Stuck("sixty attaches in a row came to nothing".into()))
@@ -166,14 +191,20 @@ impl Simulation {
         if once_in(&mut self.random, self.plan.move_once_in) {
             return self.move_on();
         }
-        self.request()?;
+        if self.leases.is_some() && self.stand_by()? {
+            return Ok(());
+        }
+        self.on_duty = self.standby.is_some();
+        let requested = self.request();
+        self.on_duty = false;
+        requested?;
         for _ in 0..self.random.below(8) {
             self.poll()?;
         }
         self.bucket.pass(self.random.below(self.plan.pace_ms));
         if !self.zombies.is_empty() && self.random.one_in(2) {
             let at = self.random.below(self.zombies.len() as u64) as usize;
-            self.zombies[at].wander(&mut self.random, self.plan.format.sectors);
+            self.zombies[at].wander(&mut self.random, self.plan.format.sectors)?;
         }
         Ok(())
     }
@@ -220,6 +251,13 @@ impl Simulation {
             self.poll()?;
             self.device().wait();
             self.bucket.pass(1);
+            // It waits for a lease, and whoever stands by may be faster.
+            if self.on_duty {
+                self.lapsed = self.standby.as_mut().and_then(StandBy::look);
+            }
+            if self.on_duty && self.lapsed.is_some() {
+                return Ok(Some(Submitted::Busy(make())));
+            }
         }
         self.bucket.set_knobs(Knobs::default());
         Err(Failure::Stuck("the device stays busy".into()))
@@ -240,7 +278,7 @@ impl Simulation {
                 }
                 match self.submit(|| Io::Write { lba, data: &data, fua: false })? {
                     None => self.history.took(lba, count, false, u64::MAX),
-                    Some(Submitted::Done(Err(IoError::Full))) => {}
+                    Some(Submitted::Busy(_) | Submitted::Done(Err(IoError::Full))) => {}
                     Some(Submitted::Done(Err(_))) if self.host.disk.is_off() => {
                         self.history.took(lba, count, false, u64::MAX);
                     }
@@ -254,6 +292,7 @@ impl Simulation {
             }
             10..12 => match self.submit(|| Io::Trim { lba, count, fua: false })? {
                 None => self.history.took(lba, count, true, u64::MAX),
+                Some(Submitted::Busy(_)) => {}
                 Some(Submitted::Done(Err(error))) if !self.host.disk.is_off() => {
                     return self.wrong(format!("a trim failed: {error}"));
                 }
@@ -289,7 +328,7 @@ impl Simulation {
         let tag = self.tag;
         let bytes = count as usize * self.plan.geometry.sector_bytes as usize;
         let answer = match self.submit(|| Io::Read { lba, buf: vec![0xee; bytes] })? {
-            None => return Ok(None),
+            None | Some(Submitted::Busy(_)) => return Ok(None),
             Some(Submitted::Done(result)) => result,
             Some(_) => 'answered: {
                 for _ in 0..PATIENCE {
@@ -392,9 +431,72 @@ impl Simulation {
         found.or_else(|what| self.wrong(what))
     }
 
+    /// Whoever stands by looks at the store, and the owner sleeps now and then. Gives whether the device was taken over.
+    fn stand_by(&mut self) -> Result<bool, Failure> {
+        let Some(LeasePlan { lease_ms, sleep_once_in, hang_once_in }) = self.leases.clone() else { return Ok(false) };
+        if self.random.one_in(hang_once_in) {
+            self.bucket.hang(self.random.below(3 * lease_ms));
+        }
+        if self.random.one_in(sleep_once_in) {
+            self.report.sleeps += 1;
+            let span = self.random.below(3 * lease_ms);
+            let mut left = span;
+            while left > 0 && self.lapsed.is_none() {
+                let step = left.min(1 + self.random.below(lease_ms / 8));
+                self.bucket.pass(step);
+                left -= step;
+                self.lapsed = self.standby.as_mut().and_then(StandBy::look);
+            }
+        }
+        let seen = self.standby.as_mut().and_then(StandBy::look);
+        match self.lapsed.take().or(seen) {
+            Some(id) => self.fail_over(id),
+            None => Ok(false),
+        }
+    }
+
+    /// The lease is over: the host that stands by takes the device over, if the owner has not written meanwhile.
+    fn fail_over(&mut self, id: AnchorId) -> Result<bool, Failure> {
+        let rate = self.standby.as_ref().map_or(1000, |standby| standby.rate);
+        let name = format!("heir {}", self.report.lapses + 1);
+        let mut next = Host::new(&self.plan, &name, self.random.bits());
+        next.rate = rate;
+        for _ in 0..60 {
+            let seed = self.random.bits();
+            let attached = next.attach(&self.plan, &self.bucket, Claim::Lapsed(id), seed)?;
+            self.watch()?;
+            match attached {
+                Attached::Yes(anchor) => {
+                    self.report.lapses += 1;
+                    self.flushes.clear();
+                    let mut old = std::mem::replace(&mut self.host, next);
+                    old.silenced = true;
+                    // It wakes up before the heir has done anything.
+                    for _ in 0..4 {
+                        old.wander(&mut self.random, self.plan.format.sectors)?;
+                    }
+                    self.zombies.push(old);
+                    self.standby = Some(StandBy::new(&self.bucket, &mut self.random));
+                    self.arrived(&anchor)?;
+                    self.choose_durability()?;
+                    return Ok(true);
+                }
+                Attached::Renewed => {
+                    self.report.renewed += 1;
+                    return Ok(false);
+                }
+                // Nobody cuts the power of this host's disk.
+                Attached::Claimed(_) => return self.wrong("an heir lost its power"),
+                Attached::Unanswered => self.bucket.pass(20_000),
+            }
+        }
+        Err(Failure::Stuck("sixty take-overs in a row came to nothing".into()))
+    }
+
     /// Another host takes the device over; the owner is dead, or goes on without knowing it.
     fn take_over(&mut self) -> Result<(), Failure> {
-        let next = Host::new(&self.plan, &format!("host {}", self.report.take_overs + 2), self.random.bits());
+        let mut next = Host::new(&self.plan, &format!("host {}", self.report.take_overs + 2), self.random.bits());
+        next.rate = self.host.rate;
         self.flushes.clear();
         let mut old = std::mem::replace(&mut self.host, next);
         self.report.take_overs += 1;
@@ -457,7 +559,8 @@ impl Simulation {
         match left {
             Err(error) => return self.wrong(format!("it could not be detached: {error}")),
             Ok(true) if self.random.one_in(2) => {
-                let next = Host::new(&self.plan, &format!("mover {}", self.report.moves), self.random.bits());
+                let mut next = Host::new(&self.plan, &format!("mover {}", self.report.moves), self.random.bits());
+                next.rate = self.host.rate;
                 self.host = next;
                 let anchor = self.attach(Claim::Released)?;
                 return self.arrived(&Anchor { released: true, ..anchor });
@@ -480,7 +583,7 @@ impl Simulation {
                 if zombie.is_fenced() || zombie.disk.is_off() {
                     break;
                 }
-                zombie.wander(&mut self.random, self.plan.format.sectors);
+                zombie.wander(&mut self.random, self.plan.format.sectors)?;
                 self.bucket.pass(20);
             }
             self.watch()?;
@@ -524,5 +627,6 @@ fn limits(random: &mut SplitMix64, leb_bytes: u64) -> Limits {
         local_bytes: if random.one_in(2) { leb_bytes * random.below(8) } else { 0 },
         grace_ms: random.below(3) * 5000,
         commit_ms: 1 + random.below(400),
+        lease_ms: 0,
     }
 }

@@ -45,7 +45,8 @@ impl Place {
 
     fn remembered(&self, path: &str) -> Remembered {
         let (name, path) = ("db".into(), self.text(path));
-        Remembered { name, path, read_only: false, key_file: None, witness: None, erasing: false }
+        let (key_file, witness, stand_by, endpoint) = (None, None, None, None);
+        Remembered { name, path, read_only: false, key_file, witness, erasing: false, stand_by, endpoint }
     }
 
     fn begun(&self) -> RememberedMove {

@@ -8,10 +8,14 @@ use utoipa_axum::routes;
 
 use crate::Failure;
 use crate::api::{
-    AttachRequest, Beacon, Config, DetachRequest, DeviceView, Drills, EndedRecording, Events, Health, OptimiseRequest,
-    PowerOnRequest, RebuildRequest, RecordRequest, RecordStatus, ResizeRequest, Role, ScrubRequest, Version,
+    AttachRequest, Beacon, Config, DetachRequest, DeviceView, Drills, EndedRecording, Events, Health, LookRequest,
+    ObjectsDevice, OptimiseRequest, Owner, PowerOnRequest, RebuildRequest, RecordRequest, RecordStatus, ResizeRequest,
+    Role, ScrubRequest, Version,
 };
-use crate::web::answer::{At, Body, Service, administrators, created, done, operators, viewers, wait};
+use crate::registry::objects::look;
+use crate::web::answer::{
+    At, Body, Service, administrators, blocking, created, done, operators, viewers, wait, wait_shared,
+};
 use crate::web::description::{DeviceFields, DrillBody};
 use crate::web::guard::Asker;
 
@@ -26,7 +30,8 @@ pub fn routes() -> OpenApiRouter<Service> {
         .routes(routes!(drills))
         .routes(routes!(events))
         .routes(routes!(recording))
-        .routes(routes!(recordings));
+        .routes(routes!(recordings))
+        .routes(routes!(objects));
     let use_them = OpenApiRouter::new()
         .routes(routes!(attach))
         .routes(routes!(detach))
@@ -40,7 +45,8 @@ pub fn routes() -> OpenApiRouter<Service> {
         .routes(routes!(undo_drill))
         .routes(routes!(power_on))
         .routes(routes!(record))
-        .routes(routes!(stop_recording));
+        .routes(routes!(stop_recording))
+        .routes(routes!(look_at_objects));
     viewers(read).merge(operators(use_them)).merge(administrators(OpenApiRouter::new().routes(routes!(shutdown))))
 }
 
@@ -79,7 +85,28 @@ async fn attach(
         return Err(Failure::forbidden("a witness is a file that is made where the request says")
             .help(format!("it needs the role {}", Role::Administrator.name())));
     }
-    wait(&service, move |registry| registry.attach(&request)).await.map(created)
+    let anywhere = asker.is_administrator();
+    wait_shared(&service, move |registry| match request.objects.clone() {
+        None => registry.attach(&request),
+        Some(from) => {
+            let request = AttachRequest { path: registry.journal(&request.path, anywhere)?, ..request };
+            if from.stand_by { registry.stand_by(&request, &from) } else { registry.attach(&request) }
+        }
+    })
+    .await
+    .map(created)
+}
+
+/// Devices on objects, and those that the service stands by for.
+#[utoipa::path(get, path = "/objects", tag = "devices", responses((status = OK, body = Vec<ObjectsDevice>), (status = "default", body = Failure)))]
+async fn objects(State(service): State<Service>) -> Result<Json<Vec<ObjectsDevice>>, Failure> {
+    wait(&service, |registry| Ok(registry.on_objects())).await.map(Json)
+}
+
+/// Who has a device in a store, asked with the service's credentials. Nothing is changed.
+#[utoipa::path(post, path = "/objects/look", tag = "devices", request_body = LookRequest, responses((status = OK, body = Owner), (status = "default", body = Failure)))]
+async fn look_at_objects(Body(request): Body<LookRequest>) -> Result<Json<Owner>, Failure> {
+    blocking(move || look(&request)).await.map(Json)
 }
 
 /// Detaches a device once what is under way is done.
