@@ -1,5 +1,7 @@
 //! Becoming the owner of a device in a store: by the journal that is the owner's, or by taking over.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use super::anchor::ANCHOR_NAME;
 use super::notes::Note;
 use super::{Anchor, AnchorId, Answer, Ask, Failure, Notes, Outside};
@@ -42,6 +44,14 @@ pub struct Claimed {
     pub asked_ms: u64,
 }
 
+/// The last moment whose year has four digits, milliseconds since 1970: an anchor may say anything.
+const LAST_MS: u64 = 253_402_300_799_999;
+
+/// A moment in milliseconds since 1970, for people.
+fn moment(ms: u64) -> String {
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(ms.min(LAST_MS))).to_string()
+}
+
 /// Why the device cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
@@ -59,7 +69,8 @@ pub enum ClaimError {
     Stranger,
     /// Another has the device.
     #[error(
-        "host `{host}` has the device, as owner {epoch}; its store is as of {written_ms} ms since 1970 and was then {ahead_bytes} bytes behind its journal"
+        "host `{host}` has the device, as owner {epoch}; its store is as of {} and was then {ahead_bytes} bytes behind its journal",
+        moment(*written_ms)
     )]
     Owned {
         /// What the owner's host is called.
@@ -294,4 +305,14 @@ pub fn claim(outside: &mut dyn Outside, who: &Claimant, how: Claim, notes: &mut 
         }
     }
     Err(lost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_for_people_whatever_an_anchor_says() {
+        assert_eq!((moment(0), moment(u64::MAX)), ("1970-01-01T00:00:00Z".into(), "9999-12-31T23:59:59Z".into()));
+    }
 }

@@ -224,7 +224,7 @@ pub const TABLE: &[(&str, &[Row])] = &[
             .brief().read(|f| f.rebuilding.map(|(_, percent)| percent).or_else(|| f.chips.and_then(|chips| chips.rebuilt_percent)).into()),
         set("objects_address", "Object store", Text, "where the objects of a device on objects lie").brief(),
         set("objects_endpoint", "Endpoint", Text, "of its object store, where it is not the one that the address implies"),
-        field("objects_lease_s", "Lease", Count, "seconds for which it is this host's after each time that it wrote to the object store; 0 without a lease").read(|f| f.objects.map(|objects| objects.lease_ms / 1000).into()),
+        field("objects_lease_s", "Lease", Seconds, "for how long it is this host's after each time that it wrote to the object store; 0 without a lease").read(|f| f.objects.map(|objects| objects.lease_ms as f64 / 1000.0).into()),
         field("objects_lapsed", "Lease over", Flag, "nothing is answered until the object store takes a new lease").read(|f| f.objects.map(|objects| objects.lapsed).into()),
         field("objects_durable", "Durable here", Count, "everything in the log below this number is durable in the journal").read(|f| f.objects.map(|objects| objects.durable).into()),
         field("objects_remote", "Durable there", Count, "everything in the log below this number is in the object store").read(|f| f.objects.map(|objects| objects.remote).into()),
