@@ -84,7 +84,8 @@ const DEEDS: readonly (readonly [string, Words])[] = [
   ["POST /arrays/*/assemble", ([array]) => `put the array ${array} together`],
   [
     "POST /arrays/*/add",
-    ([array], body) => `added${and("the device", body.device) || " a device"} to the array ${array} as one more member`,
+    ([array], body) =>
+      `added${and("the device", body.device) || " a device"} to the array ${array} as one more member`,
   ],
   ["POST /arrays/*/delete", ([array]) => `took the array ${array} apart`],
   [
