@@ -550,7 +550,7 @@ impl Array {
             let job = self.change_job(tag, touched, 1, None);
             return self.send(job, one, What::Batch { ops: Arc::new(ops), data: data.into(), fua });
         }
-        let Some((slot, number)) = self.log.take(vec![lba..lba + count]) else {
+        let Some((slot, number)) = self.log.take(std::iter::once(lba..lba + count)) else {
             unreachable!("a write that needs a slot waits for one")
         };
         self.logged_writes += 1;

@@ -42,9 +42,9 @@ impl Log {
     }
 
     /// A slot for a change of these sectors, and its record's number; nothing where all are in use.
-    pub fn take(&mut self, sectors: Vec<Range<u64>>) -> Option<(usize, u64)> {
+    pub fn take(&mut self, sectors: impl IntoIterator<Item = Range<u64>>) -> Option<(usize, u64)> {
         let slot = self.slots.iter().position(|slot| matches!(slot, Slot::Free))?;
-        self.slots[slot] = Slot::Open(sectors);
+        self.slots[slot] = Slot::Open(sectors.into_iter().collect());
         self.next += 1;
         Some((slot, self.next - 1))
     }
@@ -83,14 +83,16 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
+    use std::iter::once;
+
     use super::*;
 
     #[test]
     fn a_slot_is_used_again_only_behind_a_flush_that_covers_it() {
         let mut log = Log::new(2, 7);
-        assert_eq!(log.take(vec![4..8]), Some((0, 7)));
-        assert_eq!(log.take(vec![20..21, 21..22]), Some((1, 8)));
-        assert_eq!(log.take(vec![30..32]), None);
+        assert_eq!(log.take(once(4..8)), Some((0, 7)));
+        assert_eq!(log.take([20..21, 21..22]), Some((1, 8)));
+        assert_eq!(log.take(once(30..32)), None);
         assert!(log.covers(&(7..9)) && !log.covers(&(8..20)));
         log.done(0, 3);
         assert!(log.is_filling());
@@ -98,6 +100,6 @@ mod tests {
         assert!(log.covers(&(4..5)));
         log.flushed(4);
         assert!(!log.covers(&(4..5)));
-        assert_eq!(log.take(vec![30..32]), Some((0, 9)));
+        assert_eq!(log.take(once(30..32)), Some((0, 9)));
     }
 }

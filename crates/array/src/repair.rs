@@ -1,7 +1,8 @@
 //! Repair of a mirror: a copy that could not read something gets it from another one.
 //!
 //! What a host's read was given may be old by the time it could be written back. So a repair reads again, as a piece of copying does:
-//! changes of its region wait from before that read until the copies that could not read have the piece (`resync.rs`).
+//! changes of its region wait from before that read until the copies that could not read have the piece (`resync.rs`). And it waits until
+//! the region's last change is durable on all copies: what is written back may be a part of it, and no power cut may leave that alone.
 
 use std::collections::VecDeque;
 use std::ops::Range;

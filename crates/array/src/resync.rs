@@ -137,6 +137,11 @@ impl Array {
             return;
         }
         let repair = self.sync.repairs.current.clone();
+        if repair.is_some() && self.regions.get(region).stamp >= self.durable && !self.is_frozen() {
+            // A part of a change that a power cut may still take back must not stay by itself.
+            self.flush_wanted = true;
+            return;
+        }
         let source = match &repair {
             Some(repair) => self.repair_source(region, repair.targets),
             None => self.sync_source().filter(|_| self.has_targets()),
