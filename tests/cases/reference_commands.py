@@ -60,6 +60,7 @@ WITH_DB = f"{SERVICE} && vsl create db.vsl --size 1GiB && vsl attach db.vsl"
 # What a page finds there when it begins, or a command.
 BEFORE = {
     "arrays.md": f"mkdir /data && {SERVICE} && for n in 0 1 2 3; do vsl create /data/fct$n.vsl --size 64MiB && vsl attach /data/fct$n.vsl; done",
+    "arrays.md $ vsl array add": "vsl create /data/fct8.vsl --size 64MiB && vsl attach /data/fct8.vsl",
     "cache.md": f"mkdir /ssd /nfs && {SERVICE} && truncate -s 64M /nfs/vm.img",
     "alerts.md": f"mkdir -p /etc/openvsl && echo secret >/etc/openvsl/mail-password && cp /etc/openvsl/mail-password /etc/openvsl/hook-secret && {WITH_DB}",
     # It would be there for every program of this machine.
@@ -83,6 +84,7 @@ BEFORE = {
     "resize.md": WITH_DB,
     "snapshots.md $ vsl clone promote": "vsl clone create db golden test-2",
     "vsl.md $ vsl array create": "vsl attach memory:64MiB --name disk0 && vsl attach memory:64MiB --name disk1",
+    "vsl.md $ vsl array add": "vsl attach memory:64MiB --name disk3",
     "vsl.md $ vsl cache create": "vsl create fast.vsl --size 1GiB --address-space 1TiB && vsl attach fast.vsl && truncate -s 64M vm.img",
     "vsl.md $ vsl clone promote": "vsl clone create fct0 before-upgrade test-2",
     "sdk.md": f"{WITH_DB} && vsl create cache.vsl --size 1GiB --address-space 1TiB",
