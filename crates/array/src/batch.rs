@@ -137,7 +137,7 @@ impl Array {
             let ops: Arc<[BatchOp]> = part.ops.into_iter().chain([record_at]).collect();
             (on(part.member), What::Batch { ops, data: [&bytes[..], &head].concat().into(), fua })
         });
-        let sends = sends.collect();
+        let sends: Vec<(Piece, What)> = sends.collect();
         if let Some(Job::Change(change)) = self.jobs.get_mut(&job) {
             change.then = sends;
             self.half_asked += 1;
