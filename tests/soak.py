@@ -113,6 +113,9 @@ def lines() -> list[Line]:
         Line("objects", [*simulator, "--from", "{first}", "--objects"], [
             count("power cuts and take-overs of devices on objects, 0 violations", "1,000,000", r"(\d+) (?:power cuts|take-overs)", 1e6),
         ], chunk=1000),
+        Line("leases", [*simulator, "--from", "5{first:07}", "--objects", "--leases"], [
+            count("power cuts and take-overs of devices with a lease, 0 violations", "1,000,000", r"(\d+) (?:power cuts|take-overs)", 1e6),
+        ], chunk=1000),
         Line("exhaustive", [SIM, "--exhaustive", "{longest}"], [
             count("crash states of the exhaustive scope, 100 % of them", "1,000,000", r"moments of a power cut, (\d+) states", 1e6),
         ]),
