@@ -240,6 +240,8 @@ def main() -> int:
 if __name__ == "__main__":
     # Imports of cases/ and harness/ must not litter the source tree.
     sys.dont_write_bytecode = True
+    # A shell's background job ignores interrupts, and so would all that is started here: tests of Ctrl-C would wait for ever.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         sys.exit(main())
     except KeyboardInterrupt:
