@@ -28,8 +28,10 @@ pub enum IoError {
     /// A batch that is none; nothing of it was carried out.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// A batch for several members of an array; nothing of it was carried out.
-    #[error("the batch lies on several members of the array; expected all of it on one member")]
+    /// A batch that cannot be carried out as a whole, by an array or a cached volume; nothing of it was.
+    #[error(
+        "the batch cannot be one here: it lies in too many pieces on several members of an array, or the volume has a cache; expected fewer operations, or single ones"
+    )]
     Scattered,
     /// The media failed, or a sector failed its check.
     #[error("media error")]
