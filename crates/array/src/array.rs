@@ -298,14 +298,16 @@ impl Array {
         if self.shape.moved.is_some() && ranges.iter().any(|range| self.is_being_moved(range)) {
             return true;
         }
-        let spans = match io {
+        if !self.log.is_full() {
+            return false;
+        }
+        match io {
             Io::Batch { ops, .. } => self.shape.parts(ops).len() > 1,
             Io::Write { .. } | Io::WriteZeroes { allocate: true, .. } => {
                 ranges.iter().any(|range| self.shape.pieces(range.start, range.end - range.start).len() > 1)
             }
             _ => false,
-        };
-        spans && self.log.is_full()
+        }
     }
 
     /// Begins a job.
