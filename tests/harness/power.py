@@ -19,6 +19,8 @@ from harness.world import MIB, World
 SIZE = 96 * MIB
 # What an operation of the device below may be at which the power is cut.
 OPERATIONS = [["write"], ["sync"], ["write", "sync", "allocate", "punch"]]
+# So many rounds more: a cut in two comes right behind a sync.
+SPARE = 12
 
 
 @dataclass
@@ -121,14 +123,19 @@ class Victim:
 
 
 def cuts(world: World, kinds: list[tuple[Kind, int]], seed: int) -> None:
-    """So many cuts on a device of each kind, every one on top of the last."""
+    """So many cuts on a device of each kind, every one on top of the last.
+
+    On the last kind more, until a flush was answered and a cut met a write that was not synced.
+    """
     print(f"seed {seed}")
     dice = random.Random(seed)
     tally = Tally()
     for number, (kind, rounds) in enumerate(kinds):
         print(f"--- {kind}", flush=True)
         victim = Victim(world, kind, dice.randrange(1 << 32), number)
-        for turn in range(rounds):
+        last = number == len(kinds) - 1
+        unsynced = turn = 0
+        while turn < rounds or (last and turn < rounds + SPARE and not (tally.unsynced + unsynced and tally.flushes + victim.writer.flushes)):
             tally.requests += victim.work(dice.uniform(0.3, 1.5))
             while dice.random() < 0.3:
                 tally.in_recovery += victim.cut_recovery()
@@ -137,10 +144,13 @@ def cuts(world: World, kinds: list[tuple[Kind, int]], seed: int) -> None:
             else:
                 victim.plant.recover()
             victim.verify()
-            print(f"cut {turn}: {victim.fs.ask('state')['damage']}", flush=True)
+            damage = victim.fs.ask("state")["damage"]
+            unsynced = damage["unsynced"]
+            print(f"cut {turn}: {damage}", flush=True)
+            turn += 1
         state = victim.fs.ask("state")
         tally.cuts += state["cuts"]
-        tally.unsynced += state["damage"]["unsynced"]
+        tally.unsynced += unsynced
         tally.kept += state["damage"]["kept"]
         tally.flushes += victim.writer.flushes
         victim.close()

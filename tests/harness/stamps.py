@@ -63,6 +63,8 @@ class Writer:
                 self._issue(self.dice.choice(handles))
             for handle in handles:
                 handle.poll(1 if handle.aio_in_flight() else 0)
+        while self.in_flight < depth and not self.errors:
+            self._issue(self.dice.choice(handles))
         check(self.in_flight > 0 or self.errors, "nothing was in flight at the kill")
         check(not self.errors or is_cut(), f"requests failed before the kill, with error numbers {sorted(set(self.errors))}")
         kill()
