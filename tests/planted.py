@@ -28,7 +28,8 @@ SEEDS = {"seed": [], "encrypted-seed": ["--encrypted"], "die-loss-seed": ["--die
          "kill-seed": ["--kills"], "killed-die-seed": ["--die-loss", "--kills"], "batch-seed": ["--batches"],
          "sparse-seed": ["--sparse"], "snapshot-seed": ["--snapshots"],
          "resize-seed": ["--resizes"], "object-seed": ["--objects"], "lease-seed": ["--objects", "--leases"],
-         "array-seed": ["--arrays"], "cache-seed": ["--caches"], "move-seed": ["--moves"]}
+         "array-seed": ["--arrays"], "array-snapshot-seed": ["--arrays", "--snapshots"],
+         "cache-seed": ["--caches"], "move-seed": ["--moves"]}
 
 
 class Programs:

@@ -76,7 +76,7 @@ def refusals(world: World) -> None:
         check("member of the array first" in said, said)
     said = world.vsl("array", "create", "x", "--level", "raid1", "first", "c", fails=True).text
     check("is an array" in said, said)
-    said = world.vsl("snapshot", "create", "first", "one", fails=True).text
+    said = world.vsl("drill", "first", "power-cut", fails=True).text
     check("is an array" in said and "a, b" in said, said)
     world.vsl("array", "delete", "first", "--yes")
     equal(listed(world), [], "arrays after a delete")

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use device::{BatchOp, Completion, Io, IoError, Submitted, check_batch};
+use device::{BatchOp, Completion, Io, IoError, SnapshotId, Submitted, check_batch};
 use uuid::Uuid;
 
 use crate::command::{Command, What};
@@ -15,11 +15,14 @@ use crate::meta::Meta;
 use crate::regions::Regions;
 use crate::reshape::{Reshape, StripeMove};
 use crate::resync::Sync;
+use crate::snapshots::Snapshots;
 use crate::wire::{Record, RecordPiece, Role, encode_marks};
 use crate::{Damage, MEMBERS_MAX};
 
 /// Requests under way at most, of hosts and of the array itself.
 const DEPTH: usize = 512;
+/// Sectors that a member must have room for beside a change: its record's head, marks and superblocks.
+const ROOM_BESIDE: u64 = 8;
 
 /// A set of members, by position.
 pub(crate) type Mask = u8;
@@ -37,6 +40,10 @@ pub(crate) struct Seat {
     pub present: bool,
     /// Requests that it has.
     pub load: u32,
+    /// Sectors that these write.
+    pub writing: u64,
+    /// Sectors that it takes for certain, where that is a limit; those that it is writing may be among them or not.
+    pub room: Option<u64>,
 }
 
 /// Where an array is in its life.
@@ -55,6 +62,10 @@ pub(crate) struct Part {
     pub member: usize,
     /// What of the request it is.
     pub piece: Piece,
+    /// The array's snapshot that is read.
+    pub snapshot: Option<SnapshotId>,
+    /// Sectors that it writes.
+    pub writes: u64,
     /// Members that were asked to read it.
     pub tried: Mask,
     /// Those of them that are there and could not.
@@ -105,6 +116,8 @@ pub(crate) struct ChangeJob {
     pub done: Mask,
     /// Members that did not.
     pub failed: Mask,
+    /// Those of them that had no room for it, and changed nothing.
+    pub full: Mask,
     pub error: Option<IoError>,
     /// What it touches lies in here.
     pub sectors: Range<u64>,
@@ -153,6 +166,7 @@ pub struct Array {
     pub(crate) sync: Sync,
     pub(crate) reshape: Reshape,
     pub(crate) holes: Holes,
+    pub(crate) snapshots: Snapshots,
     /// Flushes begun so far.
     pub(crate) begun: u64,
     /// What was done before this flush began is durable.
@@ -209,7 +223,7 @@ impl Array {
         match self.check(&io) {
             Ok(true) => {}
             Ok(false) => {
-                let buf = if let Io::Read { buf, .. } = io { Some(buf) } else { None };
+                let buf = if let Io::Read { buf, .. } | Io::ReadSnapshot { buf, .. } = io { Some(buf) } else { None };
                 return Submitted::Done(Ok(buf));
             }
             Err(error) => return Submitted::Done(Err(error)),
@@ -227,6 +241,10 @@ impl Array {
                 self.read(tag, lba, buf);
                 Submitted::Pending
             }
+            Io::ReadSnapshot { id, lba, buf } => {
+                self.read_snapshot(tag, id, lba, buf);
+                Submitted::Pending
+            }
             io if self.is_frozen() => Submitted::Busy(io),
             Io::Flush => {
                 self.flush(Some(tag));
@@ -237,11 +255,37 @@ impl Array {
                 self.drive();
                 Submitted::Busy(io)
             }
+            io if self.lacks_room(&io) => Submitted::Done(Err(IoError::Full)),
             io => {
                 self.change(tag, &io);
                 Submitted::Pending
             }
         }
+    }
+
+    /// A member has room for so many sectors, where that is a limit. Told with each of its answers, a change that does not fit everywhere is
+    /// refused before any member has it.
+    pub fn has_room(&mut self, member: usize, sectors: Option<u64>) {
+        if let Some(seat) = self.seats.get_mut(member) {
+            seat.room = sectors;
+        }
+    }
+
+    /// Whether a member may be too full for a change, with what the array writes besides.
+    fn lacks_room(&self, io: &Io) -> bool {
+        if self.seats.iter().all(|seat| seat.room.is_none()) {
+            return false;
+        }
+        let sectors: u64 = match io {
+            Io::Write { .. } | Io::WriteZeroes { allocate: true, .. } => {
+                self.ranges(io).iter().map(|range| range.end - range.start).sum()
+            }
+            Io::Batch { ops, .. } => written(ops),
+            _ => return false,
+        };
+        let needed = 2 * sectors + ROOM_BESIDE;
+        let is_full = |seat: &Seat| seat.room.is_some_and(|room| room < seat.writing + needed);
+        self.serving().into_iter().any(|member| is_full(&self.seats[member]))
     }
 
     /// Whether a request is to be carried out; `false` where there is nothing to do.
@@ -253,7 +297,8 @@ impl Array {
         };
         let (lba, count, sized) = match io {
             Io::Read { lba, buf } => (*lba, in_sectors(buf.len())?, false),
-            Io::ReadSnapshot { .. } => return Err(IoError::NoSnapshot),
+            Io::ReadSnapshot { id, .. } if self.snapshot(*id).is_none() => return Err(IoError::NoSnapshot),
+            Io::ReadSnapshot { lba, buf, .. } => (*lba, in_sectors(buf.len())?, false),
             Io::Flush => return Ok(true),
             _ if self.pinned => return Err(IoError::ReadOnly),
             Io::Write { lba, data, .. } => (*lba, in_sectors(data.len())?, true),
@@ -319,13 +364,19 @@ impl Array {
 
     /// Asks a member for a part of a job.
     pub(crate) fn send(&mut self, job: u64, piece: Piece, what: What) {
-        self.ask_part(Part { job, member: piece.member, piece, tried: 0, broken: 0 }, what);
+        let writes = match &what {
+            What::Write { part, .. } => part.len() as u64 / u64::from(self.shape.sector_bytes),
+            What::Batch { ops, .. } => written(ops),
+            _ => 0,
+        };
+        self.ask_part(Part { job, member: piece.member, piece, snapshot: None, writes, tried: 0, broken: 0 }, what);
     }
 
     fn ask_part(&mut self, part: Part, what: What) {
         let member = part.member;
         self.next += 1;
         self.seats[member].load += 1;
+        self.seats[member].writing += part.writes;
         self.parts.insert(self.next, part);
         self.commands.push_back(Command { member, tag: self.next, what });
     }
@@ -357,24 +408,38 @@ impl Array {
         let left = pieces.len() as u32;
         if let [piece] = pieces[..] {
             let job = self.job(Job::Read(ReadJob { tag, buf: Vec::new(), left, error: None }));
-            self.read_piece(job, piece, (0, 0), buf);
+            self.read_piece(job, piece, None, (0, 0), buf);
             return;
         }
         let job = self.job(Job::Read(ReadJob { tag, buf, left, error: None }));
         for piece in pieces {
-            self.read_piece(job, piece, (0, 0), vec![0; piece.count as usize * sector]);
+            self.read_piece(job, piece, None, (0, 0), vec![0; piece.count as usize * sector]);
         }
     }
 
-    /// Asks for a piece of a read: of a mirror the less busy of the copies that have it and were not `tried`. Without one the read
-    /// fails. Copies that are there and could not read it are `broken`.
-    pub(crate) fn read_piece(&mut self, job: u64, piece: Piece, (tried, broken): (Mask, Mask), buf: Vec<u8>) {
-        let Some(member) = self.reader(&piece, tried) else {
-            return self.read_done(job, piece, Err(IoError::Media));
+    /// Asks for a piece of a read, as it is or as a snapshot shows it: of a mirror the less busy of the copies that have it and were not
+    /// `tried`. Without one the read fails. Copies that are there and could not read it are `broken`.
+    pub(crate) fn read_piece(
+        &mut self,
+        job: u64,
+        piece: Piece,
+        snapshot: Option<SnapshotId>,
+        (tried, broken): (Mask, Mask),
+        buf: Vec<u8>,
+    ) {
+        let asked = match snapshot {
+            None => self.reader(&piece, tried).map(|member| (member, What::Read { lba: piece.lba, buf })),
+            Some(id) => {
+                let reader = self.snapshot_reader(id, &piece, tried);
+                reader.map(|(member, id)| (member, What::ReadSnapshot { id, lba: piece.lba, buf }))
+            }
+        };
+        let Some((member, what)) = asked else {
+            let is_gone = snapshot.is_some_and(|id| self.snapshot(id).is_none());
+            return self.read_done(job, piece, Err(if is_gone { IoError::NoSnapshot } else { IoError::Media }));
         };
         let piece = Piece { member, ..piece };
-        let what = What::Read { lba: piece.lba, buf };
-        self.ask_part(Part { job, member, piece, tried: tried | bit(member), broken }, what);
+        self.ask_part(Part { job, member, piece, snapshot, writes: 0, tried: tried | bit(member), broken }, what);
     }
 
     pub(crate) fn reader(&mut self, piece: &Piece, tried: Mask) -> Option<usize> {
@@ -434,6 +499,7 @@ impl Array {
             left,
             done: 0,
             failed: 0,
+            full: 0,
             error: None,
             sectors,
             regions,
@@ -577,7 +643,8 @@ impl Array {
 
     pub(crate) fn change_job(&mut self, tag: u64, sectors: Range<u64>, left: usize, slot: Option<usize>) -> u64 {
         let (left, regions, then) = (left as u32, Vec::new(), Vec::new());
-        let job = ChangeJob { tag, left, done: 0, failed: 0, error: None, sectors, regions, marked: false, slot, then };
+        let (done, failed, full) = (0, 0, 0);
+        let job = ChangeJob { tag, left, done, failed, full, error: None, sectors, regions, marked: false, slot, then };
         self.job(Job::Change(job))
     }
 
@@ -595,6 +662,12 @@ impl Array {
     pub fn is_idle(&self) -> bool {
         self.parts.is_empty() && self.done.is_empty() && self.commands.is_empty()
     }
+}
+
+/// Sectors that these write.
+fn written(ops: &[BatchOp]) -> u64 {
+    let writes = |op: &BatchOp| if let BatchOp::Write { count, .. } = op { u64::from(*count) } else { 0 };
+    ops.iter().map(writes).sum()
 }
 
 /// The range from the first sector of these to the last.

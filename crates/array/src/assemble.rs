@@ -20,6 +20,7 @@ use crate::meta::{Meta, Stage};
 use crate::regions::Regions;
 use crate::reshape::Reshape;
 use crate::resync::Sync;
+use crate::snapshots::Snapshots;
 use crate::wire::{LogRecord, Role, Superblock, decode_marks};
 
 /// So many events a copy may be behind that is not noted as gone.
@@ -165,6 +166,8 @@ impl Array {
             role: newest.roles[position],
             present: found.contains_key(&position),
             load: 0,
+            writing: 0,
+            room: None,
         };
         Array {
             uuid: newest.array,
@@ -185,6 +188,7 @@ impl Array {
             sync: Sync::default(),
             reshape: Reshape::default(),
             holes: Holes::new(shape.sectors()),
+            snapshots: Snapshots::default(),
             begun: 0,
             durable: 0,
             own_flush: false,
@@ -483,7 +487,7 @@ impl Array {
         }
         self.shape.members[position] = member.sectors;
         let role = self.seats[position].role;
-        self.seats[position] = Seat { uuid: member.uuid, role, present: true, load: 0 };
+        self.seats[position] = Seat { uuid: member.uuid, role, present: true, load: 0, writing: 0, room: None };
         let job = self.begin_stage(Stage::JoinMarks);
         if returns {
             self.ask_for_marks(job, position);

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use device::{BatchOp, Extent, Io, IoError};
+use device::{
+    BatchOp, Device, Extent, Io, IoError, LayerError, Snapshot, SnapshotChange, SnapshotError, SnapshotId, Submitted,
+};
 
 /// A request to a member.
 #[derive(Debug)]
@@ -21,6 +23,15 @@ pub struct Command {
 pub enum What {
     /// Read into this buffer.
     Read {
+        /// First sector.
+        lba: u64,
+        /// Comes back filled.
+        buf: Vec<u8>,
+    },
+    /// Read what the member held when it made this snapshot.
+    ReadSnapshot {
+        /// Its own number of the snapshot.
+        id: SnapshotId,
         /// First sector.
         lba: u64,
         /// Comes back filled.
@@ -64,32 +75,60 @@ pub enum What {
         /// At most so many.
         max: u64,
     },
+    /// Change its snapshots; durable with the next flush.
+    Snapshot(SnapshotChange),
+}
+
+/// What became of a request that a device was handed.
+#[derive(Debug)]
+pub enum Handed {
+    /// It is answered.
+    Answered(Result<Answer, IoError>),
+    /// The device answers it under the tag.
+    Pending,
+    /// It is to be handed again, once the device has done something.
+    Busy,
 }
 
 impl What {
-    /// The same as a request to a device; nothing for [`What::Extent`], which is asked of `Device::extent`. The buffer of a read
-    /// moves.
-    pub fn io(&mut self) -> Option<Io<'_>> {
-        Some(match self {
+    /// Hands it to a device under a tag. The buffer of a read moves, and comes back where the device is busy.
+    pub fn hand_to(&mut self, device: &mut Device, tag: u64) -> Handed {
+        let io = match self {
             What::Read { lba, buf } => Io::Read { lba: *lba, buf: std::mem::take(buf) },
+            What::ReadSnapshot { id, lba, buf } => Io::ReadSnapshot { id: *id, lba: *lba, buf: std::mem::take(buf) },
             What::Write { lba, data, part, fua } => Io::Write { lba: *lba, data: &data[part.clone()], fua: *fua },
             What::Batch { ops, data, fua } => Io::Batch { ops, data, fua: *fua },
             What::Zeroes { lba, count, fua } => {
                 Io::WriteZeroes { lba: *lba, count: *count, fua: *fua, allocate: false }
             }
             What::Flush => Io::Flush,
-            What::Extent { .. } => return None,
-        })
+            What::Extent { lba, max } => return Handed::Answered(Ok(Answer::Extent(device.extent(*lba, *max)))),
+            What::Snapshot(change) => return change_snapshots(device, change),
+        };
+        let back = match device.submit(tag, io) {
+            Submitted::Done(result) => return Handed::Answered(result.map(Answer::Done)),
+            Submitted::Pending => return Handed::Pending,
+            Submitted::Busy(Io::Read { buf, .. } | Io::ReadSnapshot { buf, .. }) => Some(buf),
+            Submitted::Busy(_) => None,
+        };
+        if let (What::Read { buf, .. } | What::ReadSnapshot { buf, .. }, Some(back)) = (self, back) {
+            *buf = back;
+        }
+        Handed::Busy
     }
 }
 
-impl What {
-    /// Takes the buffer of a read back, when the device was busy.
-    pub fn give_back(&mut self, io: Io<'_>) {
-        if let (What::Read { buf, .. }, Io::Read { buf: back, .. }) = (self, io) {
-            *buf = back;
-        }
-    }
+fn change_snapshots(device: &mut Device, change: &SnapshotChange) -> Handed {
+    let answer = match device.begin_snapshot_change(change) {
+        Ok(false) => return Handed::Busy,
+        Err(SnapshotError::Failed(LayerError::Media)) => return Handed::Answered(Err(IoError::Media)),
+        Err(error) => Err(error),
+        Ok(true) => Ok(match change {
+            SnapshotChange::Create { name, .. } => device.snapshot_named(name).cloned(),
+            _ => None,
+        }),
+    };
+    Handed::Answered(Ok(Answer::Snapshot(answer)))
 }
 
 /// A member's answer.
@@ -99,6 +138,8 @@ pub enum Answer {
     Done(Option<Vec<u8>>),
     /// The run of sectors that was asked for.
     Extent(Extent),
+    /// The snapshot that was made; nothing for another change.
+    Snapshot(Result<Option<Snapshot>, SnapshotError>),
 }
 
 /// How a member answers.

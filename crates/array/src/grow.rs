@@ -64,7 +64,7 @@ impl Array {
     pub(crate) fn begin_to_grow(&mut self, member: Member) {
         let role = Role::Left(self.events);
         self.meta.added = Some(self.seats.len());
-        self.seats.push(Seat { uuid: member.uuid, role, present: true, load: 0 });
+        self.seats.push(Seat { uuid: member.uuid, role, present: true, load: 0, writing: 0, room: None });
         if self.shape.level != Level::Raid1 {
             return self.write_first_superblock();
         }

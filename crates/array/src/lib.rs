@@ -14,6 +14,7 @@
 //! - What is told to be a hole holds nothing (`holes.rs`).
 //! - A member that is added has everything, or no part in the array, whenever a crash comes (`grow.rs`); RAID 0 lays its stripes out
 //!   over it while requests go on (`reshape.rs`).
+//! - A snapshot is one moment on all members, or is not there (`snapshots.rs`).
 //! - A member that missed a write is never taken for current: the others note that it left before the write is answered
 //!   (`meta.rs`, `assemble.rs`).
 //!
@@ -39,11 +40,12 @@ mod repair;
 mod reply;
 mod reshape;
 mod resync;
+mod snapshots;
 mod status;
 mod wire;
 
 pub use array::Array;
-pub use command::{Answer, Command, What};
+pub use command::{Answer, Command, Handed, What};
 pub use error::{Damage, GrowError, ShapeError};
 pub use geometry::{Level, MEMBERS_MAX, MIRRORS_MAX, Member, Shape};
 pub use mover::{MoveCondition, MoveFailure, MoveStatus, Mover, SOURCE, TARGET};

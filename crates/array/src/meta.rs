@@ -42,6 +42,10 @@ pub(crate) enum Stage {
     JoinWriteMarks,
     /// The superblock of a member that is added is written, before any other member knows it.
     GrowFirst,
+    /// Members change their snapshots.
+    Snapshots,
+    /// That is made durable.
+    SnapshotsFlush,
     /// Everything is made durable before it stops.
     StopFlush,
     /// Marks are taken back.
@@ -84,7 +88,8 @@ fn whole(member: usize) -> Piece {
 impl Array {
     /// Whether changes must wait.
     pub(crate) fn is_frozen(&self) -> bool {
-        self.leaving != 0 || self.meta.stage != Stage::Idle || self.meta.stop || self.meta.join.is_some()
+        let in_between = self.meta.stage != Stage::Idle || self.meta.stop || self.meta.join.is_some();
+        self.leaving != 0 || in_between || self.snapshots.holds_changes()
     }
 
     /// Whether it serves hosts; the driver waits for this after it was assembled.
@@ -140,6 +145,7 @@ impl Array {
         match outcome {
             Ok(Answer::Done(buf)) => self.meta.gathered.push((member, piece, buf)),
             Ok(Answer::Extent(_)) => {}
+            Ok(Answer::Snapshot(answer)) => self.snapshots.answered(member, answer),
             Err(_) => {
                 self.meta.failed |= bit(member);
                 self.meta.gathered.push((member, piece, None));
@@ -179,6 +185,14 @@ impl Array {
             Stage::JoinMarks => self.join_marks_are_read(),
             Stage::JoinWriteMarks => self.join_marks_are_written(),
             Stage::GrowFirst => self.first_superblock_is_written(),
+            Stage::Snapshots => {
+                self.give_up_failed();
+                self.snapshots_are_changed();
+            }
+            Stage::SnapshotsFlush => {
+                self.give_up_failed();
+                self.snapshots_are_durable();
+            }
             Stage::StopFlush | Stage::StopMarks | Stage::StopEnd => {
                 self.give_up_failed();
                 // Where a member failed, the others note that first, and it begins anew.
@@ -279,6 +293,8 @@ impl Array {
                 }
             } else if self.meta.promote.is_some_and(|flush| flush <= self.durable) {
                 self.promote();
+            } else if self.snapshots_go_on() {
+                // Nothing else is begun meanwhile.
             } else if self.meta.stop && self.jobs.is_empty() {
                 self.flush_to_stop(Stage::StopFlush);
             } else if self.meta.promote.is_none() && self.regions.unsynced() == 0 && self.has_targets() {
@@ -303,6 +319,7 @@ impl Array {
         for member in (0..self.seats.len()).filter(|member| leaving & bit(*member) != 0) {
             // What it holds from here on is old.
             (self.seats[member].role, self.seats[member].present) = (Role::Left(self.events), false);
+            self.forget_snapshots_on(member);
         }
         if self.primary().is_none() {
             return self.fail(Damage::Failed(leaving.trailing_zeros() as usize));

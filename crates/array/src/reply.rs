@@ -19,6 +19,7 @@ impl Array {
         if let Some(part) = self.parts.remove(&tag) {
             let seat = &mut self.seats[part.member];
             seat.load = seat.load.saturating_sub(1);
+            seat.writing = seat.writing.saturating_sub(part.writes);
             self.part_done(part, outcome);
         }
         self.drive();
@@ -29,7 +30,7 @@ impl Array {
         self.comes_no_more(member);
         let Some(seat) = self.seats.get_mut(member) else { return };
         let was_there = std::mem::replace(&mut seat.present, false);
-        seat.load = 0;
+        (seat.load, seat.writing, seat.room) = (0, 0, None);
         if was_there && !self.is_unknown(member) {
             self.give_up(member);
         }
@@ -68,7 +69,7 @@ impl Array {
         let jobs = std::mem::take(&mut self.jobs);
         self.parts.clear();
         self.commands.clear();
-        self.seats.iter_mut().for_each(|seat| seat.load = 0);
+        self.seats.iter_mut().for_each(|seat| (seat.load, seat.writing) = (0, 0));
         let tags = jobs.into_values().filter_map(|job| match job {
             Job::Read(ReadJob { tag, .. }) => Some(tag),
             Job::Change(change) => Some(change.tag),
@@ -81,30 +82,33 @@ impl Array {
             self.done.push_back(Completion { tag: held.tag, result: Err(IoError::Media) });
         }
         self.meta.end();
+        self.snapshots.fail();
         self.sync.end();
         self.reshape.end();
     }
 
     fn part_done(&mut self, part: Part, outcome: Outcome) {
-        let Part { job, member, piece, tried, broken } = part;
+        let Part { job, member, piece, snapshot, tried, broken, writes: _ } = part;
         match self.jobs.get_mut(&job) {
             None => {}
             Some(Job::Read(_)) => match outcome {
                 // It may lack a write that others have: what they give counts.
-                Ok(_) if self.is_doubted(member) && self.reader(&piece, tried).is_some() => {
+                Ok(_) if snapshot.is_none() && self.is_doubted(member) && self.reader(&piece, tried).is_some() => {
                     self.retried_reads += 1;
                     let bytes = piece.count as usize * self.shape.sector_bytes as usize;
-                    self.read_piece(job, piece, (tried, broken), vec![0; bytes]);
+                    self.read_piece(job, piece, None, (tried, broken), vec![0; bytes]);
                 }
                 Ok(Answer::Done(Some(buf))) => {
-                    self.repair(&piece, broken);
+                    if snapshot.is_none() {
+                        self.repair(&piece, broken);
+                    }
                     self.read_done(job, piece, Ok(buf));
                 }
                 Err(_) if self.shape.level == Level::Raid1 => {
                     self.retried_reads += 1;
                     let bytes = piece.count as usize * self.shape.sector_bytes as usize;
                     let broken = if self.serves(member) { broken | bit(member) } else { broken };
-                    self.read_piece(job, piece, (tried, broken), vec![0; bytes]);
+                    self.read_piece(job, piece, snapshot, (tried, broken), vec![0; bytes]);
                 }
                 Ok(_) => self.read_done(job, piece, Err(IoError::Media)),
                 Err(error) => self.read_done(job, piece, Err(error)),
@@ -114,6 +118,7 @@ impl Array {
                     Ok(_) => change.done |= bit(member),
                     Err(error) => {
                         change.failed |= bit(member);
+                        change.full |= if is_full(error) { bit(member) } else { 0 };
                         self.doubts = true;
                         // What says the most against a member is told.
                         change.error = Some(change.error.filter(|known| !is_full(*known)).unwrap_or(error));
@@ -197,7 +202,19 @@ impl Array {
             (None, _) => {}
             (Some(error), Level::Raid1) if !self.serving().iter().any(|member| change.done & bit(*member) != 0) => {
                 // None that counts has it; whether all still show the same, nobody knows, unless they had no room.
-                self.pinned |= !is_full(error);
+                let unclear = change.failed & !change.full;
+                let pinned = self.serving().iter().any(|member| unclear & bit(*member) != 0);
+                self.pinned |= pinned;
+                result = Err(if pinned || change.full == 0 { error } else { IoError::Full });
+            }
+            // Those that have it are still being copied: they are to hold what the others do again.
+            (Some(error), Level::Raid1)
+                if is_full(error) && !self.whole_ones().any(|member| change.done & bit(member) != 0) =>
+            {
+                for region in change.regions.iter().cloned().flatten() {
+                    self.regions.set_unsynced(region);
+                }
+                self.sync.restart();
                 result = Err(error);
             }
             // The others have it: it is done, as soon as they say who has not.

@@ -234,7 +234,7 @@ impl Array {
                 let part = 0..data.len();
                 self.send_to_new_place(job, it, |lba| What::Write { lba, data, part, fua: false });
             }
-            Ok(Answer::Done(_)) => {
+            Ok(Answer::Done(_) | Answer::Snapshot(_)) => {
                 it.done += std::mem::take(&mut it.writing);
                 let it = *it;
                 if it.done < self.shape.stripe {

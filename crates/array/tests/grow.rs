@@ -59,6 +59,8 @@ impl Disk {
             }
             What::Zeroes { lba, count, .. } => self.sectors.retain(|at, _| !(lba..lba + count).contains(at)),
             What::Flush => {}
+            // These arrays have no snapshots.
+            What::ReadSnapshot { .. } | What::Snapshot(_) => return Err(IoError::NoSnapshot),
             What::Extent { lba, max } => {
                 let mapped = self.sectors.contains_key(&lba);
                 let same = |at: &u64| self.sectors.contains_key(at) == mapped;

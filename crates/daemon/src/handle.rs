@@ -138,14 +138,14 @@ impl Handle {
         }
     }
 
-    /// Changes the device's snapshots, durably. Its clients are served meanwhile.
+    /// Changes the snapshots of a device or an array, durably. Its clients are served meanwhile.
     ///
     /// # Errors
     /// It cannot be done, or the thread has ended.
     pub fn change_snapshots(&self, change: &SnapshotChange) -> Result<(), Failure> {
         loop {
             let change = change.clone();
-            match self.ask(move |device| device.begin_snapshot_change(&change))? {
+            match self.worker.with_served(move |served| served.begin_snapshot_change(&change))?? {
                 true => return Ok(self.worker.flush()?),
                 false => std::thread::sleep(RETRY),
             }

@@ -59,8 +59,8 @@ pub use erase::{Certificate, EraseLevel, Erased, sure_erase};
 pub use error::{AttachError, BatchError, CreateError, FormatError, IoError};
 pub use format::{CreateOptions, FormatOptions, Info, MediaFormat, create, create_encrypted, format, inspect};
 pub use ftl::{
-    BatchOp, CLONES_MAX, Changed, Held, Quota, Snapshot, SnapshotChange, SnapshotClone, SnapshotError, SnapshotId,
-    batch_slots,
+    BatchOp, CLONES_MAX, Changed, Error as LayerError, Held, Quota, SNAPSHOT_NAME_MAX, Snapshot, SnapshotChange,
+    SnapshotClone, SnapshotError, SnapshotId, batch_slots,
 };
 #[cfg(feature = "simulation")]
 pub use geometry::allow_tiny_modules;

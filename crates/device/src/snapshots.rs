@@ -168,6 +168,14 @@ impl Device {
         if known { Ok(()) } else { Err(SnapshotError::Unknown) }
     }
 
+    /// Sectors that may be written for certain before writes are refused for lack of room, where that is a limit. The list of what
+    /// snapshots hold may take an erase block more at any time.
+    pub fn room_left(&self) -> Option<u64> {
+        let limit = self.core.ftl.live_limit().filter(|_| !self.core.ftl.is_cache())?;
+        let leb = u64::from(self.core.superblock.geometry.slots_per_leb());
+        Some(limit.saturating_sub(self.core.ftl.map().mapped() + self.core.ftl.kept_sectors() + leb))
+    }
+
     /// Sectors that hold data for snapshots and clones only.
     pub fn kept_sectors(&self) -> u64 {
         self.core.ftl.kept_sectors()

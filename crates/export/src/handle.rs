@@ -16,6 +16,7 @@ use crate::nvme::Joined;
 use crate::observe::Observed;
 use crate::recording::Recording;
 use crate::seats::{Seat, Seats};
+use crate::served::Served;
 use crate::worker::Worker;
 
 /// How often a thread is asked whether it has ended.
@@ -293,10 +294,11 @@ impl WorkerHandle {
         } else {
             Some(claimant.superblock().map_err(give_up)?)
         };
+        let snapshots = claimant.snapshots().map_err(give_up)?;
         let (lane, shape) = (std::sync::Arc::clone(&claimant.lane), claimant.member);
         let gone = self.array_gone();
         let joined = self.ask(move |worker| match worker.served().composite() {
-            Some(one) => one.join(position, (name, lane), shape, sector.as_deref()),
+            Some(one) => one.join(position, (name, lane), shape, (sector.as_deref(), &snapshots)),
             None => Err(array::Damage::Foreign(position)),
         });
         joined.map_err(|_| give_up(gone))?.map_err(|damage| give_up(damage.into()))
@@ -381,23 +383,26 @@ impl WorkerHandle {
         self.ask(move |worker| worker.device().map(call))?
     }
 
-    /// As [`WorkerHandle::with_device`], for who does not wait: the answer comes when the device's thread gets to it.
+    /// As [`WorkerHandle::with_device`], for what an array or a cached volume can be asked as well.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn with_served<R: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Served) -> R + Send + 'static,
+    ) -> Result<R, Gone> {
+        self.ask(move |worker| call(worker.served()))
+    }
+
+    /// As [`WorkerHandle::with_served`], for who does not wait: the answer comes when the thread gets to it.
     ///
     /// # Errors
     /// The thread is gone.
     pub fn begin<R: Send + 'static>(
         &self,
-        call: impl FnOnce(&mut Device) -> R + Send + 'static,
+        call: impl FnOnce(&mut Served) -> R + Send + 'static,
     ) -> Result<Receiver<R>, Gone> {
-        let (answer, wait) = sync_channel(1);
-        let call: Call = Box::new(move |worker| {
-            // A composite has none, and answers nothing.
-            if let Ok(device) = worker.device() {
-                let _ = answer.send(call(device));
-            }
-        });
-        self.sender.send(call).map_err(|_| self.gone())?;
-        Ok(wait)
+        self.begin_to_ask(move |worker| call(worker.served()))
     }
 
     /// Has `call` run on the device's thread when a drill cuts the power, once every connection is closed and the medium is let go. It is given what was

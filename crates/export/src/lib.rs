@@ -55,4 +55,5 @@ pub use moving::{HandOverError, MoveError};
 pub use observe::{Observed, Sort};
 pub use recording::Recording;
 pub use seats::Seat;
+pub use served::Served;
 pub use worker::Worker;

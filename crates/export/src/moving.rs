@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use array::{Command, Member, MoveCondition, MoveStatus, Mover, SOURCE, What};
+use array::{Command, Handed, Member, MoveCondition, MoveStatus, Mover, SOURCE};
 use device::{AttachError, Completion, Device, Io, Submitted};
 use media::ring::SharedRing;
 
@@ -239,19 +239,10 @@ impl Moving {
                 if command.member == SOURCE { self.waiting.push_back(command) } else { self.outbox.push(command) }
             }
             let Some(mut command) = self.waiting.pop_front() else { break };
-            if let What::Extent { lba, max } = command.what {
-                self.mover.finish(command.tag, Ok(array::Answer::Extent(device.extent(lba, max))));
-                continue;
-            }
-            let Some(io) = command.what.io() else { continue };
-            match device.submit(command.tag | OWN, io) {
-                Submitted::Done(result) => self.mover.finish(command.tag, result.map(array::Answer::Done)),
-                Submitted::Pending => {}
-                Submitted::Busy(io) => {
-                    let buf = if let Io::Read { buf, .. } = io { Some(buf) } else { None };
-                    if let Some(buf) = buf {
-                        command.what.give_back(Io::Read { lba: 0, buf });
-                    }
+            match command.what.hand_to(device, command.tag | OWN) {
+                Handed::Answered(answer) => self.mover.finish(command.tag, answer),
+                Handed::Pending => {}
+                Handed::Busy => {
                     self.waiting.push_front(command);
                     break;
                 }

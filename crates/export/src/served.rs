@@ -1,14 +1,14 @@
 //! What a device thread serves: a device, one that is being moved to another device, or a composite of devices that have threads of
 //! their own: an array, or a cached volume.
 //!
-//! Whatever is asked of a device only, a composite answers as a device without it would: it has no snapshots, no drills and no model of
-//! a card.
+//! Whatever is asked of a device only, a composite answers as a device without it would: it has no clones, no drills and no model of a
+//! card. An array has snapshots, a cached volume has none.
 
 use std::time::Duration;
 
 use device::{
     Background, Completion, Condition, Device, Extent, Figures, Info, Io, IoError, PowerCut, Settings, Shown, Snapshot,
-    SnapshotClone, SnapshotError, SnapshotId, Status, Submitted,
+    SnapshotChange, SnapshotClone, SnapshotError, SnapshotId, Status, Submitted,
 };
 
 use crate::composite::Composite;
@@ -63,7 +63,7 @@ impl Served {
     }
 
     /// The move of it that is under way, if there is one.
-    pub fn moving(&mut self) -> Option<&mut Moving> {
+    pub(crate) fn moving(&mut self) -> Option<&mut Moving> {
         match self {
             Served::Device(_, moving) => moving.as_deref_mut(),
             Served::Composite(_) => None,
@@ -72,20 +72,20 @@ impl Served {
 
     /// Whether something waits until the device takes it.
     #[inline]
-    pub fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         matches!(self, Served::Device(_, Some(moving)) if moving.is_waiting())
     }
 
     #[inline]
-    pub fn info(&self) -> &Info {
+    pub(crate) fn info(&self) -> &Info {
         either!(self, one => one.info())
     }
 
-    pub fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> Settings {
         either!(self, one => one.settings())
     }
 
-    pub fn is_read_only(&self) -> bool {
+    pub(crate) fn is_read_only(&self) -> bool {
         match self {
             Served::Device(device, _) => device.is_read_only(),
             Served::Composite(_) => false,
@@ -93,7 +93,7 @@ impl Served {
     }
 
     #[inline]
-    pub fn submit<'a>(&mut self, tag: u64, io: Io<'a>) -> Submitted<'a> {
+    pub(crate) fn submit<'a>(&mut self, tag: u64, io: Io<'a>) -> Submitted<'a> {
         match self {
             Served::Device(device, None) => device.submit(tag, io),
             Served::Device(_, Some(moving)) => moving.submit(tag, io),
@@ -102,17 +102,20 @@ impl Served {
     }
 
     #[inline]
-    pub fn submit_in<'a>(&mut self, view: Option<SnapshotId>, tag: u64, io: Io<'a>) -> Submitted<'a> {
+    pub(crate) fn submit_in<'a>(&mut self, view: Option<SnapshotId>, tag: u64, io: Io<'a>) -> Submitted<'a> {
         match self {
             Served::Device(device, None) => device.submit_in(view, tag, io),
-            Served::Composite(_) | Served::Device(..) if view.is_some() => Submitted::Done(Err(IoError::NoSnapshot)),
+            Served::Device(..) if view.is_some() => Submitted::Done(Err(IoError::NoSnapshot)),
             Served::Device(_, Some(moving)) => moving.submit(tag, io),
-            Served::Composite(one) => one.submit(tag, io),
+            Served::Composite(one) => match (view, io) {
+                (Some(_), io @ (Io::ReadSnapshot { .. } | Io::Flush)) | (None, io) => one.submit(tag, io),
+                (Some(_), _) => Submitted::Done(Err(IoError::ReadOnly)),
+            },
         }
     }
 
     #[inline]
-    pub fn poll(&mut self) -> Option<Completion> {
+    pub(crate) fn poll(&mut self) -> Option<Completion> {
         match self {
             Served::Device(device, None) => device.poll(),
             Served::Device(device, Some(moving)) => moving.poll(device),
@@ -121,14 +124,14 @@ impl Served {
     }
 
     #[inline]
-    pub fn queue_depth(&self) -> Option<u8> {
+    pub(crate) fn queue_depth(&self) -> Option<u8> {
         match self {
             Served::Device(device, _) => device.queue_depth(),
             Served::Composite(_) => None,
         }
     }
 
-    pub fn held_back(&self) -> &'static str {
+    pub(crate) fn held_back(&self) -> &'static str {
         match self {
             Served::Device(device, _) => device.held_back(),
             Served::Composite(_) => "it waits for its members",
@@ -136,14 +139,14 @@ impl Served {
     }
 
     #[inline]
-    pub fn power_cut(&self) -> Option<&PowerCut> {
+    pub(crate) fn power_cut(&self) -> Option<&PowerCut> {
         match self {
             Served::Device(device, _) => device.power_cut(),
             Served::Composite(_) => None,
         }
     }
 
-    pub fn drills_in_words(&self) -> String {
+    pub(crate) fn drills_in_words(&self) -> String {
         match self {
             Served::Device(device, _) => device.drills_in_words(),
             Served::Composite(_) => String::new(),
@@ -151,7 +154,7 @@ impl Served {
     }
 
     #[inline]
-    pub fn time_left(&mut self) -> Option<Duration> {
+    pub(crate) fn time_left(&mut self) -> Option<Duration> {
         match self {
             Served::Device(device, _) => device.time_left(),
             Served::Composite(_) => None,
@@ -159,7 +162,7 @@ impl Served {
     }
 
     #[inline]
-    pub fn can_go_on(&self) -> bool {
+    pub(crate) fn can_go_on(&self) -> bool {
         match self {
             Served::Device(device, _) => device.can_go_on(),
             Served::Composite(_) => false,
@@ -167,7 +170,7 @@ impl Served {
     }
 
     #[inline]
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         match self {
             Served::Device(device, None) => device.is_idle(),
             Served::Device(device, Some(moving)) => moving.is_idle() && device.is_idle(),
@@ -175,7 +178,7 @@ impl Served {
         }
     }
 
-    pub fn idle(&mut self) -> bool {
+    pub(crate) fn idle(&mut self) -> bool {
         match self {
             Served::Device(_, Some(moving)) if !moving.is_idle() => true,
             Served::Device(device, _) => device.idle(),
@@ -184,7 +187,7 @@ impl Served {
     }
 
     #[inline]
-    pub fn is_untidy(&self) -> bool {
+    pub(crate) fn is_untidy(&self) -> bool {
         match self {
             Served::Device(device, _) => device.is_untidy(),
             Served::Composite(_) => false,
@@ -192,7 +195,7 @@ impl Served {
     }
 
     #[inline]
-    pub fn has_background(&self) -> bool {
+    pub(crate) fn has_background(&self) -> bool {
         match self {
             Served::Device(device, None) => device.has_background(),
             Served::Device(device, Some(moving)) => moving.has_background() || device.has_background(),
@@ -200,7 +203,7 @@ impl Served {
         }
     }
 
-    pub fn background(&mut self) -> Background {
+    pub(crate) fn background(&mut self) -> Background {
         match self {
             Served::Device(device, None) => device.background(),
             Served::Device(device, Some(moving)) => {
@@ -214,19 +217,20 @@ impl Served {
         }
     }
 
+    /// Every figure; what a composite has none of is 0.
     pub fn figures(&self) -> Figures {
         either!(self, one => one.figures())
     }
 
-    pub fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         either!(self, one => one.status())
     }
 
-    pub fn condition(&self) -> Condition {
+    pub(crate) fn condition(&self) -> Condition {
         either!(self, one => one.condition())
     }
 
-    pub fn wear(&self) -> Option<(Vec<u32>, u32)> {
+    pub(crate) fn wear(&self) -> Option<(Vec<u32>, u32)> {
         match self {
             Served::Device(device, _) => device.wear(),
             Served::Composite(_) => None,
@@ -234,21 +238,26 @@ impl Served {
     }
 
     /// Of an array it says that what its members have not been asked about yet holds data.
-    pub fn extent(&self, lba: u64, max: u64) -> Extent {
+    pub(crate) fn extent(&self, lba: u64, max: u64) -> Extent {
         match self {
             Served::Device(device, _) => device.extent(lba, max),
             Served::Composite(one) => one.extent(lba, max),
         }
     }
 
-    pub fn extent_in(&self, view: Option<SnapshotId>, lba: u64, max: u64) -> Result<Extent, SnapshotError> {
+    pub(crate) fn extent_in(&self, view: Option<SnapshotId>, lba: u64, max: u64) -> Result<Extent, SnapshotError> {
         match self {
             Served::Device(device, _) => device.extent_in(view, lba, max),
-            Served::Composite(_) => Ok(self.extent(lba, max)),
+            Served::Composite(one) => match view {
+                None => Ok(one.extent(lba, max)),
+                // Members are not asked where it has holes.
+                Some(id) if self.snapshot(id).is_some() => Ok(Extent { count: max, mapped: true }),
+                Some(_) => Err(SnapshotError::Unknown),
+            },
         }
     }
 
-    pub fn compare(
+    pub(crate) fn compare(
         &self,
         old: Option<SnapshotId>,
         new: Option<SnapshotId>,
@@ -262,28 +271,46 @@ impl Served {
         }
     }
 
+    /// The snapshot or clone of a name.
     pub fn view_named(&self, name: &str) -> Option<Shown> {
         match self {
             Served::Device(device, _) => device.view_named(name),
-            Served::Composite(_) => None,
+            Served::Composite(_) => {
+                let found = self.snapshots().iter().find(|snapshot| snapshot.name == name)?;
+                Some(Shown { id: found.id, is_clone: false })
+            }
         }
     }
 
-    pub fn find_clone(&self, id: SnapshotId) -> Option<&SnapshotClone> {
+    /// The snapshots, from the oldest to the newest.
+    pub fn snapshots(&self) -> &[Snapshot] {
+        either!(self, one => one.snapshots())
+    }
+
+    /// Begins to change the snapshots. False where the same is to be asked again: a device has not done anything then, and an array has
+    /// begun. A device's change survives a power cut with the next flush, an array's at once.
+    ///
+    /// # Errors
+    /// It cannot be done.
+    pub fn begin_snapshot_change(&mut self, change: &SnapshotChange) -> Result<bool, SnapshotError> {
+        either!(self, one => one.begin_snapshot_change(change))
+    }
+
+    pub(crate) fn find_clone(&self, id: SnapshotId) -> Option<&SnapshotClone> {
         match self {
             Served::Device(device, _) => device.find_clone(id),
             Served::Composite(_) => None,
         }
     }
 
-    pub fn snapshot(&self, id: SnapshotId) -> Option<&Snapshot> {
+    pub(crate) fn snapshot(&self, id: SnapshotId) -> Option<&Snapshot> {
         match self {
             Served::Device(device, _) => device.snapshot(id),
-            Served::Composite(_) => None,
+            Served::Composite(one) => one.snapshots().iter().find(|snapshot| snapshot.id == id),
         }
     }
 
-    pub fn look_at_store(&mut self) {
+    pub(crate) fn look_at_store(&mut self) {
         if let Served::Device(device, _) = self {
             device.look_at_store();
         }
@@ -291,7 +318,7 @@ impl Served {
 
     /// # Errors
     /// Not everything could be made durable.
-    pub fn detach(self) -> Result<(), IoError> {
+    pub(crate) fn detach(self) -> Result<(), IoError> {
         match self {
             Served::Device(device, _) => device.detach(),
             Served::Composite(one) => one.detach(),

@@ -450,7 +450,10 @@ impl Worker {
             self.dispatch(key, turn)?;
         }
         self.turns = turns;
-        self.claims.iter_mut().for_each(Claim::reply);
+        if !self.claims.is_empty() {
+            let room = self.core.device.device().and_then(|device| device.room_left());
+            self.claims.iter_mut().for_each(|claim| claim.reply(room));
+        }
         self.close_queues();
         self.core.observer.round_ends(self.core.jobs.len());
         self.tell_slow();

@@ -7,7 +7,7 @@
 use crate::layer::Ftl;
 use crate::leb::Stream;
 use crate::trims::{self, TrimRecord, records_in_slot};
-use crate::types::{Admission, BatchOp, Command, Error, Kind, Source, Tag};
+use crate::types::{Admission, BatchOp, Command, Kind, Source, Tag};
 use crate::write::Group;
 
 /// Slots that a batch takes, of which there may be [`crate::Config::max_request`]: one for each sector that it writes, and as many as the
@@ -50,8 +50,11 @@ impl Ftl {
         {
             return answer;
         }
-        if self.has_views && !self.has_index_room(trims(ops).map(|(lba, count)| self.trim_bytes(lba, count)).sum()) {
-            return Admission::Refused(Error::Full);
+        if self.has_views
+            && let Some(answer) =
+                self.lacks_index_room(trims(ops).map(|(lba, count)| self.trim_bytes(lba, count)).sum())
+        {
+            return answer;
         }
         // What is written together is likely to be overwritten together: all of it goes where its first sectors go.
         let wanted = writes(ops).next().map_or(0, |(lba, count)| self.place_write(lba, count));

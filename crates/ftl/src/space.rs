@@ -144,9 +144,14 @@ impl Ftl {
         let Some((seq, _)) = self.leaving.back().filter(|_| mapped <= self.room).copied() else {
             return Some(Admission::Refused(Error::Full));
         };
+        Some(self.busy_until_durable(seq))
+    }
+
+    /// Has everything below a sequence number made durable, which makes room.
+    pub(crate) fn busy_until_durable(&mut self, seq: u64) -> Admission {
         self.want_durable(seq);
         self.work();
-        Some(Admission::Busy)
+        Admission::Busy
     }
 
     /// What was unmapped and is durable takes no room any more.

@@ -2,7 +2,7 @@
 
 use crate::layer::Ftl;
 use crate::snapshot::clones::is_windowed;
-use crate::types::{Admission, BufId, Command, Error, Header, Kind, Source, Tag};
+use crate::types::{Admission, BufId, Command, Header, Kind, Source, Tag};
 
 /// Bytes of one record: seq u64, lba u64, count u64, little-endian.
 const RECORD_BYTES: u32 = 24;
@@ -38,8 +38,10 @@ impl Ftl {
             false => self.map.run(lba, count) != (count, false),
         };
         if shows {
-            if self.has_views && !self.has_index_room(self.trim_bytes(lba, count)) {
-                return Admission::Refused(Error::Full);
+            if self.has_views
+                && let Some(answer) = self.lacks_index_room(self.trim_bytes(lba, count))
+            {
+                return answer;
             }
             if !self.record_trim(lba, count) {
                 return self.no_room();

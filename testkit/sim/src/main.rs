@@ -267,7 +267,8 @@ fn tell_arrays(held: &Held) {
         "{seeds} seeds of arrays held: {} requests ({} batches), {} power cuts of all members ({} while they were assembled), {} \
          members lost by themselves, {} requests to members failed, {} members came back or were replaced, {} records of \
          intent logs carried out, {} sectors of copies unreadable and {} repaired, {} told to be holes; {} members added and {} not, {} arrays \
-         larger ({} assemblies while stripes were laid out), {} deaths of the service; the copies of {} mirrors were the same at the end",
+         larger ({} assemblies while stripes were laid out), {} deaths of the service, {} snapshots made and {} looked at after a crash, \
+         {} changes refused because members were full; the copies of {} mirrors were the same at the end",
         sum.requests,
         sum.batches,
         sum.cuts,
@@ -284,6 +285,9 @@ fn tell_arrays(held: &Held) {
         sum.resizes,
         sum.resize_cuts,
         sum.kills,
+        sum.snapshots,
+        sum.diffs,
+        sum.full,
         sum.compared,
     );
 }

@@ -65,6 +65,11 @@ impl Snap {
         *self.sectors[lba as usize].last().expect("a sector always holds something")
     }
 
+    /// What it is called and whether it is held, and what may still be so after a crash.
+    pub fn labels(&self) -> &[(String, bool)] {
+        &self.labels
+    }
+
     /// What it is called, and whether it is held.
     pub fn label(&self) -> &(String, bool) {
         self.labels.last().expect("it has a name")
@@ -255,6 +260,11 @@ impl Model {
     /// Those are gone.
     pub fn snaps_gone(&mut self) {
         self.snaps.retain(|snap| !snap.going);
+    }
+
+    /// After a crash a snapshot may be called and held as it once was.
+    pub fn snap_may_be(&mut self, at: usize, former: &[(String, bool)]) {
+        self.snaps[at].labels.splice(0..0, former.iter().cloned());
     }
 
     /// A snapshot is to have another name, or to be held or not.

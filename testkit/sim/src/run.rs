@@ -313,7 +313,7 @@ pub fn run(seed: u64, wish: &Wish) -> Result<Report, Failure> {
         return crate::caches::run(seed);
     }
     if wish.arrays {
-        return crate::arrays::run(seed);
+        return crate::arrays::run(seed, wish.snapshots);
     }
     device::seed_entropy(seed);
     device::nonces::watch();

@@ -127,7 +127,17 @@ fn arrays_hold() {
     assert!(sum.kills > 300, "{sum:?}");
 }
 
-/// The same seed gives the same array.
+/// Snapshots of arrays among all that: one is there on every member that the array had at that moment and shows what was answered by then, or it
+/// is not there.
+#[test]
+fn snapshots_of_arrays_hold() {
+    let sum = series(200, Wish { arrays: true, snapshots: true, ..Wish::default() }, false).sum;
+    assert!(
+        sum.snapshots > 1000 && sum.diffs > 1000 && sum.cuts > 700 && sum.returns > 50 && sum.grown > 30,
+        "{sum:?}"
+    );
+}
+
 #[test]
 fn cached_volumes_hold() {
     let sum = series(300, Wish { caches: true, ..Wish::default() }, false).sum;
@@ -141,9 +151,11 @@ fn cached_volumes_are_repeatable() {
     series(40, Wish { caches: true, ..Wish::default() }, true);
 }
 
+/// The same seed gives the same array.
 #[test]
 fn arrays_are_repeatable() {
     series(60, Wish { arrays: true, ..Wish::default() }, true);
+    series(30, Wish { arrays: true, snapshots: true, ..Wish::default() }, true);
 }
 
 /// Devices that are moved to and fro among power cuts, new devices that fail and old ones that refuse something: nothing flushed is lost, and

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueHint};
 #[command(
     subcommand_required = true,
     after_long_help = "\
-A snapshot shows what an attached device held when it was made. It takes space only for what is overwritten or trimmed since. Each is \
+A snapshot shows what an attached device or array held when it was made. It takes space only for what is overwritten or trimmed since. Each is \
 exported over NBD, to be read, as DEVICE@NAME.
 
 Examples:

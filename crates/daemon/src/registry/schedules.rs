@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use device::{Device, SnapshotChange, SnapshotError};
+use device::{SnapshotChange, SnapshotError};
+use export::Served;
 use serde::{Deserialize, Serialize};
 
 use super::table::Standing;
@@ -44,6 +45,8 @@ pub(super) struct Schedules {
 struct Doing {
     /// Asked of the device and not answered yet; what comes of it is told there.
     asked: Option<(Receiver<Done>, Arc<Log>)>,
+    /// What it was not ready to do, or is still at.
+    open: Option<Open>,
     /// The minute of the last look. None of them is looked at twice, unless there is more to do.
     minute: Option<u64>,
     /// What went wrong, and in which hour that was told.
@@ -59,8 +62,8 @@ struct Done {
     failure: Option<SnapshotError>,
     /// There is more to do.
     more: bool,
-    /// The device was not ready, and nothing was done.
-    waits: bool,
+    /// What is not done yet: the same is to be asked again.
+    open: Option<Open>,
 }
 
 impl Schedules {
@@ -94,6 +97,7 @@ impl Schedules {
         if done.more {
             doing.minute = None;
         }
+        doing.open.clone_from(&done.open);
         match &done.failure {
             None => doing.failure = None,
             Some(error) => doing.fails(&device, error.to_string(), done.at, Some(log)),
@@ -114,34 +118,66 @@ impl Doing {
     }
 }
 
-/// Carries out what a schedule asks for now, on the device's thread, which waits for nothing: the device makes it durable by itself, soon.
-fn carry_out(device: &mut Device, keep: &Schedule, last: Option<u64>, now: u64) -> Done {
-    let Plan { make, delete } = schedule::plan(device.snapshots(), keep, last, now);
-    let mut done = Done { at: now, more: delete.len() > AT_ONCE, ..Done::default() };
-    if let Some(name) = make {
-        match device.begin_snapshot_change(&SnapshotChange::Create { name: name.clone(), created: now }) {
-            Ok(true) => done.made = Some(name),
-            Ok(false) => return Done { more: true, waits: true, ..done },
-            Err(error) => done.failure = Some(error),
+/// A change that was begun, and the name of its snapshot.
+type Open = (SnapshotChange, String);
+
+impl Done {
+    /// Makes a change; false where the same is to be asked again.
+    fn make(&mut self, device: &mut Served, (change, name): Open) -> Result<bool, SnapshotError> {
+        if !device.begin_snapshot_change(&change)? {
+            (self.more, self.open) = (true, Some((change, name)));
+            return Ok(false);
         }
+        match change {
+            SnapshotChange::Create { .. } => self.made = Some(name),
+            _ => self.deleted.push(name),
+        }
+        Ok(true)
     }
-    // Where there is no room for one more, the oldest goes first, so that the next look can make it.
-    if let Some(error) = &done.failure
-        && !matches!(error, SnapshotError::Full | SnapshotError::TooMany)
-    {
-        return done;
-    }
-    for id in delete.into_iter().take(AT_ONCE) {
-        let name = device.snapshot(id).map(|snapshot| snapshot.name.clone());
-        match device.begin_snapshot_change(&SnapshotChange::Delete(id)) {
-            Ok(true) => done.deleted.extend(name),
-            Ok(false) => return Done { more: true, ..done },
-            Err(error) => {
-                done.failure = done.failure.or(Some(error));
-                break;
+
+    fn carry_out(
+        &mut self,
+        device: &mut Served,
+        keep: &Schedule,
+        last: Option<u64>,
+        open: Option<Open>,
+    ) -> Result<(), SnapshotError> {
+        if let Some(open) = open
+            && !self.make(device, open)?
+        {
+            return Ok(());
+        }
+        let Plan { make, delete } = schedule::plan(device.snapshots(), keep, last, self.at);
+        self.more = delete.len() > AT_ONCE;
+        let mut failed = None;
+        if let Some(name) = make {
+            let create = SnapshotChange::Create { name: name.clone(), created: self.at };
+            match self.make(device, (create, name)) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                // Where there is no room for one more, the oldest goes first, so that the next look can make it.
+                Err(error @ (SnapshotError::Full | SnapshotError::TooMany)) => failed = Some(error),
+                Err(error) => return Err(error),
             }
         }
+        for id in delete.into_iter().take(AT_ONCE) {
+            let found = device.snapshots().iter().find(|snapshot| snapshot.id == id);
+            let name = found.map(|snapshot| snapshot.name.clone()).unwrap_or_default();
+            match self.make(device, (SnapshotChange::Delete(id), name)) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => return Err(failed.unwrap_or(error)),
+            }
+        }
+        failed.map_or(Ok(()), Err)
     }
+}
+
+/// Carries out what a schedule asks for now, on the device's thread, which waits for nothing: a device makes it durable by itself, soon. First
+/// it goes on with what the last look left `open`.
+fn carry_out(device: &mut Served, keep: &Schedule, last: Option<u64>, open: Option<Open>, now: u64) -> Done {
+    let mut done = Done { at: now, ..Done::default() };
+    done.failure = done.carry_out(device, keep, last, open).err();
     done
 }
 
@@ -182,16 +218,19 @@ impl Registry {
         }
         let last = self.schedules().kept.get(&uuid).and_then(|entry| entry.last);
         let now = now_s();
+        let mut open = None;
         let done = loop {
-            let done = handle.with_device(move |device| carry_out(device, &keep, last, now))?;
+            let going_on = open.take();
+            let done = handle.with_served(move |device| carry_out(device, &keep, last, going_on, now))?;
             if let Some(error) = done.failure {
                 return Err(self.told(name, error.into()));
             }
-            // The device may have to write down first that its format has snapshots.
-            match done.waits {
-                true => std::thread::sleep(RETRY),
-                false => break done,
+            // A device may have to write down first that its format has snapshots, and an array waits for its members.
+            if done.open.is_none() {
+                break done;
             }
+            open.clone_from(&done.open);
+            std::thread::sleep(RETRY);
         };
         handle.flush()?;
         let mut schedules = self.schedules();
@@ -237,7 +276,8 @@ impl Registry {
                 doing.minute = Some(now / 60);
                 match place {
                     Place::Attached(handle, log) => {
-                        let asked = handle.begin(move |device| carry_out(device, &keep, last, now));
+                        let open = doing.open.take();
+                        let asked = handle.begin(move |device| carry_out(device, &keep, last, open, now));
                         doing.asked = asked.ok().map(|asked| (asked, log));
                     }
                     // Nothing is known of its snapshots, but when the last was made.

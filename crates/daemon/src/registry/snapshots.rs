@@ -1,6 +1,8 @@
 //! Snapshots of devices.
 
+use array::Level;
 use device::{Figures, Snapshot, SnapshotChange, SnapshotError, SnapshotId};
+use export::Served;
 
 use super::clones::clones;
 use super::{Handle, Registry};
@@ -8,43 +10,70 @@ use crate::Failure;
 use crate::api::{Diff, DiffBlock, RollBackRequest, SnapshotPatch, SnapshotView, Snapshots};
 use crate::clock::now_ms;
 use crate::schedule;
+use crate::state::RememberedArray;
 
 /// Pieces that are counted, and runs that are compared, before the device's thread sees to its clients again.
 const AT_ONCE: usize = 4096;
 
 impl Registry {
-    /// The snapshots of a device, and what they hold.
+    /// The snapshots of a device or an array, and what they hold.
     ///
     /// # Errors
     /// There is no such device, or it is not attached.
     pub fn snapshots(&self, name: &str) -> Result<Snapshots, Failure> {
         let handle = self.table().attached(name)?;
-        let look = |device: &mut device::Device| (device.snapshots().to_vec(), clones(device), device.figures());
-        let (listed, clones, figures) = handle.with_device(look)?;
-        let mut alone: Vec<(SnapshotId, u64)> = Vec::new();
-        let mut from = Some(0);
-        while let Some(at) = from {
-            let counted = handle.with_device(move |device| device.count_held(at, AT_ONCE))?;
-            for (id, more) in counted.alone {
-                match alone.iter_mut().find(|(known, _)| *known == id) {
-                    Some((_, sectors)) => *sectors += more,
-                    None => alone.push((id, more)),
-                }
-            }
-            from = counted.next;
-        }
-        let bytes = |sectors: u64| figures.bytes(sectors);
+        let array = self.table().array(name).ok().cloned();
+        let look = |served: &mut Served| {
+            let clones = served.device().map(|device| clones(device)).unwrap_or_default();
+            (served.snapshots().to_vec(), clones, served.figures())
+        };
+        let (listed, clones, figures) = handle.with_served(look)?;
+        let Space { alone, held_bytes, room_bytes } = match array {
+            Some(array) => self.space_of_array(&handle, &array)?,
+            None => space(&handle)?,
+        };
         let views = listed.into_iter().map(|snapshot| {
             let alone = alone.iter().find(|(id, _)| *id == snapshot.id).map_or(0, |(_, sectors)| *sectors);
             let of = clones.iter().filter(|(of, _)| *of == snapshot.id).map(|(_, clone)| clone.clone()).collect();
             SnapshotView { clones: of, ..view(snapshot, alone, &figures) }
         });
         let (snapshots, schedule) = (views.collect(), self.schedule(&handle.facts().uuid));
-        // Without snapshots there is room for whatever the host can address.
-        let unused = bytes(figures.sectors.saturating_sub(figures.mapped_sectors));
-        let room_bytes = figures.room_left_bytes().unwrap_or(unused);
-        let held_bytes = bytes(figures.kept_sectors - figures.cloned_sectors);
         Ok(Snapshots { snapshots, held_bytes, room_bytes, schedule })
+    }
+
+    /// What the snapshots of an array hold, from what those of its members do.
+    fn space_of_array(&self, handle: &Handle, array: &RememberedArray) -> Result<Space, Failure> {
+        let on = |served: &mut Served| {
+            let ids: Vec<SnapshotId> = served.snapshots().iter().map(|snapshot| snapshot.id).collect();
+            let one = served.composite();
+            one.map_or(Vec::new(), |one| ids.into_iter().map(|id| (id, one.snapshot_on(id))).collect())
+        };
+        let snapshots: Vec<(SnapshotId, Vec<Option<SnapshotId>>)> = handle.with_served(on)?;
+        let members = array.members.iter().map(|member| {
+            // One that a mirror goes on without says nothing.
+            let there = self.table().attached(member).ok();
+            there.map(|member| space(&member)).transpose()
+        });
+        let members = members.collect::<Result<Vec<Option<Space>>, Failure>>()?;
+        let there = || members.iter().flatten();
+        let alone = snapshots.into_iter().map(|(id, on)| {
+            let own = on.iter().zip(&members).filter_map(|(own, member)| {
+                let (own, member) = ((*own)?, member.as_ref()?);
+                member.alone.iter().find(|(id, _)| *id == own).map(|(_, sectors)| *sectors)
+            });
+            (id, if array.level == Level::Raid1 { own.max().unwrap_or(0) } else { own.sum() })
+        });
+        let alone = alone.collect();
+        let least = there().map(|member| member.room_bytes).min().unwrap_or(0);
+        let (held_bytes, room_bytes) = match array.level {
+            Level::Raid1 => (there().map(|member| member.held_bytes).max().unwrap_or(0), least),
+            // The first member that is full is the end of it.
+            Level::Raid0 => (there().map(|member| member.held_bytes).sum(), least * members.len() as u64),
+            Level::Concat => {
+                (there().map(|member| member.held_bytes).sum(), there().map(|member| member.room_bytes).sum())
+            }
+        };
+        Ok(Space { alone, held_bytes, room_bytes })
     }
 
     /// Makes a snapshot.
@@ -57,7 +86,11 @@ impl Registry {
         let handle = self.make_changes(name, "snapshot-made", snapshot, &[change])?;
         // What all of them hold is not counted: that takes longer than making one.
         let wanted = snapshot.to_owned();
-        let made = handle.with_device(move |device| (device.snapshot_named(&wanted).cloned(), device.figures()))?;
+        let named = move |served: &mut Served| {
+            let made = served.snapshots().iter().find(|snapshot| snapshot.name == wanted).cloned();
+            (made, served.figures())
+        };
+        let made = handle.with_served(named)?;
         let (Some(made), figures) = made else { return Err(no_snapshot(&handle, snapshot)) };
         Ok(view(made, 0, &figures))
     }
@@ -99,6 +132,10 @@ impl Registry {
         }
         let handle = self.table().free(name)?;
         let to = find(&handle, snapshot)?;
+        if self.table().array(name).is_ok() {
+            return Err(Failure::invalid(format!("{name} is an array, and an array does not roll back"))
+                .help(format!("copy what {name}@{snapshot} shows to {name}, with nbdcopy or qemu-img")));
+        }
         nobody_is_connected(&handle)?;
         let change = SnapshotChange::RollBack { to, delete_newer: request.delete_newer };
         self.change_snapshots(name, "rolled-back", snapshot, &[change])
@@ -153,6 +190,37 @@ impl Registry {
     }
 }
 
+/// What snapshots hold.
+struct Space {
+    /// Each of them alone, sectors.
+    alone: Vec<(SnapshotId, u64)>,
+    /// All of them, that the device itself does not any more, bytes.
+    held_bytes: u64,
+    /// What may still be written, bytes.
+    room_bytes: u64,
+}
+
+/// What the snapshots of a device hold; counted bit by bit.
+fn space(handle: &Handle) -> Result<Space, Failure> {
+    let figures = handle.with_device(|device| device.figures())?;
+    let mut alone: Vec<(SnapshotId, u64)> = Vec::new();
+    let mut from = Some(0);
+    while let Some(at) = from {
+        let counted = handle.with_device(move |device| device.count_held(at, AT_ONCE))?;
+        for (id, more) in counted.alone {
+            match alone.iter_mut().find(|(known, _)| *known == id) {
+                Some((_, sectors)) => *sectors += more,
+                None => alone.push((id, more)),
+            }
+        }
+        from = counted.next;
+    }
+    // Without snapshots there is room for whatever the host can address.
+    let unused = figures.bytes(figures.sectors.saturating_sub(figures.mapped_sectors));
+    let room_bytes = figures.room_left_bytes().unwrap_or(unused);
+    Ok(Space { alone, held_bytes: figures.bytes(figures.kept_sectors - figures.cloned_sectors), room_bytes })
+}
+
 /// What a client has in its caches would no longer be what the device holds.
 pub(super) fn nobody_is_connected(handle: &Handle) -> Result<(), Failure> {
     match handle.client_count() {
@@ -185,7 +253,8 @@ fn view(snapshot: Snapshot, alone: u64, figures: &Figures) -> SnapshotView {
 /// The snapshot of a name.
 pub(super) fn find(handle: &Handle, name: &str) -> Result<SnapshotId, Failure> {
     let wanted = name.to_owned();
-    let found = handle.with_device(move |device| device.snapshot_named(&wanted).map(|snapshot| snapshot.id))?;
+    let named = move |served: &mut Served| served.view_named(&wanted).filter(|shown| !shown.is_clone);
+    let found = handle.with_served(named)?.map(|shown| shown.id);
     found.ok_or_else(|| no_snapshot(handle, name))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use array::{Answer, Array, Command, Level, Member, Shape, Superblock, What, superblock_sector};
-use device::{Extent, IoError};
+use device::{Extent, IoError, Snapshot};
 use media::ring::mailbox::Sender;
 use uuid::Uuid;
 
@@ -50,11 +50,16 @@ pub enum ArrayPlan {
     },
 }
 
+/// A member's snapshot, with what stands there where its superblock belongs.
+pub(crate) type Part = (Snapshot, Vec<u8>);
+
 /// A member that was claimed.
 pub(crate) struct Claimant {
     pub name: String,
     pub lane: Arc<Lane>,
     pub member: Member,
+    /// Its snapshots when it was claimed; nobody else makes any from then on.
+    snapshots: Vec<Snapshot>,
 }
 
 impl Claimant {
@@ -81,8 +86,9 @@ impl Claimant {
             Err(Claimed::Clients(clients)) => return Err(ArrayError::Clients { member, clients }),
             Err(Claimed::Unfit) => return Err(ArrayError::Unfit { member }),
         }
-        let info = match handle.info() {
-            Ok(info) => info,
+        let seen = handle.with_device(|device| (device.info().clone(), device.snapshots().to_vec()));
+        let (info, snapshots) = match seen {
+            Ok(seen) => seen,
             Err(_) => {
                 lane.close();
                 return Err(gone());
@@ -94,7 +100,7 @@ impl Claimant {
             sector_bytes: info.sector_bytes,
             max_request_bytes: info.max_request_bytes,
         };
-        Ok(Claimant { name: name.into(), lane, member })
+        Ok(Claimant { name: name.into(), lane, member, snapshots })
     }
 
     fn call(&self, what: What) -> Result<Answer, ArrayError> {
@@ -104,11 +110,24 @@ impl Claimant {
 
     /// What stands where its superblock belongs.
     pub fn superblock(&self) -> Result<Vec<u8>, ArrayError> {
+        self.read_superblock(|lba, buf| What::Read { lba, buf })
+    }
+
+    fn read_superblock(&self, what: impl FnOnce(u64, Vec<u8>) -> What) -> Result<Vec<u8>, ArrayError> {
         let buf = vec![0; self.member.sector_bytes as usize];
-        match self.call(What::Read { lba: superblock_sector(self.member.sectors), buf })? {
+        match self.call(what(superblock_sector(self.member.sectors), buf))? {
             Answer::Done(Some(buf)) => Ok(buf),
             _ => Err(ArrayError::Member { member: self.name.clone(), error: IoError::Media }),
         }
+    }
+
+    /// Its snapshots, each with what stands there where its superblock belongs.
+    pub fn snapshots(&self) -> Result<Vec<Part>, ArrayError> {
+        let found = |snapshot: &Snapshot| {
+            let sector = self.read_superblock(|lba, buf| What::ReadSnapshot { id: snapshot.id, lba, buf })?;
+            Ok((snapshot.clone(), sector))
+        };
+        self.snapshots.iter().map(found).collect()
     }
 
     /// Whether it holds nothing.
@@ -236,5 +255,11 @@ fn assemble(claimed: &[Option<Claimant>], uuid: Uuid, degraded: bool, force: boo
             Some(claimant) => Some((claimant.member, claimant.superblock()?)),
         });
     }
-    Ok(Array::assemble(uuid, &given, degraded, force)?)
+    let mut array = Array::assemble(uuid, &given, degraded, force)?;
+    for (position, claimant) in claimed[..array.places()].iter().enumerate() {
+        for (snapshot, sector) in claimant.as_ref().map_or(Ok(Vec::new()), Claimant::snapshots)? {
+            array.brought(position, &snapshot, &sector);
+        }
+    }
+    Ok(array)
 }

@@ -5,6 +5,6 @@
 mod assemble;
 mod error;
 
-pub(crate) use assemble::Claimant;
 pub use assemble::{ArrayMember, ArrayPlan};
+pub(crate) use assemble::{Claimant, Part};
 pub use error::ArrayError;

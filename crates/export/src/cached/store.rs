@@ -126,8 +126,10 @@ fn carry_out(store: &dyn Store, what: What, sector: u64) -> io::Result<Answer> {
         What::Write { lba, data, part, fua } => store.write(lba * sector, &data[part], fua)?,
         What::Zeroes { lba, count, fua } => store.zero(lba * sector, count * sector, fua)?,
         What::Flush => store.flush()?,
-        // A volume asks for neither of what is behind.
-        What::Batch { .. } | What::Extent { .. } => return Err(io::ErrorKind::Unsupported.into()),
+        // A volume asks for none of these of what is behind.
+        What::Batch { .. } | What::Extent { .. } | What::ReadSnapshot { .. } | What::Snapshot(_) => {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
     }
     Ok(Answer::Done(None))
 }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use array::{Answer, Command, What};
-use device::{Device, Durability, IoError, Quota, Submitted};
+use array::{Answer, Command, Handed};
+use device::{Device, Durability, IoError, Quota};
 
 use super::lane::{Lane, Reply};
 use crate::jobs::Slot;
@@ -69,8 +69,9 @@ impl Claim {
         self.replies.push((tag, result.map(Answer::Done)));
     }
 
-    /// Hands over what was done in this round.
-    pub fn reply(&mut self) {
+    /// Hands over what was done in this round, of a device that has so much room now.
+    pub fn reply(&mut self, room: Option<u64>) {
+        self.lane.saw_room(room);
         self.lane.reply(&mut self.replies);
     }
 
@@ -107,30 +108,16 @@ impl Worker {
         let Some(device) = self.core.device.device() else { return };
         let claim = &mut self.claims[at];
         while let Some(mut command) = claim.waiting.pop_front() {
-            if let What::Extent { lba, max } = command.what {
-                claim.replies.push((command.tag, Ok(Answer::Extent(device.extent(lba, max)))));
-                continue;
-            }
             let tag = self.core.jobs.vacant_key() as u64;
-            let Some(io) = command.what.io() else { continue };
-            let busy = match device.submit(tag, io) {
-                Submitted::Done(result) => {
-                    claim.replies.push((command.tag, result.map(Answer::Done)));
-                    None
-                }
-                Submitted::Pending => {
+            match command.what.hand_to(device, tag) {
+                Handed::Answered(answer) => claim.replies.push((command.tag, answer)),
+                Handed::Pending => {
                     self.core.jobs.insert(Slot::Claim { tag: command.tag, claim: claim.number });
-                    None
                 }
-                Submitted::Busy(device::Io::Read { buf, .. }) => Some(Some(buf)),
-                Submitted::Busy(_) => Some(None),
-            };
-            if let Some(buf) = busy {
-                if let Some(buf) = buf {
-                    command.what.give_back(device::Io::Read { lba: 0, buf });
+                Handed::Busy => {
+                    claim.waiting.push_front(command);
+                    break;
                 }
-                claim.waiting.push_front(command);
-                break;
             }
         }
     }

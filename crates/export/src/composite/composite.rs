@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use array::{Command, Condition, GrowError, Member, MemberState, Status as ArrayStatus};
 use device::{
     Background, Completion, Condition as DeviceCondition, Durability, Extent, Figures, Info, Io, IoError, Settings,
-    State, Status, Submitted, Trouble,
+    Snapshot, SnapshotChange, SnapshotError, SnapshotId, State, Status, Submitted, Trouble,
 };
 
 use uuid::Uuid;
 
 use super::lane::{Lane, PAUSE};
 use super::machine::Machine;
+use crate::array::Part;
 
 /// How often marks of regions are taken back that were not written since, and what is dirty in a cache is written behind.
 const TICK: Duration = Duration::from_secs(5);
@@ -128,6 +129,9 @@ impl Composite {
         for position in 0..self.lanes.len() {
             let Some(lane) = &self.lanes[position] else { continue };
             let (replies, closed) = lane.replies();
+            if let Machine::Array(array) = &mut self.machine {
+                array.has_room(position, lane.room());
+            }
             for (tag, answer) in replies {
                 self.machine.finish(tag, answer);
             }
@@ -214,6 +218,29 @@ impl Composite {
         }
     }
 
+    /// Its snapshots, from the oldest to the newest.
+    pub fn snapshots(&self) -> &[Snapshot] {
+        self.machine.snapshots()
+    }
+
+    /// Members' own numbers of an array's snapshot, by position.
+    pub fn snapshot_on(&self, id: SnapshotId) -> Vec<Option<SnapshotId>> {
+        match &self.machine {
+            Machine::Array(array) => array.snapshot_on(id).to_vec(),
+            Machine::Cached(_) => Vec::new(),
+        }
+    }
+
+    /// Begins to change the snapshots, or goes on with it; true once it is done.
+    ///
+    /// # Errors
+    /// It cannot be done.
+    pub(crate) fn begin_snapshot_change(&mut self, change: &SnapshotChange) -> Result<bool, SnapshotError> {
+        let begun = self.machine.begin_snapshot_change(change);
+        self.pump();
+        begun
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.machine.is_idle()
     }
@@ -294,7 +321,8 @@ impl Composite {
         waits
     }
 
-    /// Takes a member in at the place of one that left. `sector` is what its superblock's sector holds; nothing for a new one.
+    /// Takes a member in at the place of one that left. With it comes what its superblock's sector holds, nothing for a new one, and the
+    /// same of each of its snapshots.
     ///
     /// # Errors
     /// It is not the one that left, or does not fit.
@@ -303,7 +331,7 @@ impl Composite {
         position: usize,
         (name, lane): (String, Arc<Lane>),
         member: Member,
-        sector: Option<&[u8]>,
+        (sector, snapshots): (Option<&[u8]>, &[Part]),
     ) -> Result<(), array::Damage> {
         let Machine::Array(array) = &mut self.machine else { return Err(array::Damage::Foreign(position)) };
         if !array.can_join(position) {
@@ -312,8 +340,9 @@ impl Composite {
         self.lanes[position] = Some(lane);
         self.names[position] = name;
         let joined = array.join(position, member, sector);
-        if joined.is_err() {
-            self.lanes[position] = None;
+        match &joined {
+            Ok(()) => snapshots.iter().for_each(|(snapshot, sector)| array.brought(position, snapshot, sector)),
+            Err(_) => self.lanes[position] = None,
         }
         self.pump();
         joined
@@ -398,7 +427,7 @@ impl Composite {
             objects: None,
             cache: self.machine.cache_figures(),
             mapped_sectors: self.mapped().min(self.info.sectors),
-            snapshots: 0,
+            snapshots: self.machine.snapshots().len() as u32,
             clones: 0,
             cloned_sectors: 0,
             kept_sectors: 0,

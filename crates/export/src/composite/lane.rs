@@ -53,12 +53,14 @@ pub(crate) struct Lane {
     back: Sender<Call>,
     /// Sectors that the member holds data in, when somebody looked last.
     mapped: AtomicU64,
+    /// Sectors that it has room for after what it answered; the most there is where that is no limit.
+    room: AtomicU64,
 }
 
 impl Lane {
     pub fn new(owner: &str, member: Bell, back: Sender<Call>) -> Arc<Lane> {
-        let (state, mapped) = (Mutex::default(), AtomicU64::new(0));
-        Arc::new(Lane { state, owner: owner.into(), member, back, mapped })
+        let (state, mapped, room) = (Mutex::default(), AtomicU64::new(0), AtomicU64::new(u64::MAX));
+        Arc::new(Lane { state, owner: owner.into(), member, back, mapped, room })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -125,6 +127,15 @@ impl Lane {
         self.mapped.store(sectors, Ordering::Relaxed);
     }
 
+    /// Told before the answers to what took the room.
+    pub fn saw_room(&self, sectors: Option<u64>) {
+        self.room.store(sectors.unwrap_or(u64::MAX), Ordering::Release);
+    }
+
+    pub fn room(&self) -> Option<u64> {
+        Some(self.room.load(Ordering::Acquire)).filter(|room| *room < u64::MAX)
+    }
+
     pub fn mapped(&self) -> u64 {
         self.mapped.load(Ordering::Relaxed)
     }
@@ -152,6 +163,6 @@ impl Lane {
 pub(crate) fn extent(answer: &Answer) -> Option<Extent> {
     match answer {
         Answer::Extent(extent) => Some(*extent),
-        Answer::Done(_) => None,
+        Answer::Done(_) | Answer::Snapshot(_) => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use array::{Answer, Array, Command};
 use cache::{BEHIND, Volume};
-use device::{CacheFigures, Completion, Extent, Io, IoError, Submitted};
+use device::{CacheFigures, Completion, Extent, Io, IoError, Snapshot, SnapshotChange, SnapshotError, Submitted};
 
 /// One of them.
 pub(crate) enum Machine {
@@ -93,6 +93,22 @@ impl Machine {
         match self {
             Machine::Array(_) => "an array",
             Machine::Cached(_) => "a cached volume",
+        }
+    }
+
+    /// Its snapshots, from the oldest to the newest.
+    pub fn snapshots(&self) -> &[Snapshot] {
+        match self {
+            Machine::Array(array) => array.snapshots(),
+            Machine::Cached(_) => &[],
+        }
+    }
+
+    /// See [`Array::begin_snapshot_change`].
+    pub fn begin_snapshot_change(&mut self, change: &SnapshotChange) -> Result<bool, SnapshotError> {
+        match self {
+            Machine::Array(array) => array.begin_snapshot_change(change),
+            Machine::Cached(_) => Err(SnapshotError::Unsupported("it is a cached volume")),
         }
     }
 

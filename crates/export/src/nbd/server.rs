@@ -72,13 +72,13 @@ impl Export {
     /// The device's snapshots, from the oldest to the newest; none of a device that is gone.
     fn snapshots(&self) -> Vec<(String, SnapshotId)> {
         let named = |snapshot: &device::Snapshot| (snapshot.name.clone(), snapshot.id);
-        self.device.with_device(move |device| device.snapshots().iter().map(named).collect()).unwrap_or_default()
+        self.device.with_served(move |served| served.snapshots().iter().map(named).collect()).unwrap_or_default()
     }
 
     /// A snapshot of the device, to be read, or a clone.
     fn offer_view(&self, name: &str) -> Option<Offer> {
         let wanted = name.to_owned();
-        let found = self.device.with_device(move |device| device.view_named(&wanted)).ok()??;
+        let found = self.device.with_served(move |served| served.view_named(&wanted)).ok()??;
         let offer = self.offer();
         Some(match found.is_clone {
             true => {

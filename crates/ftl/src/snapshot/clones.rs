@@ -509,7 +509,7 @@ impl Ftl {
                 if self.clones().len() >= CLONES_MAX {
                     return Err(SnapshotError::TooManyClones);
                 }
-                match self.has_index_room(SNAPSHOT_BYTES as u64) {
+                match self.fits_index(SNAPSHOT_BYTES as u64) {
                     true => Ok(()),
                     false => Err(SnapshotError::Full),
                 }

@@ -207,9 +207,17 @@ impl Ftl {
                 _ => 0,
             };
             // What is promoted is live already, and what it takes the place of stays for the newest snapshot.
-            if !self.has_index_room(self.roll_back_bytes(to) + promoted) {
-                return Err(SnapshotError::Full);
+            match self.lacks_index_room(self.roll_back_bytes(to) + promoted) {
+                None => {}
+                Some(Admission::Refused(_)) => return Err(SnapshotError::Full),
+                Some(_) => return Ok(None),
             }
+        }
+        if let SnapshotChange::Create { .. } | SnapshotChange::Clone { .. } = change
+            && self.lacks_index_room(views::SNAPSHOT_BYTES as u64).is_some()
+        {
+            // There is room once what was unmapped is durable, or it would have been refused.
+            return Ok(None);
         }
         let window = match change {
             SnapshotChange::Clone { .. } => self.clones.free_window(self.durable()),
@@ -289,7 +297,7 @@ impl Ftl {
                 if self.snapshots().len() >= SNAPSHOTS_MAX {
                     return Err(SnapshotError::TooMany);
                 }
-                match self.has_index_room(views::SNAPSHOT_BYTES as u64) {
+                match self.fits_index(views::SNAPSHOT_BYTES as u64) {
                     true => Ok(()),
                     false => Err(SnapshotError::Full),
                 }
@@ -430,9 +438,22 @@ impl Ftl {
         }
     }
 
-    /// Whether the index of snapshots may grow by so many bytes.
-    pub(crate) fn has_index_room(&self, bytes: u64) -> bool {
-        self.live_sectors() + self.leaving_sectors <= room_beside(&self.config, self.index_bytes() + bytes)
+    /// Whether the index of snapshots may grow by so many bytes, once what was unmapped is durable.
+    pub(crate) fn fits_index(&self, bytes: u64) -> bool {
+        self.live_sectors() <= room_beside(&self.config, self.index_bytes() + bytes)
+    }
+
+    /// What to answer instead of letting the index grow by so many bytes, where there is no room for that now.
+    pub(crate) fn lacks_index_room(&mut self, bytes: u64) -> Option<Admission> {
+        self.settle_leaving();
+        let room = room_beside(&self.config, self.index_bytes() + bytes);
+        if self.live_sectors() + self.leaving_sectors <= room {
+            return None;
+        }
+        Some(match self.leaving.back().filter(|_| self.live_sectors() <= room).copied() {
+            Some((seq, _)) => self.busy_until_durable(seq),
+            None => Admission::Refused(Error::Full),
+        })
     }
 
     /// Bytes that a trim may add to the index, at most.

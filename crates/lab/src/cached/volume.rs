@@ -191,6 +191,7 @@ impl Cached {
                 let extent = Extent { count: bytes / sector, mapped };
                 return self.volume.finish(tag, Ok(Told::Extent(extent)));
             }
+            What::ReadSnapshot { .. } | What::Snapshot(_) => unreachable!("a cached volume has no snapshots"),
             What::Read { lba, buf } => (vec![(Op::Read, lba, placeholders(buf.len()))], Some(buf)),
             What::Write { lba, part, .. } => (vec![(Op::Write, lba, placeholders(part.len()))], None),
             What::Zeroes { lba, count, .. } => (vec![(Op::Trim, lba, count)], None),

@@ -65,6 +65,7 @@ impl Simulation {
         let random = &mut self.plan.growth.random;
         let mut plan = match random.one_in(2) {
             true => self.plan.members[random.below(self.plan.members.len() as u64) as usize].clone(),
+            false if self.snapshots.once_in > 0 => MemberPlan::new(random).with_room(),
             false => MemberPlan::new(random),
         };
         plan.format.uuid = uuid::Uuid::from_u128(u128::from(random.bits()) << 64 | u128::from(random.bits()));

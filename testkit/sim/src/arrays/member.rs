@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
-use array::{Answer, Command, What, superblock_sector};
-use device::{Device, Io, IoError, Submitted};
+use array::{Answer, Command, Handed, What, superblock_sector};
+use device::{Device, Io, IoError, Snapshot, Submitted};
 use media::sim::{Cut, SimMedia, SimStore};
 use random::SplitMix64;
 
@@ -26,7 +26,12 @@ pub(crate) struct Node {
     pub unreadable: BTreeSet<u64>,
     /// What it told while something else was waited for.
     told: Vec<Told>,
+    /// What it told, and the array has not heard yet.
+    late: Vec<Told>,
 }
+
+/// A snapshot, with what stands there where the superblock belongs.
+pub(crate) type Part = (Snapshot, Vec<u8>);
 
 /// What a member told, under the array's tag.
 pub(crate) type Told = (u64, Result<Answer, IoError>);
@@ -37,7 +42,8 @@ impl Node {
         let store = SimStore::new(plan.geometry);
         let mut media = SimMedia::new(&store, random.bits(), plan.knobs);
         Device::format_media(&mut media, &plan.format).map_err(|error| Failure::Stuck(format!("format: {error}")))?;
-        Ok(Node { plan, store, device: None, queue: VecDeque::new(), unreadable: BTreeSet::new(), told: Vec::new() })
+        let (told, late) = (Vec::new(), Vec::new());
+        Ok(Node { plan, store, device: None, queue: VecDeque::new(), unreadable: BTreeSet::new(), told, late })
     }
 
     /// Attaches it; false when its power failed meanwhile.
@@ -58,11 +64,25 @@ impl Node {
     pub fn forget(&mut self) {
         self.queue.clear();
         self.told.clear();
+        self.late.clear();
+    }
+
+    /// Has some of what it told heard later than what it tells after that; not that it failed, or two copies could fail at once.
+    pub fn hold_back(&mut self, told: Vec<Told>, random: &mut SplitMix64) -> Vec<Told> {
+        let (mut now, late) = std::mem::take(&mut self.late).into_iter().partition(|_| random.one_in(2));
+        self.late = late;
+        for one in told {
+            if one.1.is_ok() && random.one_in(4) { self.late.push(one) } else { now.push(one) }
+        }
+        now
     }
 
     /// Whether it has not answered everything.
     pub fn is_busy(&self) -> bool {
-        !self.queue.is_empty() || !self.told.is_empty() || self.device.as_ref().is_some_and(|device| !device.is_idle())
+        !self.queue.is_empty()
+            || !self.told.is_empty()
+            || !self.late.is_empty()
+            || self.device.as_ref().is_some_and(|device| !device.is_idle())
     }
 
     /// Its power fails.
@@ -96,22 +116,11 @@ impl Node {
                 told.push((command.tag, Err(IoError::Media)));
                 continue;
             }
-            if let What::Extent { lba, max } = command.what {
-                let Some(device) = &self.device else { break };
-                told.push((command.tag, Ok(Answer::Extent(device.extent(lba, max)))));
-                continue;
-            }
             let Some(device) = &mut self.device else { break };
-            let Some(io) = command.what.io() else { continue };
-            match device.submit(command.tag, io) {
-                Submitted::Done(result) => told.push((command.tag, result.map(Answer::Done))),
-                Submitted::Pending => {}
-                Submitted::Busy(Io::Read { buf, .. }) => {
-                    command.what.give_back(Io::Read { lba: 0, buf });
-                    self.queue.push_front(command);
-                    break;
-                }
-                Submitted::Busy(_) => {
+            match command.what.hand_to(device, command.tag) {
+                Handed::Answered(answer) => told.push((command.tag, answer)),
+                Handed::Pending => {}
+                Handed::Busy => {
                     self.queue.push_front(command);
                     break;
                 }
@@ -144,7 +153,7 @@ impl Node {
             What::Write { lba, part, .. } => change(*lba..*lba + (part.len() / SECTOR) as u64),
             What::Batch { ops, .. } => ops.iter().for_each(|op| change(op.sectors())),
             What::Zeroes { lba, count, .. } => change(*lba..*lba + count),
-            What::Flush | What::Extent { .. } => {}
+            What::Flush | What::Extent { .. } | What::ReadSnapshot { .. } | What::Snapshot(_) => {}
         }
         false
     }
@@ -186,6 +195,25 @@ impl Node {
     /// What stands where its superblock belongs.
     pub fn superblock(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         self.read(superblock_sector(self.plan.format.sectors), 1)
+    }
+
+    pub fn has_snapshot(&self, name: &str) -> bool {
+        self.device.as_ref().is_some_and(|device| device.snapshot_named(name).is_some())
+    }
+
+    /// Its snapshots, each with what stands there where its superblock belongs; `None` when the power failed.
+    pub fn snapshots(&mut self) -> Result<Option<Vec<Part>>, Failure> {
+        let Some(device) = &self.device else { return Ok(None) };
+        let mut found = Vec::new();
+        for snapshot in device.snapshots().to_vec() {
+            let (lba, buf) = (superblock_sector(self.plan.format.sectors), vec![0xee; SECTOR]);
+            match self.call(Io::ReadSnapshot { id: snapshot.id, lba, buf })? {
+                Some(Ok(Some(sector))) => found.push((snapshot, sector)),
+                Some(other) => return Err(Failure::Wrong(format!("a member's snapshot gives {other:?}"))),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(found))
     }
 
     /// Writes its superblock durably.

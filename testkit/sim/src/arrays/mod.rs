@@ -10,6 +10,7 @@ mod member;
 mod plan;
 mod requests;
 mod run;
+mod snapshots;
 
 pub(crate) use member::Node;
 pub(crate) use plan::{MemberPlan, SECTOR};

@@ -49,6 +49,12 @@ impl MemberPlan {
         MemberPlan { geometry, format, knobs }
     }
 
+    /// Has room for several times as much as the host sees, for snapshots.
+    pub fn with_room(mut self) -> MemberPlan {
+        self.format.sectors /= 4;
+        self
+    }
+
     /// As the array is told of it.
     pub fn member(&self) -> Member {
         Member {
@@ -118,7 +124,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub fn new(seed: u64, random: &mut SplitMix64) -> Plan {
+    pub fn new(seed: u64, has_snapshots: bool, random: &mut SplitMix64) -> Plan {
         let growth = Growth::new(seed);
         loop {
             let level = [Level::Raid0, Level::Raid1, Level::Concat][random.below(3) as usize];
@@ -127,6 +133,9 @@ impl Plan {
                 _ => 2 + random.below(3),
             };
             let mut members: Vec<MemberPlan> = (0..count).map(|_| MemberPlan::new(random)).collect();
+            if has_snapshots {
+                members = members.into_iter().map(MemberPlan::with_room).collect();
+            }
             if random.one_in(2) {
                 let alike = members[0].clone();
                 members.iter_mut().for_each(|member| {

@@ -21,6 +21,14 @@ pub(super) enum Asked {
         retried: u64,
         losses: u64,
     },
+    /// Of a snapshot; what it must show, or nothing where that may be one of several versions. How many members had been lost by then, and
+    /// how many copies that have it were there.
+    Snapshot {
+        lba: u64,
+        expected: Vec<OpId>,
+        losses: u64,
+        copies: usize,
+    },
     Change {
         op: OpId,
         fua: bool,
@@ -161,7 +169,7 @@ impl Simulation {
         self.submitted(tag, Asked::Change { op, fua }, submitted)
     }
 
-    fn submitted(&mut self, tag: u64, asked: Asked, submitted: Outcome) -> Result<(), Failure> {
+    pub fn submitted(&mut self, tag: u64, asked: Asked, submitted: Outcome) -> Result<(), Failure> {
         match submitted {
             Outcome::Busy => Ok(()),
             Outcome::Pending => {
@@ -197,10 +205,29 @@ impl Simulation {
                     }
                 }
             }
+            (Asked::Snapshot { lba, expected, .. }, Ok(buf)) => {
+                let buf = buf.expect("a read gives its buffer");
+                for ((lba, op), sector) in (lba..).zip(expected).zip(buf.chunks_exact(SECTOR)) {
+                    if !payload::holds(sector, lba, op, Model::is_zero(op)) {
+                        return Err(Failure::Wrong(format!("a snapshot does not show version {op} of sector {lba}")));
+                    }
+                }
+            }
             (Asked::Change { op, fua }, Ok(_)) => self.model.answered(op, fua),
             (Asked::Flush { covers }, Ok(_)) => self.model.flushed(&covers),
             // An array that needs all of its members and lost one.
             (_, Err(IoError::Media)) if failed && self.plan.shape.level != Level::Raid1 => {}
+            // What snapshots hold leaves no room. Where members said so, some may have done their part: only the next assembly can tell.
+            (Asked::Change { op, .. }, Err(IoError::Full)) if self.snapshots.once_in > 0 => {
+                self.report.full += 1;
+                if op > 0 {
+                    self.nodes[0].store.switch_off();
+                }
+            }
+            // The only copy that had the snapshot went, was replaced, or failed to read it.
+            (Asked::Snapshot { losses, copies, .. }, Err(IoError::Media | IoError::NoSnapshot))
+                if self.plan.shape.level == Level::Raid1
+                    && (losses != self.report.losses || copies < 2 || self.plan.error_once_in > 0) => {}
             (Asked::Read { retried, losses, .. }, Err(IoError::Media))
                 if losses != self.report.losses
                     && self.array.as_ref().is_some_and(|array| array.status().retried_reads != retried) => {}

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::member::Node;
 use super::plan::{MemberPlan, Plan, SECTOR};
 use super::requests::Asked;
+use super::snapshots::Snapshots;
 use crate::model::Model;
 use crate::payload;
 use crate::run::{Failure, Report};
@@ -24,6 +25,7 @@ pub(super) struct Simulation {
     pub nodes: Vec<Node>,
     pub array: Option<Array>,
     pub model: Model,
+    pub snapshots: Snapshots,
     pub asked: Vec<Option<Asked>>,
     pub report: Report,
     /// Members that had everything when the array was last seen.
@@ -42,14 +44,16 @@ pub(super) struct Simulation {
 ///
 /// # Errors
 /// A promise was broken.
-pub(crate) fn run(seed: u64) -> Result<Report, Failure> {
+pub(crate) fn run(seed: u64, with_snapshots: bool) -> Result<Report, Failure> {
     let mut random = SplitMix64::new(seed);
-    let plan = Plan::new(seed, &mut random);
+    let snapshots = Snapshots::new(seed, with_snapshots);
+    let plan = Plan::new(seed, snapshots.once_in > 0, &mut random);
     let nodes = plan.members.iter().map(|member| Node::format(member.clone(), &mut random));
     let nodes: Vec<Node> = nodes.collect::<Result<_, _>>()?;
     let uuid = Uuid::from_u128(u128::from(random.bits()));
     let mut simulation = Simulation {
         model: Model::new(plan.shape.sectors()),
+        snapshots,
         asked: (0..plan.depth).map(|_| None).collect(),
         in_sync: vec![true; nodes.len()],
         members: nodes.len(),
@@ -105,6 +109,7 @@ impl Simulation {
             self.in_sync.resize(self.nodes.len(), false);
         }
         self.asked.iter_mut().for_each(|asked| *asked = None);
+        self.snapshots.forget();
     }
 
     /// Attaches members and puts the array together, however often the power fails.
@@ -152,11 +157,15 @@ impl Simulation {
                 }
             }
         }
+        let mut was_given: Vec<bool> = given.iter().map(Option::is_some).collect();
         let array = match Array::assemble(self.uuid, &given, degraded, false) {
             Ok(array) => array,
             // A copy that was just about to count does not say so itself yet.
-            Err(_) if degraded => Array::assemble(self.uuid, &whole, true, false)
-                .map_err(|damage| Failure::Wrong(format!("not assembled: {damage}")))?,
+            Err(_) if degraded => {
+                was_given = whole.iter().map(Option::is_some).collect();
+                Array::assemble(self.uuid, &whole, true, false)
+                    .map_err(|damage| Failure::Wrong(format!("not assembled: {damage}")))?
+            }
             Err(damage) => {
                 let seen = whole.iter().flatten().filter_map(|(_, sector)| array::Superblock::decode(sector, 0).ok());
                 let seen: Vec<String> =
@@ -166,6 +175,11 @@ impl Simulation {
         };
         self.array = Some(array);
         self.repaired = 0;
+        for (position, given) in was_given.iter().enumerate() {
+            if *given && !self.bring_snapshots(position)? {
+                return Ok(false);
+            }
+        }
         self.look_at_members()?;
         for _ in 0..PATIENCE {
             if self.any_off() {
@@ -204,15 +218,20 @@ impl Simulation {
         let crash = self.report.cuts;
         let holds = |lba: u64, op, zero| payload::holds(&image[lba as usize * SECTOR..][..SECTOR], lba, op, zero);
         self.model.crashed(holds).map_err(|wrong| Failure::Wrong(format!("after power cut {crash}: {wrong}")))?;
-        Ok(true)
+        if self.snapshots.once_in > 0 { self.compare_snapshots() } else { Ok(true) }
     }
 
     fn read_all(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        self.read_everything(|lba, buf| Io::Read { lba, buf })
+    }
+
+    /// Every sector, of the present or of a snapshot; nothing when the power failed meanwhile.
+    pub fn read_everything(&mut self, io: impl Fn(u64, Vec<u8>) -> Io<'static>) -> Result<Option<Vec<u8>>, Failure> {
         self.image = None;
         self.look_at_size()?;
         let Some(array) = &mut self.array else { return Ok(None) };
         let buf = vec![0xee; self.model.len() as usize * SECTOR];
-        if !matches!(array.submit(IMAGE, Io::Read { lba: 0, buf }), device::Submitted::Pending) {
+        if !matches!(array.submit(IMAGE, io(0, buf)), device::Submitted::Pending) {
             return Err(Failure::Wrong("a read of everything is not taken".into()));
         }
         for _ in 0..PATIENCE {
@@ -222,7 +241,7 @@ impl Simulation {
             if let Some(image) = self.image.take() {
                 // It may have grown meanwhile.
                 let is_all = image.len() as u64 == self.model.len() * SECTOR as u64;
-                return if is_all { Ok(Some(image)) } else { self.read_all() };
+                return if is_all { Ok(Some(image)) } else { self.read_everything(io) };
             }
             self.pump()?;
         }
@@ -242,11 +261,16 @@ impl Simulation {
             && self.random.one_in(self.plan.error_once_in);
         let most = self.random.below(5);
         let mut left = u32::from(fails);
-        let told = self.nodes[at].step(most, |_| std::mem::take(&mut left) > 0);
+        let mut told = self.nodes[at].step(most, |_| std::mem::take(&mut left) > 0);
+        if self.snapshots.once_in > 0 {
+            told = self.nodes[at].hold_back(told, &mut self.snapshots.random);
+        }
         if self.nodes[at].store.is_off() {
             return Ok(());
         }
         self.report.faults += u64::from(fails && left == 0);
+        self.snapshots.doubt |= self.snapshots.once_in > 0 && fails && left == 0;
+        array.has_room(at, self.nodes[at].device.as_ref().and_then(device::Device::room_left));
         for (tag, outcome) in told {
             array.finish(tag, outcome);
         }
@@ -291,6 +315,7 @@ impl Simulation {
                 self.assemble()?;
             }
             self.grow_on()?;
+            self.snapshots_go_on()?;
             if self.plan.lose_once_in > 0 && self.random.one_in(self.plan.lose_once_in) {
                 self.lose()?;
             }
@@ -325,6 +350,10 @@ impl Simulation {
     /// A member loses power alone, or is detached by force.
     fn lose(&mut self) -> Result<(), Failure> {
         let Some(array) = &mut self.array else { return Ok(()) };
+        if self.snapshots.doubt && !array.is_idle() {
+            return Ok(());
+        }
+        self.snapshots.doubt = false;
         let states = array.status().members;
         let position = self.random.below(states.len() as u64) as usize;
         let is_whole = |other: usize| states[other] == MemberState::InSync && !array.is_doubted(other);
@@ -390,7 +419,15 @@ impl Simulation {
             Ok(()) => self.report.returns += 1,
             Err(damage) => return Err(Failure::Wrong(format!("a member does not come back: {damage}"))),
         }
-        Ok(())
+        self.bring_snapshots(position).map(drop)
+    }
+
+    /// Tells the array of a member's snapshots; false when the power failed meanwhile.
+    fn bring_snapshots(&mut self, position: usize) -> Result<bool, Failure> {
+        let Some(snapshots) = self.nodes[position].snapshots()? else { return Ok(false) };
+        let Some(array) = &mut self.array else { return Ok(false) };
+        snapshots.iter().for_each(|(snapshot, sector)| array.brought(position, snapshot, sector));
+        Ok(true)
     }
 
     /// Stops the array and puts it together again; nothing is lost, and nothing is to be copied.
@@ -461,6 +498,7 @@ impl Simulation {
                         return Err(Failure::Wrong(format!("{left} sectors of a copy were read and not repaired")));
                     }
                     self.same_everywhere()?;
+                    self.no_snapshot_is_left_over()?;
                     return self.stop();
                 }
                 Condition::Degraded => self.come_back()?,

@@ -259,7 +259,8 @@ impl Simulation {
                 What::Write { lba, part, .. } => one(*lba, (part.len() / SECTOR) as u64),
                 What::Zeroes { lba, count, .. } => one(*lba, *count),
                 What::Batch { ops, .. } => ops.iter().map(BatchOp::sectors).collect(),
-                What::Read { .. } | What::Flush | What::Extent { .. } => return false,
+                What::Read { .. } | What::ReadSnapshot { .. } | What::Flush | What::Extent { .. } => return false,
+                What::Snapshot(_) => return false,
             };
             let refused = std::mem::take(&mut left) > 0;
             if refused {
