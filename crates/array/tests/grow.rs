@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use array::{
-    Answer, Array, Condition, GrowError, Level, Member, Shape, ShapeError, Superblock, What, superblock_sector,
+    Answer, Array, Condition, GrowError, Level, Member, MemberState, Shape, ShapeError, Superblock, What,
+    superblock_sector,
 };
 use device::{BatchOp, Extent, Io, IoError, Submitted};
 use uuid::Uuid;
@@ -315,6 +316,30 @@ fn a_mirror_copies_what_is_mapped_and_a_concatenation_nothing() {
     assert_eq!(rig.disks[2].written, 2, "its superblock, by itself and with the others'");
     rig.check(&written);
     rig.assemble_anew();
+    rig.check(&written);
+}
+
+/// The copies that have everything stay, whatever one does that is still being copied; and that one gets again what they hold.
+#[test]
+fn a_copy_without_room_does_not_leave_for_one_that_is_being_copied() {
+    let mut rig = Rig::new(Level::Raid1, &[700, 720]);
+    let written = some(&mut rig);
+    rig.add(700);
+    rig.run(|array| array.status().members.get(2) == Some(&MemberState::Rebuilding));
+    for disk in &mut rig.disks[..2] {
+        disk.refuses = Some(|what| matches!(what, What::Zeroes { .. } | What::Batch { .. }));
+    }
+    while !matches!(rig.array.submit(7, Io::Trim { lba: 42, count: 3, fua: false }), Submitted::Pending) {
+        let command = rig.array.next_command().expect("something to do until changes are taken");
+        let outcome = rig.disks[command.member].answer(command.what);
+        rig.array.finish(command.tag, outcome);
+    }
+    assert_eq!(rig.answer(), Err(IoError::NoSpace));
+    assert_eq!(rig.array.status().members[..2], [MemberState::InSync; 2]);
+    rig.disks.iter_mut().for_each(|disk| disk.refuses = None);
+    rig.run(|_| false);
+    assert_eq!(rig.array.status().condition, Condition::Healthy);
+    assert_eq!(rig.mapped(), 3 * written.len());
     rig.check(&written);
 }
 

@@ -249,6 +249,10 @@ impl Ftl {
         debug_assert_eq!(self.host_left, self.left_for_host());
         let free = u64::from(self.free_lebs()) * u64::from(self.narrow.leb_slots);
         self.groomer.pace.set_free(free + self.host_left);
+        // Many open LEBs may have much left and none of them enough for a request.
+        if !self.groomer.pace.is_short() && self.free_lebs() as usize <= self.host_reserve() {
+            self.groomer.pace.set_free(free);
+        }
     }
 
     /// Slots left in the open LEBs that host writes go to.
