@@ -6,9 +6,9 @@
 //! sectors lay on members at that moment.
 //!
 //! **What a crash leaves.** Of RAID 0 and a concatenation a snapshot counts if each member that the array had has its part; what does
-//! not count is deleted after the next assembly. Of a mirror it counts while a copy that is there has it. So one that was deleted while a copy was away
-//! is there again when that comes back, under another name if that is taken by then: rather once too often than lost. A snapshot of a
-//! member that is none of this array is left alone.
+//! not count is deleted after the next assembly. Of a mirror it counts while a copy that is there has it. So one that was deleted while
+//! a copy was away is there again when that comes back, under another name if that is taken by then: rather once too often than lost.
+//! A snapshot of a member that is none of this array is left alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -187,10 +187,14 @@ impl Array {
     /// assembled or [`Array::join`] took the member in, before anything else is done with the array.
     pub fn brought(&mut self, member: usize, snapshot: &Snapshot, sector: &[u8]) {
         let Ok(superblock) = Superblock::decode(sector, member) else { return };
-        let is_ours = superblock.array == self.uuid && superblock.position == member;
+        let (id, shape, snapshot) = (superblock.events, superblock.shape, snapshot.clone());
+        // An array only grows.
+        let fits = shape.level == self.shape.level
+            && shape.sector_bytes == self.shape.sector_bytes
+            && shape.count() <= self.seats.len();
+        let is_ours = superblock.array == self.uuid && superblock.position == member && fits;
         let Some(seat) = self.seats.get(member).filter(|_| is_ours) else { return };
         let counts = seat.role == Role::Active && self.meta.join.is_none_or(|join| join.position != member);
-        let (id, shape, snapshot) = (superblock.events, superblock.shape, snapshot.clone());
         self.snapshots.brought.push(Brought { id, member, counts, snapshot, shape });
     }
 
@@ -383,6 +387,7 @@ impl Array {
             return;
         }
         brought.sort_by_key(|one| (one.id, !one.counts, one.member));
+        brought.dedup_by_key(|one| (one.id, one.member));
         let all = self.shape.level != Level::Raid1;
         let mut by_id: BTreeMap<SnapshotId, Vec<Brought>> = BTreeMap::new();
         brought.into_iter().for_each(|one| by_id.entry(one.id).or_default().push(one));
