@@ -285,7 +285,7 @@ impl Array {
         };
         let needed = 2 * sectors + ROOM_BESIDE;
         let is_full = |seat: &Seat| seat.room.is_some_and(|room| room < seat.writing + needed);
-        self.serving().into_iter().any(|member| is_full(&self.seats[member]))
+        (0..self.seats.len()).any(|member| self.serves(member) && is_full(&self.seats[member]))
     }
 
     /// Whether a request is to be carried out; `false` where there is nothing to do.

@@ -81,7 +81,7 @@ impl Meta {
 }
 
 /// A part that is about a member as a whole.
-fn whole(member: usize) -> Piece {
+pub(crate) fn whole(member: usize) -> Piece {
     Piece { member, lba: 0, before: 0, count: 0 }
 }
 

@@ -19,7 +19,7 @@ use crate::Role;
 use crate::array::{Array, Job, Life, Mask, ReadJob, bit};
 use crate::command::What;
 use crate::geometry::{Level, Piece, Shape};
-use crate::meta::Stage;
+use crate::meta::{Stage, whole};
 use crate::wire::Superblock;
 
 /// Where a snapshot lies.
@@ -161,10 +161,6 @@ fn is_like(one: &SnapshotChange, other: &SnapshotChange) -> bool {
         (SnapshotChange::Create { name, .. }, SnapshotChange::Create { name: other, .. }) => name == other,
         _ => one == other,
     }
-}
-
-fn whole(member: usize) -> Piece {
-    Piece { member, lba: 0, before: 0, count: 0 }
 }
 
 impl Array {

@@ -6,7 +6,7 @@ use array::{
     Answer, Array, Condition, GrowError, Level, Member, MemberState, Shape, ShapeError, Superblock, What,
     superblock_sector,
 };
-use device::{BatchOp, Extent, Io, IoError, Submitted};
+use device::{BatchOp, Extent, Io, IoError, Snapshot, Submitted};
 use uuid::Uuid;
 
 const SECTOR: usize = 512;
@@ -341,6 +341,21 @@ fn a_copy_without_room_does_not_leave_for_one_that_is_being_copied() {
     assert_eq!(rig.array.status().condition, Condition::Healthy);
     assert_eq!(rig.mapped(), 3 * written.len());
     rig.check(&written);
+}
+
+/// A member's snapshot of an array with more members than there are is none of this array's: nothing is asked about it.
+#[test]
+fn a_snapshot_of_more_members_than_there_are_is_left_alone() {
+    let mut rig = Rig::new(Level::Raid0, &[700, 720]);
+    let members: Vec<Member> = rig.members.iter().copied().chain([member(2, 700)]).collect();
+    let shape = Shape::new(Level::Raid0, &members, 8 << 10, 8 << 10).expect("fits");
+    for superblock in &Array::format(Uuid::from_u128(99), "tested", &shape, &members)[..2] {
+        let snapshot = Snapshot { id: 5, name: "one".into(), ..Snapshot::default() };
+        rig.array.brought(superblock.position, &snapshot, &superblock.encode());
+    }
+    rig.write(0, 1);
+    rig.run(|_| false);
+    assert_eq!((rig.array.snapshots(), rig.array.status().condition), (&[][..], Condition::Healthy));
 }
 
 /// A new member that fails before another one knows it leaves the array as it was.
