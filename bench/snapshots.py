@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 """Measures what snapshots cost: making one, writing beside many, and finding what changed.
 
-OpenVSL stands beside the internal snapshots of a qcow2 image that qemu-storage-daemon serves. Both are filled, and written at random in 4 KiB
-at depth 32 without a snapshot, while snapshots are made one after another, and with all of them. Rounds of each phase alternate between the two.
+OpenVSL stands beside the internal snapshots of a qcow2 image that qemu-storage-daemon serves. Of each there are two, filled alike and written at
+random in 4 KiB at depth 32: one never has a snapshot; of the other snapshots are made one after another, and then it has all of them. They take
+turns, round by round, so that what the machine does meanwhile meets all of them.
 
     python3 bench/snapshots.py --vsl target/release/vsl --directory /somewhere/on/the/disk
 """
 
 import argparse
+import itertools
 import json
 import os
 import shutil
@@ -154,36 +156,41 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--mib", type=int, default=1024, help="size of each device, MiB")
-    parser.add_argument("--raw", type=int, default=12, help="raw space for each byte of the device: what snapshots hold must have room")
+    parser.add_argument("--raw", type=int, default=24, help="raw space for each byte of the device: what snapshots hold must have room")
     parser.add_argument("--only", choices=["vsl", "qcow2"], help="one of the two")
     parser.add_argument("--directory", type=Path, default=HERE / "results" / "snapshots", help="on the disk to measure")
     options = parser.parse_args()
     size = options.mib << 20
     shutil.rmtree(options.directory, ignore_errors=True)
     options.directory.mkdir(parents=True)
-    contenders: list[Vsl | Qcow2] = []
+    # Of each the one that gets snapshots, and the one that does not.
+    pairs: list[list[Vsl | Qcow2]] = []
     try:
-        if options.only != "qcow2":
-            contenders.append(Vsl(options.vsl.resolve(), options.directory, size, options.raw * size))
-        if options.only != "vsl":
-            contenders.append(Qcow2(options.directory, size))
-        phases = {one.name: {phase: Phase() for phase in ["none", "being made", "all there"]} for one in contenders}
-        made: dict[str, list[float]] = {one.name: [] for one in contenders}
-        for one in contenders:
+        for name in ["vsl", "qcow2"]:
+            if options.only not in (None, name):
+                continue
+            pair: list[Vsl | Qcow2] = []
+            pairs.append(pair)
+            for which in ["with", "without"]:
+                directory = options.directory / f"{name}-{which}"
+                directory.mkdir()
+                pair.append(Vsl(options.vsl.resolve(), directory, size, options.raw * size) if name == "vsl" else Qcow2(directory, size))
+        phases = {pair[0].name: {phase: Phase() for phase in ["none", "being made", "all there"]} for pair in pairs}
+        made: dict[str, list[float]] = {pair[0].name: [] for pair in pairs}
+        for one in itertools.chain(*pairs):
             fill(Target(one.uri), size)
             overwrite(Target(one.uri), size, 1)
-        for _ in range(options.rounds):
-            for one in contenders:
-                phases[one.name]["none"].add(load(one.uri, size, options.seconds))
         share = SNAPSHOTS // options.rounds
         for number in range(options.rounds):
-            for one in contenders:
+            for one, other in pairs:
+                phases[one.name]["none"].add(load(other.uri, size, options.seconds))
                 names = [f"s{number * share + at}" for at in range(share)]
                 result, took = beside_snapshots(one, size, options.seconds, names)
                 phases[one.name]["being made"].add(result)
                 made[one.name] += took
         for _ in range(options.rounds):
-            for one in contenders:
+            for one, other in pairs:
+                phases[one.name]["none"].add(load(other.uri, size, options.seconds))
                 phases[one.name]["all there"].add(load(one.uri, size, options.seconds))
         print("| | snapshots | 4 KiB writes /s | to none | p99.9 ms | longest ms |\n|---|---|---:|---:|---:|---:|")
         for name, seen in phases.items():
@@ -194,7 +201,7 @@ def main() -> None:
         for name, took in made.items():
             print(f"{name}: a snapshot was made in {statistics.median(took):.1f} ms (median), {sorted(took)[int(len(took) * 0.9)]:.1f} ms (90th percentile), {max(took):.0f} ms at most")
     finally:
-        for one in contenders:
+        for one in itertools.chain(*pairs):
             one.stop()
         shutil.rmtree(options.directory, ignore_errors=True)
 

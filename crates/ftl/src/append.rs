@@ -250,6 +250,7 @@ impl Ftl {
         entry.stream = stream;
         entry.opened = opened;
         entry.times = Times::opened(self.stats.host_written_sectors);
+        entry.host_only = true;
         entry.damaged = false;
         entry.unsound = false;
         entry.dirty = true;

@@ -555,7 +555,9 @@ impl Ftl {
         let source = Source::Groom { id: read, first };
         self.commands.push(Command::Stage { buf: run.buf, at: run.at, count: 1, header, source });
         let (leb, _) = self.lebs.place(run.slot);
-        self.lebs[leb].times.count_moved(destination.written);
+        let entry = &mut self.lebs[leb];
+        entry.times.count_moved(destination.written);
+        entry.host_only = false;
         match self.has_views {
             true => self.redirect(lba, from, run.slot),
             false => _ = self.map.set(lba, run.slot),

@@ -156,6 +156,8 @@ pub struct Leb {
     pub closed: u64,
     /// When it was written, by the host's clock.
     pub times: Times,
+    /// It was opened in this attach, and the groomer moved nothing here: every sector in it was written after it was opened.
+    pub(crate) host_only: bool,
     /// Its slots were used before.
     used: bool,
 }
@@ -177,6 +179,7 @@ impl Leb {
             opened: 0,
             closed: 0,
             times: Times::default(),
+            host_only: false,
             used: false,
         }
     }

@@ -19,6 +19,7 @@ use views::CHUNK;
 
 use crate::checkpoint::further_lebs;
 use crate::layer::Ftl;
+use crate::leb::Leb;
 use crate::slots::UNNOTED;
 use crate::space::{base_room, room_beside};
 use crate::types::{Admission, Command, Error, Kind, NO_SLOT, Slot, Source};
@@ -324,7 +325,7 @@ impl Ftl {
     #[inline(never)]
     pub(crate) fn supersede(&mut self, lba: u64, old: Slot) {
         if let Some(newest) = self.views.newest_below(self.seq)
-            && !self.views.covers(lba, newest..=SnapshotId::MAX)
+            && !self.has_changed(lba, old, newest)
         {
             self.views.push(lba, newest, old);
         } else if old == NO_SLOT {
@@ -336,6 +337,14 @@ impl Ftl {
             // The policy counts what the host can still overwrite.
             self.lebs.set_note(self.lebs.place(old), UNNOTED);
         }
+    }
+
+    /// Whether the head was changed at a sector, where it sees `old`, after the newest snapshot. Mostly where `old` lies says so, and the index, of
+    /// which hardly anything is in the processor's caches, is not asked.
+    fn has_changed(&self, lba: u64, old: Slot, newest: SnapshotId) -> bool {
+        let is_newer = |leb: &Leb| leb.host_only && leb.opened > newest;
+        (old != NO_SLOT && is_newer(&self.lebs[self.lebs.place(old).0]))
+            || self.views.covers(lba, newest..=SnapshotId::MAX)
     }
 
     /// Whether anybody refers to a slot as that of this sector.
@@ -489,7 +498,7 @@ impl Ftl {
     fn is_seen(&self, lba: u64) -> bool {
         // Snapshots are of the device, not of its clones.
         let newest = self.views.newest_below(self.seq).filter(|_| !is_windowed(lba));
-        newest.is_some_and(|newest| !self.views.covers(lba, newest..=SnapshotId::MAX))
+        newest.is_some_and(|newest| !self.has_changed(lba, self.map.get(lba), newest))
     }
 
     /// Works out anew what may be live, and what a checkpoint takes: snapshots, or what they see, have changed.
