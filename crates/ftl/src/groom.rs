@@ -506,8 +506,8 @@ impl Ftl {
                 page.done += 1;
                 continue;
             }
-            // The host may have written or trimmed it while it was read.
-            if self.is_used(lba, slot) {
+            // The host may have written or trimmed it while it was read. Whose it is was looked at then.
+            if self.lebs.is_live(slot) {
                 let destination = match page.destination {
                     Some(destination) => destination,
                     None if self.slot_at(lba) != slot => Destination::of(self.groomer.streams - 1),

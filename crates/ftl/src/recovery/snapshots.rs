@@ -161,7 +161,7 @@ impl Recovery {
             self.map.set(lba, to);
         }
         let loaded = &self.loaded;
-        self.views.redirect(lba, from, to, |key| seq >= loaded.known(key));
+        self.views.replay_redirect(lba, (from, to), |key| seq >= loaded.known(key));
     }
 
     pub(super) fn replay_change(&mut self, seq: u64, record: &Record) -> Result<(), Damage> {

@@ -342,9 +342,13 @@ impl Ftl {
     /// Whether the head was changed at a sector, where it sees `old`, after the newest snapshot. Mostly where `old` lies says so, and the index, of
     /// which hardly anything is in the processor's caches, is not asked.
     fn has_changed(&self, lba: u64, old: Slot, newest: SnapshotId) -> bool {
-        let is_newer = |leb: &Leb| leb.host_only && leb.opened > newest;
-        (old != NO_SLOT && is_newer(&self.lebs[self.lebs.place(old).0]))
-            || self.views.covers(lba, newest..=SnapshotId::MAX)
+        (old != NO_SLOT && self.written_since(old) > newest) || self.views.covers(lba, newest..=SnapshotId::MAX)
+    }
+
+    /// What stands in a slot was written at this sequence number or later, so only entries of snapshots that are newer can refer to it.
+    fn written_since(&self, slot: Slot) -> u64 {
+        let leb = &self.lebs[self.lebs.place(slot).0];
+        if leb.host_only { leb.opened } else { 0 }
     }
 
     /// Whether anybody refers to a slot as that of this sector.
@@ -353,7 +357,7 @@ impl Ftl {
         // What was promoted has the address of the clone that wrote it, until it is moved.
         let sector = sector_of(lba);
         let is_host = self.slot_at(lba) == slot || (sector != lba && self.map.get(sector) == slot);
-        is_host || (self.has_views && self.views.holds(sector, slot))
+        is_host || (self.has_views && self.views.holds(sector, slot, self.written_since(slot)))
     }
 
     /// The address under which a slot is known: the host's, where what has a clone's was promoted.
@@ -375,7 +379,8 @@ impl Ftl {
         if self.map.get(lba) == from {
             self.map.set(lba, to);
         }
-        self.views.redirect(lba, from, to, |_| true);
+        let since = self.written_since(from);
+        self.views.redirect(lba, (from, to), since);
         self.views.move_shared(from, to);
     }
 

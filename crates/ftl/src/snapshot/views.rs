@@ -304,14 +304,28 @@ impl Views {
         self.index.range((chunk, id)..=(chunk, SnapshotId::MAX)).find_map(|(_, piece)| piece.get(bit)).unwrap_or(head)
     }
 
-    /// Whether an entry of the sector refers to the slot.
-    pub fn holds(&self, lba: u64, slot: Slot) -> bool {
+    /// Whether an entry of the sector, of a snapshot from `since` on, refers to the slot.
+    pub fn holds(&self, lba: u64, slot: Slot, since: SnapshotId) -> bool {
         let (chunk, bit) = (lba / CHUNK, lba % CHUNK);
-        self.index.range(all_of(chunk)).any(|(_, piece)| piece.get(bit) == Some(slot))
+        self.index.range((chunk, since)..=(chunk, SnapshotId::MAX)).any(|(_, piece)| piece.get(bit) == Some(slot))
     }
 
-    /// What entries of the sector say that refer to one slot refers to another one from now on: those of pieces that `known` names.
-    pub fn redirect(&mut self, lba: u64, from: Slot, to: Slot, known: impl Fn(Key) -> bool) {
+    /// Entries of the sector, of snapshots from `since` on, refer to another slot instead of this one from now on.
+    pub fn redirect(&mut self, lba: u64, (from, to): (Slot, Slot), since: SnapshotId) {
+        let (chunk, bit) = (lba / CHUNK, lba % CHUNK);
+        let one = !self.is_shared(from);
+        for (_, piece) in self.index.pieces.range_mut((chunk, since)..=(chunk, SnapshotId::MAX)) {
+            if piece.get(bit) == Some(from) {
+                piece.replace(bit, to);
+                if one {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The same for all entries in pieces that `known` names, while nothing is known of what is shared.
+    pub fn replay_redirect(&mut self, lba: u64, (from, to): (Slot, Slot), known: impl Fn(Key) -> bool) {
         let (chunk, bit) = (lba / CHUNK, lba % CHUNK);
         for (key, piece) in self.index.pieces.range_mut(all_of(chunk)) {
             if piece.get(bit) == Some(from) && known(*key) {
