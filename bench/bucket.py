@@ -96,10 +96,12 @@ class Connection:
     def request(self, method: str, path: str, body: bytes = b"", more: dict[str, str] | None = None) -> bytes:
         """A request, signed; the body follows it."""
         now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-        headers = {"host": self.host, "x-amz-content-sha256": "UNSIGNED-PAYLOAD", "x-amz-date": now, **(more or {})}
+        # The content as well, where the service's client does.
+        content = "UNSIGNED-PAYLOAD" if os.environ.get("AWS_UNSIGNED_PAYLOAD") == "true" else hashlib.sha256(body).hexdigest()
+        headers = {"host": self.host, "x-amz-content-sha256": content, "x-amz-date": now, **(more or {})}
         names = ";".join(sorted(headers))
         lines = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
-        canonical = f"{method}\n{path}\n\n{lines}\n{names}\nUNSIGNED-PAYLOAD"
+        canonical = f"{method}\n{path}\n\n{lines}\n{names}\n{content}"
         scope = f"{now[:8]}/{REGION}/s3/aws4_request"
         to_sign = f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
         key = f"AWS4{SECRET}".encode()
