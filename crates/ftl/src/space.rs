@@ -181,6 +181,9 @@ impl Ftl {
         debug_assert_eq!(self.lebs[leb].live, 0);
         let entry = &mut self.lebs[leb];
         entry.state = LebState::Emptied;
+        if let Some(rent) = &mut self.groomer.rent {
+            rent.forget(leb);
+        }
         self.wear.emptied(entry.stream, self.stats.host_written_sectors.saturating_sub(entry.times.opened));
         self.emptied.push_back((leb, self.seq));
         self.want_durable(self.seq);
