@@ -179,11 +179,11 @@ impl Ftl {
     /// A LEB lost its last live slot: it is freed when everything appended so far is durable.
     pub(crate) fn empty_leb(&mut self, leb: LebId) {
         debug_assert_eq!(self.lebs[leb].live, 0);
-        let entry = &mut self.lebs[leb];
-        entry.state = LebState::Emptied;
         if let Some(rent) = &mut self.groomer.rent {
             rent.forget(leb);
         }
+        let entry = &mut self.lebs[leb];
+        entry.state = LebState::Emptied;
         self.wear.emptied(entry.stream, self.stats.host_written_sectors.saturating_sub(entry.times.opened));
         self.emptied.push_back((leb, self.seq));
         self.want_durable(self.seq);

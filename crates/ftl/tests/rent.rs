@@ -150,3 +150,20 @@ fn need_goes_before_price() {
     let (with, without) = (moved(&with), moved(&without));
     assert!(without > 1000.0 && with < without * 1.05, "{with} moves, and {without} without prices");
 }
+
+#[test]
+fn what_stands_in_a_lebs_place_owes_nothing() {
+    // Long enough for a debt that would pay for a hundred more collections.
+    let mut layer = half_dead(Some(Fees { collect: 20_000.0, ..FEES }));
+    look(&mut layer, 0, true);
+    let collected = look(&mut layer, 10_000_000, true);
+    assert!(collected.lebs >= 7, "{collected:?}");
+    // All LEBs are used once more, and a little of each dies.
+    write(&mut layer, 0..1200);
+    write(&mut layer, (0..1200).step_by(8));
+    write(&mut layer, 1000..1200);
+    carry_out(&mut layer);
+    let before = look(&mut layer, 10_000_001, true);
+    let after = look(&mut layer, 10_000_010, true);
+    assert_eq!((before.moved, after.moved), (collected.moved, collected.moved));
+}

@@ -87,7 +87,7 @@ impl ObjectsUse {
     pub(super) fn text(&self, out: &mut String) -> Result {
         writeln!(
             out,
-            "  store        {:.2} PUT/s of objects ({}/s), {:.2} of anchors ({}/s), {:.2} GET/s ({}/s), {:.2} deletions/s",
+            "  store        {:.3} PUT/s of objects ({}/s), {:.3} of anchors ({}/s), {:.3} GET/s ({}/s), {:.3} deletions/s",
             self.puts_per_s,
             size::show(self.put_bytes_per_s as u64),
             self.anchors_per_s,
@@ -114,7 +114,7 @@ impl ObjectsUse {
         let Bill { stored, puts, anchors, gets, egress } = self.month_usd;
         writeln!(
             out,
-            "  a month      {:.2} USD: stored {stored:.2}, PUTs of objects {puts:.2}, of anchors {anchors:.2}, GETs {gets:.2}, egress {egress:.2}",
+            "  a month      {:.3} USD: stored {stored:.3}, PUTs of objects {puts:.3}, of anchors {anchors:.3}, GETs {gets:.3}, egress {egress:.3}",
             self.month_usd.total()
         )?;
         writeln!(
