@@ -7,7 +7,7 @@ from harness.layered import pages
 ROOT = True
 OURS = True
 LIMIT = 900
-PAGES = ["emulated.md", "groomer.md", "lab.md", "published.md", "scale.md", "sim.md", "traces.md"]
+PAGES = ["emulated.md", "groomer.md", "lab.md", "published.md", "sim.md", "traces.md"]
 SAMPLES = f"{TREE}/crates/trace/tests/data"
 # What a page finds there when it begins, or a command.
 BEFORE = {
