@@ -1,8 +1,6 @@
 //! A device on objects in virtual time: the store's books, and what collecting by price saves.
 
-use card::{
-    Answer, Nanos, ObjectDevice, ObjectsConfig, ObjectsReport, Op, Policy, Request, Store, VirtualDevice,
-};
+use card::{Answer, Nanos, ObjectDevice, ObjectsConfig, ObjectsReport, Op, Policy, Request, Store, VirtualDevice};
 use media::object::{Limits, S3_STANDARD};
 use random::SplitMix64;
 
@@ -94,6 +92,7 @@ fn a_device_that_cannot_be_is_refused_by_its_size() {
         let error = ObjectDevice::new(&ObjectsConfig { bytes, ..config(true) }).err().expect("too small or too large");
         assert!(error.to_string().contains(&bytes.to_string()), "{error}");
     }
-    let error = ObjectDevice::new(&ObjectsConfig { spare_percent: 0.1, ..config(true) }).err().expect("nothing to spare");
+    let error =
+        ObjectDevice::new(&ObjectsConfig { spare_percent: 0.1, ..config(true) }).err().expect("nothing to spare");
     assert!(error.to_string().contains("0.1 % to spare"), "{error}");
 }

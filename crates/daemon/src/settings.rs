@@ -138,7 +138,7 @@ pub fn parse(name: &str, value: &str) -> Result<Change, Failure> {
             Change::Device(Setting::CheckpointInterval(bytes))
         }
         "object-prices" => {
-            Prices::stated(value).map_err(|error| Failure::invalid(format!("{name}: {error}")))?;
+            Prices::stated(value).map_err(|error| Failure::invalid(format!("{name}: {error}; or none")))?;
             Change::Device(Setting::ObjectPrices(value.into()))
         }
         ATTACH_AT_START => Change::AttachAtStart(switch()?),

@@ -91,7 +91,7 @@ impl Device {
         if self.core.media.store_behind().is_none() {
             return Err(invalid("a device on objects: this one has no object store behind it".into()));
         }
-        let prices = Prices::stated(text).map_err(|error| invalid(error.expected().into()))?;
+        let prices = Prices::stated(text).map_err(|error| invalid(format!("none, {}", error.expected())))?;
         let journal = self.info().paths.first().cloned().unwrap_or_default();
         write(&journal, &shown(prices)).map_err(|error| {
             FormatError::Attach(AttachError::Objects { path: path(&journal), why: error.to_string() })

@@ -50,8 +50,8 @@ impl ObjectStore {
     /// Nobody says how large it is, or what is said makes no sense.
     pub fn config(&self, prices: Prices, machine: &super::sim::Machine, seed: u64) -> Result<ObjectsConfig, Failure> {
         let Format::Bytes(bytes) = machine.format else {
-            let what = format!("--format {}: a device on objects has no format of this name", machine.format);
-            return Err(Failure::invalid(what).help("say how large it is, such as --format 64GiB"));
+            return Err(Failure::invalid("--format: nothing says how large the device on objects is")
+                .help("give a size, such as --format 64GiB"));
         };
         let commit_ms = self.commit.nanos() / 1_000_000;
         let limits = [

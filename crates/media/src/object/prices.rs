@@ -44,7 +44,7 @@ const SHARE_MOVED: u64 = 8;
 #[error("'{0}' states no prices; expected {EXPECTED}")]
 pub struct NotPrices(String);
 
-const EXPECTED: &str = "s3-standard, none, or all of put=USD,get=USD,month=USD,egress=USD: of 1,000 PUTs, of 1,000 GETs, of a GiB kept for a month and of a GiB read, each from 0 to 1000000";
+const EXPECTED: &str = "s3-standard, or all of put=USD,get=USD,month=USD,egress=USD: of 1,000 PUTs, of 1,000 GETs, of a GiB kept for a month and of a GiB read, each from 0 to 1000000";
 
 impl NotPrices {
     /// What would be some.
