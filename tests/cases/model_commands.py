@@ -7,7 +7,7 @@ from harness.layered import pages
 ROOT = True
 OURS = True
 LIMIT = 900
-PAGES = ["emulated.md", "groomer.md", "lab.md", "published.md", "sim.md", "traces.md"]
+PAGES = ["emulated.md", "groomer.md", "lab.md", "published.md", "scale.md", "sim.md", "traces.md"]
 SAMPLES = f"{TREE}/crates/trace/tests/data"
 # What a page finds there when it begins, or a command.
 BEFORE = {
@@ -25,7 +25,9 @@ SHORTER = {
     "$ vsl published --device": "--row improved-write",
     "$ vsl published --rows": "--row 3881",
 }
+# A full terabyte.
+NOT_RUN = {"$ vsl sim --objects s3-standard --format 1TiB": "it takes minutes and three gigabytes of memory"}
 
 
 def run(world: World) -> None:
-    pages(world, PAGES, elsewhere={}, before=BEFORE, shorter=SHORTER, least=20)
+    pages(world, PAGES, elsewhere={}, before=BEFORE, shorter=SHORTER, not_run=NOT_RUN, least=20)

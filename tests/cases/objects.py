@@ -93,10 +93,26 @@ def with_kills(world: World, address: str, options: list[object], dice: random.R
         # What was answered outlives the process, flushed or not.
         compare(device, held)
     settle(world, "one")
+    priced(world, device)
     world.vsl("config", "one", "durability", "remote")
     change(device, held, dice, 20)
     # What was flushed is in the store when the flush is answered: the take-over finds it.
     taken(world, device, held, address, options, dice)
+
+
+def priced(world: World, device: Device) -> None:
+    """Prices of the store are kept beside the journal, and survive the service; what states none is refused."""
+    prices = lambda: world.vsl("config", "one", "object-prices").text.strip()
+    equal(prices(), "none", "prices of a directory")
+    said = world.vsl("config", "one", "object-prices", "put=1,get=2", fails=True).text
+    check("'put=1,get=2' states no prices" in said and "egress=USD" in said, said)
+    own = "put=0.01,get=0.001,month=0.5,egress=0.09"
+    equal(world.vsl("config", "one", "object-prices", own).text.strip(), own, "prices that were set")
+    kill(device)
+    world.servers.revive(device)
+    equal(prices(), own, "prices after a death of the service")
+    check(figure(world, "one", "objects_stored_bytes") >= BLOCK, "nothing is in the store")
+    check(figure(world, "one", "objects_puts") > 0, "an attach puts no anchor")
 
 
 def silent(world: World, address: str, options: list[object], server: object, dice: random.Random) -> None:

@@ -22,6 +22,7 @@ mod layout;
 mod leds;
 mod moderated;
 mod module;
+mod objects;
 mod report;
 mod snapshots;
 #[cfg(test)]
@@ -41,5 +42,6 @@ pub use leds::Leds;
 pub use media::nand::micros;
 pub use moderated::Moderated;
 pub use module::{Module, ModuleConfig};
+pub use objects::{Bill, NoObjects, ObjectDevice, ObjectsConfig, ObjectsReport, Store};
 pub use report::{Busy, CacheReport, ChipChange, ChipEvent, EraseCounts, Health, Report};
 pub use snapshots::{Every, Schedule, SnapshotUse};

@@ -303,6 +303,7 @@ impl VirtualDevice for Module {
             snapshots: self.snapshots.as_ref().map(|snapshots| snapshots.used_by(self.flash.ftl())),
             chips: self.chips.events.clone(),
             cache: None,
+            objects: None,
         }
     }
 }

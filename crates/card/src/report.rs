@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::objects::ObjectsReport;
 use crate::snapshots::SnapshotUse;
 use media::nand::Nanos;
 
@@ -48,6 +49,8 @@ pub struct Report {
     pub chips: Vec<ChipEvent>,
     /// What the cache in front of it did, where there is one. The rest is then about the device behind, but for the host's own bytes.
     pub cache: Option<CacheReport>,
+    /// What a device on objects did to its store.
+    pub objects: Option<ObjectsReport>,
 }
 
 /// What a cache in front of a device did since it was made.
@@ -151,6 +154,7 @@ impl Report {
             sum.snapshots = both(sum.snapshots, next.snapshots, SnapshotUse::with);
             sum.chips.extend(next.chips);
             sum.cache = sum.cache.or(next.cache);
+            sum.objects = sum.objects.or(next.objects);
         }
         sum
     }

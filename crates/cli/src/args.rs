@@ -10,6 +10,7 @@ pub mod kv;
 pub mod lab;
 pub mod manage;
 pub mod migrate;
+mod object_store;
 pub mod published;
 #[cfg(test)]
 mod recommended;

@@ -1,6 +1,7 @@
 //! What `vsl config` can set: the names and values of settings as users write them.
 
 use device::{Durability, Setting, Settings};
+use media::object::Prices;
 
 use crate::Failure;
 use crate::api::Config;
@@ -47,6 +48,10 @@ pub const MEANINGS: &[(&str, &str)] = &[
         "groomer",
         "its policy: lifetime, or a published one such as greedy or cost-benefit; docs/groomer.md has them all",
     ),
+    (
+        "object-prices",
+        "what the object store of a device on objects costs, by which the groomer collects: s3-standard, none, or put=USD,get=USD,month=USD,egress=USD (of 1,000 PUTs, of 1,000 GETs, of a GiB kept for a month, of a GiB read)",
+    ),
     ("checkpoint-interval", "written between two checkpoints; bounds what an attach after a crash must read"),
     (ATTACH_AT_START, "whether the service attaches the device when it starts: on or off"),
 ];
@@ -67,10 +72,12 @@ pub fn show(settings: &Settings, attach_at_start: bool) -> Config {
         page_file,
         groomer,
         checkpoint_interval_bytes,
+        object_prices,
     } = settings;
     let of_some = [
         ("durability", durability.map(|mode| mode.name().to_string())),
         ("power-override", power_override.map(switch)),
+        ("object-prices", object_prices.clone()),
     ];
     [
         ("label", label.clone()),
@@ -130,6 +137,10 @@ pub fn parse(name: &str, value: &str) -> Result<Change, Failure> {
             let bytes = size::parse(value).map_err(|error| Failure::invalid(format!("{name}: {error}")))?;
             Change::Device(Setting::CheckpointInterval(bytes))
         }
+        "object-prices" => {
+            Prices::stated(value).map_err(|error| Failure::invalid(format!("{name}: {error}; or none")))?;
+            Change::Device(Setting::ObjectPrices(value.into()))
+        }
         ATTACH_AT_START => Change::AttachAtStart(switch()?),
         _ => return Err(unknown(name)),
     })
@@ -158,6 +169,7 @@ mod tests {
             page_file: true,
             groomer: "greedy".into(),
             checkpoint_interval_bytes: 512 << 20,
+            object_prices: Some("s3-standard".into()),
         }
     }
 

@@ -344,6 +344,7 @@ impl Core {
         self.go_on_resizing();
         self.tell_objects();
         self.sync_for_objects();
+        self.look_for_objects();
         self.completion()
     }
 
@@ -379,6 +380,15 @@ impl Core {
             self.ftl.make_durable();
             self.carry_out(&[]);
         }
+    }
+
+    /// Has the groomer look at what LEBs cost in the store now and then, and collect those that are due.
+    fn look_for_objects(&mut self) {
+        let Some(objects) = self.media.objects() else { return };
+        let Some(now) = objects.wants_look() else { return };
+        let objects = &*objects;
+        self.ftl.look_at_rent(now, |leb| objects.is_local(leb));
+        self.carry_out(&[]);
     }
 
     /// What the medium finished next.

@@ -33,6 +33,7 @@ mod keys;
 pub mod members;
 mod objects;
 mod page_file;
+mod prices;
 mod refusal;
 mod resize;
 mod room;

@@ -24,6 +24,7 @@ use crate::copies::choose_superblock;
 use crate::core::Core;
 use crate::format::{create_with, encrypt, superblock};
 use crate::identity::Claim;
+use crate::prices;
 use crate::refusal::refused;
 use crate::staging::Staging;
 use crate::superblock::Superblock;
@@ -317,6 +318,7 @@ pub(crate) fn attach_journal(files: Files, options: &AttachOptions, ring: &Share
     check_length(&backing, &geometry)?;
     let identity = Claim::take(superblock.identity(), &paths)?;
     let staging = options.staging.as_deref().and_then(|directory| Staging::open(directory, &superblock));
+    let prices = prices::read(&path, &notes.head.url)?;
     let mut outside = open_store(&path, &notes, ring)?;
     let who = claimant(&path, &notes)?;
     let claimed =
@@ -327,6 +329,7 @@ pub(crate) fn attach_journal(files: Files, options: &AttachOptions, ring: &Share
     let media = ObjectMedia::new(Box::new(media), outside, claimed, &notes, seed).map_err(|why| refuse(&path, why))?;
     let core = open(media, options.secret.as_ref(), staging, &path)?;
     let mut device = Device::on_core(core, paths, Some(identity));
+    device.have_prices(prices);
     if !overlaps {
         device.core.ftl.sync_one_by_one();
     }

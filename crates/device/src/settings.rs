@@ -33,6 +33,8 @@ pub struct Settings {
     pub groomer: String,
     /// Bytes appended between two checkpoints: bounds what an attach after a crash must read.
     pub checkpoint_interval_bytes: u64,
+    /// What its object store costs; nothing on a device that has none. Kept beside the journal.
+    pub object_prices: Option<String>,
 }
 
 /// One change.
@@ -61,6 +63,8 @@ pub enum Setting {
     Groomer(String),
     /// See [`Settings::checkpoint_interval_bytes`].
     CheckpointInterval(u64),
+    /// See [`Settings::object_prices`].
+    ObjectPrices(String),
 }
 
 impl Device {
@@ -79,6 +83,7 @@ impl Device {
             page_file: superblock.page_file,
             groomer: self.core.ftl.policy_name().into(),
             checkpoint_interval_bytes: superblock.checkpoint_interval * u64::from(self.info().sector_bytes),
+            object_prices: self.object_prices(),
         }
     }
 
@@ -89,9 +94,14 @@ impl Device {
     pub fn set(&mut self, settings: &[Setting]) -> Result<(), FormatError> {
         self.check_writable()?;
         settings.iter().try_for_each(|setting| self.check_setting(setting))?;
-        // The one that may fail comes first.
+        // Those that may fail come first.
         if let Some(Setting::PageFile(on)) = settings.iter().rfind(|setting| matches!(setting, Setting::PageFile(_))) {
             self.set_page_file(*on)?;
+        }
+        for setting in settings {
+            if let Setting::ObjectPrices(text) = setting {
+                self.set_prices(text)?;
+            }
         }
         settings.iter().for_each(|setting| self.apply(setting));
         self.core.save_settings();
@@ -235,6 +245,8 @@ impl Device {
                 superblock.checkpoint_interval = bytes / sector_bytes;
                 self.core.ftl.set_checkpoint_interval(superblock.checkpoint_interval);
             }
+            // They do not stand on the medium, and hold already.
+            Setting::ObjectPrices(_) => {}
         }
     }
 }

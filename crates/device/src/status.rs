@@ -233,10 +233,29 @@ pub struct ObjectsFigures {
     pub uploads: u64,
     pub uploaded_bytes: u64,
     pub errors: u64,
+    /// Requests that read objects.
+    pub gets: u64,
+    /// Bytes of objects in the store.
+    pub stored_bytes: u64,
+    /// LEBs that were collected because their garbage had cost as much, since the attach, and bytes that were live in them.
+    pub collected: u64,
+    pub collected_bytes: u64,
 }
 
 impl ObjectsFigures {
-    fn of(standing: &media::object::Standing) -> ObjectsFigures {
+    fn of(core: &Core) -> Option<ObjectsFigures> {
+        let objects = core.media.store_behind()?;
+        let (standing, collected) = (&objects.standing(), core.ftl.collected());
+        Some(ObjectsFigures {
+            gets: standing.gets,
+            stored_bytes: standing.stored_bytes,
+            collected: collected.lebs,
+            collected_bytes: collected.moved * u64::from(core.ftl.config().geometry.sector_bytes),
+            ..ObjectsFigures::of_store(standing)
+        })
+    }
+
+    fn of_store(standing: &media::object::Standing) -> ObjectsFigures {
         ObjectsFigures {
             durable: standing.durable,
             remote: standing.remote,
@@ -253,6 +272,7 @@ impl ObjectsFigures {
             uploads: standing.tally.uploads,
             uploaded_bytes: standing.tally.uploaded_bytes,
             errors: standing.tally.errors,
+            ..ObjectsFigures::default()
         }
     }
 }
@@ -341,7 +361,7 @@ impl Figures {
         let lost = core.lost_dies().count() as u32;
         let unreadable_sectors = core.healing.unreadable.len() as u32;
         let (pieces, mapped) = ftl.pieces_of_all();
-        let objects = core.media.store_behind().map(|objects| ObjectsFigures::of(&objects.standing()));
+        let objects = ObjectsFigures::of(core);
         let trouble = match ftl.failure() {
             _ if objects.is_some_and(|objects| objects.fenced) => Some(Trouble::Fenced),
             Some(error) => Some(Trouble::WritesFail(error)),

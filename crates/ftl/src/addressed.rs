@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::engine::{Engine, SlotRead};
 use crate::layer::Ftl;
-use crate::types::{Admission, BufId, Error, Header, Kind, LebId, PageAddr, ReadFor, Request, Slot, Source};
+use crate::types::{Admission, BufId, Command, Error, Header, Kind, LebId, PageAddr, ReadFor, Request, Slot, Source};
 use words::Words;
 
 /// Slots whose places in the map are fetched into the cache together: where pages of the host's memory are small, each takes a walk
@@ -21,6 +21,19 @@ pub trait Medium {
     fn read(&mut self, _id: u64, _page: PageAddr, _bytes: u32, _purpose: &ReadFor) -> bool {
         true
     }
+
+    /// Reads these slots. Without a word as their bytes, wherever they stand in the page.
+    fn read_slots(&mut self, id: u64, read: &SlotRead, bytes: u32) -> bool {
+        self.read(id, read.page, bytes, &read.purpose)
+    }
+
+    /// Programs this part of a page. Without a word as if it were all of its bytes.
+    fn program_part(&mut self, id: u64, page: PageAddr, _part: Range<u32>, bytes: u32) -> bool {
+        self.program(id, page, bytes)
+    }
+
+    /// Nothing more is programmed in a LEB.
+    fn finish(&mut self, _leb: LebId) {}
 
     /// Programs so many bytes of a page.
     fn program(&mut self, _id: u64, _page: PageAddr, _bytes: u32) -> bool {
@@ -179,15 +192,15 @@ impl<M: Medium> Engine for Addressed<M> {
         if !matches!(read.purpose, ReadFor::Request { .. }) {
             self.expect_groomed(id, read.slot, read.count);
         }
-        if self.medium.read(id, read.page, read.count * self.sector_bytes(), &read.purpose) {
+        if self.medium.read_slots(id, &read, read.count * self.sector_bytes()) {
             self.done(id, true);
         }
     }
 
     #[inline]
-    fn program(&mut self, id: u64, page: PageAddr, _: Range<u32>, _: BufId) {
+    fn program(&mut self, id: u64, page: PageAddr, part: Range<u32>, _: BufId) {
         let bytes = self.ftl.config().geometry.slots_per_page * self.sector_bytes();
-        if self.medium.program(id, page, bytes) {
+        if self.medium.program_part(id, page, part, bytes) {
             self.done(id, true);
         }
     }
@@ -196,6 +209,13 @@ impl<M: Medium> Engine for Addressed<M> {
     fn erase(&mut self, id: u64, leb: LebId) {
         if self.medium.erase(id, leb) {
             self.done(id, true);
+        }
+    }
+
+    #[inline]
+    fn handle(&mut self, command: &Command) {
+        if let Command::Finish { leb } = command {
+            self.medium.finish(*leb);
         }
     }
 }

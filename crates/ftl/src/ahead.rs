@@ -101,7 +101,8 @@ impl Ftl {
     pub(crate) fn rests(&mut self) -> bool {
         let ahead = &self.groomer.ahead;
         let closing = self.checkpointer.is_closing();
-        let needed = self.groomer.pace.is_short() || !self.groomer.evacuations.is_empty();
+        // What is due by price waits for no quieter times, and so not behind a LEB that does.
+        let needed = self.groomer.pace.is_short() || !self.groomer.evacuations.is_empty() || self.groomer.has_due();
         let rests = (closing && ahead.resting) || ((closing || !ahead.quiet) && !needed);
         self.groomer.ahead.resting = rests && self.groomer.victim.as_ref().is_some_and(|victim| victim.ahead);
         self.groomer.ahead.resting

@@ -128,6 +128,11 @@ impl Checkpointer {
         }
     }
 
+    /// The checkpoint that counts.
+    pub fn committed(&self) -> &Anchor {
+        &self.committed
+    }
+
     /// Where the checkpoint that counts begins.
     pub fn begin(&self) -> u64 {
         self.committed.begin

@@ -14,6 +14,7 @@ use crate::optimise::Optimiser;
 use crate::pace::{Pace, Pacing};
 use crate::policy::{Destination, GroomPolicy, Moved as MovedSector, Old, Policy, Shape, Write};
 use crate::read::MediaRead;
+use crate::rent::Rent;
 use crate::slots::UNNOTED;
 use crate::types::{Command, Header, Kind, LebId, NO_SLOT, ReadFor, Slot, Source};
 
@@ -79,6 +80,8 @@ pub(crate) struct Groomer {
     pub ahead: Ahead,
     pub optimiser: Optimiser,
     pub evict: Evict,
+    /// What LEBs cost, where they are paid for.
+    pub rent: Option<Box<Rent>>,
 }
 
 impl Groomer {
@@ -103,6 +106,7 @@ impl Groomer {
             ahead: Ahead::default(),
             optimiser: Optimiser::default(),
             evict: Evict::default(),
+            rent: None,
         }
     }
 
@@ -172,6 +176,11 @@ impl Groomer {
 
     pub fn preallocate(&mut self) {
         self.policy.preallocate();
+    }
+
+    /// Whether LEBs are to be collected for their price.
+    pub fn has_due(&self) -> bool {
+        self.rent.as_ref().is_some_and(|rent| rent.has_due())
     }
 
     pub fn memory(&self) -> usize {
@@ -334,6 +343,7 @@ impl Ftl {
             || self.groomer.idle_lebs > 0
             || self.wants_eviction()
             || self.groomer.ahead.leb.is_some()
+            || self.groomer.has_due()
             || !self.groomer.evacuations.is_empty()
     }
 

@@ -417,6 +417,12 @@ impl Ftl {
         &self.map
     }
 
+    /// The last checkpoint: where in the log it begins, and how many slots it takes.
+    pub fn last_checkpoint(&self) -> (u64, u32) {
+        let anchor = self.checkpointer.committed();
+        (anchor.begin, anchor.checkpoint_slots)
+    }
+
     /// Counters over the life of the format.
     pub fn stats(&self) -> &Stats {
         &self.stats

@@ -35,6 +35,7 @@ mod policy;
 mod preallocate;
 mod read;
 mod recovery;
+mod rent;
 mod resize;
 mod slots;
 mod snapshot;
@@ -65,6 +66,7 @@ pub use policy::{
     Moved, Old, Policy, SepBit, Shape, Write,
 };
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
+pub use rent::{Collected, Fees};
 pub use resize::Beyond;
 pub use slots::{NOTE_BITS, Notes, UNNOTED};
 pub use snapshot::clones::{CLONES_MAX, SnapshotClone, is_inside, sector_of};

@@ -179,6 +179,9 @@ impl Ftl {
     /// A LEB lost its last live slot: it is freed when everything appended so far is durable.
     pub(crate) fn empty_leb(&mut self, leb: LebId) {
         debug_assert_eq!(self.lebs[leb].live, 0);
+        if let Some(rent) = &mut self.groomer.rent {
+            rent.forget(leb);
+        }
         let entry = &mut self.lebs[leb];
         entry.state = LebState::Emptied;
         self.wear.emptied(entry.stream, self.stats.host_written_sectors.saturating_sub(entry.times.opened));

@@ -4,6 +4,7 @@ use crate::groom::Groomer;
 use crate::layer::Ftl;
 use crate::leb::{Leb, LebState, Stream};
 use crate::policy::{Eligible, LebView, gains};
+use crate::rent::cheaper;
 use crate::types::LebId;
 
 impl Ftl {
@@ -76,7 +77,7 @@ impl Ftl {
     }
 
     /// Takes the one that is chosen of the LEBs that may be groomed, which policy and pace learn of. Gives its live slots, too.
-    fn pick(
+    pub(crate) fn pick(
         &mut self,
         choose: impl for<'a> FnOnce(&mut Groomer, &'a Eligible<'a>) -> Option<LebView<'a>>,
     ) -> Option<(LebId, u32)> {
@@ -105,8 +106,11 @@ impl Ftl {
         if self.evicts() {
             self.visit_lebs();
         }
-        let (best, _) =
-            self.pick(|groomer, eligible| groomer.policy.choose(eligible).and_then(|leb| eligible.get(leb)))?;
+        let pages = self.config.geometry.pages_per_leb();
+        let (best, _) = self.pick(|groomer, eligible| {
+            let wanted = groomer.policy.choose(eligible).and_then(|leb| eligible.get(leb))?;
+            Some(groomer.rent.as_ref().map_or(wanted, |rent| cheaper(rent, eligible, wanted, pages)))
+        })?;
         Some(best)
     }
 
@@ -154,7 +158,7 @@ impl Ftl {
             return self.best_victim();
         }
         // It was chosen just now, and nothing happened since.
-        self.groomer.ahead.leb
+        self.groomer.ahead.leb.or_else(|| self.next_due())
     }
 
     /// What could be groomed is newer than the last checkpoint: asks for one. Returns whether that helps.

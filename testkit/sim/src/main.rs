@@ -246,7 +246,7 @@ fn exhaustive(scope: &Exhaustive, watcher: &Watcher) -> ExitCode {
 fn tell_objects(Held { seeds, sum }: &Held) {
     println!(
         "{seeds} seeds held: {} requests, {} power cuts with the journal kept ({} during recovery), {} take-overs by another host, {} hosts fenced, \
-         {} releases, {} anchors, {} objects deleted, {} take-overs of lapsed leases ({} too late), {} sleeping owners",
+         {} releases, {} anchors, {} objects deleted, {} take-overs of lapsed leases ({} too late), {} sleeping owners, {} LEBs collected by price",
         sum.requests,
         sum.cuts,
         sum.recovery_cuts,
@@ -258,6 +258,7 @@ fn tell_objects(Held { seeds, sum }: &Held) {
         sum.lapses,
         sum.renewed,
         sum.sleeps,
+        sum.collected,
     );
 }
 

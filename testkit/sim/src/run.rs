@@ -121,6 +121,8 @@ pub struct Report {
     pub object_commits: u64,
     /// Objects that were deleted.
     pub objects_deleted: u64,
+    /// LEBs that were collected by price, in the attaches that came to their end.
+    pub collected: u64,
     /// Devices that were moved to another one.
     pub moved: u64,
     /// Members of arrays, or new devices of moves, that were lost by themselves.
@@ -192,6 +194,7 @@ impl std::ops::AddAssign for Report {
             sleeps,
             object_commits,
             objects_deleted,
+            collected,
             losses,
             moved,
             returns,
@@ -244,6 +247,7 @@ impl std::ops::AddAssign for Report {
         self.sleeps += sleeps;
         self.object_commits += object_commits;
         self.objects_deleted += objects_deleted;
+        self.collected += collected;
         self.losses += losses;
         self.moved += moved;
         self.returns += returns;

@@ -70,6 +70,11 @@ const SETTINGS: Record<string, Setting> = {
     what: "written between two checkpoints; bounds what an attach after a crash must read",
     control: { kind: "text", hint: "a size, such as 512MiB" },
   },
+  "object-prices": {
+    title: "Prices of the object store",
+    what: "the groomer collects by them",
+    control: { kind: "text", hint: "s3-standard, none, or put=0.005,get=0.0004,month=0.023,egress=0" },
+  },
   "attach-at-start": {
     title: "Attach at start",
     what: "the service attaches it when it starts",

@@ -29,10 +29,11 @@ Examples:
   vsl sim iodrive-320-mlc --rw randwrite --bs 4k --rate-iops 5000 --snapshot-every 1h --keep-snapshots 24
   vsl sim iodrive-320-mlc --trace usr_0.csv.gz --map compact --pace scaled:4
   vsl sim wd-re3 --trace usr_0.csv.gz --cache iodrive-320-mlc --cache-size 32GiB --cache-mode write-back
+  vsl sim --objects s3-standard --format 64GiB --rw randwrite --rate-iops 20 --runtime 30d --interval 1d
   vsl sim --list")]
 pub struct Sim {
     /// A device of `vsl profiles`.
-    #[arg(required_unless_present = "list")]
+    #[arg(required_unless_present_any = ["list", "objects"])]
     pub device: Option<String>,
     /// List the workloads that --workload knows by name.
     #[arg(long, exclusive = true)]
@@ -41,6 +42,8 @@ pub struct Sim {
     pub machine: Machine,
     #[command(flatten)]
     pub cache: super::flash_cache::FlashCache,
+    #[command(flatten)]
+    pub store: super::object_store::ObjectStore,
     /// A workload by name, a TOML or JSON file of one, or an .icf file of Iometer; docs/workload.md describes it.
     #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath, help_heading = "Workload")]
     pub workload: Option<String>,

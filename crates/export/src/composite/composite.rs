@@ -88,6 +88,7 @@ impl Composite {
             page_file: false,
             groomer: "none".into(),
             checkpoint_interval_bytes: 0,
+            object_prices: None,
         }
     }
 

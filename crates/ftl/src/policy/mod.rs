@@ -22,8 +22,8 @@ pub use greedy::Greedy;
 pub use lifetime::Lifetime;
 pub use midas::Midas;
 pub use sepbit::SepBit;
-pub(crate) use view::gains;
 pub use view::{Eligible, LebView};
+pub(crate) use view::{gains, spare};
 
 use crate::leb::Times;
 use crate::owners::{Places, Quota};

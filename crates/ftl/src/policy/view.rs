@@ -143,5 +143,11 @@ impl<'a> Eligible<'a> {
 /// Whether a LEB of so many slots is worth grooming for space: moving nearly all of one to gain a handful of slots would go on for ever.
 #[inline]
 pub(crate) fn gains(leb: &Leb, slots: u32) -> bool {
-    leb.live + slots / 128 + 2 <= slots
+    leb.live < spare(slots)
+}
+
+/// Live slots from which on a LEB of so many is as good as full: its header, and a little that is lost with every LEB.
+#[inline]
+pub(crate) fn spare(slots: u32) -> u32 {
+    slots.saturating_sub(slots / 128 + 1)
 }

@@ -1,7 +1,9 @@
 //! What devices did in a span of time: the difference of two reports.
 
-use card::{Busy, CacheReport, EraseCounts, Health, Report, SnapshotUse};
+use card::{Busy, CacheReport, EraseCounts, Health, ObjectsReport, Report, SnapshotUse};
 use serde::{Deserialize, Serialize};
+
+use super::objects::ObjectsUse;
 
 /// What devices did in a span of time. What they cannot tell is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,6 +53,9 @@ pub struct DeviceUse {
     /// What the cache in front of the device did, where there is one. The rest is then about the device behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheUse>,
+    /// What a device on objects did to its store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<ObjectsUse>,
 }
 
 /// What a cache in front of a device did in a span of time.
@@ -162,6 +167,10 @@ impl DeviceUse {
             cache: after.cache.as_ref().map(|after| {
                 let none = CacheReport::default();
                 CacheUse::between(before.cache.as_ref().unwrap_or(&none), after, seconds)
+            }),
+            objects: after.objects.as_ref().map(|after| {
+                let none = ObjectsReport::default();
+                ObjectsUse::between(before.objects.as_ref().unwrap_or(&none), after, seconds)
             }),
         }
     }

@@ -2,6 +2,7 @@
 
 mod device_use;
 mod fio_json;
+mod objects;
 mod text;
 
 use card::Op;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use device_use::{CacheUse, DeviceUse, WriteAmplification};
 pub use fio_json::fio_json;
+pub use objects::ObjectsUse;
 pub use text::{clock, duration, table};
 
 use crate::stats::{Cell, Latency, Pool, Samples};

@@ -30,7 +30,7 @@ pub fn clock(now: Nanos) -> String {
 }
 
 /// A whole number with commas between thousands.
-fn grouped(number: f64) -> String {
+pub(super) fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -160,6 +160,7 @@ fn device(text: &mut String, used: &DeviceUse) -> std::fmt::Result {
     if let Some(years) = used.years_to_wear_out {
         writeln!(text, "  worn out     in {} at this rate of writing", span_of_years(years))?;
     }
+    used.objects.as_ref().map_or(Ok(()), |used| used.text(text))?;
     used.cache.as_ref().map_or(Ok(()), |used| cache(text, used))
 }
 

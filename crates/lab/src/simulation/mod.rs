@@ -5,14 +5,16 @@
 
 mod asked;
 mod chips;
+mod objects;
 mod setting;
 pub mod words;
 
-use card::{BuildError, Built, Nanos, Options, Schedule, build, check_scale};
+use card::{BuildError, Built, Nanos, NoObjects, Options, Schedule, build, check_scale};
 use profile::{Driver, Profile};
 
 pub use asked::{Asked, AskedError};
 pub use chips::{Happened, Kill};
+pub use objects::OnObjects;
 pub use setting::{CacheSetting, Setting};
 
 use crate::cached::{CacheError, CachePlan};
@@ -60,6 +62,9 @@ pub enum SetupError {
     /// The device cannot be built so.
     #[error("{0}")]
     Build(#[from] BuildError),
+    /// There is no such device on objects.
+    #[error("{0}")]
+    Objects(#[from] NoObjects),
     /// There is no such cache in front of it.
     #[error("{0}")]
     Cache(#[from] CacheError),

@@ -1,6 +1,6 @@
 //! What a simulation was made on, beside its results.
 
-use card::{Arrangement, Built, Options};
+use card::{Arrangement, Built, ObjectsConfig, Options};
 use profile::{Device, Driver, Profile};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -70,12 +70,7 @@ impl Setting {
             profile: profile.name.clone(),
             product: format!("{} {}", profile.vendor, profile.product),
             format: matches!(profile.device, Device::Flash(_) | Device::Bridged(_)).then(|| options.format.to_string()),
-            precondition: match precondition {
-                Precondition::Fresh => "fresh",
-                Precondition::Fill => "filled",
-                Precondition::Random => "filled, then 4 KiB random writes of twice the capacity",
-                Precondition::Workload => "filled, then twice the capacity of the workload",
-            },
+            precondition: in_words(precondition),
             array: match options.arrangement {
                 Arrangement::Single => "single",
                 Arrangement::BothModules => "both modules",
@@ -89,6 +84,37 @@ impl Setting {
             costs,
             scaled_by: built.scaling.as_ref().map_or(1.0, |scaling| scaling.by),
             scaled: built.scaling.as_ref().map(|scaling| scaling.what.clone()),
+            cache: None,
+            chips: Vec::new(),
+        }
+    }
+
+    /// That of a device on objects.
+    pub(super) fn on_objects(
+        config: &ObjectsConfig,
+        precondition: Precondition,
+        costs: Driver,
+        built: &Built,
+    ) -> Setting {
+        let ObjectsConfig { spare_percent, prices, by_price, limits, .. } = config;
+        let by = if *by_price { "price" } else { "need" };
+        let product = format!(
+            "Device on objects, {spare_percent} % to spare, prices {prices}, collected by {by}, an anchor each {} ms",
+            limits.commit_ms
+        );
+        Setting {
+            profile: "objects".into(),
+            product,
+            format: None,
+            precondition: in_words(precondition),
+            array: "single",
+            devices: built.devices.len(),
+            bytes_each: built.devices.first().map_or(0, |device| device.bytes()),
+            sector_bytes: built.devices.first().map_or(0, |device| device.sector_bytes()),
+            driver: "none".into(),
+            costs,
+            scaled_by: 1.0,
+            scaled: None,
             cache: None,
             chips: Vec::new(),
         }
@@ -127,5 +153,14 @@ impl Setting {
             text.push_str(&format!("scaled down {:.1} times: {what}\n", self.scaled_by));
         }
         text
+    }
+}
+
+fn in_words(precondition: Precondition) -> &'static str {
+    match precondition {
+        Precondition::Fresh => "fresh",
+        Precondition::Fill => "filled",
+        Precondition::Random => "filled, then 4 KiB random writes of twice the capacity",
+        Precondition::Workload => "filled, then twice the capacity of the workload",
     }
 }

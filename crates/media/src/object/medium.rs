@@ -10,7 +10,7 @@ use super::hedge::Hedge;
 use super::later::Later;
 use super::notes::Note;
 use super::plan::{Action, Fence, Plan, Tally};
-use super::{Anchor, Answer, Ask, Claimed, Failure, HEAD_BYTES, Life, Notes, ObjectHead, ObjectId, Outside};
+use super::{Anchor, Answer, Ask, Claimed, Failure, HEAD_BYTES, Life, Notes, ObjectHead, ObjectId, Outside, Prices};
 use crate::{Command, Done, Geometry, LABEL_BYTES, Media, MediaError, Page, PageAddr, Slice};
 
 /// How long a read tries to get what only the store has, milliseconds.
@@ -32,6 +32,8 @@ pub struct Standing {
     pub behind_ms: u64,
     /// Bytes of LEBs in the journal.
     pub local_bytes: u64,
+    /// Bytes of objects that hold parts of LEBs.
+    pub stored_bytes: u64,
     /// Writes are held or slowed down because the store is too far behind.
     pub holding: bool,
     /// Nothing is answered, because the lease is over and the store does not take a new one.
@@ -44,7 +46,9 @@ pub struct Standing {
     pub fence: Option<Fence>,
     /// What happened so far.
     pub tally: Tally,
-    /// Requests for reads that were sent again, because the answer took unusually long.
+    /// Requests for reads.
+    pub gets: u64,
+    /// Those of them that were sent again, because the answer took unusually long.
     pub hedged: u64,
 }
 
@@ -169,6 +173,9 @@ pub struct ObjectMedia {
     alarm_ms: Option<u64>,
     /// When the layer was last asked to make durable what it took.
     sync_ms: u64,
+    /// How often the layer looks at what LEBs cost, milliseconds, and when it does next; nothing where nobody pays for them.
+    look: Option<(u64, u64)>,
+    prices: Option<Prices>,
     fenced: bool,
 }
 
@@ -216,6 +223,8 @@ impl ObjectMedia {
             done: VecDeque::new(),
             alarm_ms: None,
             sync_ms: 0,
+            look: None,
+            prices: None,
             fenced: false,
         })
     }
@@ -228,12 +237,14 @@ impl ObjectMedia {
             ahead_bytes: self.plan.ahead_bytes(),
             behind_ms: self.plan.behind_ms(),
             local_bytes: self.plan.local_bytes(),
+            stored_bytes: self.plan.stored_bytes(),
             holding: !self.held.is_empty(),
             lapsed: self.is_lapsed() && self.plan.fence().is_none() && !self.plan.has_left(),
             lease_ms: self.plan.anchor().limits.lease_ms,
             epoch: self.plan.anchor().epoch,
             fence: self.plan.fence().cloned(),
             tally: self.plan.tally().clone(),
+            gets: self.next_fetch + self.hedge.count(),
             hedged: self.hedge.count(),
         }
     }
@@ -269,6 +280,33 @@ impl ObjectMedia {
             self.sync_ms = now;
         }
         due
+    }
+
+    /// What the store costs from now on, and how often the layer is to look at what LEBs cost there, milliseconds.
+    pub fn set_prices(&mut self, prices: Option<Prices>, look_each_ms: u64) {
+        self.prices = prices;
+        self.look = prices.map(|_| (look_each_ms, self.outside.steady_ms() + look_each_ms));
+        self.pump();
+    }
+
+    /// What the store costs, where anybody pays for it.
+    pub fn prices(&self) -> Option<Prices> {
+        self.prices
+    }
+
+    /// The steady clock, if it is time to look at what LEBs cost.
+    pub fn wants_look(&mut self) -> Option<u64> {
+        let (each, due) = self.look.as_mut().filter(|_| !self.fenced)?;
+        let now = self.outside.steady_ms();
+        (now >= *due).then(|| {
+            *due = now + *each;
+            now
+        })
+    }
+
+    /// Whether a LEB is read from the journal, and not from the store.
+    pub fn is_local(&self, leb: u32) -> bool {
+        self.plan.is_local(leb)
     }
 
     /// Nothing more is appended to a LEB.
@@ -368,9 +406,12 @@ impl ObjectMedia {
                 break;
             }
         }
-        let alarm = [self.plan.wakes_ms(), self.again.next_ms(), self.hedge.next_ms()].into_iter().flatten().min();
-        // An alarm that is set stays: it may ring too early, and then the next one is set.
         let (now, set) = (self.outside.now_ms(), self.alarm_ms);
+        let look = self.look.filter(|_| !self.fenced);
+        let look = look.map(|(_, due)| now + due.saturating_sub(self.outside.steady_ms()));
+        let alarm =
+            [self.plan.wakes_ms(), self.again.next_ms(), self.hedge.next_ms(), look].into_iter().flatten().min();
+        // An alarm that is set stays: it may ring too early, and then the next one is set.
         if let Some(at) = alarm.filter(|at| set.is_none_or(|set| set <= now || *at < set)) {
             self.outside.alarm(at);
             self.alarm_ms = alarm;

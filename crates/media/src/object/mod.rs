@@ -27,6 +27,7 @@ pub mod notes;
 mod notes_file;
 mod outside;
 pub mod plan;
+mod prices;
 pub mod sim;
 
 pub use anchor::{Anchor, Garbage, LebEntry, Limits, ObjectId, Segment};
@@ -36,6 +37,7 @@ pub use medium::{ObjectMedia, Standing};
 pub use notes::{Notes, NotesHead};
 pub use notes_file::NotesFile;
 pub use outside::{Answer, Ask, Failure, Look, NoLook, Outside, steady_ms};
+pub use prices::{MONTH_MS, NotPrices, Prices, S3_STANDARD};
 
 /// One life of a LEB, from one erase to the next: the upper half is the owner epoch in which it began, so that no two are alike.
 pub type Life = u64;

@@ -18,7 +18,7 @@ use super::later::Later;
 use super::lease::Lease;
 use super::lebs::{Giving, LebPlan};
 use super::notes::Note;
-use super::{Anchor, Claimed, Failure, Garbage, LebEntry, Life, Notes, ObjectId};
+use super::{Anchor, Claimed, Failure, Garbage, HEAD_BYTES, LebEntry, Life, Notes, ObjectId};
 
 /// Uploads under way at once.
 pub const UPLOADS: usize = 4;
@@ -310,6 +310,11 @@ impl Plan {
     /// Bytes of LEBs in the journal.
     pub fn local_bytes(&self) -> u64 {
         self.lebs.iter().map(LebPlan::here).sum()
+    }
+
+    /// Bytes of objects that hold parts of LEBs: what the store is paid for, but for those that wait for their deletion.
+    pub fn stored_bytes(&self) -> u64 {
+        self.lebs.iter().map(|leb| u64::from(leb.uploaded()) + u64::from(HEAD_BYTES) * leb.segments.len() as u64).sum()
     }
 
     /// Whether a LEB is read from the journal; otherwise from the store.

@@ -12,6 +12,7 @@ use media::{Command, Media};
 use random::SplitMix64;
 
 use super::plan::ObjectsPlan;
+use super::price::Priced;
 use crate::Failure;
 
 pub struct Host {
@@ -137,7 +138,10 @@ impl Host {
         let media = ObjectMedia::new(Box::new(journal), Box::new(outside), claimed, &notes, seed)
             .map_err(|what| Failure::Wrong(format!("{}: {what}", self.name)))?;
         match Device::on_objects(media, None) {
-            Ok(device) => {
+            Ok(mut device) => {
+                if let Some(Priced { prices, look_ms }) = plan.priced {
+                    device.collect_by(Some(prices), look_ms);
+                }
                 self.device = Some(device);
                 Ok(Attached::Yes(attached))
             }

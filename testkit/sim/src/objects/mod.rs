@@ -10,6 +10,7 @@
 mod history;
 mod host;
 mod plan;
+mod price;
 mod standby;
 
 use device::{Device, Durability, Io, IoError, Setting, Submitted};
@@ -22,6 +23,7 @@ use crate::{Failure, Report, payload};
 use history::History;
 use host::{Attached, Host};
 use plan::ObjectsPlan;
+use price::Priced;
 use standby::{LeasePlan, StandBy};
 
 /// How often a read may fail once the store answers everything.
@@ -68,6 +70,7 @@ pub fn run(seed: u64, leases: bool) -> Result<Report, Failure> {
     if let Some(leases) = &leases {
         plan.limits.lease_ms = leases.lease_ms;
     }
+    plan.priced = Priced::new(seed);
     let bucket = Bucket::new(random.bits(), plan.store);
     let mut host = Host::new(&plan, "host 1", random.bits());
     let standby = leases.as_ref().map(|_| StandBy::new(&bucket, &mut random));
@@ -225,6 +228,7 @@ impl Simulation {
             }
             self.report.requests += 1;
         }
+        self.check_spent()?;
         let log_end = self.device().log_end();
         let Some(standing) = self.device().objects() else { return self.wrong("there is no store behind it") };
         if standing.fence.is_some() {
@@ -600,6 +604,7 @@ impl Simulation {
                 return Err(Failure::Wrong(format!("{} is fenced and takes requests", zombie.name)));
             }
         }
+        self.rest()?;
         loop {
             let Some(image) = self.read_all()? else {
                 self.crash()?;

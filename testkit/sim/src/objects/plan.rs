@@ -8,6 +8,8 @@ use media::sim::Knobs;
 use random::SplitMix64;
 use uuid::Uuid;
 
+use super::price::Priced;
+
 /// One simulation's choices.
 #[derive(Clone, Debug)]
 pub struct ObjectsPlan {
@@ -17,6 +19,8 @@ pub struct ObjectsPlan {
     pub disk: Knobs,
     pub store: StoreKnobs,
     pub limits: Limits,
+    /// Its LEBs are paid for.
+    pub priced: Option<Priced>,
     pub requests: u32,
     /// How often each happens, once in so many requests; 0 for never.
     pub cut_once_in: u64,
@@ -82,6 +86,7 @@ impl ObjectsPlan {
                     slow: if random.one_in(4) { 10_000 } else { 0 },
                     careless: false,
                 },
+                priced: None,
                 limits: super::limits(random, geometry.block_bytes()),
                 requests: 60 + random.below(500) as u32,
                 cut_once_in: often(random, 30, 300),

@@ -2,8 +2,9 @@
 
 use card::{Arrangement, Options, Surroundings};
 use daemon::Failure;
-use lab::simulation::{Asked, AskedError, Simulation};
-use lab::workload::{self, Trace};
+use lab::simulation::{Asked, AskedError, OnObjects, Simulation};
+use lab::workload::{self, Trace, Workload};
+use media::object::Prices;
 
 use crate::args::Switch;
 use crate::args::sim::{self, Sim};
@@ -12,15 +13,7 @@ use crate::output::Output;
 /// The device of a name, and what it is to do; notes about that are printed.
 pub fn simulation(name: &str, args: &Sim, output: Output) -> Result<Simulation, Failure> {
     let asked = asked(args)?;
-    let (mut workload, notes) = asked.workload(&options(&args.load)).map_err(|error| {
-        let help = matches!(error, AskedError::Unknown(_)).then_some("`vsl sim --list` lists the names");
-        let failure = Failure::invalid(error.to_string());
-        help.map_or(failure.clone(), |help| failure.help(help))
-    })?;
-    for note in &notes {
-        output.note(&format!("note: {note}"));
-    }
-    workload.seed = args.seed.unwrap_or(workload.seed);
+    let workload = workload(&asked, args, output)?;
     let machine = &args.machine;
     let profile =
         profile::find(name).map_err(|error| Failure::invalid(error.to_string()).help("`vsl profiles` lists them"))?;
@@ -57,6 +50,29 @@ pub fn simulation(name: &str, args: &Sim, output: Output) -> Result<Simulation, 
         kills: machine.kill_chip.clone(),
         cache: args.cache.plan()?,
     })
+}
+
+/// What a device on objects is to do.
+pub fn on_objects(prices: Prices, args: &Sim, output: Output) -> Result<OnObjects, Failure> {
+    let asked = asked(args)?;
+    let workload = workload(&asked, args, output)?;
+    let config = args.store.config(prices, &args.machine, args.seed.unwrap_or(1))?;
+    let precondition = args.precondition.map_or_else(|| asked.precondition(), workload::Precondition::from);
+    Ok(OnObjects { config, precondition, workload, interval: args.interval.nanos() })
+}
+
+/// The workload that is asked for; notes about it are printed.
+fn workload(asked: &Asked, args: &Sim, output: Output) -> Result<Workload, Failure> {
+    let (mut workload, notes) = asked.workload(&options(&args.load)).map_err(|error| {
+        let help = matches!(error, AskedError::Unknown(_)).then_some("`vsl sim --list` lists the names");
+        let failure = Failure::invalid(error.to_string());
+        help.map_or(failure.clone(), |help| failure.help(help))
+    })?;
+    for note in &notes {
+        output.note(&format!("note: {note}"));
+    }
+    workload.seed = args.seed.unwrap_or(workload.seed);
+    Ok(workload)
 }
 
 fn asked(args: &Sim) -> Result<Asked, Failure> {

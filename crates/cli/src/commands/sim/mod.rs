@@ -23,36 +23,54 @@ pub fn sim(args: &Sim, output: Output) -> Result<ExitCode, Failure> {
     if args.list {
         return list(output).map(|()| ExitCode::SUCCESS);
     }
+    if let Some(prices) = args.store.objects {
+        let mut ready = asked::on_objects(prices, args, output)?.build().map_err(invalid)?;
+        if args.dry_run {
+            return dry_run(&ready, output);
+        }
+        let results = run(&mut ready, output)?;
+        print(&results, &ready.setting, None, args, output)?;
+        return Ok(status(&results));
+    }
     let Some(device) = &args.device else {
         return Err(Failure::invalid("no device is given").help("`vsl profiles` lists them"));
     };
     let simulation = asked::simulation(device, args, output)?;
     let mut ready = simulation.clone().build().map_err(invalid)?;
     if args.dry_run {
-        let text = toml::to_string(&ready.workload)
-            .map_err(|error| Failure::failed(format!("the workload cannot be written as TOML: {error}")))?;
-        return output.result(&ready.workload, || text).map(|()| ExitCode::SUCCESS);
+        return dry_run(&ready, output);
     }
-    let run = |ready: &mut Ready| {
-        let mut watch = watch::Watch::new(output)?;
-        let run = ready.run(&mut watch);
-        watch.finish();
-        run.map_err(invalid)
-    };
     // The same device and the same requests, twice.
     let without = simulation
         .snapshots
-        .map(|_| run(&mut Simulation { snapshots: None, ..simulation.clone() }.build().map_err(invalid)?))
+        .map(|_| run(&mut Simulation { snapshots: None, ..simulation.clone() }.build().map_err(invalid)?, output))
         .transpose()?;
-    let results = run(&mut ready)?;
+    let results = run(&mut ready, output)?;
     let costs = simulation.snapshots.zip(without.as_ref());
     let costs = costs.map(|(schedule, without)| Costs { schedule, without, with: &results });
     print(&results, &ready.setting, costs.as_ref(), args, output)?;
-    Ok(match results.ended {
+    Ok(status(&results))
+}
+
+fn dry_run(ready: &Ready, output: Output) -> Result<ExitCode, Failure> {
+    let text = toml::to_string(&ready.workload)
+        .map_err(|error| Failure::failed(format!("the workload cannot be written as TOML: {error}")))?;
+    output.result(&ready.workload, || text).map(|()| ExitCode::SUCCESS)
+}
+
+fn run(ready: &mut Ready, output: Output) -> Result<Results, Failure> {
+    let mut watch = watch::Watch::new(output)?;
+    let run = ready.run(&mut watch);
+    watch.finish();
+    run.map_err(invalid)
+}
+
+fn status(results: &Results) -> ExitCode {
+    match results.ended {
         Ended::Complete => ExitCode::SUCCESS,
         Ended::Interrupted => ExitCode::from(INTERRUPTED),
         Ended::Failed(_) => ExitCode::FAILURE,
-    })
+    }
 }
 
 fn invalid(error: impl Display) -> Failure {
