@@ -19,7 +19,6 @@ use views::CHUNK;
 
 use crate::checkpoint::further_lebs;
 use crate::layer::Ftl;
-use crate::leb::Leb;
 use crate::slots::UNNOTED;
 use crate::space::{base_room, room_beside};
 use crate::types::{Admission, Command, Error, Kind, NO_SLOT, Slot, Source};
