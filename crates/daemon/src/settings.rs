@@ -138,7 +138,10 @@ pub fn parse(name: &str, value: &str) -> Result<Change, Failure> {
             Change::Device(Setting::CheckpointInterval(bytes))
         }
         "object-prices" => {
-            Prices::stated(value).map_err(|error| Failure::invalid(format!("{name}: {error}; or none")))?;
+            Prices::stated(value).map_err(|error| {
+                Failure::invalid(format!("{name}: {error}"))
+                    .help("or none, which has the groomer collect by need alone; docs/objects.md says what prices do")
+            })?;
             Change::Device(Setting::ObjectPrices(value.into()))
         }
         ATTACH_AT_START => Change::AttachAtStart(switch()?),
