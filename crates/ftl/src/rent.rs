@@ -122,18 +122,19 @@ impl Ftl {
             account.0 += f64::from(spare(slots).saturating_sub(leb.live)) * rent.fees.keep * passed;
             let (owed, cost) = (account.0, rent.cost(id, leb, pages));
             if owed >= cost && owed > 0.0 && leb.closed <= before && gains(leb, slots) {
-                due.push((owed / cost.max(f64::MIN_POSITIVE), owed, id, leb.live));
+                due.push((owed - cost, id, leb.live));
             }
         }
-        // Where moving costs nothing all are as urgent: those go first that have waited longest.
-        due.sort_by(|one, two| two.0.total_cmp(&one.0).then(two.1.total_cmp(&one.1)).then(one.2.cmp(&two.2)));
+        // Those go first that have cost most beyond their collection. By the quotient of the two, one that must be fetched would wait for ever behind
+        // cheap ones, which are due again soon after they were moved.
+        due.sort_by(|one, two| two.0.total_cmp(&one.0).then(one.1.cmp(&two.1)));
         let (mut moved, most) = (0, rent.fees.most_moved);
         let affordable = due.into_iter().take_while(|(.., live)| {
             let first = moved == 0;
             moved += u64::from(*live);
             first || moved <= most
         });
-        rent.due = affordable.map(|(_, _, id, _)| id).collect();
+        rent.due = affordable.map(|(_, id, _)| id).collect();
         rent.due.reverse();
         self.work();
     }
