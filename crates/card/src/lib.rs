@@ -40,6 +40,7 @@ pub use governor::{Governor, Level, PERIOD, Surroundings};
 pub use layout::{Layout, LayoutError, buffer_pages, largest_scale, layout, shape, usable_bytes};
 pub use leds::Leds;
 pub use media::nand::micros;
+pub use media::object::MONTH_MS;
 pub use moderated::Moderated;
 pub use module::{Module, ModuleConfig};
 pub use objects::{Bill, NoObjects, ObjectDevice, ObjectsConfig, ObjectsReport, Store};

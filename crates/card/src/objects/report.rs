@@ -46,7 +46,7 @@ impl Bill {
 /// What a device on objects did to its store since it was made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ObjectsReport {
-    /// Objects that were written, anchors that were, objects that were read in part, and deleted.
+    /// Objects that were written.
     pub puts: u64,
     /// Anchors that were written.
     pub anchors: u64,
@@ -70,11 +70,11 @@ pub struct ObjectsReport {
     pub local_bytes: u64,
     /// Sectors that are mapped, bytes.
     pub mapped_bytes: u64,
-    /// LEBs that were collected by price, and bytes moved out of them.
+    /// LEBs that were collected by price.
     pub collected: u64,
     /// Bytes that were live in them.
     pub collected_bytes: u64,
-    /// Memory of the map now, and of all the layer's books.
+    /// Memory of the map now.
     pub map_memory: u64,
     /// Memory of all the layer's books.
     pub memory: u64,
@@ -87,21 +87,10 @@ pub struct ObjectsReport {
 }
 
 pub(super) fn of(ftl: &Ftl, journal: &Journal) -> ObjectsReport {
-    let (books, geometry) = (&journal.books, &ftl.config().geometry);
-    let sector = u64::from(geometry.sector_bytes);
+    let sector = u64::from(ftl.config().geometry.sector_bytes);
     let (take_over, take_over_requests) = take_over(ftl, journal);
     let collected = ftl.collected();
     ObjectsReport {
-        puts: books.puts,
-        anchors: books.anchors,
-        gets: books.gets,
-        deletes: books.deletes,
-        put_bytes: books.put_bytes,
-        anchor_bytes: books.anchor_bytes,
-        get_bytes: books.get_bytes,
-        stored_bytes: books.stored + books.anchor,
-        byte_seconds: books.byte_seconds(journal.now),
-        anchor_length: books.anchor,
         local_bytes: journal.plan.local_bytes(),
         mapped_bytes: ftl.map().mapped() * sector,
         collected: collected.lebs,
@@ -110,7 +99,7 @@ pub(super) fn of(ftl: &Ftl, journal: &Journal) -> ObjectsReport {
         memory: ftl.memory() as u64,
         take_over,
         take_over_requests,
-        bill: books.bill(journal.now),
+        ..journal.books.report(journal.now)
     }
 }
 
@@ -124,6 +113,6 @@ fn take_over(ftl: &Ftl, journal: &Journal) -> (Nanos, u64) {
     let log = pages(u64::from(checkpoint)) + pages(ftl.next_seq().saturating_sub(begin.max(ftl::first_seq(1))));
     let lebs = journal.plan.anchor().lebs.len() as u64;
     let header = store.takes(2 * u64::from(geometry.slot_bytes()));
-    let anchor = 2 * store.takes(journal.books.anchor);
+    let anchor = 2 * store.takes(journal.books.anchor_length());
     (anchor + log.div_ceil(PAGES_AT_ONCE) * page + lebs.div_ceil(HEADERS_AT_ONCE) * header, 2 + log + lebs)
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::text::{duration, grouped};
 
-/// Seconds of a month of 730 hours, as bills have it.
-const MONTH: f64 = 730.0 * 3600.0;
+/// Seconds of a month, as bills have it.
+const MONTH: f64 = card::MONTH_MS / 1000.0;
 
 /// What a device on objects did to its store in a span of time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct ObjectsUse {
     pub collected: u64,
     /// Bytes that were moved out of them.
     pub collected_bytes: u64,
-    /// Memory of the map, and of all the layer's books, at the end, bytes.
+    /// Memory of the map, at the end, bytes.
     pub map_memory: u64,
     /// Memory of all the layer's books, at the end, bytes.
     pub memory: u64,
