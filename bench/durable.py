@@ -18,11 +18,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from contenders import Server, ours, peers
+from contenders import Contender, Server, ours, peers
 from jobs import fill, fio, overwrite
+from targets import Target, at_least, at_most
 
 HERE = Path(__file__).resolve().parent
 BLOCK = 8192
+CLIENTS = [1, 4, 16, 64]
+ITSELF = "the file itself"
 
 
 @dataclass
@@ -64,11 +67,71 @@ def measure(target: Server | Path, clients: int, size: int, seconds: float) -> R
     )
 
 
+@dataclass
+class Durable:
+    """So many clients against one contender: the medians of all runs."""
+
+    clients: int
+    contender: str
+    middle: Run
+
+
+def measure_durable(
+    contenders: list[Contender], directory: Path, size: int, seconds: float, rounds: int, clients: list[int] = CLIENTS, aged: bool = False, itself: bool = True
+) -> list[Durable]:
+    """Runs every number of clients against every contender on a file, in turn; with `aged` OpenVSL's groomer works all the time."""
+    targets: dict[str, Server | Path] = {}
+    rows = []
+    try:
+        for contender in contenders:
+            server = targets[contender.name] = contender.start(directory, size)
+            fill(server, size)
+            if aged and contender.name.startswith("vsl"):
+                overwrite(server, size, 2)
+        if itself:
+            raw = targets[ITSELF] = directory / "raw.img"
+            subprocess.run(["dd", "if=/dev/zero", f"of={raw}", "bs=1M", f"count={size >> 20}", "oflag=direct"], check=True, capture_output=True)
+        for count in clients:
+            runs: dict[str, list[Run]] = {name: [] for name in targets}
+            for _ in range(rounds):
+                for name, target in targets.items():
+                    runs[name].append(measure(target, count, size, seconds))
+            rows += [Durable(count, name, Run(**{key: statistics.median(getattr(run, key) for run in of) for key in vars(of[0])})) for name, of in runs.items()]
+            print(f"durable: {count} clients: {'  '.join(f'{row.contender} {row.middle.writes:,.0f}/s' for row in rows if row.clients == count)}", flush=True)
+    finally:
+        for target in targets.values():
+            if isinstance(target, Server):
+                target.stop()
+        for store in directory.glob("*.img"):
+            store.unlink()
+    return rows
+
+
+def durable_table(rows: list[Durable]) -> str:
+    """One row for each number of clients and contender."""
+    lines = ["| clients | contender | durable writes /s | flush p50 µs | p99 µs | longest µs | KB to disk a write |", "|---:|---|---:|---:|---:|---:|---:|"]
+    for row in rows:
+        run = row.middle
+        lines.append(f"| {row.clients} | {row.contender} | {run.writes:,.0f} | {run.p50_us:,.0f} | {run.p99_us:,.0f} | {run.longest_us:,.0f} | {run.disk_bytes / 1000:.1f} |")
+    return "\n".join(lines)
+
+
+def durable_targets(rows: list[Durable]) -> list[Target]:
+    """Level with the best peer at each number of clients, in speed and in how long a flush takes; and few bytes."""
+    us = {row.clients: row.middle for row in rows if row.contender == "vsl file"}
+    peers = {count: [row.middle for row in rows if row.clients == count and row.contender not in ("vsl file", ITSELF)] for count in us}
+    return [
+        at_least("durable writes, vsl file against the best peer", 1, {f"{count} clients": run.writes / max(peer.writes for peer in peers[count]) for count, run in us.items()}),
+        at_most("p99 of a flush, vsl file against the fastest peer", 1, {f"{count} clients": run.p99_us / max(peers[count], key=lambda peer: peer.writes).p99_us for count, run in us.items()}),
+        at_most("KB to the disk for a durable write of 8 KiB", 12, {f"{count} clients": run.disk_bytes / 1000 for count, run in us.items()}),
+    ]
+
+
 def main() -> None:
     """Measures and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--vsl", type=Path, required=True, help="the program, built with optimisation")
-    parser.add_argument("--clients", type=lambda text: [int(word) for word in text.split(",")], default=[1, 4, 16, 64])
+    parser.add_argument("--clients", type=lambda text: [int(word) for word in text.split(",")], default=CLIENTS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--gib", type=float, default=2, help="size of each device, GiB")
@@ -80,34 +143,10 @@ def main() -> None:
     contenders = [one for one in peers() + ours(options.vsl.resolve()) if one.media == "file" and (not options.only or one.name in options.only)]
     shutil.rmtree(options.directory, ignore_errors=True)
     options.directory.mkdir(parents=True)
-    targets: dict[str, Server | Path] = {}
     try:
-        for contender in contenders:
-            server = targets[contender.name] = contender.start(options.directory, size)
-            fill(server, size)
-            if options.aged and contender.name.startswith("vsl"):
-                overwrite(server, size, 2)
-        if not options.only or "the file itself" in options.only:
-            raw = options.directory / "raw.img"
-            subprocess.run(["dd", "if=/dev/zero", f"of={raw}", "bs=1M", f"count={size >> 20}", "oflag=direct"], check=True, capture_output=True)
-            targets["the file itself"] = raw
-        print("| clients | contender | durable writes /s | flush p50 µs | p99 µs | longest µs | KB to disk a write |\n|---:|---|---:|---:|---:|---:|---:|")
-        for clients in options.clients:
-            runs: dict[str, list[Run]] = {name: [] for name in targets}
-            for _ in range(options.rounds):
-                for name, target in targets.items():
-                    runs[name].append(measure(target, clients, size, options.seconds))
-            for name, of in runs.items():
-                middle = {key: statistics.median(getattr(run, key) for run in of) for key in vars(of[0])}
-                print(
-                    f"| {clients} | {name} | {middle['writes']:,.0f} | {middle['p50_us']:,.0f} | {middle['p99_us']:,.0f} "
-                    f"| {middle['longest_us']:,.0f} | {middle['disk_bytes'] / 1000:.1f} |",
-                    flush=True,
-                )
+        itself = not options.only or ITSELF in options.only
+        print(durable_table(measure_durable(contenders, options.directory, size, options.seconds, options.rounds, options.clients, options.aged, itself)))
     finally:
-        for target in targets.values():
-            if isinstance(target, Server):
-                target.stop()
         shutil.rmtree(options.directory, ignore_errors=True)
 
 

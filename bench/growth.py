@@ -6,10 +6,10 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from contenders import Server
 from jobs import Figure, Job, fill, run_job
+from service import Service
 
 MIB = 1 << 20
 # How long an array may take until it is healthy again, seconds.
@@ -18,16 +18,6 @@ PATIENCE = 600
 MISSED = 16 * MIB
 # What clients ask meanwhile.
 LOAD = Job("randwrite 4 KiB QD8 x1", "randwrite", 4096, 8, 1)
-
-
-class Service(Protocol):
-    """What is used of the service in `arrays.py`."""
-
-    def vsl(self, *arguments: object) -> str:
-        """What `vsl` says."""
-
-    def export(self, name: str) -> Server:
-        """A device or an array, as fio sees it."""
 
 
 def healthy(service: Service, array: str, unmarked: bool = False) -> None:

@@ -23,13 +23,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from arrays import Service
 from bucket import BUCKET, Bucket, Connection
 from contenders import Server
 from distant import Distant
 from jobs import FioFailed, fill, fio, random_jobs, run_job, sequential_jobs
 from machine import describe
 from protocols import keep
+from service import Service
 
 HERE = Path(__file__).resolve().parent
 MIB = 1 << 20

@@ -12,10 +12,13 @@ from pathlib import Path
 
 from console import measure_console
 from contenders import Contender, Server, greedy, ours, peers
+from durable import measure_durable
 from jobs import drop_caches, empty, fill, overwrite, random_jobs, sequential_jobs, skewed_jobs
+from life import measure_life, picture
 from machine import describe
 from recovery import measure_recovery
-from report import groomer_table, write_report
+from report import Measured, groomer_table, write_report
+from scans import measure_scans
 from series import Cell, measure
 
 HERE = Path(__file__).resolve().parent
@@ -31,14 +34,15 @@ class Plan:
     connections: list[int]
     size: int  # bytes of every device
     full_size: int  # bytes of those that are filled and overwritten first
+    scan_size: int  # bytes of those that are read in order, and of those that live a whole life
     recovery_size: int  # bytes of the one that is brought back after crashes
     idle_seconds: float  # over which the service at rest is looked at
 
 
 PLANS = {
-    "full": Plan(5, 3, [1, 4], 4 * GIB, 2 * GIB, 64 * GIB, 60),
-    "quick": Plan(1, 3, [1, 4], 2 * GIB, 1 * GIB, 4 * GIB, 20),
-    "smoke": Plan(0.5, 1, [1], GIB // 4, GIB // 4, GIB // 4, 2),
+    "full": Plan(5, 3, [1, 4], 4 * GIB, 2 * GIB, 1 * GIB, 64 * GIB, 60),
+    "quick": Plan(1, 3, [1, 4], 2 * GIB, 1 * GIB, GIB // 2, 4 * GIB, 20),
+    "smoke": Plan(0.5, 1, [1], GIB // 4, GIB // 4, GIB // 8, GIB // 4, 2),
 }
 
 
@@ -129,7 +133,13 @@ def main() -> None:
         cells = fresh(contenders, plan, options.directory)
         cells += sustained(contenders, plan, options.directory)
         cells += groomers(vsl, plan, options.directory)
-        [on_file] = [contender for contender in contenders if contender.name == "vsl file"]
+        on_files = [contender for contender in contenders if contender.media == "file"]
+        [on_file] = [contender for contender in on_files if contender.name == "vsl file"]
+        durable = measure_durable(on_files, options.directory, plan.full_size, plan.seconds, plan.rounds)
+        scanners = [(contender, vsl if contender is on_file else None) for contender in on_files]
+        for in_order in (False, True):
+            cells += measure_scans(scanners, options.directory, plan.scan_size, plan.seconds, plan.rounds, in_order=in_order)
+        lives = measure_life(vsl, contenders, options.directory, plan.scan_size)
         recovery = measure_recovery(on_file, options.directory, plan.recovery_size)
         cost = measure_console(vsl, plan.idle_seconds)
         machine = describe(options.directory, vsl)
@@ -143,12 +153,17 @@ def main() -> None:
         "plan": options.plan,
         "caches_dropped": caches_dropped,
         "cells": [cell.as_json() for cell in cells],
+        "durable": [asdict(row) for row in durable],
+        "lives": [asdict(life) for life in lives],
         "recovery": asdict(recovery),
         "console": asdict(cost),
     }
     results.write_text(json.dumps(raw, indent=1))
-    write_report(options.report, machine, plan, options.plan, caches_dropped, cells, recovery, cost)
-    print(f"written: {options.report} and {results}")
+    drawing = options.report.parent / "pictures" / "device-life.svg"
+    drawing.parent.mkdir(parents=True, exist_ok=True)
+    drawing.write_text(picture(lives))
+    write_report(options.report, machine, plan, options.plan, caches_dropped, Measured(cells, durable, lives, recovery, cost))
+    print(f"written: {options.report}, {drawing} and {results}")
 
 
 if __name__ == "__main__":

@@ -11,16 +11,18 @@ import argparse
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from contenders import Contender, Server, ours, peers
-from jobs import Figure, Job, drop_caches, fill, overwrite, run_job
+from jobs import Job, fill, overwrite
+from series import Cell, measure
+from targets import Target, at_least
 
 HERE = Path(__file__).resolve().parent
+DEPTHS = [1, 8]
 
 
 def optimise(vsl: Path, contender: Contender, directory: Path) -> None:
@@ -45,6 +47,50 @@ def optimise(vsl: Path, contender: Contender, directory: Path) -> None:
         run("down")
 
 
+def measure_scans(
+    contenders: list[tuple[Contender, Path | None]], directory: Path, size: int, seconds: float, rounds: int, depths: list[int] = DEPTHS, times: float = 1, in_order: bool = False
+) -> list[Cell]:
+    """Fills, overwrites and reads every contender; those that come with a `vsl` are optimised before they are read, with `in_order`."""
+    servers: dict[str, Server] = {}
+    try:
+        for contender, vsl in contenders:
+            server = servers[contender.name] = contender.start(directory, size)
+            fill(server, size)
+            overwrite(server, size, times)
+            if vsl and in_order:
+                server.stop()
+                optimise(vsl, contender, directory)
+                servers[contender.name] = contender.start(directory, size, make=False)
+        jobs = [Job(f"read 128 KiB QD{depth}", "read", 131072, depth, 1) for depth in depths]
+        return measure("scans optimised" if in_order else "scans", jobs, servers, size, seconds, rounds)
+    finally:
+        for server in servers.values():
+            server.stop()
+        for store in directory.glob("*.img"):
+            store.unlink()
+
+
+def scans_table(cells: list[Cell]) -> str:
+    """One row for each depth and contender, beside the first contender."""
+    lines = ["| depth | contender | reads /s | of the first | median µs | p99 µs | CPU µs a read |", "|---:|---|---:|---:|---:|---:|---:|"]
+    first: dict[int, Cell] = {}
+    for cell in cells:
+        beside = first.setdefault(cell.job.depth, cell)
+        lines.append(
+            f"| {cell.job.depth} | {cell.contender} | {cell.median(lambda run: run.iops):,.0f} | {cell.speed / beside.speed:.2f} "
+            f"| {cell.median(lambda run: run.median_us):,.0f} | {cell.median(lambda run: run.p99_us):,.0f} | {cell.cpu:.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def scans_targets(cells: list[Cell]) -> list[Target]:
+    """Beside qemu-nbd, whose file is written in place: level at depth 1, and everywhere once the device was optimised."""
+    speeds = {(cell.series, cell.job.depth, cell.contender): cell.speed for cell in cells}
+    ratio = {key[:2]: speed / speeds[*key[:2], "qemu-nbd raw"] for key, speed in speeds.items() if key[2] == "vsl file"}
+    bounds = {("scans", 1): 1.0, ("scans", 8): 0.8, ("scans optimised", 1): 1.0, ("scans optimised", 8): 1.0}
+    return [at_least(f"{series}: QD{depth}, vsl file against qemu-nbd raw", bounds[series, depth], {f"read 128 KiB QD{depth}": found}) for (series, depth), found in ratio.items()]
+
+
 def main() -> None:
     """Measures and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -52,7 +98,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--gib", type=float, default=1, help="size of each device, GiB")
-    parser.add_argument("--depths", type=lambda text: [int(word) for word in text.split(",")], default=[1, 8])
+    parser.add_argument("--depths", type=lambda text: [int(word) for word in text.split(",")], default=DEPTHS)
     parser.add_argument("--times", type=float, default=1, help="how often each device is overwritten")
     parser.add_argument("--optimise", action="store_true", help="bring OpenVSL's device into order first")
     parser.add_argument("--only", nargs="*", default=["qemu-nbd raw", "nbdkit file"], help="peers to measure")
@@ -60,45 +106,20 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, default=HERE / "results" / "scans", help="on the disk to measure")
     options = parser.parse_args()
     size = int(options.gib * (1 << 30)) // (1 << 20) * (1 << 20)
-    contenders = [(one, None) for one in peers() if one.name in options.only]
+    contenders: list[tuple[Contender, Path | None]] = [(one, None) for one in peers() if one.name in options.only]
     for vsl in options.vsl:
         [one] = [one for one in ours(vsl.resolve()) if one.name == "vsl file"]
         one.name += f" {vsl.stem}" if len(options.vsl) > 1 else ""
         contenders.append((one, vsl.resolve()))
     shutil.rmtree(options.directory, ignore_errors=True)
     options.directory.mkdir(parents=True)
-    servers: dict[str, Server] = {}
     try:
-        for contender, vsl in contenders:
-            server = servers[contender.name] = contender.start(options.directory, size)
-            fill(server, size)
-            overwrite(server, size, options.times)
-            if vsl and options.optimise:
-                server.stop()
-                optimise(vsl, contender, options.directory)
-                servers[contender.name] = contender.start(options.directory, size, make=False)
-        runs: dict[tuple[int, str], list[Figure]] = {}
-        for depth in options.depths:
-            job = Job(f"read 128 KiB QD{depth}", "read", 131072, depth, 1)
-            for _ in range(options.rounds):
-                for name, server in servers.items():
-                    drop_caches()
-                    runs.setdefault((depth, name), []).append(run_job(job, server, size, options.seconds))
+        cells = measure_scans(contenders, options.directory, size, options.seconds, options.rounds, options.depths, options.times, options.optimise)
     finally:
-        for server in servers.values():
-            server.stop()
         shutil.rmtree(options.directory, ignore_errors=True)
-    print("| depth | contender | reads /s | of the first | median µs | p99 µs | CPU µs a read |\n|---:|---|---:|---:|---:|---:|---:|")
-    for (depth, name), of in runs.items():
-        middle = {key: statistics.median(getattr(run, key) for run in of) for key in vars(of[0])}
-        first = statistics.median(run.iops for run in runs[depth, contenders[0][0].name])
-        print(
-            f"| {depth} | {name} | {middle['iops']:,.0f} | {middle['iops'] / first:.2f} | {middle['median_us']:,.0f} "
-            f"| {middle['p99_us']:,.0f} | {middle['cpu_us_per_io']:.0f} |"
-        )
+    print(scans_table(cells))
     if options.json:
-        rows = [{"depth": depth, "contender": name, "runs": [vars(run) for run in of]} for (depth, name), of in runs.items()]
-        options.json.write_text(json.dumps(rows, indent=1))
+        options.json.write_text(json.dumps([cell.as_json() for cell in cells], indent=1))
 
 
 if __name__ == "__main__":
