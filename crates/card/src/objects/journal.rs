@@ -203,6 +203,7 @@ impl Journal {
         match action {
             Action::SyncCut => self.plan.cut_synced(true),
             Action::Upload { leb, id, len, .. } => {
+                self.plan.read_ended(leb);
                 self.later(self.store.takes(len.into()), Event::Put { leb, id, len });
             }
             Action::Note(note) => self.plan.noted(note, Ok(())),

@@ -579,8 +579,9 @@ impl ObjectMedia {
             return;
         }
         let Gathering { leb, life, id, start, mut bytes, failure, .. } = self.gathering.remove(key);
+        self.plan.read_ended(leb);
         if let Some(error) = failure {
-            return self.plan.journal_unreadable(leb, &error.to_string());
+            return self.plan.journal_unreadable(leb, id, &error.to_string());
         }
         ObjectHead { device: self.device, leb, life, start }.write(&mut bytes);
         self.ask(Asked::Put { leb, id }, Ask::Put { name: id.name(&self.device), bytes });

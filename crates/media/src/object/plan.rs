@@ -22,6 +22,10 @@ use super::{Anchor, Claimed, Failure, Garbage, HEAD_BYTES, LebEntry, Life, Notes
 
 /// Uploads under way at once.
 pub const UPLOADS: usize = 4;
+/// How long a store may take no upload before a cut that an erase waits for is given up, milliseconds: where its requests fail, and where it says
+/// nothing, as one does that takes large uploads over a slow line.
+const FAILING_MS: u64 = 2_000;
+const SILENT_MS: u64 = 20_000;
 /// How long after a cut that could not be read the next one is taken, milliseconds.
 const UNREADABLE_MS: u64 = 2000;
 /// Deletions under way at once.
@@ -34,7 +38,7 @@ const ATTEMPTS: u32 = 4;
 pub enum Action {
     /// Make everything durable in the journal that is done there; [`Plan::cut_synced`].
     SyncCut,
-    /// Upload a part of a LEB; [`Plan::uploaded`].
+    /// Upload a part of a LEB; [`Plan::read_ended`] when it was read from the journal, and [`Plan::uploaded`].
     Upload {
         /// Which LEB.
         leb: u32,
@@ -158,6 +162,10 @@ pub struct Plan {
     /// Since when something is to be committed that no cut holds, milliseconds.
     changed_ms: Option<u64>,
     uploading: usize,
+    /// Objects whose upload was begun, and that no anchor has named yet: the next one names them, or calls them garbage.
+    strays: BTreeSet<ObjectId>,
+    /// When the store took an upload last, or could have, milliseconds; `None` while it has nothing to take.
+    taken_ms: Option<u64>,
     /// Deletions under way, and objects that are gone and still in the anchor's list.
     deleting: BTreeSet<ObjectId>,
     gone: BTreeSet<ObjectId>,
@@ -247,6 +255,8 @@ impl Plan {
             erases: BTreeSet::new(),
             hurried: false,
             uploading: 0,
+            strays: BTreeSet::new(),
+            taken_ms: None,
             deleting: BTreeSet::new(),
             gone: BTreeSet::new(),
             next_number: 0,
@@ -344,7 +354,15 @@ impl Plan {
             .then_some((self.cut_ms + self.anchor.limits.commit_ms).max(self.tired_ms));
         let old = self.garbage().map(|garbage| garbage.since_ms + self.anchor.limits.grace_ms).next();
         let renewal = self.renewal_in_ms().map(|left| self.now_ms + left);
-        [cut, old, renewal, self.later.next_ms()].into_iter().flatten().min()
+        [cut, old, renewal, self.later.next_ms(), self.gives_up_ms()].into_iter().flatten().min()
+    }
+
+    /// When a cut that an erase waits for is given up, unless the store takes something of it before.
+    fn gives_up_ms(&self) -> Option<u64> {
+        let patience = if self.tally.trouble.is_some() { FAILING_MS } else { SILENT_MS };
+        let cut = self.cut.as_ref().filter(|cut| cut.synced && cut.noted)?;
+        let is_waited_for = self.erases.iter().any(|leb| cut.jobs.contains_key(leb));
+        self.taken_ms.filter(|_| is_waited_for).map(|taken| taken + patience)
     }
 
     /// How long until something is to be done for the lease, milliseconds.
@@ -490,8 +508,10 @@ impl Plan {
     /// What a cut holds is durable in the journal, or never will be.
     pub fn cut_synced(&mut self, done: bool) {
         match &mut self.cut {
-            Some(cut) if done => cut.synced = true,
-            _ => self.journal_failed(),
+            _ if !done => self.journal_failed(),
+            Some(cut) => cut.synced = true,
+            // A part of it could not be read, and it came to nothing.
+            None => {}
         }
     }
 
@@ -512,6 +532,11 @@ impl Plan {
     /// An upload ended.
     pub fn uploaded(&mut self, leb: u32, id: ObjectId, result: Result<(), Failure>) {
         self.uploading -= 1;
+        if result.is_ok() {
+            // Also one of a cut that was given up: the store takes something again.
+            self.taken_ms = Some(self.now_ms);
+            self.succeeded();
+        }
         let job = self.cut.as_mut().and_then(|cut| cut.jobs.get_mut(&leb));
         let piece = job.and_then(|job| job.pieces.iter_mut().find(|piece| piece.id == id));
         let Some(piece) = piece else { return };
@@ -522,7 +547,6 @@ impl Plan {
                 self.tally.uploads += 1;
                 self.tally.uploaded_bytes += u64::from(piece.len);
                 self.credit = (self.credit + 2 * u64::from(piece.len)).min(self.anchor.limits.behind_bytes / 2);
-                self.succeeded();
                 self.job_done(leb);
             }
             Err(failure) => {
@@ -536,14 +560,16 @@ impl Plan {
 
     /// A part could not be read from the journal. The cut comes to nothing, so that what can be read nowhere holds up no erase: by the next cut the
     /// LEB may be gone.
-    pub fn journal_unreadable(&mut self, leb: u32, why: &str) {
+    pub fn journal_unreadable(&mut self, leb: u32, id: ObjectId, why: &str) {
         self.uploading -= 1;
+        let is_of = |cut: &mut Cut| cut.jobs.get(&leb).is_some_and(|job| job.pieces.iter().any(|piece| piece.id == id));
+        // What is wrong with a part of a cut that was given up is for the next cut to find.
+        if self.cut.take_if(is_of).is_none() {
+            return;
+        }
         self.unreadable = true;
         self.tally.errors += 1;
         self.tally.trouble = Some(format!("LEB {leb} of the journal: {why}"));
-        if self.cut.take_if(|cut| cut.jobs.contains_key(&leb)).is_none() {
-            return;
-        }
         self.changed();
         self.cut_ms = self.now_ms;
         self.tired_ms = self.now_ms + UNREADABLE_MS;
@@ -675,6 +701,9 @@ impl Plan {
         self.version = Some(version);
         let Some(cut) = self.cut.take_if(|_| !swapping.renews) else { return };
         self.tally.commits += 1;
+        self.taken_ms = None;
+        // The anchor names them, and nothing was uploaded since it was begun.
+        self.strays.clear();
         self.gone.retain(|id| self.anchor.garbage.iter().any(|garbage| garbage.id == *id));
         let named: BTreeMap<u32, (Life, u32)> =
             self.anchor.lebs.iter().map(|entry| (entry.leb, (entry.life, entry.bytes()))).collect();
@@ -741,6 +770,7 @@ impl Plan {
         self.begin_uploads();
         self.begin_swap();
         self.renew();
+        self.give_up_cut();
         self.begin_erases();
         self.begin_deletions();
     }
@@ -809,8 +839,13 @@ impl Plan {
                 }
                 self.uploading += 1;
                 piece.progress = Progress::UnderWay;
+                self.strays.insert(piece.id);
+                self.taken_ms.get_or_insert(self.now_ms);
                 let Piece { id, start, len, .. } = *piece;
-                let life = self.lebs[*leb as usize].life;
+                let plan = &mut self.lebs[*leb as usize];
+                // Until it was read from the journal the LEB is not erased: no object is ever written a second time with something else.
+                plan.readers += 1;
+                let life = plan.life;
                 self.actions.push_back(Action::Upload { leb: *leb, life, id, start, len });
             }
         }
@@ -825,7 +860,7 @@ impl Plan {
         lebs.sort_unstable_by_key(|entry| entry.leb);
         let named: HashSet<ObjectId> = lebs.iter().flat_map(|entry| entry.segments.iter().map(|it| it.id)).collect();
         let old = self.anchor.garbage.iter().filter(|garbage| !self.gone.contains(&garbage.id)).copied();
-        let new = self.anchor.objects().filter(|id| !named.contains(id));
+        let new = self.anchor.objects().chain(self.strays.iter().copied()).filter(|id| !named.contains(id));
         let garbage = old.chain(new.map(|id| Garbage { id, since_ms: self.now_ms })).collect();
         let anchor = Anchor {
             commit: cut.commit,
@@ -892,6 +927,18 @@ impl Plan {
     /// Whether the cut needs something of a LEB that only the journal has.
     fn is_needed(&self, leb: u32) -> bool {
         self.cut.as_ref().is_some_and(|cut| cut.jobs.contains_key(&leb))
+    }
+
+    /// Where the store takes nothing and an erase waits for the cut, the cut comes to nothing: clients go on, and a later cut holds more. The bound
+    /// on what only the journal has is what holds them. A cut whose notes and sync are under way is waited for: no answer to them may be taken for
+    /// one to the next cut.
+    fn give_up_cut(&mut self) {
+        if self.gives_up_ms().is_some_and(|at| at <= self.now_ms)
+            && let Some(cut) = self.cut.take()
+        {
+            self.changed_ms = Some(cut.since_ms);
+            self.cut_ms = self.now_ms;
+        }
     }
 
     fn begin_erases(&mut self) {

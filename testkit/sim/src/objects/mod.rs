@@ -13,6 +13,8 @@ mod plan;
 mod price;
 mod standby;
 
+use std::collections::HashSet;
+
 use device::{Device, Durability, Io, IoError, Setting, Submitted};
 use media::object::sim::{Bucket, Knobs};
 use media::object::{Anchor, AnchorId, Claim, Limits};
@@ -28,6 +30,12 @@ use standby::{LeasePlan, StandBy};
 
 /// How often a read may fail once the store answers everything.
 const READ_TRIES: u32 = 3;
+
+/// How long a write may wait for a store that says nothing, milliseconds: until the cut under way is given up, and what was in front of that.
+const SILENCE_MS: u64 = 45_000;
+
+/// A bound on what only the journal may have that nothing reaches.
+const WIDE: u64 = 1 << 30;
 
 /// A zombie is given so many rounds in which to notice that it was taken over from.
 const ROUNDS: u32 = 4000;
@@ -267,33 +275,34 @@ impl Simulation {
         Err(Failure::Stuck("the device stays busy".into()))
     }
 
+    fn write(&mut self, lba: u64, count: u64) -> Result<(), Failure> {
+        let sector = self.plan.geometry.sector_bytes as usize;
+        let op = self.history.next();
+        let mut data = vec![0; count as usize * sector];
+        for (at, bytes) in (lba..).zip(data.chunks_exact_mut(sector)) {
+            payload::fill(bytes, at, op, false);
+        }
+        match self.submit(|| Io::Write { lba, data: &data, fua: false })? {
+            None => self.history.took(lba, count, false, u64::MAX),
+            Some(Submitted::Busy(_) | Submitted::Done(Err(IoError::Full))) => {}
+            Some(Submitted::Done(Err(_))) if self.host.disk.is_off() => self.history.took(lba, count, false, u64::MAX),
+            Some(Submitted::Done(Err(error))) => return self.wrong(format!("a write failed: {error}")),
+            Some(_) => {
+                let end = self.device().log_end();
+                self.log_end = end;
+                self.history.took(lba, count, false, end);
+            }
+        }
+        Ok(())
+    }
+
     fn request(&mut self) -> Result<(), Failure> {
         self.tag += 1;
         let (span, largest) = (self.plan.span, self.plan.largest);
         let lba = self.random.below(span);
         let count = (1 + self.random.below(largest)).min(self.plan.format.sectors - lba);
-        let sector = self.plan.geometry.sector_bytes as usize;
         match self.random.below(20) {
-            0..10 => {
-                let op = self.history.next();
-                let mut data = vec![0; count as usize * sector];
-                for (at, bytes) in (lba..).zip(data.chunks_exact_mut(sector)) {
-                    payload::fill(bytes, at, op, false);
-                }
-                match self.submit(|| Io::Write { lba, data: &data, fua: false })? {
-                    None => self.history.took(lba, count, false, u64::MAX),
-                    Some(Submitted::Busy(_) | Submitted::Done(Err(IoError::Full))) => {}
-                    Some(Submitted::Done(Err(_))) if self.host.disk.is_off() => {
-                        self.history.took(lba, count, false, u64::MAX);
-                    }
-                    Some(Submitted::Done(Err(error))) => return self.wrong(format!("a write failed: {error}")),
-                    Some(_) => {
-                        let end = self.device().log_end();
-                        self.log_end = end;
-                        self.history.took(lba, count, false, end);
-                    }
-                }
-            }
+            0..10 => self.write(lba, count)?,
             10..12 => match self.submit(|| Io::Trim { lba, count, fua: false })? {
                 None => self.history.took(lba, count, true, u64::MAX),
                 Some(Submitted::Busy(_)) => {}
@@ -575,6 +584,57 @@ impl Simulation {
         self.settle(u64::MAX)
     }
 
+    /// Whether everything is in the journal, and nothing bounds what only the journal may have.
+    fn is_all_here(&self) -> bool {
+        let (report, limits) = (&self.report, &self.plan.limits);
+        let moved = report.take_overs + report.moves + report.lapses > 0;
+        !moved
+            && !self.remote
+            && self.leases.is_none()
+            && limits.behind_bytes == WIDE
+            && (limits.behind_ms, limits.local_bytes) == (0, 0)
+    }
+
+    /// The store says nothing for an hour, and somebody writes the device over and over: it waits for the store a moment, and then no more.
+    fn silence(&mut self) -> Result<(), Failure> {
+        let (sectors, largest) = (self.plan.format.sectors, self.plan.largest);
+        let (mut lba, mut longest) = (0, 0);
+        for number in 0..3 * sectors.div_ceil(largest) {
+            if number == sectors.div_ceil(largest) / 2 {
+                self.bucket.hang(3_600_000);
+            }
+            self.tag += 1;
+            let before = self.bucket.now_ms();
+            self.write(lba, largest.min(sectors - lba))?;
+            if self.host.disk.is_off() {
+                return self.crash();
+            }
+            longest = longest.max(self.bucket.now_ms() - before);
+            lba = (lba + largest) % sectors;
+        }
+        self.bucket.set_knobs(Knobs { latency_ms: 20, ..Knobs::default() });
+        match longest > SILENCE_MS {
+            true => self.wrong(format!("a write waited {longest} ms for a store that says nothing")),
+            false => self.rest(),
+        }
+    }
+
+    /// Where no owner died and nothing was done behind its back, the store has no object that the anchor neither needs nor calls garbage.
+    fn no_orphans(&self) -> Result<(), Failure> {
+        let (report, store) = (&self.report, &self.plan.store);
+        if report.cuts + report.take_overs + report.lapses > 0 || store.delayed + store.doubled > 0 {
+            return Ok(());
+        }
+        self.bucket.pass(120_000);
+        let Some(anchor) = self.bucket.anchor() else { return self.wrong("there is no anchor") };
+        let known = anchor.objects().chain(anchor.garbage.iter().map(|garbage| garbage.id));
+        let known: HashSet<String> = known.map(|id| id.name(&anchor.device)).collect();
+        match self.bucket.names().into_iter().find(|name| !known.contains(name)) {
+            Some(name) => self.wrong(format!("the object {name} is an orphan")),
+            None => Ok(()),
+        }
+    }
+
     /// The store behaves at last: everything gets there, every zombie learns its lot, and the device is what it should be.
     fn finish(&mut self) -> Result<(), Failure> {
         self.bucket.set_knobs(Knobs { latency_ms: 20, ..Knobs::default() });
@@ -605,6 +665,9 @@ impl Simulation {
             }
         }
         self.rest()?;
+        if self.is_all_here() && !self.host.disk.is_off() {
+            self.silence()?;
+        }
         loop {
             let Some(image) = self.read_all()? else {
                 self.crash()?;
@@ -615,7 +678,7 @@ impl Simulation {
         }
         let Some(device) = self.host.device.take() else { return Ok(()) };
         match device.detach_and_release(600_000) {
-            Ok(true) => {}
+            Ok(true) => self.no_orphans()?,
             _ if self.host.disk.is_off() => {}
             Ok(false) => return Err(Failure::Stuck("the store has not got everything".into())),
             Err(error) => return self.wrong(format!("it could not be detached: {error}")),
@@ -627,7 +690,7 @@ impl Simulation {
 /// Limits that a seed draws: mostly tight, since that is where things go wrong.
 fn limits(random: &mut SplitMix64, leb_bytes: u64) -> Limits {
     Limits {
-        behind_bytes: if random.one_in(3) { leb_bytes * (2 + random.below(6)) } else { 1 << 30 },
+        behind_bytes: if random.one_in(3) { leb_bytes * (2 + random.below(6)) } else { WIDE },
         behind_ms: if random.one_in(6) { 30_000 } else { 0 },
         local_bytes: if random.one_in(2) { leb_bytes * random.below(8) } else { 0 },
         grace_ms: random.below(3) * 5000,
