@@ -30,6 +30,7 @@ from jobs import FioFailed, fill, fio, random_jobs, run_job, sequential_jobs
 from machine import describe
 from protocols import keep
 from service import Service
+from zerofs import ZeroFs
 
 HERE = Path(__file__).resolve().parent
 MIB = 1 << 20
@@ -52,6 +53,7 @@ class Bench:
         os.environ.update(self.bucket.environment())
         self.service = Service(options.vsl.resolve(), state, [])
         self.rows: list[dict] = []
+        self.zero: ZeroFs | None = None
 
     def stop(self) -> None:
         """Ends what was started."""
@@ -172,11 +174,12 @@ class Bench:
         return cold
 
     def peers(self, size: int, cold: dict[int, list[float]]) -> None:
-        """nbdkit's S3 plugin and s3backer, each on an object or objects of its own."""
+        """nbdkit's S3 plugin, s3backer and ZeroFS, each on an object or objects of its own."""
         image = self.directory / "peer.img"
-        for name, start in (("nbdkit S3 plugin", self.nbdkit), ("s3backer", self.s3backer)):
-            if shutil.which({"nbdkit S3 plugin": "nbdkit"}.get(name, name)) is None:
-                print(f"{name}: not installed", flush=True)
+        for name, start in (("nbdkit S3 plugin", self.nbdkit), ("s3backer", self.s3backer), ("ZeroFS", self.zerofs)):
+            program = {"nbdkit S3 plugin": "nbdkit", "ZeroFS": "zerofs"}.get(name, name)
+            if shutil.which(program) is None:
+                print(f"{name}: no `{program}` in the path", flush=True)
                 continue
             for block, ours in cold.items():
                 theirs = [start(image, size, lambda where, block=block: read_us(where, block, size)) for _ in range(self.options.rounds)]
@@ -235,6 +238,12 @@ class Bench:
             process.terminate()
             process.wait()
             log.close()
+
+    def zerofs(self, _image: Path, size: int, measure: Callable[[str], float]) -> float:
+        """A file system in the store with an NBD server (`cargo install zerofs --locked`), with its caches empty."""
+        if self.zero is None:
+            self.zero = ZeroFs(str(shutil.which("zerofs")), self.bucket, self.directory, min(size, 128 * MIB))
+        return self.zero.measure(measure)
 
     def attaches(self) -> None:
         """The attach of a large device, by its journal and by a journal that holds nothing, with two amounts of data."""
