@@ -347,12 +347,14 @@ impl Plan {
 
     /// When something is to be done next without anything happening, milliseconds.
     pub fn wakes_ms(&self) -> Option<u64> {
-        if self.fence.is_some() {
+        if self.fence.is_some() || self.has_left() {
             return None;
         }
         let cut = (self.cut.is_none() && !self.broken && !self.quiet && self.changed_ms.is_some())
             .then_some((self.cut_ms + self.anchor.limits.commit_ms).max(self.tired_ms));
+        // While as many deletions as may be are under way, the end of one of them is what is waited for.
         let old = self.garbage().map(|garbage| garbage.since_ms + self.anchor.limits.grace_ms).next();
+        let old = old.filter(|_| self.deleting.len() < DELETIONS);
         let renewal = self.renewal_in_ms().map(|left| self.now_ms + left);
         [cut, old, renewal, self.later.next_ms(), self.gives_up_ms()].into_iter().flatten().min()
     }
@@ -508,10 +510,8 @@ impl Plan {
     /// What a cut holds is durable in the journal, or never will be.
     pub fn cut_synced(&mut self, done: bool) {
         match &mut self.cut {
-            _ if !done => self.journal_failed(),
-            Some(cut) => cut.synced = true,
-            // A part of it could not be read, and it came to nothing.
-            None => {}
+            Some(cut) if done => cut.synced = true,
+            _ => self.journal_failed(),
         }
     }
 
@@ -773,6 +773,11 @@ impl Plan {
         self.give_up_cut();
         self.begin_erases();
         self.begin_deletions();
+        // Otherwise whoever waits for that moment would wait no time, over and over. An erase just now may be what the next cut is for.
+        debug_assert!(
+            self.wakes_ms().is_none_or(|at| at > self.now_ms || self.is_time_for_cut()),
+            "what is due is not done"
+        );
     }
 
     fn again(&mut self, _failures: u32, again: Again) {
