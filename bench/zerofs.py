@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import socket
 import struct
 import subprocess
@@ -58,22 +57,18 @@ class ZeroFs:
         for sock in (self.nbd, self.ninep):
             sock.unlink(missing_ok=True)
         with open(self.directory / "log", "ab") as log:
-            self.process = subprocess.Popen([self.program, "run", "-c", self.directory / "zerofs.toml"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            process = subprocess.Popen([self.program, "run", "-c", self.directory / "zerofs.toml"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        device = Exported(process, self.nbd, "disk")
         try:
             deadline = time.monotonic() + START_SECONDS
             while not (self.nbd.exists() and self.ninep.exists()):
-                if self.process.poll() is not None or time.monotonic() > deadline:
+                if process.poll() is not None or time.monotonic() > deadline:
                     raise SystemExit(f"ZeroFS did not start: {(self.directory / 'log').read_text()[-1000:]}")
                 time.sleep(0.05)
-            return work(Exported(self.process, self.nbd, "disk"))
+            return work(device)
         finally:
             # Asked to end, it writes what it has not written yet.
-            self.process.send_signal(signal.SIGINT)
-            try:
-                self.process.wait(timeout=60)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+            device.stop()
 
 
 def make(sock: Path, name: str, size: int) -> None:
