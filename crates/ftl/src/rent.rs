@@ -70,8 +70,9 @@ impl Rent {
         self.lebs.get(id as usize).map_or(0.0, |(owed, _)| *owed)
     }
 
-    /// The LEB was emptied: its next life owes nothing.
+    /// The LEB was emptied: its next life owes nothing, and is not due because this one was.
     pub fn forget(&mut self, leb: LebId) {
+        self.due.retain(|due| *due != leb);
         if let Some(account) = self.lebs.get_mut(leb as usize) {
             account.0 = 0.0;
         }
