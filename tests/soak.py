@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Measures every figure that the project promises to reach, and writes them as one table: docs/soak.md.
 
-Each line has ten minutes at most (`--minutes`). What was measured at a commit is kept, so that a run which was interrupted goes on
-where it stopped; `--anew` begins from the beginning.
+Each line has ten minutes at most (`--minutes`). What was measured is kept until a commit changes the crates or tests that it is of, so
+that a run which was interrupted goes on where it stopped; `--anew` begins from the beginning.
 """
 
 import argparse
@@ -78,7 +78,7 @@ class Line:
     name: str
     command: list[str]
     figures: list[Figure]
-    # The command is run over and over, on all processors, until the first figure is reached: each time with another {seed}, and
+    # The command is run over and over, several at once, until the first figure is reached: each time with another {seed}, and
     # with so many {seeds} from the {first} on that no other run had.
     chunk: int = 0
     environment: dict[str, str] = field(default_factory=dict)
@@ -199,8 +199,8 @@ class Outcome:
 class Runner:
     """Runs commands in process groups of their own, which end with their time."""
 
-    def __init__(self, seconds: float, longest: int) -> None:
-        self.seconds, self.longest = seconds, longest
+    def __init__(self, seconds: float, longest: int, jobs: int) -> None:
+        self.seconds, self.longest, self.jobs = seconds, longest, jobs
 
     def once(self, line: Line, seed: int, left: float) -> tuple[str, str]:
         """One run: its output, and why it failed if it did."""
@@ -232,7 +232,7 @@ class Runner:
         return out
 
     def run(self, line: Line, texts: list[str]) -> Outcome:
-        """A line, in one go or in chunks on all processors; those that gave these texts are done."""
+        """A line, in one go or in chunks, so many jobs at once; those that gave these texts are done."""
         began = time.monotonic()
         if not line.chunk:
             text, failed = self.once(line, 1, self.seconds)
@@ -255,7 +255,7 @@ class Runner:
                         failures.append(failed)
                     texts.append(text)
 
-        workers = [threading.Thread(target=work) for _ in range(PROCESSORS)]
+        workers = [threading.Thread(target=work) for _ in range(self.jobs)]
         [worker.start() for worker in workers]
         [worker.join() for worker in workers]
         return Outcome(texts, time.monotonic() - began, failures[0] if failures else "")
@@ -319,13 +319,36 @@ def prepare(wanted: list[Line]) -> None:
         subprocess.run(["cargo", command[0], "--locked", *command[1:]], cwd=ROOT, check=True)
 
 
-def describe_commit() -> str:
-    """The last commit of what is measured: not of texts, of which one is written here."""
-    def git(*words: str) -> subprocess.CompletedProcess:
-        return subprocess.run(["git", *words, "--", ".", ":!docs", ":!*.md"], cwd=ROOT, capture_output=True, text=True)
+class Commits:
+    """What the lines measure, as the last commit that changed it: not one of texts, of which one is written here, or of other crates."""
 
-    changed = git("diff", "--quiet", "HEAD").returncode != 0
-    return git("log", "-1", "--format=%h").stdout.strip() + ("-dirty" if changed else "")
+    # The package whose program a command runs.
+    PROGRAMS = {SIM: "sim", FUZZ: "fuzz", VSL: "openvsl-cli"}
+
+    def __init__(self) -> None:
+        listed = subprocess.run(["cargo", "metadata", "--locked", "--no-deps", "--format-version", "1"], cwd=ROOT, check=True, stdout=subprocess.PIPE)
+        packages = json.loads(listed.stdout)["packages"]
+        self.folders = {package["name"]: str(Path(package["manifest_path"]).parent.relative_to(ROOT)) for package in packages}
+        self.needs = {package["name"]: {needed["name"] for needed in package["dependencies"]} & self.folders.keys() for package in packages}
+
+    def packages(self, line: Line) -> set[str]:
+        """Those that a line runs, and all that they need."""
+        words = line.command
+        found = {name for program, name in self.PROGRAMS.items() if program in words}
+        found |= {name for option, name in zip(words, words[1:]) if option == "-p"}
+        # What plants defects builds everything.
+        found = found or set(self.folders)
+        while more := {needed for name in found for needed in self.needs[name]} - found:
+            found |= more
+        return found
+
+    def commit(self, line: Line) -> str:
+        """The last one that changed what a line measures, with a mark where that has changes that are not committed."""
+        tests = ["tests", "testkit"] if any(word.startswith("tests/") for word in line.command) else []
+        paths = [*sorted(self.folders[name] for name in self.packages(line)), *tests, "Cargo.lock", ":!*.md", ":!tests/soak.py"]
+        changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", *paths], cwd=ROOT).returncode != 0
+        last = subprocess.run(["git", "log", "-1", "--format=%h", "--", *paths], cwd=ROOT, check=True, capture_output=True, text=True)
+        return last.stdout.strip() + ("-dirty" if changed else "")
 
 
 def main() -> int:
@@ -337,19 +360,24 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10, help="for each line at most (10)")
     parser.add_argument("--longest", type=int, default=3,
                         help="operations in a sequence of the exhaustive scope (3; 4 takes some 40 minutes on two processors)")
-    parser.add_argument("--anew", action="store_true", help="measure again what was measured at this commit")
+    parser.add_argument("--jobs", type=int, default=PROCESSORS, help="chunks of a line at once (as many as there are processors)")
+    parser.add_argument("--anew", action="store_true", help="measure again what was measured and did not change since")
     arguments = parser.parse_args()
     unknown = set(arguments.names) - {line.name for line in lines()}
     if unknown:
         parser.error(f"no such line: {', '.join(sorted(unknown))}")
-    commit = describe_commit()
+    commits = Commits()
     kept = TARGET / "soak.json"
-    rows: dict[str, dict] = json.loads(kept.read_text()) if kept.exists() else {}
+
+    def read_rows() -> dict[str, dict]:
+        return json.loads(kept.read_text()) if kept.exists() else {}
+
+    rows = read_rows()
     wanted = [line for line in lines() if line.name in arguments.names or not arguments.names]
     prepare(wanted)
-    runner = Runner(60 * arguments.minutes, arguments.longest)
+    runner = Runner(60 * arguments.minutes, arguments.longest, arguments.jobs)
     for line in wanted:
-        known = rows.get(line.name)
+        known, commit = rows.get(line.name), commits.commit(line)
         same = known if known and known["commit"] == commit and not commit.endswith("-dirty") and not arguments.anew else {}
         # Chunks that were too few for the goal count, and more follow.
         if same and (all(held for _, held in same["figures"]) or not same.get("texts") or same["failed"]):
@@ -359,6 +387,8 @@ def main() -> int:
         read = [(figure, *figure.read(outcome.texts)) for figure in line.figures]
         figures = [(say(value, share), not outcome.failed and figure.is_reached(value, share)) for figure, value, share in read]
         seconds = outcome.seconds + same.get("seconds", 0)
+        # Others may measure other lines meanwhile.
+        rows = read_rows()
         rows[line.name] = {"figures": figures, "seconds": seconds, "texts": outcome.texts if line.chunk else [], "failed": outcome.failed, "commit": commit,
                            "date": datetime.date.today().isoformat(), "machine": machine(), "longest": arguments.longest}
         kept.parent.mkdir(parents=True, exist_ok=True)
