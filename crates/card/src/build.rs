@@ -1,7 +1,7 @@
 //! From a data sheet to devices.
 
 use ftl::{Pacing, Policy};
-use profile::{Bridged, Device, Flash, Interrupts, Level, Profile};
+use profile::{Bridged, Device, Driver, Flash, Level, Profile};
 
 use crate::array::{Array, Raid5, WriteBack};
 use crate::bridge::Bridge;
@@ -31,6 +31,17 @@ pub enum Arrangement {
 
 /// Modules that one host had at most.
 const MODULES: u32 = 8;
+
+impl Arrangement {
+    /// Devices that what is written is spread over: what the whole holds is as many times what each of them does.
+    pub fn spread_over(self) -> u64 {
+        match self {
+            Self::Single | Self::BothModules | Self::Raid1 => 1,
+            Self::Raid0 => 2,
+            Self::Raid0Of(count) => u64::from(count),
+        }
+    }
+}
 
 impl std::str::FromStr for Arrangement {
     type Err = String;
@@ -64,8 +75,6 @@ pub struct Options {
     pub scale: u32,
     /// Consecutive bytes on one member of a RAID 0 that the operating system makes.
     pub stripe_bytes: u64,
-    /// Byte of its first stripe at which what is used of it begins, a multiple of the sector size: a file system puts files anywhere.
-    pub stripe_offset: u64,
     /// Overrides whether a disk answers writes from its memory.
     pub write_cache: Option<bool>,
     /// What surrounds a card.
@@ -76,8 +85,8 @@ pub struct Options {
     pub pacing: Option<Pacing>,
     /// Whether flash modules groom ahead of need in quiet times.
     pub grooms_ahead: bool,
-    /// How the driver has flash modules hold their interrupts back.
-    pub interrupts: Option<Interrupts>,
+    /// The host's driver, as far as devices know of it: how it has flash modules hold their interrupts back, and what its RAID costs.
+    pub driver: Driver,
     /// Seed of everything that varies.
     pub seed: u64,
 }
@@ -90,13 +99,12 @@ impl Default for Options {
             sector_bytes: None,
             scale: 1,
             stripe_bytes: 65_536,
-            stripe_offset: 0,
             write_cache: None,
             surroundings: Surroundings::default(),
             policy: None,
             pacing: None,
             grooms_ahead: true,
-            interrupts: None,
+            driver: Driver::default(),
             seed: 1,
         }
     }
@@ -213,13 +221,11 @@ pub fn build(profile: &Profile, options: &Options) -> Result<Built, BuildError> 
         scaled = scaled.max(by);
         devices.push(device);
     }
-    let devices: Vec<Box<dyn VirtualDevice>> = match options.arrangement {
+    let by_the_system = |array: Array| vec![Box::new(array.taking(options.driver.raid_us)) as Box<dyn VirtualDevice>];
+    let devices = match options.arrangement {
         Arrangement::Single | Arrangement::BothModules => devices,
-        Arrangement::Raid0 | Arrangement::Raid0Of(_) => {
-            let array = Array::striped(devices, options.stripe_bytes);
-            vec![Box::new(array.beginning_at(options.stripe_offset))]
-        }
-        Arrangement::Raid1 => vec![Box::new(Array::mirrored(devices))],
+        Arrangement::Raid0 | Arrangement::Raid0Of(_) => by_the_system(Array::striped(devices, options.stripe_bytes)),
+        Arrangement::Raid1 => by_the_system(Array::mirrored(devices)),
     };
     let scaling = (scaled > 1.0).then(|| Scaling {
         by: scaled,
@@ -354,7 +360,7 @@ fn flash_module(
 ) -> Result<(Box<dyn VirtualDevice>, f64), BuildError> {
     let card = flash.card.as_ref().map(|card| (card, flash.modules));
     let (module, by) = module(profile, &flash.module, card, options, seed)?;
-    match &options.interrupts {
+    match &options.driver.interrupts {
         None => Ok((Box::new(module), by)),
         Some(interrupts) => Ok((Box::new(Moderated::new(Box::new(module), interrupts)), by)),
     }

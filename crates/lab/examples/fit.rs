@@ -8,12 +8,15 @@
 //!
 //! `--set PATH=VALUE` changes a figure, `--descend PATH,PATH` then looks for better values of some by coordinate descent and prints
 //! them; writing them into the sheet, with a word on why they are physically sensible, is left to a person. `--rows TEXT` keeps
-//! rows whose line contains the text, `--source NAME` those of a source. `--held SIZE`, `--age TIMES`, `--same TIMES` and `--overwrite TIMES` change what is assumed of sources.
+//! rows whose line contains the text, `--source NAME` those of a source. `--sources FILE` reads what is assumed of sources from a file like
+//! `crates/lab/data/sources.toml`; `--held SIZE`, `--age TIMES`, `--same TIMES` and `--overwrite TIMES` change it.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use lab::published::{Measured, Row, Settings, Source, measure, rows, sources, summary, summary_text, table};
+use lab::published::{
+    Measured, Row, Settings, Source, measure, rows, sources, sources_from, summary, summary_text, table,
+};
 use profile::Profile;
 
 struct Fit {
@@ -28,7 +31,7 @@ type Changes = Vec<(String, toml::Value)>;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut devices: Vec<String> = Vec::new();
     let (mut source, mut contains, mut changes, mut descend) = (None, Vec::new(), Changes::new(), Vec::new());
-    let mut settings = Settings::default();
+    let (mut settings, mut sources) = (Settings::default(), sources()?);
     let (mut held, mut overwrite, mut age, mut same) = (None, None, None, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(option) = arguments.next() {
@@ -36,6 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         match option.as_str() {
             "--device" => devices.push(value),
             "--source" => source = Some(value),
+            "--sources" => sources = sources_from(&std::fs::read_to_string(&value)?)?,
             "--rows" => contains.push(value),
             "--held" => held = Some(value.parse()?),
             "--overwrite" => overwrite = Some(value.parse()?),
@@ -56,7 +60,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .filter(|row| source.as_ref().is_none_or(|source| row.source == *source))
         .filter(|row| contains.iter().all(|text| row.line().contains(text.as_str())))
         .collect();
-    let mut sources = sources()?;
     for source in &mut sources {
         source.held = held.or(source.held);
         source.overwrite_held = age.unwrap_or(source.overwrite_held);

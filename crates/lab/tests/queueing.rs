@@ -105,6 +105,7 @@ fn drivers_are_told_apart_by_their_costs() {
         latency_us: 90.0,
         queue_limit: None,
         interrupts: None,
+        raid_us: 0.0,
     };
     let load = "read_percent = 100\nsize = 4096";
     let results = run(&workload("duration = 1", load), fast(), all);

@@ -20,6 +20,7 @@ const WINDOWS_LIKE: Driver = Driver {
     latency_us: 11.3,
     queue_limit: Some(7),
     interrupts: None,
+    raid_us: 0.0,
 };
 
 proptest! {

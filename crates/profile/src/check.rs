@@ -189,7 +189,7 @@ fn array(array: &Array) -> Result<(), String> {
 
 fn drivers(profile: &Profile) -> Result<(), String> {
     for (name, driver) in &profile.drivers {
-        let figures = [driver.submit_us, driver.complete_us, driver.serial_us, driver.latency_us];
+        let figures = [driver.submit_us, driver.complete_us, driver.serial_us, driver.latency_us, driver.raid_us];
         for figure in figures {
             not_negative(&[(&format!("a time of drivers.{name}"), figure)])?;
         }

@@ -14,12 +14,19 @@ pub struct Driver {
     pub serial_us: f64,
     /// What a request waits on top, such as for an interrupt; any number wait at the same time, microseconds.
     pub latency_us: f64,
+    /// What software RAID adds to each request of an array; any number wait at the same time, microseconds.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub raid_us: f64,
     /// Requests that the host hands to the device at once; the others wait in the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_limit: Option<u32>,
     /// How it has a flash module hold its interrupts back; without it every answer interrupts the host at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<Interrupts>,
+}
+
+fn is_nothing(time: &f64) -> bool {
+    *time == 0.0
 }
 
 /// Interrupt moderation: an interrupt is raised when so many answers wait for one, when the first of them has waited for so

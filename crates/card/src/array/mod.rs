@@ -5,6 +5,8 @@ mod raid5;
 mod write_back;
 
 use crate::agenda::Answers;
+use media::nand::micros;
+
 use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
 use crate::report::Report;
 use crate::snapshots::Schedule;
@@ -25,8 +27,8 @@ pub struct Array {
     now: Nanos,
     mirrored: bool,
     stripe: u64,
-    /// Byte of the first stripe at which the array's own begin.
-    begin: u64,
+    /// What a request takes on top, any number at the same time.
+    latency: Nanos,
     bytes: u64,
     sector_bytes: u32,
     turn: usize,
@@ -41,10 +43,9 @@ impl Array {
         array
     }
 
-    /// The same array without the first `begin` bytes: what begins in the middle of a stripe, as files do.
-    pub fn beginning_at(mut self, begin: u64) -> Self {
-        self.begin = begin.min(self.bytes);
-        self.bytes -= self.begin;
+    /// The same array, where the software that makes it takes so many microseconds of each request; any number at the same time.
+    pub fn taking(mut self, request_us: f64) -> Self {
+        self.latency = micros(request_us);
         self
     }
 
@@ -64,7 +65,7 @@ impl Array {
             now: 0,
             mirrored,
             stripe,
-            begin: 0,
+            latency: 0,
             turn: 0,
         }
     }
@@ -96,7 +97,6 @@ impl Array {
             }
             return;
         }
-        let request = Request { offset: request.offset + self.begin, ..request };
         let end = request.offset + u64::from(request.bytes);
         let (first, last) = (request.offset / self.stripe, (end - 1) / self.stripe);
         // Of each member the request touches one range without gaps: stripes in between lie on the others.
@@ -115,7 +115,7 @@ impl Array {
     fn collect(&mut self) {
         while let Some(answer) = self.members.answer() {
             if let Some((tag, result)) = self.parents.done(answer.purpose, answer.result) {
-                self.answers.put(answer.at, tag, result);
+                self.answers.put(answer.at + self.latency, tag, result);
             }
         }
     }
@@ -164,7 +164,6 @@ impl VirtualDevice for Array {
 
     fn hint(&self, offset: u64) {
         if !self.mirrored {
-            let offset = offset + self.begin;
             let (chunk, count) = (offset / self.stripe, self.members.count() as u64);
             self.members.hint((chunk % count) as usize, chunk / count * self.stripe + offset % self.stripe);
         }

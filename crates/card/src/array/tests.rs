@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::*;
 use crate::device::Failure;
-use crate::testing::{Fixed, mean, random, run, sequential};
+use crate::testing::{Fixed, bytes_per_s, mean, random, run, sequential};
 
 const SIZE: u64 = 1 << 34;
 const STRIPE: u64 = 65_536;
@@ -41,19 +41,16 @@ fn stripes_lie_on_the_members_in_turn_and_every_byte_is_asked_for_once() {
 }
 
 #[test]
-fn what_begins_in_the_middle_of_a_stripe_lies_on_two_members() {
-    let (devices, logs) = members(2);
-    let mut array = Array::striped(devices, STRIPE).beginning_at(STRIPE / 2);
-    assert_eq!(array.bytes(), 2 * SIZE - STRIPE / 2);
-    let half = STRIPE as u32 / 2;
-    run(&mut array, 1, [Request { op: Op::Read, offset: STRIPE, bytes: STRIPE as u32 }]);
-    let asked = |member: usize| logs[member].borrow().iter().map(|(_, it)| (it.offset, it.bytes)).collect::<Vec<_>>();
-    assert_eq!((asked(0), asked(1)), (vec![(STRIPE, half)], vec![(STRIPE / 2, half)]));
-    let end = array.bytes();
-    let past = Request { op: Op::Read, offset: end - 4096, bytes: 8192 };
-    array.submit(1_000_000, 7, past);
-    array.advance(1_000_000);
-    assert_eq!(array.answer().map(|answer| answer.result), Some(Err(Failure::OutOfRange)));
+fn what_software_takes_of_a_request_any_number_wait_at_the_same_time() {
+    for outstanding in [1, 8] {
+        let rate = |array: Array| {
+            let lived = run(&mut { array }, outstanding, random(Op::Read, 2000, 4096, SIZE, 1));
+            bytes_per_s(&lived) / 4096.0
+        };
+        let (with, without) = (Array::striped(members(2).0, STRIPE).taking(25.0), Array::striped(members(2).0, STRIPE));
+        let more_ns = f64::from(outstanding as u32) * 1e9 * (rate(with).recip() - rate(without).recip());
+        assert!((more_ns - 25_000.0).abs() < 250.0, "{outstanding} outstanding: {more_ns} ns");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use card::{Arrangement, Format, Options, Surroundings};
-use profile::{Device, Driver, Profile};
+use profile::{Device, Profile};
 
 use super::row::Row;
 use super::source::Source;
@@ -32,10 +32,8 @@ pub struct Unfit(pub String);
 pub struct Experiment {
     /// The device's name.
     pub device: String,
-    /// How it is built.
+    /// How it is built, and what the host costs.
     pub options: Options,
-    /// What the host costs.
-    pub driver: Driver,
     /// What is run, sizes at full scale.
     pub workload: Workload,
 }
@@ -108,8 +106,7 @@ pub fn experiment(
         scale: settings.scale,
         // Reviewers plug the external power in, or override the slot's limit.
         surroundings: Surroundings { power_unlimited: true, ..Surroundings::default() },
-        interrupts: driver.interrupts,
-        stripe_offset: source.file_in_stripe.map_or(0, |bytes| bytes.0),
+        driver,
         ..Options::default()
     };
     let region = source
@@ -140,7 +137,7 @@ pub fn experiment(
     let burst = row.metric.starts_with("burst ");
     // A disk is the same whatever it holds.
     if !burst && !is_disk {
-        phases.extend(preparation(&source, &load(depths.iter().copied().max().unwrap_or(1))));
+        phases.extend(preparation(&source, arrangement, &load(depths.iter().copied().max().unwrap_or(1))));
     }
     if let Some(pause) = pause(&row.note, &source) {
         let stop = Stop { duration: Some(pause), ..Stop::default() };
@@ -157,13 +154,17 @@ pub fn experiment(
         });
     }
     let workload = Workload { name: row.workload.clone(), description: String::new(), seed: settings.seed, phases };
-    Ok((Experiment { device: profile.name.clone(), options, driver, workload }, reading))
+    Ok((Experiment { device: profile.name.clone(), options, workload }, reading))
 }
 
 /// What a source is assumed to have done to a device before it measured this load.
-pub(crate) fn preparation(source: &Source, load: &Load) -> Vec<Phase> {
-    let mut phases = vec![fill(source)];
-    let held = Region { offset: Extent::Bytes(0), size: source.held };
+pub(crate) fn preparation(source: &Source, arrangement: Arrangement, load: &Load) -> Vec<Phase> {
+    let size = match source.held {
+        Some(Extent::Bytes(bytes)) => Some(Extent::Bytes(bytes * arrangement.spread_over())),
+        held => held,
+    };
+    let held = Region { offset: Extent::Bytes(0), size };
+    let mut phases = vec![fill(held)];
     for (name, region, times) in
         [("age", held, source.overwrite_held), ("overwrite", load.region, source.overwrite_file)]
     {
@@ -286,8 +287,7 @@ fn region_writes(bytes: u64, access: Access, region: Region) -> Load {
     Load { region, depth: Some(8), ..writes(bytes, access, 2) }
 }
 
-fn fill(source: &Source) -> Phase {
-    let region = Region { offset: Extent::Bytes(0), size: source.held };
+fn fill(region: Region) -> Phase {
     phase("fill", 1.0, vec![region_writes(FILL_BYTES, Access::Sequential, region)])
 }
 

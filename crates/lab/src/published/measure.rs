@@ -147,7 +147,7 @@ fn run_one(experiment: &Experiment, profile: &Profile, stopped: &AtomicBool) -> 
     let workload = scaled(&experiment.workload, by, capacity);
     let shortest = workload.phases.iter().filter(|phase| phase.measured).map(|phase| phase.ramp.nanos()).min();
     let options = virtual_time::Options {
-        driver: experiment.driver,
+        driver: experiment.options.driver,
         interval: shortest.unwrap_or(0).max(40_000_000) / 4,
         scaled_by: by,
         ..virtual_time::Options::default()

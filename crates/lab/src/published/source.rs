@@ -25,10 +25,7 @@ pub struct Source {
     /// Tests stay within a file of this size at the beginning of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<Bytes>,
-    /// Where in a stripe of a RAID 0 that file begins: a file system puts it anywhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file_in_stripe: Option<Bytes>,
-    /// What the volume holds when the test begins, written in one go; without it, all that fits.
+    /// What each device holds when the test begins, written in one go: bytes, or a share of it; without it, all that fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Extent>,
     /// How often that is then overwritten at random, in 4 KiB pieces: a volume in use is fragmented.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use card::Arrangement;
 use toml::Spanned;
 
 use super::combine::{Combination, combinations, point};
@@ -68,8 +69,6 @@ pub struct Part {
     pub stages: Vec<StagePlan>,
     /// The host's driver, where the test's source has one.
     pub driver: Option<String>,
-    /// Byte of a RAID 0's first stripe at which what is used of it begins.
-    pub stripe_offset: u64,
     /// Traces that are made before it begins.
     pub made: Vec<Made>,
 }
@@ -151,13 +150,12 @@ impl Plan {
             .iter()
             .filter(|test| wanted.tests.is_empty() || wanted.tests.iter().any(|name| name == test.name()))
         {
-            let shrinking = variants(test, form, wanted.quick)?;
             let disk_form = Form { times: form.disk_times.unwrap_or(form.times), ..form.clone() };
-            let disks = variants(test, &disk_form, wanted.quick)?;
             for setup in &setups {
-                for (label, prepared) in if setup.is_disk { &disks } else { &shrinking } {
+                let form = if setup.is_disk { &disk_form } else { form };
+                for (label, prepared) in variants(test, form, wanted.quick, setup.arrangement()?)? {
                     for repeat in 0..wanted.repeat.max(1) {
-                        parts.push(part(test, setup, label, prepared, repeat, wanted));
+                        parts.push(part(test, setup, &label, &prepared, repeat, wanted));
                     }
                 }
             }
@@ -187,6 +185,12 @@ struct Setup {
     is_disk: bool,
     /// The cache in front of it.
     cache: Option<String>,
+}
+
+impl Setup {
+    fn arrangement(&self) -> Result<Arrangement, NoPlan> {
+        self.array.as_deref().map_or(Ok(Arrangement::Single), |name| name.parse().map_err(NoPlan))
+    }
 }
 
 fn setups(protocol: &Protocol, form: &Form, wanted: &Wanted, left_out: &mut Vec<String>) -> Result<Vec<Setup>, NoPlan> {
@@ -261,11 +265,15 @@ fn setups(protocol: &Protocol, form: &Form, wanted: &Wanted, left_out: &mut Vec<
 struct Prepared {
     stages: Vec<StagePlan>,
     driver: Option<String>,
-    stripe_offset: u64,
 }
 
 /// The ways a test is done on one device: one, or one for each point where each has a device of its own.
-fn variants(test: &Test, form: &Form, quick: bool) -> Result<Vec<(String, Prepared)>, NoPlan> {
+fn variants(
+    test: &Test,
+    form: &Form,
+    quick: bool,
+    arrangement: Arrangement,
+) -> Result<Vec<(String, Prepared)>, NoPlan> {
     let fail = |problem: String| NoPlan(format!("test '{}': {problem}", test.name()));
     // Each with the stage that it is a point of.
     let mut alternatives: Vec<(String, Option<(&str, Combination)>)> = Vec::new();
@@ -278,13 +286,13 @@ fn variants(test: &Test, form: &Form, quick: bool) -> Result<Vec<(String, Prepar
     }
     let mut variants = Vec::new();
     for (label, only) in alternatives {
-        let mut prepared = Prepared { stages: Vec::new(), driver: None, stripe_offset: 0 };
+        let mut prepared = Prepared { stages: Vec::new(), driver: None };
         if let Some(name) = &test.prepared_as {
             let load = match &only {
                 Some((_, one)) => one.load.clone(),
                 None => heaviest(test, quick).map_err(fail)?,
             };
-            prepare(test, name.get_ref(), load, &mut prepared).map_err(fail)?;
+            prepare(test, name.get_ref(), arrangement, load, &mut prepared).map_err(fail)?;
         }
         for stage in &test.stages {
             let only = only.as_ref().filter(|_| stage.role == Role::Measure);
@@ -311,12 +319,18 @@ fn heaviest(test: &Test, quick: bool) -> Result<Load, String> {
 }
 
 /// Preparation as the published measurements of a source are assumed to have done it.
-fn prepare(test: &Test, source: &str, load: Load, prepared: &mut Prepared) -> Result<(), String> {
+fn prepare(
+    test: &Test,
+    source: &str,
+    arrangement: Arrangement,
+    load: Load,
+    prepared: &mut Prepared,
+) -> Result<(), String> {
     let all = sources().map_err(|error| error.to_string())?;
     let source =
         all.into_iter().find(|it| it.name == source).ok_or_else(|| format!("no source is called '{source}'"))?;
     let source = source.for_workload(test.published.as_deref().unwrap_or(test.name()));
-    for phase in preparation(&source, &load) {
+    for phase in preparation(&source, arrangement, &load) {
         let role = if phase.name == "fill" { Role::Fill } else { Role::Precondition };
         prepared.stages.push(StagePlan {
             name: phase.name.clone(),
@@ -336,7 +350,6 @@ fn prepare(test: &Test, source: &str, load: Load, prepared: &mut Prepared) -> Re
         });
     }
     prepared.driver = Some(source.driver);
-    prepared.stripe_offset = source.file_in_stripe.map_or(0, |bytes| bytes.0);
     Ok(())
 }
 
@@ -475,7 +488,6 @@ fn part(test: &Test, setup: &Setup, label: &str, prepared: &Prepared, repeat: u3
         stages,
         made,
         driver: setup.driver.clone().or_else(|| prepared.driver.clone()),
-        stripe_offset: prepared.stripe_offset,
     }
 }
 

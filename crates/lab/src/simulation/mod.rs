@@ -108,7 +108,7 @@ impl Simulation {
             self;
         check_scale(&profile, options.scale)?;
         let (driver, costs) = chosen(&profile, driver)?;
-        options.interrupts = costs.interrupts;
+        options.driver = costs;
         // Where none fits, the engine says what does not.
         options.sector_bytes =
             options.sector_bytes.or_else(|| profile.largest_sector(&|sector| takes(sector, &workload)));

@@ -82,10 +82,9 @@ impl VirtualBench {
             sector_bytes: profile.largest_sector(&|sector| takes(part, sector)),
             scale: target.scale,
             write_cache: plan.write_cache,
-            stripe_offset: part.stripe_offset,
             // Reviewers plug the external power in, or override the slot's limit.
             surroundings: Surroundings { power_unlimited: true, ..Surroundings::default() },
-            interrupts: driver.interrupts,
+            driver,
             seed: plan.seed,
             ..Options::default()
         };

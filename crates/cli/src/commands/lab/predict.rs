@@ -191,7 +191,7 @@ fn one(asked: &Asked, capacity: &str, scale: u32, watch: &mut Watch<'_>) -> Resu
     let driver = profile.drivers.get("linux").or_else(|| profile.drivers.values().next()).copied().unwrap_or_default();
     let format = format_of(capacity)?;
     let Device::Flash(flash) = &profile.device else { return Err(Failure::failed("no flash card")) };
-    let mut options = card::Options { format, scale, interrupts: driver.interrupts, ..card::Options::default() };
+    let mut options = card::Options { format, scale, driver, ..card::Options::default() };
     if let Some(about) = question.about.as_ref().filter(|about| !about.emulated) {
         stand_in(about, format, &mut options, &flash.module);
     }
