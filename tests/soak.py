@@ -366,7 +366,6 @@ def main() -> int:
     unknown = set(arguments.names) - {line.name for line in lines()}
     if unknown:
         parser.error(f"no such line: {', '.join(sorted(unknown))}")
-    commits = Commits()
     kept = TARGET / "soak.json"
 
     def read_rows() -> dict[str, dict]:
@@ -374,10 +373,13 @@ def main() -> int:
 
     rows = read_rows()
     wanted = [line for line in lines() if line.name in arguments.names or not arguments.names]
+    # Before anything is built: work on the tree may go on while this runs.
+    commits = Commits()
+    measured = {line.name: commits.commit(line) for line in wanted}
     prepare(wanted)
     runner = Runner(60 * arguments.minutes, arguments.longest, arguments.jobs)
     for line in wanted:
-        known, commit = rows.get(line.name), commits.commit(line)
+        known, commit = rows.get(line.name), measured[line.name]
         same = known if known and known["commit"] == commit and not commit.endswith("-dirty") and not arguments.anew else {}
         # Chunks that were too few for the goal count, and more follow.
         if same and (all(held for _, held in same["figures"]) or not same.get("texts") or same["failed"]):

@@ -159,7 +159,7 @@ impl Controller {
         Controller {
             geometry,
             sectors: ftl.config().sectors,
-            front: FrontEnd::new(&sheet.controller),
+            front: FrontEnd::new(&sheet.controller, &sheet.nand),
             overwrite: micros(sheet.controller.overwrite_us),
             governor: card.map(|(card, modules)| Governor::new(card, modules, sheet.energy.idle_watts, surroundings)),
             written_before: ftl.stats().host_written_sectors,

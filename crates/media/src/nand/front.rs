@@ -2,6 +2,9 @@
 //!
 //! Each direction of the link and the front end carry one request at a time. What a request waits besides is a fixed time that any number
 //! of requests wait side by side.
+//!
+//! A page that is read goes to the host as soon as it is there, while others of its request are still on their way: the link carries the last
+//! one of them when all are there.
 
 use profile::Controller;
 
@@ -14,6 +17,8 @@ pub struct FrontEnd {
     write_request: Nanos,
     write_latency: Nanos,
     read_latency: Nanos,
+    /// What goes over the link in one piece.
+    page_bytes: u32,
     /// From the host and to it.
     link_in: Server,
     link_out: Server,
@@ -21,13 +26,14 @@ pub struct FrontEnd {
 }
 
 impl FrontEnd {
-    /// As the data sheet has it.
-    pub fn new(controller: &Controller) -> FrontEnd {
+    /// As the data sheets of a controller and the flash behind it have it.
+    pub fn new(controller: &Controller, nand: &profile::Nand) -> FrontEnd {
         FrontEnd {
             link_rate: Rate::bytes_per_s(controller.link_bytes_per_s),
             write_request: micros(controller.write_request_us),
             write_latency: micros(controller.write_latency_us),
             read_latency: micros(controller.read_latency_us),
+            page_bytes: nand.page_bytes * nand.planes,
             link_in: Server::default(),
             link_out: Server::default(),
             front_free: 0,
@@ -51,7 +57,8 @@ impl FrontEnd {
     /// All of a read of `bytes` is there at `now`; gives the moment when the host has it.
     #[inline]
     pub fn leave(&mut self, now: Nanos, bytes: u32) -> Nanos {
-        self.link_out.serve(now, self.link_rate.of(bytes)) + self.read_latency
+        let last = self.link_rate.of(bytes.min(self.page_bytes));
+        self.link_out.finish(now, self.link_rate.of(bytes), last) + self.read_latency
     }
 
     /// Time that the link was taken, both directions added up.
@@ -71,6 +78,7 @@ mod tests {
             write_request: 2000,
             write_latency: 500,
             read_latency: 300,
+            page_bytes: 1000,
             link_in: Server::default(),
             link_out: Server::default(),
             front_free: 0,
@@ -79,7 +87,9 @@ mod tests {
         assert_eq!(front.arrive(100, 1000, 0), 4100, "the second waits for the front end");
         assert_eq!(front.arrive(100, 10_000, 0), 12_100, "the third for the link");
         assert_eq!(front.taken(12_100), 12_600);
-        assert_eq!((front.leave(0, 4000), front.leave(1000, 4000)), (4300, 8300));
-        assert_eq!(front.link_busy(), 20_000);
+        // What is read follows page by page; many reads keep the link busy all the same.
+        assert_eq!((front.leave(10_000, 4000), front.leave(10_000, 4000)), (11_300, 15_300));
+        assert_eq!(front.leave(10_000, 500), 15_800);
+        assert_eq!(front.link_busy(), 20_500);
     }
 }

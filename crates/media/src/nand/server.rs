@@ -18,6 +18,15 @@ impl Server {
         self.free_at
     }
 
+    /// Takes it for `time`, at any moment at which it is free before `now`, but for its last `rest` at `now` or as soon as it is free; gives the
+    /// end.
+    #[inline]
+    pub fn finish(&mut self, now: Nanos, time: Nanos, rest: Nanos) -> Nanos {
+        self.free_at = (self.free_at + time).max(now + rest);
+        self.busy += time;
+        self.free_at
+    }
+
     /// Time that it was taken so far, added up.
     pub fn busy(&self) -> Nanos {
         self.busy
@@ -35,5 +44,9 @@ mod tests {
         assert_eq!(server.serve(11, 5), 20);
         assert_eq!(server.serve(100, 5), 105);
         assert_eq!(server.busy(), 15);
+        // Most of it while it stood idle, the rest now.
+        assert_eq!(server.finish(200, 50, 5), 205);
+        assert_eq!(server.finish(206, 50, 5), 255);
+        assert_eq!(server.busy(), 115);
     }
 }
