@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -191,6 +192,26 @@ def lab() -> Iterator[str]:
         yield from (f"{page.relative_to(ROOT)}: there is no {name} among the {directory}" for page, name in found if name not in known)
 
 
+def fitted() -> Iterator[str]:
+    """How many figures of data sheets were fitted, and to how many published rows."""
+    folder = ROOT / "crates" / "profile" / "profiles"
+    sheets = {path.stem: path.read_text() for path in [*folder.glob("*.toml"), *folder.glob("parts/*.toml")]}
+
+    def extended(name: str) -> set[str]:
+        return {name}.union(*map(extended, tomllib.loads(sheets[name]).get("extends", [])))
+
+    called = {other: tomllib.loads(text)["name"] for text in sheets.values() for other in tomllib.loads(text).get("aliases", [])}
+    rows = Counter(line.split(",")[1] for line in read("crates/lab/data/published.csv").splitlines()[1:])
+    behind: Counter[str] = Counter()
+    for device, count in rows.items():
+        behind.update({name: count for name in extended(called.get(device, device))})
+    table = dict(re.findall(r"^\| `([\w-]+)` \| (\d+ \| \d+) \|", read("docs/published.md"), re.MULTILINE))
+    wanted = {name: f"{marks} | {behind[name]}" for name, text in sheets.items() if (marks := text.count("[fitted]"))}
+    for name in sorted(table.keys() | wanted.keys()):
+        if table.get(name) != wanted.get(name):
+            yield f"docs/published.md: `{name}` | {table.get(name)}; expected {wanted.get(name)}"
+
+
 def fields(vsl: Path) -> Iterator[str]:
     """Fields of `vsl status` that pages name are fields."""
     known = set(subprocess.run([vsl, "status", "--fields"], check=True, capture_output=True, text=True).stdout.split())
@@ -235,7 +256,7 @@ def statuses() -> Iterator[str]:
 
 def main() -> int:
     vsl = [Path(argument) for argument in sys.argv[1:]]
-    checks = [lengths(), links(), paths(), summary(), policies(), counted(), listed(), lab(), events(), statuses(), typed(), *map(fields, vsl), *map(commands, vsl)]
+    checks = [lengths(), links(), paths(), summary(), policies(), counted(), listed(), lab(), fitted(), events(), statuses(), typed(), *map(fields, vsl), *map(commands, vsl)]
     mistakes = [mistake for check in checks for mistake in check]
     print("\n".join(mistakes) or f"{len(PAGES)} pages agree with the code")
     return 1 if mistakes else 0

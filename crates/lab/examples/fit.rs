@@ -139,9 +139,10 @@ impl Fit {
 }
 
 fn text(name: &str) -> Result<toml::Table, Box<dyn std::error::Error>> {
-    let name = profile::find(name)?.name;
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/profiles")).join(format!("{name}.toml"));
-    Ok(toml::from_str(&std::fs::read_to_string(path)?)?)
+    let sheets = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/profiles"));
+    let part = |part: &str| std::fs::read_to_string(sheets.join("parts").join(format!("{part}.toml"))).ok();
+    let sheet = std::fs::read_to_string(sheets.join(format!("{}.toml", profile::find(name)?.name)))?;
+    Ok(profile::parts::whole(&sheet, &part)?)
 }
 
 fn sheet(name: &str, changes: &Changes) -> Result<Profile, Box<dyn std::error::Error>> {

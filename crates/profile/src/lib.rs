@@ -1,7 +1,10 @@
 //! Data sheets of real devices: the files of `profiles/`, typed and built into the program.
 //!
 //! The files are the truth; this crate only gives them types. A sheet with an unknown or missing
-//! field does not parse, so a figure cannot be silently ignored.
+//! field does not parse, so a figure cannot be silently ignored. What products have in common stands once, in
+//! [`parts`].
+
+use std::sync::LazyLock;
 
 mod array;
 mod bridge;
@@ -10,6 +13,7 @@ mod check;
 mod disk;
 mod driver;
 mod flash;
+pub mod parts;
 mod sheet;
 
 pub use array::{Array, Level};
@@ -49,7 +53,7 @@ const SHEETS: &[&str] = &[
 ];
 
 /// Why there is no such profile.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum ProfileError {
     /// No sheet has the name.
     #[error("no profile is called '{name}'; there are: {known}")]
@@ -58,6 +62,12 @@ pub enum ProfileError {
         name: String,
         /// What there is.
         known: String,
+    },
+    /// A sheet extends what is not there, or what extends itself.
+    #[error("data sheet: it extends '{name}', and no part is called so, or that extends itself")]
+    Part {
+        /// The part.
+        name: String,
     },
     /// A sheet is damaged.
     #[error("data sheet: {0}")]
@@ -69,17 +79,20 @@ pub enum ProfileError {
 /// # Errors
 /// A built-in sheet does not parse; the tests of this crate rule that out.
 pub fn all() -> Result<Vec<Profile>, ProfileError> {
-    SHEETS.iter().map(|text| Ok(toml::from_str(text)?)).collect()
+    PROFILES.clone()
 }
+
+static PROFILES: LazyLock<Result<Vec<Profile>, ProfileError>> =
+    LazyLock::new(|| SHEETS.iter().map(|text| Ok(parts::whole(text, &parts::part)?.try_into()?)).collect());
 
 /// The profile of a name.
 ///
 /// # Errors
 /// There is none.
 pub fn find(name: &str) -> Result<Profile, ProfileError> {
-    let mut profiles = all()?;
-    match profiles.iter().position(|profile| profile.is_called(name)) {
-        Some(at) => Ok(profiles.swap_remove(at)),
+    let profiles = PROFILES.as_ref().map_err(Clone::clone)?;
+    match profiles.iter().find(|profile| profile.is_called(name)) {
+        Some(profile) => Ok(profile.clone()),
         None => {
             let known = profiles.iter().map(|profile| profile.name.as_str()).collect::<Vec<_>>().join(", ");
             Err(ProfileError::Unknown { name: name.into(), known })
@@ -90,6 +103,11 @@ pub fn find(name: &str) -> Result<Profile, ProfileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The text of a sheet with its parts laid under it.
+    fn text(sheet: &str) -> String {
+        toml::to_string(&parts::whole(sheet, &parts::part).expect("whole")).expect("written")
+    }
 
     #[test]
     fn every_sheet_parses_and_is_found_by_all_its_names() {
@@ -132,7 +150,7 @@ mod tests {
     fn a_sheet_that_is_two_things_is_refused() {
         let text = format!(
             "{}\n[array]\nlevel = \"raid0\"\nmember = \"wd-re3\"\ncount = 2\nstripe_bytes = 65536\nrequest_us = 0.0\nwrite_cache_bytes = 0\nmember_write_cache = true\n",
-            SHEETS[0]
+            text(SHEETS[0])
         );
         let message = toml::from_str::<Profile>(&text).expect_err("two things").to_string();
         assert!(message.contains("must be exactly one of"), "{message}");
@@ -140,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_figure_against_physics_is_refused() {
-        let text = SHEETS[0].replacen("read_us = ", "read_us = -", 1);
+        let text = text(SHEETS[0]).replacen("read_us = ", "read_us = -", 1);
         let message = toml::from_str::<Profile>(&text).expect_err("negative time").to_string();
         assert!(message.contains("nand.read_us"), "{message}");
     }
@@ -149,7 +167,7 @@ mod tests {
     fn a_published_figure_that_is_no_number_is_refused() {
         let mut sheets = SHEETS.iter().filter(|sheet| sheet.contains("latency_seconds = "));
         let sheet = sheets.next().expect("one has published figures");
-        let text = sheet.replacen("latency_seconds = ", "latency_seconds = nan # ", 1);
+        let text = text(sheet).replacen("latency_seconds = ", "latency_seconds = nan # ", 1);
         let message = toml::from_str::<Profile>(&text).expect_err("not a number").to_string();
         assert!(message.contains("published.latency_seconds is NaN"), "{message}");
     }
@@ -203,7 +221,7 @@ mod tests {
 
     #[test]
     fn an_unknown_field_is_refused() {
-        let text = SHEETS[0].replacen("vendor =", "colour = \"green\"\nvendor =", 1);
+        let text = text(SHEETS[0]).replacen("vendor =", "colour = \"green\"\nvendor =", 1);
         let message = toml::from_str::<Profile>(&text).expect_err("unknown field").to_string();
         assert!(message.contains("colour"), "{message}");
     }
