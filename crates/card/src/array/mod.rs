@@ -4,9 +4,9 @@ mod members;
 mod raid5;
 mod write_back;
 
-use crate::agenda::Answers;
 use media::nand::micros;
 
+use crate::agenda::Answers;
 use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
 use crate::report::Report;
 use crate::snapshots::Schedule;

@@ -1,7 +1,7 @@
 //! Every sheet can be built, and what does not fit is refused with a reason.
 
 use super::*;
-use crate::testing::{random, run};
+use crate::testing::{mean, random, run};
 use crate::{Op, Request};
 
 fn scaled() -> Options {
@@ -40,6 +40,25 @@ fn a_card_gives_its_modules_and_arrays_of_them() {
     assert_eq!(with(eight).devices[0].bytes(), bytes / 65_536 * 65_536 * 8);
     for text in ["raid0-1", "raid0-9", "raid0-", "raid5"] {
         assert!(text.parse::<Arrangement>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn an_array_of_the_system_takes_what_its_driver_says() {
+    let read_ns = |arrangement, raid_us| {
+        let driver = Driver { raid_us, ..Driver::default() };
+        let options = Options { arrangement, driver, ..scaled() };
+        let mut built = build(&sheet("iodrive-320-mlc"), &options).expect("built");
+        // Of what was never written: nothing varies.
+        mean(&run(&mut *built.devices[0], 1, random(Op::Read, 100, 4096, 1 << 28, 1)))
+    };
+    for (arrangement, more_ns) in [
+        (Arrangement::Single, 0.0),
+        (Arrangement::Raid0, 27e3),
+        (Arrangement::Raid0Of(3), 27e3),
+        (Arrangement::Raid1, 27e3),
+    ] {
+        assert_eq!(read_ns(arrangement, 27.0) - read_ns(arrangement, 0.0), more_ns, "{arrangement:?}");
     }
 }
 

@@ -352,6 +352,18 @@ mod tests {
     }
 
     #[test]
+    fn each_card_holds_as_much_alone_and_in_an_array() {
+        let held = |array: &str| {
+            let (experiment, _) = planned(|row| row.array = array.into()).expect("planned");
+            experiment.workload.phases[0].loads[0].region.size
+        };
+        let Some(Extent::Bytes(alone)) = held("single") else { panic!("no bytes are held") };
+        for (array, times) in [("raid1", 1), ("raid0", 2), ("raid0-3", 3)] {
+            assert_eq!(held(array), Some(Extent::Bytes(times * alone)), "{array}");
+        }
+    }
+
+    #[test]
     fn what_a_row_may_not_say_is_refused_by_name() {
         let refused = |change: fn(&mut Row)| planned(change).expect_err("refused").to_string();
         assert!(refused(|row| row.metric = "charm".into()).contains("metric 'charm'"));
