@@ -29,9 +29,11 @@ def run(world: World) -> None:
         for op in ["read", "write"]:
             equal(job[op]["total_ios"], trace["requests"][op]["requests"], f"{op}s, {name}")
         seconds[name] = job["job_runtime"] / 1000
-    # Virtual time: the same on any machine.
-    check(abs(seconds["recorded"] / trace["duration_seconds"] - 1) < 0.01, f"{seconds} for {trace['duration_seconds']} s")
-    check(abs(seconds["twice"] / seconds["recorded"] - 0.5) < 0.01, f"{seconds}")
+    # fio may have stalled and caught up while it recorded; what arrives in a burst at the end of the trace waits for the
+    # card, for as long as all of it takes at most.
+    for name, pace in {"recorded": 1, "twice": 2}.items():
+        late = seconds[name] - trace["duration_seconds"] / pace
+        check(-0.001 < late < seconds["depth"], f"{name}: {seconds} for {trace['duration_seconds']} s")
     check(seconds["depth"] < seconds["twice"], f"{seconds}")
 
     with open(recorded, "a") as file:
