@@ -192,6 +192,10 @@ def taken(world: World, first: Device, held: dict[int, bytes], address: str, opt
     attach = ["attach", journal, "--name", "b", "--objects", address, *options]
     refusal = run_as(world, second, *attach, fails=True)
     check("has the device" in refusal and "--take-over" in refusal, refusal)
+    # To its own service it would do harm.
+    own = world.vsl(*attach, "--take-over", fails=True).text
+    check("is attached here already" in own and str(first.path) in own, own)
+    compare(first, held)
     check(not journal.exists(), "a refused attach left a journal")
     run_as(world, second, *attach, "--take-over")
     other = Device("b", journal, SIZE, uri_of(world, second, "b"))

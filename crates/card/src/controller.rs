@@ -51,9 +51,18 @@ pub struct Ended {
     /// Its tag.
     pub tag: u32,
     /// What goes to the host, where it is a read.
-    pub bytes: Option<u32>,
+    pub read: Option<Fetched>,
     /// How it ended.
     pub result: Result<(), Failure>,
+}
+
+/// What a read fetched.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetched {
+    /// Its bytes.
+    pub bytes: u32,
+    /// When the layer was asked for them.
+    pub begin: Nanos,
 }
 
 /// The layer on its flash, as it stands behind a card's front end.
@@ -232,16 +241,18 @@ impl Controller {
         match back.read(tag, request, self.map_in_drive) {
             Admission::Busy => return false,
             Admission::Pending => self.reads += 1,
-            Admission::Done => self.leave(back, tag, request.bytes, Ok(())),
-            Admission::Refused(_) => self.leave(back, tag, request.bytes, Err(Failure::Media)),
+            Admission::Done => self.leave(back, tag, Fetched { bytes: request.bytes, begin: back.now() }, Ok(())),
+            Admission::Refused(_) => {
+                self.leave(back, tag, Fetched { bytes: request.bytes, begin: back.now() }, Err(Failure::Media));
+            }
         }
         true
     }
 
     /// All of a read is there: over the link and out.
     #[inline]
-    fn leave(&mut self, back: &impl Back, tag: u32, bytes: u32, result: Result<(), Failure>) {
-        let at = self.front.leave(back.now(), bytes);
+    fn leave(&mut self, back: &impl Back, tag: u32, read: Fetched, result: Result<(), Failure>) {
+        let at = self.front.leave(read.begin, back.now(), read.bytes);
         self.answer(back, 0, at, tag, result);
     }
 
@@ -249,10 +260,10 @@ impl Controller {
     /// the next.
     #[inline]
     pub fn collect(&mut self, back: &mut impl Back) {
-        while let Some(Ended { tag, bytes, result }) = back.ended() {
-            if let Some(bytes) = bytes {
+        while let Some(Ended { tag, read, result }) = back.ended() {
+            if let Some(read) = read {
                 self.reads -= 1;
-                self.leave(back, tag, bytes, result);
+                self.leave(back, tag, read, result);
             } else {
                 let at = self.front.taken(back.now());
                 self.answer(back, 1, at, tag, result);

@@ -31,7 +31,7 @@ mod testing;
 pub use array::{Array, MemberAnswer, Members, Parents, Raid5, WriteBack};
 pub use bridge::Bridge;
 pub use build::{Arrangement, BuildError, Built, Options, Scaling, build, build_cache, check_scale};
-pub use controller::{Back, Change, Controller, Due, Ended};
+pub use controller::{Back, Change, Controller, Due, Ended, Fetched};
 pub use device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
 pub use disk::Disk;
 pub use format::Format;

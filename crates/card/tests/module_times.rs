@@ -101,6 +101,20 @@ fn what_is_not_mapped_or_still_in_the_buffer_needs_no_flash() {
     assert_eq!(alone(&mut module, now, request(Op::Read, 0, 4 * KIB)), 4_096 + 3_000);
     alone(&mut module, now + 1_000_000, request(Op::Write, 0, 4 * KIB));
     assert_eq!(alone(&mut module, now + 2_000_000, request(Op::Read, 0, 4 * KIB)), 4_096 + 3_000);
+    // All of a large one is there at once, and goes over the link then.
+    assert_eq!(alone(&mut module, now + 3_000_000, request(Op::Read, 1 << 20, 64 * KIB)), 65_536 + 3_000);
+}
+
+/// However long the link stood idle before.
+#[test]
+fn a_read_takes_at_least_what_the_link_does() {
+    let profile = steady(|sheet| {
+        sheet.controller.read_latency_us = 3.0;
+        sheet.controller.link_bytes_per_s = 10_000_000;
+    });
+    let mut module = Module::new(&config(&profile, 60)).expect("a module");
+    let now = fill(&mut module, 0) + 1_000_000_000;
+    assert_eq!(alone(&mut module, now, request(Op::Read, 0, 64 * KIB)), 6_553_600 + 3_000);
 }
 
 #[test]

@@ -192,6 +192,7 @@ impl From<AttachError> for Failure {
                 Failure::split(Kind::Forbidden, &error.to_string())
             }
             AttachError::Twin { .. }
+            | AttachError::TakenHere { .. }
             | AttachError::NoRoom { .. }
             | AttachError::NoNewIdentity { .. }
             | AttachError::MovedAway { .. }

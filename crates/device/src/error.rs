@@ -233,6 +233,16 @@ pub enum AttachError {
         /// The files of the one that is attached.
         other: Vec<PathBuf>,
     },
+    /// A device that is to be taken from a store is attached in this process: to take it over would fence its own clients.
+    #[error("{path}: the device {identity} is attached here already, from {}; a device is taken over from another host", listed(.other, ", "))]
+    TakenHere {
+        /// The journal that was to be made.
+        path: PathBuf,
+        /// What the device is known by.
+        identity: uuid::Uuid,
+        /// The journal of the one that is attached.
+        other: Vec<PathBuf>,
+    },
     /// What it holds was moved to another device, which has its name.
     #[error(
         "{path}: what it held was moved to another device; `vsl format` makes it an empty device, and `vsl attach --new-identity` a device of its own with what it held then"

@@ -239,6 +239,12 @@ fn take_with(path: &Path, place: &Place, how: How, secret: Option<&Secret>) -> R
     let backing = Backing::create(path, backing_bytes(&seen.geometry))?;
     let mut superblock = superblock_of(&seen, path)?;
     admit(&mut superblock, secret).map_err(|refusal| refused(refusal, path))?;
+    let _nobody_here = Claim::take(superblock.identity(), &[path.to_path_buf()]).map_err(|error| match error {
+        AttachError::Twin { identity, other, .. } => {
+            AttachError::TakenHere { path: path.to_path_buf(), identity, other }
+        }
+        error => error,
+    })?;
     let who = claimant(path, &notes)?;
     let anchor = claim(&mut *outside, &who, how, &mut notes).map_err(lost)?.anchor;
     for (copy, label) in (0..).zip(taken_over_labels(&anchor, path)?) {

@@ -3,7 +3,7 @@
 use ftl::{Addressed, Admission, Engine, Ftl, LebId, Medium, PageAddr, ReadFor, Tag};
 use media::nand::{Class, Nand};
 
-use crate::controller::{Back, Change, Ended, READS};
+use crate::controller::{Back, Change, Ended, Fetched, READS};
 use crate::device::{Failure, Nanos, Op, Request};
 
 /// Chips, and what time it is for them.
@@ -58,6 +58,7 @@ const PASS: u64 = 0xff << 56;
 struct Reading {
     tag: u32,
     bytes: u32,
+    begin: Nanos,
 }
 
 /// The layer on the model of the chips, and the reads that it works on.
@@ -151,7 +152,7 @@ impl Back for Flash {
     fn read(&mut self, tag: u32, request: &Request, passes: bool) -> Admission {
         let Some(layer_tag) = self.free_tags.pop() else { return Admission::Busy };
         let sector = self.layer.ftl.config().geometry.sector_bytes;
-        self.reading[layer_tag as usize] = Reading { tag, bytes: request.bytes };
+        self.reading[layer_tag as usize] = Reading { tag, bytes: request.bytes, begin: self.layer.medium.now };
         let (lba, count) = (request.offset / u64::from(sector), request.bytes / sector);
         let mut admission = self.layer.ftl.submit(layer_tag, ftl::Request::Read { lba, count });
         if admission == Admission::Done && passes {
@@ -195,9 +196,9 @@ impl Back for Flash {
             Some(tag) => (tag, Ok(())),
             None => self.layer.ftl.completion().map(|completion| (completion.tag, completion.result))?,
         };
-        let Reading { tag, bytes } = self.reading[layer_tag as usize];
+        let Reading { tag, bytes, begin } = self.reading[layer_tag as usize];
         self.free_tags.push(layer_tag);
-        Some(Ended { tag, bytes: Some(bytes), result: result.map_err(|_| Failure::Media) })
+        Some(Ended { tag, read: Some(Fetched { bytes, begin }), result: result.map_err(|_| Failure::Media) })
     }
 
     fn idle(&mut self) -> bool {

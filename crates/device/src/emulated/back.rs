@@ -1,6 +1,6 @@
 //! The layer with bytes, as it stands behind an emulated card's [`Controller`](card::Controller).
 
-use card::{Back, Change, Ended, Request};
+use card::{Back, Change, Ended, Fetched, Request};
 use ftl::{Admission, BatchOp, Ftl};
 use media::nand::{Nand, Nanos};
 use slab::Slab;
@@ -40,6 +40,12 @@ pub(crate) struct Held {
     ops: Vec<BatchOp>,
     /// What the layer said.
     pub result: Result<Option<Vec<u8>>, IoError>,
+}
+
+impl Held {
+    fn fetched(&self) -> Option<Fetched> {
+        self.read.map(|bytes| Fetched { bytes, begin: self.arrived })
+    }
 }
 
 /// The requests that a card holds, by its tags; and what of them the disk has.
@@ -253,7 +259,7 @@ impl Back for Bytes<'_, '_> {
 
     fn ended(&mut self) -> Option<Ended> {
         if let Some(tag) = self.passed.take() {
-            return Some(Ended { tag, bytes: self.requests.get(tag).read, result: Ok(()) });
+            return Some(Ended { tag, read: self.requests.get(tag).fetched(), result: Ok(()) });
         }
         loop {
             let Some(completion) = self.core.completion() else {
@@ -270,7 +276,7 @@ impl Back for Bytes<'_, '_> {
             let tag = completion.tag as u32;
             let held = self.requests.get(tag);
             held.result = completion.result;
-            return Some(Ended { tag, bytes: held.read, result: Ok(()) });
+            return Some(Ended { tag, read: held.fetched(), result: Ok(()) });
         }
     }
 

@@ -54,11 +54,11 @@ impl FrontEnd {
         now + self.write_latency
     }
 
-    /// All of a read of `bytes` is there at `now`; gives the moment when the host has it.
+    /// All of a read of `bytes`, which began at `begin`, is there at `now`; gives the moment when the host has it.
     #[inline]
-    pub fn leave(&mut self, now: Nanos, bytes: u32) -> Nanos {
+    pub fn leave(&mut self, begin: Nanos, now: Nanos, bytes: u32) -> Nanos {
         let last = self.link_rate.of(bytes.min(self.page_bytes));
-        self.link_out.finish(now, self.link_rate.of(bytes), last) + self.read_latency
+        self.link_out.serve_since(begin, now, self.link_rate.of(bytes), last) + self.read_latency
     }
 
     /// Time that the link was taken, both directions added up.
@@ -88,8 +88,10 @@ mod tests {
         assert_eq!(front.arrive(100, 10_000, 0), 12_100, "the third for the link");
         assert_eq!(front.taken(12_100), 12_600);
         // What is read follows page by page; many reads keep the link busy all the same.
-        assert_eq!((front.leave(10_000, 4000), front.leave(10_000, 4000)), (11_300, 15_300));
-        assert_eq!(front.leave(10_000, 500), 15_800);
-        assert_eq!(front.link_busy(), 20_500);
+        assert_eq!((front.leave(5000, 10_000, 4000), front.leave(5000, 10_000, 4000)), (11_300, 15_300));
+        assert_eq!(front.leave(5000, 10_000, 500), 15_800);
+        // What was never written is there all at once, and goes over the link after that.
+        assert_eq!(front.leave(20_000, 20_000, 4000), 24_300);
+        assert_eq!(front.link_busy(), 24_500);
     }
 }

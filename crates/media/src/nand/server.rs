@@ -18,11 +18,11 @@ impl Server {
         self.free_at
     }
 
-    /// Takes it for `time`, at any moment at which it is free before `now`, but for its last `rest` at `now` or as soon as it is free; gives the
-    /// end.
+    /// Takes it for `time`, at any moment after `begin` at which it is free, but for its last `rest` at `now` or as soon as it is free; gives
+    /// the end.
     #[inline]
-    pub fn finish(&mut self, now: Nanos, time: Nanos, rest: Nanos) -> Nanos {
-        self.free_at = (self.free_at + time).max(now + rest);
+    pub fn serve_since(&mut self, begin: Nanos, now: Nanos, time: Nanos, rest: Nanos) -> Nanos {
+        self.free_at = (self.free_at.max(begin) + time).max(now + rest);
         self.busy += time;
         self.free_at
     }
@@ -45,8 +45,10 @@ mod tests {
         assert_eq!(server.serve(100, 5), 105);
         assert_eq!(server.busy(), 15);
         // Most of it while it stood idle, the rest now.
-        assert_eq!(server.finish(200, 50, 5), 205);
-        assert_eq!(server.finish(206, 50, 5), 255);
-        assert_eq!(server.busy(), 115);
+        assert_eq!(server.serve_since(120, 200, 50, 5), 205);
+        assert_eq!(server.serve_since(190, 206, 50, 5), 255);
+        // What began only now could not use the time before.
+        assert_eq!(server.serve_since(400, 400, 50, 5), 450);
+        assert_eq!(server.busy(), 165);
     }
 }
