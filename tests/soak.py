@@ -106,7 +106,7 @@ def lines() -> list[Line]:
         ], chunk=1000),
         Line("caches", [*simulator, "--from", "{first}", "--caches"], [
             count("power cuts of caches and what is behind, 0 violations", "1,000,000", r"(\d+) power cuts \(", 1e6),
-        ]),
+        ], chunk=1000),
         Line("arrays", [*simulator, "--from", "{first}", "--arrays"], [
             count("power cuts of arrays, 0 violations", "1,000,000", r"(\d+) power cuts of all members", 1e6),
         ], chunk=1000),
