@@ -79,7 +79,7 @@ impl Plan {
 
 /// Requests that suffice where nothing that came before matters.
 fn some((_, size, _): Cell) -> String {
-    format!("bytes = {}", u64::from(size) * 2_000)
+    format!("bytes = {}", (u64::from(size) * 2_000).min(384 << 20))
 }
 
 /// Reads of a device that was filled, and writes each to an erased one.
@@ -96,14 +96,11 @@ fn fresh(profile: &Profile) -> Figures {
 /// Random writes and reads of a device that was overwritten at random. Sequential writes would make it a fresh one again.
 fn worn(profile: &Profile) -> Figures {
     let mut figures = Figures::new();
-    let mut plan = Plan::new().fill().phase("", "capacities = 1.5", 0, 16 << 10, "random", 64).phase(
-        "",
-        "capacities = 0.5",
-        0,
-        4096,
-        "random",
-        64,
-    );
+    // An array is of drives, which cannot be built as small as cards: less of one is more than all of a card.
+    let (large, small) = if matches!(profile.device, Device::Array(_)) { (0.4, 0.1) } else { (1.5, 0.5) };
+    let capacities = |count: f64| format!("capacities = {count}");
+    let overwritten = Plan::new().fill().phase("", &capacities(large), 0, 16 << 10, "random", 64);
+    let mut plan = overwritten.phase("", &capacities(small), 0, 4096, "random", 64);
     for cell in cells(&[3, 0, 1]) {
         let (kind, size, depth) = cell;
         plan = match kind {
