@@ -238,13 +238,12 @@ impl Controller {
         if self.reads == READS {
             return false;
         }
+        let read = Fetched { bytes: request.bytes, begin: back.now() };
         match back.read(tag, request, self.map_in_drive) {
             Admission::Busy => return false,
             Admission::Pending => self.reads += 1,
-            Admission::Done => self.leave(back, tag, Fetched { bytes: request.bytes, begin: back.now() }, Ok(())),
-            Admission::Refused(_) => {
-                self.leave(back, tag, Fetched { bytes: request.bytes, begin: back.now() }, Err(Failure::Media));
-            }
+            Admission::Done => self.leave(back, tag, read, Ok(())),
+            Admission::Refused(_) => self.leave(back, tag, read, Err(Failure::Media)),
         }
         true
     }

@@ -13,9 +13,7 @@ impl Server {
     /// Takes it for `time`, at `now` or as soon as it is free; gives the end.
     #[inline]
     pub fn serve(&mut self, now: Nanos, time: Nanos) -> Nanos {
-        self.free_at = self.free_at.max(now) + time;
-        self.busy += time;
-        self.free_at
+        self.serve_since(now, now, time, 0)
     }
 
     /// Takes it for `time`, at any moment after `begin` at which it is free, but for its last `rest` at `now` or as soon as it is free; gives
