@@ -122,7 +122,7 @@ def lines() -> list[Line]:
         Line("exhaustive", [SIM, "--exhaustive", "{longest}"], [
             count("crash states of the exhaustive scope, 100 % of them", "1,000,000", r"moments of a power cut, (\d+) states", 1e6),
         ]),
-        Line("faults", [*cargo_test, "--test", "faults"], [
+        Line("faults", [*cargo_test, "--test", "suite", "faults::"], [
             count("tests of the single-fault matrix: every page x 5 faults, with parity and without", "all", r"(\d+) passed", 5),
         ]),
         Line("die-loss", [*simulator, "--from", "{first}", "--die-loss"], [
@@ -139,7 +139,7 @@ def lines() -> list[Line]:
             count("power cuts on encrypted formats, 0 (key, nonce) pairs repeated", "1,000,000",
                   r"sealed over (\d+) power cuts, 0 \(key", 1e6),
         ], chunk=1000),
-        Line("erases", [*cargo_test, "--test", "erase", "--", "--nocapture", "an_erase_that_is_cut"], [
+        Line("erases", [*cargo_test, "--test", "suite", "--", "--nocapture", "erase::an_erase_that_is_cut"], [
             count("erases cut midway, then 0 traces", "10,000", r"(\d+) erases cut midway", 1e4),
         ], chunk=1, environment={"OPENVSL_ERASES": "500", "OPENVSL_SEED": "{seed}", "TMPDIR": "/dev/shm"}),
         Line("disconnects", [*cases, "disconnects_many"], [
@@ -160,7 +160,7 @@ def lines() -> list[Line]:
             count("power cuts under MariaDB and PostgreSQL without double writes, 0 corruptions, 0 lost commits, while both controls corrupt", "2,000",
                   r"(?:mariadb|postgres): (\d+) power cuts, \d+ commits acknowledged, none lost, no damage", 2e3),
         ], chunk=1, environment={"OPENVSL_CUTS": "40"}),
-        Line("cuts-sqlite", ["cargo", "test", "--locked", "--release", "-p", "openvsl-files", "--test", "sqlite", "--", "--nocapture", "no_commit_is_lost"], [
+        Line("cuts-sqlite", ["cargo", "test", "--locked", "--release", "-p", "openvsl-files", "--test", "suite", "--", "--nocapture", "sqlite::no_commit_is_lost"], [
             count("power cuts under SQLite with transactions as batches, 0 corruptions, 0 lost commits", "1,000", r"(\d+) cuts in .*damaged: 0, lost: 0", 1e3),
         ], chunk=1, environment={"OPENVSL_CUTS": "500", "OPENVSL_SEED": "{seed}", "TMPDIR": "/dev/shm"}),
         Line("planted", [sys.executable, "tests/planted.py", "--markdown", str(TARGET / "planted.md")], [
@@ -169,7 +169,7 @@ def lines() -> list[Line]:
         Line("liars", [sys.executable, "tests/mutants.py"], [
             count("planted faults of a lying server, found by the whole-system tests", "all", r"planted faults: (\d+) as they must be, 0 not", 1),
         ]),
-        Line("cuts-nvme", ["cargo", "test", "--locked", "--release", "-p", "openvsl-export", "--test", "nvme", "--", "--nocapture", "no_power_cut_tears"], [
+        Line("cuts-nvme", ["cargo", "test", "--locked", "--release", "-p", "openvsl-export", "--test", "suite", "--", "--nocapture", "nvme::cuts::no_power_cut_tears"], [
             count("power cuts by drill under writes of 1 MiB over NVMe, 0 torn", "10,000", r"writes of 1 MiB: (\d+), .*torn: 0 ", 1e4),
         ], chunk=1, environment={"OPENVSL_CUTS": "500", "OPENVSL_SEED": "{seed}", "TMPDIR": "/dev/shm"}),
         *(Line(name, [*cases, f"{name}_many"], [
@@ -311,8 +311,7 @@ def prepare(wanted: list[Line]) -> None:
         FUZZ: [["build", "-p", "fuzz", "--bin", "vsl-fuzz"]],
         VSL: [["build", "--release", "--bin", "vsl", "--bin", "faultfs", "--bin", "vsl-directfs"]],
         "tests/mutants.py": [["build", "--bin", "vsl"]],
-        "cargo": [["test", "--release", "-p", "openvsl-device", "--no-run"], ["test", "--release", "-p", "openvsl-export", "--test", "nvme", "--no-run"],
-                  ["test", "--release", "-p", "openvsl-files", "--test", "sqlite", "--no-run"]],
+        "cargo": [["test", "--release", "-p", package, "--test", "suite", "--no-run"] for package in ["openvsl-device", "openvsl-export", "openvsl-files"]],
     }
     words = {word for line in wanted for word in line.command}
     for command in (command for word, commands in builds.items() if word in words for command in commands):

@@ -1,4 +1,4 @@
-//! The figures of a second cost no memory: a device's thread takes them between requests.
+//! The figures of a second cost no memory: a device's thread takes them between requests. A program of its own, because its allocator counts.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -1,5 +1,7 @@
-//! Page-file support: memory for the worst case is there, and does not grow.
+//! Page-file support: memory for the worst case is there, and does not grow. A program of its own, because it locks the memory of
+//! the whole process.
 
+#[path = "suite/common.rs"]
 mod common;
 
 use device::{AttachOptions, Capacity, CreateOptions, Device, FormatOptions, Io, Setting, create};

@@ -1,7 +1,9 @@
 //! Address spaces above the raw capacity: what they cost, what stands where, and what happens when the raw space is full.
+//! A program of its own, because it measures the memory of the whole process.
 
+#[path = "suite/common.rs"]
 mod common;
-#[path = "common/made.rs"]
+#[path = "suite/made.rs"]
 mod made;
 
 use device::{

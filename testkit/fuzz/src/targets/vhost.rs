@@ -18,7 +18,7 @@ use super::{Target, choices};
 use crate::choices::Choices;
 use crate::runner::count;
 
-#[path = "../../../../crates/export/tests/common/guest.rs"]
+#[path = "../../../../crates/export/tests/suite/guest.rs"]
 mod guest;
 
 use guest::{DATA, Guest, INDIRECT, MEMORY, NEXT, SIZE, WRITE};

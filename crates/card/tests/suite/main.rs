@@ -1,0 +1,8 @@
+//! Devices in virtual time: their times, their books, and how they age.
+
+mod common;
+mod module;
+mod module_times;
+mod objects;
+mod pacing;
+mod snapshots;

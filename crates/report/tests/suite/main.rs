@@ -1,0 +1,4 @@
+//! Pages made from runs and from traces.
+
+mod pages;
+mod traces;

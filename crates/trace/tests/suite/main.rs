@@ -1,0 +1,4 @@
+//! Formats of traces, read and written.
+
+mod formats;
+mod roundtrip;

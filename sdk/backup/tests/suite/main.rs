@@ -1,0 +1,4 @@
+//! Backups and replicas.
+
+mod replicate;
+mod stream;
