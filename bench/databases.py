@@ -21,10 +21,11 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
+from disks import OnDevice, PlainFile  # noqa: E402
 from harness.cleanup import MARK, clean  # noqa: E402
 from harness.databases import CLIENTS, Database, MariaDb, Postgres, cuts  # noqa: E402
 from harness.places import DirectFs, TearingDisk  # noqa: E402
-from harness.world import GIB, World  # noqa: E402
+from harness.world import World  # noqa: E402
 from machine import now, processor  # noqa: E402
 
 PLACES = ["plain file", "device, written twice", "device, written once"]
@@ -62,52 +63,6 @@ class Arm:
         self.transactions_per_s.append(rate)
         self.p99_s.append(p99)
         self.bytes_per_transaction.append(sent)
-
-
-class PlainFile:
-    """A file with ext4 on it, by a loop device, which counts what reaches the file: the journal as well."""
-
-    def __init__(self, world: World, name: str, home: Path) -> None:
-        self.world, self.home = world, home
-        image = world.dir / f"{name}.ext4"
-        with open(image, "wb") as file:
-            os.posix_fallocate(file.fileno(), 0, 2 * GIB)
-        self.loop = world.run("losetup", "--find", "--show", "--direct-io=on", image).out.strip()
-        world.run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", self.loop)
-        world.run("mount", self.loop, home)
-
-        self.stat = Path(f"/sys/block/{Path(self.loop).name}/stat")
-
-    def sent(self) -> int:
-        return 512 * int(self.stat.read_text().split()[6])
-
-    def close(self) -> None:
-        self.world.run("umount", self.home)
-        self.world.run("losetup", "-d", self.loop)
-
-
-class OnDevice:
-    """vsl-directfs over a device, which writes to the disk itself."""
-
-    def __init__(self, world: World, name: str, home: Path, *options: str) -> None:
-        self.home = home
-        device = world.dir / f"{name}.vsl"
-        world.vsl("create", device, "--size", 2 * GIB, "--address-space", "1PiB")
-        self.program = world.start(world.vsl_path.parent / "vsl-directfs", device, home, "--make", 10000, *options, log="directfs.log")
-        world.wait(lambda: os.path.ismount(home), "the mount")
-
-    def sent(self) -> int:
-        lines = Path(f"/proc/{self.program.pid}/io").read_text().splitlines()
-        return int(dict(line.split(": ") for line in lines)["write_bytes"])
-
-    def close(self) -> None:
-        subprocess.run(["fusermount3", "-u", self.home], check=True)
-        try:
-            self.program.wait(30)
-        except subprocess.TimeoutExpired:
-            # Whoever has copied this machine's mounts meanwhile keeps the file system alive.
-            self.program.kill()
-            self.program.wait(30)
 
 
 class Measured:
