@@ -99,6 +99,37 @@ impl Leaf {
         }
     }
 
+    /// The first sector from one on, in a leaf that is not dense, which is not mapped where `mapped`, or is where not; the leaf's end if none.
+    fn run_end(&self, index: usize, mapped: bool) -> usize {
+        match self {
+            Leaf::Empty | Leaf::Dense(_) => {
+                if mapped {
+                    index
+                } else {
+                    LEAF_SECTORS
+                }
+            }
+            Leaf::Keys(keys) => {
+                let keys = &keys.keys[..keys.len as usize];
+                let from = keys.partition_point(|key| usize::from(*key) < index);
+                let mut keys = keys[from..].iter().map(|key| usize::from(*key));
+                match mapped {
+                    true => index + keys.zip(index..).take_while(|(key, at)| key == at).count(),
+                    false => keys.next().unwrap_or(LEAF_SECTORS),
+                }
+            }
+            Leaf::Packed(packed) => {
+                // Ones where the run ends.
+                let ends = |word: usize| if mapped { !packed.bits[word] } else { packed.bits[word] };
+                let (word, bit) = (index / 64, index % 64);
+                let first = ends(word) & (u64::MAX << bit);
+                let rest = (word + 1..packed.bits.len()).map(|word| (word, ends(word)));
+                let found = std::iter::once((word, first)).chain(rest).find(|(_, ends)| *ends != 0);
+                found.map_or(LEAF_SECTORS, |(word, ends)| word * 64 + ends.trailing_zeros() as usize)
+            }
+        }
+    }
+
     /// Maps a sector of a leaf that is not dense; gives what it was mapped to.
     fn set(&mut self, index: usize, slot: Slot) -> Slot {
         match self {
@@ -402,15 +433,26 @@ impl Map {
         let mut at = lba + 1;
         while at < end {
             let (page, leaf, index) = Self::split(at);
-            let (empty_until, leaf) = match &self.top[page] {
-                None => (((page + 1) * DIR_LEAVES * LEAF_SECTORS) as u64, None),
-                Some(dir) => (at + (LEAF_SECTORS - index) as u64, Some(&dir[leaf])),
+            let Some(dir) = &self.top[page] else {
+                if mapped {
+                    break;
+                }
+                at = ((page + 1) * DIR_LEAVES * LEAF_SECTORS) as u64;
+                continue;
             };
-            match leaf {
-                None | Some(Leaf::Empty | Leaf::Dense(0)) if !mapped => at = empty_until,
-                None | Some(Leaf::Empty) => break,
-                Some(_) if (self.get(at) != NO_SLOT) == mapped => at += 1,
-                Some(_) => break,
+            let stop = match &dir[leaf] {
+                Leaf::Dense(_) => {
+                    let slots = &self.dense.leaf(page * DIR_LEAVES + leaf)[index..];
+                    slots
+                        .iter()
+                        .position(|slot| (*slot != NO_SLOT) != mapped)
+                        .map_or(LEAF_SECTORS, |count| index + count)
+                }
+                leaf => leaf.run_end(index, mapped),
+            };
+            at += (stop - index) as u64;
+            if stop < LEAF_SECTORS {
+                break;
             }
         }
         (at.min(end) - lba, mapped)
