@@ -1,7 +1,6 @@
 //! A walk over the records of a pool.
 
-use super::layout::{Held, held};
-use super::plan::{Mapped, Plan, Slot};
+use super::slots::{Slot, Slots};
 use super::{Entry, KvError, Pool, Space, Store};
 
 /// The records of a pool, in no order that means anything: see [`Store::iter`].
@@ -18,25 +17,41 @@ impl<'a, S: Space> Iter<'a, S> {
     }
 
     fn step(&mut self) -> Result<Option<Entry>, KvError> {
-        let _guard = self.store.reading();
-        let (space, layout) = (self.store.space(), self.store.layout());
-        while self.slot < layout.slots {
-            let within = layout.lba(self.slot)..layout.lba(layout.slots);
-            let Some(range) = space.mapped(within, 1)?.pop() else { break };
-            let (slot, _) = layout.slot_of(range.start);
+        loop {
+            let found = self.store.steady(|slots| {
+                let Some(slot) = next_taken(slots, self.slot)? else { return Ok(None) };
+                let entry = match slots.slot(slot)?.clone() {
+                    Slot::Record(head) if head.pool == self.pool.id && !self.store.is_over(head.expires) => {
+                        let value = slots.value(slot)?;
+                        Some(Entry::of(head, value))
+                    }
+                    _ => None,
+                };
+                Ok(Some((slot, entry)))
+            })?;
+            let Some((slot, entry)) = found else { return Ok(None) };
             self.slot = slot + 1;
-            let mapped = Mapped::look(space, layout, slot..slot + 1)?;
-            let Slot::Record(bytes) = Plan::new(space, layout).read(slot, mapped.sectors(slot))? else { continue };
-            if let Some(Held::Record(record)) = held(&bytes)
-                && record.pool == self.pool.id
-                && !self.store.is_over(record.expires)
-            {
-                return Ok(Some(Entry::of(&record)));
+            if entry.is_some() {
+                return Ok(entry);
             }
         }
-        self.slot = layout.slots;
-        Ok(None)
     }
+}
+
+/// The first slot from one on that holds something.
+pub(super) fn next_taken<S: Space>(slots: &mut Slots<'_, S>, from: u64) -> Result<Option<u64>, KvError> {
+    let layout = slots.layout();
+    if from >= layout.slots {
+        return Ok(None);
+    }
+    let found = slots.space().mapped(layout.lba(from)..layout.lba(layout.slots), 1)?;
+    let Some(range) = found.first() else { return Ok(None) };
+    let (slot, at_start) = layout.slot_of(range.start);
+    // Mapped it is, so it holds something: unless it is being changed at this moment, which whoever asks will find.
+    if *slots.slot(slot)? == Slot::Empty || !at_start {
+        return Err(KvError::Corrupt { lba: range.start });
+    }
+    Ok(Some(slot))
 }
 
 impl<S: Space> Iterator for Iter<'_, S> {

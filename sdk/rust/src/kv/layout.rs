@@ -6,6 +6,7 @@ use std::ops::Range;
 use siphasher::sip::SipHasher24;
 
 use super::KvError;
+use super::slots::Slot;
 
 /// The longest key, bytes.
 pub const MAX_KEY_BYTES: usize = 128;
@@ -145,30 +146,47 @@ pub(crate) struct Record<'a> {
     pub(crate) expires: u64,
 }
 
-/// What a slot holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held<'a> {
-    Record(Record<'a>),
-    /// A mark: the search goes on behind it.
-    Gone,
+/// What the first sector of a record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) pool: u64,
+    pub(crate) key: Vec<u8>,
+    pub(crate) value_bytes: usize,
+    /// Seconds since 1970; 0 for never.
+    pub(crate) expires: u64,
 }
 
-/// Takes the mapped sectors of a slot apart; nothing where they are no record.
-pub(crate) fn held(bytes: &[u8]) -> Option<Held<'_>> {
-    if bytes.get(..4)? != RECORD_MAGIC {
+impl Head {
+    pub(crate) fn is_of(&self, pool: u64, key: &[u8]) -> bool {
+        self.pool == pool && self.key == key
+    }
+
+    /// Where in the record its value lies.
+    pub(crate) fn value(&self) -> Range<usize> {
+        let start = RECORD_HEAD + self.key.len();
+        start..start + self.value_bytes
+    }
+}
+
+/// Takes the first sector of a slot apart; nothing where something else wrote to it.
+pub(crate) fn decode(sector: &[u8]) -> Option<Slot> {
+    // What is not mapped reads as zeros.
+    if sector.get(..RECORD_HEAD)?.iter().all(|byte| *byte == 0) {
+        return Some(Slot::Empty);
+    }
+    if sector.get(..4)? != RECORD_MAGIC {
         return None;
     }
-    match *bytes.get(4)? {
-        KIND_GONE => Some(Held::Gone),
+    match *sector.get(4)? {
+        KIND_GONE => Some(Slot::Gone),
         KIND_RECORD => {
-            let (key, value) = (usize::from(*bytes.get(5)?), u32_at(bytes, 8) as usize);
-            if key == 0 || key > MAX_KEY_BYTES || value > MAX_VALUE_BYTES {
+            let (key, value_bytes) = (usize::from(*sector.get(5)?), u32_at(sector, 8) as usize);
+            if key == 0 || key > MAX_KEY_BYTES || value_bytes > MAX_VALUE_BYTES {
                 return None;
             }
-            let (pool, expires) = (u64_at(bytes, 16), u64_at(bytes, 24));
-            let key_end = RECORD_HEAD + key;
-            let (key, value) = (bytes.get(RECORD_HEAD..key_end)?, bytes.get(key_end..key_end + value)?);
-            Some(Held::Record(Record { pool, key, value, expires }))
+            let (pool, expires) = (u64_at(sector, 16), u64_at(sector, 24));
+            let key = sector.get(RECORD_HEAD..RECORD_HEAD + key)?.to_vec();
+            Some(Slot::Record(Head { pool, key, value_bytes, expires }))
         }
         _ => None,
     }

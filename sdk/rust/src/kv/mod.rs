@@ -29,7 +29,8 @@
 //!   [`Store::change`].
 //! - A key has 1 to 128 bytes, a value up to [`Store::max_value_bytes`]. Records that expire are not seen from their moment on, and
 //!   give their space back with [`Store::sweep`], or when their key is written again.
-//! - One store has a device at a time. Threads may share it; changes are made one after the other.
+//! - One store has a device at a time. Threads may share it: their changes share a sync of the disk, and one that touches what another is
+//!   about to change waits for it.
 //!
 //! # How it lies on the device
 //!
@@ -37,15 +38,19 @@
 //! slot; the sectors behind it are not mapped. The hash of pool and key names a slot, and a record whose slot is taken lies in one of
 //! the next 63. A search ends at the first slot that is empty, so a record that is deleted in front of another leaves a mark.
 
+mod changing;
 mod error;
 mod iter;
 mod layout;
 mod plan;
+mod slots;
 mod space;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub use error::KvError;
 pub use iter::Iter;
 pub use layout::{MAX_KEY_BYTES, MAX_POOL_NAME_BYTES};
-pub use space::{Space, SpaceChange};
+pub use space::{Answer, Space, SpaceChange};
 pub use store::{Change, Entry, Options, Pool, Store};

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use crate::{Batch, Device, Error};
+use crate::{Batch, Device, Error, Pending};
+
+/// Waits for a change, and tells what came of it.
+pub type Answer<'a> = Box<dyn FnOnce() -> Result<(), Error> + 'a>;
 
 /// A change of a [`Space`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,21 +34,22 @@ pub trait Space {
     fn sectors(&self) -> u64;
     /// Sectors of one atomic change.
     fn max_sectors(&self) -> u64;
-    /// Reads sectors; those that are not mapped read as zeros.
+    /// Reads some sectors from each of some places on, all at once; those that are not mapped read as zeros.
     ///
     /// # Errors
-    /// They cannot be read.
-    fn read(&self, lba: u64, sectors: u32) -> Result<Vec<u8>, Error>;
+    /// Some cannot be read.
+    fn read(&self, places: &[(u64, u32)]) -> Result<Vec<Vec<u8>>, Error>;
     /// The ranges of mapped sectors within others, `max` at most.
     ///
     /// # Errors
     /// The space is not there any more.
     fn mapped(&self, within: Range<u64>, max: usize) -> Result<Vec<Range<u64>>, Error>;
-    /// Makes all of the changes, or none; they are durable when this returns. None of them touches what another touches.
+    /// Begins to make all of the changes, or none; they are durable when the answer says so. None of them touches what another touches, or
+    /// what one that is under way touches.
     ///
-    /// # Errors
+    /// # Errors of the answer
     /// None of them is made, or the device says that it is in doubt.
-    fn change(&self, changes: Vec<SpaceChange>) -> Result<(), Error>;
+    fn begin(&self, changes: Vec<SpaceChange>) -> Answer<'_>;
 }
 
 impl Space for Device {
@@ -61,19 +65,21 @@ impl Space for Device {
         u64::from(self.capabilities().max_write_bytes / self.capabilities().sector_bytes)
     }
 
-    fn read(&self, lba: u64, sectors: u32) -> Result<Vec<u8>, Error> {
-        Device::read(self, lba, sectors)
+    fn read(&self, places: &[(u64, u32)]) -> Result<Vec<Vec<u8>>, Error> {
+        let begun: Vec<_> = places.iter().map(|(lba, sectors)| self.begin_read(*lba, *sectors)).collect();
+        begun.into_iter().map(Pending::wait).collect()
     }
 
     fn mapped(&self, within: Range<u64>, max: usize) -> Result<Vec<Range<u64>>, Error> {
         self.ranges(within).take(max).collect()
     }
 
-    fn change(&self, changes: Vec<SpaceChange>) -> Result<(), Error> {
+    fn begin(&self, changes: Vec<SpaceChange>) -> Answer<'_> {
         let batch = changes.iter().fold(Batch::new(), |batch, change| match change {
             SpaceChange::Write { lba, data } => batch.write(*lba, data),
             SpaceChange::Trim { lba, count } => batch.trim(*lba, *count),
         });
-        self.batch(batch.durable())
+        let begun = self.begin_batch(batch.durable());
+        Box::new(|| begun.wait())
     }
 }

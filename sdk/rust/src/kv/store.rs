@@ -1,17 +1,17 @@
 //! The store: its pools, and what may be asked of it.
 
 use std::collections::BTreeSet;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
 
-use super::iter::Iter;
-use super::layout::{
-    Held, Layout, MAX_KEY_BYTES, MAX_POOL_NAME_BYTES, MAX_VALUE_BYTES, RECORD_HEAD, Record, held, u64_at,
-};
-use super::plan::{Mapped, Place, Plan, Slot};
-use super::{KvError, Space};
+use super::changing::Changing;
+use super::iter::{Iter, next_taken};
+use super::layout::{Head, Layout, MAX_KEY_BYTES, MAX_POOL_NAME_BYTES, MAX_VALUE_BYTES, RECORD_HEAD, Record, u64_at};
+use super::plan::{Place, Plan};
+use super::slots::{Slot, Slots};
+use super::{KvError, Space, SpaceChange};
 use crate::Device;
 
 /// The pool of pools: their names, and the numbers behind them.
@@ -60,10 +60,9 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub(super) fn of(record: &Record<'_>) -> Entry {
-        let expires =
-            (record.expires > 0).then(|| UNIX_EPOCH.checked_add(Duration::from_secs(record.expires))).flatten();
-        Entry { key: record.key.to_vec(), value: record.value.to_vec(), expires }
+    pub(super) fn of(head: Head, value: Vec<u8>) -> Entry {
+        let expires = (head.expires > 0).then(|| UNIX_EPOCH.checked_add(Duration::from_secs(head.expires))).flatten();
+        Entry { key: head.key, value, expires }
     }
 }
 
@@ -97,8 +96,9 @@ impl<'a> Change<'a> {
 pub struct Store<S = Device> {
     space: S,
     layout: Layout,
-    /// Changes look before they write. With it goes which pools this handle made, that is, all that were made since the store was opened.
-    lock: RwLock<BTreeSet<u64>>,
+    changing: Changing,
+    /// Pools that were made since the store was opened.
+    made: Mutex<BTreeSet<u64>>,
     clock: fn() -> SystemTime,
 }
 
@@ -128,8 +128,8 @@ impl<S: Space> Store<S> {
         }
         let (one, other) = Uuid::new_v4().as_u64_pair();
         let layout = Layout { sector_bytes: sector, slot_sectors: slot_sectors as u32, slots, hash_key: [one, other] };
-        space.change(vec![super::SpaceChange::Write { lba: 0, data: layout.encode() }])?;
-        Ok(Store { space, layout, lock: RwLock::default(), clock: SystemTime::now })
+        space.begin(vec![SpaceChange::Write { lba: 0, data: layout.encode() }])()?;
+        Ok(Store { space, layout, changing: Changing::default(), made: Mutex::default(), clock: SystemTime::now })
     }
 
     /// Opens the store on a device.
@@ -137,8 +137,9 @@ impl<S: Space> Store<S> {
     /// # Errors
     /// There is none, or none of a version that is known.
     pub fn open(space: S) -> Result<Store<S>, KvError> {
-        let layout = Layout::decode(&space.read(0, 1)?, space.sectors())?;
-        Ok(Store { space, layout, lock: RwLock::default(), clock: SystemTime::now })
+        let sector = space.read(&[(0, 1)])?.pop().unwrap_or_default();
+        let layout = Layout::decode(&sector, space.sectors())?;
+        Ok(Store { space, layout, changing: Changing::default(), made: Mutex::default(), clock: SystemTime::now })
     }
 
     /// The same store, with another clock: for tests of what expires.
@@ -166,13 +167,41 @@ impl<S: Space> Store<S> {
         &self.layout
     }
 
-    pub(super) fn reading(&self) -> RwLockReadGuard<'_, BTreeSet<u64>> {
-        // A number is in the set or not: no panic leaves it half-way.
-        self.lock.read().unwrap_or_else(PoisonError::into_inner)
+    /// Reads slots, and again should one of them have changed meanwhile.
+    pub(super) fn steady<T>(
+        &self,
+        mut read: impl FnMut(&mut Slots<'_, S>) -> Result<T, KvError>,
+    ) -> Result<T, KvError> {
+        loop {
+            let look = self.changing.look();
+            let mut slots = Slots::values(&self.space, &self.layout);
+            let found = read(&mut slots);
+            if self.changing.begin(look, &slots.looked_at(), &[]) {
+                return found;
+            }
+        }
     }
 
-    fn writing(&self) -> RwLockWriteGuard<'_, BTreeSet<u64>> {
-        self.lock.write().unwrap_or_else(PoisonError::into_inner)
+    /// Makes up a change and carries it out: all of it, or nothing. It is made up again should a slot that it looks at have changed meanwhile.
+    fn make<T>(&self, mut plan_it: impl FnMut(&mut Plan<'_, S>) -> Result<T, KvError>) -> Result<T, KvError> {
+        loop {
+            let look = self.changing.look();
+            let mut plan = Plan::new(Slots::heads(&self.space, &self.layout));
+            let planned = plan_it(&mut plan).and_then(|planned| Ok((planned, plan.changes()?)));
+            let slots = if planned.is_ok() { plan.changed() } else { Vec::new() };
+            if !self.changing.begin(look, &plan.slots.looked_at(), &slots) {
+                continue;
+            }
+            let (planned, changes) = planned?;
+            let answer = if changes.is_empty() { Ok(()) } else { self.space.begin(changes)() };
+            self.changing.end(&slots);
+            return Ok(answer.map(|()| planned)?);
+        }
+    }
+
+    fn made(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        // A number is in the set or not: no panic leaves it half-way.
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a record that expires then is not seen any more.
@@ -190,17 +219,16 @@ impl<S: Space> Store<S> {
     /// # Errors
     /// No pool can have the name, or the store is full.
     pub fn pool(&self, name: &str) -> Result<Pool, KvError> {
-        let mut made = self.writing();
-        if let Some(pool) = self.find_pool(name)? {
-            return Ok(pool);
-        }
-        // Never given out before, so that nothing of a pool that was deleted comes back.
-        let id = Uuid::new_v4().as_u64_pair().0.max(DEFAULT + 1);
-        let mut plan = Plan::new(&self.space, &self.layout);
-        self.plan_put(&mut plan, POOLS, name.as_bytes(), &id.to_le_bytes(), 0)?;
-        plan.carry_out()?;
-        made.insert(id);
-        Ok(Pool { id, name: name.to_string() })
+        self.make(|plan| {
+            if let Some(pool) = self.find_pool(&mut plan.slots, name)? {
+                return Ok(pool);
+            }
+            // Never given out before, so that nothing of a pool that was deleted comes back.
+            let id = Uuid::new_v4().as_u64_pair().0.max(DEFAULT + 1);
+            self.plan_put(plan, POOLS, name.as_bytes(), &id.to_le_bytes(), 0)?;
+            self.made().insert(id);
+            Ok(Pool { id, name: name.to_string() })
+        })
     }
 
     /// The names of all pools but the one that is always there.
@@ -220,21 +248,22 @@ impl<S: Space> Store<S> {
     /// # Errors
     /// It is not there.
     pub fn delete_pool(&self, name: &str) -> Result<(), KvError> {
-        let mut made = self.writing();
-        let pool = self.find_pool(name)?.ok_or_else(|| KvError::NoPool { name: name.to_string() })?;
-        let mut plan = Plan::new(&self.space, &self.layout);
-        self.plan_delete(&mut plan, POOLS, name.as_bytes())?;
-        plan.carry_out()?;
-        made.remove(&pool.id);
+        let id = self.make(|plan| {
+            let pool = self.find_pool(&mut plan.slots, name)?;
+            let pool = pool.ok_or_else(|| KvError::NoPool { name: name.to_string() })?;
+            self.plan_delete(plan, POOLS, name.as_bytes())?;
+            Ok(pool.id)
+        })?;
+        self.made().remove(&id);
         Ok(())
     }
 
-    fn find_pool(&self, name: &str) -> Result<Option<Pool>, KvError> {
+    fn find_pool(&self, slots: &mut Slots<'_, S>, name: &str) -> Result<Option<Pool>, KvError> {
         let len = name.len();
         if len == 0 || len > MAX_POOL_NAME_BYTES {
             return Err(KvError::PoolName { len });
         }
-        let found = self.find(POOLS, name.as_bytes())?;
+        let found = self.find(slots, POOLS, name.as_bytes())?;
         Ok(found.map(|entry| Pool { id: u64_at(&entry.value, 0), name: name.to_string() }))
     }
 
@@ -252,23 +281,18 @@ impl<S: Space> Store<S> {
     /// As [`Store::get`].
     pub fn entry(&self, pool: &Pool, key: &[u8]) -> Result<Option<Entry>, KvError> {
         check_key(key)?;
-        let _guard = self.reading();
-        self.find(pool.id, key)
+        self.steady(|slots| self.find(slots, pool.id, key))
     }
 
-    fn find(&self, pool: u64, key: &[u8]) -> Result<Option<Entry>, KvError> {
-        let plan = Plan::new(&self.space, &self.layout);
-        let window = self.layout.window(pool, key);
-        let mapped = Mapped::look(&self.space, &self.layout, window.clone())?;
-        for slot in window {
-            if mapped.sectors(slot) == 0 {
-                break;
-            }
-            if let Slot::Record(bytes) = plan.read(slot, mapped.sectors(slot))?
-                && let Some(Held::Record(record)) = held(&bytes)
-                && (record.pool, record.key) == (pool, key)
-            {
-                return Ok((!self.is_over(record.expires)).then(|| Entry::of(&record)));
+    fn find(&self, slots: &mut Slots<'_, S>, pool: u64, key: &[u8]) -> Result<Option<Entry>, KvError> {
+        for slot in self.layout.window(pool, key) {
+            match slots.slot(slot)?.clone() {
+                Slot::Empty => break,
+                Slot::Record(head) if head.is_of(pool, key) => {
+                    let value = if self.is_over(head.expires) { None } else { Some(slots.value(slot)?) };
+                    return Ok(value.map(|value| Entry::of(head, value)));
+                }
+                Slot::Gone | Slot::Record(_) => {}
             }
         }
         Ok(None)
@@ -295,30 +319,40 @@ impl<S: Space> Store<S> {
     /// # Errors
     /// As [`Store::put`]; or the changes are more than the device makes atomic.
     pub fn change(&self, changes: &[Change<'_>]) -> Result<(), KvError> {
-        let _guard = self.writing();
-        let mut plan = Plan::new(&self.space, &self.layout);
-        let mut known = BTreeSet::from([DEFAULT]);
+        let max = self.max_value_bytes();
         for change in changes {
             check_key(change.key)?;
-            // What is put into a pool that was deleted would never be seen.
-            if !known.contains(&change.pool.id) {
-                let found = self.find_pool(&change.pool.name)?.filter(|found| found.id == change.pool.id);
-                found.ok_or_else(|| KvError::NoPool { name: change.pool.name.clone() })?;
-                known.insert(change.pool.id);
-            }
-            match change.value {
-                Some((value, expires)) => {
-                    let (len, max) = (value.len(), self.max_value_bytes());
-                    if len > max {
-                        return Err(KvError::Value { len, max });
-                    }
-                    let expires = expires.map_or(0, |expires| seconds(expires).max(1));
-                    self.plan_put(&mut plan, change.pool.id, change.key, value, expires)?;
-                }
-                None => self.plan_delete(&mut plan, change.pool.id, change.key)?,
+            let len = change.value.map_or(0, |(value, _)| value.len());
+            if len > max {
+                return Err(KvError::Value { len, max });
             }
         }
-        plan.carry_out()
+        let mut pools: Vec<&Pool> =
+            changes.iter().map(|change| change.pool).filter(|pool| pool.id != DEFAULT).collect();
+        pools.sort_unstable_by_key(|pool| pool.id);
+        pools.dedup();
+        let keys = changes.iter().map(|change| (change.pool.id, change.key));
+        let names = pools.iter().map(|pool| (POOLS, pool.name.as_bytes()));
+        let homes: Vec<u64> = keys.chain(names).map(|(pool, key)| self.layout.window(pool, key).start).collect();
+        self.make(|plan| {
+            // Most records lie there, or will.
+            plan.slots.look(homes.iter().copied())?;
+            // What is put into a pool that was deleted would never be seen.
+            for pool in &pools {
+                let found = self.find_pool(&mut plan.slots, &pool.name)?.filter(|found| found.id == pool.id);
+                found.ok_or_else(|| KvError::NoPool { name: pool.name.clone() })?;
+            }
+            for Change { pool, key, value } in changes {
+                match value {
+                    Some((value, expires)) => {
+                        let expires = expires.map_or(0, |expires| seconds(expires).max(1));
+                        self.plan_put(plan, pool.id, key, value, expires)?;
+                    }
+                    None => self.plan_delete(plan, pool.id, key)?,
+                }
+            }
+            Ok(())
+        })
     }
 
     fn plan_put(
@@ -359,33 +393,24 @@ impl<S: Space> Store<S> {
         for entry in pools {
             live.insert(u64_at(&entry?.value, 0));
         }
-        let (mut swept, mut slot) = (0, 0);
-        while slot < self.layout.slots {
-            let made = self.writing();
-            let within = self.layout.lba(slot)..self.layout.lba(self.layout.slots);
-            let ranges = self.space.mapped(within, 1)?;
-            let Some(range) = ranges.first() else { break };
-            let mut plan = Plan::new(&self.space, &self.layout);
-            slot = self.layout.slot_of(range.start).0;
-            for _ in 0..SWEPT {
-                if slot >= self.layout.slots {
-                    break;
+        let (mut swept, mut next) = (0, 0);
+        while next < self.layout.slots {
+            let (more, on) = self.make(|plan| {
+                let (mut found, mut slot) = (0, next);
+                for _ in 0..SWEPT {
+                    let Some(taken) = next_taken(&mut plan.slots, slot)? else { return Ok((found, self.layout.slots)) };
+                    slot = taken + 1;
+                    if let Slot::Record(head) = plan.slots.slot(taken)?
+                        // A pool that was made since the sweep began is known to us only.
+                        && (!(live.contains(&head.pool) || self.made().contains(&head.pool)) || self.is_over(head.expires))
+                    {
+                        plan.delete(taken)?;
+                        found += 1;
+                    }
                 }
-                let mapped = Mapped::look(&self.space, &self.layout, slot..slot + 1)?.sectors(slot);
-                if mapped > 0
-                    && let Slot::Record(bytes) = plan.read(slot, mapped)?
-                    && let Some(Held::Record(record)) = held(&bytes)
-                    // A pool that was made since the sweep began is known to us only.
-                    && (!(live.contains(&record.pool) || made.contains(&record.pool)) || self.is_over(record.expires))
-                {
-                    plan.delete(slot)?;
-                    swept += 1;
-                }
-                slot += 1;
-            }
-            if !plan.is_empty() {
-                plan.carry_out()?;
-            }
+                Ok((found, slot))
+            })?;
+            (swept, next) = (swept + more, on);
         }
         Ok(swept)
     }

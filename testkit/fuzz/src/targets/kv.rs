@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use openvsl::Error;
-use openvsl::kv::{Change, KvError, Options, Pool, Space, SpaceChange, Store};
+use openvsl::kv::{Answer, Change, KvError, Options, Pool, Space, SpaceChange, Store};
 
 use super::Target;
 use crate::choices::Choices;
@@ -63,11 +63,14 @@ impl Space for &Sectors {
         16
     }
 
-    fn read(&self, lba: u64, sectors: u32) -> Result<Vec<u8>, Error> {
-        assert!(lba + u64::from(sectors) <= SECTORS, "it reads beyond the device");
+    fn read(&self, places: &[(u64, u32)]) -> Result<Vec<Vec<u8>>, Error> {
         let mapped = self.mapped.borrow();
         let sector = |lba| mapped.get(&lba).cloned().unwrap_or_else(|| vec![0; SECTOR]);
-        Ok((lba..lba + u64::from(sectors)).flat_map(sector).collect())
+        let read = |(lba, sectors): &(u64, u32)| {
+            assert!(lba + u64::from(*sectors) <= SECTORS, "it reads beyond the device");
+            (*lba..lba + u64::from(*sectors)).flat_map(sector).collect()
+        };
+        Ok(places.iter().map(read).collect())
     }
 
     fn mapped(&self, within: Range<u64>, max: usize) -> Result<Vec<Range<u64>>, Error> {
@@ -83,7 +86,7 @@ impl Space for &Sectors {
         Ok(found)
     }
 
-    fn change(&self, changes: Vec<SpaceChange>) -> Result<(), Error> {
+    fn begin(&self, changes: Vec<SpaceChange>) -> Answer<'_> {
         let mut touched = Vec::new();
         let mut after = self.mapped.borrow().clone();
         let (mut written, mut trims) = (0, 0);
@@ -116,7 +119,7 @@ impl Space for &Sectors {
         if fate != Fate::CutBefore {
             *self.mapped.borrow_mut() = after;
         }
-        if fate == Fate::Made { Ok(()) } else { Err(Error::PowerOff) }
+        Box::new(move || if fate == Fate::Made { Ok(()) } else { Err(Error::PowerOff) })
     }
 }
 
