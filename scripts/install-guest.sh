@@ -83,7 +83,9 @@ pack_programs() {
       install -D -m 755 "$library" "$usr/lib64/$(basename "$library")"
     done
   done
-  cc -static -O1 -Wall -Werror -o "$usr/bin/atomic_write" tests/guest/atomic_write.c
+  for program in atomic_write synced; do
+    cc -static -O1 -Wall -Werror -o "$usr/bin/$program" "tests/guest/$program.c"
+  done
   rm -f "$guest/programs.img"
   mke2fs -q -t ext4 -b 4096 -O ^has_journal -m 0 -d "$usr" "$guest/programs.img" "$(($(du -sm "$usr" | cut -f1) * 5 / 4 + 8))M"
 }

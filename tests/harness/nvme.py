@@ -47,9 +47,8 @@ def namespace(guest: Guest, subsystem: str) -> str:
     """The block device of a subsystem, once it is there."""
     found = guest.run(f"""
         for try in $(seq 100); do
-          for n in $(grep -lx {subsystem} /sys/class/nvme-subsystem/*/subsysnqn | xargs -r dirname | xargs -r ls); do
-            # Not the paths (nvme0c0n1) that lead to it.
-            case $n in nvme*c*) ;; nvme*n*) [ ! -b /dev/$n ] || {{ echo /dev/$n; exit; }} ;; esac
+          for n in $(grep -lx {subsystem} /sys/class/nvme/*/subsysnqn /sys/class/nvme-subsystem/*/subsysnqn | xargs -r -n 1 dirname | xargs -r ls); do
+            case $n in nvme*n*) [ ! -b /dev/$n ] || {{ echo /dev/$n; exit; }} ;; esac
           done
           sleep 0.1
         done
