@@ -34,7 +34,7 @@ TOOLS = str(TARGET / "tools" / "bin")
 # Cases of a guest whose service is killed, and what it has its disk by.
 GUESTS = {"nvme_guest_restart": "NVMe/TCP", "vhost_guest": "vhost-user-blk", "nbd_guest": "NBD by QEMU"}
 # Slow cases that have a line of their own.
-OTHERWISE = {"disconnects_many", "database_cuts_many", *(f"{name}_many" for name in GUESTS)}
+OTHERWISE = {"disconnects_many", "database_cuts_many", "database_guest", *(f"{name}_many" for name in GUESTS)}
 # What a command may take to clean up when its time is over.
 CLEAN_UP = 60  # seconds
 
@@ -160,6 +160,10 @@ def lines() -> list[Line]:
             count("power cuts under MariaDB and PostgreSQL without double writes, 0 corruptions, 0 lost commits, while both controls corrupt", "2,000",
                   r"(?:mariadb|postgres): (\d+) power cuts, \d+ commits acknowledged, none lost, no damage", 2e3),
         ], chunk=1, environment={"OPENVSL_CUTS": "40"}),
+        Line("cuts-guest", [*cases, "database_guest"], [
+            count("kills of a guest that runs MariaDB or PostgreSQL without double writes on blocks of 16 KiB, half with the device's power, 0 corruptions, "
+                  "0 lost commits", "200", r"in a guest: (\d+) kills, \d+ commits acknowledged, none lost, no damage", 200),
+        ], chunk=1, environment={"OPENVSL_CUTS": "10"}),
         Line("cuts-sqlite", ["cargo", "test", "--locked", "--release", "-p", "openvsl-files", "--test", "suite", "--", "--nocapture", "sqlite::no_commit_is_lost"], [
             count("power cuts under SQLite with transactions as batches, 0 corruptions, 0 lost commits", "1,000", r"(\d+) cuts in .*damaged: 0, lost: 0", 1e3),
         ], chunk=1, environment={"OPENVSL_CUTS": "500", "OPENVSL_SEED": "{seed}", "TMPDIR": "/dev/shm"}),

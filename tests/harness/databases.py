@@ -158,11 +158,19 @@ class MariaDb(Database):
 
     def client(self) -> list[object]:
         # Before the schema is made there is no database to choose.
-        chosen = ["-D", "d"] if (self.data / "d").exists() else []
-        return ["mariadb", "--no-defaults", "-uroot", f"--socket={self.socket}", "-N", "-B", "--unbuffered", *chosen]
+        chosen = ["-D", "d"] if self.has_schema() else []
+        return ["mariadb", "--no-defaults", "-uroot", *self.reached(), "-N", "-B", "--unbuffered", *chosen]
+
+    def has_schema(self) -> bool:
+        """Whether its database is there."""
+        return (self.data / "d").exists()
 
     def ready(self) -> list[object]:
-        return ["mariadb-admin", "--no-defaults", "-uroot", f"--socket={self.socket}", "--silent", "ping"]
+        return ["mariadb-admin", "--no-defaults", "-uroot", *self.reached(), "--silent", "ping"]
+
+    def reached(self) -> list[object]:
+        """Options that tell a client where the server is."""
+        return [f"--socket={self.socket}"]
 
     def checked(self) -> list[str]:
         lines = [line.split("\t") for line in self.asked("CHECK TABLE page, log, last EXTENDED").splitlines()]
@@ -206,14 +214,18 @@ class Postgres(Database):
         return [self.programs / "postgres", "-D", self.data, *(f"--{name}={value}" for name, value in settings.items())]
 
     def client(self) -> list[object]:
-        return [self.programs / "psql", "-qXAt", "-h", self.world.dir, "-U", "postgres", "-v", "ON_ERROR_STOP=1", "postgres"]
+        return [self.programs / "psql", "-qXAt", *self.reached(), "-U", "postgres", "-v", "ON_ERROR_STOP=1", "postgres"]
 
     def ready(self) -> list[object]:
-        return [self.programs / "pg_isready", "-q", "-h", self.world.dir, "-d", "postgres"]
+        return [self.programs / "pg_isready", "-q", *self.reached(), "-d", "postgres"]
+
+    def reached(self) -> list[object]:
+        """Options that tell a client where the server is."""
+        return ["-h", self.world.dir]
 
     def checked(self) -> list[str]:
         # It reads every page of tables and indexes, and each page's checksum is looked at when it is read.
-        words = [self.programs / "pg_amcheck", "-h", self.world.dir, "-U", "postgres", "--heapallindexed", "--jobs=1", "postgres"]
+        words = [self.programs / "pg_amcheck", *self.reached(), "-U", "postgres", "--heapallindexed", "--jobs=1", "postgres"]
         done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=300)
         return [] if done.returncode == 0 else (done.stdout + done.stderr).splitlines()[:5]
 

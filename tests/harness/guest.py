@@ -73,7 +73,7 @@ def fio_command(path: str, *options: str) -> str:
     return " ".join(words)
 
 
-def _disk(image: Path, serial: str) -> list[object]:
+def image_disk(image: Path, serial: str) -> list[object]:
     """An image as a disk that cannot be written."""
     return ["-drive", f"if=none,id={serial},file={image},format=raw,readonly=on", "-device", f"virtio-blk-pci,drive={serial},serial={serial}"]
 
@@ -122,7 +122,7 @@ class Guest:
         self.scripts: dict[int, Script] = {}
         self.lock = threading.Lock()
         self.numbers = 0
-        disks = [*(_disk(programs(world), "programs") if programs_disk is None else programs_disk), *(_disk(self._pack(files), "files") if files else [])]
+        disks = [*(image_disk(programs(world), "programs") if programs_disk is None else programs_disk), *(image_disk(self._pack(files), "files") if files else [])]
         agent = world.dir / f"{name}.agent"
         command = machine(self, agent) if machine else self._qemu(agent, memory, cpus, *disks, *options)
         began = time.monotonic()
