@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import shlex
 import shutil
+import signal
 import tarfile
+import threading
 from pathlib import Path
 
 from harness import nvme
@@ -38,8 +40,11 @@ class GuestDisk:
         self.subsystem = nvme.nqn(world, name)
         self.image = world.dir / f"{name}-programs.img"
         self.guest: Guest | None = None
-        self.is_armed = False
+        self.with_power, self.is_off = False, False
+        self.seed = 0
         self.cuts = 0
+        self.lock = threading.Lock()
+        self.timer = threading.Timer(0, lambda: None)
 
     def pack(self, server: Path) -> None:
         """Makes the disk with the programs: what every guest has, and the server."""
@@ -74,8 +79,6 @@ class GuestDisk:
                            name=f"{self.name}-{self.cuts}")  # fmt: skip
         user = next(line for line in Path("/etc/passwd").read_text().splitlines() if line.startswith(f"{database.user}:"))
         self.guest.run(f"mkdir -p {MOUNT}; echo {shlex.quote(user)} > /etc/passwd; chmod 777 /tmp; mkdir -p /dev/shm; mount -t tmpfs shm /dev/shm; ifconfig eth1 {GUEST} netmask 255.255.255.0 up")
-        # While the device's power is off the kernel connects again and again, and requests wait. Were they to fail, a server that lives on
-        # might tell clients of commits that are not: of two threads that sync a file one of whose writes failed, Linux tells one.
         nvme.connect(self.guest, self.subsystem, self.port)
         self.path = nvme.namespace(self.guest, self.subsystem)
 
@@ -84,18 +87,21 @@ class GuestDisk:
         self.guest.run("sync")
 
     def cut_at(self, program: int, seed: int) -> None:
-        """The guest will be killed; every other time the device's power goes first, when the medium is written to for this time from now."""
+        """The guest will be killed; every other time with the device's power. `program` chooses when."""
         self.cuts += 1
-        self.is_armed = random.Random(seed).random() < 0.5
-        if self.is_armed:
-            self.world.vsl("drill", self.name, "power-cut", "--at-program", program, "--seed", seed, "--unsynced", "random")
+        self.seed, self.with_power = seed, random.Random(seed).random() < 0.5
+        self.timer = threading.Timer(0.2 + program / 250, self.cut_now)
+        self.timer.start()
 
     def cut_now(self) -> None:
-        """Kills the guest; a cut that has not come by now comes now."""
-        if self.is_armed and "power-cut at" in self.world.vsl("drill", self.name, "list").out:
-            self.world.vsl("drill", self.name, "undo", "power-cut")
-            self.world.vsl("drill", self.name, "power-cut", "--unsynced", "random", fails=None)
-        self.kill()
+        """Stops the guest at once, so that nobody lives to see the device without power: then its power goes."""
+        with self.lock:
+            if self.guest is not None and self.guest.process.poll() is None:
+                self.guest.process.send_signal(signal.SIGSTOP)
+                if self.with_power:
+                    self.world.vsl("drill", self.name, "power-cut", "--unsynced", "random", "--seed", self.seed)
+                    self.is_off = True
+                self.guest.process.kill()
 
     def kill(self) -> None:
         """As by its plug."""
@@ -105,9 +111,12 @@ class GuestDisk:
 
     def power_on(self) -> str:
         """Brings the device back; the guest boots with the server."""
+        self.timer.cancel()
+        self.cut_now()
         self.kill()
-        if not self.is_armed:
+        if not self.is_off:
             return "the guest was killed"
+        self.is_off = False
         self.world.vsl("drill", self.name, "power-on")
         return "the guest was killed, and the device's power cut"
 

@@ -441,12 +441,12 @@ impl Map {
                 continue;
             };
             let stop = match &dir[leaf] {
+                // All leaves of a preallocated map are dense, the empty ones too.
+                Leaf::Dense(count) if *count == if mapped { LEAF_SECTORS as u32 } else { 0 } => LEAF_SECTORS,
                 Leaf::Dense(_) => {
                     let slots = &self.dense.leaf(page * DIR_LEAVES + leaf)[index..];
-                    slots
-                        .iter()
-                        .position(|slot| (*slot != NO_SLOT) != mapped)
-                        .map_or(LEAF_SECTORS, |count| index + count)
+                    let same = slots.iter().position(|slot| (*slot != NO_SLOT) != mapped);
+                    same.map_or(LEAF_SECTORS, |count| index + count)
                 }
                 leaf => leaf.run_end(index, mapped),
             };

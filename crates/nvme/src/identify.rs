@@ -156,8 +156,9 @@ pub fn identify_discovery(entry: &Sqe, who: Identity<'_>, firmware: &str) -> Res
 
 fn controller(who: Identity<'_>, namespace: &Namespace) -> [u8; BYTES] {
     let mut page = any_controller(who, &namespace.serial, &namespace.model, &namespace.firmware);
-    // CMIC stays 0: one controller for each host. Linux would take a second one for another path, and its multipath layer (6.1 and 7.3 at
-    // least) answers a flush that was under way when the last path broke as if it had been carried out.
+    // Several controllers, each for a host (CMIC bit 1). Linux's multipath layer, which this turns on, keeps requests over a restart of ours;
+    // without it they fail after five tries to send.
+    page[76] = 1 << 1;
     // The largest transfer, as a power of two of 4 KiB pages.
     page[77] = (namespace.max_request_bytes.max(4096).ilog2() - 12) as u8;
     // Events: namespace attributes changed.
