@@ -49,7 +49,8 @@ class GuestDisk:
     def pack(self, server: Path) -> None:
         """Makes the disk with the programs: what every guest has, and the server."""
         usr = self.world.dir / f"{self.name}-usr"
-        self.world.run("debugfs", "-R", f"rdump / {self._empty(usr)}", programs(self.world))
+        usr.mkdir()
+        self.world.run("debugfs", "-R", f"rdump / {usr}", programs(self.world))
         for shared in [Path(shared) for shared in SHARED[self.name]]:
             # Its /usr/lib is a link to /usr/lib64.
             shutil.copytree(shared, usr / str(shared.relative_to("/usr")).replace("lib/", "lib64/", 1), symlinks=True)
@@ -67,10 +68,6 @@ class GuestDisk:
         self.world.run("mke2fs", "-q", "-t", "ext4", "-b", 4096, "-O", "^has_journal", "-m", 0, "-d", usr, self.image, f"{size}M")
         shutil.rmtree(usr)
 
-    def _empty(self, directory: Path) -> Path:
-        directory.mkdir()
-        return directory
-
     def boot(self, database: Database, inner: int, files: list[Path] | None = None) -> None:
         """Starts the guest with the device connected; `inner` is the server's port in it."""
         self.outer = free_port()
@@ -87,7 +84,7 @@ class GuestDisk:
         self.guest.run("sync")
 
     def cut_at(self, program: int, seed: int) -> None:
-        """The guest will be killed; every other time with the device's power. `program` chooses when."""
+        """The guest will be killed; by chance, half of the time, with the device's power. `program` chooses when."""
         self.cuts += 1
         self.seed, self.with_power = seed, random.Random(seed).random() < 0.5
         self.timer = threading.Timer(0.2 + program / 250, self.cut_now)
