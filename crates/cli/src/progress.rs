@@ -1,7 +1,7 @@
 //! What is shown while something takes its time, and what Ctrl-C does meanwhile.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use daemon::Failure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -28,21 +28,40 @@ pub fn bar(output: Output, template: &str) -> Result<ProgressBar, Failure> {
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens from now on.
+    /// Listens from the first call on. Every call gives the same answer, so that a command of several steps misses none between them.
     ///
     /// # Errors
     /// The operating system refuses the handler.
     pub fn listen() -> Result<Interrupt, Failure> {
+        static LISTENING: OnceLock<Interrupt> = OnceLock::new();
+        if let Some(listening) = LISTENING.get() {
+            return Ok(listening.clone());
+        }
         let told = Arc::new(AtomicBool::new(false));
         let failed = |error: std::io::Error| Failure::failed(format!("signals: {error}"));
         signal_hook::flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), Arc::clone(&told))
             .map_err(failed)?;
         signal_hook::flag::register(SIGINT, Arc::clone(&told)).map_err(failed)?;
-        Ok(Interrupt(told))
+        Ok(LISTENING.get_or_init(|| Interrupt(told)).clone())
     }
 
     /// Whether it came.
     pub fn came(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Between two steps of a command nobody looks; the next step must know all the same.
+    #[test]
+    fn ctrl_c_between_two_steps_is_told_to_the_second() {
+        let first = Interrupt::listen().unwrap();
+        assert!(!first.came());
+        signal_hook::low_level::raise(SIGINT).unwrap();
+        assert!(Interrupt::listen().unwrap().came());
+        assert!(first.came());
     }
 }

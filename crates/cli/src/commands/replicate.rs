@@ -69,9 +69,12 @@ pub fn replicate(args: &Backup, device: &str, to: &str, output: Output) -> Resul
         // Who let everything on the replica go once does not do so again unasked.
         replica.yes = false;
         let Some(every) = args.every.map(Duration::from_secs) else { return Ok(()) };
-        while begun.elapsed() < every {
+        loop {
             if watch.interrupt.came() {
                 return Ok(());
+            }
+            if begun.elapsed() >= every {
+                break;
             }
             sleep(LOOK.min(every));
         }
