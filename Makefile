@@ -46,8 +46,8 @@ test: ## Check everything: format, lints, unit tests, whole-system tests with fo
 	$(CARGO) fmt --all --check
 	scripts/check-dependencies.sh
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) test --locked --workspace
-	$(CARGO) build --locked --workspace --all-targets
+	RUST_TEST_THREADS=$$((2 * $$(nproc))) $(CARGO) test --locked --workspace
+	$(CARGO) build --locked --workspace --lib --bins --examples
 	$(PYTHON) tests/pages.py $(TARGET)/debug/vsl
 	$(PYTHON) tests/planted.py
 	$(PYTHON) tests/run.py --vsl $(TARGET)/debug/vsl --tools $(TARGET)/tools/bin

@@ -219,11 +219,8 @@ mod tests {
     use crate::published::{rows, sources};
 
     fn some(settings: &Settings) -> Vec<Measured> {
-        let rows: Vec<Row> = rows()
-            .expect("the built-in rows")
-            .into_iter()
-            .filter(|row| row.device == "sata-ssd-64" || (row.device == "iodrive-640-mlc" && row.outstanding == "max"))
-            .collect();
+        let rows: Vec<Row> =
+            rows().expect("the built-in rows").into_iter().filter(|row| row.device == "sata-ssd-64").collect();
         let sources = sources().expect("the built-in sources");
         let profile_of = |name: &str| profile::find(name).map_err(|error| error.to_string());
         measure(&rows, &sources, settings, &profile_of, &|_, _| ControlFlow::Continue(()))

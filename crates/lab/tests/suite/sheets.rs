@@ -79,7 +79,7 @@ impl Plan {
 
 /// Requests that suffice where nothing that came before matters.
 fn some((_, size, _): Cell) -> String {
-    format!("bytes = {}", (u64::from(size) * 2_000).min(384 << 20))
+    format!("bytes = {}", (u64::from(size) * 2_000).min(128 << 20))
 }
 
 /// Reads of a device that was filled, and writes each to an erased one.
@@ -97,7 +97,7 @@ fn fresh(profile: &Profile) -> Figures {
 fn worn(profile: &Profile) -> Figures {
     let mut figures = Figures::new();
     // An array is of drives, which cannot be built as small as cards: less of one is more than all of a card.
-    let (large, small) = if matches!(profile.device, Device::Array(_)) { (0.4, 0.1) } else { (1.5, 0.5) };
+    let (large, small) = if matches!(profile.device, Device::Array(_)) { (0.3, 0.1) } else { (0.8, 0.3) };
     let capacities = |count: f64| format!("capacities = {count}");
     let overwritten = Plan::new().fill().phase("", &capacities(large), 0, 16 << 10, "random", 64);
     let mut plan = overwritten.phase("", &capacities(small), 0, 4096, "random", 64);
