@@ -27,6 +27,7 @@ mv "$target"/package/*.crate "$out/crates"
 cargo build --quiet --locked --release --bin vsl
 cargo build --quiet --locked --release -p openvsl-c -p openvsl-files --lib --bins
 packaging/build-deb.sh "$target/release/vsl" "$target/release" "$out" "$out/THIRD-PARTY-LICENSES"
+lintian --allow-root --fail-on error,warning "$out"/*.deb
 scripts/install-pinned.sh wheel sdk/python/tools.txt maturin
 "$tools/bin/maturin" build --quiet --locked --release --manifest-path sdk/python/Cargo.toml --out "$out" \
   --sbom-include "$out/openvsl-python-$version.cdx.json"

@@ -21,7 +21,9 @@ for statement in ("CREATE TABLE t (n)", "INSERT INTO t VALUES (1)"):
 
 def run(world: World) -> None:
     made = packages(world)
-    world.run("lintian", "--allow-root", "--fail-on", "error,warning", *made.values(), timeout=LIMIT)
+    # The static library alone would take two minutes; packaging/release.sh looks at that one as well.
+    looked_at = [path for name, path in made.items() if name != "libvsl-dev"]
+    world.run("lintian", "--allow-root", "--fail-on", "error,warning", *looked_at, timeout=LIMIT)
     world.run("promtool", "check", "rules", TREE / "packaging/prometheus-openvsl.rules.yml")
 
     said = inside(world, {f"{name}.deb": path for name, path in made.items()}, [
