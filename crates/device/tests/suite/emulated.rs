@@ -159,48 +159,76 @@ fn bad_options_are_named() {
     assert!(!path.exists());
 }
 
+/// A card in virtual time and an emulated one, of one sheet, which are asked the same.
+struct Twins {
+    module: Module,
+    now: u64,
+    device: Device,
+    clock: Rc<Cell<u64>>,
+    link_bytes_per_s: u64,
+}
+
+impl Twins {
+    fn new() -> Twins {
+        let profile = profile::find("iodrive-320-mlc").expect("a profile");
+        let flash = profile.flash().expect("a flash card");
+        let module = Module::new(&ModuleConfig {
+            module: &flash.module,
+            card: flash.card.as_ref().map(|card| (card, flash.modules)),
+            capacity_bytes: flash.module.advertised_bytes,
+            sector_bytes: SECTOR as u32,
+            scale: EMULATION.scale,
+            surroundings: Surroundings::default(),
+            policy: None,
+            pacing: None,
+            grooms_ahead: true,
+            seed: EMULATION.seed,
+        })
+        .expect("a module");
+        let inner =
+            Device::format_emulated(&options("iodrive-320-mlc", EMULATION), |geometry| Box::new(Memory::new(geometry)));
+        let clock = Rc::new(Cell::new(0));
+        let device = Device::emulated(inner.expect("formatted"), Box::new(Rc::clone(&clock))).expect("attached");
+        Twins { module, now: 0, device, clock, link_bytes_per_s: flash.module.controller.link_bytes_per_s }
+    }
+
+    /// How long a request takes by itself, in virtual time and emulated, ns.
+    fn take(&mut self, op: Op, lba: u64, sectors: usize) -> (u64, u64) {
+        let bytes = sectors * SECTOR;
+        let (begin, emulated_begin) = (self.now, self.clock.get());
+        self.module.submit(begin, 0, Request { op, offset: lba * SECTOR as u64, bytes: bytes as u32 });
+        while self.module.answer().is_none() {
+            self.now = self.module.next_event().expect("a request is under way");
+            self.module.advance(self.now);
+        }
+        let data = vec![1; bytes];
+        let io = match op {
+            Op::Write => Io::Write { lba, data: &data, fua: false },
+            _ => Io::Read { lba, buf: vec![0; bytes] },
+        };
+        call(&mut self.device, io).expect("done");
+        (self.now - begin, self.clock.get() - emulated_begin)
+    }
+
+    /// Nobody asks anything for so long, ns.
+    fn rest(&mut self, time: u64) {
+        self.now += time;
+        self.module.advance(self.now);
+        self.clock.set(self.clock.get() + time);
+    }
+}
+
 /// One request at a time, the same ones: the emulated card takes as long as the one in virtual time. Writes take the
 /// same to a thousandth; how long reads, programs and erases take is drawn at random by each.
 #[test]
 fn it_takes_the_time_that_the_card_in_virtual_time_takes() {
-    let profile = profile::find("iodrive-320-mlc").expect("a profile");
-    let flash = profile.flash().expect("a flash card");
-    let mut module = Module::new(&ModuleConfig {
-        module: &flash.module,
-        card: flash.card.as_ref().map(|card| (card, flash.modules)),
-        capacity_bytes: flash.module.advertised_bytes,
-        sector_bytes: SECTOR as u32,
-        scale: EMULATION.scale,
-        surroundings: Surroundings::default(),
-        policy: None,
-        pacing: None,
-        grooms_ahead: true,
-        seed: EMULATION.seed,
-    })
-    .expect("a module");
-    let inner =
-        Device::format_emulated(&options("iodrive-320-mlc", EMULATION), |geometry| Box::new(Memory::new(geometry)));
-    let clock = Rc::new(Cell::new(0));
-    let mut device = Device::emulated(inner.expect("formatted"), Box::new(Rc::clone(&clock))).expect("attached");
+    let mut twins = Twins::new();
     let mut random = SplitMix64::new(5);
-    let (mut now, mut same, mut writes) = (0, 0, 0);
+    let (mut same, mut writes) = (0, 0);
     let mut sums = [[0u64; 2]; 2];
     for _ in 0..3000 {
         let (lba, write) = (random.below(2000), random.below(3) > 0);
-        let op = if write { Op::Write } else { Op::Read };
-        let begin = now;
-        module.submit(now, 0, Request { op, offset: lba * SECTOR as u64, bytes: SECTOR as u32 });
-        while module.answer().is_none() {
-            now = module.next_event().expect("a request is under way");
-            module.advance(now);
-        }
-        let emulated_begin = clock.get();
-        let io = match op {
-            Op::Write => Io::Write { lba, data: &[1; SECTOR], fua: false },
-            _ => Io::Read { lba, buf: vec![0; SECTOR] },
-        };
-        call(&mut device, io).expect("done");
-        let (virtual_time, emulated_time) = (now - begin, clock.get() - emulated_begin);
+        let (virtual_time, emulated_time) = twins.take(if write { Op::Write } else { Op::Read }, lba, 1);
         sums[usize::from(write)][0] += virtual_time;
         sums[usize::from(write)][1] += emulated_time;
         writes += u32::from(write);
@@ -211,8 +239,25 @@ fn it_takes_the_time_that_the_card_in_virtual_time_takes() {
         let ratio = emulated_time as f64 / virtual_time as f64;
         assert!((0.98..1.02).contains(&ratio), "{what}: {ratio}");
     }
-    let pacing = device.status().pacing.expect("it is emulated");
+    let pacing = twins.device.status().pacing.expect("it is emulated");
     assert_eq!((pacing.max_us, pacing.keeping), (0.0, device::Keeping::Up));
+}
+
+/// Of data and of what was never written, alone after a rest. Times of flash are drawn by each; the link is never faster than it is.
+#[test]
+fn larger_reads_take_what_they_take_in_virtual_time() {
+    let mut twins = Twins::new();
+    for (lba, sectors) in [0, 10_000].into_iter().flat_map(|lba| [1, 16, 64, 256].map(|sectors| (lba, sectors))) {
+        if lba == 0 {
+            twins.take(Op::Write, lba, sectors);
+        }
+        twins.rest(1_000_000_000);
+        let (virtual_time, emulated_time) = twins.take(Op::Read, lba, sectors);
+        let link = (sectors * SECTOR) as u64 * 1_000_000_000 / twins.link_bytes_per_s;
+        assert!(emulated_time >= link, "{sectors} sectors from {lba}: {emulated_time} ns, {link} for the link alone");
+        let ratio = emulated_time as f64 / virtual_time as f64;
+        assert!((0.95..1.05).contains(&ratio), "{sectors} sectors from {lba}: {ratio} of virtual time");
+    }
 }
 
 /// Many at a time, and more than the buffer takes: every request is answered once.
