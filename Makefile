@@ -44,8 +44,9 @@ test: ## Check everything: format, lints, unit tests, whole-system tests with fo
 	scripts/install-databases.sh
 	scripts/build-console.sh
 	$(CARGO) fmt --all --check
-	scripts/check-dependencies.sh
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	@# A Debian for the packages is prepared meanwhile: mostly that waits for the disk.
+	scripts/install-package-root.sh & \
+	  scripts/check-dependencies.sh && $(CARGO) clippy --locked --workspace --all-targets -- -D warnings && wait $$!
 	RUST_TEST_THREADS=$$((2 * $$(nproc))) $(CARGO) test --locked --workspace
 	$(CARGO) build --locked --workspace --lib --bins --examples
 	$(PYTHON) tests/pages.py $(TARGET)/debug/vsl
@@ -72,9 +73,9 @@ soak: ## Measure every figure that is promised, ten minutes each (MINUTES=), and
 	scripts/install-sqlite-tests.sh
 	scripts/install-debian.sh
 	scripts/install-release-tools.sh
+	scripts/install-package-root.sh
 	$(PYTHON) tests/soak.py --minutes $(MINUTES)
 	$(MAKE) docs
-	scripts/install-package-root.sh
 	packaging/package-crates.sh
 	packaging/check-reproducible.sh
 

@@ -18,5 +18,5 @@ suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 mirror=$(apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' 'Created-By: Packages' |
   awk -F'|' '$1 == "Debian" && $2 == "Debian" { print $3; exit }')
 mmdebstrap --quiet --variant=minbase --include=systemd-standalone-sysusers,systemd-standalone-tmpfiles,fio \
-  --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' "$suite" "$root" "$mirror"
+  --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt=force-unsafe-io "$suite" "$root" "$mirror"
 echo "$stamp" >"$root.stamp"

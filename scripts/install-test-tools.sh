@@ -54,7 +54,6 @@ missing=$("$scripts/missing-packages.sh" "${needs[@]}")
 # Unquoted: each name is a word.
 [ -z "$missing" ] || "$scripts/install-packages.sh" install-test-tools $missing
 "$scripts/install-guest.sh"
-"$scripts/install-package-root.sh"
 # Requests made up from the API's description.
 "$scripts/install-pinned.sh" schemathesis tests/schemathesis.txt schemathesis
 # A server of Amazon's protocol for object stores.
