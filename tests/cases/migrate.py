@@ -17,6 +17,7 @@ from harness.servers import kill
 from harness.stamps import BLOCK, Block, Writer, stamped
 
 OURS = True
+LIMIT = 240
 SIZE = 64 * MIB
 
 
