@@ -69,14 +69,11 @@ pub fn replicate(args: &Backup, device: &str, to: &str, output: Output) -> Resul
         // Who let everything on the replica go once does not do so again unasked.
         replica.yes = false;
         let Some(every) = args.every.map(Duration::from_secs) else { return Ok(()) };
-        loop {
-            if watch.interrupt.came() {
-                return Ok(());
-            }
-            if begun.elapsed() >= every {
-                break;
-            }
+        while begun.elapsed() < every && !watch.interrupt.came() {
             sleep(LOOK.min(every));
+        }
+        if watch.interrupt.came() {
+            return Ok(());
         }
     }
 }
