@@ -279,6 +279,24 @@ def machine() -> str:
     return f"{PROCESSORS} processors ({model.group(1) if model else platform.machine()}), Linux {platform.release()}"
 
 
+def rows_of_page(page: str) -> dict[str, dict]:
+    """What a page says was measured: on another machine nothing else is left of it."""
+    cells = [[cell.strip() for cell in text[2:-2].split(" | ")] for text in page.splitlines() if text.startswith("| ")]
+    by_figure = {tuple(row[:2]): row[2:] for row in cells if len(row) == 8 and row[2] not in ("reached", "not measured")}
+    measured = re.search(r"^Measured on (.*)\.$", page, re.MULTILINE)
+    rows = {}
+    for line in lines():
+        found = [by_figure.get((figure.what, figure.goal)) for figure in line.figures]
+        if not all(found):
+            continue
+        [_, verdict, minutes, date, commit, command] = found[0]
+        longest = re.search(r"--exhaustive (\d+)", command)
+        rows[line.name] = {"figures": [(reached, verdict == "yes") for reached, verdict, *_ in found], "seconds": 60 * float(minutes), "texts": [],
+                           "failed": verdict.removeprefix("yes").removeprefix("**no**").strip(), "commit": commit, "date": date,
+                           "machine": measured[1] if measured else "", "longest": int(longest[1]) if longest else 3}
+    return rows
+
+
 def write_page(rows: dict[str, dict]) -> None:
     """docs/soak.md, as far as it was measured."""
     out = [
@@ -301,7 +319,10 @@ def write_page(rows: dict[str, dict]) -> None:
             out.append(f"| {figure.what} | {figure.goal} | {reached} | {verdict} | {row['seconds'] / 60:.1f} | {row['date']} | "
                        f"{row['commit']} | `{command}` |")
     planted = TARGET / "planted.md"
-    if planted.exists() and "planted" in rows:
+    before = PAGE.read_text().partition("\n## Planted defects\n")[2]
+    if "planted" in rows and not planted.exists() and before:
+        out += ["", "## Planted defects", before.rstrip()]
+    elif "planted" in rows and planted.exists():
         out += ["", "## Planted defects", "",
                 "Each is a patch of `testkit/planted`, switched on by the variable `OPENVSL_MUTANT` in a copy of the tree. A suite is a seed of",
                 "`vsl-sim`, its exhaustive scope, or a test of a crate: package, target, name.", "", planted.read_text().strip()]
@@ -372,7 +393,7 @@ def main() -> int:
     kept = TARGET / "soak.json"
 
     def read_rows() -> dict[str, dict]:
-        return json.loads(kept.read_text()) if kept.exists() else {}
+        return json.loads(kept.read_text()) if kept.exists() else rows_of_page(PAGE.read_text())
 
     rows = read_rows()
     wanted = [line for line in lines() if line.name in arguments.names or not arguments.names]

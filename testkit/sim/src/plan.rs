@@ -65,7 +65,7 @@ pub struct Plan {
     /// How often more of a stripe is damaged than redundancy makes up for. Then reads may fail, and an attach be refused, but nothing
     /// may be wrong.
     pub beyond: u32,
-    /// Programs and syncs fail at times.
+    /// Programs and syncs, or writes of superblocks, fail at times.
     pub errors: bool,
     /// Requests in all.
     pub requests: u32,
@@ -216,6 +216,11 @@ impl Plan {
             // What a program under way left is written again at the same place, which flash does not take.
             let may_kill = !flash && !plan.errors && plan.beyond == 0;
             plan.kills = may_kill;
+            // That a die is lost cannot always be put on record.
+            if wish.die_loss && (drawn / 13).is_multiple_of(8) {
+                (plan.errors, plan.kills) = (true, false);
+                plan.knobs.label_error = 30_000;
+            }
             if plan.kills && wish.kills && plan.cut_once_in == 0 {
                 plan.cut_once_in = 200;
             }

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use device::{Device, Io, IoError, Secret, Submitted};
-use media::sim::{Cut, SimMedia, SimStore};
+use media::sim::{Cut, Knobs, SimMedia, SimStore};
 use random::SplitMix64;
 
 use crate::model::Model;
@@ -324,7 +324,7 @@ pub fn run(seed: u64, wish: &Wish) -> Result<Report, Failure> {
     let mut random = SplitMix64::new(seed);
     let plan = Plan::new(&mut random, wish);
     let store = SimStore::new(plan.media_geometry());
-    let mut media = SimMedia::new(&store, random.bits(), plan.knobs);
+    let mut media = SimMedia::new(&store, random.bits(), Knobs { label_error: 0, ..plan.knobs });
     Device::format_media(&mut media, &plan.format).map_err(|error| Failure::Stuck(format!("format: {error}")))?;
     drop(media);
     let mut simulation = Simulation {
@@ -388,9 +388,9 @@ impl Simulation {
                     self.report.refused += 1;
                     return Ok(());
                 }
-                Err(_) if self.plan.errors => {}
                 // A full backing store is no power cut: it must be able to come back all the same.
                 Err(_) if self.plan.knobs.no_space > 0 => self.plan.knobs.no_space = 0,
+                Err(_) if self.plan.errors => {}
                 Err(error) => return Err(Failure::Wrong(format!("attach: {error}"))),
             }
         }
@@ -649,7 +649,10 @@ impl Simulation {
     fn finish(&mut self) -> Result<(), Failure> {
         self.plan.cut_once_in = 0;
         // Those of the medium that is in use stay as they are.
-        (self.plan.knobs.no_space, self.plan.knobs.program_error, self.plan.knobs.sync_error) = (0, 0, 0);
+        let Knobs { no_space, program_error, sync_error, label_error, .. } = &mut self.plan.knobs;
+        for knob in [no_space, program_error, sync_error, label_error] {
+            *knob = 0;
+        }
         if self.device.is_none() {
             return Ok(());
         }

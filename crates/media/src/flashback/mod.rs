@@ -89,8 +89,16 @@ struct Program {
     id: u64,
     at: PageAddr,
     bytes: Range<u32>,
+    page: Page,
     /// The medium was asked; otherwise the die was out of service.
     tried: bool,
+}
+
+/// An answer that waits for the record of a loss.
+struct Held {
+    done: Done,
+    /// The program that it answers, if it does.
+    program: Option<(PageAddr, Range<u32>)>,
 }
 
 /// A medium with parity.
@@ -114,7 +122,9 @@ pub struct Flashback {
     early: VecDeque<Done>,
     done: VecDeque<Done>,
     /// Done, once the loss that it depends on is on record.
-    held: Vec<Done>,
+    held: Vec<Held>,
+    /// Programs that their stripes have, but for which no loss could be put on record: their owner believes that they failed.
+    unrecorded: Vec<(PageAddr, Range<u32>)>,
     /// The last attempt to put a loss on record failed.
     record_failed: bool,
     /// What the journal held at attach, page by page as [`journal::pages`] counts them; empty when nothing there counts.
@@ -147,6 +157,7 @@ impl Flashback {
             early: VecDeque::new(),
             done: VecDeque::new(),
             held: Vec::new(),
+            unrecorded: Vec::new(),
             record_failed: false,
             found: Vec::new(),
         };
@@ -185,8 +196,10 @@ impl Flashback {
     /// The loss could not be put on record: what waited for it fails.
     pub fn record_failed(&mut self) {
         self.record_failed = true;
-        let failed = self.held.drain(..).map(|done| Done { id: done.id, result: Err(MediaError::Lost) });
-        self.done.extend(failed);
+        for Held { done, program } in self.held.drain(..) {
+            self.done.push_back(Done { id: done.id, result: Err(MediaError::Lost) });
+            self.unrecorded.extend(program);
+        }
     }
 
     /// The device's superblock says that the dies stand like this: what waited for it is answered.
@@ -194,7 +207,7 @@ impl Flashback {
         self.dies.recorded(states);
         self.record_failed = false;
         if self.dies.is_recorded() {
-            self.done.extend(self.held.drain(..));
+            self.done.extend(self.held.drain(..).map(|held| held.done));
         }
     }
 
@@ -309,10 +322,10 @@ impl Flashback {
     }
 
     /// Answers a command that succeeded because a die is lost, or in spite of it.
-    fn answer_in_spite(&mut self, done: Done) {
+    fn answer_in_spite(&mut self, done: Done, program: Option<(PageAddr, Range<u32>)>) {
         match self.dies.is_recorded() {
             true => self.done.push_back(done),
-            false => self.held.push(done),
+            false => self.held.push(Held { done, program }),
         }
     }
 
@@ -321,13 +334,20 @@ impl Flashback {
         self.found = Vec::new();
         let lane = self.geometry.lane_of(at.page, at.die) as usize;
         debug_assert!(lane < self.geometry.data_dies() as usize, "parity is not the layer's business");
+        let known = self.unrecorded.iter().position(|program| *program == (at, bytes.clone()));
+        let known = known.map(|index| self.unrecorded.swap_remove(index)).is_some();
+        let program = Program { id, at, bytes: bytes.clone(), page: page.clone(), tried: self.dies.writes(at.die) };
+        if known && self.stripe_at(at.block, at.page).is_none() {
+            // Its stripe is complete and has its parity; what lacks is the answer.
+            return self.begin(program);
+        }
         let index = self.stripe_at(at.block, at.page).unwrap_or_else(|| {
             self.stripes.push(Stripe::new(at.block, at.page, self.geometry.slots_per_page));
             self.stripes.len() - 1
         });
         let stripe = &mut self.stripes[index];
         if lane == stripe.lanes.len() {
-            stripe.lanes.push(Lane { page: page.clone(), submitted: 0, flying: Vec::new() });
+            stripe.lanes.push(Lane { page, submitted: 0, flying: Vec::new() });
         }
         let entry = &mut stripe.lanes[lane];
         // One that failed is tried again.
@@ -338,14 +358,20 @@ impl Flashback {
         let complete = lane + 1 == self.geometry.data_dies() as usize
             && entry.submitted == self.geometry.page_bytes()
             && !stripe.closing;
-        let tried = self.dies.writes(at.die);
-        self.programs.push(Program { id, at, bytes: bytes.clone(), tried });
+        self.begin(program);
+        if complete {
+            self.close(index);
+        }
+    }
+
+    /// Asks the medium for a program, unless its die is out of service.
+    fn begin(&mut self, program: Program) {
+        let (id, at, bytes, page) = (program.id, program.at, program.bytes.clone(), program.page.clone());
+        let tried = program.tried;
+        self.programs.push(program);
         match tried {
             true => self.submit_inner(id, Command::Program { at, bytes, page }),
             false => self.early.push_back(Done { id, result: Err(MediaError::Lost) }),
-        }
-        if complete {
-            self.close(index);
         }
     }
 
@@ -412,7 +438,8 @@ impl Flashback {
             return self.finished_other(done);
         };
         if !program.tried && self.dies.writes(program.at.die) {
-            return self.try_program(program);
+            // Another die has its place since, and must not be lost for it.
+            return self.begin(Program { tried: true, ..program });
         }
         let failed = done.result.is_err();
         let result = self.without(done.result.map(|_| ()), Some(program.at.die));
@@ -427,19 +454,9 @@ impl Flashback {
         }
         let done = Done { id: done.id, result: result.map(|()| None) };
         match failed {
-            true => self.answer_in_spite(done),
+            true => self.answer_in_spite(done, Some((program.at, program.bytes))),
             false => self.done.push_back(done),
         }
-    }
-
-    /// Programs what was not tried because its die was out of service: another die has its place since, and must not be lost for it.
-    fn try_program(&mut self, program: Program) {
-        let Program { id, at, bytes, .. } = program;
-        let lane = self.geometry.lane_of(at.page, at.die) as usize;
-        let stripe = self.stripe_at(at.block, at.page).expect("a stripe stays until its programs are done");
-        let page = self.stripes[stripe].lanes[lane].page.clone();
-        self.programs.push(Program { id, at, bytes: bytes.clone(), tried: true });
-        self.submit_inner(id, Command::Program { at, bytes, page });
     }
 
     /// Something of the layer's that is no program: a read, or a command on every die.
@@ -450,7 +467,7 @@ impl Flashback {
                 let done = Done { id: done.id, result: self.without(Err(error), None).map(|()| None) };
                 match special {
                     Some(Special::Label) => self.done.push_back(done),
-                    _ => self.answer_in_spite(done),
+                    _ => self.answer_in_spite(done, None),
                 }
             }
             result => self.done.push_back(Done { id: done.id, result }),

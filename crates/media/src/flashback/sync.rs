@@ -87,7 +87,7 @@ impl Flashback {
         }
         let Some(sync) = self.sync.take() else { return };
         for id in sync.ids {
-            self.answer_in_spite(Done { id, result: sync.failure.clone().map_or(Ok(None), Err) });
+            self.answer_in_spite(Done { id, result: sync.failure.clone().map_or(Ok(None), Err) }, None);
         }
         let waiting = std::mem::take(&mut self.syncs_waiting);
         if !waiting.is_empty() {

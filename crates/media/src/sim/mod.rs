@@ -43,6 +43,8 @@ pub struct Knobs {
     /// A sync fails with `EIO`, having made nothing durable; any of what it should have covered no later sync covers either. Where an
     /// older one is under way, that one may be told instead.
     pub sync_error: u32,
+    /// A label's write fails with `EIO`, done on any of the dies.
+    pub label_error: u32,
     /// Programming a block that was not allocated since its last erase breaks the protocol.
     pub must_allocate: bool,
     /// Programming what was programmed before since the last erase breaks the protocol, as on flash; files take it.
@@ -60,6 +62,7 @@ impl Default for Knobs {
             read_error: 0,
             program_error: 0,
             sync_error: 0,
+            label_error: 0,
             must_allocate: true,
             must_erase: true,
         }
@@ -168,9 +171,9 @@ impl SimMedia {
     }
 
     /// Does a command that is due.
-    fn finish(&mut self, state: &mut State, flight: Flight) -> Done {
+    fn finish(&mut self, state: &mut State, mut flight: Flight) -> Done {
         let io_error = || MediaError::Os(Errno::IO);
-        let result = match &flight.work {
+        let result = match &mut flight.work {
             Work::Read { at, bytes } => self.read(state, *at, bytes.start as usize..bytes.end as usize),
             Work::Rebuild => Err(MediaError::Lost),
             Work::Program { at, to, range, bytes, page } => {
@@ -208,6 +211,12 @@ impl SimMedia {
                         Err(io_error())
                     }
                 }
+            }
+            Work::WriteLabel { bytes, .. } if self.rng.chance(self.knobs.label_error) => {
+                let failed = |_: &&mut Vec<u8>| self.rng.chance(500_000);
+                bytes.iter_mut().filter(failed).for_each(Vec::clear);
+                state.take_effect(&flight.work);
+                Err(io_error())
             }
             _ => Ok(None),
         };
