@@ -61,6 +61,8 @@ WITH_DB = f"{SERVICE} && vsl create db.vsl --size 1GiB && vsl attach db.vsl"
 BEFORE = {
     "arrays.md": f"mkdir /data && {SERVICE} && for n in 0 1 2 3; do vsl create /data/fct$n.vsl --size 64MiB && vsl attach /data/fct$n.vsl; done",
     "arrays.md $ vsl array add": "vsl create /data/fct8.vsl --size 64MiB && vsl attach /data/fct8.vsl",
+    # The member that was added is being laid out over.
+    "arrays.md $ vsl snapshot create fast": "until vsl snapshot create fast sunday; do sleep 0.1; done && vsl snapshot delete fast sunday",
     "cache.md": f"mkdir /ssd /nfs && {SERVICE} && truncate -s 64M /nfs/vm.img",
     "alerts.md": f"mkdir -p /etc/openvsl && echo secret >/etc/openvsl/mail-password && cp /etc/openvsl/mail-password /etc/openvsl/hook-secret && {WITH_DB}",
     # It would be there for every program of this machine.
