@@ -83,7 +83,7 @@ pack_programs() {
       install -D -m 755 "$library" "$usr/lib64/$(basename "$library")"
     done
   done
-  for program in atomic_write synced; do
+  for program in atomic_write synced write_stream; do
     cc -static -O1 -Wall -Werror -o "$usr/bin/$program" "tests/guest/$program.c"
   done
   rm -f "$guest/programs.img"

@@ -103,7 +103,7 @@ it("predicts before it formats, and formats only what was named", async () => {
   await page.getByLabel(/^Maximum writes/).check();
   await page.getByRole("button", { name: "Predict", exact: true }).click();
   const table = page.getByRole("region", { name: "Prediction" }).getByRole("table");
-  await table.waitFor({ timeout: 240_000 });
+  await table.waitFor({ timeout: 480_000 });
   expect(await table.getByRole("row").count()).toBe(6);
   const iops = async (row: number) =>
     Number((await table.getByRole("row").nth(row).locator(".bar-cell").textContent())?.replace(/,/g, ""));
@@ -139,7 +139,7 @@ it("predicts of a device on files only what its layer does", async () => {
   await go(page, "Format");
   await page.getByRole("button", { name: "Predict", exact: true }).click();
   const table = page.getByRole("region", { name: "Prediction" }).getByRole("table");
-  await table.waitFor({ timeout: 240_000 });
+  await table.waitFor({ timeout: 480_000 });
   const headings = await table.getByRole("columnheader").allTextContents();
   expect(headings).toEqual(["Capacity", "Over-provisioning", "Write amplification"]);
   // The cards and the table say the same of a choice.

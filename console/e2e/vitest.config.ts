@@ -6,7 +6,7 @@ export default defineConfig({
     include: ["e2e/**/*.test.ts"],
     maxWorkers: 2,
     minWorkers: 1,
-    testTimeout: 300_000,
+    testTimeout: 600_000,
     hookTimeout: 60_000,
   },
 });

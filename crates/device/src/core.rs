@@ -174,6 +174,15 @@ fn asks_for_durability(request: &Request) -> bool {
     }
 }
 
+/// Where what a request writes or trims lies.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct To {
+    /// The first address: that of a clone, or 0.
+    pub base: u64,
+    /// What the host says that it belongs together with; 0 for nothing.
+    pub placement: u8,
+}
+
 /// What becomes of answers to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
@@ -235,16 +244,16 @@ impl Core {
         self.merging = Some(Merging::default());
     }
 
-    /// Takes a request whose range was checked. What it writes or trims lies from `base` on: that of a clone, or 0.
-    pub fn submit<'a>(&mut self, base: u64, user_tag: u64, io: Io<'a>) -> Submitted<'a> {
+    /// Takes a request whose range was checked.
+    pub fn submit<'a>(&mut self, to: To, user_tag: u64, io: Io<'a>) -> Submitted<'a> {
         match io {
             Io::Read { lba, buf } => self.submit_read(user_tag, lba, buf),
-            io => self.submit_itself(base, user_tag, io),
+            io => self.submit_itself(to, user_tag, io),
         }
     }
 
     /// Takes a request that the layer is to carry out.
-    fn submit_itself<'a>(&mut self, base: u64, user_tag: u64, io: Io<'a>) -> Submitted<'a> {
+    fn submit_itself<'a>(&mut self, To { base, placement }: To, user_tag: u64, io: Io<'a>) -> Submitted<'a> {
         if matches!(io, Io::Batch { .. }) {
             match self.admits(News::Batches) {
                 Ok(true) => {}
@@ -275,7 +284,7 @@ impl Core {
             }
         };
         let remote = self.superblock.durability == Durability::Remote && asks_for_durability(&request);
-        let admission = self.ftl.submit(tag, request);
+        let admission = self.ftl.submit_placed(placement, tag, request);
         let result = match admission {
             Admission::Busy => {
                 self.free_tags.push(tag);

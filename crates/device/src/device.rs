@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::assemble::{assemble, medium_geometry, open_files, read_labels, with_parity};
 use crate::attach::{admit, attach, layer_config, write_superblock};
 use crate::batch::check_batch;
-use crate::core::{Answers, Core};
+use crate::core::{Answers, Core, To};
 use crate::crypt::NoKey;
 use crate::drill::{Drills, with_drills};
 use crate::emulated::{self, Card, Clock, WallClock};
@@ -364,6 +364,27 @@ impl Device {
         self.info = Info { sectors, ..Info::of(&self.core.superblock, &self.paths) };
     }
 
+    /// How many placements of what hosts write are told apart: 1 where the groomer's policy goes by something else.
+    pub fn placements(&self) -> u8 {
+        self.core.ftl.placements()
+    }
+
+    /// What is reclaimed at once, bytes: an erase block without the slot that says what it is.
+    pub fn reclaim_unit_bytes(&self) -> u64 {
+        u64::from(self.core.ftl.config().geometry.slots_per_leb() - 1) * u64::from(self.info.sector_bytes)
+    }
+
+    /// Bytes that can be written to a placement until it begins another erase block.
+    pub fn left_in_placement(&self, placement: u8) -> u64 {
+        u64::from(self.core.ftl.left_in_placement(placement)) * u64::from(self.info.sector_bytes)
+    }
+
+    /// What is written to a placement from now on goes to another erase block than what was written to it before.
+    pub fn renew_placement(&mut self, placement: u8) {
+        self.core.ftl.renew_placement(placement);
+        self.core.carry_out(&[]);
+    }
+
     /// Work was taken that is to be made durable in a quiet moment.
     pub(crate) fn mark_dirty(&mut self) {
         self.dirty = true;
@@ -382,6 +403,18 @@ impl Device {
     /// The same for what a clone holds: writes, trims and batches are its own. Of a snapshot nothing is written. Reads name what they are of
     /// themselves.
     pub fn submit_in<'a>(&mut self, view: Option<SnapshotId>, tag: u64, io: Io<'a>) -> Submitted<'a> {
+        self.submit_placed(view, 0, tag, io)
+    }
+
+    /// The same: what is written belongs together with other writes of the same placement, of [`Device::placements`]. 0 for those of which
+    /// nothing is said.
+    pub fn submit_placed<'a>(
+        &mut self,
+        view: Option<SnapshotId>,
+        placement: u8,
+        tag: u64,
+        io: Io<'a>,
+    ) -> Submitted<'a> {
         if self.core.fenced {
             // What is in memory could be answered still, and is no longer what the device holds.
             return Submitted::Done(Err(IoError::Media));
@@ -422,8 +455,8 @@ impl Device {
         let batch = matches!(io, Io::Batch { .. });
         self.dirty |= writes;
         let submitted = match &mut self.card {
-            None => self.core.submit(base, tag, io),
-            Some(card) => card.submit(&mut self.core, tag, io),
+            None => self.core.submit(To { base, placement }, tag, io),
+            Some(card) => card.submit(&mut self.core, placement, tag, io),
         };
         match &submitted {
             Submitted::Busy(io) => *self.counts.of(io) -= 1,

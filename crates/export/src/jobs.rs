@@ -320,13 +320,14 @@ impl Core {
                     Some(id) => Io::ReadSnapshot { id, lba, buf },
                 }
             }
-            Command::Write { fua } => Io::Write { lba, data, fua },
+            Command::Write { fua, .. } => Io::Write { lba, data, fua },
             Command::Flush => Io::Flush,
             Command::Trim { fua } => Io::Trim { lba, count, fua },
             Command::WriteZeroes { fua, allocate } => Io::WriteZeroes { lba, count, fua, allocate },
             Command::Batch { fua } => Io::Batch { ops: from.ops, data, fua },
         };
-        match self.device.submit_in(request.view, self.jobs.vacant_key() as u64, io) {
+        let placement = if let Command::Write { placement, .. } = request.command { placement } else { 0 };
+        match self.device.submit_in(request.view, placement, self.jobs.vacant_key() as u64, io) {
             Submitted::Done(result) => Ok(Some(result)),
             Submitted::Pending => Ok(None),
             Submitted::Busy(io) => {

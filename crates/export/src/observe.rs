@@ -198,7 +198,7 @@ mod tests {
         observer.round_begins();
         let arrived = observer.arrival();
         for _ in 0..3 {
-            observer.answered(Command::Write { fua: false }, arrived, Some(4096));
+            observer.answered(Command::Write { fua: false, placement: 0 }, arrived, Some(4096));
         }
         observer.answered(Command::Read, arrived, Some(512));
         observer.answered(Command::Read, arrived, None);

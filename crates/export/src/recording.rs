@@ -40,7 +40,7 @@ impl Recording {
         for op in ops {
             let sectors = op.sectors();
             let command = match op {
-                BatchOp::Write { .. } => Command::Write { fua: false },
+                BatchOp::Write { .. } => Command::Write { fua: false, placement: 0 },
                 BatchOp::Trim { .. } => Command::Trim { fua: false },
             };
             let (offset, len) = (sectors.start * bytes, (sectors.end - sectors.start) * bytes);

@@ -11,6 +11,8 @@ pub enum Command {
     Write {
         /// Durable when answered.
         fua: bool,
+        /// With which other writes it belongs together; 0 where the client says nothing.
+        placement: u8,
     },
     /// Make durable what was answered.
     Flush,

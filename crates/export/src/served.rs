@@ -76,6 +76,37 @@ impl Served {
         matches!(self, Served::Device(_, Some(moving)) if moving.is_waiting())
     }
 
+    /// Placements of what hosts write that are told apart; 1 where what they say of it counts for nothing.
+    pub(crate) fn placements(&self) -> u8 {
+        match self {
+            Served::Device(device, None) => device.placements(),
+            _ => 1,
+        }
+    }
+
+    /// What is reclaimed at once, bytes.
+    pub(crate) fn reclaim_unit_bytes(&self) -> u64 {
+        match self {
+            Served::Device(device, _) => device.reclaim_unit_bytes(),
+            Served::Composite(_) => 0,
+        }
+    }
+
+    /// Bytes that can be written to a placement until it begins another erase block.
+    pub(crate) fn left_in_placement(&self, placement: u8) -> u64 {
+        match self {
+            Served::Device(device, _) => device.left_in_placement(placement),
+            Served::Composite(_) => 0,
+        }
+    }
+
+    /// A placement is to begin another erase block.
+    pub(crate) fn renew_placement(&mut self, placement: u8) {
+        if let Served::Device(device, _) = self {
+            device.renew_placement(placement);
+        }
+    }
+
     #[inline]
     pub(crate) fn info(&self) -> &Info {
         either!(self, one => one.info())
@@ -102,9 +133,15 @@ impl Served {
     }
 
     #[inline]
-    pub(crate) fn submit_in<'a>(&mut self, view: Option<SnapshotId>, tag: u64, io: Io<'a>) -> Submitted<'a> {
+    pub(crate) fn submit_in<'a>(
+        &mut self,
+        view: Option<SnapshotId>,
+        placement: u8,
+        tag: u64,
+        io: Io<'a>,
+    ) -> Submitted<'a> {
         match self {
-            Served::Device(device, None) => device.submit_in(view, tag, io),
+            Served::Device(device, None) => device.submit_placed(view, placement, tag, io),
             Served::Device(..) if view.is_some() => Submitted::Done(Err(IoError::NoSnapshot)),
             Served::Device(_, Some(moving)) => moving.submit(tag, io),
             Served::Composite(one) => match (view, io) {

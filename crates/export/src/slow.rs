@@ -152,7 +152,7 @@ mod tests {
             "",
             at(0, LONG, Held::Device("no room")),
             2 * LONG,
-            &asked(Command::Write { fua: true }, 2)
+            &asked(Command::Write { fua: true, placement: 0 }, 2)
         ));
         let (count, wait) = slow.take(2 * LONG).expect("a long one");
         assert_eq!((count, wait.request.offset, wait.why), (1, 2, "no room"));
@@ -170,7 +170,7 @@ mod tests {
         let mut way = Way { arrived: 10, taken: 20, held: Held::Turn };
         way.client_was_late(LONG);
         let mut slow = Slow::default();
-        slow.answered("7", way, LONG + 100, &asked(Command::Write { fua: false }, 1));
+        slow.answered("7", way, LONG + 100, &asked(Command::Write { fua: false, placement: 0 }, 1));
         let (_, wait) = slow.take(LONG + 100).expect("a long one");
         assert!(wait.why.contains("client"), "{}", wait.why);
         assert_eq!(wait.peer, "7");

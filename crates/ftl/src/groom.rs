@@ -265,7 +265,7 @@ impl Ftl {
     }
 
     /// Slots left in the open LEBs that host writes go to.
-    fn left_for_host(&self) -> u64 {
+    pub(crate) fn left_for_host(&self) -> u64 {
         (0..self.groomer.host_streams).map(|stream| u64::from(self.left_in_open(Stream::Data(stream)))).sum()
     }
 
@@ -304,17 +304,19 @@ impl Ftl {
         }
         (0..count).for_each(|at| self.recall(at as usize, lba + u64::from(at)));
         let now = self.stats.host_written_sectors;
+        let placement = self.placement;
         let Groomer { policy, olds, .. } = &mut self.groomer;
-        policy.place(&Write { lba, now, olds: &olds[..count as usize] })
+        policy.place(&Write { lba, now, placement, olds: &olds[..count as usize] })
     }
 
     /// The write that [`Ftl::place_write`] was asked about last is taken.
     pub(crate) fn note_write(&mut self, lba: u64, count: u32) {
         if self.groomer.learns {
             let now = self.stats.host_written_sectors;
+            let placement = self.placement;
             let Groomer { policy, olds, notes, .. } = &mut self.groomer;
             let count = count as usize;
-            policy.wrote(&Write { lba, now, olds: &olds[..count] }, &mut notes[..count]);
+            policy.wrote(&Write { lba, now, placement, olds: &olds[..count] }, &mut notes[..count]);
         }
     }
 

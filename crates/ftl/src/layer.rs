@@ -137,6 +137,8 @@ pub struct Ftl {
     pub(crate) leaving_sectors: u64,
     /// First sequence number of the write, or batch of writes and trims, that is being appended.
     pub(crate) batch: Option<u64>,
+    /// What the host says that the request at hand belongs together with.
+    pub(crate) placement: u8,
     pub(crate) durability: Durability,
     pub(crate) groomer: Groomer,
     /// Sectors that were moved to bring them into order.
@@ -205,6 +207,7 @@ impl Ftl {
             leaving: VecDeque::new(),
             leaving_sectors: 0,
             batch: None,
+            placement: 0,
             durability: Durability::new(seq),
             groomer,
             optimised: 0,

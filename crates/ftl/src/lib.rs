@@ -31,6 +31,7 @@ mod narrow;
 mod optimise;
 mod owners;
 mod pace;
+mod placement;
 mod policy;
 mod preallocate;
 mod read;
@@ -63,7 +64,7 @@ pub use owners::{QUOTAS_MAX, Quota};
 pub use pace::Pacing;
 pub use policy::{
     Cache, CostBenefit, DChoices, Dac, Destination, Eligible, Fifo, Greedy, GroomPolicy, LebView, Lifetime, Midas,
-    Moved, Old, Policy, SepBit, Shape, Write,
+    Moved, Old, Placement, Policy, SepBit, Shape, Write,
 };
 pub use recovery::{Damage, EPOCH_SHIFT, Recovery, first_seq};
 pub use rent::{Collected, Fees};

@@ -22,6 +22,8 @@ pub mod admin {
     pub const ASYNC_EVENT_REQUEST: u8 = 0x0c;
     /// Keep Alive.
     pub const KEEP_ALIVE: u8 = 0x18;
+    /// Directive Receive.
+    pub const DIRECTIVE_RECEIVE: u8 = 0x1a;
     /// Fabrics commands: the function stands in byte 4.
     pub const FABRICS: u8 = 0x7f;
 }
@@ -42,8 +44,12 @@ pub mod nvm {
     pub const DATASET_MANAGEMENT: u8 = 0x09;
     /// Verify.
     pub const VERIFY: u8 = 0x0c;
+    /// I/O Management Receive.
+    pub const IO_MANAGEMENT_RECEIVE: u8 = 0x12;
     /// Copy.
     pub const COPY: u8 = 0x19;
+    /// I/O Management Send.
+    pub const IO_MANAGEMENT_SEND: u8 = 0x1d;
 }
 
 /// Functions of fabrics commands (NVMe over Fabrics; Base Specification 2.0, figure 380).

@@ -10,7 +10,7 @@ use crate::identify::{ERROR_ENTRIES, EVENT_REQUESTS, Identity, identify, identif
 use crate::log::{self, Failure, Wanted, page};
 use crate::namespace::{Subject, warning};
 use crate::property::{self, configuration, status};
-use crate::{Cqe, Sqe, Status};
+use crate::{Cqe, Sqe, Status, placement};
 
 /// The largest part of a log page in one command, bytes.
 const LOG_PART: u32 = 1 << 20;
@@ -254,7 +254,14 @@ impl Controller {
                 Ok(with_data(cid, part))
             }
             admin::GET_FEATURES => {
-                let answer = self.features.get(entry).map_err(Unsupported::status)?;
+                let placed = match behind {
+                    Behind::Device(subject) => {
+                        let feature = (entry.dword(10) & 0xff) as u8;
+                        placement::value(&subject.namespace(), feature, entry.dword(11))
+                    }
+                    Behind::Directory(_) => None,
+                };
+                let answer = placed.unwrap_or_else(|| self.features.get(entry).map_err(Unsupported::status))?;
                 fits(entry, answer.data.len())?;
                 let mut outcome = with_data(cid, answer.data);
                 if let Some(answered) = &mut outcome.answer {
@@ -274,6 +281,13 @@ impl Controller {
                 Ok(Outcome { answer: None, data: Vec::new(), then: Then::Nothing })
             }
             admin::ABORT => self.abort(entry),
+            admin::DIRECTIVE_RECEIVE => {
+                let Behind::Device(subject) = behind else { return Err(Status::INVALID_OPCODE) };
+                let mut page = placement::directives(entry, &subject.namespace())?;
+                page.truncate(4 * (entry.dword(10) as usize).saturating_add(1).min(page.len() / 4));
+                fits(entry, page.len())?;
+                Ok(with_data(cid, page))
+            }
             _ => Err(Status::INVALID_OPCODE),
         }
     }
@@ -360,7 +374,11 @@ impl Controller {
                 wanted.cut(&log::endurance(wanted.subject, &subject.health(), self.failures)?, LOG_PART)?
             }
             (page::WEAR, Behind::Device(subject)) => wanted.cut(&log::wear(&subject.wear()), LOG_PART)?,
-            _ => return Err(Status::INVALID_LOG_PAGE),
+            (which, Behind::Device(subject)) => {
+                let (namespace, health, wear) = (subject.namespace(), subject.health(), subject.wear());
+                let log = placement::log(which, wanted.subject, &namespace, &health, &wear)?;
+                wanted.cut(&log.ok_or(Status::INVALID_LOG_PAGE)?, LOG_PART)?
+            }
         };
         if wanted.clears_event {
             self.told.retain(|event| event.encode() >> 16 != u64::from(wanted.page));

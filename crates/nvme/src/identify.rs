@@ -163,12 +163,14 @@ fn controller(who: Identity<'_>, namespace: &Namespace) -> [u8; BYTES] {
     page[77] = (namespace.max_request_bytes.max(4096).ilog2() - 12) as u8;
     // Events: namespace attributes changed.
     put(&mut page, 92, &(1u32 << 8).to_le_bytes());
-    // A host identifier of 128 bits, endurance groups, and keep alive by traffic.
-    put(&mut page, 96, &(1u32 | 1 << 4 | 1 << 6).to_le_bytes());
+    // A host identifier of 128 bits, endurance groups, keep alive by traffic, and flexible data placement.
+    put(&mut page, 96, &(1u32 | 1 << 4 | 1 << 6 | u32::from(namespace.places()) << 19).to_le_bytes());
     // An I/O controller.
     page[111] = 1;
     // Aborts at a time, less one.
     page[258] = 3;
+    // Directives.
+    put(&mut page, 256, &(u16::from(namespace.places()) << 5).to_le_bytes());
     // Firmware: one slot, read only.
     page[260] = 1 << 1 | 1;
     // Log pages: commands and their effects, and any part of a page.
@@ -291,6 +293,8 @@ pub(crate) mod tests {
             read_only: false,
             snapshot: None,
             volatile_cache: true,
+            placements: 1,
+            reclaim_unit_bytes: 1 << 20,
         }
     }
 

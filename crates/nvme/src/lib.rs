@@ -40,6 +40,7 @@ pub mod log;
 pub mod namespace;
 pub mod nvm;
 pub mod pdu;
+pub mod placement;
 pub mod property;
 mod status;
 mod subsystem;

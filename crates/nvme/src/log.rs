@@ -23,6 +23,14 @@ pub mod page {
     pub const EFFECTS: u8 = 0x05;
     /// An endurance group.
     pub const ENDURANCE: u8 = 0x09;
+    /// Configurations of flexible data placement.
+    pub const PLACEMENT_CONFIGURATIONS: u8 = 0x20;
+    /// Who uses its handles.
+    pub const HANDLE_USAGE: u8 = 0x21;
+    /// What was written, and erased.
+    pub const PLACEMENT_STATISTICS: u8 = 0x22;
+    /// Its events.
+    pub const PLACEMENT_EVENTS: u8 = 0x23;
     /// What a discovery controller knows.
     pub const DISCOVERY: u8 = 0x70;
     /// The layer's own figures.
@@ -205,11 +213,13 @@ pub fn effects() -> Vec<u8> {
         admin::GET_FEATURES,
         admin::ASYNC_EVENT_REQUEST,
         admin::KEEP_ALIVE,
+        admin::DIRECTIVE_RECEIVE,
     ];
     for opcode in admin {
         put(&mut page, 4 * usize::from(opcode), &SUPPORTED.to_le_bytes());
     }
-    for opcode in [nvm::FLUSH, nvm::READ, nvm::COMPARE, nvm::VERIFY, vendor::MAPPED_RANGES] {
+    let reads = [nvm::READ, nvm::COMPARE, nvm::VERIFY, nvm::IO_MANAGEMENT_RECEIVE, vendor::MAPPED_RANGES];
+    for opcode in reads.into_iter().chain([nvm::FLUSH, nvm::IO_MANAGEMENT_SEND]) {
         put(&mut page, 1024 + 4 * usize::from(opcode), &SUPPORTED.to_le_bytes());
     }
     for opcode in [nvm::WRITE, nvm::WRITE_ZEROES, nvm::DATASET_MANAGEMENT, nvm::COPY, vendor::BATCH] {

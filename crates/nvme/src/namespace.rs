@@ -27,6 +27,10 @@ pub struct Namespace {
     pub snapshot: Option<u64>,
     /// Written data may be lost when the power goes until they are flushed.
     pub volatile_cache: bool,
+    /// Placements of what hosts write that are told apart; 1 where they cannot say.
+    pub placements: u8,
+    /// What is reclaimed at once, bytes: an erase block without its header.
+    pub reclaim_unit_bytes: u64,
 }
 
 impl Namespace {

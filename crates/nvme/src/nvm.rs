@@ -6,6 +6,7 @@ use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::command::{ALL_NAMESPACES, nvm};
 use crate::identify::{COPY_RANGES, DEALLOCATE_RANGES, NAMESPACE};
 use crate::namespace::Namespace;
+use crate::placement::{self, IDENTIFIER_BYTES};
 use crate::vendor::{self, MAPPED_BYTES, MAPPED_MAX, OPERATION_BYTES};
 use crate::{Data, Fuse, Sqe, Status};
 
@@ -31,6 +32,15 @@ pub struct Range {
     pub len: u64,
 }
 
+/// How a write is to be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct How {
+    /// Durable when answered.
+    pub durable: bool,
+    /// With which other writes it belongs together; 0 where the host says nothing.
+    pub placement: u8,
+}
+
 /// An I/O command without what is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -38,8 +48,8 @@ pub enum Command {
     Flush,
     /// Reads.
     Read(Range),
-    /// Writes; durable when answered where asked.
-    Write(Range, bool),
+    /// Writes.
+    Write(Range, How),
     /// Compares with what is stored.
     Compare(Range),
     /// Zeroes.
@@ -75,6 +85,10 @@ pub enum Command {
         /// Durable when answered.
         durable: bool,
     },
+    /// Tells how the placement handles stand, in so many bytes.
+    PlacementStatus(usize),
+    /// Placement handles refer to other reclaim units from now on: so many identifiers follow as data.
+    UpdatePlacements(usize),
     /// Tells where data stand, or what differs.
     MappedRanges {
         /// Where to look.
@@ -113,7 +127,10 @@ impl Command {
         let blocks = || namespace.range(entry.dwords(10), u64::from(control & 0xffff) + 1);
         let command = match opcode {
             nvm::READ => Command::Read(sized(blocks()?, namespace)?),
-            nvm::WRITE => Command::Write(sized(blocks()?, namespace)?, durable),
+            nvm::WRITE => {
+                let how = How { durable, placement: namespace.placement(entry)? };
+                Command::Write(sized(blocks()?, namespace)?, how)
+            }
             nvm::COMPARE => Command::Compare(sized(blocks()?, namespace)?),
             nvm::VERIFY => Command::Verify(blocks()?),
             nvm::WRITE_ZEROES => {
@@ -136,6 +153,7 @@ impl Command {
                 }
                 Command::Copy { to: namespace.range(entry.dwords(10), 1)?.offset, ranges, durable }
             }
+            nvm::IO_MANAGEMENT_RECEIVE | nvm::IO_MANAGEMENT_SEND => management(entry, namespace)?,
             vendor::BATCH => {
                 let operations = entry.dword(10) as usize;
                 let bytes = u64::from(entry.dword(11)) << namespace.block_shift;
@@ -166,6 +184,7 @@ impl Command {
                 | Command::Compare(_)
                 | Command::Verify(_)
                 | Command::Hint(_)
+                | Command::PlacementStatus(_)
                 | Command::MappedRanges { .. }
         );
         if changes && namespace.read_only {
@@ -181,6 +200,7 @@ impl Command {
             Command::Write(range, _) | Command::Compare(range) => range.len as usize,
             Command::Deallocate(ranges) | Command::Hint(ranges) => ranges * RANGE_BYTES,
             Command::Copy { ranges, .. } => ranges * COPY_RANGE_BYTES,
+            Command::UpdatePlacements(handles) => handles * IDENTIFIER_BYTES,
             Command::Batch { operations, bytes, .. } => operations * OPERATION_BYTES + bytes,
             _ => 0,
         }
@@ -191,6 +211,7 @@ impl Command {
     pub fn to_host(&self) -> usize {
         match self {
             Command::Read(range) => range.len as usize,
+            Command::PlacementStatus(bytes) => *bytes,
             Command::MappedRanges { most, .. } => MAPPED_BYTES * (1 + most),
             _ => 0,
         }
@@ -212,6 +233,25 @@ impl Command {
             Data::InCapsule(_) if to > 0 => Err(Status::SGL_TYPE_INVALID),
             _ => Ok(data),
         }
+    }
+}
+
+/// What I/O management asks of the placement handles.
+fn management(entry: &Sqe, namespace: &Namespace) -> Result<Command, Status> {
+    let (operation, handles) = ((entry.dword(10) & 0xff) as u8, entry.dword(10) >> 16);
+    match entry.opcode() {
+        _ if !namespace.places() => Err(Status::INVALID_OPCODE),
+        nvm::IO_MANAGEMENT_RECEIVE if operation == placement::operation::STATUS => {
+            let bytes = 4 * (u64::from(entry.dword(11)) + 1);
+            if bytes > u64::from(namespace.max_request_bytes) {
+                return Err(Status::INVALID_FIELD);
+            }
+            Ok(Command::PlacementStatus(bytes as usize))
+        }
+        nvm::IO_MANAGEMENT_SEND if operation == placement::operation::UPDATE => {
+            Ok(Command::UpdatePlacements(handles as usize + 1))
+        }
+        _ => Err(Status::INVALID_FIELD),
     }
 }
 

@@ -212,7 +212,11 @@ impl Plan {
             };
             // Chosen by what was drawn already, so that the rest of a seed's plan does not depend on it.
             let drawn = plan.format.uuid.as_u128() >> 32;
-            plan.format.policy = Policy::ALL[(drawn % Policy::ALL.len() as u128) as usize];
+            let by_themselves = Policy::BY_THEMSELVES;
+            plan.format.policy = by_themselves[(drawn % by_themselves.len() as u128) as usize];
+            if (drawn / 17).is_multiple_of(9) {
+                plan.format.policy = Policy::Placement;
+            }
             // What a program under way left is written again at the same place, which flash does not take.
             let may_kill = !flash && !plan.errors && plan.beyond == 0;
             plan.kills = may_kill;

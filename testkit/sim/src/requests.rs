@@ -1,6 +1,7 @@
 //! The requests of a simulation, and what their answers must be.
 
 use device::{BatchOp, Completion, Io, IoError, Submitted, batch_slots};
+use ftl::Policy;
 
 use crate::model::{Model, OpId, Part};
 use crate::payload;
@@ -90,7 +91,9 @@ impl Simulation {
                 for (lba, sector) in (lba..).zip(data.chunks_exact_mut(sector)) {
                     payload::fill(sector, lba, op, false);
                 }
-                let submitted = owned(self.device().submit_in(view, tag, Io::Write { lba, data: &data, fua }));
+                let placement = self.placement();
+                let io = Io::Write { lba, data: &data, fua };
+                let submitted = owned(self.device().submit_placed(view, placement, tag, io));
                 self.change(tag, Part { lba: base + lba, count, zeros: false }, fua, submitted)
             }
             2 => {
@@ -106,6 +109,10 @@ impl Simulation {
             }
             4 => {
                 self.device().idle();
+                let placement = self.placement();
+                if placement > 0 {
+                    self.device().renew_placement(placement);
+                }
                 if self.random.one_in(4) {
                     let on = !self.random.one_in(4);
                     self.device().scrub(on).expect("a device attached for writing");
@@ -123,6 +130,12 @@ impl Simulation {
                 self.change(tag, Part { lba: base + lba, count, zeros: true }, fua, submitted)
             }
         }
+    }
+
+    /// What a write belongs together with: one more than may be told apart, where the policy goes by that.
+    fn placement(&mut self) -> u8 {
+        let goes_by_it = self.plan.format.policy == Policy::Placement;
+        if goes_by_it { self.random.below(7) as u8 } else { 0 }
     }
 
     /// Writes and trims at once, scattered, as many as a batch takes.
@@ -160,7 +173,9 @@ impl Simulation {
         }
         let (view, base) = self.target();
         parts.iter_mut().for_each(|part| part.lba += base);
-        let submitted = owned(self.device().submit_in(view, tag, Io::Batch { ops: &ops, data: &data, fua }));
+        let placement = self.placement();
+        let io = Io::Batch { ops: &ops, data: &data, fua };
+        let submitted = owned(self.device().submit_placed(view, placement, tag, io));
         self.report.batches += u64::from(!matches!(submitted, Outcome::Busy));
         self.changes(tag, &parts, true, fua, submitted)
     }

@@ -22,6 +22,7 @@ export const POLICIES = [
   "dac",
   "sepbit",
   "midas",
+  "placement",
 ];
 
 const SWITCH: Control = { kind: "switch" };

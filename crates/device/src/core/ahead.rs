@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use ftl::Admission;
 
-use super::{Core, Pending};
+use super::{Core, Pending, To};
 use crate::{Completion, Io, IoError, Submitted};
 
 /// Readers in order that are told apart.
@@ -315,7 +315,9 @@ fn copy_common(sector: usize, (from, bytes): (&Range<u64>, &[u8]), (to, out): (&
 impl Core {
     /// Takes a client's read.
     pub(super) fn submit_read<'a>(&mut self, user_tag: u64, lba: u64, buf: Vec<u8>) -> Submitted<'a> {
-        let Some(ahead) = &mut self.ahead else { return self.submit_itself(0, user_tag, Io::Read { lba, buf }) };
+        let Some(ahead) = &mut self.ahead else {
+            return self.submit_itself(To::default(), user_tag, Io::Read { lba, buf });
+        };
         let count = (buf.len() / self.sector) as u64;
         let reader = ahead.note(lba, count);
         let served = if ahead.chunks.is_empty() { Err(buf) } else { ahead.serve(user_tag, lba, buf) };
@@ -328,7 +330,7 @@ impl Core {
                 }
                 read.map_or(Submitted::Pending, |buf| Submitted::Done(Ok(Some(buf))))
             }
-            Err(buf) => self.submit_itself(0, user_tag, Io::Read { lba, buf }),
+            Err(buf) => self.submit_itself(To::default(), user_tag, Io::Read { lba, buf }),
         };
         if let Some(reader) = reader {
             self.read_on(reader, count);
@@ -375,7 +377,7 @@ impl Core {
     /// Carries out the reads by themselves that were to be served by what could not be read ahead.
     pub(super) fn read_again(&mut self) {
         while let Some((tag, lba, buf)) = self.ahead.as_mut().and_then(|ahead| ahead.again.pop_front()) {
-            match self.submit_itself(0, tag, Io::Read { lba, buf }) {
+            match self.submit_itself(To::default(), tag, Io::Read { lba, buf }) {
                 Submitted::Done(result) => self.completions.push_back(Completion { tag, result }),
                 Submitted::Busy(Io::Read { lba, buf }) => {
                     if let Some(ahead) = &mut self.ahead {

@@ -5,7 +5,7 @@ use ftl::{Admission, BatchOp, Ftl};
 use media::nand::{Nand, Nanos};
 use slab::Slab;
 
-use crate::core::Core;
+use crate::core::{Core, To};
 use crate::{Io, IoError, Submitted};
 
 /// The tag of flushes that no client asked for.
@@ -34,6 +34,8 @@ pub(crate) struct Held {
     read: Option<u32>,
     /// It is a write that is answered when it is durable.
     durable: bool,
+    /// What its host says that it belongs together with.
+    placement: u8,
     /// What it asks for, while it waits for the layer; what it borrowed is beside it.
     ask: Option<Io<'static>>,
     data: Vec<u8>,
@@ -69,7 +71,7 @@ impl Requests {
 
     /// Holds a request that comes now; gives the card's tag for it. A write is durable when it is taken, behind capacitors, so that the
     /// layer need not hear of its FUA; trims are told to the media when somebody asks for it.
-    pub fn hold(&mut self, tag: u64, io: &mut Io) -> u32 {
+    pub fn hold(&mut self, placement: u8, tag: u64, io: &mut Io) -> u32 {
         let read = if let Io::Read { buf, .. } = io { Some(buf.len() as u32) } else { None };
         let durable = match io {
             Io::Write { fua, .. } | Io::WriteZeroes { fua, allocate: true, .. } | Io::Batch { fua, .. } => {
@@ -78,7 +80,7 @@ impl Requests {
             _ => false,
         };
         let (data, ops) = (Vec::new(), Vec::new());
-        let held = Held { tag, arrived: self.now, read, durable, ask: None, data, ops, result: Ok(None) };
+        let held = Held { tag, arrived: self.now, read, durable, placement, ask: None, data, ops, result: Ok(None) };
         self.held.insert(held) as u32
     }
 
@@ -128,7 +130,7 @@ impl<'c, 'io> Bytes<'c, 'io> {
         if self.requests.syncing {
             return false;
         }
-        match self.core.submit(0, BACKGROUND, Io::Flush) {
+        match self.core.submit(To::default(), BACKGROUND, Io::Flush) {
             Submitted::Busy(_) => return false,
             Submitted::Pending => self.requests.syncing = true,
             Submitted::Done(_) => {}
@@ -159,7 +161,8 @@ impl<'c, 'io> Bytes<'c, 'io> {
             self.keep_open_pages();
             return Ok(Admission::Done);
         }
-        let admission = match self.core.submit(0, u64::from(key), io) {
+        let to = To { placement: self.requests.get(key).placement, ..To::default() };
+        let admission = match self.core.submit(to, u64::from(key), io) {
             Submitted::Busy(io) => return Err(io),
             Submitted::Pending => Admission::Pending,
             Submitted::Done(result) => {

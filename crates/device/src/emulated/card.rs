@@ -107,7 +107,7 @@ impl Card {
     }
 
     /// Takes a request that was checked.
-    pub fn submit<'a>(&mut self, core: &mut Core, tag: u64, mut io: Io<'a>) -> Submitted<'a> {
+    pub fn submit<'a>(&mut self, core: &mut Core, placement: u8, tag: u64, mut io: Io<'a>) -> Submitted<'a> {
         self.run(core, self.time());
         if self.requests.held.len() >= REQUESTS {
             return Submitted::Busy(io);
@@ -124,7 +124,7 @@ impl Card {
             }
             Io::Flush => (Op::Flush, 0, 0),
         };
-        let key = self.requests.hold(tag, &mut io);
+        let key = self.requests.hold(placement, tag, &mut io);
         let mut back = Bytes::with(core, &mut self.requests, key, io);
         self.controller.submit(&mut back, key, Request { op, offset: lba * u64::from(sector), bytes });
         back.keep_current();

@@ -14,6 +14,7 @@ mod formats;
 mod jobs;
 mod made;
 mod order;
+mod placement;
 mod rebuild;
 mod resize;
 mod set_aside;

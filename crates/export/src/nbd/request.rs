@@ -104,7 +104,7 @@ impl Header {
         let (asked, allowed) = match self.kind {
             command::READ if limits.structured => (Asked::Command(Command::Read), flag::DF),
             command::READ => (Asked::Command(Command::Read), 0),
-            command::WRITE => (Asked::Command(Command::Write { fua }), 0),
+            command::WRITE => (Asked::Command(Command::Write { fua, placement: 0 }), 0),
             command::FLUSH => (Asked::Command(Command::Flush), 0),
             command::TRIM => (Asked::Command(Command::Trim { fua }), 0),
             command::CACHE => (Asked::Cache, 0),
@@ -226,7 +226,10 @@ mod tests {
     #[test]
     fn fua_goes_with_every_command() {
         assert_eq!(check(command::READ, flag::FUA, 0, 512), Ok(Asked::Command(Command::Read)));
-        assert_eq!(check(command::WRITE, flag::FUA, 0, 512), Ok(Asked::Command(Command::Write { fua: true })));
+        assert_eq!(
+            check(command::WRITE, flag::FUA, 0, 512),
+            Ok(Asked::Command(Command::Write { fua: true, placement: 0 }))
+        );
         assert_eq!(check(command::FLUSH, flag::FUA, 0, 0), Ok(Asked::Command(Command::Flush)));
         assert_eq!(check(command::TRIM, flag::FUA, 0, 512), Ok(Asked::Command(Command::Trim { fua: true })));
         assert_eq!(check(command::CACHE, flag::FUA, 0, 512), Ok(Asked::Cache));

@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 use device::{BatchError, IoError};
 use nvme::command::{Cqe, Fuse, Sqe, admin, fabrics};
 use nvme::controller::{Behind, Then};
-use nvme::nvm::{Command as Nvm, Range};
+use nvme::nvm::{Command as Nvm, How, Range};
 use nvme::pdu::{self, ADMIN_IN_CAPSULE_BYTES, COMMON_BYTES, Common, Digests, Fatal, IN_CAPSULE_BYTES, Kind};
-use nvme::{Admitted, Data, Namespace, Status};
+use nvme::{Admitted, Data, Namespace, Status, placement};
 use slab::Slab;
 
 use super::Joined;
@@ -72,8 +72,8 @@ pub struct Session {
     /// Tasks that wait until there is room for their data.
     ungranted: VecDeque<usize>,
     fused: Fused,
-    /// The second of two fused commands, whose first still awaits its data; with its range, and whether it is to be durable.
-    early_second: Option<(Task, Range, bool)>,
+    /// The second of two fused commands, whose first still awaits its data; with its range, and how it is written.
+    early_second: Option<(Task, Range, How)>,
     /// Identifiers in use, a bit each.
     used: Box<[u64; 1024]>,
     outstanding: u16,
@@ -302,7 +302,7 @@ impl Session {
         let refused = match fuse {
             _ if (matches!(command, Nvm::Compare(range) if range.len > COPIED)
                 && matches!(data, Data::InCapsule(_))
-                || matches!(command, Nvm::MappedRanges { .. }))
+                || matches!(command, Nvm::MappedRanges { .. } | Nvm::PlacementStatus(_)))
                 && !link.has_room() =>
             {
                 self.miss_second(link, core);
@@ -348,6 +348,13 @@ impl Session {
                 self.plan(Task { reads: true, ..Task::new(cid) }, [request]);
                 return Step::Done(1);
             }
+            Nvm::PlacementStatus(bytes) => {
+                link.input.consume(unit.len);
+                let left = |handle| core.device.left_in_placement(handle);
+                let data = Payload::from(placement::status(&self.namespace, left, bytes));
+                self.respond_with(link, core, Cqe::new(cid, Status::SUCCESS), data);
+                return Step::Done(cost(bytes as u64));
+            }
             Nvm::MappedRanges { range, most, since } => {
                 link.input.consume(unit.len);
                 let Ok(mapped) = mapped::ranges(&core.device, range, most, since, &self.namespace) else {
@@ -358,9 +365,7 @@ impl Session {
                 self.respond_with(link, core, Cqe::new(cid, Status::SUCCESS), data);
                 return Step::Done(cost(command.to_host() as u64));
             }
-            Nvm::Write(range, durable) if fuse == Fuse::None => {
-                whole(Command::Write { fua: durable || self.writes_through(core) }, range)
-            }
+            Nvm::Write(range, how) if fuse == Fuse::None => whole(self.write_command(core, how), range),
             Nvm::WriteZeroes { range, durable, deallocate } => {
                 let fua = durable || self.writes_through(core);
                 whole(Command::WriteZeroes { fua, allocate: !deallocate }, range)
@@ -376,6 +381,11 @@ impl Session {
         };
         let at = (if command.from_host() > 0 { unit.data_at } else { 0 }, unit.len, 0);
         self.issue(link, key, core, Transfer::new(request), at)
+    }
+
+    /// A write as the device takes it.
+    fn write_command(&self, core: &mut Core, how: How) -> Command {
+        Command::Write { fua: how.durable || self.writes_through(core), placement: how.placement }
     }
 
     /// Whether the host switched the cache off.

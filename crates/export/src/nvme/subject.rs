@@ -40,6 +40,8 @@ pub fn describe(info: &Info, settings: &Settings, read_only: bool, used_bytes: u
         read_only,
         snapshot: None,
         volatile_cache,
+        placements: 1,
+        reclaim_unit_bytes: 0,
     }
 }
 

@@ -64,7 +64,7 @@ pub fn check(
     let sector = u64_at(header, 8);
     let (command, sector, len) = match u32_at(header, 0) {
         command::IN => (Command::Read, sector, into),
-        command::OUT => (Command::Write { fua }, sector, out),
+        command::OUT => (Command::Write { fua, placement: 0 }, sector, out),
         command::FLUSH => return Ok(Asked::Device { command: Command::Flush, offset: 0, len: 0 }),
         command::GET_ID => return Ok(Asked::Id),
         kind @ (command::DISCARD | command::WRITE_ZEROES) => {
@@ -121,10 +121,10 @@ mod tests {
         let device = |command, offset, len| Ok(Asked::Device { command, offset, len });
         let none = [0; RANGE_BYTES];
         assert_eq!(check(&header(command::IN, 8), 0, 8192, &none, &LIMITS), device(Command::Read, 4096, 8192));
-        let write = Command::Write { fua: false };
+        let write = Command::Write { fua: false, placement: 0 };
         assert_eq!(check(&header(command::OUT, 16), 4096, 0, &none, &LIMITS), device(write, 8192, 4096));
         let through = Limits { write_through: true, ..LIMITS };
-        let durable = Command::Write { fua: true };
+        let durable = Command::Write { fua: true, placement: 0 };
         assert_eq!(check(&header(command::OUT, 16), 4096, 0, &none, &through), device(durable, 8192, 4096));
         let trim = Command::Trim { fua: false };
         assert_eq!(check(&header(command::DISCARD, 0), 16, 0, &range(8, 16, 0), &LIMITS), device(trim, 4096, 8192));

@@ -45,7 +45,9 @@ impl Worker {
         let mapped = shows.and_then(|id| device.snapshot(id)).map(|snapshot| snapshot.mapped);
         let used_bytes = mapped.unwrap_or(0) * u64::from(device.info().sector_bytes);
         let namespace = describe(device.info(), &device.settings(), read_only, used_bytes);
-        Ok(Joined { admitted, namespace: Namespace { snapshot: shown, ..namespace } })
+        let (placements, reclaim_unit_bytes) = (device.placements(), device.reclaim_unit_bytes());
+        let namespace = Namespace { snapshot: shown, placements, reclaim_unit_bytes, ..namespace };
+        Ok(Joined { admitted, namespace })
     }
 
     /// A host that makes an association at the place where it has one lost that one, or gave it up. What still lies in the old

@@ -8,6 +8,7 @@ mod fifo;
 mod greedy;
 mod lifetime;
 mod midas;
+mod placement;
 mod sepbit;
 mod view;
 
@@ -21,6 +22,7 @@ pub use fifo::Fifo;
 pub use greedy::Greedy;
 pub use lifetime::Lifetime;
 pub use midas::Midas;
+pub use placement::Placement;
 pub use sepbit::SepBit;
 pub use view::{Eligible, LebView};
 pub(crate) use view::{gains, spare};
@@ -61,6 +63,8 @@ pub struct Write<'a> {
     pub lba: u64,
     /// When.
     pub now: u64,
+    /// With what the host says that it belongs together; 0 where it says nothing.
+    pub placement: u8,
     /// What is known of each of its sectors; `None` where none is mapped.
     pub olds: &'a [Option<Old>],
 }
@@ -270,11 +274,13 @@ pub enum Policy {
     /// [`Lifetime`].
     #[default]
     Lifetime = 8,
+    /// [`Placement`].
+    Placement = 9,
 }
 
 impl Policy {
     /// Every policy.
-    pub const ALL: [Policy; 9] = [
+    pub const ALL: [Policy; 10] = [
         Policy::Greedy,
         Policy::CostBenefit,
         Policy::Fifo,
@@ -284,7 +290,10 @@ impl Policy {
         Policy::SepBit,
         Policy::Midas,
         Policy::Lifetime,
+        Policy::Placement,
     ];
+    /// Those that need no word of the host's.
+    pub const BY_THEMSELVES: &[Policy] = Policy::ALL.split_at(9).0;
 
     /// The policy of that name.
     pub fn from_name(name: &str) -> Option<Policy> {
@@ -306,7 +315,7 @@ impl Policy {
         match self {
             Policy::GreedyOneStream => 1,
             Policy::Greedy | Policy::CostBenefit | Policy::Fifo | Policy::DChoices => 2,
-            Policy::Dac | Policy::SepBit | Policy::Midas | Policy::Lifetime => 6,
+            Policy::Dac | Policy::SepBit | Policy::Midas | Policy::Lifetime | Policy::Placement => 6,
         }
     }
 
@@ -326,6 +335,7 @@ impl Policy {
             Policy::SepBit => Box::new(SepBit::new(shape)),
             Policy::Midas => Box::new(Midas::new(shape)),
             Policy::Lifetime => Box::new(Lifetime::new(shape)),
+            Policy::Placement => Box::new(Placement::new(shape)),
         }
     }
 
@@ -341,6 +351,7 @@ impl Policy {
             Policy::SepBit => "sepbit",
             Policy::Midas => "midas",
             Policy::Lifetime => "lifetime",
+            Policy::Placement => "placement",
         }
     }
 }

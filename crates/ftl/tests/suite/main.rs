@@ -5,6 +5,7 @@ mod cache_shares;
 mod common;
 mod narrow;
 mod order;
+mod placement;
 mod rent;
 mod wear;
 mod write_amplification;

@@ -35,7 +35,7 @@ impl MemberPlan {
             sectors: max_sectors(&geometry),
             max_request_bytes: largest * SECTOR as u32,
             checkpoint_interval: 16 << random.below(6),
-            policy: Policy::ALL[random.below(Policy::ALL.len() as u64) as usize],
+            policy: Policy::BY_THEMSELVES[random.below(Policy::BY_THEMSELVES.len() as u64) as usize],
             uuid: Uuid::from_u128(u128::from(random.bits()) << 64 | u128::from(random.bits())),
             key: None,
         };

@@ -34,7 +34,7 @@ pub fn waf(args: &Waf, output: Output) -> Result<ExitCode, Failure> {
         seed: args.seed,
     };
     let traffic = traffic(args)?;
-    let policies = if args.policy.is_empty() { Policy::ALL.to_vec() } else { args.policy.clone() };
+    let policies = if args.policy.is_empty() { Policy::BY_THEMSELVES.to_vec() } else { args.policy.clone() };
     let percents = if args.over_provisioning.is_empty() { &OVER_PROVISIONING[..] } else { &args.over_provisioning };
     let shares: Vec<f64> = percents.iter().map(|percent| percent / 100.0).collect();
     let cells = cells(&traffic, &shares, &policies);

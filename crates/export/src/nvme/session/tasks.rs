@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use device::{BatchOp, IoError};
 use nvme::Status;
 use nvme::command::{Cqe, Fuse};
-use nvme::nvm::{Command as Nvm, Range};
+use nvme::nvm::{Command as Nvm, How, Range};
 use nvme::pdu::{self, Common, Fatal};
 use nvme::vendor::OPERATION_BYTES;
 
@@ -168,11 +168,11 @@ impl Session {
         }
         let Awaited { command, fuse, got, fails, len, .. } = *awaited;
         let task_key = usize::from(part.tag);
-        if let (Nvm::Write(range, durable), Fuse::None, None, 0, true) = (command, fuse, fails, got, last) {
+        if let (Nvm::Write(range, how), Fuse::None, None, 0, true) = (command, fuse, fails, got, last) {
             // All of it in one piece: from the receive buffer to the device, as small writes go.
             let task = self.tasks.remove(task_key);
             link.way_begins(core);
-            let command = Command::Write { fua: durable || self.writes_through(core) };
+            let command = self.write_command(core, how);
             let cookie = WHOLE | u64::from(part.cid);
             let view = self.namespace.snapshot;
             let request = Request { command, offset: range.offset, len: range.len, cookie, view };
@@ -203,8 +203,8 @@ impl Session {
 
     /// The second of two fused commands that came before its first goes on, or fails with it.
     pub(super) fn pair_up(&mut self, link: &mut Link, core: &mut Core) {
-        if let Some((task, range, durable)) = self.early_second.take() {
-            self.start(link, core, task, Nvm::Write(range, durable), Fuse::Second);
+        if let Some((task, range, how)) = self.early_second.take() {
+            self.start(link, core, task, Nvm::Write(range, how), Fuse::Second);
         }
     }
 
@@ -215,8 +215,10 @@ impl Session {
         let read =
             |range: Range| Request { command: Command::Read, offset: range.offset, len: range.len, cookie: 0, view };
         let fua = self.writes_through(core);
-        let write =
-            |range: Range, durable: bool| Request { command: Command::Write { fua: durable || fua }, ..read(range) };
+        let write = |range: Range, how: How| Request {
+            command: Command::Write { fua: how.durable || fua, placement: how.placement },
+            ..read(range)
+        };
         match (command, fuse) {
             (Nvm::Compare(range), Fuse::First) => {
                 let paired = self.fused.is_paired();
@@ -227,11 +229,11 @@ impl Session {
                 task.expected = Some(std::mem::take(&mut task.data));
                 self.plan(task, [read(range)]);
             }
-            (Nvm::Write(range, durable), Fuse::Second) if matches!(self.fused, Fused::Awaiting { .. }) => {
-                self.early_second = Some((task, range, durable));
+            (Nvm::Write(range, how), Fuse::Second) if matches!(self.fused, Fused::Awaiting { .. }) => {
+                self.early_second = Some((task, range, how));
                 return;
             }
-            (Nvm::Write(range, durable), Fuse::Second) => {
+            (Nvm::Write(range, how), Fuse::Second) => {
                 let pair = std::mem::replace(&mut self.fused, Fused::None);
                 let Fused::First { cid: first, range: compared, expected, .. } = pair else {
                     return self.refuse(link, core, task, Status::FUSED_MISSING);
@@ -244,9 +246,16 @@ impl Session {
                 }
                 let pair =
                     Task { cid: Some(first), second: Some(cid), expected: Some(expected), reserves: true, ..task };
-                self.plan(pair, [read(range), write(range, durable)]);
+                self.plan(pair, [read(range), write(range, how)]);
             }
-            (Nvm::Write(range, durable), _) => self.plan(task, [write(range, durable)]),
+            (Nvm::Write(range, how), _) => self.plan(task, [write(range, how)]),
+            (Nvm::UpdatePlacements(_), _) => match self.namespace.updated(&task.data) {
+                Ok(handles) => {
+                    handles.into_iter().for_each(|handle| core.device.renew_placement(handle));
+                    self.plan(task, []);
+                }
+                Err(status) => self.refuse(link, core, task, status),
+            },
             (Nvm::Deallocate(_), _) => match self.namespace.deallocated(&task.data) {
                 Ok(ranges) => {
                     let trim = |range| Request { command: Command::Trim { fua }, ..read(range) };
@@ -258,7 +267,8 @@ impl Session {
                 Ok((ranges, target)) => {
                     link.hold(target.len as usize);
                     let task = Task { held: task.held + target.len as usize, data: Vec::new(), gathers: true, ..task };
-                    self.plan(task, ranges.into_iter().map(read).chain([write(target, durable)]));
+                    let how = How { durable, placement: 0 };
+                    self.plan(task, ranges.into_iter().map(read).chain([write(target, how)]));
                 }
                 Err(status) => self.refuse(link, core, task, status),
             },

@@ -44,7 +44,7 @@ fn taken(cache: &mut Cache, filled: &[(u8, u32, u8)]) -> Option<LebId> {
 /// The host writes sectors of which nothing is cached; gives the stream and the note of the first.
 fn write(cache: &mut Cache, lba: u64, count: usize) -> (u8, u8) {
     let olds = vec![None; count];
-    let write = Write { lba, now: 0, olds: &olds };
+    let write = Write { lba, now: 0, placement: 0, olds: &olds };
     let stream = cache.place(&write);
     let mut notes = vec![UNNOTED; count];
     cache.wrote(&write, &mut notes);
@@ -126,7 +126,7 @@ fn what_comes_back_soon_goes_to_the_main_queue_with_the_uses_that_it_had() {
     assert_eq!(write(&mut cache, 8, 1), (MAIN, label(0, RETURN_USES)));
     assert_eq!(write(&mut cache, 8, 1).0, SMALL, "it is a ghost no more");
     let cached = [Some(Old { written: 0, moved: 0, note: label(0, 3) })];
-    assert_eq!(cache.place(&Write { lba: 9, now: 0, olds: &cached }), MAIN, "the host writes it anew");
+    assert_eq!(cache.place(&Write { lba: 9, now: 0, placement: 0, olds: &cached }), MAIN, "the host writes it anew");
 }
 
 #[test]

@@ -334,7 +334,7 @@ mod tests {
             let range = lba as usize..lba as usize + count;
             let olds: Vec<_> =
                 self.notes[range.clone()].iter().map(|note| note.map(|note| Old { written, moved, note })).collect();
-            let write = Write { lba, now, olds: &olds };
+            let write = Write { lba, now, placement: 0, olds: &olds };
             // As if it had to wait: it comes again and again, more often than there are runs to be forgotten.
             (0..9).for_each(|_| _ = self.policy.place(&write));
             let mut notes = vec![UNNOTED; count];

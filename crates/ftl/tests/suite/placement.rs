@@ -1,0 +1,101 @@
+//! What the host says that belongs together lies together, and apart from everything else, until the groomer moves it.
+
+use std::collections::BTreeMap;
+
+use ftl::{Addressed, Admission, AtOnce, Engine, Policy, Request};
+use random::SplitMix64;
+
+use crate::common::instant;
+
+const SLOTS: u32 = 64;
+const SECTORS: u64 = 1600;
+
+/// Writes a sector with those of this placement.
+fn place(device: &mut Addressed<AtOnce>, placement: u8, lba: u64) {
+    for _ in 0..1000 {
+        let admission = device.ftl.submit_placed(placement, 0, Request::Write { lba, count: 1, fua: false });
+        device.carry_out(());
+        if admission == Admission::Done {
+            return;
+        }
+    }
+    panic!("a write was never taken");
+}
+
+/// The erase block that holds a sector.
+fn leb_of(device: &Addressed<AtOnce>, lba: u64) -> u32 {
+    device.ftl.map().get(lba) / (SLOTS + 1)
+}
+
+#[test]
+fn each_placement_has_erase_blocks_of_its_own() {
+    let mut device = instant(120, SLOTS, SECTORS, Policy::Placement);
+    assert_eq!(device.ftl.placements(), 6);
+    let placement_of = |lba: u64| (lba % 7) as u8;
+    for lba in 0..SECTORS {
+        place(&mut device, placement_of(lba), lba);
+    }
+    let mut of: BTreeMap<u32, u8> = BTreeMap::new();
+    for lba in 0..SECTORS {
+        // One that is not there counts as the last.
+        let placement = placement_of(lba).min(5);
+        let known = *of.entry(leb_of(&device, lba)).or_insert(placement);
+        assert_eq!(known, placement, "sector {lba}");
+    }
+    device.verify().expect("sound");
+}
+
+#[test]
+fn one_that_is_renewed_goes_on_in_another_erase_block() {
+    let mut device = instant(120, SLOTS, SECTORS, Policy::Placement);
+    assert_eq!(device.ftl.left_in_placement(3), SLOTS, "none is open");
+    for lba in 0..10 {
+        place(&mut device, 3, lba);
+    }
+    assert_eq!(device.ftl.left_in_placement(3), SLOTS - 10);
+    for renewed in [0, 3, 3, 6, u8::MAX] {
+        device.ftl.renew_placement(renewed);
+        device.carry_out(());
+    }
+    assert_eq!(device.ftl.left_in_placement(3), SLOTS);
+    place(&mut device, 3, 10);
+    assert_ne!(leb_of(&device, 9), leb_of(&device, 10));
+    device.verify().expect("sound");
+}
+
+#[test]
+fn under_other_policies_it_counts_for_nothing() {
+    let mut device = instant(120, SLOTS, SECTORS, Policy::Greedy);
+    assert_eq!(device.ftl.placements(), 1);
+    (0..SLOTS.into()).for_each(|lba| place(&mut device, (lba % 5) as u8, lba));
+    assert!((1..SLOTS.into()).all(|lba| leb_of(&device, lba) == leb_of(&device, 0)));
+}
+
+/// Data of two lives: nine in ten writes go to one sector in seven, at random.
+fn amplification(policy: Policy) -> f64 {
+    let (hot, cold) = (1_500, 9_000);
+    let mut device = instant(200, SLOTS, hot + cold, policy);
+    (0..hot + cold).for_each(|lba| place(&mut device, 1 + u8::from(lba < hot), lba));
+    let mut random = SplitMix64::new(1);
+    let mut before = *device.ftl.stats();
+    for step in 0..100_000 {
+        match random.below(10) {
+            0 => place(&mut device, 1, hot + random.below(cold)),
+            _ => place(&mut device, 2, random.below(hot)),
+        }
+        if step == 50_000 {
+            before = *device.ftl.stats();
+        }
+    }
+    device.verify().expect("sound");
+    let after = device.ftl.stats();
+    let written = (after.host_written_sectors - before.host_written_sectors) as f64;
+    1.0 + (after.groomed_sectors - before.groomed_sectors) as f64 / written
+}
+
+#[test]
+fn who_says_what_lives_long_has_less_moved() {
+    assert!(instant(200, SLOTS, 10_500, Policy::Placement).ftl.placements() > 2);
+    let (told, untold) = (amplification(Policy::Placement), amplification(Policy::Greedy));
+    assert!(told < 0.6 * untold, "{told} with placements, {untold} without");
+}

@@ -1,0 +1,84 @@
+"""Flexible data placement: an unmodified kernel finds the write streams of a device, and what it writes to each lies apart."""
+
+from harness import KIB, MIB, World, check, equal, nvme
+from harness.guest import BACKPORTS, Guest, newer_kernel
+from harness.libnbd import connect
+
+OURS = True
+LIMIT = 120
+HANDLES = 6
+BLOCK = 4 * KIB
+
+
+def run(world: World) -> None:
+    if not newer_kernel(world, "flexible data placement, which Linux has since 6.16"):
+        return
+    port = nvme.listen(world)
+    device = world.device(512 * MIB)
+    subsystem = nvme.nqn(world, device.name)
+    with Guest(world, BACKPORTS) as guest:
+        # With another policy it is a drive as any other.
+        nvme.connect(guest, subsystem, port)
+        equal(streams(guest, nvme.namespace(guest, subsystem)), "0", "write streams without the policy")
+        nvme.disconnect(guest, subsystem)
+        world.vsl("config", device.name, "groomer", "placement")
+        controller = nvme.connect(guest, subsystem, port)
+        path = nvme.namespace(guest, subsystem)
+        equal(streams(guest, path), str(HANDLES), "write streams")
+        unit = int(guest.read(f"/sys/block/{path.removeprefix('/dev/')}/queue/write_stream_granularity"))
+        is_as_nvme_cli_reads_it(guest, controller, path, unit)
+        lies_apart(guest, path, unit)
+        check("Invalid argument" in guest.run(f"write_stream {path} {HANDLES + 1} 0 4096 1 2>&1", fails=True), "a stream that is not there")
+        handle = connect(device)
+        for number in range(HANDLES):
+            equal(bytes(handle.pread(BLOCK, MIB * number)), bytes([number + 1]) * BLOCK, f"what was written to stream {number + 1}")
+        handle.shutdown()
+        # Whoever says nothing writes as before.
+        guest.fio(path, "--rw=randwrite", "--bs=4k", "--size=8m", "--iodepth=16", "--verify=crc32c", "--do_verify=1")
+        equal(guest.errors(), [], f"errors in the log of Linux {guest.version}")
+
+
+def streams(guest: Guest, path: str) -> str:
+    """How many write streams the kernel has found."""
+    return guest.read(f"/sys/block/{path.removeprefix('/dev/')}/queue/max_write_streams")
+
+
+def is_as_nvme_cli_reads_it(guest: Guest, controller: str, path: str, unit: int) -> None:
+    """The logs and the feature, as the tool takes them apart."""
+    [group] = nvme.cli(guest, f"fdp configs /dev/{controller} -e 1")["configs"]
+    equal((group["nrg"], group["nruh"], group["runs"]), (1, HANDLES, unit), "one group, its handles, and the bytes of a reclaim unit")
+    nvme.cli(guest, f"fdp usage /dev/{controller} -e 1")
+    statistics = nvme.cli(guest, f"fdp stats /dev/{controller} -e 1")
+    check(set(statistics) >= {"hbmw", "mbmw", "mbe"}, f"statistics: {statistics}")
+    equal(len(left(guest, path)), HANDLES, "handles in the status")
+
+
+def left(guest: Guest, path: str) -> list[int]:
+    """Blocks that are left in the reclaim unit of each handle."""
+    return [handle["ruamw"] for handle in nvme.cli(guest, f"fdp status {path}")["ruhss"]]
+
+
+def lies_apart(guest: Guest, path: str, unit: int) -> None:
+    """Each stream is written as much as it is asked for, and no other."""
+    whole = unit // BLOCK
+    before = left(guest, path)
+    equal(before, [whole] * HANDLES, "blocks left where nothing was written")
+    for number in range(HANDLES):
+        guest.run(f"write_stream {path} {number + 1} {MIB * number} {BLOCK * (number + 1)} {number + 1}")
+        before = went_to(number, number + 1, before, left(guest, path))
+    # A handle that is given another unit has all of it before it.
+    guest.run(f"nvme fdp update {path} --pids=2,4")
+    after = left(guest, path)
+    equal((after[2], after[4], after[3] <= before[3]), (whole, whole, True), f"blocks left after two handles were renewed: {before}, then {after}")
+    guest.run(f"head -c 4096 /bin/busybox > /tmp/a; nvme write {path} -s 4096 -c 0 -z 4096 -d /tmp/a --dir-type=2 --dir-spec=3")
+    went_to(3, 1, after, left(guest, path))
+
+
+def went_to(handle: int, blocks: int, before: list[int], after: list[int]) -> list[int]:
+    """So many blocks were written to one handle, which may be followed by one that is left empty where a flush came; to the others none."""
+    used = [old - new for old, new in zip(before, after)]
+    check(blocks <= used[handle] <= blocks + 1, f"{blocks} blocks were written to handle {handle}: {before} were left, then {after}")
+    others = used[:handle] + used[handle + 1:]
+    # What a flush covers of others may be padded as well.
+    check(max(others) <= 1, f"only handle {handle} was written to: {before} were left, then {after}")
+    return after
