@@ -135,6 +135,9 @@ impl Ftl {
         if self.has_slots(wanted, Writer::Host, count, spare) {
             return self.has_buffers(wanted, Writer::Host, count).then_some(wanted);
         }
+        if self.waits_for_leb() {
+            return None;
+        }
         self.host_stream_with_room(count, spare)
     }
 

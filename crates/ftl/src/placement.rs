@@ -33,12 +33,60 @@ impl Ftl {
         self.work();
     }
 
-    /// Sectors that can be written to a placement until it begins another LEB. A whole LEB where none is open.
+    /// Whether a write rather waits for a LEB that is being made ready than go where it does not belong. Other policies guess where it
+    /// belongs, and lose little.
+    pub(crate) fn waits_for_leb(&self) -> bool {
+        let coming = self.preparing as usize + self.cleaning.len();
+        let can_open_then = coming + self.ready.len() + self.free.len() > self.host_reserve();
+        self.config.policy == Policy::Placement && self.no_space.is_none() && coming > 0 && can_open_then
+    }
+
+    /// Sectors that can be written to a placement until it begins another LEB: a whole LEB where none is open, and none to a placement that
+    /// is not told apart.
     pub fn left_in_placement(&self, placement: u8) -> u32 {
+        if placement >= self.placements() {
+            return 0;
+        }
         match self.open_leb_of(Stream::Data(placement)) {
             Some(_) => self.left_in_open(Stream::Data(placement)),
             // Its first slot says what it is.
             None => self.narrow.leb_slots - 1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Command;
+    use crate::layer::{Config, small};
+
+    /// All LEBs that are being made ready are.
+    fn make_ready(layer: &mut Ftl) {
+        for command in layer.commands().unwrap_or_default() {
+            if let Command::Allocate { id, .. } = command {
+                layer.complete(id, Ok(()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_write_waits_for_an_erase_block_rather_than_be_mixed_with_others() {
+        let mut layer = small::attached(Config { policy: Policy::Placement, ..small::config() });
+        assert!(layer.placements() > 4);
+        layer.work();
+        make_ready(&mut layer);
+        let place = |layer: &mut Ftl, placement: u8| {
+            layer.submit_placed(placement, 0, Request::Write { lba: placement.into(), count: 1, fua: false })
+        };
+        // There are as many ready as the first ones take.
+        let taken = (0..layer.placements()).take_while(|placement| place(&mut layer, *placement) == Admission::Done);
+        let taken = taken.count() as u8;
+        assert!(0 < taken && taken < layer.placements(), "{taken}");
+        assert_eq!(layer.open_leb_of(Stream::Data(taken)), None);
+        make_ready(&mut layer);
+        assert_eq!(place(&mut layer, taken), Admission::Done);
+        assert!(layer.open_leb_of(Stream::Data(taken)).is_some());
+        layer.verify().expect("sound");
     }
 }

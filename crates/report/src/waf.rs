@@ -98,8 +98,9 @@ mod tests {
             erases: None,
             sectors_a_second: 1e6,
         };
+        let policies = Policy::BY_THEMSELVES;
         let cells: Vec<Measured> =
-            Policy::ALL.into_iter().flat_map(|policy| [measured(policy, 7.0), measured(policy, 15.0)]).collect();
+            policies.iter().flat_map(|policy| [measured(*policy, 7.0), measured(*policy, 15.0)]).collect();
         let setup = Setup { sectors: 65_536, drive_writes: 24, loops: 1, as_published: false, wear: None, seed: 1 };
         let [chart] = &waf_charts(&setup, &cells, "none")[..] else { panic!("one workload is one chart") };
         let svg = chart.svg(Size::Normal);
@@ -107,6 +108,6 @@ mod tests {
             let classes = svg.split(before).skip(1).filter_map(|rest| rest.split('"').next());
             classes.map(str::to_owned).collect::<HashSet<_>>().len()
         };
-        assert_eq!((looks("class=\"ln "), looks("class=\"mk ")), (Policy::ALL.len(), Policy::ALL.len()), "{svg}");
+        assert_eq!((looks("class=\"ln "), looks("class=\"mk ")), (policies.len(), policies.len()), "{svg}");
     }
 }

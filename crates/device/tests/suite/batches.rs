@@ -7,6 +7,7 @@ use media::sim::{Cut, Knobs, SimMedia, SimStore};
 use random::SplitMix64;
 use uuid::Uuid;
 
+use crate::card::emulated_in_memory;
 use crate::common::call;
 
 const SECTOR: usize = 4096;
@@ -224,15 +225,7 @@ fn the_first_batch_raises_the_version_of_the_format() {
 /// On a card the layer may have no room while the host waits: the batch is kept, and carried out then.
 #[test]
 fn an_emulated_card_takes_batches() {
-    let format =
-        device::FormatOptions { sector_bytes: 4096, capacity: device::Capacity::Advertised, label: String::new() };
-    let options = device::EmulateOptions {
-        profile: "iodrive-320-mlc".into(),
-        emulation: device::Emulation { scale: 64, seed: 1 },
-        format,
-    };
-    let medium = Device::format_emulated(&options, |geometry| Box::new(media::Memory::new(geometry))).expect("made");
-    let mut device = Device::emulated(medium, Box::new(device::WallClock::default())).expect("attached");
+    let mut device = emulated_in_memory();
     for round in 1..200u8 {
         let ops = [write(u64::from(round) * 3, 1), write(0, 1), trim(1, 1), write(1000 + u64::from(round), 2)];
         call(&mut device, Io::Batch { ops: &ops, data: &sectors(&[round; 4]), fua: round.is_multiple_of(2) })

@@ -1,6 +1,7 @@
 //! What a device keeps, whatever happens to it.
 
 mod batches;
+mod card;
 mod clones;
 mod common;
 mod drills;

@@ -5,6 +5,9 @@ use ftl::{Geometry, Policy, TRAILER_BYTES};
 use media::Memory;
 use uuid::Uuid;
 
+use crate::card::emulated_in_memory;
+use crate::common::call;
+
 const SECTOR: usize = 4096;
 
 /// A device with room for all placements.
@@ -30,18 +33,6 @@ fn native() -> Device {
     let mut medium = Memory::new(geometry);
     Device::format_media(&mut medium, &format).expect("formatted");
     Device::on_media(Box::new(medium), false).expect("attached")
-}
-
-fn emulated() -> Device {
-    let format =
-        device::FormatOptions { sector_bytes: 4096, capacity: device::Capacity::Advertised, label: String::new() };
-    let options = device::EmulateOptions {
-        profile: "iodrive-320-mlc".into(),
-        emulation: device::Emulation { scale: 64, seed: 1 },
-        format,
-    };
-    let medium = Device::format_emulated(&options, |geometry| Box::new(Memory::new(geometry))).expect("made");
-    Device::emulated(medium, Box::new(device::WallClock::default())).expect("attached")
 }
 
 /// A request of a placement, waited for.
@@ -94,7 +85,7 @@ fn goes_where_it_says(mut device: Device) {
     assert_eq!(left(&device), expected);
     for placement in 0..count {
         let buf = vec![0xee; SECTOR];
-        let read = crate::common::call(&mut device, Io::Read { lba: placement.into(), buf }).expect("read");
+        let read = call(&mut device, Io::Read { lba: placement.into(), buf }).expect("read");
         assert_eq!(read.expect("a read gives its buffer"), [placement; SECTOR]);
     }
     device.detach().expect("detached");
@@ -107,5 +98,5 @@ fn a_write_goes_to_the_erase_block_of_its_placement() {
 
 #[test]
 fn on_a_card_it_does_so_too() {
-    goes_where_it_says(emulated());
+    goes_where_it_says(emulated_in_memory());
 }

@@ -67,6 +67,7 @@ fn one_that_is_renewed_goes_on_in_another_erase_block() {
 fn under_other_policies_it_counts_for_nothing() {
     let mut device = instant(120, SLOTS, SECTORS, Policy::Greedy);
     assert_eq!(device.ftl.placements(), 1);
+    assert_eq!((device.ftl.left_in_placement(0), device.ftl.left_in_placement(u8::MAX)), (SLOTS, 0));
     (0..SLOTS.into()).for_each(|lba| place(&mut device, (lba % 5) as u8, lba));
     assert!((1..SLOTS.into()).all(|lba| leb_of(&device, lba) == leb_of(&device, 0)));
 }
