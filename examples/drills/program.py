@@ -26,6 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from drilled import Drilled, Trouble, common_options, try_out  # noqa: E402
 
 CHECK_SECONDS = 600
+# So many rounds more while the worker promised nothing yet: the power may have gone before it could.
+FURTHER_ROUNDS = 10
 
 
 def work(command: str, environment: dict[str, str], longest: float) -> str:
@@ -48,7 +50,9 @@ def last_line(output: bytes) -> str:
 def rounds(drilled: Drilled, chance: random.Random, options: argparse.Namespace) -> Generator[bool, None, None]:
     """One cut after the other; yields whether the checker found something wrong."""
     committed = ""
-    for number in range(1, options.rounds + 1):
+    for number in range(1, options.rounds + FURTHER_ROUNDS + 1):
+        if number > options.rounds and committed:
+            return
         where = {"URI": drilled.uri()} if options.device else {"DIR": str(drilled.mount)}
         at, seed = chance.randint(1, options.most), chance.randrange(1 << 31)
         drilled.cut_at(at, seed, options.unsynced)
@@ -62,7 +66,7 @@ def rounds(drilled: Drilled, chance: random.Random, options: argparse.Namespace)
         print(f"cut {number} at write {at}: committed: {committed or 'nothing'}; {cut}; {said}", flush=True)
         yield checked.returncode != 0
     if not committed:
-        raise Trouble(f"the worker printed no line in {options.rounds} rounds, so nothing was tried")
+        raise Trouble(f"the worker printed no line in {options.rounds + FURTHER_ROUNDS} rounds, so nothing was tried")
 
 
 def main() -> int:
