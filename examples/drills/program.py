@@ -5,7 +5,8 @@
 
 The worker runs on ext4 on a drill device, in the directory DIR. It prints a line for everything that it promises to keep, and goes on
 until its disk fails. After each cut the checker runs, with the last such line in COMMITTED (empty before the first): exit status 0 says
-that everything promised is there. Both are commands of the shell.
+that everything promised is there. Both are commands of the shell. Where the power always went before the first line, up to ten rounds
+more follow.
 
 With --device there is no file system and nothing needs root: both get the NBD address of the device in URI, for programs that bring
 their own client (libnbd, QEMU, fio).

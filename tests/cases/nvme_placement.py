@@ -66,6 +66,9 @@ def lies_apart(guest: Guest, path: str, unit: int) -> None:
     for number in range(HANDLES):
         guest.run(f"write_stream {path} {number + 1} {MIB * number} {BLOCK * (number + 1)} {number + 1}")
         before = went_to(number, number + 1, before, left(guest, path))
+    # More than fits in a capsule: the host sends it when it is asked to.
+    guest.run(f"write_stream {path} {HANDLES} {64 * MIB} {256 * KIB} 9")
+    before = went_to(HANDLES - 1, 256 * KIB // BLOCK, before, left(guest, path))
     # A handle that is given another unit has all of it before it.
     guest.run(f"nvme fdp update {path} --pids=2,4")
     after = left(guest, path)

@@ -265,7 +265,7 @@ impl Ftl {
     }
 
     /// Slots left in the open LEBs that host writes go to.
-    pub(crate) fn left_for_host(&self) -> u64 {
+    fn left_for_host(&self) -> u64 {
         (0..self.groomer.host_streams).map(|stream| u64::from(self.left_in_open(Stream::Data(stream)))).sum()
     }
 

@@ -29,7 +29,6 @@ impl Ftl {
             return;
         }
         self.give_up(stream);
-        self.host_left = self.left_for_host();
         self.work();
     }
 

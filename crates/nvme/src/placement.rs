@@ -108,7 +108,7 @@ fn configurations(namespace: &Namespace) -> Vec<u8> {
     put(&mut log, 4, &size.to_le_bytes());
     let at = HEADERS[0];
     put(&mut log, at, &(bytes as u16).to_le_bytes());
-    // Valid, no bits of an identifier for the group, and what is volatile is written through as without.
+    // Bit 7: it is valid. Bit 4: there is a volatile write cache. Bits 3:0: an identifier has no bits for a group.
     log[at + 2] = 1 << 7 | u8::from(namespace.volatile_cache) << 4;
     put(&mut log, at + 4, &1u32.to_le_bytes());
     put(&mut log, at + 8, &(handles as u16).to_le_bytes());

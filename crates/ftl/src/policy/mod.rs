@@ -292,8 +292,8 @@ impl Policy {
         Policy::Lifetime,
         Policy::Placement,
     ];
-    /// Those that need no word of the host's.
-    pub const BY_THEMSELVES: &[Policy] = Policy::ALL.split_at(9).0;
+    /// Those that need no word of the host's: all but [`Policy::Placement`], which stands last.
+    pub const BY_THEMSELVES: &[Policy] = Policy::ALL.split_at(Policy::ALL.len() - 1).0;
 
     /// The policy of that name.
     pub fn from_name(name: &str) -> Option<Policy> {
