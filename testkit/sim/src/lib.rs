@@ -19,6 +19,7 @@ mod plan;
 mod requests;
 mod resizes;
 mod run;
+mod seen;
 mod series;
 mod snapshots;
 mod tapped;

@@ -219,11 +219,6 @@ impl Model {
         self.resolved(lba, *self.sectors[lba as usize].last().expect("a sector always holds something"))
     }
 
-    /// Versions that it was given after that one.
-    pub fn since(&self, lba: u64, version: OpId) -> impl Iterator<Item = OpId> {
-        self.sectors[lba as usize].iter().copied().filter(move |later| *later > version)
-    }
-
     /// The version that another one brought back, or itself.
     fn resolved(&self, lba: u64, version: OpId) -> OpId {
         self.origins.get(&(version, lba)).copied().unwrap_or(version)

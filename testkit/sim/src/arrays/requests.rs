@@ -9,15 +9,15 @@ use crate::model::{Model, OpId, Part};
 use crate::payload;
 use crate::requests::{Outcome, owned};
 use crate::run::Failure;
+use crate::seen::Seen;
 use crate::traffic;
 
 /// A request under way.
 pub(super) enum Asked {
-    /// Each sector's version; and how many reads had been tried again by then, since one that is may see what came later. How many
-    /// members had been lost: where one copy cannot read something and the other one goes before it answers, nobody has it.
+    /// How many reads had been tried again by then, since one that is may see what came later. How many members had been lost: where one
+    /// copy cannot read something and the other one goes before it answers, nobody has it.
     Read {
-        lba: u64,
-        expected: Vec<OpId>,
+        seen: Seen,
         retried: u64,
         losses: u64,
     },
@@ -78,10 +78,10 @@ impl Simulation {
         match traffic::pick(&mut self.random, &self.plan.mix) {
             0 => {
                 let (lba, count) = self.range(2 * largest);
-                let expected = (lba..lba + count).map(|lba| self.model.current(lba)).collect();
+                let seen = Seen::new(&self.model, lba, count);
                 let buf = vec![0xee; count as usize * SECTOR];
                 let submitted = self.submit(tag, Io::Read { lba, buf });
-                self.submitted(tag, Asked::Read { lba, expected, retried, losses }, submitted)
+                self.submitted(tag, Asked::Read { seen, retried, losses }, submitted)
             }
             1 => {
                 let (lba, count) = self.range(largest);
@@ -164,7 +164,15 @@ impl Simulation {
     fn change(&mut self, tag: u64, parts: &[Part], atomic: bool, fua: bool, submitted: Outcome) -> Result<(), Failure> {
         let op = match submitted {
             Outcome::Busy | Outcome::Done(Err(_)) => 0,
-            _ => self.model.took_all(parts, atomic),
+            _ => {
+                let op = self.model.took_all(parts, atomic);
+                for asked in self.asked.iter_mut().flatten() {
+                    if let Asked::Read { seen, .. } = asked {
+                        seen.changed(&self.model, parts);
+                    }
+                }
+                op
+            }
         };
         self.submitted(tag, Asked::Change { op, fua }, submitted)
     }
@@ -191,18 +199,14 @@ impl Simulation {
         self.note(completion.tag ^ u64::from(completion.result.is_ok()));
         let failed = self.array.as_ref().is_some_and(|array| array.status().failure.is_some());
         match (asked, completion.result) {
-            (Asked::Read { lba, expected, retried, .. }, Ok(buf)) => {
+            (Asked::Read { seen, retried, .. }, Ok(buf)) => {
                 let buf = buf.expect("a read gives its buffer");
                 let again = self.array.as_ref().is_some_and(|array| array.status().retried_reads != retried);
-                for ((lba, op), sector) in (lba..).zip(expected).zip(buf.chunks_exact(SECTOR)) {
-                    let holds = |op: OpId| payload::holds(sector, lba, op, Model::is_zero(op));
-                    if !(holds(op) || again && self.model.since(lba, op).any(holds)) {
-                        let later: Vec<OpId> = self.model.since(lba, op).collect();
-                        let status = self.array.as_ref().map(array::Array::status);
-                        return Err(Failure::Wrong(format!(
-                            "read of sector {lba} does not give version {op} (since: {later:?}); {status:?}"
-                        )));
-                    }
+                if let Some((lba, versions)) = seen.wrong(&buf, again).next() {
+                    let status = self.array.as_ref().map(array::Array::status);
+                    return Err(Failure::Wrong(format!(
+                        "read of sector {lba} gives none of the versions {versions:?}; {status:?}"
+                    )));
                 }
             }
             (Asked::Snapshot { lba, expected, .. }, Ok(buf)) => {

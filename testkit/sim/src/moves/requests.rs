@@ -1,14 +1,17 @@
 //! The requests of hosts while a device is moved, and what their answers must be.
 
+use std::collections::BTreeSet;
+
 use device::{BatchOp, Completion, Io, IoError};
 use random::SplitMix64;
 
 use super::run::Simulation;
 use crate::arrays::SECTOR;
-use crate::model::{Model, OpId, Part};
+use crate::model::{OpId, Part};
 use crate::payload;
 use crate::requests::{Outcome, owned};
 use crate::run::Failure;
+use crate::seen::Seen;
 use crate::traffic;
 
 /// What hosts ask.
@@ -36,10 +39,10 @@ impl Mix {
 
 /// A request under way.
 pub(super) enum Asked {
-    /// Each sector's version, unless nobody knew what it holds.
+    /// With the sectors of which nobody knew what they hold.
     Read {
-        lba: u64,
-        expected: Vec<Option<OpId>>,
+        seen: Seen,
+        unknown: BTreeSet<u64>,
     },
     Change {
         op: OpId,
@@ -63,13 +66,11 @@ impl Simulation {
         match traffic::pick(&mut self.random, &self.mix.weights) {
             0 => {
                 let (lba, count) = self.range(2 * largest);
-                let is_known = |lba: &u64| !self.doubtful.contains(lba);
-                let expected =
-                    (lba..lba + count).map(|lba| Some(lba).filter(is_known).map(|lba| self.model.current(lba)));
-                let expected = expected.collect();
+                let seen = Seen::new(&self.model, lba, count);
+                let unknown = self.doubtful.range(lba..lba + count).copied().collect();
                 let buf = vec![0xee; count as usize * SECTOR];
                 let submitted = self.submit(tag, Io::Read { lba, buf });
-                self.submitted(tag, Asked::Read { lba, expected }, submitted)
+                self.submitted(tag, Asked::Read { seen, unknown }, submitted)
             }
             1 => {
                 let (lba, count) = self.range(largest);
@@ -153,7 +154,13 @@ impl Simulation {
                 if !self.asked.iter().flatten().any(|asked| matches!(asked, Asked::Read { .. })) {
                     self.doubtful.retain(|lba| !is_changed(lba));
                 }
-                self.model.took_all(parts, atomic)
+                let op = self.model.took_all(parts, atomic);
+                for asked in self.asked.iter_mut().flatten() {
+                    if let Asked::Read { seen, .. } = asked {
+                        seen.changed(&self.model, parts);
+                    }
+                }
+                op
             }
         };
         self.submitted(tag, Asked::Change { op, fua }, submitted)
@@ -180,18 +187,15 @@ impl Simulation {
         self.report.requests += 1;
         self.note(completion.tag ^ u64::from(completion.result.is_ok()));
         match (asked, completion.result) {
-            (Asked::Read { lba, expected }, Ok(buf)) => {
+            (Asked::Read { seen, unknown }, Ok(buf)) => {
                 let buf = buf.expect("a read gives its buffer");
-                for ((lba, op), sector) in (lba..).zip(expected).zip(buf.chunks_exact(SECTOR)) {
-                    let Some(op) = op.filter(|_| !self.doubtful.contains(&lba)) else { continue };
-                    let holds = |op: OpId| payload::holds(sector, lba, op, Model::is_zero(op));
-                    // What was asked while the read was under way may be seen: it may have been read once more.
-                    if !(holds(op) || self.model.since(lba, op).any(holds)) {
-                        let status = self.mover.as_ref().map(array::Mover::status);
-                        return Err(Failure::Wrong(format!(
-                            "read of sector {lba} does not give version {op}; {status:?}"
-                        )));
-                    }
+                let is_known = |lba: &u64| !unknown.contains(lba) && !self.doubtful.contains(lba);
+                // What was asked while the read was under way may be seen: it may have been read once more.
+                if let Some((lba, versions)) = seen.wrong(&buf, true).find(|(lba, _)| is_known(lba)) {
+                    let status = self.mover.as_ref().map(array::Mover::status);
+                    return Err(Failure::Wrong(format!(
+                        "read of sector {lba} gives none of the versions {versions:?}; {status:?}"
+                    )));
                 }
             }
             (Asked::Change { op, fua }, Ok(_)) => self.model.answered(op, fua),
