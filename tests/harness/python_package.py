@@ -25,6 +25,11 @@ def programs(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", (TREE / "docs" / page).read_text(), re.DOTALL | re.MULTILINE)
 
 
+def steps(run: Path) -> list[str]:
+    """What the steps of a run came to, in the order of their parts."""
+    return sorted(line for line in (run / "journal.jsonl").read_text().splitlines() if json.loads(line)["kind"] == "step")
+
+
 def works(world: World, python: Path) -> None:
     """Checks the package that an interpreter has."""
     world.run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", PACKAGE / "tests")
@@ -36,8 +41,9 @@ def works(world: World, python: Path) -> None:
     world.run(python, "-c", program)
     (world.dir / "test_page.py").write_text(test)
     check("1 passed" in world.run(python, "-m", "pytest", "-q", world.dir / "test_page.py").out, "the page's test")
-    # The last one needs a cluster.
-    for number, program in enumerate(programs("python.md")[:-1]):
+    # Two need a cluster.
+    alone = [program for program in programs("python.md") if "distributed" not in program]
+    for number, program in enumerate(alone):
         path = world.dir / f"page{number}.py"
         path.write_text(program)
         world.run(python, path)
@@ -47,6 +53,13 @@ def works(world: World, python: Path) -> None:
     printed = json.loads(world.vsl("sim", *asked).out)
     del printed["schema_version"]
     equal(json.loads(world.run(python, "-c", program).out), printed, "what Python and the command say")
+
+    # A protocol, its parts over processes, is what the command makes of it.
+    program = "import openvsl; openvsl.run_protocol('partitioned', 'parts', devices=['iodrive-320-mlc'], workers=2)"
+    world.run(python, "-c", program)
+    world.vsl("lab", "run", "partitioned", "--device", "iodrive-320-mlc", "--out", "whole")
+    equal(steps(world.dir / "parts"), steps(world.dir / "whole"), "what a protocol came to")
+    check("Partitioned off" in world.vsl("lab", "report", world.dir / "parts").out, "the report of a run from Python")
 
     device = world.device(64 * MIB)
     address = world.vsl("status", device.name, "--field", "nvme_uri").out.strip()

@@ -3,6 +3,7 @@
 mod buffer;
 mod device;
 mod errors;
+mod protocol;
 mod simulate;
 mod table;
 
@@ -33,9 +34,12 @@ fn _openvsl(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(simulate::data_sheets, module)?,
         wrap_pyfunction!(simulate::named_workload, module)?,
         wrap_pyfunction!(simulate::named_workloads, module)?,
+        wrap_pyfunction!(protocol::protocol_part, module)?,
+        wrap_pyfunction!(protocol::protocols, module)?,
     ] {
         module.add_function(function)?;
     }
+    module.add_class::<protocol::ProtocolRun>()?;
     module.add_class::<table::Table>()?;
     errors::add(module)
 }

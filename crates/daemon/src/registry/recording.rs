@@ -160,8 +160,9 @@ impl Registry {
     pub fn last_recording(&self, name: &str) -> Result<PathBuf, Failure> {
         let whole = self.ended_recordings(name)?.into_iter().find(|one| one.exists && one.error.is_none());
         whole.map(|one| one.path).ok_or_else(|| {
-            Failure::conflict(format!("nothing was recorded of {name} since its format"))
-                .help("record a while of its use first, or choose a workload by name")
+            Failure::conflict(format!("nothing was recorded of {name} since its format")).help(format!(
+                "record a while of its use first (`vsl trace record {name} --to FILE`), or choose a workload by name"
+            ))
         })
     }
 

@@ -49,17 +49,7 @@ pub fn conduct(
     watch: &dyn Watch,
 ) -> Result<Ended, DirectoryError> {
     let mut journal = journal;
-    if lines.is_empty() {
-        journal.add(&Line::Plan(plan.line()))?;
-    } else if lines.first() != Some(&Line::Plan(plan.line())) {
-        return Err(DirectoryError::Journal(JournalError::Line {
-            path: journal.path().into(),
-            line: 1,
-            problem:
-                "expected the plan that the protocol, the options and this version of the program give; run it anew"
-                    .into(),
-        }));
-    }
+    check_plan(plan, &mut journal, lines)?;
     let attempts: Vec<u32> = plan.parts.iter().map(|part| attempts(part, lines)).collect();
     let mut pending: Vec<usize> = (0..plan.parts.len()).filter(|at| !is_done(&plan.parts[*at], lines)).collect();
     let load = |at: &usize| {
@@ -111,18 +101,39 @@ pub fn conduct(
         return Ok(Ended::Interrupted);
     }
     if !lines.iter().any(|line| matches!(line, Line::Finished { .. })) {
-        let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
-        shared.journal.add(&Line::Finished { at: now.to_string() })?;
+        shared.journal.add(&finished())?;
     }
     Ok(Ended::Complete)
 }
 
+/// A new journal begins with its plan; one that is gone on with is of the same one.
+pub(super) fn check_plan(plan: &Plan, journal: &mut Journal, lines: &[Line]) -> Result<(), DirectoryError> {
+    if lines.is_empty() {
+        journal.add(&Line::Plan(plan.line()))?;
+    } else if lines.first() != Some(&Line::Plan(plan.line())) {
+        return Err(DirectoryError::Journal(JournalError::Line {
+            path: journal.path().into(),
+            line: 1,
+            problem:
+                "expected the plan that the protocol, the options and this version of the program give; run it anew"
+                    .into(),
+        }));
+    }
+    Ok(())
+}
+
+/// All is done, now.
+pub(super) fn finished() -> Line {
+    Line::Finished { at: humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string() }
+}
+
 /// How often a part was begun.
-fn attempts(part: &Part, lines: &[Line]) -> u32 {
+pub(super) fn attempts(part: &Part, lines: &[Line]) -> u32 {
     lines.iter().filter(|line| matches!(line, Line::Begin(begin) if begin.part == part.plan.part)).count() as u32
 }
 
-fn is_done(part: &Part, lines: &[Line]) -> bool {
+/// Whether a part is.
+pub(super) fn is_done(part: &Part, lines: &[Line]) -> bool {
     lines.iter().any(|line| match line {
         Line::End(end) => end.part == part.plan.part,
         _ => false,

@@ -5,8 +5,9 @@
 //! killed, byte for byte; on a real device the state that its data was in is made anew, and what had been measured before stays in the
 //! journal.
 //!
-//! **Where to start.** [`Session`] begins or resumes a run: [`Plan`] makes parts and steps of a protocol, [`conduct()`] runs them. [`Run`] reads what came of it.
+//! **Where to start.** [`Session`] begins or resumes a run: [`Plan`] makes parts and steps of a protocol, [`conduct()`] runs them, or [`Apart`] has them run elsewhere. [`Run`] reads what came of it.
 
+mod apart;
 mod coarsen;
 mod combine;
 mod compare;
@@ -24,6 +25,7 @@ mod session;
 mod setting;
 mod text;
 
+pub use apart::{Apart, run_part};
 pub(crate) use coarsen::coarsen;
 pub use combine::{is_tracked, loads};
 pub use compare::{Figure, Row, Verdict as Compared, compare, compare_text};

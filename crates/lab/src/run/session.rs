@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::conduct::{Ended, Watch, conduct};
+use super::apart::Apart;
+use super::conduct::{Ended, Watch, check_plan, conduct};
 use super::directory::{Directory, DirectoryError, Header, Options};
 use super::environment::Environment;
 use super::journal::Journal;
@@ -89,14 +90,31 @@ impl Session {
         &self.plan
     }
 
+    /// Makes the traces that are to be played.
+    fn make_traces(&self) -> Result<(), RunError> {
+        Ok(self.plan.parts.iter().flat_map(|part| &part.made).try_for_each(|made| made.make())?)
+    }
+
+    /// Has what is not done yet done elsewhere.
+    ///
+    /// # Errors
+    /// The journal cannot be written, or belongs to another plan; or a trace that is to be played cannot be made; or the device is a real
+    /// one, which is here and nowhere else.
+    pub fn apart(mut self) -> Result<Apart, RunError> {
+        if !self.target.is_virtual() {
+            return Err(RunError::Target(Problem::Failed("only data sheets can be run elsewhere".into())));
+        }
+        self.make_traces()?;
+        check_plan(&self.plan, &mut self.journal, &self.lines)?;
+        Ok(Apart::new(self.plan, self.journal, self.lines))
+    }
+
     /// Does what is not done yet.
     ///
     /// # Errors
     /// The journal cannot be written, or belongs to another plan; or a trace that is to be played cannot be made.
     pub fn conduct(self, watch: &dyn Watch) -> Result<Ended, RunError> {
-        for made in self.plan.parts.iter().flat_map(|part| &part.made) {
-            made.make()?;
-        }
+        self.make_traces()?;
         Ok(conduct(&self.plan, &self.protocol.steady, self.target.as_ref(), self.journal, &self.lines, watch)?)
     }
 }

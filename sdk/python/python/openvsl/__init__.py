@@ -14,6 +14,7 @@ from openvsl._openvsl import (
     __version__,
     create,
 )
+from openvsl.protocols import protocols, run_protocol
 from openvsl.simulation import Result, profile, profiles, simulate, workload, workloads
 from openvsl.sweeps import Sweep, sweep
 
@@ -34,6 +35,8 @@ __all__ = [
     "create",
     "profile",
     "profiles",
+    "protocols",
+    "run_protocol",
     "simulate",
     "sweep",
     "workload",

@@ -48,6 +48,36 @@ def named_workload(name: str) -> str:
 def named_workloads() -> list[str]:
     """The names of the workloads that come with the package."""
 
+def protocols() -> list[str]:
+    """The names of the protocols that come with the package."""
+
+def protocol_part(shared: str, part: str, attempt: int) -> str:
+    """Runs a part of a `ProtocolRun`, of which `shared` is what all have in common: lines for its journal, in JSON."""
+
+@final
+class ProtocolRun:
+    """A run of a protocol in a directory of its own. Nobody else goes on with it while this is there."""
+
+    def __new__(cls, request: str) -> Self:
+        """Begins a run, or goes on with the one that is in the directory."""
+
+    @property
+    def shared(self) -> str:
+        """What every part needs, in JSON."""
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are."""
+
+    def pending(self) -> list[tuple[str, int]]:
+        """Parts that are not done, and which attempt at each is next."""
+
+    def add(self, lines: str) -> None:
+        """Writes down what a part came to."""
+
+    def finish(self) -> bool:
+        """Writes down that all is done; whether it is."""
+
 @final
 class Table:
     """Figures that data frames and databases take through Arrow's PyCapsule interface, without a copy.

@@ -3,38 +3,14 @@
 import hashlib
 import itertools
 import json
-import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, Protocol, final
+from typing import Any, final
 
 from openvsl._openvsl import Table, __version__
+from openvsl.pools import Pool, outcomes
 from openvsl.simulation import Result, simulate
-
-# A pool that breaks so often with no cell done between is not tried again.
-TRIES = 3
-
-
-class Future(Protocol):
-    """What a pool gives for what it is to do."""
-
-    def result(self) -> Any:
-        """What came of it."""
-
-    def add_done_callback(self, fn: Callable[[Any], Any], /) -> Any:
-        """Calls a function when it is done."""
-
-
-class Pool(Protocol):
-    """An executor of `concurrent.futures`, a `distributed.Client` of Dask, or anything else that takes work so."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future:
-        """Has a function called somewhere."""
 
 
 @final
@@ -112,7 +88,9 @@ def sweep(
             progress(sum(text is not None for text in texts), len(texts))
 
     told()
-    for at, outcome in _outcomes(asked, [at for at, text in enumerate(texts) if text is None], pool, workers):
+    wanted = [at for at, text in enumerate(texts) if text is None]
+    for number, outcome in outcomes(_cell, [(asked[at],) for at in wanted], pool, workers):
+        at = wanted[number]
         if isinstance(outcome, Exception):
             outcome.add_note(f"in the cell {cells[at]}")
             failed.append(outcome)
@@ -128,54 +106,6 @@ def sweep(
 
 def _cell(arguments: dict[str, Any]) -> str:
     return simulate(**arguments).text
-
-
-def _outcomes(asked: list[dict[str, Any]], wanted: list[int], pool: Pool | None, workers: int | None) -> Iterator[tuple[int, str | Exception]]:
-    """The text or the error of each cell, as they come."""
-    if pool is not None:
-        yield from _from(pool, asked, wanted)
-        return
-    tries = 0
-    while wanted:
-        own = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
-        again = []
-        try:
-            for at, outcome in _from(own, asked, wanted):
-                # A process died, and the pool with it: nobody knows whose fault that was.
-                if isinstance(outcome, BrokenProcessPool):
-                    again.append((at, outcome))
-                else:
-                    yield at, outcome
-        finally:
-            own.shutdown(wait=False, cancel_futures=True)
-        tries = tries + 1 if len(again) == len(wanted) else 0
-        if tries == TRIES:
-            yield from again
-            return
-        wanted = [at for at, _ in again]
-
-
-def _from(pool: Pool, asked: list[dict[str, Any]], wanted: list[int]) -> Iterator[tuple[int, str | Exception]]:
-    done: SimpleQueue[tuple[int, Any]] = SimpleQueue()
-    under_way = 0
-    for at in wanted:
-        try:
-            future = pool.submit(_cell, asked[at])
-        except BrokenProcessPool as broken:
-            yield at, broken
-        else:
-            future.add_done_callback(partial(_put, done, at))
-            under_way += 1
-    for _ in range(under_way):
-        at, future = done.get()
-        try:
-            yield at, future.result()
-        except Exception as error:
-            yield at, error
-
-
-def _put(done: SimpleQueue[tuple[int, Any]], at: int, future: Any) -> None:
-    done.put((at, future))
 
 
 class _Store:
