@@ -102,11 +102,18 @@ impl Ticket {
         drawn
     }
 
-    /// Takes room for a large read; false when there is none just now.
-    pub fn take_large(&mut self, bytes: usize) -> bool {
-        let taken = take(&self.clients.large, bytes, self.clients.bytes);
-        self.large += if taken { bytes } else { 0 };
-        taken
+    /// Has room for large reads up to so many bytes that it holds, the next one among them; false when there is none just now. Asked again
+    /// for the same read it takes nothing more, and what it holds no more it gives back.
+    pub fn has_large_room(&mut self, held: usize) -> bool {
+        if let Some(more) = held.checked_sub(self.large) {
+            if !take(&self.clients.large, more, self.clients.bytes) {
+                return false;
+            }
+        } else {
+            self.clients.large.fetch_sub(self.large - held, Ordering::Relaxed);
+        }
+        self.large = held;
+        true
     }
 
     /// Everything that it held was sent.
@@ -167,7 +174,7 @@ mod tests {
         let clients = Arc::new(Clients::new(0));
         let mut ticket = Ticket::new(&clients);
         assert!((REQUEST..=2 * REQUEST).contains(&fill(&mut ticket)));
-        assert!(!ticket.take_large(1));
+        assert!(!ticket.has_large_room(1));
     }
 
     #[test]
@@ -183,11 +190,25 @@ mod tests {
         let clients = Arc::new(Clients::new(BYTES));
         let [mut one, mut other] = [0; 2].map(|_| Ticket::new(&clients));
         let most = BYTES / (32 << 20);
-        assert_eq!((0..100).filter(|_| one.take_large(32 << 20)).count(), most);
-        assert!(!other.take_large(1));
+        assert_eq!((1..100).filter(|count| one.has_large_room(count * (32 << 20))).count(), most);
+        assert!(!other.has_large_room(1));
         one.give_back();
-        assert!(other.take_large(BYTES));
+        assert!(other.has_large_room(BYTES));
         drop(other);
-        assert!(one.take_large(BYTES));
+        assert!(one.has_large_room(BYTES));
+    }
+
+    #[test]
+    fn a_stream_of_large_reads_holds_no_more_than_is_under_way() {
+        let clients = Arc::new(Clients::new(BYTES));
+        let mut ticket = Ticket::new(&clients);
+        let read = 4 << 20;
+        // Seven of them are under way at any time, and each waits for the device now and then.
+        for _ in 0..10 * BYTES / read {
+            assert!((0..3).all(|_| ticket.has_large_room(8 * read)));
+        }
+        assert_eq!(clients.large.load(Ordering::Relaxed), 8 * read);
+        assert!(ticket.has_large_room(read));
+        assert_eq!(clients.large.load(Ordering::Relaxed), read, "the others were sent");
     }
 }

@@ -319,7 +319,7 @@ impl Link {
             return Issued::Held(why);
         }
         let max = core.device.info().max_request_bytes;
-        if new && held > max as usize && !self.ticket.take_large(held) {
+        if new && held > max as usize && !self.ticket.has_large_room(self.held + self.output.held() + held) {
             // Those who hold the room may never read: better a clear answer than to wait for them.
             return Issued::Answered(Err(IoError::TooLarge));
         }

@@ -491,7 +491,13 @@ impl Worker {
             match left.checked_sub(POLLED) {
                 Some(left) if refused || self.detaching.is_some() => ring.wait(Some(left.min(RETRY))),
                 Some(left) => ring.wait(Some(left)),
-                None => ring.submit(),
+                None => {
+                    // The array and its other members may have no other core. Where only a client needs one, it is better off on another.
+                    if !self.claims.is_empty() {
+                        std::thread::yield_now();
+                    }
+                    ring.submit()
+                }
             }
         } else if !self.starved.is_empty()
             || !self.parked.is_empty()

@@ -43,7 +43,7 @@ mod tests {
     fn a_read_may_give_what_was_overwritten_while_it_was_under_way() {
         let mut model = Model::new(8);
         let part = Part { lba: 3, count: 1, zeros: false };
-        let mut write = |model: &mut Model, seen: &mut Seen| {
+        let write = |model: &mut Model, seen: &mut Seen| {
             let op = model.took_all(&[part], true);
             seen.changed(model, &[part]);
             model.answered(op, true);
