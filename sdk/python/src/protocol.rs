@@ -1,7 +1,7 @@
 //! Protocols of the lab, whose parts may run anywhere.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lab::protocol::{self, Protocol};
 use lab::run::{Apart, Directory, Line, Options, RunError, Session, run_part};
@@ -18,52 +18,21 @@ struct Request {
     /// A name, or a file's path.
     protocol: String,
     directory: PathBuf,
-    #[serde(default)]
-    full: bool,
-    #[serde(default)]
-    devices: Option<Vec<String>>,
-    #[serde(default)]
-    formats: Option<Vec<String>>,
-    #[serde(default)]
-    arrays: Option<Vec<String>>,
-    #[serde(default)]
-    drivers: Option<Vec<String>>,
-    #[serde(default)]
-    tests: Vec<String>,
-    #[serde(default)]
-    repeat: Option<u32>,
-    #[serde(default)]
-    seed: Option<u64>,
-    #[serde(default)]
-    scale: Option<u32>,
+    /// Without devices those of the protocol.
+    options: Options,
 }
 
-impl Request {
-    fn options(&self, protocol: &Protocol) -> Result<Options, String> {
-        let devices = self.devices.clone().unwrap_or_else(|| protocol.devices.clone());
-        for name in &devices {
-            let sheet = profile::find(name).map_err(|error| format!("devices: {error}"))?;
-            let scale = self.scale.map_or(Ok(()), |scale| card::check_scale(&sheet, scale));
-            scale.map_err(|error| format!("scale: {error}"))?;
-        }
-        Ok(Options {
-            target: "virtual".into(),
-            devices,
-            quick: !self.full,
-            formats: self.formats.clone(),
-            arrays: self.arrays.clone(),
-            drivers: self.drivers.clone(),
-            tests: self.tests.clone(),
-            repeat: self.repeat.unwrap_or(1),
-            seed: self.seed.unwrap_or(1),
-            scale: self.scale,
-            trace: None,
-            cache: None,
-            size: None,
-            engine: None,
-            buffered: false,
-        })
+/// Fills in the protocol's devices where none are named, and checks that each can be built so.
+fn check_devices(options: &mut Options, protocol: &Protocol) -> Result<(), String> {
+    if options.devices.is_empty() {
+        options.devices.clone_from(&protocol.devices);
     }
+    for name in &options.devices {
+        let sheet = profile::find(name).map_err(|error| format!("devices: {error}"))?;
+        let scale = options.scale.map_or(Ok(()), |scale| card::check_scale(&sheet, scale));
+        scale.map_err(|error| format!("scale: {error}"))?;
+    }
+    Ok(())
 }
 
 fn error(error: RunError) -> PyErr {
@@ -76,15 +45,6 @@ fn error(error: RunError) -> PyErr {
 
 fn invalid(error: impl ToString) -> PyErr {
     PyValueError::new_err(error.to_string())
-}
-
-/// The protocol of a name or a file, with its text.
-fn found(name: &str) -> PyResult<(Protocol, String)> {
-    match protocol::find(name) {
-        Some(found) => found.map(|(protocol, text)| (protocol, text.into())).map_err(invalid),
-        None if Path::new(name).exists() => protocol::read(Path::new(name)).map_err(invalid),
-        None => Err(invalid(format!("'{name}' is neither a protocol's name nor a file"))),
-    }
 }
 
 /// A run of a protocol in a directory of its own.
@@ -100,10 +60,12 @@ impl ProtocolRun {
     /// Begins a run, or goes on with the one that is in the directory.
     #[new]
     fn new(py: Python<'_>, request: &str) -> PyResult<ProtocolRun> {
-        let request: Request = serde_json::from_str(request).map_err(invalid)?;
-        let (protocol, text) = found(&request.protocol)?;
-        let options = request.options(&protocol).map_err(invalid)?;
-        let directory = std::path::absolute(&request.directory)?;
+        let Request { protocol: name, directory, mut options } = serde_json::from_str(request).map_err(invalid)?;
+        let found = protocol::named(&name);
+        let found = found.ok_or_else(|| invalid(format!("'{name}' is neither a protocol's name nor a file")))?;
+        let (protocol, text) = found.map_err(invalid)?;
+        check_devices(&mut options, &protocol).map_err(invalid)?;
+        let directory = std::path::absolute(directory)?;
         let shared = serde_json::json!({ "protocol": text, "options": options, "directory": directory }).to_string();
         let is_begun = match Directory::open(&directory) {
             Ok(known) => {
@@ -117,7 +79,7 @@ impl ProtocolRun {
             }
             Err(_) => false,
         };
-        let command = vec!["openvsl.run_protocol".into(), request.protocol];
+        let command = vec!["openvsl.run_protocol".into(), name];
         let apart = py.detach(|| {
             let session = match is_begun {
                 true => Session::resume(&directory, 1),

@@ -16,7 +16,7 @@ use toml::Spanned;
 pub use chart::{Chart, ChartKind, Metric};
 pub use played::{Made, Played, Recipe};
 pub use read::{ProtocolError, from_toml, read};
-pub use shipped::{Shipped, find, shipped};
+pub use shipped::{Shipped, find, named, shipped};
 pub use stage::{Quick, Role, Stage, Tracked, Vary};
 
 use crate::steady::Rule;

@@ -1,6 +1,8 @@
 //! The protocols that come with the program: the files of `protocols/`, built in.
 
-use super::{Protocol, ProtocolError, from_toml};
+use std::path::Path;
+
+use super::{Protocol, ProtocolError, from_toml, read};
 
 /// A protocol that comes with the program.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +50,15 @@ pub fn shipped() -> &'static [Shipped] {
 pub fn find(name: &str) -> Option<Result<(Protocol, &'static str), ProtocolError>> {
     let file = FILES.iter().find(|file| file.name == name)?;
     Some(from_toml(&format!("{name}.toml"), file.text).map(|protocol| (protocol, file.text)))
+}
+
+/// The protocol of a built-in name or of a file, with its text; nothing where there is neither.
+///
+/// # Errors
+/// The file cannot be read, or is no protocol.
+pub fn named(name: &str) -> Option<Result<(Protocol, String), ProtocolError>> {
+    let shipped = find(name).map(|found| found.map(|(protocol, text)| (protocol, text.into())));
+    shipped.or_else(|| Path::new(name).exists().then(|| read(Path::new(name))))
 }
 
 #[cfg(test)]

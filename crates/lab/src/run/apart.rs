@@ -34,7 +34,7 @@ impl Apart {
 
     /// Names of the parts that are not done, and which attempt at each is next.
     pub fn pending(&self) -> Vec<(String, u32)> {
-        let pending = self.plan.parts.iter().filter(|part| !is_done(part, &self.lines));
+        let pending = self.plan.parts.iter().filter(|part| !is_done(&part.plan.part, &self.lines));
         pending.map(|part| (part.plan.part.clone(), attempts(part, &self.lines) + 1)).collect()
     }
 
@@ -43,11 +43,7 @@ impl Apart {
     /// # Errors
     /// The journal cannot be written.
     pub fn add(&mut self, lines: Vec<Line>) -> Result<(), DirectoryError> {
-        let known = lines.iter().any(|line| match line {
-            Line::End(end) => self.lines.iter().any(|line| matches!(line, Line::End(done) if done.part == end.part)),
-            _ => false,
-        });
-        if known {
+        if lines.iter().any(|line| matches!(line, Line::End(end) if is_done(&end.part, &self.lines))) {
             return Ok(());
         }
         for line in lines {

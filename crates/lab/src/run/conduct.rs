@@ -51,7 +51,8 @@ pub fn conduct(
     let mut journal = journal;
     check_plan(plan, &mut journal, lines)?;
     let attempts: Vec<u32> = plan.parts.iter().map(|part| attempts(part, lines)).collect();
-    let mut pending: Vec<usize> = (0..plan.parts.len()).filter(|at| !is_done(&plan.parts[*at], lines)).collect();
+    let mut pending: Vec<usize> =
+        (0..plan.parts.len()).filter(|at| !is_done(&plan.parts[*at].plan.part, lines)).collect();
     let load = |at: &usize| {
         let part = &plan.parts[*at];
         let steps = part.stages.iter().flat_map(|stage| stage.steps.iter().map(move |step| (stage, step)));
@@ -132,12 +133,9 @@ pub(super) fn attempts(part: &Part, lines: &[Line]) -> u32 {
     lines.iter().filter(|line| matches!(line, Line::Begin(begin) if begin.part == part.plan.part)).count() as u32
 }
 
-/// Whether a part is.
-pub(super) fn is_done(part: &Part, lines: &[Line]) -> bool {
-    lines.iter().any(|line| match line {
-        Line::End(end) => end.part == part.plan.part,
-        _ => false,
-    })
+/// Whether the part of a name is done.
+pub(super) fn is_done(name: &str, lines: &[Line]) -> bool {
+    lines.iter().any(|line| matches!(line, Line::End(end) if end.part == name))
 }
 
 struct Shared {

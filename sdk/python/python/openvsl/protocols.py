@@ -41,14 +41,16 @@ def run_protocol(
     Raises ValueError for what makes no sense, FileExistsError where the directory holds another run, and an ExceptionGroup, after all
     others are done, with the error of each part that failed, whose name is noted on it.
     """
-    asked = {name: value for name, value in locals().items() if name not in ("pool", "workers", "progress") and value is not None}
-    asked |= {"protocol": fspath(protocol), "directory": fspath(directory)}
+    options = {"target": "virtual", "devices": devices or [], "quick": not full, "tests": tests, "repeat": repeat, "seed": seed}
+    options |= {"formats": formats, "arrays": arrays, "drivers": drivers, "scale": scale}
+    asked = {"protocol": fspath(protocol), "directory": fspath(directory), "options": options}
     run = _openvsl.ProtocolRun(json.dumps(asked, default=list))
     pending, failed = run.pending(), list[Exception]()
+    done = run.parts - len(pending)
 
     def told() -> None:
         if progress is not None:
-            progress(run.parts - len(run.pending()), run.parts)
+            progress(done, run.parts)
 
     told()
     for at, outcome in outcomes(_openvsl.protocol_part, [(run.shared, *part) for part in pending], pool, workers):
@@ -57,6 +59,7 @@ def run_protocol(
             failed.append(outcome)
             continue
         run.add(outcome)
+        done += 1
         told()
     if failed:
         raise ExceptionGroup(f"{len(failed)} of {run.parts} parts failed", failed)

@@ -1,7 +1,5 @@
 //! What `vsl lab` is asked for: a protocol, and devices.
 
-use std::path::Path;
-
 use daemon::Failure;
 use lab::protocol::{self, Protocol};
 use lab::run::Options;
@@ -13,16 +11,11 @@ const FIO: &str = "fio:";
 
 /// The protocol of a name or a file, with its text.
 pub fn protocol(name: &str) -> Result<(Protocol, String), Failure> {
-    if let Some(found) = protocol::find(name) {
-        let (protocol, text) = found.map_err(|error| Failure::failed(error.to_string()))?;
-        return Ok((protocol, text.into()));
-    }
-    let path = Path::new(name);
-    if !path.exists() {
-        return Err(Failure::invalid(format!("'{name}' is neither a protocol's name nor a file"))
-            .help("`vsl lab list` lists the names"));
-    }
-    protocol::read(path).map_err(|error| Failure::invalid(error.to_string()))
+    let found = protocol::named(name).ok_or_else(|| {
+        Failure::invalid(format!("'{name}' is neither a protocol's name nor a file"))
+            .help("`vsl lab list` lists the names")
+    })?;
+    found.map_err(|error| Failure::invalid(error.to_string()))
 }
 
 /// What is asked of it.
