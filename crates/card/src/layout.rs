@@ -129,7 +129,7 @@ pub fn shape(module: &Module, sector: u32, scale: u32) -> Result<Shape, LayoutEr
         dies: chips.count * nand.dies_per_chip,
         parity: chips.parity * nand.dies_per_chip,
         blocks: usable / fewer,
-        pages_per_block: nand.pages_per_block / shorter,
+        pages_per_block: whole_word_lines(nand.pages_per_block / shorter, nand.program_us.len() as u32),
         slots_per_page,
         sector_bytes: sector,
         trailer_bytes: TRAILER_BYTES,
@@ -141,7 +141,15 @@ pub fn shape(module: &Module, sector: u32, scale: u32) -> Result<Shape, LayoutEr
     }
     let bad = (f64::from(all) * nand.factory_bad_percent / 100.0).round() as u32;
     let spares = reserve.saturating_sub(bad) / fewer;
-    Ok(Shape { geometry, dies_per_chip: nand.dies_per_chip, spares, erase_divisor: shorter })
+    // The cache keeps its share of the flash.
+    let cached = nand.slc_cache.as_ref().map_or(0.0, |cache| cache.bytes as f64 / module.raw_bytes as f64);
+    let slc_pages = (cached * f64::from(all) * f64::from(nand.pages_per_block) / f64::from(shorter * fewer)) as u32;
+    Ok(Shape { geometry, dies_per_chip: nand.dies_per_chip, spares, erase_divisor: shorter, slc_pages })
+}
+
+/// Pages of a block, as many as fill their word lines where several are programmed in one shot: a shot left out would make blocks faster.
+const fn whole_word_lines(pages: u32, shot: u32) -> u32 {
+    if shot > 2 { pages / shot * shot } else { pages }
 }
 
 /// Lays a module out for `capacity` bytes (of the full size) in sectors of `sector` bytes, about `scale` times smaller: see

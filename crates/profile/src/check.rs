@@ -111,7 +111,25 @@ fn module(module: &Module) -> Result<(), String> {
     ensure(nand.variation_percent < 100.0, "nand.variation_percent must be below 100")?;
     ensure(!nand.program_us.is_empty(), "nand.program_us must name at least one time")?;
     for time in &nand.program_us {
-        positive(&[("nand.program_us", *time)])?;
+        not_negative(&[("nand.program_us", *time)])?;
+    }
+    positive(&[("the sum of nand.program_us", nand.program_us.iter().sum())])?;
+    if let Some(suspend) = &nand.suspend {
+        positive(&[("nand.suspend.least_run_us", suspend.least_run_us)])?;
+        not_negative(&[("nand.suspend.after_us", suspend.after_us)])?;
+    }
+    if let Some(cache) = &nand.slc_cache {
+        positive(&[
+            ("nand.slc_cache.bytes", cache.bytes as f64),
+            ("nand.slc_cache.program_us", cache.program_us),
+            ("nand.slc_cache.read_us", cache.read_us),
+            ("nand.slc_cache.quiet_ms", cache.quiet_ms),
+        ])?;
+        ensure((2..=8).contains(&cache.bits_per_cell), "nand.slc_cache.bits_per_cell must be 2 to 8")?;
+        ensure(
+            cache.bytes.saturating_mul(cache.bits_per_cell.into()) <= module.raw_bytes,
+            "nand.slc_cache.bytes takes bits_per_cell times as much flash, which must not exceed raw_bytes",
+        )?;
     }
     let dies = u64::from(chips.count) * u64::from(nand.dies_per_chip);
     ensure(u64::from(nand.channels) <= dies, "nand.channels must not exceed the number of dies")?;

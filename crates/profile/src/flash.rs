@@ -74,6 +74,7 @@ pub struct Nand {
     /// From cells to the page register, microseconds (tR).
     pub read_us: f64,
     /// From the page register to cells, microseconds (tPROG), for each kind of page in turn: one figure for SLC, lower and upper page for MLC.
+    /// Where all pages of a word line are programmed in one shot, as in TLC and QLC, all but the last take 0: they stay in the die's latches.
     pub program_us: Vec<f64>,
     /// Erase, microseconds (tBERS).
     pub erase_us: f64,
@@ -89,6 +90,50 @@ pub struct Nand {
     pub channel_read_bytes_per_s: u64,
     /// Rate of one channel to a chip's register, bytes a second.
     pub channel_write_bytes_per_s: u64,
+    /// Programs and erases let host reads pass, where dies can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspend: Option<Suspend>,
+    /// Flash that is programmed one bit a cell at first, where the drive does so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slc_cache: Option<SlcCache>,
+}
+
+/// How a die suspends a program or an erase for a host read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suspend {
+    /// From asking to the die's being free for the read, microseconds.
+    pub after_us: f64,
+    /// What was begun or resumed goes on for so long at least, microseconds: otherwise reads could keep it from ever ending.
+    pub least_run_us: f64,
+}
+
+/// Flash that is programmed one bit a cell at first and folded into dense cells later.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlcCache {
+    /// The most that it holds, bytes of the host's. It holds less where there is not `bits_per_cell` times as much erased flash.
+    pub bytes: u64,
+    /// Bits in a dense cell.
+    pub bits_per_cell: u32,
+    /// Program of a page of it, microseconds.
+    pub program_us: f64,
+    /// Read of a page of it, microseconds.
+    pub read_us: f64,
+    /// What is written when it is full.
+    pub when_full: WhenFull,
+    /// Nobody asks anything for so long before it is folded, milliseconds.
+    pub quiet_ms: f64,
+}
+
+/// What is written when a cache of single-level cells is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WhenFull {
+    /// Straight into dense cells.
+    Dense,
+    /// Into the cache all the same, once its oldest page is folded.
+    Fold,
 }
 
 /// What stands between the host and the chips of one module.

@@ -159,7 +159,7 @@ impl Nand {
         let at = self.seat(at);
         match self.lost.contains(&at.die) {
             true => self.gather(now, id, at, bytes, class),
-            false => self.begin(now, id, Kind::of(class), at.die, at.page, bytes),
+            false => self.begin(now, id, Kind::of(class), at, bytes),
         }
     }
 
@@ -184,7 +184,7 @@ impl Nand {
         self.gathers[which] = gather;
         self.counts.made_up_bytes += u64::from(bytes);
         for die in others {
-            self.begin(now, which as u64, Kind::Part { host }, die, at.page, bytes);
+            self.begin(now, which as u64, Kind::Part { host }, PageAddr { die, ..at }, bytes);
         }
     }
 
@@ -207,14 +207,14 @@ impl Nand {
         let seat = self.seat(at);
         match self.lost.contains(&seat.die) {
             true => self.over_the_path(now, Line::Rest, Kind::Absorb, id, bytes),
-            false => self.begin(now, id, Kind::Program, seat.die, seat.page, bytes),
+            false => self.begin(now, id, Kind::Program, seat, bytes),
         }
         if self.geometry.parity == 0 || !self.is_last_of_stripe(at) {
             return;
         }
         for die in self.parity_dies(at.block, at.page) {
             if !self.lost.contains(&die) {
-                self.begin(now, 0, Kind::Parity, die, at.page, bytes);
+                self.begin(now, 0, Kind::Parity, PageAddr { die, ..at }, bytes);
                 self.counts.parity_bytes += u64::from(bytes);
             }
         }
@@ -222,7 +222,8 @@ impl Nand {
 
     /// An operation that takes the data path and nothing else.
     pub(super) fn over_the_path(&mut self, now: Nanos, line: Line, kind: Kind, id: u64, bytes: u32) {
-        let which = self.put(Operation { id, kind, die: 0, page: 0, bytes, next: NONE, stage: Stage::Waiting });
+        let which =
+            self.put(Operation { id, kind, die: 0, block: 0, page: 0, bytes, next: NONE, stage: Stage::Waiting });
         self.ask_for_path(now, line, which);
     }
 }

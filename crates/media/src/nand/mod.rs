@@ -3,8 +3,8 @@
 //! It keeps one timeline for each die and each channel and one for the data path between the channels and the host, and
 //! nothing of what is stored: whoever uses it keeps the bytes, or none. Time is whatever its user says it is.
 //!
-//! **How operations are scheduled.** A die does one operation at a time. Host reads go ahead of everything that waits for the die, but do
-//! not interrupt what it is doing; after [`READS_IN_A_ROW`] of them somebody else is let in. On the data path host reads and the rest are served in
+//! **How operations are scheduled.** A die does one operation at a time. Host reads go ahead of everything that waits for the die; what it
+//! is doing they interrupt only where the sheet lets them (`suspend.rs`); after [`READS_IN_A_ROW`] of them somebody else is let in. On the data path host reads and the rest are served in
 //! turn (`path.rs`). So a read waits for at most one operation of its die and one transfer of others, and the groomer is
 //! never starved. A register is handed to the channel as soon as its cells are read, and the die goes on meanwhile (cache read).
 
@@ -13,6 +13,8 @@ mod lost;
 mod paced;
 mod path;
 mod server;
+mod slc;
+mod suspend;
 mod timing;
 mod wear;
 mod wheel;
@@ -26,6 +28,8 @@ use random::SplitMix64;
 use crate::{Geometry, PageAddr};
 use lost::Gather;
 use path::{Line, Path};
+use slc::Slc;
+use suspend::Running;
 use wheel::Wheel;
 
 pub use front::FrontEnd;
@@ -82,6 +86,12 @@ enum Kind {
     Program,
     Parity,
     Erase,
+    /// Moves a page of the cache of single-level cells to dense ones.
+    Fold,
+    /// It is looked whether times are quiet; no die is at work.
+    Watch,
+    /// What was suspended has another event instead.
+    Stale,
 }
 
 impl Kind {
@@ -99,6 +109,7 @@ struct Operation {
     id: u64,
     kind: Kind,
     die: u32,
+    block: u32,
     page: u32,
     bytes: u32,
     /// Next in the same line of its die.
@@ -134,6 +145,8 @@ struct Die {
     /// Host reads, and the rest.
     lines: [Waiting; 2],
     channel: u32,
+    /// What its cells are at, as far as it can be suspended.
+    running: Running,
 }
 
 /// Counts of what was done.
@@ -155,6 +168,10 @@ pub struct Counts {
     pub made_up_bytes: u64,
     /// Time that dies were busy, added up.
     pub die_busy: Nanos,
+    /// Programs and erases that were suspended for a host read.
+    pub suspended: u64,
+    /// Pages that were folded from the cache of single-level cells.
+    pub folds: u64,
 }
 
 /// What [`Nand::new`] needs.
@@ -168,6 +185,8 @@ pub struct Shape {
     pub spares: u32,
     /// Erases take so much less than the sheet says, where blocks are that much smaller than the sheet says.
     pub erase_divisor: u32,
+    /// Pages of each die that the cache of single-level cells holds at most, where the sheet has one.
+    pub slc_pages: u32,
 }
 
 impl Shape {
@@ -203,6 +222,9 @@ pub struct Nand {
     layouts: Vec<u8>,
     /// Reads of what stood on them.
     gathers: Vec<Gather>,
+    slc: Option<Slc>,
+    /// Operations that nobody waits for.
+    aside: usize,
     counts: Counts,
     energy: Energy,
     wear: Wear,
@@ -225,7 +247,13 @@ impl Nand {
         let empty = Waiting { first: NONE, last: NONE };
         let channels = sheet.channels.max(1);
         let chips = (shape.geometry.dies / shape.dies_per_chip.max(1)).max(1);
-        let die = |die| Die { busy: false, in_a_row: 0, lines: [empty; 2], channel: die % chips % channels };
+        let die = |die| Die {
+            busy: false,
+            in_a_row: 0,
+            lines: [empty; 2],
+            channel: die % chips % channels,
+            running: Running::default(),
+        };
         let Geometry { dies, blocks, .. } = shape.geometry;
         Nand {
             geometry: shape.geometry,
@@ -246,6 +274,8 @@ impl Nand {
             narrow: Vec::new(),
             layouts: Vec::new(),
             gathers: Vec::new(),
+            slc: sheet.slc_cache.as_ref().map(|sheet| Slc::new(sheet, shape)),
+            aside: 0,
             counts: Counts::default(),
             energy: energy.clone(),
             wear: Wear::new(seed, sheet.endurance_cycles, dies, blocks, shape.spares),
@@ -274,7 +304,7 @@ impl Nand {
         if !self.lost.is_empty() {
             return self.read_around(now, id, at, bytes, class);
         }
-        self.begin(now, id, Kind::of(class), at.die, at.page, bytes);
+        self.begin(now, id, Kind::of(class), at, bytes);
     }
 
     /// A host read of `bytes` that needs no cells: it takes the data path as others do, and nothing else.
@@ -289,14 +319,14 @@ impl Nand {
         if !self.lost.is_empty() {
             return self.program_around(now, id, at, bytes);
         }
-        self.begin(now, id, Kind::Program, at.die, at.page, bytes);
+        self.begin(now, id, Kind::Program, at, bytes);
         let (dies, data) = (self.geometry.dies, self.geometry.data_dies());
         if data == dies || at.die != self.geometry.die_of(at.page, data - 1) {
             return;
         }
         for lane in data..dies {
             let die = self.geometry.die_of(at.page, lane);
-            self.begin(now, 0, Kind::Parity, die, at.page, bytes);
+            self.begin(now, 0, Kind::Parity, PageAddr { die, ..at }, bytes);
             self.counts.parity_bytes += u64::from(bytes);
         }
     }
@@ -311,7 +341,7 @@ impl Nand {
             if self.lost.contains(&die) {
                 continue;
             }
-            self.begin(now, u64::from(block), Kind::Erase, die, 0, 0);
+            self.begin(now, id, Kind::Erase, PageAddr { die, block, page: 0 }, 0);
         }
     }
 
@@ -348,6 +378,13 @@ impl Nand {
                 self.ask_for_path(now, line, which);
                 self.die_is_free(now, operation.die);
             }
+            (Stage::Cells, Kind::Stale) => self.put_aside(which),
+            (Stage::Cells, Kind::Watch) => self.watched(now, which),
+            (Stage::Cells, Kind::Fold) => {
+                self.put_aside(which);
+                self.die_is_free(now, operation.die);
+                self.fold_if_quiet(now, operation.die);
+            }
             (Stage::Cells, _) => {
                 self.finish(which);
                 self.die_is_free(now, operation.die);
@@ -378,14 +415,22 @@ impl Nand {
         self.done.pop_front()
     }
 
-    fn begin(&mut self, now: Nanos, id: u64, kind: Kind, die: u32, page: u32, bytes: u32) {
-        let which = self.put(Operation { id, kind, die, page, bytes, next: NONE, stage: Stage::Waiting });
+    fn begin(&mut self, now: Nanos, id: u64, kind: Kind, at: PageAddr, bytes: u32) {
+        let PageAddr { die, block, page } = at;
+        let which = self.put(Operation { id, kind, die, block, page, bytes, next: NONE, stage: Stage::Waiting });
+        if let Some(slc) = &mut self.slc {
+            slc.asked(now);
+        }
         if !self.dies[die as usize].busy {
             self.start(now, which);
             return;
         }
-        let line = &mut self.dies[die as usize].lines
-            [usize::from(!matches!(kind, Kind::HostRead { .. } | Kind::Part { host: true }))];
+        let reads = matches!(kind, Kind::HostRead { .. } | Kind::Part { host: true });
+        if reads && let Some(from) = self.suspend(now, die) {
+            self.start(from, which);
+            return;
+        }
+        let line = &mut self.dies[die as usize].lines[usize::from(!reads)];
         match line.last {
             NONE => line.first = which,
             last => self.operations[last as usize].next = which,
@@ -418,30 +463,39 @@ impl Nand {
 
     /// The die begins an operation.
     fn start(&mut self, now: Nanos, which: u32) {
-        let Operation { kind, die, .. } = self.operations[which as usize];
+        let Operation { kind, die, block, page, .. } = self.operations[which as usize];
         self.dies[die as usize].busy = true;
         match kind {
             Kind::HostRead { .. } | Kind::GroomRead | Kind::Part { .. } => {
                 self.counts.reads += 1;
-                let time = self.varied(self.timing.read);
+                let cached = self.slc.as_ref().and_then(|slc| slc.read_of(die, block, page));
+                let time = self.varied(cached.unwrap_or(self.timing.read));
                 self.cells(now, which, time);
             }
             Kind::Erase => {
                 self.counts.erases += 1;
+                if let Some(slc) = &mut self.slc {
+                    slc.erased(die, block);
+                }
                 let time = self.varied(self.timing.erase);
                 self.cells(now, which, time);
             }
             Kind::Parity => self.load(now, which, now),
             // Its data comes first; the die is kept for it.
             Kind::Program => self.ask_for_path(now, Line::Rest, which),
-            Kind::Pass { .. } | Kind::Absorb => unreachable!("it needs no die"),
+            Kind::Pass { .. } | Kind::Absorb | Kind::Watch => unreachable!("it needs no die"),
+            Kind::Fold | Kind::Stale => unreachable!("it does not wait for its die"),
         }
     }
 
     /// The cells work for `time` from `from` on.
     fn cells(&mut self, from: Nanos, which: u32, time: Nanos) {
-        self.operations[which as usize].stage = Stage::Cells;
+        let operation = &mut self.operations[which as usize];
+        operation.stage = Stage::Cells;
         self.counts.die_busy += time;
+        if self.timing.suspend.is_some() {
+            self.dies[operation.die as usize].running.at(which, from, from + time);
+        }
         self.events.set(from + time, which);
     }
 
@@ -464,7 +518,9 @@ impl Nand {
             }
             Kind::HostRead { .. } | Kind::Pass { .. } | Kind::GroomRead => timing.path_read.of(bytes),
             Kind::Program | Kind::Absorb => timing.path_write.of(bytes),
-            Kind::Parity | Kind::Part { .. } | Kind::Erase => unreachable!("none of them uses the data path"),
+            Kind::Parity | Kind::Part { .. } | Kind::Erase | Kind::Fold | Kind::Watch | Kind::Stale => {
+                unreachable!("none of them uses the data path")
+            }
         };
         let path_end = self.path.take(now, path_time);
         if kind == Kind::Program {
@@ -490,14 +546,17 @@ impl Nand {
 
     /// Loads the die's register over its channel and programs it; the data is there at `path_end`.
     fn load(&mut self, now: Nanos, which: u32, path_end: Nanos) {
-        let Operation { die, page, bytes, .. } = self.operations[which as usize];
+        let Operation { die, block, page, bytes, .. } = self.operations[which as usize];
         let time = self.timing.channel_write.of(bytes);
         let end = path_end.max(self.take_channel(now, die, time));
         self.counts.bytes += u64::from(bytes);
         self.counts.programs += 1;
         self.counts.programmed_bytes += u64::from(bytes);
         self.counts.die_busy += end - now;
-        let time = self.timing.program[page as usize % self.timing.program.len()];
+        let time = match self.slc {
+            Some(_) => self.program_by_the_cache(now, die, block, page),
+            None => self.timing.program_of(page),
+        };
         let time = self.varied(time);
         self.cells(end, which, time);
     }
@@ -505,8 +564,18 @@ impl Nand {
     fn die_is_free(&mut self, now: Nanos, die: u32) {
         let entry = &mut self.dies[die as usize];
         entry.busy = false;
-        let reads_first = entry.in_a_row < READS_IN_A_ROW || entry.lines[1].first == NONE;
+        let others = entry.lines[1].first != NONE || entry.running.is_suspended();
+        let reads_first = entry.in_a_row < READS_IN_A_ROW || !others;
         let line = usize::from(entry.lines[0].first == NONE || !reads_first);
+        if line == 1 && self.resume(now, die) {
+            return;
+        }
+        self.start_waiting(now, die, line);
+    }
+
+    /// A die that is free begins with the first in a line, if there is one.
+    fn start_waiting(&mut self, now: Nanos, die: u32, line: usize) {
+        let entry = &mut self.dies[die as usize];
         let which = entry.lines[line].first;
         if which == NONE {
             entry.in_a_row = 0;
@@ -522,7 +591,7 @@ impl Nand {
     }
 
     fn finish(&mut self, which: u32) {
-        let Operation { id, kind, .. } = self.operations[which as usize];
+        let Operation { id, kind, block: erased, .. } = self.operations[which as usize];
         self.unused.push(which);
         match kind {
             Kind::Erase => {}
@@ -530,7 +599,7 @@ impl Nand {
             Kind::Parity => return,
             _ => return self.done.push_back(Done { id, ok: true }),
         }
-        let at = self.erasing.iter().position(|(block, ..)| u64::from(*block) == id).expect("an erase under way");
+        let at = self.erasing.iter().position(|(block, ..)| *block == erased).expect("an erase under way");
         self.erasing[at].2 -= 1;
         if self.erasing[at].2 == 0 {
             let (block, id, _) = self.erasing.swap_remove(at);
@@ -571,7 +640,7 @@ impl Nand {
 
     /// Operations that are not done.
     pub fn under_way(&self) -> usize {
-        self.operations.len() - self.unused.len()
+        self.operations.len() - self.unused.len() - self.aside
     }
 }
 

@@ -21,6 +21,8 @@ fn changed(dies: u32, channels: u32, change: impl FnOnce(&mut Shape, &mut Sheet)
         channels,
         channel_read_bytes_per_s: 100_000_000,
         channel_write_bytes_per_s: 100_000_000,
+        suspend: None,
+        slc_cache: None,
     };
     let controller = Controller {
         read_request_us: 10.0,
@@ -49,7 +51,7 @@ fn changed(dies: u32, channels: u32, change: impl FnOnce(&mut Shape, &mut Sheet)
         trailer_bytes: ftl::TRAILER_BYTES,
         unit_bytes: 8256,
     };
-    let mut shape = Shape { geometry, dies_per_chip: 1, spares: 2, erase_divisor: 1 };
+    let mut shape = Shape { geometry, dies_per_chip: 1, spares: 2, erase_divisor: 1, slc_pages: 0 };
     change(&mut shape, &mut sheet);
     Nand::new(&shape, &sheet, &controller, &energy, 1)
 }
@@ -408,4 +410,119 @@ fn run_for_done(nand: &mut Nand, id: u64) {
     let done = nand.done().expect("the erase ends");
     assert_eq!((done.id, done.ok), (id, nand.wear().retired_lebs() == 0));
     assert!(nand.done().is_none());
+}
+
+fn suspending() -> Nand {
+    changed(1, 1, |_, sheet| sheet.suspend = Some(profile::Suspend { after_us: 20.0, least_run_us: 100.0 }))
+}
+
+#[test]
+fn a_program_is_suspended_for_a_read_unless_it_is_nearly_done() {
+    // It programs from 81,920 to 981,920 ns; a read takes 50 us of the cells, and 40.96 of the channel.
+    let with_a_read_at = |at: Nanos| {
+        let mut nand = suspending();
+        nand.program(0, 1, page(0, 1), 8192);
+        while nand.next_event().is_some_and(|next| next < at) {
+            nand.step();
+        }
+        nand.read(at, 2, page(0, 0), 4096, HOST);
+        let done = run(&mut nand);
+        assert_eq!(nand.counts().die_busy, 981_920 + 50_000);
+        (done, nand.counts().suspended)
+    };
+    assert_eq!(with_a_read_at(300_000), (vec![(2, 410_960), (1, 1_051_920)], 1));
+    assert_eq!(with_a_read_at(100_000), (vec![(2, 292_880), (1, 1_051_920)], 1), "it ran for 100 us at least");
+    assert_eq!(with_a_read_at(970_000), (vec![(1, 981_920), (2, 1_072_880)], 0));
+}
+
+#[test]
+fn what_is_suspended_ends_however_many_reads_come() {
+    let mut nand = suspending();
+    nand.erase(0, 1, 0);
+    let mut done = Vec::new();
+    for read in 0..1000 {
+        let at = 10_000 * read;
+        while nand.next_event().is_some_and(|next| next < at) {
+            let now = nand.step().expect("an event");
+            done.extend(std::iter::from_fn(|| nand.done()).map(|done| (done.id, now)));
+        }
+        nand.read(at, 100 + read, page(0, 0), 512, HOST);
+    }
+    done.extend(run(&mut nand));
+    assert_eq!(done.len(), 1001);
+    // In turn 100 us of its own, 20 to be suspended and eight reads of 50.
+    let (_, ended) = done.iter().find(|(id, _)| *id == 1).expect("the erase ended");
+    assert!((29 * 520_000..=31 * 520_000).contains(ended), "{ended}");
+    assert!((28..=30).contains(&nand.counts().suspended), "{}", nand.counts().suspended);
+}
+
+/// One die whose cache holds two pages.
+fn cached(when_full: profile::WhenFull) -> Nand {
+    changed(1, 1, |shape, sheet| {
+        shape.slc_pages = 2;
+        sheet.slc_cache = Some(profile::SlcCache {
+            bytes: 16_384,
+            bits_per_cell: 2,
+            program_us: 100.0,
+            read_us: 20.0,
+            when_full,
+            quiet_ms: 5.0,
+        });
+    })
+}
+
+/// When a program of a page begun at `now` ends, without what the channel takes.
+fn programmed(nand: &mut Nand, now: Nanos, at: u32) -> Nanos {
+    nand.program(now, 1, page(0, at), 8192);
+    let taken = nand.run(Nanos::MAX).expect("it ends") - now - 81_920;
+    assert_eq!(nand.done().map(|done| done.id), Some(1));
+    taken
+}
+
+fn read_cells(nand: &mut Nand, now: Nanos, at: u32) -> Nanos {
+    nand.read(now, 1, page(0, at), 4096, HOST);
+    let taken = nand.run(Nanos::MAX).expect("it ends") - now - 40_960;
+    assert_eq!(nand.done().map(|done| done.id), Some(1));
+    taken
+}
+
+#[test]
+fn a_full_cache_leaves_what_follows_to_dense_cells() {
+    let mut nand = cached(profile::WhenFull::Dense);
+    let times: Vec<Nanos> = (0..4).map(|at| programmed(&mut nand, u64::from(at) * 1_000_000, at)).collect();
+    assert_eq!(times, [100_000, 100_000, 300_000, 900_000]);
+    assert_eq!(read_cells(&mut nand, 4_000_000, 1), 20_000);
+    assert_eq!(nand.under_way(), 0);
+    // It is asked nothing more: both pages are folded, and read as dense ones.
+    run(&mut nand);
+    assert_eq!(nand.counts().folds, 2);
+    assert_eq!(read_cells(&mut nand, 100_000_000, 1), 50_000);
+}
+
+#[test]
+fn a_full_cache_folds_a_page_for_each_that_comes() {
+    let mut nand = cached(profile::WhenFull::Fold);
+    let times: Vec<Nanos> = (0..4).map(|at| programmed(&mut nand, u64::from(at) * 2_000_000, at)).collect();
+    assert_eq!(times, [100_000, 100_000, 20_000 + 300_000 + 100_000, 20_000 + 900_000 + 100_000]);
+    assert_eq!(nand.counts().folds, 2);
+}
+
+#[test]
+fn a_cache_forgets_what_is_erased_and_holds_what_erased_flash_has_room_for() {
+    let mut nand = cached(profile::WhenFull::Dense);
+    programmed(&mut nand, 0, 0);
+    nand.erase(1_000_000, 2, 0);
+    run(&mut nand);
+    assert_eq!(nand.counts().folds, 0);
+    // 16 blocks of eight pages: with 126 dense ones there is room for one in the cache, which takes two.
+    let mut nand = cached(profile::WhenFull::Dense);
+    let full = |nand: &mut Nand, now, number: u32| {
+        nand.program(now, 1, PageAddr { die: 0, block: number / 8, page: number % 8 }, 8192);
+        run(nand);
+    };
+    (0..126).for_each(|number| full(&mut nand, u64::from(number) * 100_000_000, number));
+    assert_eq!(nand.counts().folds, 126, "in each pause");
+    full(&mut nand, 20_000_000_000, 126);
+    full(&mut nand, 20_100_000_000, 127);
+    assert_eq!(nand.counts().folds, 127, "the last one found no room");
 }

@@ -25,6 +25,17 @@ pub struct Timing {
     pub path_write: Rate,
     /// What every host read takes of the data path on top.
     pub read_request: Nanos,
+    /// How programs and erases let host reads pass, where they do.
+    pub suspend: Option<Suspend>,
+}
+
+/// How a die suspends what it is at.
+#[derive(Clone, Copy, Debug)]
+pub struct Suspend {
+    /// From asking to the die's being free.
+    pub after: Nanos,
+    /// What was begun or resumed goes on for so long at least.
+    pub least_run: Nanos,
 }
 
 /// A rate, kept as picoseconds a byte.
@@ -62,7 +73,17 @@ impl Timing {
             path_read: Rate::bytes_per_s(controller.read_bytes_per_s),
             path_write: Rate::bytes_per_s(controller.write_bytes_per_s),
             read_request: micros(controller.read_request_us),
+            suspend: nand
+                .suspend
+                .as_ref()
+                .map(|suspend| Suspend { after: micros(suspend.after_us), least_run: micros(suspend.least_run_us) }),
         }
+    }
+
+    /// Program of a page into dense cells.
+    #[inline]
+    pub fn program_of(&self, page: u32) -> Nanos {
+        self.program[page as usize % self.program.len()]
     }
 }
 
