@@ -90,6 +90,9 @@ pub struct Nand {
     pub channel_read_bytes_per_s: u64,
     /// Rate of one channel to a chip's register, bytes a second.
     pub channel_write_bytes_per_s: u64,
+    /// A die does host reads on different planes at once, rather than one after another (independent plane reads).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub independent_plane_reads: bool,
     /// Programs and erases let host reads pass, where dies can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspend: Option<Suspend>,

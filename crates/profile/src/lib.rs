@@ -49,6 +49,13 @@ const SHEETS: &[&str] = &[
     include_str!("../profiles/wd-re3.toml"),
     include_str!("../profiles/hitachi-15k600.toml"),
     include_str!("../profiles/hitachi-15k600-raid5.toml"),
+    include_str!("../profiles/samsung-970-pro-512.toml"),
+    include_str!("../profiles/samsung-980-pro-1tb.toml"),
+    include_str!("../profiles/samsung-980-1tb.toml"),
+    include_str!("../profiles/samsung-pm9a3-960.toml"),
+    include_str!("../profiles/solidigm-p5520-1920.toml"),
+    include_str!("../profiles/wd-zn540-1tb.toml"),
+    include_str!("../profiles/hp-fx700-2tb.toml"),
     include_str!("../profiles/mqsim-reference.toml"),
 ];
 

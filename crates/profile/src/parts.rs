@@ -14,9 +14,11 @@ const PARTS: &[(&str, &str)] = &[
     ("iodrive-first", include_str!("../profiles/parts/iodrive-first.toml")),
     ("iodrive-second", include_str!("../profiles/parts/iodrive-second.toml")),
     ("mlc", include_str!("../profiles/parts/mlc.toml")),
+    ("nvme", include_str!("../profiles/parts/nvme.toml")),
     ("sas-host", include_str!("../profiles/parts/sas-host.toml")),
     ("sata-host", include_str!("../profiles/parts/sata-host.toml")),
     ("slc", include_str!("../profiles/parts/slc.toml")),
+    ("tlc", include_str!("../profiles/parts/tlc.toml")),
 ];
 
 /// Parts that extend parts, at most so many: more are a circle.

@@ -9,7 +9,7 @@ use super::row::Row;
 use super::source::Source;
 use crate::workload::prepare::{phase, writes};
 use crate::workload::{
-    Access, Bytes, Extent, Load, Phase, Region, Sizes, Stop, Streams, Time, Weighted, Workload, find,
+    Access, Arrivals, Bytes, Extent, Load, Phase, Rate, Region, Sizes, Stop, Streams, Time, Weighted, Workload, find,
 };
 
 /// Outstanding requests of a sweep, as Fujitsu's tests have them.
@@ -21,6 +21,11 @@ const MAIL_SIZES: [(u64, f64); 5] =
 const FILL_BYTES: u64 = 128 << 10;
 /// Share of the measured time that is not counted at its beginning.
 const RAMP: f64 = 0.1;
+/// Requests that may be outstanding where they come at a rate, and where they age a device before.
+const OPEN_DEPTH: u32 = 512;
+const AGEING_DEPTH: u32 = 64;
+/// How many times the capacity is written at that rate before it is measured.
+const SETTLED: f64 = 0.1;
 
 /// Why a row cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,12 +58,19 @@ pub enum Reading {
     Most,
     /// Standard deviation of latency, ms.
     Deviation,
+    /// Mean latency of reads alone, ms.
+    Reads,
+    /// 99th percentile of the latency of reads alone, ms.
+    SlowReads,
+    /// Bytes programmed for each that the host wrote.
+    Amplification,
 }
 
 impl Reading {
     /// What a row's metric and unit mean. A word such as "burst" or "steady" in front says when.
     fn new(metric: &str, unit: &str) -> Result<Reading, Unfit> {
-        let what = metric.trim_start_matches("burst ").trim_start_matches("steady ");
+        let when = ["burst ", "steady ", "fill "];
+        let what = when.iter().fold(metric, |metric, when| metric.trim_start_matches(when));
         match (what, unit) {
             ("transactions" | "iops", "IO/s") => Ok(Reading::Iops),
             ("throughput", "MB/s") => Ok(Reading::MegabytesPerSecond),
@@ -66,8 +78,11 @@ impl Reading {
             ("avg latency" | "latency", "ms") => Ok(Reading::Mean),
             ("max latency", "ms") => Ok(Reading::Most),
             ("latency stddev" | "stddev", "ms") => Ok(Reading::Deviation),
+            ("read latency", "ms") => Ok(Reading::Reads),
+            ("p99 read latency", "ms") => Ok(Reading::SlowReads),
+            ("write amplification", "x") => Ok(Reading::Amplification),
             _ => Err(Unfit(format!(
-                "metric '{metric}' in '{unit}' is not known; there are: transactions (IO/s), throughput (MB/s), latency, min, avg and max latency, latency stddev (ms)"
+                "metric '{metric}' in '{unit}' is not known; there are: transactions (IO/s), throughput (MB/s), latency, min, avg and max latency, latency stddev, read latency, p99 read latency (ms), write amplification (x)"
             ))),
         }
     }
@@ -84,14 +99,22 @@ pub fn experiment(
     let source = source.for_workload(&row.workload);
     let arrangement: Arrangement = row.array.parse().map_err(Unfit)?;
     let format: Format = row.format.parse().map_err(Unfit)?;
-    let depths = depths(&row.outstanding, &source)?;
+    let (outstanding, beside) = beside(&row.outstanding)?;
+    let depths = depths(outstanding, &source)?;
     let sizes = sizes(row)?;
     let access = match row.access.as_str() {
         "random" => Access::Random,
         "sequential" => Access::Sequential,
         // Mail lies all over its store; what the trace asked for in which order is not known.
         "trace" => Access::Random,
-        other => return Err(Unfit(format!("access '{other}' is not known; there are: random, sequential, trace"))),
+        other => match other.strip_prefix("zipf ").and_then(|theta| theta.parse().ok()) {
+            Some(theta) => Access::Zipf(theta),
+            None => {
+                return Err(Unfit(format!(
+                    "access '{other}' is not known; there are: random, sequential, trace, such as 'zipf 0.8'"
+                )));
+            }
+        },
     };
     let driver_name = driver_name(row, &source);
     let driver = *profile.drivers.get(driver_name).ok_or_else(|| {
@@ -133,24 +156,48 @@ pub fn experiment(
     };
     let is_disk = is_disk(profile);
     let mut phases = Vec::new();
-    // A burst begins on erased flash; everything else on a device that holds data.
-    let burst = row.metric.starts_with("burst ");
+    // A burst and a fill begin on erased flash; everything else on a device that holds data.
+    let fill = row.metric.starts_with("fill ");
+    let burst = fill || row.metric.starts_with("burst ");
+    let others = beside.map(|rate| {
+        let Load { size, region, .. } = load(1);
+        let writes = writes(smallest, Access::Random, 1);
+        Load {
+            name: "beside".into(),
+            size,
+            region,
+            rate: Some(Rate { per_second: rate, arrivals: Arrivals::Poisson }),
+            depth: Some(OPEN_DEPTH),
+            ..writes
+        }
+    });
     // A disk is the same whatever it holds.
     if !burst && !is_disk {
-        phases.extend(preparation(&source, arrangement, &load(depths.iter().copied().max().unwrap_or(1))));
+        let deepest = load(depths.iter().copied().max().unwrap_or(1));
+        // What ages it is what is written beside, as fast as it goes.
+        let ages = others.clone().map(|others| Load { rate: None, depth: Some(AGEING_DEPTH), ..others });
+        phases.extend(preparation(&source, arrangement, &ages.unwrap_or(deepest)));
     }
     if let Some(pause) = pause(&row.note, &source) {
         let stop = Stop { duration: Some(pause), ..Stop::default() };
         phases.push(Phase { name: "pause".into(), measured: false, ramp: Time::default(), stop, loads: Vec::new() });
     }
+    if let Some(others) = &others {
+        // After writes as fast as they go the groomer first makes up for what it is behind.
+        phases.push(phase("settle", SETTLED, vec![others.clone()]));
+    }
     let duration = source.measured.0.as_secs_f64();
     for outstanding in depths {
+        let stop = match fill {
+            true => Stop { capacities: Some(1.0), ..Stop::default() },
+            false => Stop { duration: Some(seconds(duration)), ..Stop::default() },
+        };
         phases.push(Phase {
             name: format!("measure at {outstanding}"),
             measured: true,
-            ramp: seconds(duration * RAMP),
-            stop: Stop { duration: Some(seconds(duration)), ..Stop::default() },
-            loads: vec![load(outstanding)],
+            ramp: if fill { Time::default() } else { seconds(duration * RAMP) },
+            stop,
+            loads: [load(outstanding)].into_iter().chain(others.clone()).collect(),
         });
     }
     let workload = Workload { name: row.workload.clone(), description: String::new(), seed: settings.seed, phases };
@@ -209,6 +256,15 @@ fn pause(note: &str, source: &Source) -> Option<Time> {
         humantime::parse_duration(&text).ok().filter(|time| starts && !time.is_zero())
     });
     said.map(Time).or(source.pause)
+}
+
+/// What is outstanding, and how many random writes a second come beside it.
+fn beside(text: &str) -> Result<(&str, Option<f64>), Unfit> {
+    let Some((outstanding, rate)) = text.split_once(" beside ") else { return Ok((text, None)) };
+    match rate.strip_suffix("/s").and_then(|rate| rate.parse().ok()) {
+        Some(rate) if rate > 0.0 => Ok((outstanding, Some(rate))),
+        _ => Err(Unfit(format!("outstanding '{text}': expected such as '1 beside 40000/s'"))),
+    }
 }
 
 /// Requests outstanding, one figure for each phase that is measured.

@@ -205,6 +205,9 @@ fn read(results: &Results, reading: Reading) -> f64 {
             Reading::Mean => ms(all.latency.mean_ns),
             Reading::Most => ms(all.latency.max_ns as f64),
             Reading::Deviation => ms(all.latency.stddev_ns),
+            Reading::Reads => ms(phase.total.read.latency.mean_ns),
+            Reading::SlowReads => ms(phase.total.read.latency.percentile(99.0).unwrap_or(0) as f64),
+            Reading::Amplification => phase.device_use.write_amplification.map_or(0.0, |written| written.total),
         }
     });
     match reading {

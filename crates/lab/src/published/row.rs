@@ -20,11 +20,11 @@ pub struct Row {
     pub workload: String,
     /// Share of reads, per cent.
     pub read_pct: f64,
-    /// `random`, `sequential` or `trace`.
+    /// `random`, `sequential`, `trace`, or Zipf's law such as `zipf 0.8`.
     pub access: String,
     /// Size of requests, KiB, or what stands for several.
     pub block_kib: String,
-    /// Requests outstanding, or what stands for several.
+    /// Requests outstanding, or what stands for several. `1 beside 40000/s`: one, beside so many random writes a second of the same size.
     pub outstanding: String,
     /// What was measured.
     pub metric: String,
@@ -34,9 +34,17 @@ pub struct Row {
     pub value: f64,
     /// What else is said.
     pub note: String,
+    /// The device's data sheet was made without it, so it tells how well the model predicts.
+    #[serde(default)]
+    pub kept_apart: Option<bool>,
 }
 
 impl Row {
+    /// Whether the device's data sheet was made without it.
+    pub fn is_kept_apart(&self) -> bool {
+        self.kept_apart == Some(true)
+    }
+
     /// All of its columns in one line.
     pub fn line(&self) -> String {
         let Row { source, device, array, format, workload, read_pct, access, block_kib, outstanding, metric, .. } =
@@ -51,7 +59,7 @@ impl Row {
 /// Why a list of rows cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{0}; expected a line 'source,device,array,format,workload,read_pct,access,block_kib,outstanding,metric,unit,value,note' and one line for each row"
+    "{0}; expected a line 'source,device,array,format,workload,read_pct,access,block_kib,outstanding,metric,unit,value,note' (and perhaps 'kept_apart', true or nothing) and one line for each row"
 )]
 pub struct RowError(#[from] csv::Error);
 

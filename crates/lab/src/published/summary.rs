@@ -40,7 +40,8 @@ impl Summary {
     }
 }
 
-/// One summary for each source in the order of the rows, and one of everything.
+/// One summary for each source in the order of the rows, and one of everything; each followed by one of the rows that were kept apart, where
+/// there are any.
 pub fn summaries(rows: &[Measured]) -> Vec<Summary> {
     let mut names: Vec<&str> = Vec::new();
     for row in rows {
@@ -48,8 +49,19 @@ pub fn summaries(rows: &[Measured]) -> Vec<Summary> {
             names.push(&row.row.source);
         }
     }
-    let each = names.iter().map(|name| Summary::of(name, rows.iter().filter(|row| row.row.source == *name)));
-    each.chain([Summary::of("all", rows)]).collect()
+    let mut summaries = Vec::new();
+    let mut add = |name: &str, rows: &[&Measured]| {
+        summaries.push(Summary::of(name, rows.iter().copied()));
+        let kept_apart = rows.iter().copied().filter(|row| row.row.is_kept_apart());
+        if kept_apart.clone().next().is_some() {
+            summaries.push(Summary::of(&format!("{name}, kept apart"), kept_apart));
+        }
+    };
+    for name in names {
+        add(name, &rows.iter().filter(|row| row.row.source == name).collect::<Vec<_>>());
+    }
+    add("all", &rows.iter().collect::<Vec<_>>());
+    summaries
 }
 
 /// Between the two values next to it, in proportion. 0 of nothing.

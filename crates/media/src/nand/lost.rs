@@ -222,8 +222,17 @@ impl Nand {
 
     /// An operation that takes the data path and nothing else.
     pub(super) fn over_the_path(&mut self, now: Nanos, line: Line, kind: Kind, id: u64, bytes: u32) {
-        let which =
-            self.put(Operation { id, kind, die: 0, block: 0, page: 0, bytes, next: NONE, stage: Stage::Waiting });
+        let which = self.put(Operation {
+            id,
+            kind,
+            die: 0,
+            block: 0,
+            page: 0,
+            bytes,
+            plane: 0,
+            next: NONE,
+            stage: Stage::Waiting,
+        });
         self.ask_for_path(now, line, which);
     }
 }

@@ -12,6 +12,7 @@ mod front;
 mod lost;
 mod paced;
 mod path;
+mod planes;
 mod server;
 mod slc;
 mod suspend;
@@ -112,6 +113,8 @@ struct Operation {
     block: u32,
     page: u32,
     bytes: u32,
+    /// Which plane a host read is on, as a bit; 0 where that does not matter.
+    plane: u32,
     /// Next in the same line of its die.
     next: u32,
     /// What its next event is.
@@ -145,6 +148,8 @@ struct Die {
     /// Host reads, and the rest.
     lines: [Waiting; 2],
     channel: u32,
+    /// Planes on which host reads are under way, where they are independent of each other: a bit for each.
+    reading: u32,
     /// What its cells are at, as far as it can be suspended.
     running: Running,
 }
@@ -204,6 +209,7 @@ pub struct Nand {
     chips: u32,
     timing: Timing,
     planes: u32,
+    independent: bool,
     dies: Vec<Die>,
     channels: Vec<Nanos>,
     path: Path,
@@ -252,6 +258,7 @@ impl Nand {
             in_a_row: 0,
             lines: [empty; 2],
             channel: die % chips % channels,
+            reading: 0,
             running: Running::default(),
         };
         let Geometry { dies, blocks, .. } = shape.geometry;
@@ -261,6 +268,7 @@ impl Nand {
             chips,
             timing,
             planes: sheet.planes,
+            independent: sheet.independent_plane_reads,
             dies: (0..dies).map(die).collect(),
             channels: vec![0; channels as usize],
             path: Path::default(),
@@ -376,7 +384,9 @@ impl Nand {
             (Stage::Cells, Kind::HostRead { .. } | Kind::GroomRead) => {
                 let line = if operation.kind == Kind::GroomRead { Line::Rest } else { Line::Reads };
                 self.ask_for_path(now, line, which);
-                self.die_is_free(now, operation.die);
+                if !self.reads_on(now, operation.die, operation.plane) {
+                    self.die_is_free(now, operation.die);
+                }
             }
             (Stage::Cells, Kind::Stale) => self.put_aside(which),
             (Stage::Cells, Kind::Watch) => self.watched(now, which),
@@ -417,7 +427,8 @@ impl Nand {
 
     fn begin(&mut self, now: Nanos, id: u64, kind: Kind, at: PageAddr, bytes: u32) {
         let PageAddr { die, block, page } = at;
-        let which = self.put(Operation { id, kind, die, block, page, bytes, next: NONE, stage: Stage::Waiting });
+        let plane = self.plane_for(kind);
+        let which = self.put(Operation { id, kind, die, block, page, bytes, plane, next: NONE, stage: Stage::Waiting });
         if let Some(slc) = &mut self.slc {
             slc.asked(now);
         }
@@ -426,6 +437,11 @@ impl Nand {
             return;
         }
         let reads = matches!(kind, Kind::HostRead { .. } | Kind::Part { host: true });
+        if self.can_read_beside(die, plane) {
+            self.dies[die as usize].in_a_row += 1;
+            self.start(now, which);
+            return;
+        }
         if reads && let Some(from) = self.suspend(now, die) {
             self.start(from, which);
             return;
@@ -470,6 +486,7 @@ impl Nand {
                 self.counts.reads += 1;
                 let cached = self.slc.as_ref().and_then(|slc| slc.read_of(die, block, page));
                 let time = self.varied(cached.unwrap_or(self.timing.read));
+                self.dies[die as usize].reading |= self.operations[which as usize].plane;
                 self.cells(now, which, time);
             }
             Kind::Erase => {
@@ -479,6 +496,7 @@ impl Nand {
                 }
                 let time = self.varied(self.timing.erase);
                 self.cells(now, which, time);
+                self.let_reads_pass(now, die);
             }
             Kind::Parity => self.load(now, which, now),
             // Its data comes first; the die is kept for it.
@@ -559,18 +577,20 @@ impl Nand {
         };
         let time = self.varied(time);
         self.cells(end, which, time);
+        self.let_reads_pass(now, die);
     }
 
     fn die_is_free(&mut self, now: Nanos, die: u32) {
         let entry = &mut self.dies[die as usize];
         entry.busy = false;
-        let others = entry.lines[1].first != NONE || entry.running.is_suspended();
-        let reads_first = entry.in_a_row < READS_IN_A_ROW || !others;
-        let line = usize::from(entry.lines[0].first == NONE || !reads_first);
+        let line = usize::from(entry.lines[0].first == NONE || !self.reads_first(die));
         if line == 1 && self.resume(now, die) {
             return;
         }
         self.start_waiting(now, die, line);
+        if self.independent && line == 0 {
+            self.read_beside(now, die);
+        }
     }
 
     /// A die that is free begins with the first in a line, if there is one.

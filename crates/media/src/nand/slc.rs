@@ -164,6 +164,7 @@ impl Nand {
             block: 0,
             page: 0,
             bytes: 0,
+            plane: 0,
             next: NONE,
             stage: Stage::Cells,
         };
@@ -197,7 +198,17 @@ impl Nand {
         slc.dies[die as usize].fold();
         let page = oldest % slc.pages_per_block;
         let (read, block) = (slc.read, oldest / slc.pages_per_block);
-        let fold = Operation { id: 0, kind: Kind::Fold, die, block, page, bytes: 0, next: NONE, stage: Stage::Waiting };
+        let fold = Operation {
+            id: 0,
+            kind: Kind::Fold,
+            die,
+            block,
+            page,
+            bytes: 0,
+            plane: 0,
+            next: NONE,
+            stage: Stage::Waiting,
+        };
         let which = self.put(fold);
         self.aside += 1;
         self.counts.folds += 1;

@@ -80,13 +80,22 @@ impl Nand {
         entry.running.suspended = NONE;
         entry.in_a_row = 0;
         entry.busy = true;
-        let waits = entry.lines[0].first != NONE;
         self.cells(now, which, left);
+        self.let_reads_pass(now, die);
+        true
+    }
+
+    /// A die began with something that can be suspended while host reads wait already: the first of them passes it.
+    #[inline]
+    pub(super) fn let_reads_pass(&mut self, now: Nanos, die: u32) {
+        let waits = self.dies[die as usize].lines[0].first != NONE;
         if waits && let Some(from) = self.suspend(now, die) {
             self.dies[die as usize].in_a_row = 0;
             self.start_waiting(from, die, 0);
+            if self.independent {
+                self.read_beside(from, die);
+            }
         }
-        true
     }
 
     /// An operation that nobody waits for is over.

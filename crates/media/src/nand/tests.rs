@@ -21,6 +21,7 @@ fn changed(dies: u32, channels: u32, change: impl FnOnce(&mut Shape, &mut Sheet)
         channels,
         channel_read_bytes_per_s: 100_000_000,
         channel_write_bytes_per_s: 100_000_000,
+        independent_plane_reads: false,
         suspend: None,
         slc_cache: None,
     };
@@ -525,4 +526,24 @@ fn a_cache_forgets_what_is_erased_and_holds_what_erased_flash_has_room_for() {
     full(&mut nand, 20_000_000_000, 126);
     full(&mut nand, 20_100_000_000, 127);
     assert_eq!(nand.counts().folds, 127, "the last one found no room");
+}
+
+#[test]
+fn planes_that_are_independent_read_side_by_side() {
+    let taken = |independent| {
+        let mut nand = changed(1, 1, |_, sheet| sheet.independent_plane_reads = independent);
+        nand.program(0, 99, page(0, 0), 8192);
+        (0..200).for_each(|id| nand.read(0, id, page(0, 0), 512, HOST));
+        nand.erase(0, 98, 1);
+        let done = run(&mut nand);
+        assert_eq!(done.len(), 202);
+        let last = done.iter().filter(|(id, _)| *id < 98).map(|(_, at)| *at).max().expect("reads");
+        // The program before them and the erase among them have the die for themselves.
+        assert_eq!(nand.counts().reads, 200);
+        assert_eq!(nand.counts().die_busy, 381_920 + 3_000_000 + 200 * 50_000);
+        last - 381_920 - 3_000_000
+    };
+    let (alone, beside) = (taken(false), taken(true));
+    assert!((98 * 50_000..=100 * 50_000).contains(&alone), "{alone}");
+    assert!((alone / 2..alone * 3 / 4).contains(&beside), "{beside} of {alone}");
 }

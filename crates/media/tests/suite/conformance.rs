@@ -180,7 +180,7 @@ suite!(file_in_shm, |test| with_file(shm(), false, test));
 fn with_paced(test: fn(&mut dyn Media)) {
     let profile = profile::find("iodrive-320-mlc").expect("a sheet");
     let sheet = &profile.flash().expect("a flash card").module;
-    let shape = Shape { geometry: geometry(), dies_per_chip: 1, spares: 1, erase_divisor: 1 };
+    let shape = Shape { geometry: geometry(), dies_per_chip: 1, spares: 1, erase_divisor: 1, slc_pages: 0 };
     let nand = Nand::new(&shape, &sheet.nand, &sheet.controller, &sheet.energy, 1);
     test(&mut Paced::new(nand, Box::new(Memory::new(inner_geometry(&geometry())))));
 }

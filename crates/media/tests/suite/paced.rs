@@ -27,7 +27,7 @@ fn nand() -> Nand {
         trailer_bytes: ftl::TRAILER_BYTES,
         unit_bytes: 8256,
     };
-    let shape = Shape { geometry, dies_per_chip: 1, spares: 1, erase_divisor: 1 };
+    let shape = Shape { geometry, dies_per_chip: 1, spares: 1, erase_divisor: 1, slc_pages: 0 };
     Nand::new(&shape, &sheet.nand, &sheet.controller, &sheet.energy, 1)
 }
 
