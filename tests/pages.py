@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Holds the pages against the code wherever the code knows the fact: lengths, links, paths, lists and numbers."""
 
+import csv
 import re
 import subprocess
 import sys
@@ -193,7 +194,7 @@ def lab() -> Iterator[str]:
 
 
 def fitted() -> Iterator[str]:
-    """How many figures of data sheets were fitted, and to how many published rows."""
+    """How many figures of data sheets were fitted, and to how many published rows: those that were not kept apart."""
     folder = ROOT / "crates" / "profile" / "profiles"
     sheets = {path.stem: path.read_text() for path in [*folder.glob("*.toml"), *folder.glob("parts/*.toml")]}
 
@@ -201,7 +202,8 @@ def fitted() -> Iterator[str]:
         return {name}.union(*map(extended, tomllib.loads(sheets[name]).get("extends", [])))
 
     called = {other: tomllib.loads(text)["name"] for text in sheets.values() for other in tomllib.loads(text).get("aliases", [])}
-    rows = Counter(line.split(",")[1] for line in read("crates/lab/data/published.csv").splitlines()[1:])
+    published = csv.DictReader(read("crates/lab/data/published.csv").splitlines())
+    rows = Counter(row["device"] for row in published if not row["kept_apart"])
     behind: Counter[str] = Counter()
     for device, count in rows.items():
         behind.update({name: count for name in extended(called.get(device, device))})

@@ -61,9 +61,7 @@ impl Plan {
 
     /// Does it on a new device.
     fn run(self, profile: &Profile, figures: &mut Figures) {
-        let surroundings = Surroundings { power_unlimited: true, ..Surroundings::default() };
-        let options = Options { scale: SCALE, surroundings, grooms_ahead: false, ..Options::default() };
-        let mut built = build(profile, &options).expect("built");
+        let mut built = build(profile, &options()).expect("built");
         let options = virtual_time::Options { driver: profile.drivers["linux"], ..virtual_time::Options::default() };
         let workload = from_toml(&self.0).expect("sound");
         let (results, _) = run(&workload, &mut built.devices, &options, &mut ()).expect("runs");
@@ -75,6 +73,17 @@ impl Plan {
             figures.insert(cell, (all.bytes_per_second / 1e6, all.latency.stddev_ns));
         }
     }
+}
+
+/// How the models are built.
+fn options() -> Options {
+    let surroundings = Surroundings { power_unlimited: true, ..Surroundings::default() };
+    Options { scale: SCALE, surroundings, grooms_ahead: false, ..Options::default() }
+}
+
+/// What a model holds.
+fn bytes(profile: &Profile) -> u64 {
+    build(profile, &options()).expect("built").devices.iter().map(|device| device.bytes()).sum()
 }
 
 /// Requests that suffice where nothing that came before matters.
@@ -99,12 +108,14 @@ fn worn(profile: &Profile) -> Figures {
     // An array is of drives, which cannot be built as small as cards: less of one is more than all of a card.
     let (large, small) = if matches!(profile.device, Device::Array(_)) { (0.3, 0.1) } else { (0.8, 0.3) };
     let capacities = |count: f64| format!("capacities = {count}");
+    // Of a large one more, so that more than a few erase blocks are groomed.
+    let measured = format!("bytes = {}", (bytes(profile) / 24).max(128 << 20));
     let overwritten = Plan::new().fill().phase("", &capacities(large), 0, 16 << 10, "random", 64);
     let mut plan = overwritten.phase("", &capacities(small), 0, 4096, "random", 64);
     for cell in cells(&[3, 0, 1]) {
         let (kind, size, depth) = cell;
         plan = match kind {
-            3 => plan.phase("", "bytes = \"48MiB\"", 0, size, "random", depth).cell(cell, "bytes = \"128MiB\""),
+            3 => plan.phase("", "bytes = \"48MiB\"", 0, size, "random", depth).cell(cell, &measured),
             _ => plan.cell(cell, &some(cell)),
         };
     }
