@@ -49,6 +49,7 @@ const SHEETS: &[&str] = &[
     include_str!("../profiles/wd-re3.toml"),
     include_str!("../profiles/hitachi-15k600.toml"),
     include_str!("../profiles/hitachi-15k600-raid5.toml"),
+    include_str!("../profiles/samsung-pm9d3a-1920.toml"),
     include_str!("../profiles/mqsim-reference.toml"),
 ];
 
