@@ -33,7 +33,7 @@ fn run(
     let mut done = 0u64;
     for tag in 0..depth {
         let offset = random.below(sectors) * 4096;
-        module.submit(now, tag, Request { op, offset, bytes: 4096 });
+        module.submit(now, tag, Request::new(op, offset, 4096));
     }
     loop {
         now = module.advance_to_answer(u64::MAX / 2);
@@ -44,7 +44,7 @@ fn run(
             module.hint(ahead);
             next.push_back(ahead);
             let offset = next.pop_front().expect("filled");
-            module.submit(now, answer.tag, Request { op, offset, bytes: 4096 });
+            module.submit(now, answer.tag, Request::new(op, offset, 4096));
         }
         if done.is_multiple_of(256) && cpu_seconds() - begin > seconds {
             break;
@@ -96,7 +96,7 @@ impl Racer {
         let mut random = SplitMix64::new(1);
         let mut now = 0;
         for offset in (0..module.bytes() / 131_072).map(|n| n * 131_072) {
-            module.submit(now, 0, Request { op: Op::Write, offset, bytes: 131_072 });
+            module.submit(now, 0, Request::new(Op::Write, offset, 131_072));
             while module.answer().is_none() {
                 now = module.next_event().expect("a write is under way");
                 module.advance(now);

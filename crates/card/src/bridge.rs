@@ -118,6 +118,10 @@ impl VirtualDevice for Bridge {
         self.inner.bytes()
     }
 
+    fn placements(&self) -> u8 {
+        self.inner.placements()
+    }
+
     fn submit(&mut self, now: Nanos, tag: u32, request: Request) {
         if let Err(failure) = request.check(self.bytes(), self.sector_bytes()) {
             self.answers.put(now, tag, Err(failure));

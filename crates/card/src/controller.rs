@@ -41,6 +41,8 @@ pub struct Change {
     pub lba: u64,
     /// Sectors that were not taken yet.
     pub sectors: u32,
+    /// What a write belongs together with.
+    pub placement: u8,
     /// When it is through link and front end.
     through: Nanos,
 }
@@ -224,7 +226,7 @@ impl Controller {
             }
             Op::Write | Op::Trim => self.arrive(back, tag, request),
             Op::Flush => {
-                let mut flush = Change { tag, op: Op::Flush, lba: 0, sectors: 0, through: now };
+                let mut flush = Change { tag, op: Op::Flush, lba: 0, sectors: 0, placement: 0, through: now };
                 if !self.take(back, &mut flush) {
                     self.waiting.push_back(flush);
                 }
@@ -288,7 +290,8 @@ impl Controller {
         if self.waiting.len() < LONG_LINE {
             back.ftl().hint_write(lba);
         }
-        let mut change = Change { tag, op: request.op, lba, sectors: request.bytes / sector, through };
+        let (op, sectors, placement) = (request.op, request.bytes / sector, request.placement);
+        let mut change = Change { tag, op, lba, sectors, placement, through };
         if self.lead.is_none() {
             self.arriving.push_back(change);
         } else if !self.waiting.is_empty() || !self.take(back, &mut change) {

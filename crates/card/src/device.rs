@@ -30,9 +30,22 @@ pub struct Request {
     pub offset: u64,
     /// How many bytes.
     pub bytes: u32,
+    /// What a write belongs together with, as in NVMe's flexible data placement: less than [`VirtualDevice::placements`]. 0 where
+    /// nothing is said, and of everything that writes nothing.
+    pub placement: u8,
 }
 
 impl Request {
+    /// A request of which nothing is said that it belongs together with.
+    pub const fn new(op: Op, offset: u64, bytes: u32) -> Request {
+        Request { op, offset, bytes, placement: 0 }
+    }
+
+    /// The same of a placement.
+    pub const fn placed(self, placement: u8) -> Request {
+        Request { placement, ..self }
+    }
+
     /// Whether a device of this size and these sectors can take it.
     ///
     /// # Errors
@@ -91,6 +104,11 @@ pub trait VirtualDevice {
 
     /// Capacity for the host, bytes.
     fn bytes(&self) -> u64;
+
+    /// How many placements of writes it tells apart; 1: none. Arrays and caches have none, as real ones, whatever their members have.
+    fn placements(&self) -> u8 {
+        1
+    }
 
     /// Takes a request at `now` under a tag that no unanswered request has.
     fn submit(&mut self, now: Nanos, tag: u32, request: Request);

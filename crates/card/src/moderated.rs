@@ -76,6 +76,10 @@ impl VirtualDevice for Moderated {
         self.inner.bytes()
     }
 
+    fn placements(&self) -> u8 {
+        self.inner.placements()
+    }
+
     fn submit(&mut self, now: Nanos, tag: u32, request: Request) {
         self.advance(now);
         self.under_way += 1;
@@ -145,7 +149,7 @@ mod tests {
     }
 
     fn read(device: &mut Moderated, now: Nanos, tag: u32) {
-        device.submit(now, tag, Request { op: Op::Read, offset: 0, bytes: 4096 });
+        device.submit(now, tag, Request::new(Op::Read, 0, 4096));
     }
 
     fn told(device: &mut Moderated) -> Vec<(u32, Nanos)> {

@@ -179,6 +179,10 @@ impl VirtualDevice for Module {
         self.layout.sectors * u64::from(self.layout.geometry.sector_bytes)
     }
 
+    fn placements(&self) -> u8 {
+        self.ftl().placements()
+    }
+
     fn submit(&mut self, now: Nanos, tag: u32, request: Request) {
         self.advance(now);
         self.make_snapshots();
@@ -280,6 +284,7 @@ impl VirtualDevice for Module {
         Report {
             host_read_bytes: stats.host_read_sectors * sector,
             host_written_bytes: stats.host_written_sectors * sector,
+            placed_bytes: self.flash.placed.iter().map(|sectors| sectors * sector).collect(),
             groomed_bytes: stats.groomed_sectors * sector,
             parity_bytes: counts.parity_bytes,
             padding_bytes: stats.padding_slots * sector,

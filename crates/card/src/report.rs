@@ -13,6 +13,8 @@ pub struct Report {
     pub host_read_bytes: u64,
     /// Bytes that the host wrote.
     pub host_written_bytes: u64,
+    /// Of these, bytes of each placement, where the device tells some apart.
+    pub placed_bytes: Vec<u64>,
     /// Bytes that the groomer moved.
     pub groomed_bytes: u64,
     /// Bytes of parity.
@@ -135,6 +137,7 @@ impl Report {
         for next in reports {
             sum.host_read_bytes += next.host_read_bytes;
             sum.host_written_bytes += next.host_written_bytes;
+            add_each(&mut sum.placed_bytes, &next.placed_bytes);
             sum.groomed_bytes += next.groomed_bytes;
             sum.parity_bytes += next.parity_bytes;
             sum.padding_bytes += next.padding_bytes;
@@ -157,6 +160,14 @@ impl Report {
             sum.objects = sum.objects.or(next.objects);
         }
         sum
+    }
+}
+
+/// Adds what stands at the same place; what one of them lacks is nothing.
+fn add_each(sum: &mut Vec<u64>, next: &[u64]) {
+    sum.resize(sum.len().max(next.len()), 0);
+    for (sum, next) in sum.iter_mut().zip(next) {
+        *sum += next;
     }
 }
 

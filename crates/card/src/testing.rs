@@ -59,12 +59,12 @@ pub fn run(
 pub fn random(op: Op, count: usize, bytes: u32, span: u64, seed: u64) -> Vec<Request> {
     let mut random = random::SplitMix64::new(seed);
     let places = span / u64::from(bytes);
-    (0..count).map(|_| Request { op, offset: random.below(places) * u64::from(bytes), bytes }).collect()
+    (0..count).map(|_| Request::new(op, random.below(places) * u64::from(bytes), bytes)).collect()
 }
 
 /// `count` requests of one kind, one behind the other.
 pub fn sequential(op: Op, count: usize, bytes: u32, from: u64) -> Vec<Request> {
-    (0..count).map(|at| Request { op, offset: from + at as u64 * u64::from(bytes), bytes }).collect()
+    (0..count).map(|at| Request::new(op, from + at as u64 * u64::from(bytes), bytes)).collect()
 }
 
 /// Bytes a second over a whole run.

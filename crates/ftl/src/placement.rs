@@ -1,17 +1,16 @@
 //! Placement: the host says which of its writes belong together, as with NVMe's flexible data placement.
 //!
-//! Where the policy is [`Policy::Placement`], a placement is a stream of its own, and its open LEB the reclaim unit that its handle
+//! Where the policy goes by placements ([`Policy::goes_by_placements`](crate::Policy::goes_by_placements)), a placement is a stream of its own, and its open LEB the reclaim unit that its handle
 //! refers to.
 
 use crate::layer::Ftl;
 use crate::leb::Stream;
-use crate::policy::Policy;
 use crate::types::{Admission, Request, Tag};
 
 impl Ftl {
     /// How many placements are told apart: 1 where the policy goes by something else.
     pub fn placements(&self) -> u8 {
-        if self.config.policy == Policy::Placement { self.groomer.host_streams } else { 1 }
+        if self.config.policy.goes_by_placements() { self.groomer.host_streams } else { 1 }
     }
 
     /// [`Ftl::submit`]: what is written belongs together with other writes of the same placement. 0 for those of which nothing is said.
@@ -37,7 +36,7 @@ impl Ftl {
     pub(crate) fn waits_for_leb(&self) -> bool {
         let coming = self.preparing as usize + self.cleaning.len();
         let can_open_then = coming + self.ready.len() + self.free.len() > self.host_reserve();
-        self.config.policy == Policy::Placement && self.no_space.is_none() && coming > 0 && can_open_then
+        self.config.policy.goes_by_placements() && self.no_space.is_none() && coming > 0 && can_open_then
     }
 
     /// Sectors that can be written to a placement until it begins another LEB: a whole LEB where none is open, and none to a placement that
@@ -59,6 +58,7 @@ mod tests {
     use super::*;
     use crate::Command;
     use crate::layer::{Config, small};
+    use crate::policy::Policy;
 
     /// All LEBs that are being made ready are.
     fn make_ready(layer: &mut Ftl) {

@@ -56,6 +56,7 @@ const SHEETS: &[&str] = &[
     include_str!("../profiles/solidigm-p5520-1920.toml"),
     include_str!("../profiles/wd-zn540-1tb.toml"),
     include_str!("../profiles/hp-fx700-2tb.toml"),
+    include_str!("../profiles/samsung-pm9d3a-1920.toml"),
     include_str!("../profiles/mqsim-reference.toml"),
 ];
 

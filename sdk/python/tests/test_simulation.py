@@ -25,6 +25,16 @@ def short(**others: Any) -> openvsl.Result:
     return openvsl.simulate(**usual | others)
 
 
+def test_loads_name_placements() -> None:
+    load: dict[str, Any] = {"name": "objects", "read_percent": 0, "size": "128KiB", "object": "1MiB", "placement": {"among": [1, 3]}}
+    workload = {"name": "cache", "phase": [{"name": "measure", "stop": {"bytes": "1GiB"}, "load": [load]}]}
+    result = openvsl.simulate(CARD, workload=workload, groomer="placement")
+    placed = result.phases[-1]["device_use"]["placed_bytes"]
+    assert placed[1] > 0 and placed[3] > 0 and sum(placed) == placed[1] + placed[3]
+    with pytest.raises(ValueError, match="load 'objects': placement: the device tells no placements apart"):
+        openvsl.simulate(CARD, workload=workload)
+
+
 def test_a_result_has_figures_and_the_same_arguments_give_the_same() -> None:
     result = short(seed=7)
     assert result == short(seed=7) and result != short(seed=8)

@@ -1,7 +1,6 @@
 //! The requests of a simulation, and what their answers must be.
 
 use device::{BatchOp, Completion, Io, IoError, Submitted, batch_slots};
-use ftl::Policy;
 
 use crate::model::{Model, OpId, Part};
 use crate::payload;
@@ -134,7 +133,7 @@ impl Simulation {
 
     /// What a write belongs together with: one more than may be told apart, where the policy goes by that.
     fn placement(&mut self) -> u8 {
-        let goes_by_it = self.plan.format.policy == Policy::Placement;
+        let goes_by_it = self.plan.format.policy.goes_by_placements();
         if goes_by_it { self.random.below(7) as u8 } else { 0 }
     }
 

@@ -23,6 +23,7 @@ export const POLICIES = [
   "sepbit",
   "midas",
   "placement",
+  "placement-initial",
 ];
 
 const SWITCH: Control = { kind: "switch" };

@@ -175,6 +175,6 @@ const LARGEST: u64 = 1 << 20;
 pub fn pieces(op: Op, offset: u64, bytes: u64) -> impl Iterator<Item = Request> {
     (0..bytes.div_ceil(LARGEST)).map(move |at| {
         let from = at * LARGEST;
-        Request { op, offset: offset + from, bytes: (bytes - from).min(LARGEST) as u32 }
+        Request::new(op, offset + from, (bytes - from).min(LARGEST) as u32)
     })
 }

@@ -30,7 +30,7 @@ fn stripes_lie_on_the_members_in_turn_and_every_byte_is_asked_for_once() {
     let mut array = Array::striped(devices, STRIPE);
     assert_eq!(array.bytes(), SIZE / STRIPE * STRIPE * 3);
     // From the middle of stripe 1 to the middle of stripe 5.
-    let request = Request { op: Op::Read, offset: STRIPE + 4096, bytes: (4 * STRIPE) as u32 };
+    let request = Request::new(Op::Read, STRIPE + 4096, (4 * STRIPE) as u32);
     run(&mut array, 1, [request]);
     let asked: Vec<Vec<(u64, u32)>> =
         logs.iter().map(|log| log.borrow().iter().map(|(_, it)| (it.offset, it.bytes)).collect()).collect();
@@ -56,7 +56,7 @@ fn what_software_takes_of_a_request_any_number_wait_at_the_same_time() {
 #[test]
 fn large_parts_are_cut() {
     let (devices, logs) = members(2);
-    run(&mut Array::striped(devices, STRIPE), 1, [Request { op: Op::Write, offset: 0, bytes: 8 << 20 }]);
+    run(&mut Array::striped(devices, STRIPE), 1, [Request::new(Op::Write, 0, 8 << 20)]);
     assert_eq!(counts(&logs, Op::Write), [4, 4]);
 }
 
@@ -103,7 +103,7 @@ fn a_whole_row_needs_no_reads_and_most_of_a_row_few() {
     assert_eq!(counts(&logs, Op::Read), [0; 4]);
     assert_eq!(counts(&logs, Op::Write), [100; 4]);
     // Two of three stripes: the third is read, rather than two and the parity.
-    run(&mut array, 1, [Request { op: Op::Write, offset: 0, bytes: 2 * STRIPE as u32 }]);
+    run(&mut array, 1, [Request::new(Op::Write, 0, 2 * STRIPE as u32)]);
     assert_eq!(counts(&logs, Op::Read).iter().sum::<usize>(), 1);
     assert_eq!(counts(&logs, Op::Write).iter().sum::<usize>(), 403);
 }
@@ -118,7 +118,7 @@ fn parity_goes_round_all_members_and_reads_leave_it_alone() {
 #[test]
 fn writes_to_one_row_wait_for_each_other() {
     let (devices, _) = members(4);
-    let same = [Request { op: Op::Write, offset: 0, bytes: 4096 }; 5];
+    let same = [Request::new(Op::Write, 0, 4096); 5];
     let lived = run(&mut Raid5::new(devices, STRIPE, 0.0), 5, same);
     let times: Vec<Nanos> = lived.iter().map(|it| it.nanos()).collect();
     assert_eq!(times, [2, 4, 6, 8, 10].map(|n| n * TIME));
@@ -139,7 +139,7 @@ fn memory_answers_writes_and_writes_whole_rows() {
     let mut cached = WriteBack::new(Box::new(array), 1 << 30, 3 * STRIPE);
     let lived = run(&mut cached, 1, sequential(Op::Write, 600, 32_768, 0));
     assert_eq!(mean(&lived), 0.0);
-    let flush = Request { op: Op::Flush, offset: 0, bytes: 0 };
+    let flush = Request::new(Op::Flush, 0, 0);
     run(&mut cached, 1, [flush]);
     let written: u64 = logs
         .iter()
@@ -165,7 +165,7 @@ fn full_memory_makes_writes_wait_and_loses_none() {
     let lived = run(&mut cached, 64, requests);
     assert_eq!(lived.len(), 5_000);
     assert!(mean(&lived) > 0.0);
-    run(&mut cached, 1, [Request { op: Op::Flush, offset: 0, bytes: 0 }]);
+    run(&mut cached, 1, [Request::new(Op::Flush, 0, 0)]);
     assert!(cached.is_clean());
     assert!(counts(&logs, Op::Write).iter().sum::<usize>() >= 9_000);
     assert_eq!(counts(&logs, Op::Flush), [1; 4]);
@@ -173,7 +173,7 @@ fn full_memory_makes_writes_wait_and_loses_none() {
 
 #[test]
 fn a_bad_request_is_refused_by_every_kind() {
-    let bad = Request { op: Op::Read, offset: u64::MAX - 511, bytes: 512 };
+    let bad = Request::new(Op::Read, u64::MAX - 511, 512);
     let mut kinds: Vec<Box<dyn VirtualDevice>> = vec![
         Box::new(Array::striped(members(2).0, STRIPE)),
         Box::new(Array::mirrored(members(2).0)),
@@ -212,7 +212,7 @@ fn result(device: &mut dyn VirtualDevice, request: Request) -> Result<(), Failur
 
 #[test]
 fn a_part_that_fails_fails_the_request() {
-    let whole = |op| Request { op, offset: 0, bytes: 4 * STRIPE as u32 };
+    let whole = |op| Request::new(op, 0, 4 * STRIPE as u32);
     let mut striped = Array::striped(failing(3, Op::Read), STRIPE);
     assert_eq!(result(&mut striped, whole(Op::Read)), Err(Failure::Media));
     assert_eq!(result(&mut striped, Request { bytes: STRIPE as u32, ..whole(Op::Read) }), Ok(()), "another member");
@@ -220,21 +220,17 @@ fn a_part_that_fails_fails_the_request() {
     // The last member holds the parity of row 0 and data of the next.
     for (op, bytes) in [(Op::Read, 6 * STRIPE), (Op::Write, 4096), (Op::Write, 3 * STRIPE)] {
         let mut array = Raid5::new(failing(4, op), STRIPE, 0.0);
-        assert_eq!(
-            result(&mut array, Request { op, offset: 0, bytes: bytes as u32 }),
-            Err(Failure::Media),
-            "{op:?} {bytes}"
-        );
+        assert_eq!(result(&mut array, Request::new(op, 0, bytes as u32)), Err(Failure::Media), "{op:?} {bytes}");
     }
     let mut array = Raid5::new(failing(4, Op::Read), STRIPE, 0.0);
     // In row 1 the last member holds the first stripe, which the parity of a write to the second needs.
-    let small = Request { op: Op::Write, offset: 4 * STRIPE, bytes: 4096 };
+    let small = Request::new(Op::Write, 4 * STRIPE, 4096);
     assert_eq!(result(&mut array, small), Err(Failure::Media), "what the parity needs could not be read");
 }
 
 #[test]
 fn a_flush_reaches_every_member() {
-    let flush = Request { op: Op::Flush, offset: 0, bytes: 0 };
+    let flush = Request::new(Op::Flush, 0, 0);
     let (devices, logs) = members(3);
     run(&mut Array::striped(devices, STRIPE), 1, [flush]);
     assert_eq!(counts(&logs, Op::Flush), [1; 3]);
@@ -275,7 +271,7 @@ fn parity_is_counted_when_it_is_written_and_never_taken_back() {
 fn trims_leave_the_parity_of_raid_5_alone_and_its_report_counts_it() {
     let (devices, logs) = members(4);
     let mut array = Raid5::new(devices, STRIPE, 0.0);
-    run(&mut array, 1, [Request { op: Op::Trim, offset: 0, bytes: 4096 }]);
+    run(&mut array, 1, [Request::new(Op::Trim, 0, 4096)]);
     assert!(logs.iter().all(|log| log.borrow().is_empty()));
     run(&mut array, 1, sequential(Op::Write, 10, 3 * STRIPE as u32, 0));
     let report = array.report();
@@ -289,10 +285,10 @@ fn memory_answers_reads_of_what_it_holds_whole() {
     let log = Rc::clone(&inner.log);
     // A line is written back as soon as nothing is read: one read under way keeps them in memory.
     let mut cached = WriteBack::new(Box::new(inner), 1 << 30, STRIPE);
-    cached.submit(0, 1, Request { op: Op::Read, offset: 1 << 20, bytes: 4096 });
-    cached.submit(0, 2, Request { op: Op::Write, offset: 0, bytes: 8192 });
-    cached.submit(0, 3, Request { op: Op::Read, offset: 4096, bytes: 4096 });
-    cached.submit(0, 4, Request { op: Op::Read, offset: 4096, bytes: 8192 });
+    cached.submit(0, 1, Request::new(Op::Read, 1 << 20, 4096));
+    cached.submit(0, 2, Request::new(Op::Write, 0, 8192));
+    cached.submit(0, 3, Request::new(Op::Read, 4096, 4096));
+    cached.submit(0, 4, Request::new(Op::Read, 4096, 8192));
     cached.advance(0);
     let answered: Vec<u32> = std::iter::from_fn(|| cached.answer()).map(|answer| answer.tag).collect();
     assert_eq!(answered, [2, 3], "tag 4 is held in part only");
@@ -305,8 +301,8 @@ fn a_flush_tells_of_a_write_back_that_failed() {
     let mut inner = Fixed::new(TIME, SIZE);
     inner.fails = Some(Op::Write);
     let mut cached = WriteBack::new(Box::new(inner), 1 << 30, STRIPE);
-    assert_eq!(result(&mut cached, Request { op: Op::Write, offset: 0, bytes: 4096 }), Ok(()));
-    let flush = Request { op: Op::Flush, offset: 0, bytes: 0 };
+    assert_eq!(result(&mut cached, Request::new(Op::Write, 0, 4096)), Ok(()));
+    let flush = Request::new(Op::Flush, 0, 0);
     assert_eq!(result(&mut cached, flush), Err(Failure::Media));
     assert_eq!(result(&mut cached, flush), Ok(()), "it is told once");
 }

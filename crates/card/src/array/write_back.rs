@@ -121,7 +121,7 @@ impl WriteBack {
     fn clean(&mut self, now: Nanos, line: u64, range: (u64, u64)) {
         self.cleaning += 1;
         let bytes = range.1 - range.0;
-        let request = Request { op: Op::Write, offset: line * self.line + range.0, bytes: bytes as u32 };
+        let request = Request::new(Op::Write, line * self.line + range.0, bytes as u32);
         self.inner_submit(now, request, Purpose::Clean { bytes });
     }
 
@@ -140,7 +140,7 @@ impl WriteBack {
                 match self.failed.take() {
                     Some(failure) => self.answers.put(now, tag, Err(failure)),
                     None => {
-                        let flush = Request { op: Op::Flush, offset: 0, bytes: 0 };
+                        let flush = Request::new(Op::Flush, 0, 0);
                         self.inner_submit(now, flush, Purpose::Flush { tag });
                     }
                 }

@@ -21,7 +21,7 @@ fn every_sheet_can_be_built_and_answers() {
         let span = device.bytes().min(1 << 28);
         let mut requests = random(Op::Write, 500, 8192, span, 1);
         requests.extend(random(Op::Read, 500, 8192, span, 2));
-        requests.push(Request { op: Op::Flush, offset: 0, bytes: 0 });
+        requests.push(Request::new(Op::Flush, 0, 0));
         let lived = run(device, 8, requests);
         assert_eq!(lived.len(), 1_001, "{}", profile.name);
     }

@@ -94,7 +94,7 @@ fn a_flush_waits_for_what_was_answered() {
     let sheet = sheet(true);
     let mut disk = Disk::new(&sheet);
     let mut requests = random(Op::Write, 100, 4096, sheet.bytes, 9);
-    requests.push(Request { op: Op::Flush, offset: 0, bytes: 0 });
+    requests.push(Request::new(Op::Flush, 0, 0));
     let lived = run(&mut disk, 1, requests);
     let flush = lived.last().expect("answered");
     assert!(flush.nanos() > 100_000_000, "a hundred seeks, not {} ns", flush.nanos());
@@ -107,7 +107,7 @@ fn a_flush_waits_for_what_was_answered() {
 fn what_is_cached_is_read_from_memory() {
     let sheet = sheet(true);
     let mut disk = Disk::new(&sheet);
-    let at = |op| Request { op, offset: 300 << 30, bytes: 4096 };
+    let at = |op| Request::new(op, 300 << 30, 4096);
     let lived = run(&mut disk, 1, [at(Op::Write), at(Op::Read)]);
     assert!(lived[1].nanos() < 100_000, "{:?}", lived[1]);
 }
@@ -116,7 +116,7 @@ fn what_is_cached_is_read_from_memory() {
 fn a_bad_request_is_refused() {
     let mut disk = Disk::new(&sheet(false));
     for (tag, offset, bytes) in [(0, 600 << 40, 512), (1, 1, 512), (2, 0, 100), (3, 0, 0), (4, u64::MAX - 511, 1024)] {
-        disk.submit(0, tag, Request { op: Op::Read, offset, bytes });
+        disk.submit(0, tag, Request::new(Op::Read, offset, bytes));
     }
     let refused = std::iter::from_fn(|| disk.answer()).filter(|it| it.result == Err(Failure::OutOfRange)).count();
     assert_eq!(refused, 5);

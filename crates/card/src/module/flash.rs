@@ -68,6 +68,8 @@ pub(super) struct Flash {
     free_tags: Vec<Tag>,
     /// A read that needed no flash and came through the data path.
     passed: Option<Tag>,
+    /// Host sectors written to each placement; empty where the layer tells none apart.
+    pub placed: Vec<u64>,
 }
 
 impl Flash {
@@ -77,11 +79,13 @@ impl Flash {
     }
 
     pub fn new(ftl: Ftl, nand: Nand) -> Flash {
+        let placements = usize::from(ftl.placements());
         Flash {
             layer: Addressed::new(ftl, Chips { nand, now: 0, failed: Vec::new() }),
             reading: vec![Reading::default(); READS as usize + 1],
             free_tags: (1..=READS).rev().collect(),
             passed: None,
+            placed: vec![0; if placements > 1 { placements } else { 0 }],
         }
     }
 }
@@ -178,10 +182,15 @@ impl Back for Flash {
                     (count, ftl::Request::Write { lba, count, fua })
                 }
             };
-            let admission = self.layer.ftl.submit(0, request);
+            let admission = self.layer.ftl.submit_placed(change.placement, 0, request);
             self.layer.carry_out(());
             if matches!(admission, Admission::Busy | Admission::Refused(_)) {
                 return admission;
+            }
+            if change.op == Op::Write
+                && let Some(placed) = self.placed.get_mut(usize::from(change.placement))
+            {
+                *placed += u64::from(count);
             }
             debug_assert_eq!(admission, Admission::Done, "nothing waits for durability behind capacitors");
             change.lba += u64::from(count);

@@ -40,7 +40,7 @@ pub fn config(profile: &Profile, percent: u64) -> ModuleConfig<'_> {
 pub fn fill(module: &mut Module, from: u64) -> u64 {
     let mut now = from;
     for offset in (0..module.bytes() / 131_072).map(|n| n * 131_072) {
-        module.submit(now, 0, Request { op: Op::Write, offset, bytes: 131_072 });
+        module.submit(now, 0, Request::new(Op::Write, offset, 131_072));
         let answer = loop {
             now = module.next_event().expect("a write is under way");
             module.advance(now);

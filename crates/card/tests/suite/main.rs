@@ -5,4 +5,5 @@ mod module;
 mod module_times;
 mod objects;
 mod pacing;
+mod placement;
 mod snapshots;

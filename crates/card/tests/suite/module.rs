@@ -33,8 +33,7 @@ fn drive(
                 98 => Op::Flush,
                 _ => Op::Write,
             };
-            let request =
-                if op == Op::Flush { Request { op, offset: 0, bytes: 0 } } else { Request { op, offset, bytes } };
+            let request = if op == Op::Flush { Request::new(op, 0, 0) } else { Request::new(op, offset, bytes) };
             open.insert(next);
             module.submit(now, next, request);
             next += 1;
@@ -80,10 +79,10 @@ fn reads_that_wait_are_answered_when_they_need_no_flash() {
     let mut module = Module::new(&config(&profile, 60)).expect("a module");
     let mut now = fill(&mut module, 0);
     let half = module.bytes() / 2 / 131_072 * 131_072;
-    module.submit(now, 0, Request { op: Op::Trim, offset: half, bytes: (module.bytes() - half) as u32 });
+    module.submit(now, 0, Request::new(Op::Trim, half, (module.bytes() - half) as u32));
     for tag in 1..15_000 {
         let offset = u64::from(tag) * 4096 % half;
-        module.submit(now, tag, Request { op: Op::Read, offset: if tag < 5000 { offset } else { half }, bytes: 4096 });
+        module.submit(now, tag, Request::new(Op::Read, if tag < 5000 { offset } else { half }, 4096));
     }
     let mut open: BTreeSet<u32> = (0..15_000).collect();
     while let Some(event) = module.next_event() {
@@ -142,7 +141,7 @@ fn advancing_to_answers_is_advancing_from_event_to_event() {
         let mut submit = |module: &mut Module, now: u64, tag: u32| {
             let op = if random.one_in(3) { Op::Read } else { Op::Write };
             let offset = random.below(module.bytes() / 4096) * 4096;
-            module.submit(now, tag, Request { op, offset, bytes: 4096 });
+            module.submit(now, tag, Request::new(op, offset, 4096));
         };
         (0..16).for_each(|tag| submit(&mut module, now, tag));
         while answers.len() < 30_000 {
@@ -185,7 +184,7 @@ fn requests_outside_the_device_are_refused() {
     for (tag, (offset, bytes)) in
         [(end, 4096), (end - 4096, 8192), (512, 4096), (0, 100), (0, 0), (u64::MAX - 5, 4096)].into_iter().enumerate()
     {
-        module.submit(0, tag as u32, Request { op: Op::Write, offset, bytes });
+        module.submit(0, tag as u32, Request::new(Op::Write, offset, bytes));
         assert_eq!(module.answer().map(|answer| answer.result), Some(Err(Failure::OutOfRange)), "{offset} {bytes}");
     }
 }
@@ -208,7 +207,7 @@ fn a_worn_out_module_goes_the_way_of_the_original() {
         let began = now;
         for tag in 0..64 {
             let offset = random.below(module.bytes() / 4096) * 4096;
-            module.submit(now, tag, Request { op: Op::Write, offset, bytes: 4096 });
+            module.submit(now, tag, Request::new(Op::Write, offset, 4096));
         }
         let mut left = 64;
         let mut refused = 0;
@@ -241,7 +240,7 @@ fn a_worn_out_module_goes_the_way_of_the_original() {
         times.iter().sum::<u64>() as f64 / times.len().max(1) as f64
     };
     assert!(mean(Health::ReducedWrite) > 1.5 * mean(Health::Healthy), "writes are held back when the reserve is gone");
-    module.submit(now, 1, Request { op: Op::Read, offset: 0, bytes: 4096 });
+    module.submit(now, 1, Request::new(Op::Read, 0, 4096));
     while module.answer().map(|answer| assert_eq!(answer.result, Ok(()))).is_none() {
         now = module.next_event().expect("a read is under way");
         module.advance(now);
@@ -265,7 +264,7 @@ fn write_for(
     let mut module = Module::new(&config).expect("a module");
     let (mut now, mut at, mut failure) = (0, 0, None);
     for tag in 0..16 {
-        module.submit(now, tag, Request { op: Op::Write, offset: at, bytes: 65_536 });
+        module.submit(now, tag, Request::new(Op::Write, at, 65_536));
         at += 65_536;
     }
     let mut under_way = 16;
@@ -279,7 +278,7 @@ fn write_for(
             failure = failure.or(answer.result.err());
             if now as f64 * 1e-9 < seconds && failure.is_none() {
                 at = (at + 65_536) % (module.bytes() / 65_536 * 65_536);
-                module.submit(now, answer.tag, Request { op: Op::Write, offset: at, bytes: 65_536 });
+                module.submit(now, answer.tag, Request::new(Op::Write, at, 65_536));
                 under_way += 1;
             }
         }

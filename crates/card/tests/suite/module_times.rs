@@ -24,7 +24,7 @@ fn rested(profile: &Profile) -> (Module, u64) {
 }
 
 fn request(op: Op, offset: u64, bytes: u32) -> Request {
-    Request { op, offset, bytes }
+    Request::new(op, offset, bytes)
 }
 
 /// Submits all at one moment; gives the answers in the order in which they come.

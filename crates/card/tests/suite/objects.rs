@@ -37,7 +37,7 @@ fn drive(device: &mut ObjectDevice, requests: impl Iterator<Item = (Nanos, Reque
 }
 
 fn write(sector: u64) -> Request {
-    Request { op: Op::Write, offset: sector * 4096, bytes: 4096 }
+    Request::new(Op::Write, sector * 4096, 4096)
 }
 
 /// Forty days in which 64 MiB of the device are written again and again, 16 KiB each forty seconds.
@@ -45,7 +45,7 @@ fn month(prices: Prices, by_price: bool) -> ObjectsReport {
     let mut device = ObjectDevice::new(&ObjectsConfig { prices, ..config(by_price) }).expect("a device");
     let mut random = SplitMix64::new(7);
     let writes = (0..40 * 2160).map(|at| {
-        let request = Request { op: Op::Write, offset: random.below(4096) * 16_384, bytes: 16_384 };
+        let request = Request::new(Op::Write, random.below(4096) * 16_384, 16_384);
         (at * 40 * SECOND, request)
     });
     drive(&mut device, writes, 40 * DAY);
@@ -84,7 +84,7 @@ fn what_the_journal_gave_back_is_read_from_the_store() {
     drive(&mut device, (0..32_768).map(|sector| (sector * SECOND / 100, write(sector))), 600 * SECOND);
     let before = device.report().objects.expect("it has a store");
     assert!(before.local_bytes < 64 << 20 && before.gets == 0, "{before:?}");
-    let read = Request { op: Op::Read, offset: 0, bytes: 4096 };
+    let read = Request::new(Op::Read, 0, 4096);
     let at = 700 * SECOND;
     let answers = drive(&mut device, std::iter::once((at, read)), at + 10 * SECOND);
     assert!((SECOND / 10..SECOND / 5).contains(&(answers[0].at - at)), "it takes what the store does");

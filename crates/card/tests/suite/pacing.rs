@@ -44,7 +44,7 @@ impl Writer {
         let (mut left, mut open) = (count, 0);
         for tag in 0..DEPTH {
             let offset = self.offset(module);
-            module.submit(self.now, tag, Request { op: Op::Write, offset, bytes: 4096 });
+            module.submit(self.now, tag, Request::new(Op::Write, offset, 4096));
             submitted[tag as usize] = self.now;
             (left, open) = (left - 1, open + 1);
         }
@@ -56,7 +56,7 @@ impl Writer {
                 open -= 1;
                 if left > 0 {
                     let offset = self.offset(module);
-                    module.submit(self.now, answer.tag, Request { op: Op::Write, offset, bytes: 4096 });
+                    module.submit(self.now, answer.tag, Request::new(Op::Write, offset, 4096));
                     submitted[answer.tag as usize] = self.now;
                     (left, open) = (left - 1, open + 1);
                 }

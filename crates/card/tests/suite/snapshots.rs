@@ -18,7 +18,7 @@ fn written(schedule: Option<Schedule>, percent: u64, writes: u64) -> (Report, Op
     for _ in 0..writes {
         // Most of it to a part that is written again and again.
         let lba = if random.one_in(4) { random.below(sectors) } else { random.below(sectors / 16) };
-        module.submit(now, 0, Request { op: Op::Write, offset: lba * 4096, bytes: 4096 });
+        module.submit(now, 0, Request::new(Op::Write, lba * 4096, 4096));
         let answer = loop {
             now = module.next_event().expect("a write is under way");
             now = module.advance_to_answer(now);

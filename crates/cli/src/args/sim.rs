@@ -60,6 +60,9 @@ pub struct Sim {
     /// Seed of every random choice, in the workload and in the device.
     #[arg(long, value_name = "N", help_heading = "Workload")]
     pub seed: Option<u64>,
+    /// Have the loads name no placement, whatever the workload says: with and without show what placements are worth.
+    #[arg(long, help_heading = "Workload")]
+    pub unplaced: bool,
     /// Length of an interval of the results over time.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval, help_heading = "Results")]
     pub interval: Time,

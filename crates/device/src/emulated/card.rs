@@ -126,7 +126,7 @@ impl Card {
         };
         let key = self.requests.hold(placement, tag, &mut io);
         let mut back = Bytes::with(core, &mut self.requests, key, io);
-        self.controller.submit(&mut back, key, Request { op, offset: lba * u64::from(sector), bytes });
+        self.controller.submit(&mut back, key, Request::new(op, lba * u64::from(sector), bytes));
         back.keep_current();
         self.controller.collect(&mut back);
         Submitted::Pending

@@ -196,7 +196,7 @@ impl Twins {
     fn take(&mut self, op: Op, lba: u64, sectors: usize) -> (u64, u64) {
         let bytes = sectors * SECTOR;
         let (begin, emulated_begin) = (self.now, self.clock.get());
-        self.module.submit(begin, 0, Request { op, offset: lba * SECTOR as u64, bytes: bytes as u32 });
+        self.module.submit(begin, 0, Request::new(op, lba * SECTOR as u64, bytes as u32));
         while self.module.answer().is_none() {
             self.now = self.module.next_event().expect("a request is under way");
             self.module.advance(self.now);

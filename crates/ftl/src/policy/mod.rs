@@ -274,13 +274,15 @@ pub enum Policy {
     /// [`Lifetime`].
     #[default]
     Lifetime = 8,
-    /// [`Placement`].
+    /// [`Placement`], its handles isolated persistently.
     Placement = 9,
+    /// [`Placement`], its handles isolated initially.
+    PlacementInitial = 10,
 }
 
 impl Policy {
     /// Every policy.
-    pub const ALL: [Policy; 10] = [
+    pub const ALL: [Policy; 11] = [
         Policy::Greedy,
         Policy::CostBenefit,
         Policy::Fifo,
@@ -291,9 +293,15 @@ impl Policy {
         Policy::Midas,
         Policy::Lifetime,
         Policy::Placement,
+        Policy::PlacementInitial,
     ];
-    /// Those that need no word of the host's: all but [`Policy::Placement`], which stands last.
-    pub const BY_THEMSELVES: &[Policy] = Policy::ALL.split_at(Policy::ALL.len() - 1).0;
+    /// Those that need no word of the host's: all but the last two, which go by placements.
+    pub const BY_THEMSELVES: &[Policy] = Policy::ALL.split_at(Policy::ALL.len() - 2).0;
+
+    /// Whether it goes by what the host says that belongs together.
+    pub fn goes_by_placements(self) -> bool {
+        matches!(self, Policy::Placement | Policy::PlacementInitial)
+    }
 
     /// The policy of that name.
     pub fn from_name(name: &str) -> Option<Policy> {
@@ -315,7 +323,12 @@ impl Policy {
         match self {
             Policy::GreedyOneStream => 1,
             Policy::Greedy | Policy::CostBenefit | Policy::Fifo | Policy::DChoices => 2,
-            Policy::Dac | Policy::SepBit | Policy::Midas | Policy::Lifetime | Policy::Placement => 6,
+            Policy::Dac
+            | Policy::SepBit
+            | Policy::Midas
+            | Policy::Lifetime
+            | Policy::Placement
+            | Policy::PlacementInitial => 6,
         }
     }
 
@@ -336,6 +349,7 @@ impl Policy {
             Policy::Midas => Box::new(Midas::new(shape)),
             Policy::Lifetime => Box::new(Lifetime::new(shape)),
             Policy::Placement => Box::new(Placement::new(shape)),
+            Policy::PlacementInitial => Box::new(Placement::initial(shape)),
         }
     }
 
@@ -352,6 +366,7 @@ impl Policy {
             Policy::Midas => "midas",
             Policy::Lifetime => "lifetime",
             Policy::Placement => "placement",
+            Policy::PlacementInitial => "placement-initial",
         }
     }
 }

@@ -1,29 +1,38 @@
-//! Placement: the host says what belongs together, and that has a stream of its own; what the groomer moves stays in it. Victims by cost and
-//! benefit: streams of different lives have different ages.
+//! Placement: the host says what belongs together, and that has a stream of its own. In the terms of NVMe's flexible data placement
+//! (Base Specification 2.1, 3.2.4) its handles are isolated in one of two ways:
 //!
-//! NVMe's flexible data placement would call its handles persistently isolated (Base Specification 2.1, 3.2.4), but that it is no promise:
-//! when erase blocks are scarce the groomer moves sectors to whichever is open.
+//! - **Persistently**: what the groomer moves stays in its stream, but that it is no promise: when erase blocks are scarce the groomer moves
+//!   sectors to whichever is open. Victims by cost and benefit: streams of different lives have different ages.
+//! - **Initially**: what the groomer moves lies together, apart from all that the host writes, and the emptiest LEB is groomed next. So do
+//!   the drives that can be bought, which is what this is for: their models.
 
 use super::{Destination, GroomPolicy, LebView, Moved, Shape, Write, cost_benefit};
 
-/// The placement policy.
+/// The placement policies.
 pub struct Placement {
     streams: u8,
+    initially: bool,
 }
 
 impl Placement {
+    /// Isolated persistently.
     pub(super) fn new(shape: &Shape) -> Placement {
-        Placement { streams: shape.streams }
+        Placement { streams: shape.streams, initially: false }
+    }
+
+    /// Isolated initially.
+    pub(super) fn initial(shape: &Shape) -> Placement {
+        Placement { initially: true, ..Placement::new(shape) }
     }
 }
 
 impl GroomPolicy for Placement {
     fn name(&self) -> &'static str {
-        "placement"
+        if self.initially { "placement-initial" } else { "placement" }
     }
 
     fn host_streams(&self) -> u8 {
-        self.streams
+        self.streams - u8::from(self.initially)
     }
 
     fn streams(&self) -> u8 {
@@ -35,14 +44,15 @@ impl GroomPolicy for Placement {
     }
 
     fn place(&mut self, write: &Write) -> u8 {
-        write.placement.min(self.streams - 1)
+        write.placement.min(self.host_streams() - 1)
     }
 
     fn place_moved(&mut self, moved: &Moved) -> Destination {
-        Destination::of(moved.stream.min(self.streams - 1))
+        let last = self.streams - 1;
+        Destination::of(if self.initially { last } else { moved.stream.min(last) })
     }
 
     fn score(&self, leb: &LebView) -> f64 {
-        cost_benefit::worth(leb)
+        if self.initially { -f64::from(leb.live) } else { cost_benefit::worth(leb) }
     }
 }

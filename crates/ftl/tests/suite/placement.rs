@@ -46,6 +46,24 @@ fn each_placement_has_erase_blocks_of_its_own() {
 }
 
 #[test]
+fn what_is_moved_lies_apart_where_it_is_isolated_only_initially() {
+    assert_eq!(instant(120, SLOTS, SECTORS, Policy::PlacementInitial).ftl.placements(), 5);
+    let mut device = instant(45, SLOTS, SECTORS, Policy::PlacementInitial);
+    assert!(device.ftl.placements() > 1);
+    let mut random = SplitMix64::new(3);
+    for lba in (0..SECTORS).chain((0..20_000).map(|_| random.below(SECTORS))) {
+        place(&mut device, (lba % 2) as u8, lba);
+    }
+    device.verify().expect("sound");
+    assert!(device.ftl.stats().groomed_sectors > 1_000, "{:?}", device.ftl.stats());
+    // Which of the two kinds lie in each erase block: what the host wrote is of one kind, what was moved of both.
+    let mut kinds: BTreeMap<u32, [u32; 2]> = BTreeMap::new();
+    (0..SECTORS).for_each(|lba| kinds.entry(leb_of(&device, lba)).or_default()[(lba % 2) as usize] += 1);
+    let mixed = kinds.values().filter(|counts| counts[0] > 0 && counts[1] > 0).count();
+    assert!(mixed > 0 && mixed < kinds.len(), "{mixed} of {} erase blocks hold both", kinds.len());
+}
+
+#[test]
 fn one_that_is_renewed_goes_on_in_another_erase_block() {
     let mut device = instant(120, SLOTS, SECTORS, Policy::Placement);
     assert_eq!(device.ftl.left_in_placement(3), SLOTS, "none is open");

@@ -20,7 +20,7 @@ fn cached(mode: Mode, bytes: u64, seed: u64) -> Box<dyn VirtualDevice> {
 }
 
 fn request(op: Op, sector: u64, sectors: u32) -> Request {
-    Request { op, offset: sector * 4096, bytes: sectors * 4096 }
+    Request::new(op, sector * 4096, sectors * 4096)
 }
 
 /// Asks one thing after another, from the moment `now` on; how long each took, and when the last was answered.

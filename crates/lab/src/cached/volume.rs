@@ -203,7 +203,7 @@ impl Cached {
             let (mut offset, end) = (lba * sector, (lba + count) * sector);
             loop {
                 let bytes = (end - offset).min(PIECE_BYTES);
-                let request = Request { op, offset: if op == Op::Flush { 0 } else { offset }, bytes: bytes as u32 };
+                let request = Request::new(op, if op == Op::Flush { 0 } else { offset }, bytes as u32);
                 self.members.submit(self.now, member, request, tag);
                 left += 1;
                 offset += bytes;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::placed::Placed;
 use super::sections::Assignment;
 use super::value;
 use crate::workload::{Access, Arrivals, Bytes, Extent, Load, Rate, Region, Sizes, Streams};
@@ -134,6 +135,9 @@ const HARMLESS_OFF: &[&str] = &[
 #[derive(Default)]
 struct Options {
     rw: Option<(f64, f64, bool)>,
+    /// Requests in order from each random place on.
+    run: Option<u64>,
+    placed: Placed,
     mix: Option<f64>,
     one: (Option<Sizes>, Option<Sizes>),
     align: Option<u64>,
@@ -175,7 +179,7 @@ impl Options {
         let key = assignment.key.as_str();
         let text = || given.filter(|text| !text.is_empty()).ok_or_else(|| "has no value".to_owned());
         match key {
-            "rw" | "readwrite" => self.rw = Some(kind(text()?)?),
+            "rw" | "readwrite" => (self.rw, self.run) = kind(text()?).map(|(kind, run)| (Some(kind), run))?,
             "rwmixread" => self.mix = Some(value::percent(text()?)?),
             "rwmixwrite" => self.mix = Some(100.0 - value::percent(text()?)?),
             "bs" | "blocksize" => {
@@ -204,6 +208,7 @@ impl Options {
             }
             "stonewall" | "wait_for_previous" => self.waits = value::switch(given)?,
             "randseed" => self.seed = Some(value::number(text()?)?),
+            key if self.placed.set(key, given)? => {}
             key if PASSED_OVER.contains(&key) => notes.push(format!("{key}: makes no difference here")),
             key if HARMLESS_OFF.contains(&key) && matches!(given, Some("0" | "none") | None) && (key != "loops") => {}
             "loops" if given == Some("1") => {}
@@ -232,7 +237,22 @@ impl Options {
         if read_percent < 100.0 {
             smallest.extend(write_size.list().iter().map(|entry| entry.size.0));
         }
-        let align = self.align.or_else(|| if random { smallest.iter().min().copied() } else { None });
+        let sizes = if read_percent > 0.0 { &read_size } else { &write_size };
+        let object = match (self.run, sizes, self.align) {
+            (None, _, _) => None,
+            (Some(run), Sizes::One(Bytes(size)), Some(align)) if size.checked_mul(run) == Some(align) => {
+                Some(Bytes(align))
+            }
+            (Some(run), _, _) => {
+                return Err(format!(
+                    "job '{name}': rw=...:{run} is understood as whole objects of {run} requests; give one bs, and blockalign as {run} times that"
+                ));
+            }
+        };
+        let align = match object {
+            Some(_) => None,
+            None => self.align.or_else(|| if random { smallest.iter().min().copied() } else { None }),
+        };
         let access = match (random, self.random_share, self.access) {
             (false, None | Some(0.0), None) => Access::Sequential,
             (false, _, _) => {
@@ -262,8 +282,10 @@ impl Options {
             size: if read_percent > 0.0 { read_size } else { write_size },
             access,
             streams: if random { Streams::Shared } else { Streams::Same },
+            object,
             align: align.map(Bytes),
             region: Region { offset: self.offset.unwrap_or(Extent::Bytes(0)), size: self.size },
+            placement: self.placed.placement(),
             threads: self.jobs,
             depth: Some(self.depth),
             rate: self.rate.map(|rate| Rate { per_second: rate * f64::from(self.jobs), arrivals }),
@@ -282,21 +304,29 @@ impl Options {
     }
 }
 
-/// Reads and trims in per cent, and whether they are at random.
-fn kind(text: &str) -> Result<(f64, f64, bool), String> {
-    match text {
-        "read" => Ok((100.0, 0.0, false)),
-        "write" => Ok((0.0, 0.0, false)),
-        "trim" => Ok((0.0, 100.0, false)),
-        "rw" | "readwrite" => Ok((50.0, 0.0, false)),
-        "randread" => Ok((100.0, 0.0, true)),
-        "randwrite" => Ok((0.0, 0.0, true)),
-        "randtrim" => Ok((0.0, 100.0, true)),
-        "randrw" => Ok((50.0, 0.0, true)),
-        other => Err(format!(
-            "'{other}' is not known; expected read, write, trim, rw, randread, randwrite, randtrim or randrw"
-        )),
-    }
+/// Reads and trims in per cent, and whether they are at random; then how many requests follow each other from each random place on.
+#[allow(clippy::type_complexity)]
+fn kind(text: &str) -> Result<((f64, f64, bool), Option<u64>), String> {
+    let (name, run) = match text.split_once(':').map(|(name, run)| (name, run.parse::<u64>())) {
+        Some((name, Ok(run))) if run > 0 && name.starts_with("rand") => (name, Some(run).filter(|run| *run > 1)),
+        _ => (text, None),
+    };
+    let kind = match name {
+        "read" => (100.0, 0.0, false),
+        "write" => (0.0, 0.0, false),
+        "trim" => (0.0, 100.0, false),
+        "rw" | "readwrite" => (50.0, 0.0, false),
+        "randread" => (100.0, 0.0, true),
+        "randwrite" => (0.0, 0.0, true),
+        "randtrim" => (0.0, 100.0, true),
+        "randrw" => (50.0, 0.0, true),
+        _ => {
+            return Err(format!(
+                "'{text}' is not known; expected read, write, trim, rw, randread, randwrite, randtrim or randrw, the last four perhaps with such as :32"
+            ));
+        }
+    };
+    Ok((kind, run))
 }
 
 fn distribution(text: &str) -> Result<Access, String> {

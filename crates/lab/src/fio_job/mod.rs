@@ -4,6 +4,7 @@
 //! submitted, on which file, how it is logged) is passed over with a note. `docs/workload.md` lists which is which.
 
 mod job;
+mod placed;
 mod sections;
 mod value;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::workload::{Access, Arrivals, Bytes, Extent, Sizes, Streams};
+use crate::workload::{Access, Arrivals, Bytes, Choose, Extent, Placement, Several, Sizes, Streams};
 
 fn job(text: &str) -> (Workload, Vec<String>) {
     from_text("t", "t.fio", text).unwrap_or_else(|error| panic!("{error}"))
@@ -101,6 +101,27 @@ fn sizes_and_distributions() {
 }
 
 #[test]
+fn placements_are_those_of_fio() {
+    let placement = |lines: &str| job(&format!("[a]\nrw=randwrite\n{lines}\n")).0.phases[0].loads[0].placement.clone();
+    let several = |among: &[u8], choose| Some(Placement::Several(Several { among: among.to_vec(), choose }));
+    assert_eq!(placement("fdp=1\nfdp_pli=3"), Some(Placement::One(3)));
+    assert_eq!(placement("dataplacement=fdp\nplids=1,2\nplid_select=random"), several(&[1, 2], Choose::Random));
+    assert_eq!(placement("fdp=1\nfdp_pli=1,2\nfdp_pli_select=roundrobin"), several(&[1, 2], Choose::InTurn));
+    assert_eq!(placement("fdp"), several(&[], Choose::InTurn), "all that the device has");
+    for off in ["fdp=0\nfdp_pli=3", "plids=3", "dataplacement=none\nplids=3"] {
+        assert_eq!(placement(off), None, "{off}");
+    }
+}
+
+#[test]
+fn a_run_from_each_random_place_is_an_object() {
+    let load = |lines: &str| job(&format!("[a]\nbs=128k\n{lines}\n")).0.phases[0].loads[0].clone();
+    let object = load("rw=randwrite:32\nba=4m");
+    assert_eq!((object.object, object.align, &object.access), (Some(Bytes(4 << 20)), None, &Access::Random));
+    assert_eq!(load("rw=randwrite:1").object, None);
+}
+
+#[test]
 fn what_cannot_be_followed_names_line_and_option() {
     for (text, expected) in [
         ("rw=read\n", "t.fio:1: 'rw=read' stands before the first section"),
@@ -123,6 +144,15 @@ fn what_cannot_be_followed_names_line_and_option() {
         ("[a]\nrandom_distribution=pareto:0.9\n", "'pareto' is not known"),
         ("[a]\nnumjobs=0\n", "threads = 0"),
         ("[a]\nrw = randread : 8\n", "'randread : 8' is not known"),
+        ("[a]\nrw=write:8\n", "'write:8' is not known"),
+        ("[a]\nrw=randwrite:8\n", "give one bs, and blockalign as 8 times that"),
+        ("[a]\nrw=randwrite:8\nba=64k\n", "give one bs, and blockalign as 8 times that"),
+        ("[a]\nrw=randrw:8\nba=32k\n", "load 'a': object: whole objects are read, written or trimmed"),
+        ("[a]\nfdp=2\n", "t.fio:2: fdp: '2' is neither 0 nor 1"),
+        ("[a]\ndataplacement=streams\n", "dataplacement: streams of NVMe's directives are not simulated"),
+        ("[a]\nplids=0-3\n", "plids: '0-3' is no whole number from 0 to 255"),
+        ("[a]\nfdp_pli=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n", "17 handles; fio takes at most 16"),
+        ("[a]\nplid_select=scheme\n", "give each of its parts a job with plids"),
     ] {
         let message = error(text);
         assert!(message.contains(expected), "{text:?}: {message}");

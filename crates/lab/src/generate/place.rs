@@ -5,6 +5,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
 use super::choice::Choice;
+use super::shuffle::shuffled;
 use crate::workload::{Access, HotCold, Zone};
 
 /// The places for requests of one size: multiples of the alignment at which one fits into the region.
@@ -21,10 +22,19 @@ pub struct Places {
 #[derive(Clone, Debug)]
 enum Popularity {
     Even,
+    /// Each once, and then again in another order.
+    Shuffled,
     /// By rank; ranks are scattered by a step that shares no divisor with the number of places.
     Zipf(Zipf<f64>, u64),
     /// First place and number of places of each part.
     Parts(Choice<(u64, u64)>),
+}
+
+/// How far a thread is through the places of which each comes once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Round {
+    at: u64,
+    key: u64,
 }
 
 impl Places {
@@ -33,6 +43,7 @@ impl Places {
         let count = region.checked_sub(bytes)? / align + 1;
         let popularity = match access {
             Access::Random | Access::Sequential | Access::Mixed(_) => Popularity::Even,
+            Access::Shuffled => Popularity::Shuffled,
             Access::Zipf(theta) => match Zipf::new(count as f64, *theta) {
                 Ok(zipf) => Popularity::Zipf(zipf, scattering_step(count)),
                 // A theta that validation let pass never gets here.
@@ -52,8 +63,16 @@ impl Places {
 
     /// A place, as an offset within the region.
     #[inline]
-    pub fn draw(&self, random: &mut Xoshiro256PlusPlus) -> u64 {
+    pub fn draw(&self, random: &mut Xoshiro256PlusPlus, round: &mut Round) -> u64 {
         let place = match &self.popularity {
+            Popularity::Shuffled => {
+                if round.at == 0 {
+                    round.key = random.next_u64();
+                }
+                let place = shuffled(round.at, self.count, round.key);
+                round.at = (round.at + 1) % self.count;
+                place
+            }
             Popularity::Even => below(random, self.count),
             Popularity::Zipf(zipf, step) => {
                 let rank = (zipf.sample(random) as u64).clamp(1, self.count) - 1;
@@ -81,7 +100,7 @@ fn parts(zones: &[Zone], count: u64) -> Popularity {
 
 /// A number below `count`, all alike as far as 64 bits allow.
 #[inline]
-fn below(random: &mut Xoshiro256PlusPlus, count: u64) -> u64 {
+pub(super) fn below(random: &mut Xoshiro256PlusPlus, count: u64) -> u64 {
     ((u128::from(random.next_u64()) * u128::from(count)) >> 64) as u64
 }
 
@@ -110,9 +129,9 @@ mod tests {
     fn drawn(access: &Access, count: u64, times: u64) -> Vec<u64> {
         let places = Places::new(4096, 4096, count * 4096, access).expect("room");
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-        let mut counts = vec![0; count as usize];
+        let (mut counts, mut round) = (vec![0; count as usize], Round::default());
         for _ in 0..times {
-            let offset = places.draw(&mut random);
+            let offset = places.draw(&mut random, &mut round);
             assert!(offset.is_multiple_of(4096));
             counts[(offset / 4096) as usize] += 1;
         }
@@ -124,6 +143,12 @@ mod tests {
         let counts = drawn(&Access::Random, 100, 1_000_000);
         // 10,000 expected each, standard deviation 100.
         assert!(counts.iter().all(|count| (9_400..10_600).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn shuffled_places_come_once_before_any_comes_again() {
+        let counts = drawn(&Access::Shuffled, 1000, 3500);
+        assert!(counts.iter().all(|count| (3..=4).contains(count)), "{counts:?}");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! A load made ready for one device.
 
+use card::VirtualDevice;
+
 use super::choice::Choice;
 use super::feed::{Share, TracePlan};
 use super::place::Places;
-use crate::workload::{Access, Load, Streams, Weighted};
+use crate::workload::{Access, Choose, Load, Placement, Streams, Weighted};
 
 /// What a load needs to know of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +14,15 @@ pub struct Shape {
     pub bytes: u64,
     /// Smallest unit of address and length, bytes.
     pub sector_bytes: u32,
+    /// Placements that it tells apart; 1: none.
+    pub placements: u8,
+}
+
+impl Shape {
+    /// That of a device in virtual time.
+    pub fn of(device: &dyn VirtualDevice) -> Shape {
+        Shape { bytes: device.bytes(), sector_bytes: device.sector_bytes(), placements: device.placements() }
+    }
 }
 
 /// A load made ready for one device: everything that its threads share and that does not change.
@@ -29,12 +40,27 @@ pub struct Plan {
     pub reads: Choice<Sized>,
     /// Sizes of writes and trims.
     pub writes: Choice<Sized>,
+    /// Objects that are asked for as a whole, whose pieces the sizes above are.
+    pub objects: Option<Objects>,
+    /// Placements that writes name; none where nothing is said.
+    pub placements: Vec<u8>,
+    /// Which of them comes next.
+    pub choose: Choose,
     /// Share of requests that go to a random place, of 2^32.
     pub random_below: u64,
     /// How threads share a sequence.
     pub streams: Streams,
     /// The trace that requests come from, in place of all that stands above.
     pub trace: Option<TracePlan>,
+}
+
+/// Objects of one size, and where one may begin.
+#[derive(Clone, Debug)]
+pub struct Objects {
+    /// Bytes of each.
+    pub bytes: u64,
+    /// Their places.
+    pub places: Places,
 }
 
 /// A request's size, and where one of that size may go.
@@ -88,6 +114,7 @@ impl Plan {
                 size::exact(align.0)
             ));
         }
+        let placements = load.placement.as_ref().map(|placement| placement.on(shape.placements)).transpose()?;
         let of = |percent: f64| (percent / 100.0 * 4_294_967_296.0).round() as u64;
         Ok(Plan {
             start,
@@ -102,9 +129,24 @@ impl Plan {
                 _ => 1 << 32,
             },
             streams: load.streams,
+            objects: load.object.map(|object| objects(object.0, load, bytes, sector)).transpose()?,
+            placements: placements.unwrap_or_default(),
+            choose: load.placement.as_ref().map(Placement::choose).unwrap_or_default(),
             trace: load.trace.as_ref().map(|trace| TracePlan::new(trace, shape, share)).transpose()?,
         })
     }
+}
+
+fn objects(object: u64, load: &Load, region: u64, sector: u64) -> Result<Objects, String> {
+    if !object.is_multiple_of(sector) {
+        return Err(format!(
+            "object {}: the device has sectors of {sector} B, so choose a multiple of that",
+            size::exact(object)
+        ));
+    }
+    let places = Places::new(object, object, region, &load.access)
+        .ok_or_else(|| format!("objects of {} do not fit a region of {}", size::exact(object), size::show(region)))?;
+    Ok(Objects { bytes: object, places })
 }
 
 fn sized(list: &[Weighted], load: &Load, region: u64, sector: u64) -> Result<Choice<Sized>, String> {
@@ -116,6 +158,8 @@ fn sized(list: &[Weighted], load: &Load, region: u64, sector: u64) -> Result<Cho
                 size::exact(bytes)
             ));
         }
+        // Pieces of an object go where it does, and the last is what is left of it.
+        let bytes = load.object.map_or(bytes, |object| bytes.min(object.0));
         let align = load.align.map_or(bytes, |align| align.0);
         let places = Places::new(bytes, align, region, &load.access).ok_or_else(|| {
             format!("requests of {} do not fit a region of {}", size::exact(bytes), size::show(region))
@@ -147,7 +191,7 @@ mod tests {
             "name = \"w\"\n[[phase]]\nname = \"p\"\nstop = {{ duration = 1 }}\n[[phase.load]]\nread_percent = 50\n{lines}"
         );
         let workload = from_toml(&text).expect("a workload");
-        Plan::new(&workload.phases[0].loads[0], Shape { bytes: 1 << 30, sector_bytes: 4096 })
+        Plan::new(&workload.phases[0].loads[0], Shape { bytes: 1 << 30, sector_bytes: 4096, placements: 6 })
     }
 
     #[test]
@@ -169,6 +213,7 @@ mod tests {
             ("size = \"4KiB\"\nregion = { offset = \"1GiB\" }", "region.offset 1GiB lies beyond the device"),
             ("size = \"4KiB\"\nregion = { offset = 100 }", "region.offset 100 is no multiple"),
             ("size = \"4KiB\"\nalign = 512", "align 512: the device has sectors of 4096 B"),
+            ("size = \"4KiB\"\nplacement = 6", "placement 6: the device has placements 0 to 5"),
             ("size = \"64KiB\"\nregion = { size = \"32KiB\" }", "requests of 64KiB do not fit a region of 32 KiB"),
         ] {
             let message = plan(lines).expect_err(lines);

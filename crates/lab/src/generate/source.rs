@@ -6,7 +6,8 @@ use card::Op;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use super::plan::Plan;
+use super::place::Round;
+use super::plan::{Objects, Plan};
 use crate::workload::Streams;
 
 /// One request to be made.
@@ -29,6 +30,10 @@ pub struct Sequence(u64);
 pub struct Source {
     random: Xoshiro256PlusPlus,
     own: Sequence,
+    /// How far it is through the places of which each comes once.
+    round: Round,
+    /// What of the present object was not asked for yet, bytes.
+    object_left: u64,
     /// Requests made up already, so that the device hears of them before they come.
     ahead: VecDeque<Item>,
     /// How many are made up ahead.
@@ -54,6 +59,8 @@ impl Source {
         Source {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             own: Sequence(begin),
+            round: Round::default(),
+            object_left: 0,
             ahead: VecDeque::with_capacity(distance + 1),
             distance,
             left,
@@ -111,8 +118,10 @@ impl Source {
             below => self.random.next_u64() >> 32 < below,
         };
         let together = plan.random_below == 0 && plan.streams == Streams::Shared;
-        let (place, bytes) = if random {
-            (sized.places.draw(&mut self.random), sized.bytes)
+        let (place, bytes) = if let Some(objects) = &plan.objects {
+            self.piece(objects, sized.bytes)
+        } else if random {
+            (sized.places.draw(&mut self.random, &mut self.round), sized.bytes)
         } else {
             let Sequence(at) = if together { *shared } else { self.own };
             // The last piece of the region is what is left of it, so that a pass covers all of it.
@@ -131,6 +140,19 @@ impl Source {
     }
 }
 
+impl Source {
+    /// The next piece of an object: of another one where the one before is done.
+    fn piece(&mut self, objects: &Objects, bytes: u32) -> (u64, u32) {
+        if self.object_left == 0 {
+            self.own = Sequence(objects.places.draw(&mut self.random, &mut self.round));
+            self.object_left = objects.bytes;
+        }
+        let bytes = u64::from(bytes).min(self.object_left);
+        self.object_left -= bytes;
+        (self.own.0, bytes as u32)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Shape;
@@ -140,7 +162,7 @@ mod tests {
     fn plan(lines: &str, capacity: u64) -> Plan {
         let text = format!("name = \"w\"\n[[phase]]\nname = \"p\"\nstop = {{ duration = 1 }}\n[[phase.load]]\n{lines}");
         let load = from_toml(&text).expect("a workload").phases[0].loads[0].clone();
-        Plan::new(&load, Shape { bytes: capacity, sector_bytes: 512 }).expect("fits")
+        Plan::new(&load, Shape { bytes: capacity, sector_bytes: 512, placements: 1 }).expect("fits")
     }
 
     fn items(plan: &Plan, number: u32, threads: u32, left: u64) -> Vec<Item> {
@@ -211,6 +233,30 @@ mod tests {
         let items = items(&plan, 0, 1, 100_000 * 8192);
         let follow = items.windows(2).filter(|pair| pair[1].offset == pair[0].offset + 8192).count();
         assert!((19_000..21_000).contains(&follow), "{follow}");
+    }
+
+    #[test]
+    fn objects_are_asked_for_as_a_whole() {
+        let lines = "read_percent = 0\nsize = \"384KiB\"\nobject = \"1MiB\"\nregion = { offset = \"1MiB\", size = \"10.5MiB\" }";
+        let pieces = |access: &str| items(&plan(&format!("{lines}\naccess = \"{access}\""), 1 << 30), 0, 1, 100 << 20);
+        let mut places = Vec::new();
+        for object in pieces("random").chunks(3) {
+            let [first, ..] = object else { unreachable!("chunks are not empty") };
+            assert_eq!(first.offset % (1 << 20), 0);
+            places.push(first.offset >> 20);
+            let mut at = first.offset;
+            for (piece, kib) in object.iter().zip([384, 384, 256]) {
+                assert_eq!((piece.op, piece.offset, piece.bytes), (Op::Write, at, kib << 10));
+                at += u64::from(piece.bytes);
+            }
+        }
+        places.sort_unstable();
+        places.dedup();
+        assert!(places.iter().all(|place| (1..=10).contains(place)) && places.len() > 8, "{places:?}");
+        // With each of them once, ten objects are the ten that there are.
+        let mut once: Vec<u64> = pieces("shuffled").chunks(3).take(10).map(|object| object[0].offset >> 20).collect();
+        once.sort_unstable();
+        assert_eq!(once, (1..=10).collect::<Vec<_>>());
     }
 
     #[test]

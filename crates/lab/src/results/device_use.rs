@@ -12,6 +12,9 @@ pub struct DeviceUse {
     pub host_read_bytes: u64,
     /// Bytes that the host wrote.
     pub host_written_bytes: u64,
+    /// Of these, bytes of each placement from 0 on, where anything was written to another than 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placed_bytes: Vec<u64>,
     /// Bytes that were written to media.
     pub media_written_bytes: u64,
     /// Bytes on media for each byte that the host wrote.
@@ -147,6 +150,7 @@ impl DeviceUse {
         DeviceUse {
             host_read_bytes: after.host_read_bytes - before.host_read_bytes,
             host_written_bytes: host,
+            placed_bytes: placed(&before.placed_bytes, &after.placed_bytes),
             media_written_bytes: media,
             write_amplification,
             erases: after.erases - before.erases,
@@ -174,6 +178,13 @@ impl DeviceUse {
             }),
         }
     }
+}
+
+/// What was written to each placement; nothing where nobody named one.
+fn placed(before: &[u64], after: &[u64]) -> Vec<u64> {
+    let before = before.iter().copied().chain(std::iter::repeat(0));
+    let placed: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    if placed.iter().skip(1).all(|bytes| *bytes == 0) { Vec::new() } else { placed }
 }
 
 #[cfg(test)]
@@ -206,6 +217,16 @@ mod tests {
         // 10^7 bytes can be written, 300 a second are.
         let years = used.years_to_wear_out.expect("rated");
         assert!((years * YEAR - 1e7 / 300.0).abs() < 1e-6, "{years}");
+    }
+
+    #[test]
+    fn placements_are_told_where_one_was_named() {
+        let report = |placed: &[u64]| Report { placed_bytes: placed.to_vec(), ..Report::default() };
+        let used =
+            |before: &[u64], after: &[u64]| DeviceUse::between(&report(before), &report(after), 1.0).placed_bytes;
+        assert_eq!(used(&[10, 5, 0], &[30, 5, 7]), [20, 0, 7]);
+        assert_eq!(used(&[], &[1, 2]), [1, 2], "before the device was there");
+        assert!(used(&[10, 5], &[30, 5]).is_empty(), "nobody named one in between");
     }
 
     #[test]

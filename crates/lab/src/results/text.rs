@@ -138,6 +138,11 @@ fn device(text: &mut String, used: &DeviceUse) -> std::fmt::Result {
             amplification.metadata
         )?;
     }
+    if !used.placed_bytes.is_empty() {
+        let written = used.placed_bytes.iter().enumerate().filter(|(_, bytes)| **bytes > 0);
+        let written: Vec<String> = written.map(|(at, bytes)| format!("{at}: {}", size::show(*bytes))).collect();
+        writeln!(text, "  placements   {}", written.join(", "))?;
+    }
     let shares: Vec<String> =
         [("dies", used.die_utilisation), ("data path", used.data_path_utilisation), ("link", used.link_utilisation)]
             .into_iter()

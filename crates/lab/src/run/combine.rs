@@ -163,6 +163,7 @@ pub fn point(load: Option<&Load>, pause: Time) -> Point {
 fn access_label(access: &Access) -> String {
     match access {
         Access::Random => "random".into(),
+        Access::Shuffled => "shuffled".into(),
         Access::Sequential => "sequential".into(),
         Access::Mixed(percent) => format!("{percent}% random"),
         Access::Zipf(theta) => format!("zipf {theta}"),

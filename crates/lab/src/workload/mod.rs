@@ -5,6 +5,7 @@
 
 mod icf;
 mod named;
+mod placement;
 pub(crate) mod prepare;
 mod quantity;
 mod read;
@@ -14,6 +15,7 @@ mod validate;
 use serde::{Deserialize, Serialize};
 
 pub use named::{Named, find, names};
+pub use placement::{Choose, Placement, Several};
 pub use prepare::Precondition;
 pub(crate) use quantity::limited;
 pub use quantity::{Bytes, Extent, Time};
@@ -118,12 +120,19 @@ pub struct Load {
     /// How the threads of a sequential load share the region.
     #[serde(default, skip_serializing_if = "is_shared")]
     pub streams: Streams,
+    /// Requests come in whole objects of so many bytes: each begins at a multiple of that, chosen by `access`, and is asked for in order,
+    /// piece by piece of `size`, before its thread begins the next one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<Bytes>,
     /// What offsets are multiples of; without it each request is aligned to its own size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub align: Option<Bytes>,
     /// The part of the device that is used.
     #[serde(default, skip_serializing_if = "Region::is_whole")]
     pub region: Region,
+    /// What its writes belong together with, on a device that tells placements apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
     /// Threads; on several devices thread *t* uses device *t* modulo their number.
     #[serde(default = "one_thread")]
     pub threads: u32,
@@ -137,7 +146,7 @@ pub struct Load {
     /// A thread that has asked for so much stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_bytes: Option<Extent>,
-    /// The requests of a recorded trace, in place of all that is said above but `name` and `depth`. At its end the load ends.
+    /// The requests of a recorded trace, in place of all that is said above but `name`, `placement` and `depth`. At its end the load ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
 }
@@ -191,6 +200,8 @@ pub enum Access {
     /// Anywhere in the region, all places alike.
     #[default]
     Random,
+    /// Every place of the region once before any comes again, in an order that is new each time. Each thread goes through all of them.
+    Shuffled,
     /// One behind the other; at the end of the region it begins again.
     Sequential,
     /// So many per cent of requests go anywhere, the others behind the one before of the same thread.
@@ -287,6 +298,14 @@ pub enum Arrivals {
     Fixed,
 }
 
+impl Workload {
+    /// The same where no load names a placement.
+    pub fn unplaced(mut self) -> Workload {
+        self.phases.iter_mut().flat_map(|phase| &mut phase.loads).for_each(|load| load.placement = None);
+        self
+    }
+}
+
 impl Load {
     /// A load that reads so much, at random places all over the device, with one request outstanding.
     pub fn new(read_percent: f64, size: Sizes) -> Load {
@@ -298,14 +317,21 @@ impl Load {
             write_size: None,
             access: Access::default(),
             streams: Streams::default(),
+            object: None,
             align: None,
             region: Region::default(),
+            placement: None,
             threads: 1,
             depth: None,
             rate: None,
             thread_bytes: None,
             trace: None,
         }
+    }
+
+    /// What messages call it, where it is number `at` of its phase, from 0 on.
+    pub(crate) fn called(&self, at: usize) -> String {
+        if self.name.is_empty() { format!("load {}", at + 1) } else { format!("load '{}'", self.name) }
     }
 
     /// Share of requests that write, per cent.
@@ -331,6 +357,8 @@ impl Load {
     pub fn is_multiple_of(&self, bytes: u32) -> bool {
         let (reads, writes) = self.sizes();
         let sizes = reads.iter().chain(&writes).map(|entry| entry.size.0);
-        sizes.chain(self.align.map(|align| align.0)).all(|size| size.is_multiple_of(u64::from(bytes)))
+        sizes
+            .chain([self.align, self.object].into_iter().flatten().map(|bytes| bytes.0))
+            .all(|size| size.is_multiple_of(u64::from(bytes)))
     }
 }

@@ -81,6 +81,7 @@ impl Workload {
                 shrink(&mut load.region.offset);
                 load.region.size.iter_mut().for_each(shrink);
                 load.thread_bytes.iter_mut().for_each(shrink);
+                load.object.iter_mut().for_each(|object| *object = Bytes(smaller(object.0)));
             }
         }
         self
@@ -124,7 +125,10 @@ mod tests {
     fn bytes_shrink_and_shares_stay() {
         let workload = find("fujitsu-database").expect("built in").expect("sound").scaled(64.0);
         assert_eq!(workload.phases[0].loads[0].region.size, Some(Extent::Bytes(500_000_000 >> 16 << 16)));
-        let workload = find("random-read-4k").expect("built in").expect("sound");
+        let mut workload = find("random-read-4k").expect("built in").expect("sound");
         assert_eq!(workload.clone().scaled(64.0), workload);
+        // An object stays the same share of an erase block.
+        workload.phases[0].loads[0].object = Some(Bytes(32 << 20));
+        assert_eq!(workload.scaled(64.0).phases[0].loads[0].object, Some(Bytes(512 << 10)));
     }
 }

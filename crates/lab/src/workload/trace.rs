@@ -65,11 +65,15 @@ impl Load {
                 Ok(())
             };
         };
-        let plain =
-            Load { name: self.name.clone(), threads: self.threads, ..Load::of_trace(trace.clone(), self.depth) };
-        if *self != plain {
+        let plain = Load {
+            threads: self.threads,
+            placement: self.placement.clone(),
+            ..Load::of_trace(trace.clone(), self.depth)
+        };
+        if *self != (Load { name: self.name.clone(), ..plain }) {
             return Err(
-                "the requests come from a trace; beside `trace` only name, threads and depth can be given".into()
+                "the requests come from a trace; beside `trace` only name, placement, threads and depth can be given"
+                    .into(),
             );
         }
         if self.threads != 1 {
@@ -129,8 +133,11 @@ mod tests {
     #[test]
     fn what_a_trace_decides_is_not_said_beside_it() {
         for (lines, expected) in [
-            ("read_percent = 50\ntrace = { file = \"a\" }", "only name, threads and depth can be given"),
-            ("rate = { per_second = 5 }\ntrace = { file = \"a\" }", "only name, threads and depth can be given"),
+            ("read_percent = 50\ntrace = { file = \"a\" }", "only name, placement, threads and depth can be given"),
+            (
+                "rate = { per_second = 5 }\ntrace = { file = \"a\" }",
+                "only name, placement, threads and depth can be given",
+            ),
             ("threads = 2\ntrace = { file = \"a\" }", "a trace is played by 1"),
             ("depth = 0\ntrace = { file = \"a\" }", "depth = 0"),
             ("trace = { file = \"a\", pace = \"scaled:0\" }", "expected recorded, depth, or scaled:TIMES"),

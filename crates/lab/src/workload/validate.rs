@@ -42,9 +42,7 @@ impl Workload {
             }
             for (at, load) in phase.loads.iter().enumerate() {
                 if let Err(problem) = load.check() {
-                    let name =
-                        if load.name.is_empty() { format!("load {}", at + 1) } else { format!("load '{}'", load.name) };
-                    return fail(&format!("{place}, {name}"), problem);
+                    return fail(&format!("{place}, {}", load.called(at)), problem);
                 }
             }
         }
@@ -110,6 +108,8 @@ impl Load {
             sizes("write_size", list)?;
         }
         self.access.check()?;
+        self.check_shuffled()?;
+        self.check_object()?;
         if self.align.is_some_and(|align| align.0 == 0) {
             return Err("align = 0; expected a number of bytes".into());
         }
@@ -133,10 +133,42 @@ impl Load {
     }
 }
 
+impl Load {
+    fn check_shuffled(&self) -> Result<(), String> {
+        let (reads, writes) = self.sizes();
+        let mut sizes = reads.iter().chain(&writes).map(|entry| entry.size);
+        let first = sizes.next();
+        if self.access == Access::Shuffled && sizes.any(|size| Some(size) != first) {
+            return Err("access = \"shuffled\" takes requests of one size: only then is each place one of them".into());
+        }
+        Ok(())
+    }
+
+    fn check_object(&self) -> Result<(), String> {
+        let Some(object) = self.object else { return Ok(()) };
+        if object.0 == 0 {
+            return Err("object = 0; expected how many bytes an object has".into());
+        }
+        if matches!(self.access, Access::Sequential | Access::Mixed(_)) {
+            return Err(
+                "object needs an access that chooses places, such as \"random\"; a sequential load goes from object to object as it is"
+                    .into(),
+            );
+        }
+        if ![self.read_percent, self.trim_percent, self.write_percent()].contains(&100.0) {
+            return Err("object: whole objects are read, written or trimmed; give one load for each of these".into());
+        }
+        if self.align.is_some() {
+            return Err("object: objects begin at multiples of their size; leave align out".into());
+        }
+        Ok(())
+    }
+}
+
 impl Access {
     fn check(&self) -> Result<(), String> {
         match self {
-            Access::Random | Access::Sequential => Ok(()),
+            Access::Random | Access::Shuffled | Access::Sequential => Ok(()),
             Access::Mixed(share) => percent("access.mixed", *share),
             Access::Zipf(theta) if *theta > 0.0 && *theta <= 10.0 => Ok(()),
             Access::Zipf(theta) => Err(format!("access.zipf = {theta}; expected more than 0 and at most 10")),
@@ -202,13 +234,14 @@ fn sizes(name: &str, sizes: &Sizes) -> Result<(), String> {
 mod tests {
     use super::super::from_toml;
 
-    /// A sound workload with a line put in front of its load's others, or in place of one that it names.
+    /// A sound workload with lines put behind its load's others, or in place of those that they name.
     fn with(line: &str) -> String {
         let base = "name = \"w\"\n[[phase]]\nname = \"p\"\nstop = { duration = \"1s\" }\n[[phase.load]]\n";
-        let key = line.split('=').next().unwrap_or_default().trim().to_owned();
+        let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
+        let keys: Vec<String> = line.lines().map(key).collect();
         let rest: String = ["read_percent = 50", "size = \"4KiB\""]
             .iter()
-            .filter(|other| other.split('=').next().unwrap_or_default().trim() != key)
+            .filter(|other| !keys.contains(&key(other)))
             .map(|other| format!("{other}\n"))
             .collect();
         format!("{base}{rest}{line}\n")
@@ -239,6 +272,17 @@ mod tests {
             ("align = 0", "align = 0"),
             ("region = { size = \"0%\" }", "region.size = 0"),
             ("thread_bytes = 0", "thread_bytes = 0"),
+            (
+                "access = \"shuffled\"\nsize = [{ size = 512, weight = 1 }, { size = 4096, weight = 1 }]",
+                "shuffled\" takes requests of one size",
+            ),
+            ("object = 0", "object = 0"),
+            (
+                "object = \"1MiB\"\naccess = \"sequential\"\nread_percent = 0",
+                "object needs an access that chooses places",
+            ),
+            ("object = \"1MiB\"", "give one load for each of these"),
+            ("object = \"1MiB\"\nalign = 4096\nread_percent = 0", "leave align out"),
         ] {
             let message = error(&with(line));
             assert!(message.contains(expected), "{line}: {message}");

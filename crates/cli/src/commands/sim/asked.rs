@@ -72,7 +72,7 @@ fn workload(asked: &Asked, args: &Sim, output: Output) -> Result<Workload, Failu
         output.note(&format!("note: {note}"));
     }
     workload.seed = args.seed.unwrap_or(workload.seed);
-    Ok(workload)
+    Ok(if args.unplaced { workload.unplaced() } else { workload })
 }
 
 fn asked(args: &Sim) -> Result<Asked, Failure> {

@@ -38,13 +38,8 @@ pub struct Flights {
 impl Flights {
     /// Places for so many.
     pub fn new(places: usize) -> Flights {
-        let empty = Flight {
-            thread: 0,
-            request: Request { op: Op::Flush, offset: 0, bytes: 0 },
-            from: 0,
-            at_device: 0,
-            stage: Stage::Free,
-        };
+        let empty =
+            Flight { thread: 0, request: Request::new(Op::Flush, 0, 0), from: 0, at_device: 0, stage: Stage::Free };
         Flights { places: vec![empty; places], free: (0..places as u32).rev().collect() }
     }
 

@@ -68,8 +68,7 @@ pub fn run(
         return Err(RunError::NoDevice);
     }
     let costs = Costs::new(&options.driver);
-    let shapes: Vec<Shape> =
-        devices.iter().map(|device| Shape { bytes: device.bytes(), sector_bytes: device.sector_bytes() }).collect();
+    let shapes: Vec<Shape> = devices.iter().map(|device| Shape::of(device.as_ref())).collect();
     // What does not fit is found before hours are spent on the phases in front of it.
     let plans: Vec<_> = workload.phases.iter().map(|phase| phase::plans(phase, &shapes)).collect::<Result<_, _>>()?;
     let mut results = Results {

@@ -103,7 +103,7 @@ fn dealt(load: &Load, devices: u32) -> Cow<'_, Load> {
 
 /// What errors call a load.
 fn place(phase: &Phase, load: usize) -> String {
-    format!("phase '{}', load {}", phase.name, load + 1)
+    format!("phase '{}', {}", phase.name, phase.loads[load].called(load))
 }
 
 impl<'a> PhaseRun<'a> {
@@ -390,7 +390,11 @@ impl<'a> PhaseRun<'a> {
                 }
                 return;
             };
-            let request = Request { op: item.op, offset: item.offset, bytes: item.bytes };
+            let placement = match &mut thread.placer {
+                Some(placer) if item.op == Op::Write => placer.of_next_write(),
+                _ => 0,
+            };
+            let request = Request::new(item.op, item.offset, item.bytes).placed(placement);
             let Some(tag) = self.flights.take(number, request, from) else {
                 return;
             };
@@ -433,7 +437,7 @@ impl<'a> PhaseRun<'a> {
                     if let Err(failure) = answer.result
                         && self.failure.is_none()
                     {
-                        let Request { op, offset, bytes } = flight.request;
+                        let Request { op, offset, bytes, .. } = flight.request;
                         let at = crate::results::clock(self.now);
                         self.failure =
                             Some(format!("{op:?} of {bytes} B at offset {offset}, {at} into the run: {failure}"));
@@ -485,7 +489,7 @@ impl<'a> PhaseRun<'a> {
 
     fn lost(&self) -> RunError {
         let first = self.flights.first().map_or_else(String::new, |flight| {
-            let Request { op, offset, bytes } = flight.request;
+            let Request { op, offset, bytes, .. } = flight.request;
             format!("{op:?} of {bytes} B at offset {offset}")
         });
         RunError::Lost { count: self.flights.count(), submitted: self.submitted, first }

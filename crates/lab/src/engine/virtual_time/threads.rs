@@ -5,7 +5,7 @@ use rand_distr::{Distribution, Exp1};
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 
-use crate::generate::{Feed, Plan, Source};
+use crate::generate::{Feed, Placer, Plan, Source};
 use crate::workload::{Arrivals, Load};
 
 /// One thread.
@@ -25,6 +25,8 @@ pub struct Thread {
     pub done: bool,
     /// Its requests.
     pub source: Source,
+    /// What its writes belong together with, where that is said.
+    pub placer: Option<Placer>,
     /// When its requests are due, in an open loop.
     pub gate: Option<Gate>,
     /// Where its requests come from, and when they are due, if that is a trace.
@@ -105,6 +107,7 @@ impl Thread {
             cpu_free: now,
             done: false,
             source: Source::new(plan, seed, number / devices, beside, left, distance),
+            placer: Placer::new(&plan.placements, plan.choose, seed),
             gate,
             feed: None,
             armed: false,

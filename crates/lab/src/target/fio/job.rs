@@ -59,7 +59,10 @@ pub fn job(step: &StepPlan, phase: &Phase, site: &Site<'_>) -> Result<(String, V
     // fio's seeds are signed.
     set("randseed", (site.seed >> 1).to_string());
     set("random_generator", "tausworthe64".into());
-    set("norandommap", "1".into());
+    // With its map of random places fio comes to each once before any comes again.
+    if load.access != Access::Shuffled {
+        set("norandommap", "1".into());
+    }
     set("percentile_list", "50:99".into());
     set("lat_percentiles", "1".into());
     set("clat_percentiles", "1".into());
@@ -97,7 +100,17 @@ fn load_lines(load: &Load, phase: &Phase, site: &Site<'_>, notes: &mut Vec<Strin
         (0.0, 100.0) => "trim",
         _ => return Err("trims mixed with other requests: fio has no such mix".into()),
     };
-    set("rw", format!("{}{kind}", if sequential { "" } else { "rand" }));
+    let pieces = match (load.object, &load.size) {
+        (None, _) => String::new(),
+        (Some(object), Sizes::One(size)) if object.0.is_multiple_of(size.0) => format!(":{}", object.0 / size.0),
+        (Some(object), _) => {
+            return Err(format!(
+                "objects of {}: fio takes a whole number of pieces of one size",
+                size::exact(object.0)
+            ));
+        }
+    };
+    set("rw", format!("{}{kind}{pieces}", if sequential { "" } else { "rand" }));
     if kind == "rw" {
         if load.read_percent.fract() != 0.0 {
             return Err(format!("{} % reads: fio takes whole percentages", load.read_percent));
@@ -107,10 +120,10 @@ fn load_lines(load: &Load, phase: &Phase, site: &Site<'_>, notes: &mut Vec<Strin
     let (reads, writes) = (sizes(&load.size)?, sizes(load.write_size.as_ref().unwrap_or(&load.size))?);
     set("bssplit", format!("{reads},{writes},{writes}"));
     let smallest = load.sizes().0.iter().map(|entry| entry.size).min().unwrap_or(Bytes(4096));
-    let align = load.align.unwrap_or(smallest);
+    let align = load.object.or(load.align).unwrap_or(smallest);
     set("blockalign", align.0.to_string());
     match &load.access {
-        Access::Random | Access::Sequential => {}
+        Access::Random | Access::Shuffled | Access::Sequential => {}
         Access::Mixed(percent) if percent.fract() == 0.0 => set("percentage_random", percent.to_string()),
         Access::Mixed(percent) => return Err(format!("{percent} % random: fio takes whole percentages")),
         Access::Zipf(theta) => set("random_distribution", format!("zipf:{theta}")),

@@ -204,7 +204,8 @@ impl Target for Fio {
 
 impl Fio {
     fn shape(&self) -> Shape {
-        Shape { bytes: self.bytes, sector_bytes: self.sector_bytes }
+        // fio names placements only through io_uring_cmd, to a character device of NVMe.
+        Shape { bytes: self.bytes, sector_bytes: self.sector_bytes, placements: 1 }
     }
 
     /// Empties it, as far as that can be done, and says how.
