@@ -107,7 +107,8 @@ impl Profile {
 
     /// What kind of device this is, in words.
     pub fn kind(&self) -> &'static str {
-        match self.device {
+        match &self.device {
+            Device::Flash(flash) if flash.module.controller.map_in_drive => "solid-state drive",
             Device::Flash(_) => "flash card",
             Device::Disk(_) => "spinning disk",
             Device::Bridged(_) => "solid-state drive behind a bridge",

@@ -264,6 +264,6 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
     let mut device = Servers::new(1, 50_000, 0);
     device.sector = 65_536;
     let error = try_run(&workload, device, Driver::default()).expect_err("sectors");
-    assert!(error.to_string().contains("phase 'measure', load 1: requests of 4KiB"), "{error}");
+    assert!(error.to_string().contains("phase 'measure', load 'hot': requests of 4KiB"), "{error}");
     assert!(matches!(virtual_time::run(&workload, &mut [], &Options::default(), &mut ()), Err(RunError::NoDevice)));
 }

@@ -11,8 +11,9 @@ use super::{Answer, Change, KvError, Options, Space, SpaceChange, Store};
 use crate::Error;
 
 const SECTOR: usize = 512;
-/// So few that the threads' records lie among each other, and searches go on behind the first slot.
-const SECTORS: u64 = 121;
+/// So few that the threads' records lie among each other, and searches go on behind the first slot: 72 slots for 48 keys, 12 records that
+/// take the place of others, and those that are on their way out.
+const SECTORS: u64 = 145;
 const THREADS: u64 = 6;
 const KEYS: u64 = 8;
 const STEPS: usize = 150;
