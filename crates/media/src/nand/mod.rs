@@ -438,8 +438,11 @@ impl Nand {
         }
         let reads = matches!(kind, Kind::HostRead { .. } | Kind::Part { host: true });
         if self.can_read_beside(die, plane) {
-            self.dies[die as usize].in_a_row += 1;
-            self.start(now, which);
+            let entry = &mut self.dies[die as usize];
+            entry.in_a_row += 1;
+            // The one beside may still wait for what is being suspended.
+            let from = now.max(entry.running.from());
+            self.start(from, which);
             return;
         }
         if reads && let Some(from) = self.suspend(now, die) {

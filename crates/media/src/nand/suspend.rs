@@ -34,6 +34,12 @@ impl Running {
         (self.which, self.from, self.to) = (which, from, to);
     }
 
+    /// Since when, or from when on, the cells are at what was begun last.
+    #[inline]
+    pub fn from(&self) -> Nanos {
+        self.from
+    }
+
     /// Whether something is to go on.
     #[inline]
     pub fn is_suspended(&self) -> bool {

@@ -547,3 +547,23 @@ fn planes_that_are_independent_read_side_by_side() {
     assert!((98 * 50_000..=100 * 50_000).contains(&alone), "{alone}");
     assert!((alone / 2..alone * 3 / 4).contains(&beside), "{beside} of {alone}");
 }
+
+#[test]
+fn reads_on_several_planes_wait_for_one_suspension() {
+    let mut nand = changed(1, 1, |_, sheet| {
+        sheet.independent_plane_reads = true;
+        sheet.suspend = Some(profile::Suspend { after_us: 20.0, least_run_us: 100.0 });
+    });
+    // Planes are drawn: now and then two reads in a row are on different ones.
+    for begin in (0..20).map(|round| round * 10_000_000) {
+        nand.program(begin, 1, page(0, 1), 8192);
+        while nand.next_event().is_some_and(|next| next < begin + 300_000) {
+            nand.step();
+        }
+        nand.read(begin + 300_000, 2, page(0, 0), 512, HOST);
+        nand.read(begin + 300_000, 3, page(0, 0), 512, HOST);
+        let done = run(&mut nand);
+        assert!(done.iter().all(|(_, at)| *at >= begin + 320_000 + 50_000), "{done:?}");
+    }
+    assert_eq!(nand.counts().suspended, 20);
+}
