@@ -12,7 +12,7 @@
 //! in each group. The layer then leaves the last lanes of each stripe empty, see [`ftl::Ftl::narrow`]. It addresses pages as ever; where
 //! the lanes of such a block lie is decided here.
 
-use super::{Class, Kind, Line, NONE, Nand, Nanos, Operation, Stage};
+use super::{Class, Kind, Line, Nand, Nanos, Operation};
 use crate::PageAddr;
 
 /// A read of a lost page.
@@ -222,17 +222,8 @@ impl Nand {
 
     /// An operation that takes the data path and nothing else.
     pub(super) fn over_the_path(&mut self, now: Nanos, line: Line, kind: Kind, id: u64, bytes: u32) {
-        let which = self.put(Operation {
-            id,
-            kind,
-            die: 0,
-            block: 0,
-            page: 0,
-            bytes,
-            plane: 0,
-            next: NONE,
-            stage: Stage::Waiting,
-        });
+        let nowhere = PageAddr { die: 0, block: 0, page: 0 };
+        let which = self.put(Operation { id, bytes, ..Operation::of_its_own(kind, nowhere) });
         self.ask_for_path(now, line, which);
     }
 }

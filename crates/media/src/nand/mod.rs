@@ -121,6 +121,14 @@ struct Operation {
     stage: Stage,
 }
 
+impl Operation {
+    /// One that the model begins by itself, or that needs no die.
+    const fn of_its_own(kind: Kind, at: PageAddr) -> Operation {
+        let PageAddr { die, block, page } = at;
+        Operation { id: 0, kind, die, block, page, bytes: 0, plane: 0, next: NONE, stage: Stage::Waiting }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// It waits, for its die or for the path.

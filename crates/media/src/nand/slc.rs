@@ -11,7 +11,8 @@ use std::collections::VecDeque;
 
 use profile::{SlcCache as Sheet, WhenFull};
 
-use super::{Kind, NONE, Nand, Nanos, Operation, Shape, Stage, micros};
+use super::{Kind, Nand, Nanos, Operation, Shape, Stage, micros};
+use crate::PageAddr;
 
 /// The cache of a module.
 pub(super) struct Slc {
@@ -157,18 +158,8 @@ impl Nand {
 
     /// Has it looked at a moment whether times are quiet.
     fn watch(&mut self, at: Nanos) {
-        let nobody = Operation {
-            id: 0,
-            kind: Kind::Watch,
-            die: 0,
-            block: 0,
-            page: 0,
-            bytes: 0,
-            plane: 0,
-            next: NONE,
-            stage: Stage::Cells,
-        };
-        let which = self.put(nobody);
+        let nobody = Operation::of_its_own(Kind::Watch, PageAddr { die: 0, block: 0, page: 0 });
+        let which = self.put(Operation { stage: Stage::Cells, ..nobody });
         self.aside += 1;
         self.events.set(at, which);
     }
@@ -198,18 +189,7 @@ impl Nand {
         slc.dies[die as usize].fold();
         let page = oldest % slc.pages_per_block;
         let (read, block) = (slc.read, oldest / slc.pages_per_block);
-        let fold = Operation {
-            id: 0,
-            kind: Kind::Fold,
-            die,
-            block,
-            page,
-            bytes: 0,
-            plane: 0,
-            next: NONE,
-            stage: Stage::Waiting,
-        };
-        let which = self.put(fold);
+        let which = self.put(Operation::of_its_own(Kind::Fold, PageAddr { die, block, page }));
         self.aside += 1;
         self.counts.folds += 1;
         self.dies[die as usize].busy = true;
