@@ -376,6 +376,9 @@ pub struct Create {
     /// Bytes that the host can address, above the raw capacity: such as 1PiB. How much of it may hold data follows from the raw capacity.
     #[arg(long, value_name = "SIZE", value_parser = values::address_space, conflicts_with_all = ["capacity", "emulate"])]
     pub address_space: Option<Capacity>,
+    /// Zones of this size, which are written in order and reset as a whole: such as 64MiB. Hosts see them over NVMe.
+    #[arg(long, value_name = "SIZE", value_parser = values::zones, conflicts_with_all = ["capacity", "emulate", "address_space"])]
+    pub zones: Option<Capacity>,
     /// A name for people [default: the file's name].
     #[arg(long)]
     pub label: Option<String>,
@@ -443,6 +446,9 @@ pub struct Format {
     /// Bytes that the host can address, above the raw capacity: such as 1PiB. How much of it may hold data follows from the raw capacity.
     #[arg(long, value_name = "SIZE", value_parser = values::address_space, conflicts_with_all = ["capacity", "predict"])]
     pub address_space: Option<Capacity>,
+    /// Zones of this size, which are written in order and reset as a whole: such as 64MiB. Hosts see them over NVMe.
+    #[arg(long, value_name = "SIZE", value_parser = values::zones, conflicts_with_all = ["capacity", "predict", "address_space"])]
+    pub zones: Option<Capacity>,
     /// A name for people [default: as it is].
     #[arg(long)]
     pub label: Option<String>,

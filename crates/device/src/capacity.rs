@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// What stands before the size of an address space, where a capacity is asked for.
 const ADDRESS_SPACE: &str = "address-space:";
+/// The same before the size of zones.
+const ZONES: &str = "zones:";
 
 /// How much of the raw size the host sees.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +31,8 @@ pub enum Capacity {
     Percent(f64),
     /// Bytes that the host can address, more than there is room for: how much of it may hold data follows from the raw size.
     AddressSpace(u64),
+    /// As many zones of so many bytes as make up what the data sheet says.
+    Zones(u64),
 }
 
 impl FromStr for Capacity {
@@ -44,6 +48,9 @@ impl FromStr for Capacity {
             text if text.starts_with(ADDRESS_SPACE) => {
                 let size = size::parse(&text[ADDRESS_SPACE.len()..]);
                 size.map(Capacity::AddressSpace).map_err(|error| error.to_string())
+            }
+            text if text.starts_with(ZONES) => {
+                size::parse(&text[ZONES.len()..]).map(Capacity::Zones).map_err(|error| error.to_string())
             }
             text if text.ends_with('%') => {
                 let percent = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
@@ -69,7 +76,8 @@ impl fmt::Display for Capacity {
             Capacity::MaximumWrite => "maximum-write",
             Capacity::Bytes(bytes) => return write!(f, "{bytes}"),
             Capacity::Percent(percent) => return write!(f, "{percent}%"),
-            Capacity::AddressSpace(bytes) => return write!(f, "address-space:{bytes}"),
+            Capacity::AddressSpace(bytes) => return write!(f, "{ADDRESS_SPACE}{bytes}"),
+            Capacity::Zones(bytes) => return write!(f, "{ZONES}{bytes}"),
         })
     }
 }
@@ -83,7 +91,7 @@ impl From<Capacity> for Format {
             Capacity::HighPerformance => Format::HighPerformance,
             Capacity::ImprovedWrite => Format::ImprovedWrite,
             Capacity::MaximumWrite => Format::MaximumWrite,
-            Capacity::Bytes(bytes) | Capacity::AddressSpace(bytes) => Format::Bytes(bytes),
+            Capacity::Bytes(bytes) | Capacity::AddressSpace(bytes) | Capacity::Zones(bytes) => Format::Bytes(bytes),
             Capacity::Percent(percent) => Format::Percent(percent),
         }
     }
@@ -105,6 +113,7 @@ mod tests {
             ("62.5 %", Capacity::Percent(62.5)),
             ("10GiB", Capacity::Bytes(10 << 30)),
             ("address-space:1PiB", Capacity::AddressSpace(1 << 50)),
+            ("zones:64MiB", Capacity::Zones(64 << 20)),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
             assert_eq!(expected.to_string().parse(), Ok(expected), "{text}");

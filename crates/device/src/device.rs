@@ -28,6 +28,7 @@ use crate::room::{self, Room};
 use crate::staging::{Staging, staging_file};
 use crate::status::{Activity, Counts, Figures, Trouble};
 use crate::vanished::Places;
+use crate::zones::{Zoned, written};
 use crate::{
     AttachError, Background, Capacity, CarriedDrills, Completion, Condition, CreateError, EmulateOptions, Extent,
     FormatError, FormatOptions, Info, Io, IoError, Secret, SnapshotId, State, Status, Submitted,
@@ -72,6 +73,8 @@ pub struct Device {
     dirty: bool,
     /// What stands before the layer of an emulated device.
     pub(crate) card: Option<Box<Card>>,
+    /// Its zones, if it has some.
+    pub(crate) zoned: Option<Box<Zoned>>,
     /// Memory that is locked for page-file support.
     pub(crate) page_file: PageFile,
     /// Faults on command, where the device was marked for them when it was attached.
@@ -166,7 +169,9 @@ impl Device {
                 unreachable!("an emulated device has one file, and it was opened");
             };
             let (core, card) = emulated::open(backing, superblock, path, (read_only, staging), ring, clock)?;
+            let path = files.paths[0].clone();
             let mut device = Device { _claim: claim, places, ..Device::with_card(core, files.paths, read_only, card) };
+            device.find_zones().map_err(|refusal| refused(refusal, &path))?;
             device.core.witness = witness;
             // It goes through the page cache.
             device.core.ftl.sync_one_by_one();
@@ -191,7 +196,9 @@ impl Device {
         for (die, why) in &set_aside {
             tracing::error!(die, "a file is not used, the device goes on without it: {why}");
         }
+        let path = files.paths[0].clone();
         let mut device = Device { _claim: claim, set_aside, places, ..Device::new(core, files.paths, read_only) };
+        device.find_zones().map_err(|refusal| refused(refusal, &path))?;
         device.core.witness = witness;
         device.read_in_order();
         if !overlaps {
@@ -279,7 +286,8 @@ impl Device {
         let media = with_parity(with_drills(media.into(), &superblock, &CarriedDrills::default()), &superblock);
         let config = layer_config(&superblock, erase_before_program);
         let core = attach(media, superblock, config, false, staging).map_err(|refusal| refused(refusal, &path))?;
-        let mut device = Device::new(core, vec![path], false);
+        let mut device = Device::new(core, vec![path.clone()], false);
+        device.find_zones().map_err(|refusal| refused(refusal, &path))?;
         device.read_in_order();
         Ok(device)
     }
@@ -314,7 +322,9 @@ impl Device {
         let path = PathBuf::from("media");
         let superblock = assemble(read_labels(&mut *inner), false, false).map_err(|refusal| refused(refusal, &path))?;
         let (core, card) = emulated::open_media(inner, superblock, &path, (false, None), clock, |_| 0)?;
-        Ok(Device::with_card(core, vec![path], false, card))
+        let mut device = Device::with_card(core, vec![path.clone()], false, card);
+        device.find_zones().map_err(|refusal| refused(refusal, &path))?;
+        Ok(device)
     }
 
     fn new(core: Core, paths: Vec<PathBuf>, read_only: bool) -> Device {
@@ -330,6 +340,7 @@ impl Device {
             activity: Cell::new(Activity::new()),
             dirty: false,
             card: None,
+            zoned: None,
             page_file: PageFile::default(),
             drills,
             _claim: None,
@@ -352,6 +363,12 @@ impl Device {
         Device { card: Some(Box::new(card)), ..Device::new(core, paths, read_only) }
     }
 
+    /// Looks how its zones stand.
+    fn find_zones(&mut self) -> Result<(), Refusal> {
+        self.zoned = Zoned::find(&mut self.core, self.read_only)?;
+        Ok(())
+    }
+
     /// What it is.
     pub fn info(&self) -> &Info {
         &self.info
@@ -360,8 +377,9 @@ impl Device {
     /// The superblock or the paths say something else now.
     pub(crate) fn renew_info(&mut self) {
         // A size counts when it is on record, and what a device that shrinks gives up is gone at once: the layer knows.
-        let sectors = self.core.ftl.map().sectors();
-        self.info = Info { sectors, ..Info::of(&self.core.superblock, &self.paths) };
+        let info = Info::of(&self.core.superblock, &self.paths);
+        let sectors = if info.zones.is_some() { info.sectors } else { self.core.ftl.map().sectors() };
+        self.info = Info { sectors, ..info };
     }
 
     /// How many placements of what hosts write are told apart: 1 where the groomer's policy goes by something else.
@@ -432,6 +450,40 @@ impl Device {
             }
             Err(error) => return Submitted::Done(Err(error)),
         }
+        if self.zoned.is_none() {
+            return self.hand_over(view, placement, tag, io);
+        }
+        self.submit_zoned(tag, io)
+    }
+
+    /// Takes a request that was checked, as far as its zone does.
+    fn submit_zoned<'a>(&mut self, tag: u64, io: Io<'a>) -> Submitted<'a> {
+        let sector_bytes = self.info.sector_bytes;
+        let admitted = self.zoned.as_mut().map_or(Ok(Some(0)), |zoned| zoned.admit(&io, sector_bytes));
+        let stream = match admitted {
+            Ok(Some(stream)) => stream,
+            Ok(None) => return Submitted::Busy(io),
+            Err(error) => return Submitted::Done(Err(IoError::Zone(error))),
+        };
+        let writes = written(&io, sector_bytes);
+        let submitted = self.hand_over(None, stream, tag, io);
+        if let (Some((lba, count)), Submitted::Pending | Submitted::Done(Ok(_))) = (writes, &submitted)
+            && let Some(zoned) = &mut self.zoned
+            && let Some(stream) = zoned.zones.written(lba, count)
+        {
+            self.renew_placement(stream);
+        }
+        submitted
+    }
+
+    /// Hands a request that was checked to the layer, or to the card before it.
+    pub(crate) fn hand_over<'a>(
+        &mut self,
+        view: Option<SnapshotId>,
+        placement: u8,
+        tag: u64,
+        io: Io<'a>,
+    ) -> Submitted<'a> {
         let Some(io) = self.core.superblock.durability.admit(io) else {
             self.counts.flushes += 1;
             return Submitted::Done(Ok(None));
@@ -538,6 +590,9 @@ impl Device {
             None => self.core.poll(),
             Some(card) => card.poll(&mut self.core),
         };
+        if let (Some(zoned), Some(done)) = (&mut self.zoned, &done) {
+            zoned.answered(done.tag);
+        }
         self.note_store();
         self.renew_size();
         // Once the power is cut nothing is answered any more; it may go with a program that nobody waits for.

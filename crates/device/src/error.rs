@@ -33,6 +33,9 @@ pub enum IoError {
         "the batch cannot be one here: it lies in too many pieces on several members of an array, or the volume has a cache; expected fewer operations, or single ones"
     )]
     Scattered,
+    /// Its zone does not take it; nothing was carried out.
+    #[error(transparent)]
+    Zone(#[from] ftl::ZoneError),
     /// The media failed, or a sector failed its check.
     #[error("media error")]
     Media,

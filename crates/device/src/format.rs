@@ -16,6 +16,7 @@ use crate::crypt::{CIPHER_NAME, Encryption, SEALED_TRAILER_BYTES, Secret};
 use crate::refusal::{BLANK, Refusal, refused};
 use crate::store::{Store, heir};
 use crate::superblock::{LABEL_MAX, Superblock};
+use crate::zones::{self, ZoneInfo};
 use crate::{AttachError, Capacity, CreateError, Emulation, EraseLevel, FormatError, emulated, geometry};
 
 /// What a format sets.
@@ -74,6 +75,9 @@ pub struct Info {
     pub sector_bytes: u32,
     /// Sectors that the host sees.
     pub sectors: u64,
+    /// Its zones, if it has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zones: Option<ZoneInfo>,
     /// Advertised capacity, bytes.
     pub advertised_bytes: u64,
     /// Raw capacity, bytes.
@@ -134,7 +138,8 @@ impl Info {
             format_version: superblock.version(),
             profile: (!superblock.profile.is_empty()).then(|| superblock.profile.clone()),
             sector_bytes: superblock.geometry.sector_bytes,
-            sectors: superblock.sectors,
+            sectors: superblock.host_sectors(),
+            zones: superblock.zones.map(|zones| ZoneInfo::of(&zones, superblock.geometry.sector_bytes)),
             advertised_bytes: superblock.advertised_bytes,
             raw_bytes: superblock.geometry.raw_bytes(),
             max_request_bytes: superblock.max_request_bytes,
@@ -215,13 +220,20 @@ pub(crate) fn superblock(
 ) -> Result<Superblock, FormatError> {
     check_label("label", &options.label)?;
     let layout = geometry::layout(raw_bytes, options.sector_bytes, dies, parity)?;
-    let sectors = geometry::sectors(options.capacity, advertised_bytes, &layout)?;
+    let formatted = match options.capacity {
+        Capacity::Zones(bytes) => zones::formatted(layout, zones::shape(bytes, advertised_bytes, &layout)?),
+        capacity => Superblock::empty(
+            Uuid::new_v4(),
+            layout,
+            geometry::sectors(capacity, advertised_bytes, &layout)?,
+        ),
+    };
     Ok(Superblock {
         advertised_bytes,
         formatted: now_s(),
         label: options.label.clone(),
         profile: profile.into(),
-        ..Superblock::empty(Uuid::new_v4(), layout, sectors)
+        ..formatted
     })
 }
 

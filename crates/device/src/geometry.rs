@@ -2,7 +2,7 @@
 
 use ftl::{Geometry, TRAILER_BYTES};
 
-use crate::{Capacity, FormatError};
+use crate::{Capacity, FormatError, zones};
 
 /// Slots in a page on files and in memory: 256 KiB of 4 KiB sectors, large enough for the disk's full sequential speed.
 const PAGE_BYTES: u32 = 256 * 1024;
@@ -121,6 +121,7 @@ pub(crate) fn sectors(capacity: Capacity, advertised: u64, geometry: &Geometry) 
         Capacity::Bytes(bytes) => bytes as f64,
         Capacity::Percent(percent) => advertised as f64 * percent / 100.0,
         Capacity::AddressSpace(bytes) => return address_space(bytes, geometry),
+        Capacity::Zones(bytes) => return zones::shape(bytes, advertised, geometry).map(|zones| zones.sectors()),
     };
     let sectors = (bytes / f64::from(geometry.sector_bytes)) as u64;
     let max = max_sectors(geometry);

@@ -44,6 +44,7 @@ mod status;
 mod store;
 mod superblock;
 mod vanished;
+mod zones;
 
 pub use crate::core::Background;
 pub use batch::check_batch;
@@ -61,7 +62,8 @@ pub use error::{AttachError, BatchError, CreateError, FormatError, IoError};
 pub use format::{CreateOptions, FormatOptions, Info, MediaFormat, create, create_encrypted, format, inspect};
 pub use ftl::{
     BatchOp, CLONES_MAX, Changed, Error as LayerError, Held, Quota, SNAPSHOT_NAME_MAX, Snapshot, SnapshotChange,
-    SnapshotClone, SnapshotError, SnapshotId, batch_slots,
+    SnapshotClone, SnapshotError, SnapshotId, ZoneAction, ZoneCounts, ZoneError, ZoneShape, ZoneState, ZoneView, Zones,
+    batch_slots,
 };
 #[cfg(feature = "simulation")]
 pub use geometry::allow_tiny_modules;
@@ -79,3 +81,4 @@ pub use snapshots::Shown;
 pub use staging::{Keeper, Staging, forget_staged, staging_file};
 pub use status::{CacheFigures, Chips, Condition, Counts, Figures, ObjectsFigures, State, Status, Trouble};
 pub use superblock::FORMAT_VERSION;
+pub use zones::ZoneInfo;

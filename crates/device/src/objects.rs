@@ -137,6 +137,13 @@ pub fn create_on_objects(
 ) -> Result<Info, CreateError> {
     let profile = options.profile.clone().unwrap_or_default();
     let mut new = superblock(options.advertised_bytes, options.raw_bytes, &profile, (1, 0), &options.format)?;
+    if new.zones.is_some() {
+        return Err(CreateError::Format(FormatError::Invalid {
+            name: "zones",
+            value: "on a device on objects".into(),
+            expected: "a device on files or disks".into(),
+        }));
+    }
     if let Some(secret) = secret {
         encrypt(&mut new, secret)?;
     }

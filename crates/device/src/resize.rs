@@ -232,6 +232,9 @@ impl Device {
                 "its data sheet says how large it is; `vsl format` gives it another capacity",
             );
         }
+        if self.zoned.is_some() {
+            return unsupported("a device of zones", "their number is part of its format; `vsl format` makes others");
+        }
         if self.page_file.is_locked() {
             return unsupported(
                 "a device with page-file support",

@@ -142,6 +142,14 @@ impl Device {
                 let names: Vec<_> = ftl::Policy::ALL.iter().map(|policy| policy.name()).collect();
                 invalid("groomer", name.clone(), names.join(" or "))
             }
+            Setting::Groomer(name) if (name == ftl::Policy::Zones.name()) != self.zoned.is_some() => {
+                let expected = if self.zoned.is_some() {
+                    "zones, the policy of devices of zones".into()
+                } else {
+                    "another one: this policy is that of devices of zones (`vsl format --zones`)".into()
+                };
+                invalid("groomer", name.clone(), expected)
+            }
             Setting::Groomer(name)
                 if self.core.superblock.is_sparse()
                     && ftl::Policy::from_name(name).is_some_and(ftl::Policy::keeps_each_sector) =>

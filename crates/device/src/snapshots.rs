@@ -94,6 +94,9 @@ impl Device {
         if self.card.is_some() {
             return Err(SnapshotError::Unsupported("it is an emulated card"));
         }
+        if self.zoned.is_some() {
+            return Err(SnapshotError::Unsupported("it has zones"));
+        }
         self.core.ftl.check_change(change)?;
         let failed = |error| match error {
             crate::IoError::NoSpace => SnapshotError::Failed(ftl::Error::NoSpace),

@@ -5,7 +5,7 @@
 mod check;
 mod wire;
 
-use ftl::{Anchor, Geometry, Stats, TRAILER_BYTES};
+use ftl::{Anchor, Geometry, Stats, TRAILER_BYTES, ZoneShape};
 use media::DieState;
 use uuid::Uuid;
 
@@ -17,9 +17,12 @@ use wire::{AES_256_GCM, Reader, Writer};
 /// First bytes of every copy.
 pub(crate) const MAGIC: [u8; 8] = *b"OPENVSL\0";
 
-/// The newest format version that this program reads and writes: that of journals of devices on objects. An older program would take what was given
-/// back for lost, and change what the store does not hear of.
-pub const FORMAT_VERSION: u32 = 10;
+/// The newest format version that this program reads and writes: that of devices of zones. An older program would write them anywhere.
+pub const FORMAT_VERSION: u32 = 11;
+
+/// The version of journals of devices on objects, and nothing newer. An older program would take what was given back for lost, and change what the
+/// store does not hear of.
+const OBJECTS_VERSION: u32 = 10;
 
 /// The version of formats on which there was a clone, and nothing newer. An older program would reuse what it holds.
 const CLONES_VERSION: u32 = 9;
@@ -66,7 +69,8 @@ mod section {
     pub const CLONES: u32 = 256;
     /// Nothing stands there: it is a journal, and the rest lies in an object store.
     pub const OBJECTS: u32 = 512;
-    pub const ALL: u32 = 1023;
+    pub const ZONES: u32 = 1024;
+    pub const ALL: u32 = 2047;
 }
 
 /// Longest label, bytes.
@@ -140,6 +144,8 @@ pub(crate) struct Superblock {
     pub clones: bool,
     /// It is the journal of a device on objects.
     pub objects: bool,
+    /// Its zones, if it has some. Its address space goes on behind them, so far that it is sparse.
+    pub zones: Option<ZoneShape>,
     /// Not on media: both copies on every die were as they should be, so that nothing newer than this was ever written. Where
     /// it is false, a clean detach is believed only after a look at the log.
     pub in_step: bool,
@@ -252,12 +258,18 @@ impl Superblock {
             given_up: Vec::new(),
             clones: false,
             objects: false,
+            zones: None,
         }
     }
 
     /// What the device is known by: no two devices have the same.
     pub fn identity(&self) -> Uuid {
         self.identity.own.unwrap_or(self.uuid)
+    }
+
+    /// Sectors that the host sees.
+    pub fn host_sectors(&self) -> u64 {
+        self.zones.map_or(self.sectors, |zones| zones.sectors())
     }
 
     /// Whether the host can address more sectors than there are slots.
@@ -273,8 +285,11 @@ impl Superblock {
 
     /// The format version that it is written in.
     pub fn version(&self) -> u32 {
-        if self.objects {
+        if self.zones.is_some() {
             return FORMAT_VERSION;
+        }
+        if self.objects {
+            return OBJECTS_VERSION;
         }
         if self.clones {
             return CLONES_VERSION;
@@ -319,6 +334,7 @@ impl Superblock {
             | bit(section::GIVEN_UP, !self.given_up.is_empty())
             | bit(section::CLONES, self.clones)
             | bit(section::OBJECTS, self.objects)
+            | bit(section::ZONES, self.zones.is_some())
     }
 
     /// The copy for one die.
@@ -395,6 +411,12 @@ impl Superblock {
                 out.u32(*chip);
                 out.u64(*since);
             }
+        }
+        if let Some(ZoneShape { size, capacity, count, active }) = self.zones {
+            out.u64(size);
+            out.u64(capacity);
+            out.u32(count);
+            out.u32(active.into());
         }
         out.u32(self.unsafe_shutdowns);
         let len = out.0.len() as u32 + 4;
@@ -490,6 +512,10 @@ impl Superblock {
             0 => Vec::new(),
             _ => input.given_up()?,
         };
+        let zones = match sections & section::ZONES {
+            0 => None,
+            _ => Some(input.zones()?),
+        };
         // Older programs end before it.
         let read = bytes.len() - input.0.len();
         let unsafe_shutdowns = if read + 4 <= body.len() { input.u32()? } else { 0 };
@@ -541,6 +567,7 @@ impl Superblock {
             given_up,
             clones: sections & section::CLONES != 0,
             objects: sections & section::OBJECTS != 0,
+            zones,
         };
         superblock.validate()?;
         superblock.check_given_up()?;

@@ -9,7 +9,7 @@ use crate::ahead::Ahead;
 use crate::append::Writer;
 use crate::evict::Evict;
 use crate::layer::{Config, Ftl};
-use crate::leb::{DATA_STREAMS, Leb, LebState, Lebs, Stream, Times};
+use crate::leb::{DATA_STREAMS, Leb, LebState, Lebs, Stream, Times, ZONE_STREAMS};
 use crate::optimise::Optimiser;
 use crate::pace::{Pace, Pacing};
 use crate::policy::{Destination, GroomPolicy, Moved as MovedSector, Old, Policy, Shape, Write};
@@ -201,7 +201,12 @@ pub(crate) fn shape(config: &Config) -> Shape {
     let by_space = 2 + spare.saturating_sub(kept) / 3;
     let buffers = config.max_request.div_ceil(geometry.slots_per_page) + 6;
     let by_buffers = u64::from(config.buffers.saturating_sub(buffers));
-    let streams = by_space.min(by_buffers).clamp(2, DATA_STREAMS.into()) as u8;
+    let (by_space, most) = match config.policy {
+        // Formats of zones leave room for a LEB of each. The parity journal has seats for the open stripes of as many streams as others have.
+        Policy::Zones if geometry.parity == 0 => (u64::MAX, ZONE_STREAMS),
+        _ => (by_space, DATA_STREAMS),
+    };
+    let streams = by_space.min(by_buffers).clamp(2, most.into()) as u8;
     // Where the host can address more than there is room for, a policy that keeps something of each sector is refused.
     Shape { sectors: config.room(), lebs: geometry.blocks, slots_per_leb: geometry.slots_per_leb(), streams }
 }
@@ -626,7 +631,7 @@ impl Ftl {
         self.groomer.streams_changed();
         self.host_left = self.left_for_host();
         // Streams that it does not use would keep their LEBs open for ever.
-        for stream in self.groomer.streams..DATA_STREAMS {
+        for stream in self.groomer.streams..ZONE_STREAMS {
             self.give_up(Stream::Data(stream));
         }
     }

@@ -12,7 +12,7 @@ use crate::append::{Append, Buffers};
 use crate::checkpoint::{Anchor, Checkpointer, checkpoint_lebs};
 use crate::durability::Durability;
 use crate::groom::Groomer;
-use crate::leb::{LebState, Lebs, STREAMS, Stream};
+use crate::leb::{ALL_STREAMS, LebState, Lebs, Stream};
 use crate::map::Map;
 use crate::narrow::Narrow;
 use crate::policy::Policy;
@@ -124,7 +124,7 @@ pub struct Ftl {
     /// Programs that flushes cut short since a LEB was made ready.
     pub(crate) cut_short: u32,
     pub(crate) emptied: VecDeque<(LebId, u64)>,
-    pub(crate) appends: [Append; STREAMS],
+    pub(crate) appends: [Append; ALL_STREAMS],
     pub(crate) buffers: Buffers,
     pub(crate) trims: Option<OpenTrims>,
     pub(crate) seq: u64,

@@ -38,10 +38,14 @@ pub enum Stream {
     Checkpoint,
 }
 
-/// The most streams of host sectors.
+/// The most streams of host sectors, but for devices of zones.
 pub const DATA_STREAMS: u8 = 6;
-/// How many streams there are.
+/// How many streams such a device has.
 pub const STREAMS: usize = DATA_STREAMS as usize + 1;
+/// The most streams of host sectors on a device of zones: trims, fourteen active zones, and what the groomer moves.
+pub const ZONE_STREAMS: u8 = 16;
+/// How many streams there are at all.
+pub(crate) const ALL_STREAMS: usize = ZONE_STREAMS as usize + 1;
 
 impl Stream {
     /// The stream that the host's trims go to, and its writes where nothing separates them.
@@ -61,7 +65,7 @@ impl Stream {
         match code {
             0 | 1 => Some(Stream::Data(code)),
             2 => Some(Stream::Checkpoint),
-            3..=DATA_STREAMS => Some(Stream::Data(code - 1)),
+            3..=ZONE_STREAMS => Some(Stream::Data(code - 1)),
             _ => None,
         }
     }
@@ -73,7 +77,7 @@ impl Stream {
 
     /// Those of host sectors.
     pub fn data() -> impl Iterator<Item = Stream> {
-        (0..DATA_STREAMS).map(Stream::Data)
+        (0..ZONE_STREAMS).map(Stream::Data)
     }
 }
 

@@ -49,6 +49,7 @@ mod verify;
 mod victim;
 mod wear;
 mod write;
+mod zones;
 
 pub use addressed::{Addressed, AtOnce, Medium};
 pub use append::LebHeader;
@@ -57,7 +58,8 @@ pub use checkpoint::Anchor;
 pub use engine::{Engine, SlotRead};
 pub use geometry::{Geometry, TRAILER_BYTES};
 pub use layer::{Config, Ftl, is_read, is_sync};
-pub use leb::{DATA_STREAMS, Leb, LebState, Lebs, STREAMS, Stream, Times};
+pub use leb::{DATA_STREAMS, Leb, LebState, Lebs, STREAMS, Stream, Times, ZONE_STREAMS};
+pub use zones::{ZoneAction, ZoneCounts, ZoneError, ZoneShape, ZoneState, ZoneView, Zones};
 pub use map::{LEAF_SECTORS, Map};
 pub use optimise::Optimised;
 pub use owners::{QUOTAS_MAX, Quota};

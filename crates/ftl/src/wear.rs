@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use crate::layer::Ftl;
-use crate::leb::{Leb, LebState, Lebs, STREAMS, Stream};
+use crate::leb::{ALL_STREAMS, Leb, LebState, Lebs, STREAMS, Stream};
 use crate::types::LebId;
 
 /// Free LEBs whose erases differ by no more count as worn alike; the one that was freed first goes first.
@@ -46,7 +46,7 @@ pub(crate) struct Wear {
     /// Of the LEBs that stand ready: the one for what lives long.
     worn: Option<LebId>,
     /// Mean life of the LEBs of each stream, in sectors that the host wrote; 0 where none was emptied yet.
-    lives: [f64; STREAMS],
+    lives: [f64; ALL_STREAMS],
     /// Of all of them.
     life: f64,
 }
@@ -62,7 +62,7 @@ impl Wear {
             credited: 0,
             moved: 0,
             worn: None,
-            lives: [0.0; STREAMS],
+            lives: [0.0; ALL_STREAMS],
             life: 0.0,
         }
     }

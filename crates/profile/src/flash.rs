@@ -49,6 +49,9 @@ pub struct Chips {
 pub struct FormatLimits {
     /// Sector sizes, bytes.
     pub sector_bytes: Vec<u32>,
+    /// It is a drive of zones, each an erase block of all dies: so many of them may be active at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_zones: Option<u8>,
     /// The largest capacity, per cent of the advertised.
     pub maximum_percent: u32,
     /// Capacity of "improved write performance", per cent of the advertised.

@@ -29,6 +29,10 @@ pub fn address_space(text: &str) -> Result<Capacity, String> {
     ::size::parse(text).map(Capacity::AddressSpace).map_err(|error| error.to_string())
 }
 
+pub fn zones(text: &str) -> Result<Capacity, String> {
+    ::size::parse(text).map(Capacity::Zones).map_err(|error| error.to_string())
+}
+
 /// The seconds of a lease.
 pub fn lease(text: &str) -> Result<u64, String> {
     let seconds: u64 =

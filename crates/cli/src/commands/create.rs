@@ -59,7 +59,7 @@ fn request(args: &Create) -> CreateRequest {
         seed: Some(args.seed),
         module: args.module,
         sector_bytes: Some(args.sector),
-        capacity: Some(args.address_space.unwrap_or(args.capacity).to_string()),
+        capacity: Some(args.address_space.or(args.zones).unwrap_or(args.capacity).to_string()),
         label: args.label.clone(),
         drills: args.drills,
         ..CreateRequest::default()

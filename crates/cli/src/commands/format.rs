@@ -16,7 +16,7 @@ pub fn format(args: &Format, output: Output) -> Result<(), Failure> {
     let (paths, info) = super::detached(&args.device)?;
     let options = FormatOptions {
         sector_bytes: args.sector.unwrap_or(info.sector_bytes),
-        capacity: args.address_space.unwrap_or(args.capacity),
+        capacity: args.address_space.or(args.zones).unwrap_or(args.capacity),
         label: args.label.clone().unwrap_or_else(|| info.label.clone()),
     };
     if info.encryption.is_some() && !args.encrypt && !args.plain {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::format::{check_label, create_with, now_s};
 use crate::geometry::MAX_REQUEST_BYTES;
 use crate::superblock::Superblock;
-use crate::{CreateError, FormatError, FormatOptions, Info};
+use crate::{Capacity, CreateError, FormatError, FormatOptions, Info, zones};
 
 /// How a device emulates the card of its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,18 +69,29 @@ pub(crate) fn superblock(name: &str, emulation: Emulation, options: &FormatOptio
     let leb_bytes = u64::from(geometry.slots_per_leb()) * sector;
     let largest = u64::from(flash.module.format.max_request_bytes.min(MAX_REQUEST_BYTES)).min(leb_bytes / 2);
     let advertised = flash.module.advertised_bytes as f64 / layout.scaled_by;
+    let empty = match (flash.module.format.active_zones, options.capacity) {
+        (Some(active), _) => zones::formatted(geometry, zones::of_drive(layout.sectors, active, &geometry)),
+        (None, Capacity::Zones(_)) => {
+            let expected = format!("{} as it is: no drive of zones", profile.name);
+            return Err(invalid("zones", "on an emulated drive".into(), expected));
+        }
+        (None, _) => Superblock {
+            policy: layout.policy.code(),
+            ..Superblock::empty(Uuid::new_v4(), geometry, layout.sectors)
+        },
+    };
+    let held = empty.zones.map_or(layout.sectors, |zones| u64::from(zones.count) * zones.capacity);
     Ok(Superblock {
         max_request_bytes: (largest / sector * sector) as u32,
         advertised_bytes: advertised as u64,
         formatted: now_s(),
-        policy: layout.policy.code(),
         // The card's capacitors spare it checkpoints. Here they are needed after a crash of the process, and kept rare.
-        checkpoint_interval: ((geometry.slots() - layout.sectors) / 4).max(1),
+        checkpoint_interval: ((geometry.slots() - held) / 4).max(1),
         label: options.label.clone(),
         profile: profile.name,
         emulation: Some(emulation),
         // The card keeps its dies' states itself.
         dies: Vec::new(),
-        ..Superblock::empty(Uuid::new_v4(), geometry, layout.sectors)
+        ..empty
     })
 }

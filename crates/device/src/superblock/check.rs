@@ -1,6 +1,6 @@
 //! Whether what a superblock says can be.
 
-use ftl::Stats;
+use ftl::{Stats, ZoneShape};
 use media::flashback::parity::LANES_MAX;
 
 use super::{DIES_MAX, GivenUp, NotSuperblock, Superblock};
@@ -48,6 +48,19 @@ impl Superblock {
         }
     }
 
+    /// Whether there can be these zones: each can be written up to its capacity, and marked.
+    fn has_room_for(&self, zones: &ZoneShape) -> bool {
+        let room = ftl::room(&self.geometry, self.sectors);
+        let most = u128::from(zones.count) * (u128::from(zones.capacity) + 1);
+        zones.is_sound()
+            && zones.active < ftl::ZONE_STREAMS - 1
+            && self.is_sparse()
+            && zones.sectors() <= self.sectors
+            && most <= u128::from(room)
+            && self.policy == ftl::Policy::Zones.code()
+            && !(self.objects || self.snapshots || self.clones || self.batches)
+    }
+
     /// A checksum proves that the bytes are as they were written, not that whoever wrote them made sense.
     pub(crate) fn validate(&self) -> Result<(), NotSuperblock> {
         let g = &self.geometry;
@@ -73,7 +86,8 @@ impl Superblock {
             && g.slots_per_leb() > 1
             && crate::geometry::are_sectors(self.sectors, g, ftl::Policy::from_code(self.policy).unwrap_or_default())
             && !(self.objects && (self.emulation.is_some() || g.dies != 1))
-            && !(self.is_sparse() && (self.emulation.is_some() || self.page_file))
+            && !(self.is_sparse() && (self.emulation.is_some() && self.zones.is_none() || self.page_file))
+            && self.zones.is_none_or(|zones| self.has_room_for(&zones))
             && self.max_request_bytes.is_multiple_of(g.sector_bytes)
             && self.max_request_bytes >= g.sector_bytes
             && self.max_request_bytes / g.sector_bytes <= 1 << 16

@@ -1,5 +1,6 @@
 //! The superblock's fields as bytes.
 
+use ftl::ZoneShape;
 use uuid::Uuid;
 
 use super::{CHECKPOINT_MAX, DIES_MAX, Erasing, GivenUp, LABEL_MAX, NotSuperblock};
@@ -81,6 +82,11 @@ impl Reader<'_> {
     /// A UUID, or zeros for none.
     pub fn identity(&mut self) -> Result<Option<Uuid>, NotSuperblock> {
         Ok(Some(Uuid::from_bytes(self.take()?)).filter(|uuid| !uuid.is_nil()))
+    }
+    pub fn zones(&mut self) -> Result<ZoneShape, NotSuperblock> {
+        let (size, capacity, count) = (self.u64()?, self.u64()?, self.u32()?);
+        let active = u8::try_from(self.u32()?).map_err(|_| NotSuperblock::Damaged("its zones"))?;
+        Ok(ZoneShape { size, capacity, count, active })
     }
     pub fn given_up(&mut self) -> Result<Vec<GivenUp>, NotSuperblock> {
         let count = self.u32()?;

@@ -23,3 +23,4 @@ mod snapshots;
 mod staged;
 mod superblocks;
 mod witness;
+mod zones;

@@ -87,7 +87,7 @@ impl Claim {
 
 /// What a flush does not make durable keeps no copy in step.
 fn is_unfit(device: &mut Device) -> bool {
-    device.is_read_only() || device.settings().durability == Some(Durability::Unsafe)
+    device.is_read_only() || device.zones().is_some() || device.settings().durability == Some(Durability::Unsafe)
 }
 
 impl Worker {

@@ -197,7 +197,9 @@ fn errno(error: IoError, command: Command) -> Errno {
         (IoError::OutOfRange, Command::Write { .. } | Command::WriteZeroes { .. }) => Errno::NoSpc,
         // There is no memory for it: none is above what a client may ask for.
         (IoError::TooLarge, Command::Read) => Errno::NoMem,
-        (IoError::OutOfRange | IoError::TooLarge | IoError::Batch(_) | IoError::Scattered, _) => Errno::Inval,
+        (IoError::OutOfRange | IoError::TooLarge | IoError::Batch(_) | IoError::Scattered | IoError::Zone(_), _) => {
+            Errno::Inval
+        },
         (IoError::ReadOnly, _) => Errno::Perm,
         (IoError::NoSpace | IoError::Full, _) => Errno::NoSpc,
         (IoError::Media | IoError::NoSnapshot, _) => Errno::Io,

@@ -27,7 +27,7 @@ pub use sepbit::SepBit;
 pub use view::{Eligible, LebView};
 pub(crate) use view::{gains, spare};
 
-use crate::leb::Times;
+use crate::leb::{Times, ZONE_STREAMS};
 use crate::owners::{Places, Quota};
 use crate::slots::{NOTE_BITS, Notes, UNNOTED};
 use crate::types::LebId;
@@ -278,11 +278,13 @@ pub enum Policy {
     Placement = 9,
     /// [`Placement`], its handles isolated initially.
     PlacementInitial = 10,
+    /// The same, a handle for each active zone: of devices of zones, and of no others.
+    Zones = 11,
 }
 
 impl Policy {
     /// Every policy.
-    pub const ALL: [Policy; 11] = [
+    pub const ALL: [Policy; 12] = [
         Policy::Greedy,
         Policy::CostBenefit,
         Policy::Fifo,
@@ -294,13 +296,14 @@ impl Policy {
         Policy::Lifetime,
         Policy::Placement,
         Policy::PlacementInitial,
+        Policy::Zones,
     ];
-    /// Those that need no word of the host's: all but the last two, which go by placements.
-    pub const BY_THEMSELVES: &[Policy] = Policy::ALL.split_at(Policy::ALL.len() - 2).0;
+    /// Those that need no word of the host's: all but the last three, which go by placements and zones.
+    pub const BY_THEMSELVES: &[Policy] = Policy::ALL.split_at(Policy::ALL.len() - 3).0;
 
     /// Whether it goes by what the host says that belongs together.
     pub fn goes_by_placements(self) -> bool {
-        matches!(self, Policy::Placement | Policy::PlacementInitial)
+        matches!(self, Policy::Placement | Policy::PlacementInitial | Policy::Zones)
     }
 
     /// The policy of that name.
@@ -329,6 +332,7 @@ impl Policy {
             | Policy::Lifetime
             | Policy::Placement
             | Policy::PlacementInitial => 6,
+            Policy::Zones => ZONE_STREAMS,
         }
     }
 
@@ -350,6 +354,7 @@ impl Policy {
             Policy::Lifetime => Box::new(Lifetime::new(shape)),
             Policy::Placement => Box::new(Placement::new(shape)),
             Policy::PlacementInitial => Box::new(Placement::initial(shape)),
+            Policy::Zones => Box::new(Placement::zones(shape)),
         }
     }
 
@@ -367,6 +372,7 @@ impl Policy {
             Policy::Lifetime => "lifetime",
             Policy::Placement => "placement",
             Policy::PlacementInitial => "placement-initial",
+            Policy::Zones => "zones",
         }
     }
 }

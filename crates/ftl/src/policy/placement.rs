@@ -4,7 +4,7 @@
 //! - **Persistently**: what the groomer moves stays in its stream, but that it is no promise: when erase blocks are scarce the groomer moves
 //!   sectors to whichever is open. Victims by cost and benefit: streams of different lives have different ages.
 //! - **Initially**: what the groomer moves lies together, apart from all that the host writes, and the emptiest LEB is groomed next. So do
-//!   the drives that can be bought, which is what this is for: their models.
+//!   the drives that can be bought, which is what this is for: their models. So do devices of zones, whose handles are their active zones.
 
 use super::{Destination, GroomPolicy, LebView, Moved, Shape, Write, cost_benefit};
 
@@ -12,23 +12,29 @@ use super::{Destination, GroomPolicy, LebView, Moved, Shape, Write, cost_benefit
 pub struct Placement {
     streams: u8,
     initially: bool,
+    name: &'static str,
 }
 
 impl Placement {
     /// Isolated persistently.
     pub(super) fn new(shape: &Shape) -> Placement {
-        Placement { streams: shape.streams, initially: false }
+        Placement { streams: shape.streams, initially: false, name: "placement" }
     }
 
     /// Isolated initially.
     pub(super) fn initial(shape: &Shape) -> Placement {
-        Placement { initially: true, ..Placement::new(shape) }
+        Placement { initially: true, name: "placement-initial", ..Placement::new(shape) }
+    }
+
+    /// The same, for zones.
+    pub(super) fn zones(shape: &Shape) -> Placement {
+        Placement { name: "zones", ..Placement::initial(shape) }
     }
 }
 
 impl GroomPolicy for Placement {
     fn name(&self) -> &'static str {
-        if self.initially { "placement-initial" } else { "placement" }
+        self.name
     }
 
     fn host_streams(&self) -> u8 {
