@@ -9,11 +9,11 @@ guest=${CARGO_TARGET_DIR:-target}/tools/guest
 backports=trixie-backports
 # Modules that a guest may load. A kernel may have one built in, or not know it.
 modules=(
-  virtio_pci virtio_net virtio_blk virtio_console ext4 xfs btrfs nvme-tcp nvmet-tcp null_blk nbd ublk_drv
+  virtio_pci virtio_net virtio_blk virtio_console ext4 xfs btrfs zonefs nvme-tcp nvmet-tcp null_blk nbd ublk_drv
   crc32c crc32c_generic crc32c-intel libcrc32c xxhash_generic dh_generic hmac sha256_generic sha512_generic
 )
 # Programs of this machine that a guest has, with the libraries that they need.
-programs=(nvme fio mke2fs mkfs.ext4 e2fsck resize2fs mkfs.xfs xfs_repair mkfs.btrfs btrfs blkdiscard fstrim flock nbd-client qemu-ga)
+programs=(nvme blkzone fio mke2fs mkfs.ext4 e2fsck resize2fs mkfs.xfs xfs_repair mkfs.btrfs btrfs blkdiscard fstrim flock nbd-client qemu-ga)
 
 PATH=$PATH:/usr/sbin:/sbin
 mkdir -p "$guest"

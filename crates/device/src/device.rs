@@ -861,6 +861,10 @@ impl Device {
             durability: self.durability(),
             page_file: self.page_file.is_locked(),
             store_full: self.is_store_full(),
+            // Zones end where the room for them does.
+            room_sectors: figures.room_sectors.filter(|_| self.zoned.is_none()),
+            sectors: self.info.sectors,
+            zones: self.zones().map(|zones| (zones.counts(), self.zone_resets())),
             ..figures
         }
     }

@@ -76,7 +76,7 @@ pub struct Info {
     /// Sectors that the host sees.
     pub sectors: u64,
     /// Its zones, if it has some.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(flatten)]
     pub zones: Option<ZoneInfo>,
     /// Advertised capacity, bytes.
     pub advertised_bytes: u64,

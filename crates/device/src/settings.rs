@@ -187,6 +187,10 @@ impl Device {
             ),
             Setting::NvmeBlock(bytes) => {
                 let sector = self.info().sector_bytes;
+                if self.zoned.is_some() && *bytes != sector {
+                    let expected = format!("{sector} bytes, the sector size: zones end at any sector");
+                    return invalid("nvme-block", format!("{bytes} bytes"), expected);
+                }
                 let sound = bytes.is_power_of_two() && (sector..=NVME_BLOCK_MAX).contains(bytes);
                 match sound && u64::from(*bytes) <= self.info().bytes() {
                     true => Ok(()),

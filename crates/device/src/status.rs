@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::core::Core;
-use crate::{Durability, Io, Pacing};
+use crate::{Durability, Io, Pacing, ZoneCounts};
 
 /// From so many per cent of the room on, a sparse address space is nearly full.
 const NEARLY_FULL: u64 = 95;
@@ -185,6 +185,8 @@ pub struct Figures {
     pub pacing: Option<Pacing>,
     /// How it stands with its object store, where it has one.
     pub objects: Option<ObjectsFigures>,
+    /// How its zones stand, and how many were reset since the attach, where it has some.
+    pub zones: Option<(ZoneCounts, u64)>,
     /// Of a volume with a cache in front of its store.
     pub cache: Option<CacheFigures>,
 }
@@ -438,6 +440,7 @@ impl Figures {
             store_full: false,
             pacing: None,
             objects,
+            zones: None,
             cache: None,
         }
     }

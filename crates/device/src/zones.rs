@@ -22,12 +22,16 @@ const LARGEST: u64 = 8 << 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneInfo {
     /// How many there are.
+    #[serde(rename = "zones")]
     pub count: u32,
     /// From the first byte of a zone to that of the next.
+    #[serde(rename = "zone_bytes")]
     pub size_bytes: u64,
     /// How many of them can be written.
+    #[serde(rename = "zone_capacity_bytes")]
     pub capacity_bytes: u64,
     /// How many may be active at once.
+    #[serde(rename = "most_active_zones")]
     pub most_active: u8,
 }
 

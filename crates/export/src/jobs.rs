@@ -4,7 +4,7 @@
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
-use device::{BatchOp, Io, IoError, Submitted};
+use device::{BatchOp, Io, IoError, Submitted, ZoneError};
 use slab::Slab;
 
 use crate::observe::Observer;
@@ -230,12 +230,33 @@ impl Core {
     /// Hands the next piece of a request to the device.
     #[inline]
     pub fn issue(&mut self, transfer: &mut Transfer, from: Origin<'_>, way: &mut Way) -> Issued {
+        if let Command::Append { .. } = transfer.request.command {
+            return self.append(transfer, from, way);
+        }
         let max = self.device.info().max_request_bytes;
         if transfer.is_new() && transfer.piece(max) == transfer.request.len {
             self.whole(transfer.request, from, way)
         } else {
             self.piece(transfer, max, from, way)
         }
+    }
+
+    /// Hands what is appended to a zone to the device, as a write at the end of the zone as it is now.
+    fn append(&mut self, transfer: &mut Transfer, from: Origin<'_>, way: &mut Way) -> Issued {
+        let shift = self.device.info().sector_bytes.trailing_zeros();
+        let Request { offset, len, .. } = transfer.request;
+        let place = self.device.zones().map_or(Err(ZoneError::Piecemeal), |zones| {
+            zones.append_at(offset >> shift, len >> shift)
+        });
+        let request = match place {
+            Ok(lba) => Request { offset: lba << shift, ..transfer.request },
+            Err(error) => return Issued::Answered(Err(error.into())),
+        };
+        let issued = self.whole(request, from, way);
+        if !matches!(issued, Issued::Held(_)) {
+            transfer.request = request;
+        }
+        issued
     }
 
     /// Hands a request to the device that takes it in one.
@@ -320,14 +341,20 @@ impl Core {
                     Some(id) => Io::ReadSnapshot { id, lba, buf },
                 }
             }
-            Command::Write { fua, .. } => Io::Write { lba, data, fua },
+            Command::Write { fua, .. } | Command::Append { fua } => Io::Write { lba, data, fua },
             Command::Flush => Io::Flush,
             Command::Trim { fua } => Io::Trim { lba, count, fua },
             Command::WriteZeroes { fua, allocate } => Io::WriteZeroes { lba, count, fua, allocate },
             Command::Batch { fua } => Io::Batch { ops: from.ops, data, fua },
+            Command::Zone(_) => Io::Flush,
         };
         let placement = if let Command::Write { placement, .. } = request.command { placement } else { 0 };
-        match self.device.submit_in(request.view, placement, self.jobs.vacant_key() as u64, io) {
+        let tag = self.jobs.vacant_key() as u64;
+        let submitted = match request.command {
+            Command::Zone(action) => self.device.submit_zone(lba, tag, action),
+            _ => self.device.submit_in(request.view, placement, tag, io),
+        };
+        match submitted {
             Submitted::Done(result) => Ok(Some(result)),
             Submitted::Pending => Ok(None),
             Submitted::Busy(io) => {

@@ -132,11 +132,14 @@ impl Observer {
                 self.seen.reads.bytes += bytes;
                 Kind::Read
             }
-            Command::Write { .. } | Command::WriteZeroes { allocate: true, .. } | Command::Batch { .. } => {
+            Command::Write { .. }
+            | Command::Append { .. }
+            | Command::WriteZeroes { allocate: true, .. }
+            | Command::Batch { .. } => {
                 self.seen.writes.bytes += bytes;
                 Kind::Write
             }
-            Command::Trim { .. } | Command::WriteZeroes { .. } => {
+            Command::Trim { .. } | Command::WriteZeroes { .. } | Command::Zone(_) => {
                 self.seen.trims.bytes += bytes;
                 Kind::Trim
             }

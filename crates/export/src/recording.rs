@@ -54,12 +54,14 @@ impl Recording {
         let Some(at) = taken.checked_duration_since(self.began) else { return };
         let op = match request.command {
             Command::Read => Op::Read,
-            Command::Write { .. } => Op::Write,
+            Command::Write { .. } | Command::Append { .. } => Op::Write,
             // Formats of traces have no zeroes. Those that may give the space back are trims, the others are written.
             Command::WriteZeroes { allocate: true, .. } => Op::Write,
             Command::Trim { .. } | Command::WriteZeroes { .. } => Op::Trim,
             Command::Flush => Op::Flush,
-            Command::Batch { .. } => return,
+            // What of a zone is not a reset moves nothing.
+            Command::Zone(device::ZoneAction::Reset) => Op::Trim,
+            Command::Zone(_) | Command::Batch { .. } => return,
         };
         let (offset, bytes) = if op == Op::Flush { (0, 0) } else { (request.offset, request.len) };
         if bytes == 0 && op != Op::Flush {

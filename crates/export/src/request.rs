@@ -1,6 +1,6 @@
 //! What clients of every protocol ask of a device, in the device's terms.
 
-use device::SnapshotId;
+use device::{SnapshotId, ZoneAction};
 
 /// An operation of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,13 @@ pub enum Command {
         /// With which other writes it belongs together; 0 where the client says nothing.
         placement: u8,
     },
+    /// Write at the end of the zone that begins at the request's offset. Once the device has it, the offset is where it went.
+    Append {
+        /// Durable when answered.
+        fua: bool,
+    },
+    /// Do something with the zone that begins at the request's offset.
+    Zone(ZoneAction),
     /// Make durable what was answered.
     Flush,
     /// Forget.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use device::{
     Background, Completion, Condition, Device, Extent, Figures, Info, Io, IoError, PowerCut, Settings, Shown, Snapshot,
-    SnapshotChange, SnapshotClone, SnapshotError, SnapshotId, Status, Submitted,
+    SnapshotChange, SnapshotClone, SnapshotError, SnapshotId, Status, Submitted, ZoneAction, ZoneError, Zones,
 };
 
 use crate::composite::Composite;
@@ -79,8 +79,26 @@ impl Served {
     /// Placements of what hosts write that are told apart; 1 where what they say of it counts for nothing.
     pub(crate) fn placements(&self) -> u8 {
         match self {
-            Served::Device(device, None) => device.placements(),
+            Served::Device(device, None) if device.zones().is_none() => device.placements(),
             _ => 1,
+        }
+    }
+
+    /// Its zones, if it has some.
+    pub(crate) fn zones(&self) -> Option<&Zones> {
+        match self {
+            Served::Device(device, _) => device.zones(),
+            Served::Composite(_) => None,
+        }
+    }
+
+    /// Does something with the zone that begins at a sector.
+    pub(crate) fn submit_zone(&mut self, lba: u64, tag: u64, action: ZoneAction) -> Submitted<'static> {
+        let zone = self.zones().map_or(Err(ZoneError::Piecemeal), |zones| zones.zone_at(lba));
+        match (self, zone) {
+            (Served::Device(device, _), Ok(zone)) => device.submit_zone(tag, zone, action),
+            (_, Err(error)) => Submitted::Done(Err(error.into())),
+            (Served::Composite(_), Ok(_)) => Submitted::Done(Err(ZoneError::Piecemeal.into())),
         }
     }
 

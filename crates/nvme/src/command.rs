@@ -52,6 +52,16 @@ pub mod nvm {
     pub const IO_MANAGEMENT_SEND: u8 = 0x1d;
 }
 
+/// Opcodes that the zoned namespace command set adds (Zoned Namespace Command Set Specification 1.1, figure 25).
+pub mod zone {
+    /// Zone Management Send.
+    pub const MANAGEMENT_SEND: u8 = 0x79;
+    /// Zone Management Receive.
+    pub const MANAGEMENT_RECEIVE: u8 = 0x7a;
+    /// Zone Append.
+    pub const APPEND: u8 = 0x7d;
+}
+
 /// Functions of fabrics commands (NVMe over Fabrics; Base Specification 2.0, figure 380).
 pub mod fabrics {
     /// Property Set.

@@ -231,7 +231,8 @@ impl Controller {
         let who = Identity { controller: self.id, subsystem };
         let opcode = entry.opcode();
         if opcode == admin::FABRICS {
-            return self.fabrics(entry);
+            let zoned = matches!(behind, Behind::Device(subject) if subject.namespace().zones.is_some());
+            return self.fabrics(entry, zoned);
         }
         // Until it is enabled, only properties are there.
         if !self.is_ready() {
@@ -305,16 +306,16 @@ impl Controller {
         Ok(Outcome { answer: Some(answer), data: Vec::new(), then })
     }
 
-    fn fabrics(&mut self, entry: &Sqe) -> Result<Outcome, Status> {
+    fn fabrics(&mut self, entry: &Sqe, zoned: bool) -> Result<Outcome, Status> {
         let (cid, wide, offset) = (entry.cid(), entry.dword(10) & 7 == 1, entry.dword(11));
         let value = |result: u64| Ok(answered(Cqe { result, ..Cqe::new(cid, Status::SUCCESS) }));
         match (entry.function(), offset, wide) {
-            (fabrics::PROPERTY_GET, property::CAP, true) => value(property::capabilities()),
+            (fabrics::PROPERTY_GET, property::CAP, true) => value(property::capabilities(zoned)),
             (fabrics::PROPERTY_GET, property::VS, false) => value(u64::from(property::VERSION)),
             (fabrics::PROPERTY_GET, property::CC, false) => value(u64::from(self.configuration)),
             (fabrics::PROPERTY_GET, property::CSTS, false) => value(u64::from(self.status)),
             (fabrics::PROPERTY_SET, property::CC, false) => {
-                let then = self.configure(entry.dword(12));
+                let then = self.configure(entry.dword(12), zoned);
                 Ok(Outcome { then, ..answered(Cqe::new(cid, Status::SUCCESS)) })
             }
             (fabrics::PROPERTY_GET | fabrics::PROPERTY_SET, ..) => Err(Status::INVALID_FIELD),
@@ -326,14 +327,16 @@ impl Controller {
         }
     }
 
-    fn configure(&mut self, wanted: u32) -> Then {
+    fn configure(&mut self, wanted: u32, zoned: bool) -> Then {
         let before = std::mem::replace(&mut self.configuration, wanted);
         let enabled = |configuration: u32| configuration & configuration::ENABLE != 0;
         let shutdown = |configuration: u32| configuration & configuration::SHUTDOWN_MASK != 0;
         if enabled(wanted) && !enabled(before) {
-            let other = wanted & (configuration::COMMAND_SET_MASK | configuration::PAGE_SIZE_MASK);
+            let sets = wanted & configuration::COMMAND_SET_MASK;
+            let known = sets == 0 || zoned && sets == configuration::ALL_COMMAND_SETS;
             // What we do not have stays not ready, and says so.
-            self.status = if other == 0 { status::READY } else { status::FATAL };
+            let sound = known && wanted & configuration::PAGE_SIZE_MASK == 0;
+            self.status = if sound { status::READY } else { status::FATAL };
         }
         if shutdown(wanted) && !shutdown(before) {
             self.status = self.status & !status::SHUTDOWN_MASK | status::SHUTDOWN_OCCURS;
@@ -369,7 +372,7 @@ impl Controller {
                 list[0] = u8::from(std::mem::take(&mut self.changed));
                 wanted.cut(&list, LOG_PART)?
             }
-            (page::EFFECTS, Behind::Device(_)) => wanted.cut(&log::effects(), LOG_PART)?,
+            (page::EFFECTS, Behind::Device(_)) => wanted.cut(&log::effects(wanted.command_set), LOG_PART)?,
             (page::ENDURANCE, Behind::Device(subject)) => {
                 wanted.cut(&log::endurance(wanted.subject, &subject.health(), self.failures)?, LOG_PART)?
             }

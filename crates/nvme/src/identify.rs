@@ -8,7 +8,7 @@ use crate::command::{ALL_NAMESPACES, SQE_BYTES};
 use crate::namespace::Namespace;
 use crate::pdu::IN_CAPSULE_BYTES;
 use crate::property::{QUEUE_ENTRIES, VERSION};
-use crate::{Sqe, Status};
+use crate::{Sqe, Status, zoned};
 
 /// Bytes of every structure.
 pub const BYTES: usize = 4096;
@@ -81,7 +81,7 @@ pub fn identify(entry: &Sqe, who: Identity<'_>, namespace: &Namespace) -> Result
             if nsid >= ALL_NAMESPACES - 1 {
                 return Err(Status::INVALID_NAMESPACE);
             }
-            if nsid < NAMESPACE {
+            if nsid < NAMESPACE && (which != cns::SET_ACTIVE_NAMESPACES || set == namespace.command_set()) {
                 put(&mut page, 0, &NAMESPACE.to_le_bytes());
             }
         }
@@ -90,14 +90,18 @@ pub fn identify(entry: &Sqe, who: Identity<'_>, namespace: &Namespace) -> Result
             page = descriptors(namespace);
         }
         cns::SET_NAMESPACE if set == 0 => ours()?,
-        // Verify, Write Zeroes and deallocations of any size: zeros.
-        cns::SET_CONTROLLER if set == 0 => {}
+        cns::SET_NAMESPACE if let (zoned::COMMAND_SET, Some(zones)) = (set, &namespace.zones) => {
+            ours()?;
+            page = zoned::namespace(namespace, zones);
+        }
+        // Verify, Write Zeroes, deallocations and appends of any size: zeros.
+        cns::SET_CONTROLLER if set == 0 || set == namespace.command_set() => {}
         cns::INDEPENDENT_NAMESPACE => {
             ours()?;
             page = independent(namespace);
         }
-        // One combination of command sets: the NVM command set alone.
-        cns::COMMAND_SETS => page[0] = 1,
+        // One combination of command sets: the NVM command set, and the namespace's.
+        cns::COMMAND_SETS => page[0] = 1 | 1 << namespace.command_set(),
         _ => return Err(Status::INVALID_FIELD),
     }
     Ok(page)
@@ -178,7 +182,7 @@ fn controller(who: Identity<'_>, namespace: &Namespace) -> [u8; BYTES] {
     for (at, kelvin) in [(266, WARM_KELVIN[0]), (268, WARM_KELVIN[1])] {
         put(&mut page, at, &kelvin.to_le_bytes());
     }
-    put(&mut page, 280, &namespace.bytes.to_le_bytes());
+    put(&mut page, 280, &namespace.capacity_bytes().to_le_bytes());
     put(&mut page, 340, &ENDURANCE_GROUP.to_le_bytes());
     put(&mut page, 516, &NAMESPACE.to_le_bytes());
     // Compare, dataset management, write zeroes, verify, copy.
@@ -211,10 +215,10 @@ fn blocks(namespace: &Namespace) -> [u8; BYTES] {
     let mut page = common(namespace);
     let size = namespace.blocks();
     let used = (namespace.used_bytes >> namespace.block_shift).min(size);
-    for (at, blocks) in [(0, size), (8, size), (16, used)] {
+    for (at, blocks) in [(0, size), (8, namespace.capacity_bytes() >> namespace.block_shift), (16, used)] {
         put(&mut page, at, &blocks.to_le_bytes());
     }
-    put(&mut page, 48, &namespace.bytes.to_le_bytes());
+    put(&mut page, 48, &namespace.capacity_bytes().to_le_bytes());
     put(&mut page, 104, &namespace.identifier());
     put(&mut page, SNAPSHOT_AT, &namespace.snapshot.unwrap_or(0).to_le_bytes());
     page
@@ -259,6 +263,7 @@ fn descriptors(namespace: &Namespace) -> [u8; BYTES] {
     page[20..24].copy_from_slice(&[3, 16, 0, 0]);
     put(&mut page, 24, &namespace.identifier());
     page[40..44].copy_from_slice(&[4, 1, 0, 0]);
+    page[44] = namespace.command_set() as u8;
     page
 }
 
@@ -295,6 +300,7 @@ pub(crate) mod tests {
             volatile_cache: true,
             placements: 1,
             reclaim_unit_bytes: 1 << 20,
+            zones: None,
         }
     }
 

@@ -45,6 +45,7 @@ pub mod property;
 mod status;
 mod subsystem;
 pub mod vendor;
+pub mod zoned;
 
 pub use command::{Cqe, Data, Fuse, Sqe};
 pub use namespace::{Health, Namespace, Subject, Wear};

@@ -4,10 +4,10 @@
 //! (effects), 218 (endurance group). The page of the vendor, C0h, is specified here and in docs/nvme.md.
 
 use crate::bytes::{put, put_text};
-use crate::command::{admin, nvm};
+use crate::command::{admin, nvm, zone};
 use crate::identify::{ENDURANCE_GROUP, NAMESPACE};
 use crate::namespace::{Health, Namespace, Wear, warning};
-use crate::{Sqe, Status, vendor};
+use crate::{Sqe, Status, vendor, zoned};
 
 /// Identifiers.
 pub mod page {
@@ -57,6 +57,8 @@ pub struct Wanted {
     pub len: u32,
     /// The event that told of the page may be raised again.
     pub clears_event: bool,
+    /// The command set that it is about, where that matters.
+    pub command_set: u32,
     /// What the page is about, where that is to be said.
     pub subject: u16,
 }
@@ -78,6 +80,7 @@ impl Wanted {
             offset,
             len,
             clears_event: entry.dword(10) & 1 << 15 == 0,
+            command_set: entry.dword(14) >> 24,
             subject: (entry.dword(11) >> 16) as u16,
         })
     }
@@ -200,8 +203,8 @@ pub fn firmware(namespace: &Namespace) -> [u8; 512] {
     page
 }
 
-/// The page of commands: which are there, and which change what is stored.
-pub fn effects() -> Vec<u8> {
+/// The page of commands of a set: which are there, and which change what is stored.
+pub fn effects(command_set: u32) -> Vec<u8> {
     const SUPPORTED: u32 = 1;
     const CHANGES_DATA: u32 = 1 << 1;
     let mut page = vec![0; 4096];
@@ -224,6 +227,14 @@ pub fn effects() -> Vec<u8> {
     }
     for opcode in [nvm::WRITE, nvm::WRITE_ZEROES, nvm::DATASET_MANAGEMENT, nvm::COPY, vendor::BATCH] {
         put(&mut page, 1024 + 4 * usize::from(opcode), &(SUPPORTED | CHANGES_DATA).to_le_bytes());
+    }
+    if command_set == zoned::COMMAND_SET {
+        let changes = SUPPORTED | CHANGES_DATA;
+        for (opcode, effect) in
+            [(zone::APPEND, changes), (zone::MANAGEMENT_SEND, changes), (zone::MANAGEMENT_RECEIVE, SUPPORTED)]
+        {
+            put(&mut page, 1024 + 4 * usize::from(opcode), &effect.to_le_bytes());
+        }
     }
     page
 }

@@ -1,5 +1,7 @@
 //! What there is to say of a device: as a namespace, of its health, and of its wear. Filled in by whoever has the device.
 
+use crate::zoned::{COMMAND_SET, Zones};
+
 /// Blocks of a namespace: the sizes that may be chosen, as powers of two, and what stands behind them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
@@ -31,6 +33,8 @@ pub struct Namespace {
     pub placements: u8,
     /// What is reclaimed at once, bytes: an erase block without its header.
     pub reclaim_unit_bytes: u64,
+    /// Its zones, if it has some.
+    pub zones: Option<Zones>,
 }
 
 impl Namespace {
@@ -43,6 +47,16 @@ impl Namespace {
     /// Blocks.
     pub fn blocks(&self) -> u64 {
         self.bytes >> self.block_shift
+    }
+
+    /// Bytes that can be written.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.zones.map_or(self.bytes, |zones| self.bytes / zones.size_bytes * zones.capacity_bytes)
+    }
+
+    /// The identifier of its command set.
+    pub fn command_set(&self) -> u32 {
+        if self.zones.is_some() { COMMAND_SET } else { 0 }
     }
 
     /// Blocks of the largest request.

@@ -3,11 +3,12 @@
 //! Source: NVM Command Set Specification 1.0, 3.2 (commands), 2.1.4 (atomicity).
 
 use crate::bytes::{u16_at, u32_at, u64_at};
-use crate::command::{ALL_NAMESPACES, nvm};
+use crate::command::{ALL_NAMESPACES, nvm, zone};
 use crate::identify::{COPY_RANGES, DEALLOCATE_RANGES, NAMESPACE};
 use crate::namespace::Namespace;
 use crate::placement::{self, IDENTIFIER_BYTES};
 use crate::vendor::{self, MAPPED_BYTES, MAPPED_MAX, OPERATION_BYTES};
+use crate::zoned::{Action, Wanted};
 use crate::{Data, Fuse, Sqe, Status};
 
 /// Bytes of a range of a deallocation.
@@ -15,11 +16,11 @@ const RANGE_BYTES: usize = 16;
 /// Bytes of a source range of a copy, format 0.
 const COPY_RANGE_BYTES: usize = 32;
 /// Dword 12, force unit access.
-const FORCE_UNIT_ACCESS: u32 = 1 << 30;
+pub(crate) const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 /// Dword 12 of Write Zeroes: the blocks may be deallocated.
 const DEALLOCATE: u32 = 1 << 25;
 /// Dword 12: protection information is to be checked or made. There is none.
-const PROTECTION: u32 = 0xf << 26;
+pub(crate) const PROTECTION: u32 = 0xf << 26;
 /// Dword 11 of a deallocation: it is one.
 const ATTRIBUTE_DEALLOCATE: u32 = 1 << 2;
 
@@ -89,6 +90,17 @@ pub enum Command {
     PlacementStatus(usize),
     /// Placement handles refer to other reclaim units from now on: so many identifiers follow as data.
     UpdatePlacements(usize),
+    /// Writes at the end of the zone that begins there, and tells where.
+    Append(Range, How),
+    /// Does something with the zone that begins at a byte, or with all.
+    Zone {
+        /// What.
+        action: Action,
+        /// The zone's first byte; nothing for all.
+        zone: Option<u64>,
+    },
+    /// Tells how zones stand.
+    ZoneReport(Wanted),
     /// Tells where data stand, or what differs.
     MappedRanges {
         /// Where to look.
@@ -134,12 +146,15 @@ impl Command {
             nvm::COMPARE => Command::Compare(sized(blocks()?, namespace)?),
             nvm::VERIFY => Command::Verify(blocks()?),
             nvm::WRITE_ZEROES => {
-                Command::WriteZeroes { range: blocks()?, durable, deallocate: control & DEALLOCATE != 0 }
+                // What is not written moves no write pointer.
+                let deallocate = control & DEALLOCATE != 0 && namespace.zones.is_none();
+                Command::WriteZeroes { range: blocks()?, durable, deallocate }
             }
             nvm::DATASET_MANAGEMENT => {
                 let ranges = (entry.dword(10) & 0xff) as usize + 1;
                 debug_assert!(ranges <= DEALLOCATE_RANGES);
-                let deallocate = entry.dword(11) & ATTRIBUTE_DEALLOCATE != 0;
+                // A zone is forgotten as a whole, by a reset.
+                let deallocate = entry.dword(11) & ATTRIBUTE_DEALLOCATE != 0 && namespace.zones.is_none();
                 if deallocate { Command::Deallocate(ranges) } else { Command::Hint(ranges) }
             }
             nvm::COPY => {
@@ -154,6 +169,7 @@ impl Command {
                 Command::Copy { to: namespace.range(entry.dwords(10), 1)?.offset, ranges, durable }
             }
             nvm::IO_MANAGEMENT_RECEIVE | nvm::IO_MANAGEMENT_SEND => management(entry, namespace)?,
+            zone::APPEND | zone::MANAGEMENT_SEND | zone::MANAGEMENT_RECEIVE => namespace.zone_command(entry)?,
             vendor::BATCH => {
                 let operations = entry.dword(10) as usize;
                 let bytes = u64::from(entry.dword(11)) << namespace.block_shift;
@@ -186,6 +202,7 @@ impl Command {
                 | Command::Hint(_)
                 | Command::PlacementStatus(_)
                 | Command::MappedRanges { .. }
+                | Command::ZoneReport(_)
         );
         if changes && namespace.read_only {
             return Err(Status::WRITE_PROTECTED);
@@ -197,7 +214,7 @@ impl Command {
     #[inline]
     pub fn from_host(&self) -> usize {
         match self {
-            Command::Write(range, _) | Command::Compare(range) => range.len as usize,
+            Command::Write(range, _) | Command::Append(range, _) | Command::Compare(range) => range.len as usize,
             Command::Deallocate(ranges) | Command::Hint(ranges) => ranges * RANGE_BYTES,
             Command::Copy { ranges, .. } => ranges * COPY_RANGE_BYTES,
             Command::UpdatePlacements(handles) => handles * IDENTIFIER_BYTES,
@@ -212,6 +229,7 @@ impl Command {
         match self {
             Command::Read(range) => range.len as usize,
             Command::PlacementStatus(bytes) => *bytes,
+            Command::ZoneReport(wanted) => wanted.bytes,
             Command::MappedRanges { most, .. } => MAPPED_BYTES * (1 + most),
             _ => 0,
         }

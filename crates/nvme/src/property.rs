@@ -20,9 +20,10 @@ pub const ADMIN_QUEUE_ENTRIES: u16 = 32;
 /// Half seconds within which a controller becomes ready, or not (CAP.TO).
 const READY_WITHIN: u64 = 30;
 
-/// Controller Capabilities: queue sizes, contiguous queues, time to be ready, the NVM command set, pages of 4 KiB.
-pub fn capabilities() -> u64 {
-    u64::from(QUEUE_ENTRIES - 1) | 1 << 16 | READY_WITHIN << 24 | 1 << 37
+/// Controller Capabilities: queue sizes, contiguous queues, time to be ready, the NVM command set (CSS bit 0) or with it `others` (bit 6), pages of
+/// 4 KiB.
+pub fn capabilities(others: bool) -> u64 {
+    u64::from(QUEUE_ENTRIES - 1) | 1 << 16 | READY_WITHIN << 24 | 1 << 37 | u64::from(others) << 43
 }
 
 /// Controller Configuration, the bits that we look at.
@@ -35,6 +36,8 @@ pub mod configuration {
     pub const SHUTDOWN_MASK: u32 = 3 << 14;
     /// I/O command set selected, bits 6:4: 0 is the NVM command set.
     pub const COMMAND_SET_MASK: u32 = 7 << 4;
+    /// All command sets that the controller has.
+    pub const ALL_COMMAND_SETS: u32 = 6 << 4;
     /// Memory page size, bits 10:7: 0 is 4 KiB.
     pub const PAGE_SIZE_MASK: u32 = 15 << 7;
     /// Entry sizes that the NVM command set has: 64 bytes (2^6) in bits 19:16, 16 bytes (2^4) in bits 23:20.

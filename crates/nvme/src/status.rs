@@ -1,7 +1,7 @@
 //! How a command ended: status code type and status code, and whether it is of any use to try again.
 //!
 //! Source: NVM Express Base Specification 2.0, 3.3.3.2.1 (generic, command specific, media and data integrity errors); NVMe over
-//! Fabrics values in its chapter 6; NVM Command Set Specification 1.0, chapter 3.
+//! Fabrics values in its chapter 6; NVM Command Set Specification 1.0, chapter 3; Zoned Namespace Command Set Specification 1.1, figure 7.
 
 /// The 15 bits of a completion's status field: status code in bits 7:0, type in 10:8, DNR in bit 14.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,16 @@ impl Status {
     pub const AUTHENTICATION_REQUIRED: Status = Status(0x191);
     /// Ranges of a copy are too many, or too long.
     pub const SIZE_LIMIT: Status = Status(0x183 | Status::DNR);
+    /// A write, or an append, beyond the end of its zone, or a place where none begins.
+    pub const ZONE_BOUNDARY: Status = Status(0x1b8 | Status::DNR);
+    /// The zone is full.
+    pub const ZONE_FULL: Status = Status(0x1b9 | Status::DNR);
+    /// A write elsewhere than at the write pointer.
+    pub const ZONE_INVALID_WRITE: Status = Status(0x1bc | Status::DNR);
+    /// As many zones are active as may be.
+    pub const TOO_MANY_ACTIVE_ZONES: Status = Status(0x1bd | Status::DNR);
+    /// A zone in this state does not take the action.
+    pub const ZONE_TRANSITION: Status = Status(0x1bf | Status::DNR);
     /// Operations of a batch overlap (of the vendor, type 7h).
     pub const BATCH_OVERLAP: Status = Status(0x701 | Status::DNR);
     /// The media failed to take a write.

@@ -426,6 +426,7 @@ impl Composite {
             write_reduced: None,
             worn_out: None,
             objects: None,
+            zones: None,
             cache: self.machine.cache_figures(),
             mapped_sectors: self.mapped().min(self.info.sectors),
             snapshots: self.machine.snapshots().len() as u32,
@@ -555,6 +556,7 @@ pub(crate) fn composite_info(
     raw: u64,
 ) -> Info {
     Info {
+        zones: None,
         paths: Vec::new(),
         files: 0,
         parity_files: 0,

@@ -7,6 +7,7 @@
 
 mod mapped;
 mod tasks;
+mod zones;
 
 use std::collections::VecDeque;
 
@@ -302,7 +303,7 @@ impl Session {
         let refused = match fuse {
             _ if (matches!(command, Nvm::Compare(range) if range.len > COPIED)
                 && matches!(data, Data::InCapsule(_))
-                || matches!(command, Nvm::MappedRanges { .. } | Nvm::PlacementStatus(_)))
+                || matches!(command, Nvm::MappedRanges { .. } | Nvm::PlacementStatus(_) | Nvm::ZoneReport(_)))
                 && !link.has_room() =>
             {
                 self.miss_second(link, core);
@@ -365,7 +366,14 @@ impl Session {
                 self.respond_with(link, core, Cqe::new(cid, Status::SUCCESS), data);
                 return Step::Done(cost(command.to_host() as u64));
             }
+            Nvm::ZoneReport(wanted) => {
+                link.input.consume(unit.len);
+                let data = Payload::from(zones::report(&core.device, &wanted, &self.namespace));
+                self.respond_with(link, core, Cqe::new(cid, Status::SUCCESS), data);
+                return Step::Done(cost(wanted.bytes as u64));
+            }
             Nvm::Write(range, how) if fuse == Fuse::None => whole(self.write_command(core, how), range),
+            Nvm::Append(range, how) => whole(self.append_command(core, how), range),
             Nvm::WriteZeroes { range, durable, deallocate } => {
                 let fua = durable || self.writes_through(core);
                 whole(Command::WriteZeroes { fua, allocate: !deallocate }, range)
@@ -388,6 +396,11 @@ impl Session {
         Command::Write { fua: how.durable || self.writes_through(core), placement: how.placement }
     }
 
+    /// An append as the device takes it.
+    fn append_command(&self, core: &mut Core, how: How) -> Command {
+        Command::Append { fua: how.durable || self.writes_through(core) }
+    }
+
     /// Whether the host switched the cache off.
     fn writes_through(&self, core: &mut Core) -> bool {
         core.nvme.controller(self.admitted.controller).is_some_and(|controller| controller.writes_through())
@@ -403,9 +416,9 @@ impl Session {
         mut transfer: Transfer,
         (data_at, len, granted): (usize, usize, usize),
     ) -> Step {
-        let request = transfer.request;
         let source = if data_at > 0 { Source::Input(data_at) } else { Source::Nothing };
         let issued = link.issue(key, core, &mut transfer, source);
+        let request = transfer.request;
         match issued {
             Issued::Held(_) | Issued::More => self.current = Current::Request { transfer, data_at, len, granted },
             Issued::Pending | Issued::Answered(_) => {
@@ -439,10 +452,14 @@ impl Session {
         match result {
             Ok(read) => {
                 link.count(request);
-                if request.command == Command::Read {
-                    self.respond_with(link, core, Cqe::new(cid, Status::SUCCESS), read);
-                } else {
-                    self.respond(link, Cqe::new(cid, Status::SUCCESS));
+                let done = Cqe::new(cid, Status::SUCCESS);
+                match request.command {
+                    Command::Read => self.respond_with(link, core, done, read),
+                    Command::Append { .. } => {
+                        let lba = request.offset >> self.namespace.block_shift;
+                        self.respond(link, Cqe { result: lba, ..done });
+                    }
+                    _ => self.respond(link, done),
                 }
             }
             Err(error) => {
@@ -535,6 +552,7 @@ fn status_of(error: IoError, command: Command) -> Status {
         (IoError::Batch(BatchError::TooLarge { .. }), _) => Status::SIZE_LIMIT,
         (IoError::Batch(BatchError::Overlap(..)), _) => Status::BATCH_OVERLAP,
         (IoError::TooLarge | IoError::Batch(_) | IoError::Scattered, _) => Status::INVALID_FIELD,
+        (IoError::Zone(error), _) => zones::status_of(error),
         (IoError::ReadOnly, _) => Status::WRITE_PROTECTED,
         (IoError::NoSpace | IoError::Full, _) => Status::CAPACITY_EXCEEDED,
         // With the snapshot that it shows the namespace is gone.

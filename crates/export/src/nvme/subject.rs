@@ -3,6 +3,7 @@
 use device::{Condition, Durability, Info, Settings};
 use nvme::identify::WARM_KELVIN;
 use nvme::namespace::warning;
+use nvme::zoned::Zones;
 use nvme::{Health, Namespace, Subject, Wear};
 
 use crate::served::Served;
@@ -42,6 +43,11 @@ pub fn describe(info: &Info, settings: &Settings, read_only: bool, used_bytes: u
         volatile_cache,
         placements: 1,
         reclaim_unit_bytes: 0,
+        zones: info.zones.map(|zones| Zones {
+            size_bytes: zones.size_bytes,
+            capacity_bytes: zones.capacity_bytes,
+            most_active: zones.most_active.into(),
+        }),
     }
 }
 

@@ -9,7 +9,7 @@ use nvme::nvm::{Command as Nvm, How, Range};
 use nvme::pdu::{self, Common, Fatal};
 use nvme::vendor::OPERATION_BYTES;
 
-use super::{Session, WHOLE, status_of};
+use super::{Session, WHOLE, status_of, zones};
 use crate::jobs::{Core, Issued, Payload, Source, Transfer};
 use crate::link::{Link, Step, cost};
 use crate::request::{Command, Request};
@@ -40,6 +40,8 @@ pub(super) struct Task {
     pub(super) ops: Vec<BatchOp>,
     /// The range is kept for itself while it is compared and written.
     pub(super) reserves: bool,
+    /// Where something was appended, byte.
+    pub(super) appended: Option<u64>,
 }
 
 /// Data on their way.
@@ -102,6 +104,7 @@ impl Task {
             awaits: None,
             ops: Vec::new(),
             reserves: false,
+            appended: None,
         }
     }
 }
@@ -168,11 +171,16 @@ impl Session {
         }
         let Awaited { command, fuse, got, fails, len, .. } = *awaited;
         let task_key = usize::from(part.tag);
-        if let (Nvm::Write(range, how), Fuse::None, None, 0, true) = (command, fuse, fails, got, last) {
+        if let (Nvm::Write(range, how) | Nvm::Append(range, how), Fuse::None, None, 0, true) =
+            (command, fuse, fails, got, last)
+        {
             // All of it in one piece: from the receive buffer to the device, as small writes go.
             let task = self.tasks.remove(task_key);
             link.way_begins(core);
-            let command = self.write_command(core, how);
+            let command = match command {
+                Nvm::Append(..) => self.append_command(core, how),
+                _ => self.write_command(core, how),
+            };
             let cookie = WHOLE | u64::from(part.cid);
             let view = self.namespace.snapshot;
             let request = Request { command, offset: range.offset, len: range.len, cookie, view };
@@ -249,6 +257,14 @@ impl Session {
                 self.plan(pair, [read(range), write(range, how)]);
             }
             (Nvm::Write(range, how), _) => self.plan(task, [write(range, how)]),
+            (Nvm::Append(range, how), _) => {
+                let command = Command::Append { fua: how.durable || fua };
+                self.plan(task, [Request { command, ..read(range) }]);
+            }
+            (Nvm::Zone { action, zone }, _) => {
+                let wanted = zones::wanted(&core.device, action, zone);
+                self.plan(task, wanted.into_iter().map(|(command, offset)| Request { command, ..read(Range { offset, len: 0 }) }));
+            }
             (Nvm::UpdatePlacements(_), _) => match self.namespace.updated(&task.data) {
                 Ok(handles) => {
                     handles.into_iter().for_each(|handle| core.device.renew_placement(handle));
@@ -343,18 +359,19 @@ impl Session {
             return link.hold_back(Held::Reserved);
         }
         let source = match request.command {
-            Command::Write { .. } => Source::Buffer(&task.data),
+            Command::Write { .. } | Command::Append { .. } => Source::Buffer(&task.data),
             Command::Batch { .. } => Source::Batch(&task.ops, &task.data[task.ops.len() * OPERATION_BYTES..]),
             _ => Source::Nothing,
         };
-        let issued = link.issue(key, core, &mut Transfer::new(request), source);
+        let mut transfer = Transfer::new(request);
+        let issued = link.issue(key, core, &mut transfer, source);
         if let Issued::Held(_) = issued {
             return Step::Busy;
         }
         self.tasks[task_key].plan.pop_front();
         self.ready.remove(place);
         if let Issued::Answered(result) = issued {
-            self.answer(link, key, core, &request, result);
+            self.answer(link, key, core, &transfer.request, result);
         }
         Step::Done(cost(request.len))
     }
@@ -395,8 +412,11 @@ impl Session {
                     at += piece.len();
                     core.pool.put(piece);
                 }
-                if matches!(request.command, Command::Write { .. } | Command::Batch { .. }) {
+                if matches!(request.command, Command::Write { .. } | Command::Append { .. } | Command::Batch { .. }) {
                     link.count(request);
+                }
+                if let Command::Append { .. } = request.command {
+                    task.appended = Some(request.offset);
                 }
             }
             Err(error) => status = status_of(error, request.command),
@@ -421,7 +441,8 @@ impl Session {
             return;
         };
         if status == Status::SUCCESS {
-            self.respond(link, Cqe::new(cid, status));
+            let result = task.appended.map_or(0, |offset| offset >> self.namespace.block_shift);
+            self.respond(link, Cqe { result, ..Cqe::new(cid, status) });
         } else {
             self.fail(link, core, cid, status, 0);
         }
