@@ -29,7 +29,7 @@ SEEDS = {"seed": [], "encrypted-seed": ["--encrypted"], "die-loss-seed": ["--die
          "sparse-seed": ["--sparse"], "snapshot-seed": ["--snapshots"],
          "resize-seed": ["--resizes"], "object-seed": ["--objects"], "lease-seed": ["--objects", "--leases"],
          "array-seed": ["--arrays"], "array-snapshot-seed": ["--arrays", "--snapshots"],
-         "cache-seed": ["--caches"], "move-seed": ["--moves"]}
+         "cache-seed": ["--caches"], "move-seed": ["--moves"], "zone-seed": ["--zones"]}
 
 
 class Programs:

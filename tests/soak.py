@@ -113,6 +113,9 @@ def lines() -> list[Line]:
         Line("array-snapshots", [*simulator, "--from", "6{first:07}", "--arrays", "--snapshots"], [
             count("power cuts of arrays with snapshots, 0 violations", "1,000,000", r"(\d+) power cuts of all members", 1e6),
         ], chunk=1000),
+        Line("zones", [*simulator, "--from", "{first}", "--zones"], [
+            count("power cuts of devices of zones, 0 violations", "1,000,000", r"(\d+) power cuts and", 1e6),
+        ], chunk=1000),
         Line("objects", [*simulator, "--from", "{first}", "--objects"], [
             count("power cuts and take-overs of devices on objects, 0 violations", "1,000,000", r"(\d+) (?:power cuts|take-overs)", 1e6),
         ], chunk=1000),

@@ -27,11 +27,12 @@ use crate::refusal::{Refusal, refused};
 use crate::room::{self, Room};
 use crate::staging::{Staging, staging_file};
 use crate::status::{Activity, Counts, Figures, Trouble};
+use crate::superblock::Superblock;
 use crate::vanished::Places;
-use crate::zones::{Zoned, written};
+use crate::zones::{self, Zoned, written};
 use crate::{
     AttachError, Background, Capacity, CarriedDrills, Completion, Condition, CreateError, EmulateOptions, Extent,
-    FormatError, FormatOptions, Info, Io, IoError, Secret, SnapshotId, State, Status, Submitted,
+    FormatError, FormatOptions, Info, Io, IoError, Secret, SnapshotId, State, Status, Submitted, ZoneShape,
 };
 
 /// How long a detach waits for an object store, milliseconds.
@@ -242,6 +243,22 @@ impl Device {
     /// The sizes do not fit together, or the medium failed.
     pub fn format_media(media: &mut dyn Media, format: &MediaFormat) -> Result<(), FormatError> {
         let mut superblock = media_superblock(layer_geometry(media.geometry()), format)?;
+        if let Some(key) = &format.key {
+            encrypt(&mut superblock, &Secret::key(key))?;
+        }
+        write_superblock(media, &mut superblock)
+            .map_err(|refusal| FormatError::Attach(refused(refusal, &PathBuf::from("media"))))
+    }
+
+    /// Puts a format with zones on an erased medium. Its sectors are those of the zones, whatever `format` says.
+    ///
+    /// # Errors
+    /// As [`Device::format_media`].
+    pub fn format_zoned(media: &mut dyn Media, format: &MediaFormat, zones: ZoneShape) -> Result<(), FormatError> {
+        let layout = layer_geometry(media.geometry());
+        let zoned = zones::formatted(layout, zones);
+        let plain = media_superblock(layout, &MediaFormat { sectors: zoned.sectors, ..*format })?;
+        let mut superblock = Superblock { zones: zoned.zones, policy: zoned.policy, ..plain };
         if let Some(key) = &format.key {
             encrypt(&mut superblock, &Secret::key(key))?;
         }

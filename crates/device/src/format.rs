@@ -222,11 +222,7 @@ pub(crate) fn superblock(
     let layout = geometry::layout(raw_bytes, options.sector_bytes, dies, parity)?;
     let formatted = match options.capacity {
         Capacity::Zones(bytes) => zones::formatted(layout, zones::shape(bytes, advertised_bytes, &layout)?),
-        capacity => Superblock::empty(
-            Uuid::new_v4(),
-            layout,
-            geometry::sectors(capacity, advertised_bytes, &layout)?,
-        ),
+        capacity => Superblock::empty(Uuid::new_v4(), layout, geometry::sectors(capacity, advertised_bytes, &layout)?),
     };
     Ok(Superblock {
         advertised_bytes,

@@ -12,9 +12,9 @@ use crate::refusal::Refusal;
 use crate::superblock::Superblock;
 use crate::{Device, FormatError, Io, IoError, Submitted};
 
-/// Zones that may be active at once: as many as have a stream beside that of trims and that of the groomer, and as the drives that can be
-/// bought have.
-const ACTIVE: u8 = 14;
+/// Zones that may be active at once: as many as have a stream beside that of trims and that of the groomer, without parity and with. The drives
+/// that can be bought have fourteen.
+const ACTIVE: [u8; 2] = [ftl::ZONE_STREAMS - 2, ftl::DATA_STREAMS - 2];
 /// The largest zone, bytes: what Linux's file systems take.
 const LARGEST: u64 = 8 << 30;
 
@@ -63,6 +63,7 @@ fn as_many(size: u64, capacity: u64, sectors: u64, active: u8, geometry: &Geomet
 pub(crate) fn shape(bytes: u64, advertised: u64, geometry: &Geometry) -> Result<ZoneShape, FormatError> {
     let sector = u64::from(geometry.sector_bytes);
     let (size, leb) = (bytes / sector, leb_sectors(geometry));
+    let active = ACTIVE[usize::from(geometry.parity > 0)];
     let invalid = |expected: String| {
         Err(FormatError::Invalid { name: "size of zones", value: format!("{bytes} bytes"), expected })
     };
@@ -70,7 +71,7 @@ pub(crate) fn shape(bytes: u64, advertised: u64, geometry: &Geometry) -> Result<
     if !bytes.is_power_of_two() || !(least..=LARGEST).contains(&bytes) {
         return invalid(format!("a power of two from {least} bytes, which fills an erase block, to {LARGEST}"));
     }
-    let shape = as_many(size, (size - 1) / leb * leb, advertised / sector, ACTIVE, geometry);
+    let shape = as_many(size, (size - 1) / leb * leb, advertised / sector, active, geometry);
     if shape.count < 2 {
         return invalid(format!("a size of which the device's {advertised} bytes hold two at least"));
     }

@@ -245,9 +245,10 @@ impl Core {
     fn append(&mut self, transfer: &mut Transfer, from: Origin<'_>, way: &mut Way) -> Issued {
         let shift = self.device.info().sector_bytes.trailing_zeros();
         let Request { offset, len, .. } = transfer.request;
-        let place = self.device.zones().map_or(Err(ZoneError::Piecemeal), |zones| {
-            zones.append_at(offset >> shift, len >> shift)
-        });
+        let place = self
+            .device
+            .zones()
+            .map_or(Err(ZoneError::Piecemeal), |zones| zones.append_at(offset >> shift, len >> shift));
         let request = match place {
             Ok(lba) => Request { offset: lba << shift, ..transfer.request },
             Err(error) => return Issued::Answered(Err(error.into())),

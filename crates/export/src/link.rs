@@ -390,7 +390,9 @@ impl Link {
     pub fn count(&mut self, request: &Request) {
         match request.command {
             Command::Read => self.counters.read_bytes += request.len,
-            Command::Write { .. } | Command::Append { .. } | Command::Batch { .. } => self.counters.written_bytes += request.len,
+            Command::Write { .. } | Command::Append { .. } | Command::Batch { .. } => {
+                self.counters.written_bytes += request.len
+            }
             _ => {}
         }
     }

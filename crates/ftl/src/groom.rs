@@ -204,6 +204,7 @@ pub(crate) fn shape(config: &Config) -> Shape {
     let (by_space, most) = match config.policy {
         // Formats of zones leave room for a LEB of each. The parity journal has seats for the open stripes of as many streams as others have.
         Policy::Zones if geometry.parity == 0 => (u64::MAX, ZONE_STREAMS),
+        Policy::Zones => (u64::MAX, DATA_STREAMS),
         _ => (by_space, DATA_STREAMS),
     };
     let streams = by_space.min(by_buffers).clamp(2, most.into()) as u8;

@@ -59,7 +59,6 @@ pub use engine::{Engine, SlotRead};
 pub use geometry::{Geometry, TRAILER_BYTES};
 pub use layer::{Config, Ftl, is_read, is_sync};
 pub use leb::{DATA_STREAMS, Leb, LebState, Lebs, STREAMS, Stream, Times, ZONE_STREAMS};
-pub use zones::{ZoneAction, ZoneCounts, ZoneError, ZoneShape, ZoneState, ZoneView, Zones};
 pub use map::{LEAF_SECTORS, Map};
 pub use optimise::Optimised;
 pub use owners::{QUOTAS_MAX, Quota};
@@ -83,3 +82,4 @@ pub use types::{
     Admission, BatchOp, BufId, Command, Completion, Error, Header, Kind, LebId, NO_SLOT, PageAddr, ReadFor, Request,
     Slot, Source, Tag,
 };
+pub use zones::{ZoneAction, ZoneCounts, ZoneError, ZoneShape, ZoneState, ZoneView, Zones};

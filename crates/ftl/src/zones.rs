@@ -53,9 +53,10 @@ impl ZoneShape {
 }
 
 /// How a zone stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ZoneState {
     /// Nothing is written.
+    #[default]
     Empty,
     /// A write opened it.
     ImplicitlyOpen,

@@ -221,7 +221,8 @@ mod tests {
         let state = |zone: u64| if zone < 3 { State::Full } else { State::Empty };
         let zones = || (0..16).map(|zone| Zone { state: state(zone), start: zone << 26, pointer: (zone << 26) + 1 });
         let ask = |bytes: u32, filter: u32, partial: u32| {
-            let entry = Sqe::new(zone::MANAGEMENT_RECEIVE, 1, 1).with(12, bytes / 4 - 1).with(13, filter << 8 | partial);
+            let entry =
+                Sqe::new(zone::MANAGEMENT_RECEIVE, 1, 1).with(12, bytes / 4 - 1).with(13, filter << 8 | partial);
             match Command::decode(&entry, &namespace) {
                 Ok(Command::ZoneReport(wanted)) => namespace.zone_report(&wanted, zones()),
                 other => panic!("{other:?}"),

@@ -95,7 +95,9 @@ impl From<IoError> for Error {
             IoError::Batch(error) => Error::Batch(error),
             IoError::NoSnapshot => Error::NoSnapshot,
             // Ranges and sizes were checked before; a device that refuses them all the same is broken.
-            IoError::Media | IoError::OutOfRange | IoError::TooLarge | IoError::Scattered | IoError::Zone(_) => Error::Media,
+            IoError::Media | IoError::OutOfRange | IoError::TooLarge | IoError::Scattered | IoError::Zone(_) => {
+                Error::Media
+            }
         }
     }
 }

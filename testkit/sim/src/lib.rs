@@ -26,6 +26,7 @@ mod tapped;
 mod traffic;
 mod trouble;
 mod watch;
+mod zones;
 
 pub use exhaustive::{Behind, Exhaustive, KINDS, Scope};
 pub use objects::describe as describe_objects;

@@ -65,6 +65,9 @@ struct Arguments {
     /// Moves of a device to another one, to and fro.
     #[arg(long)]
     moves: bool,
+    /// Devices of zones: written in order, reset as a whole.
+    #[arg(long)]
+    zones: bool,
     /// With --exhaustive, sequences begin with a snapshot and a clone of it. With seeds, --snapshots has clones, too.
     #[arg(long, requires = "exhaustive")]
     clones: bool,
@@ -102,6 +105,7 @@ impl Arguments {
             (self.arrays, " --arrays"),
             (self.caches, " --caches"),
             (self.moves, " --moves"),
+            (self.zones, " --zones"),
             (self.twice, " --twice"),
         ];
         flags.iter().filter(|(on, _)| *on).map(|(_, flag)| *flag).collect()
@@ -143,6 +147,7 @@ fn main() -> ExitCode {
         arrays,
         caches,
         moves,
+        zones,
         twice,
         ..
     } = arguments;
@@ -159,6 +164,7 @@ fn main() -> ExitCode {
         arrays,
         caches,
         moves,
+        zones,
         digest: twice,
     };
     if let Some(seed) = arguments.seed {
@@ -183,6 +189,8 @@ fn main() -> ExitCode {
                 tell_caches(&held)
             } else if wish.moves {
                 tell_moves(&held)
+            } else if zones {
+                tell_zones(&held)
             } else {
                 tell(&held, arguments.twice)
             }
@@ -320,6 +328,15 @@ fn tell_moves(held: &Held) {
         "{seeds} seeds of moves held: {} requests ({} batches), {} devices moved, {} times both held the same when it was to be handed \
          over, {} power cuts ({} while devices were attached), {} new devices lost, {} changes refused by the old one",
         sum.requests, sum.batches, sum.moved, sum.compared, sum.cuts, sum.recovery_cuts, sum.losses, sum.faults,
+    );
+}
+
+fn tell_zones(held: &Held) {
+    let Held { seeds, sum } = held;
+    println!(
+        "{seeds} seeds of zones held: {} requests that were waited for, {} writes refused, {} zones reset, {} power cuts and {} deaths of the \
+         process ({} cuts while the device was attached); {} times all zones were what was written in order",
+        sum.requests, sum.refused, sum.freed_lebs, sum.cuts, sum.kills, sum.recovery_cuts, sum.compared,
     );
 }
 

@@ -45,6 +45,8 @@ pub struct Wish {
     pub caches: bool,
     /// Moves of a device to another one, to and fro.
     pub moves: bool,
+    /// Devices of zones.
+    pub zones: bool,
     /// Say at the end what stands on the medium, see [`crate::Report::state`].
     pub digest: bool,
 }

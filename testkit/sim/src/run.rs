@@ -316,6 +316,9 @@ pub fn run(seed: u64, wish: &Wish) -> Result<Report, Failure> {
     if wish.caches {
         return crate::caches::run(seed);
     }
+    if wish.zones {
+        return crate::zones::run(seed);
+    }
     if wish.arrays {
         return crate::arrays::run(seed, wish.snapshots);
     }

@@ -164,6 +164,19 @@ fn moves_hold() {
     assert!(sum.losses > 100 && sum.faults > 100 && sum.batches > 2500, "{sum:?}");
 }
 
+#[test]
+fn zones_hold() {
+    let sum = series(400, Wish { zones: true, ..Wish::default() }, false).sum;
+    assert!(sum.cuts > 1000 && sum.kills > 250 && sum.recovery_cuts > 250 && sum.freed_lebs > 3000, "{sum:?}");
+    assert!(sum.compared > 1000, "{sum:?}");
+}
+
+/// The same seed gives the same zones.
+#[test]
+fn zones_are_repeatable() {
+    series(50, Wish { zones: true, ..Wish::default() }, true);
+}
+
 /// The same seed gives the same moves.
 #[test]
 fn moves_are_repeatable() {

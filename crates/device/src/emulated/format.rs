@@ -75,10 +75,9 @@ pub(crate) fn superblock(name: &str, emulation: Emulation, options: &FormatOptio
             let expected = format!("{} as it is: no drive of zones", profile.name);
             return Err(invalid("zones", "on an emulated drive".into(), expected));
         }
-        (None, _) => Superblock {
-            policy: layout.policy.code(),
-            ..Superblock::empty(Uuid::new_v4(), geometry, layout.sectors)
-        },
+        (None, _) => {
+            Superblock { policy: layout.policy.code(), ..Superblock::empty(Uuid::new_v4(), geometry, layout.sectors) }
+        }
     };
     let held = empty.zones.map_or(layout.sectors, |zones| u64::from(zones.count) * zones.capacity);
     Ok(Superblock {

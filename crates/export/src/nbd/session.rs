@@ -199,7 +199,7 @@ fn errno(error: IoError, command: Command) -> Errno {
         (IoError::TooLarge, Command::Read) => Errno::NoMem,
         (IoError::OutOfRange | IoError::TooLarge | IoError::Batch(_) | IoError::Scattered | IoError::Zone(_), _) => {
             Errno::Inval
-        },
+        }
         (IoError::ReadOnly, _) => Errno::Perm,
         (IoError::NoSpace | IoError::Full, _) => Errno::NoSpc,
         (IoError::Media | IoError::NoSnapshot, _) => Errno::Io,

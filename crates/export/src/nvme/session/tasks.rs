@@ -263,7 +263,10 @@ impl Session {
             }
             (Nvm::Zone { action, zone }, _) => {
                 let wanted = zones::wanted(&core.device, action, zone);
-                self.plan(task, wanted.into_iter().map(|(command, offset)| Request { command, ..read(Range { offset, len: 0 }) }));
+                self.plan(
+                    task,
+                    wanted.into_iter().map(|(command, offset)| Request { command, ..read(Range { offset, len: 0 }) }),
+                );
             }
             (Nvm::UpdatePlacements(_), _) => match self.namespace.updated(&task.data) {
                 Ok(handles) => {
