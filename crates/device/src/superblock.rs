@@ -736,6 +736,45 @@ pub(crate) mod tests {
         assert_eq!(bytes[8], 8, "older programs must keep off");
     }
 
+    /// Zones of two LEBs each, so many that a LEB for each that is active is left.
+    fn zoned() -> Superblock {
+        let geometry = Geometry { blocks: 400, ..sample().geometry };
+        let capacity = 2 * (u64::from(geometry.slots_per_leb()) - 1);
+        let shape = ZoneShape { size: 1024, capacity, count: 150, active: 14 };
+        let formatted = crate::zones::formatted(geometry, shape);
+        Superblock { uuid: sample().uuid, label: "zns".into(), ..formatted }
+    }
+
+    #[test]
+    fn zones_stand_in_a_section_and_must_fit() {
+        let bytes = zoned().encode(0);
+        assert_eq!(Superblock::decode(&bytes), Ok(zoned()));
+        assert_eq!(bytes[8], 11, "older programs must keep off");
+        assert_eq!(zoned().host_sectors(), 150 * 1024);
+        let shape = zoned().zones.expect("it has zones");
+        for wrong in [
+            ZoneShape { size: 1023, ..shape },
+            ZoneShape { size: 1 << 63, ..shape },
+            ZoneShape { capacity: 0, ..shape },
+            ZoneShape { capacity: 1024, ..shape },
+            ZoneShape { count: 0, ..shape },
+            ZoneShape { count: 300, ..shape },
+            ZoneShape { count: u32::MAX, ..shape },
+            ZoneShape { active: 0, ..shape },
+            ZoneShape { active: 15, ..shape },
+        ] {
+            let bytes = Superblock { zones: Some(wrong), ..zoned() }.encode(0);
+            assert_eq!(Superblock::decode(&bytes), Err(NotSuperblock::Damaged("its geometry")), "{wrong:?}");
+        }
+        for wrong in [
+            Superblock { policy: ftl::Policy::default().code(), ..zoned() },
+            Superblock { snapshots: true, ..zoned() },
+            Superblock { objects: true, ..zoned() },
+        ] {
+            assert_eq!(Superblock::decode(&wrong.encode(0)), Err(NotSuperblock::Damaged("its geometry")));
+        }
+    }
+
     #[test]
     fn chips_are_given_up_once_and_in_order() {
         let [first, second] = [0, 1].map(|at| without_chips().given_up[at]);
@@ -799,6 +838,7 @@ pub(crate) mod tests {
             snapped().encode(0),
             without_chips().encode(0),
             cloned().encode(0),
+            zoned().encode(0),
         ] {
             for at in 0..bytes.len() {
                 assert!(Superblock::decode(&bytes[..at]).is_err());
@@ -819,6 +859,7 @@ pub(crate) mod tests {
             redundant(),
             encrypted(),
             erasing(),
+            zoned(),
             copied(),
             batched(),
             snapped(),

@@ -24,6 +24,7 @@ export const POLICIES = [
   "midas",
   "placement",
   "placement-initial",
+  "zones",
 ];
 
 const SWITCH: Control = { kind: "switch" };

@@ -165,8 +165,9 @@ fn what_is_reset_leaves_hardly_anything_to_be_moved() {
     let status = device.status();
     let (written, groomed) = (status.layer.host_written_sectors, status.layer.groomed_sectors);
     assert!(written > 6 * 64 * 2 * 511, "{written}");
-    // Pages that checkpoints cut short push a zone's last sectors into one erase block more, which some of them share.
-    assert!(groomed * 200 < written, "{groomed} of {written} written");
+    // Each reset is durable, and the sync cuts a page of every open zone short: the last sectors of a zone go to one erase block more, which the
+    // groomer puts together.
+    assert!(groomed * 30 < written, "{groomed} of {written} written");
     for zone in (0..64).filter(|zone| !open.contains(zone)) {
         assert_eq!(byte(&mut device, u64::from(zone) * size + 2 * 511 - 1), zone as u8);
     }
