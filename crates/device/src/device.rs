@@ -468,7 +468,7 @@ impl Device {
             Err(error) => return Submitted::Done(Err(error)),
         }
         if self.zoned.is_none() {
-            return self.hand_over(view, placement, tag, io);
+            return self.hand_over(view, (placement, 0), tag, io);
         }
         self.submit_zoned(tag, io)
     }
@@ -483,7 +483,7 @@ impl Device {
             Err(error) => return Submitted::Done(Err(IoError::Zone(error))),
         };
         let writes = written(&io, sector_bytes);
-        let submitted = self.hand_over(None, stream, tag, io);
+        let submitted = self.hand_over(None, (stream, 0), tag, io);
         if let (Some((lba, count)), Submitted::Pending | Submitted::Done(Ok(_))) = (writes, &submitted)
             && let Some(zoned) = &mut self.zoned
             && let Some(stream) = zoned.zones.written(lba, count)
@@ -493,11 +493,11 @@ impl Device {
         submitted
     }
 
-    /// Hands a request that was checked to the layer, or to the card before it.
+    /// Hands a request that was checked to the layer, or to the card before it, which answers so many nanoseconds later than others.
     pub(crate) fn hand_over<'a>(
         &mut self,
         view: Option<SnapshotId>,
-        placement: u8,
+        (placement, later): (u8, u64),
         tag: u64,
         io: Io<'a>,
     ) -> Submitted<'a> {
@@ -525,7 +525,7 @@ impl Device {
         self.dirty |= writes;
         let submitted = match &mut self.card {
             None => self.core.submit(To { base, placement }, tag, io),
-            Some(card) => card.submit(&mut self.core, placement, tag, io),
+            Some(card) => card.submit(&mut self.core, (placement, later), tag, io),
         };
         match &submitted {
             Submitted::Busy(io) => *self.counts.of(io) -= 1,

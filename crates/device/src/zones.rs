@@ -219,7 +219,10 @@ impl Device {
                 return Submitted::Done(Ok(None));
             }
         };
-        let submitted = self.hand_over(None, 0, tag, io);
+        let written = before.written.min(shape.capacity);
+        let times = self.card.as_ref().and_then(|card| card.zones);
+        let later = times.map_or(0, |times| times.of(action, written, shape.capacity));
+        let submitted = self.hand_over(None, (0, later), tag, io);
         let Some(zoned) = &mut self.zoned else { return submitted };
         match &submitted {
             Submitted::Busy(_) | Submitted::Done(Err(_)) => return submitted,

@@ -133,6 +133,8 @@ pub struct ZoneView {
     pub start: u64,
     /// Where the next write goes; behind the capacity of a zone that is full.
     pub pointer: u64,
+    /// Sectors written: of a zone that was finished those before it was.
+    pub written: u64,
 }
 
 /// How many zones stand how.
@@ -316,7 +318,7 @@ impl Zones {
         let Zone { state, written, .. } = self.zones[zone as usize];
         let start = self.shape.start(zone);
         let end = if state == ZoneState::Full { self.shape.capacity } else { written };
-        ZoneView { state, start, pointer: start + end }
+        ZoneView { state, start, pointer: start + end, written }
     }
 
     /// How many stand how.
@@ -359,10 +361,10 @@ mod tests {
         assert_eq!(zones.append_at(16, 6), Ok(20));
         assert_eq!(zones.append_at(16, 7), Err(ZoneError::Boundary));
         assert_eq!(zones.append_at(17, 1), Err(ZoneError::Boundary), "no zone begins there");
-        assert_eq!(zones.view(1), ZoneView { state: ZoneState::ImplicitlyOpen, start: 16, pointer: 20 });
+        assert_eq!(zones.view(1), ZoneView { state: ZoneState::ImplicitlyOpen, start: 16, pointer: 20, written: 4 });
         assert_eq!(zones.begin_write(20, 6), Ok(1));
         assert_eq!(zones.written(20, 6), Some(1), "its stream is free again");
-        assert_eq!(zones.view(1), ZoneView { state: ZoneState::Full, start: 16, pointer: 26 });
+        assert_eq!(zones.view(1), ZoneView { state: ZoneState::Full, start: 16, pointer: 26, written: 10 });
         for lba in [16, 26, 30] {
             assert_eq!(write(&mut zones, lba, 1), Err(ZoneError::Full));
         }

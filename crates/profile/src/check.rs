@@ -77,10 +77,11 @@ fn module(module: &Module) -> Result<(), String> {
         limits.sector_bytes.iter().all(|bytes| bytes.is_power_of_two() && (512..=4096).contains(bytes)),
         "format.sector_bytes must be powers of two from 512 to 4096",
     )?;
-    ensure(
-        limits.active_zones.is_none_or(|zones| (1..=14).contains(&zones) && chips.parity == 0),
-        "format.active_zones must be 1 to 14, on chips without parity",
-    )?;
+    if let Some(zones) = &module.zones {
+        ensure((1..=14).contains(&zones.active), "zones.active must be 1 to 14")?;
+        ensure(chips.parity == 0, "zones are on chips without parity only")?;
+        not_negative(&[("zones.reset_us", zones.reset_us), ("zones.reset_us_per_gib", zones.reset_us_per_gib)])?;
+    }
     positive(&[
         ("nand.dies_per_chip", nand.dies_per_chip.into()),
         ("nand.planes", nand.planes.into()),

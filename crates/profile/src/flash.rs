@@ -22,10 +22,25 @@ pub struct Module {
     pub format: FormatLimits,
     /// Geometry and timing of the chips.
     pub nand: Nand,
+    /// Its zones, each an erase block of all dies, where it is a drive of zones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zones: Option<Zones>,
     /// What stands in front of them.
     pub controller: Controller,
     /// What they take.
     pub energy: Energy,
+}
+
+/// The zones of a drive. A zone is finished by programming what is left of it, which takes as long as the chips do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Zones {
+    /// How many may be active at once.
+    pub active: u8,
+    /// A reset, microseconds, of a zone with hardly anything in it.
+    pub reset_us: f64,
+    /// What it takes longer for each GiB that was written to the zone, microseconds.
+    pub reset_us_per_gib: f64,
 }
 
 /// The NAND chips of a module.
@@ -49,9 +64,6 @@ pub struct Chips {
 pub struct FormatLimits {
     /// Sector sizes, bytes.
     pub sector_bytes: Vec<u32>,
-    /// It is a drive of zones, each an erase block of all dies: so many of them may be active at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub active_zones: Option<u8>,
     /// The largest capacity, per cent of the advertised.
     pub maximum_percent: u32,
     /// Capacity of "improved write performance", per cent of the advertised.

@@ -21,7 +21,7 @@ pub use bridge::Bridge;
 pub use card::{Card, Link, Power, Thermal};
 pub use disk::Disk;
 pub use driver::{Driver, Interrupts};
-pub use flash::{Chips, Controller, Energy, FormatLimits, Module, Nand, SlcCache, Suspend, WhenFull};
+pub use flash::{Chips, Controller, Energy, FormatLimits, Module, Nand, SlcCache, Suspend, WhenFull, Zones};
 pub use sheet::{Bridged, Device, Flash, Profile, Published};
 
 /// The text of every data sheet, in the order in which they are listed.

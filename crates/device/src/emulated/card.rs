@@ -15,6 +15,7 @@ use media::nand::Nanos;
 use super::back::{Bytes, Requests};
 use super::clock::Clock;
 use super::pacing::{Books, Pacing};
+use super::zone_times::ZoneTimes;
 use crate::core::Core;
 use crate::{Completion, Io, IoError, Submitted};
 
@@ -47,10 +48,16 @@ pub(crate) struct Card {
     books: Books,
     /// Spare blocks of each die that a drill took away.
     taken_spares: Option<Vec<u32>>,
+    /// What is done to zones takes so long.
+    pub zones: Option<ZoneTimes>,
+    /// By how much later than others the request of a key is answered.
+    held_back: Vec<(u32, Nanos)>,
+    /// Answers that are held back, with their moments.
+    later: Vec<(Nanos, Completion)>,
 }
 
 impl Card {
-    pub fn new(controller: Controller, clock: Box<dyn Clock>, now: Nanos) -> Card {
+    pub fn new(controller: Controller, clock: Box<dyn Clock>, now: Nanos, zones: Option<ZoneTimes>) -> Card {
         Card {
             controller,
             requests: Requests::new(now),
@@ -62,6 +69,9 @@ impl Card {
             answered: 0,
             books: Books::new(),
             taken_spares: None,
+            zones,
+            held_back: Vec::new(),
+            later: Vec::new(),
         }
     }
 
@@ -106,8 +116,14 @@ impl Card {
         self.begin + (self.clock.now() - self.clock_begin)
     }
 
-    /// Takes a request that was checked.
-    pub fn submit<'a>(&mut self, core: &mut Core, placement: u8, tag: u64, mut io: Io<'a>) -> Submitted<'a> {
+    /// Takes a request that was checked, which is answered so much later than others of its kind.
+    pub fn submit<'a>(
+        &mut self,
+        core: &mut Core,
+        (placement, later): (u8, Nanos),
+        tag: u64,
+        mut io: Io<'a>,
+    ) -> Submitted<'a> {
         self.run(core, self.time());
         if self.requests.held.len() >= REQUESTS {
             return Submitted::Busy(io);
@@ -125,6 +141,9 @@ impl Card {
             Io::Flush => (Op::Flush, 0, 0),
         };
         let key = self.requests.hold(placement, tag, &mut io);
+        if later > 0 {
+            self.held_back.push((key, later));
+        }
         let mut back = Bytes::with(core, &mut self.requests, key, io);
         self.controller.submit(&mut back, key, Request::new(op, lba * u64::from(sector), bytes));
         back.keep_current();
@@ -138,6 +157,9 @@ impl Card {
         self.run(core, now);
         if self.requests.unsynced && self.requests.now >= self.synced + SYNC_EVERY {
             self.sync(core);
+        }
+        if let Some(at) = self.later.iter().position(|(due, _)| *due <= now) {
+            return Some(self.later.swap_remove(at).1);
         }
         let Some((line, _)) = self.next_answer().filter(|(_, goes_at)| *goes_at <= now) else {
             self.releasing = 0;
@@ -153,7 +175,13 @@ impl Card {
             Err(Failure::ReadOnly) => Err(IoError::ReadOnly),
             Err(_) => Err(IoError::Media),
         };
-        Some(Completion { tag: held.tag, result })
+        let done = Completion { tag: held.tag, result };
+        let found = self.held_back.iter().position(|(key, _)| u64::from(*key) == u64::from(due.answer.tag));
+        if let Some((_, later)) = found.map(|at| self.held_back.swap_remove(at)) {
+            self.later.push((due.answer.at + later, done));
+            return self.poll(core);
+        }
+        Some(done)
     }
 
     /// How much earlier or later an answer may go out, to go with others. Alone it has nobody to go with.
@@ -189,20 +217,24 @@ impl Card {
         // What the layer refused is offered again, also when nothing is under way that could make room: a full disk may have got some.
         let offer = self.controller.has_waiting().then_some(self.requests.now + NOBODY_WAITS);
         let event = self.next_event(core);
-        let next = answers.into_iter().chain(event).chain(sync).chain(offer).min()?;
+        let later = self.later.iter().map(|(due, _)| *due).min();
+        let next = answers.into_iter().chain(later).chain(event).chain(sync).chain(offer).min()?;
         let left = next.saturating_sub(self.time());
         Some(if self.is_idle() { left.max(NOBODY_WAITS) } else { left })
     }
 
     /// Whether no request waits for its answer.
     pub fn is_idle(&self) -> bool {
-        self.requests.held.is_empty()
+        self.requests.held.is_empty() && self.later.is_empty()
     }
 
     /// Lets time pass until something happens.
     pub fn wait(&mut self, core: &mut Core) {
         // With nothing to come from the model, the inner medium is waited for, which hands what was asked of it to the kernel.
-        let inner_only = self.next_answer().is_none() && self.next_event(core).is_none() && core.in_flight > 0;
+        let inner_only = self.next_answer().is_none()
+            && self.later.is_empty()
+            && self.next_event(core).is_none()
+            && core.in_flight > 0;
         match self.time_left(core) {
             Some(left) if !inner_only => self.clock.wait(left),
             _ => core.wait(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use card::{Format, layout};
-use profile::{Flash, Profile};
+use profile::{Flash, Profile, Zones};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -69,8 +69,10 @@ pub(crate) fn superblock(name: &str, emulation: Emulation, options: &FormatOptio
     let leb_bytes = u64::from(geometry.slots_per_leb()) * sector;
     let largest = u64::from(flash.module.format.max_request_bytes.min(MAX_REQUEST_BYTES)).min(leb_bytes / 2);
     let advertised = flash.module.advertised_bytes as f64 / layout.scaled_by;
-    let empty = match (flash.module.format.active_zones, options.capacity) {
-        (Some(active), _) => zones::formatted(geometry, zones::of_drive(layout.sectors, active, &geometry)),
+    let empty = match (&flash.module.zones, options.capacity) {
+        (Some(Zones { active, .. }), _) => {
+            zones::formatted(geometry, zones::of_drive(layout.sectors, *active, &geometry))
+        }
         (None, Capacity::Zones(_)) => {
             let expected = format!("{} as it is: no drive of zones", profile.name);
             return Err(invalid("zones", "on an emulated drive".into(), expected));

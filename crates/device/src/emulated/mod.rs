@@ -12,6 +12,7 @@ mod format;
 mod open;
 mod pacing;
 mod path_time;
+mod zone_times;
 
 pub(crate) use card::Card;
 pub(crate) use chips::{Loss, parity_chips};

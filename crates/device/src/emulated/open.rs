@@ -14,6 +14,7 @@ use super::card::Card;
 use super::chips::check_given_up;
 use super::format::flash_card;
 use super::path_time::path_time;
+use super::zone_times::ZoneTimes;
 use crate::attach::{attach, layer_config};
 use crate::core::Core;
 use crate::drill::with_drills;
@@ -82,7 +83,8 @@ pub(crate) fn open_media(
     let around = Surroundings { power_unlimited: core.superblock.power_override, ..Surroundings::default() };
     let card = flash.card.as_ref().map(|card| (card, flash.modules));
     let controller = Controller::new(sheet, card, &around, &core.ftl, Some(lead));
-    Ok((core, Card::new(controller, clock, now)))
+    let zones = sheet.zones.as_ref().map(|zones| ZoneTimes::new(zones, &sheet.nand, &geometry));
+    Ok((core, Card::new(controller, clock, now, zones)))
 }
 
 /// By how much earlier reads and writes are answered: what the path to the client takes, less what the driver of a real card takes.
