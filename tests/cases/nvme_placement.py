@@ -35,7 +35,21 @@ def run(world: World) -> None:
         handle.shutdown()
         # Whoever says nothing writes as before.
         guest.fio(path, "--rw=randwrite", "--bs=4k", "--size=8m", "--iodepth=16", "--verify=crc32c", "--do_verify=1")
+        is_on_a_drive_of_today(world, guest, port)
         equal(guest.errors(), [], f"errors in the log of Linux {guest.version}")
+
+
+def is_on_a_drive_of_today(world: World, guest: Guest, port: int) -> None:
+    """An emulated drive that has placement announces the drive's eight handles by itself."""
+    path = world.dir / "pm9d3a.vsl"
+    world.vsl("create", path, "--emulate", "samsung-pm9d3a-1920", "--scale", 350)
+    world.vsl("attach", path, "--name", "pm9d3a")
+    subsystem = nvme.nqn(world, "pm9d3a")
+    nvme.connect(guest, subsystem, port)
+    disk = nvme.namespace(guest, subsystem)
+    equal(streams(guest, disk), "8", "write streams of an emulated PM9D3a")
+    guest.run(f"write_stream {disk} 8 {MIB} {BLOCK} 7; dd if={disk} bs=4k skip=256 count=1 2>/dev/null | tr -d '\\007' | wc -c | grep -qx 0")
+    nvme.disconnect(guest, subsystem)
 
 
 def streams(guest: Guest, path: str) -> str:

@@ -22,8 +22,8 @@ def run(world: World) -> None:
     # The device holds as much as it was made for: the last zones are those that whole erase blocks leave no room for.
     zones, capacity = info["zones"], info["zone_capacity_bytes"]
     check(ZONES - 2 <= zones <= ZONES and ZONE - 2 * MIB < capacity < ZONE, f"{info}")
+    subsystem = nvme.nqn(world, "zoned")
     with Guest(world, DISTRIBUTION) as guest:
-        subsystem = nvme.nqn(world, "zoned")
         nvme.connect(guest, subsystem, port)
         disk = nvme.namespace(guest, subsystem)
         is_found(guest, disk, zones, capacity)
@@ -42,6 +42,7 @@ def run(world: World) -> None:
             limits = [queue(guest, nvme.namespace(guest, subsystem), f"max_{kind}_zones") for kind in ("active", "open")]
             equal(limits, [str(ACTIVE)] * 2, "active and open zones at most")
             verified(guest, nvme.namespace(guest, subsystem))
+            is_a_drive_of_today(world, guest, port)
             on_btrfs(world, guest, device, nvme.namespace(guest, subsystem))
 
 
@@ -106,6 +107,22 @@ def is_managed(guest: Guest, disk: str) -> None:
     check("Value too large" in guest.run(f"blkzone open --offset {40 * sectors} --count 1 {disk} 2>&1", fails=True), "one zone too many")
     guest.run(f"dmesg -c > /dev/null; blkzone reset {disk}")
     equal({zone[3] for zone in report(guest, disk)}, {"em"}, "zones after all were reset")
+
+
+def is_a_drive_of_today(world: World, guest: Guest, port: int) -> None:
+    """An emulated drive of zones has as many as the drive, and takes writes, appends and resets."""
+    path = world.dir / "zn540.vsl"
+    world.vsl("create", path, "--emulate", "wd-zn540-1tb", "--scale", 64)
+    world.vsl("attach", path, "--name", "zn540")
+    subsystem = nvme.nqn(world, "zn540")
+    nvme.connect(guest, subsystem, port)
+    disk = nvme.namespace(guest, subsystem)
+    equal((queue(guest, disk, "zoned"), queue(guest, disk, "nr_zones"), queue(guest, disk, "max_active_zones")),
+          ("host-managed", "904", str(ACTIVE)), "an emulated ZN540")
+    guest.fio(disk, "--zonemode=zbd", "--rw=randwrite", "--bs=64k", "--size=40m", "--iodepth=4", "--max_open_zones=3", "--verify=crc32c", "--do_verify=1")
+    guest.run(f"blkzone finish --offset 0 --count 1 {disk}; blkzone reset {disk}")
+    equal({zone[3] for zone in report(guest, disk)}, {"em"}, "zones of an emulated ZN540 after all were reset")
+    nvme.disconnect(guest, subsystem)
 
 
 def on_btrfs(world: World, guest: Guest, device: Device, disk: str) -> None:

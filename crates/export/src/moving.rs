@@ -46,7 +46,7 @@ pub enum MoveError {
     },
     /// The new device does not take what the old one is given.
     #[error(
-        "{target}: cannot take another device's place; expected a device that is attached for writing, whose durability is not 'unsafe'"
+        "{target}: cannot take another device's place; expected a device that is attached for writing, whose durability is not 'unsafe', and without zones"
     )]
     UnfitTarget {
         /// The new device.
@@ -104,7 +104,7 @@ pub enum MoveError {
     },
     /// The device cannot be moved.
     #[error(
-        "{device}: cannot be moved now; expected a device that is attached for writing and is not being moved already"
+        "{device}: cannot be moved now; expected a device that is attached for writing, is not being moved already, and has no zones"
     )]
     Unfit {
         /// What is to be moved.
@@ -403,6 +403,9 @@ impl WorkerHandle {
     pub fn begin_move(&self, target: &WorkerHandle, force: bool) -> Result<(), MoveError> {
         let (device, name) = (self.name().to_owned(), target.name().to_owned());
         let info = self.info()?;
+        if info.zones.is_some() {
+            return Err(MoveError::Unfit { device });
+        }
         let of_target = |error| MoveError::of_target(&name, error);
         let claimant = Claimant::claim(&device, &name, target, self.sender()).map_err(of_target)?;
         let refused = |error: MoveError| {

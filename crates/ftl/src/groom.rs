@@ -205,6 +205,7 @@ pub(crate) fn shape(config: &Config) -> Shape {
         // Formats of zones leave room for a LEB of each. The parity journal has seats for the open stripes of as many streams as others have.
         Policy::Zones if geometry.parity == 0 => (u64::MAX, ZONE_STREAMS),
         Policy::Zones => (u64::MAX, DATA_STREAMS),
+        policy if geometry.parity == 0 => (by_space, policy.streams().max(DATA_STREAMS)),
         _ => (by_space, DATA_STREAMS),
     };
     let streams = by_space.min(by_buffers).clamp(2, most.into()) as u8;

@@ -139,8 +139,8 @@ fn module(module: &Module) -> Result<(), String> {
     let dies = u64::from(chips.count) * u64::from(nand.dies_per_chip);
     ensure(u64::from(nand.channels) <= dies, "nand.channels must not exceed the number of dies")?;
     ensure(
-        ["fifo", "greedy", "cost-benefit"].contains(&controller.groomer.as_str()),
-        "controller.groomer must be fifo, greedy or cost-benefit",
+        ["fifo", "greedy", "cost-benefit", "placement-initial"].contains(&controller.groomer.as_str()),
+        "controller.groomer must be fifo, greedy, cost-benefit or placement-initial",
     )
 }
 

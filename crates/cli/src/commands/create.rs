@@ -30,11 +30,9 @@ pub fn create(args: &Create, output: Output) -> Result<(), Failure> {
     output.result(&json!({ "devices": devices }), || {
         let lines = made.iter().map(|info| {
             format!(
-                "made {}: {} in {} sectors of {} bytes, UUID {}\n",
+                "made {}: {}, UUID {}\n",
                 info.paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
-                size::show(info.bytes()),
-                info.sectors,
-                info.sector_bytes,
+                super::extent(info),
                 info.uuid
             )
         });

@@ -30,13 +30,6 @@ pub fn format(args: &Format, output: Output) -> Result<(), Failure> {
     Paths::from_environment().forget_staged(&info)?;
     let info = device::format(&paths, &options, secret.as_ref())?;
     output.result(&json!({ "devices": [super::info_json(&info)] }), || {
-        format!(
-            "formatted {}: {} in {} sectors of {} bytes, UUID {}\n",
-            Target::Files(paths),
-            size::show(info.bytes()),
-            info.sectors,
-            info.sector_bytes,
-            info.uuid
-        )
+        format!("formatted {}: {}, UUID {}\n", Target::Files(paths), super::extent(&info), info.uuid)
     })
 }

@@ -151,6 +151,20 @@ fn describe(info: &Info) -> String {
     )
 }
 
+/// How large a device is, in sectors or zones.
+fn extent(info: &Info) -> String {
+    let size = size::show(info.bytes());
+    match &info.zones {
+        None => format!("{size} in {} sectors of {} bytes", info.sectors, info.sector_bytes),
+        Some(zones) => format!(
+            "{size} in {} zones of {}, of which {} can be written",
+            zones.count,
+            size::show(zones.size_bytes),
+            size::show(zones.capacity_bytes)
+        ),
+    }
+}
+
 /// A detached device as JSON.
 fn info_json(info: &Info) -> DeviceView {
     DeviceView::detached(&info.paths[..], Ok(info.clone()))

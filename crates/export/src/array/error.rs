@@ -23,7 +23,7 @@ pub enum ArrayError {
     },
     /// What cannot be a member.
     #[error(
-        "{member}: cannot be a member; expected a device that is attached for writing, whose durability is not 'unsafe', and no array"
+        "{member}: cannot be a member; expected a device that is attached for writing, whose durability is not 'unsafe', and no array and no device of zones"
     )]
     Unfit {
         /// The member.

@@ -326,12 +326,9 @@ impl Policy {
         match self {
             Policy::GreedyOneStream => 1,
             Policy::Greedy | Policy::CostBenefit | Policy::Fifo | Policy::DChoices => 2,
-            Policy::Dac
-            | Policy::SepBit
-            | Policy::Midas
-            | Policy::Lifetime
-            | Policy::Placement
-            | Policy::PlacementInitial => 6,
+            Policy::Dac | Policy::SepBit | Policy::Midas | Policy::Lifetime | Policy::Placement => 6,
+            // Eight handles, as the drives have that can be bought.
+            Policy::PlacementInitial => 9,
             Policy::Zones => ZONE_STREAMS,
         }
     }

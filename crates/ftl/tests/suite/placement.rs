@@ -47,7 +47,7 @@ fn each_placement_has_erase_blocks_of_its_own() {
 
 #[test]
 fn what_is_moved_lies_apart_where_it_is_isolated_only_initially() {
-    assert_eq!(instant(120, SLOTS, SECTORS, Policy::PlacementInitial).ftl.placements(), 5);
+    assert_eq!(instant(120, SLOTS, SECTORS, Policy::PlacementInitial).ftl.placements(), 8);
     let mut device = instant(45, SLOTS, SECTORS, Policy::PlacementInitial);
     assert!(device.ftl.placements() > 1);
     let mut random = SplitMix64::new(3);

@@ -109,14 +109,14 @@ impl Instant {
         (full as f64 + open as f64 / 2.0) * f64::from(SEGMENT - 1)
     }
 
-    /// The share of the LEBs in use that each stream wrote.
+    /// The share of the LEBs in use that each stream wrote; of those that go by what a host says, the last ones together.
     pub fn streams(&self) -> [f64; ftl::DATA_STREAMS as usize] {
         let mut counts = [0.0; ftl::DATA_STREAMS as usize];
         for (_, leb) in self.ftl().lebs().iter() {
             if let (Stream::Data(stream), LebState::Open | LebState::Closed | LebState::Grooming) =
                 (leb.stream, leb.state)
             {
-                counts[usize::from(stream)] += 1.0;
+                counts[usize::from(stream).min(counts.len() - 1)] += 1.0;
             }
         }
         let sum: f64 = counts.iter().sum();

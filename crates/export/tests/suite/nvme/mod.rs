@@ -10,3 +10,4 @@ mod fused;
 mod harness;
 mod late;
 mod transfers;
+mod zones;
