@@ -24,7 +24,9 @@ class Lines:
             marks = [2.0**n for n in range(low, math.ceil(high))]
         else:
             low, high = 0, max(known) * 1.05
-            marks = [high * n / 4 for n in range(5)]
+            unit = 10 ** math.floor(math.log10(high))
+            apart = next(unit * share for share in (0.1, 0.2, 0.5, 1, 2) if high / (unit * share) < 6)
+            marks = [apart * n for n in range(int(high / apart) + 1)]
 
         def height(value: float) -> float:
             share = ((math.log2(value) if self.logarithmic else value) - low) / (high - low)

@@ -49,11 +49,12 @@ def works(world: World, python: Path) -> None:
         path.write_text(program)
         world.run(python, path)
 
-    # The notebooks, but for the search of one, which takes minutes.
+    # The notebooks, but for the search of one, which takes minutes, and most volumes of another.
     shutil.copytree(TREE / "examples/notebooks", world.dir, dirs_exist_ok=True)
     for name, quicker, says in (
         ("fit_a_sheet", ["OPENVSL_FIT_ROUNDS=0"], "rows left out"),
         ("mqsim", [], "OpenVSL, one die a chip"),
+        ("sepbit", ["OPENVSL_SEPBIT_ALPHAS=1", f"OPENVSL_VSL={world.vsl_path}"], "SepBIT CostBenefit sepbit"),
     ):
         cells = json.loads((world.dir / f"{name}.ipynb").read_text())["cells"]
         program = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
