@@ -881,6 +881,7 @@ impl Device {
             // Zones end where the room for them does.
             room_sectors: figures.room_sectors.filter(|_| self.zoned.is_none()),
             sectors: self.info.sectors,
+            over_provisioning_percent: self.over_provisioning_of_zones().unwrap_or(figures.over_provisioning_percent),
             zones: self.zones().map(|zones| (zones.counts(), self.zone_resets())),
             ..figures
         }

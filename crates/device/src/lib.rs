@@ -8,7 +8,7 @@
 //! before it is given out: a sector that fails is an error, never wrong data. What comes from outside is checked here; the
 //! layer below may rely on it.
 //!
-//! **Where to start.** A request's way: `device.rs` (checks; those of batches in `batch.rs`) → `core.rs` (carries out what the layer asks for) →
+//! **Where to start.** A request's way: `device.rs` (checks; those of batches in `batch.rs`, of zones in `zones.rs`) → `core.rs` (carries out what the layer asks for) →
 //! [`media::Media`]. An attach: `attach.rs`. What stands on media: `superblock.rs`, `checksum.rs`, and `docs/format.md`.
 
 mod assemble;

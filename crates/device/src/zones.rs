@@ -178,6 +178,13 @@ impl Device {
         self.zoned.as_ref().map(|zoned| &zoned.zones)
     }
 
+    /// Raw capacity beyond what zones can hold, per cent of that, where it has some.
+    pub(crate) fn over_provisioning_of_zones(&self) -> Option<f64> {
+        let shape = self.zones()?.shape();
+        let held = shape.capacity as f64 * f64::from(shape.count);
+        Some(100.0 * (self.core.ftl.config().geometry.slots() as f64 / held - 1.0))
+    }
+
     /// Zones that were reset since the attach.
     pub fn zone_resets(&self) -> u64 {
         self.zoned.as_ref().map_or(0, |zoned| zoned.resets)

@@ -11,7 +11,8 @@
 //! **Where to start.** [`Ftl`] in `layer.rs`: [`Ftl::submit`] takes a request, [`Ftl::commands`] gives [`Command`]s,
 //! [`Ftl::complete`] takes what the medium finished. An [`Engine`] carries the commands out, with bytes (`device`) or without
 //! ([`Addressed`]). Then `read.rs` and `write.rs`, `append.rs` (where bytes go), `durability.rs`
-//! (flushes), `groom.rs`, `evict.rs`, `rent.rs`, `pace.rs` and `stake.rs`, `checkpoint.rs`, and [`Recovery`], which makes an `Ftl` from what stands on media.
+//! (flushes), `groom.rs`, `evict.rs`, `rent.rs`, `pace.rs` and `stake.rs`, `checkpoint.rs`, and [`Recovery`], which makes an `Ftl` from what stands on media. [`Zones`] stands
+//! beside all that: it says what a host may write where on a device of zones.
 
 mod addressed;
 mod ahead;

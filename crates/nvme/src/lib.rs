@@ -3,7 +3,7 @@
 //! A host sends commands to a controller, which here is a device of ours, over queues; each queue is a connection of its own
 //! (NVMe over Fabrics). This crate knows the bytes: [`pdu`] how they travel over TCP, [`command`] commands and completions,
 //! [`identify`], [`log`], [`feature`] and [`property`] what a controller says of itself. [`Subsystem`] keeps the controllers of a
-//! device and carries out their admin commands; [`nvm`] and [`vendor`] check I/O commands, which the device carries out. [`auth`] lets both sides
+//! device and carries out their admin commands; [`nvm`], [`zoned`] and [`vendor`] check I/O commands, which the device carries out. [`auth`] lets both sides
 //! prove who they are. [`initiator`] is the host's side, for tests, measurements and programs that use a device over the network.
 //! The crate knows no clock and no thread:
 //! whoever uses it passes bytes in and out, and tells the time. Only the initiator's links read and write, on streams they are given.
