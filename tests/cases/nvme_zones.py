@@ -119,7 +119,7 @@ def is_a_drive_of_today(world: World, guest: Guest, port: int) -> None:
     disk = nvme.namespace(guest, subsystem)
     equal((queue(guest, disk, "zoned"), queue(guest, disk, "nr_zones"), queue(guest, disk, "max_active_zones")),
           ("host-managed", "904", str(ACTIVE)), "an emulated ZN540")
-    guest.fio(disk, "--zonemode=zbd", "--rw=randwrite", "--bs=64k", "--size=40m", "--iodepth=4", "--max_open_zones=3", "--verify=crc32c", "--do_verify=1")
+    guest.fio(disk, "--zonemode=zbd", "--rw=randwrite", "--bs=64k", "--size=48m", "--iodepth=4", "--max_open_zones=3", "--verify=crc32c", "--do_verify=1")
     guest.run(f"blkzone finish --offset 0 --count 1 {disk}; blkzone reset {disk}")
     equal({zone[3] for zone in report(guest, disk)}, {"em"}, "zones of an emulated ZN540 after all were reset")
     nvme.disconnect(guest, subsystem)
