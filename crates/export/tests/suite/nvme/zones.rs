@@ -38,7 +38,7 @@ fn ask(queue: &mut IoQueue<UnixStream>, command: Command) -> Completion {
 
 fn append(zone: u64, data: Vec<u8>, fua: bool) -> Command {
     let blocks = (data.len() / BLOCK) as u32;
-    let entry = Sqe::new(zone::APPEND, 0, 1).with(10, zone as u32).with(12, blocks - 1 | u32::from(fua) << 30);
+    let entry = Sqe::new(zone::APPEND, 0, 1).with(10, zone as u32).with(12, (blocks - 1) | (u32::from(fua) << 30));
     Command::sending(entry, data)
 }
 
