@@ -29,7 +29,7 @@ use crate::staging::{Staging, staging_file};
 use crate::status::{Activity, Counts, Figures, Trouble};
 use crate::superblock::Superblock;
 use crate::vanished::Places;
-use crate::zones::{self, Zoned, written};
+use crate::zones::{self, Zoned};
 use crate::{
     AttachError, Background, Capacity, CarriedDrills, Completion, Condition, CreateError, EmulateOptions, Extent,
     FormatError, FormatOptions, Info, Io, IoError, Secret, SnapshotId, State, Status, Submitted, ZoneShape,
@@ -88,6 +88,15 @@ pub struct Device {
     places: Places,
     /// What was noticed of a full store.
     pub(crate) room: Room,
+}
+
+/// Writes an empty format to an erased medium, encrypted where there is a key.
+fn put_format(media: &mut dyn Media, mut superblock: Superblock, key: Option<[u8; 32]>) -> Result<(), FormatError> {
+    if let Some(key) = &key {
+        encrypt(&mut superblock, &Secret::key(key))?;
+    }
+    write_superblock(media, &mut superblock)
+        .map_err(|refusal| FormatError::Attach(refused(refusal, &PathBuf::from("media"))))
 }
 
 impl Device {
@@ -242,12 +251,8 @@ impl Device {
     /// # Errors
     /// The sizes do not fit together, or the medium failed.
     pub fn format_media(media: &mut dyn Media, format: &MediaFormat) -> Result<(), FormatError> {
-        let mut superblock = media_superblock(layer_geometry(media.geometry()), format)?;
-        if let Some(key) = &format.key {
-            encrypt(&mut superblock, &Secret::key(key))?;
-        }
-        write_superblock(media, &mut superblock)
-            .map_err(|refusal| FormatError::Attach(refused(refusal, &PathBuf::from("media"))))
+        let superblock = media_superblock(layer_geometry(media.geometry()), format)?;
+        put_format(media, superblock, format.key)
     }
 
     /// Puts a format with zones on an erased medium. Its sectors are those of the zones, whatever `format` says.
@@ -258,12 +263,7 @@ impl Device {
         let layout = layer_geometry(media.geometry());
         let zoned = zones::formatted(layout, zones);
         let plain = media_superblock(layout, &MediaFormat { sectors: zoned.sectors, ..*format })?;
-        let mut superblock = Superblock { zones: zoned.zones, policy: zoned.policy, ..plain };
-        if let Some(key) = &format.key {
-            encrypt(&mut superblock, &Secret::key(key))?;
-        }
-        write_superblock(media, &mut superblock)
-            .map_err(|refusal| FormatError::Attach(refused(refusal, &PathBuf::from("media"))))
+        put_format(media, Superblock { zones: zoned.zones, policy: zoned.policy, ..plain }, format.key)
     }
 
     /// A device on any medium that holds a format already. `erase_before_program` as on flash.
@@ -471,26 +471,6 @@ impl Device {
             return self.hand_over(view, (placement, 0), tag, io);
         }
         self.submit_zoned(tag, io)
-    }
-
-    /// Takes a request that was checked, as far as its zone does.
-    fn submit_zoned<'a>(&mut self, tag: u64, io: Io<'a>) -> Submitted<'a> {
-        let sector_bytes = self.info.sector_bytes;
-        let admitted = self.zoned.as_mut().map_or(Ok(Some(0)), |zoned| zoned.admit(&io, sector_bytes));
-        let stream = match admitted {
-            Ok(Some(stream)) => stream,
-            Ok(None) => return Submitted::Busy(io),
-            Err(error) => return Submitted::Done(Err(IoError::Zone(error))),
-        };
-        let writes = written(&io, sector_bytes);
-        let submitted = self.hand_over(None, (stream, 0), tag, io);
-        if let (Some((lba, count)), Submitted::Pending | Submitted::Done(Ok(_))) = (writes, &submitted)
-            && let Some(zoned) = &mut self.zoned
-            && let Some(stream) = zoned.zones.written(lba, count)
-        {
-            self.renew_placement(stream);
-        }
-        submitted
     }
 
     /// Hands a request that was checked to the layer, or to the card before it, which answers so many nanoseconds later than others.

@@ -134,12 +134,11 @@ impl Zoned {
     }
 
     /// Whether a request is to be carried out, and the stream that what it writes goes to; nothing while its zone changes.
-    pub fn admit(&mut self, io: &Io, sector_bytes: u32) -> Result<Option<u8>, ZoneError> {
-        let (lba, count) = match io {
-            Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush => return Ok(Some(0)),
-            Io::Write { lba, data, .. } => (*lba, (data.len() / sector_bytes as usize) as u64),
-            Io::WriteZeroes { lba, count, allocate: true, .. } => (*lba, *count),
-            Io::WriteZeroes { .. } | Io::Trim { .. } | Io::Batch { .. } => return Err(ZoneError::Piecemeal),
+    fn admit(&mut self, io: &Io, sector_bytes: u32) -> Result<Option<u8>, ZoneError> {
+        let (lba, count) = match (io, written(io, sector_bytes)) {
+            (_, Some(place)) => place,
+            (Io::Read { .. } | Io::ReadSnapshot { .. } | Io::Flush, None) => return Ok(Some(0)),
+            _ => return Err(ZoneError::Piecemeal),
         };
         if self.is_changing(lba) {
             return Ok(None);
@@ -164,7 +163,7 @@ fn forget(core: &mut Core, lba: u64, count: u64) -> Result<(), Refusal> {
 }
 
 /// What a write or zeros write: first sector, and how many.
-pub(crate) fn written(io: &Io, sector_bytes: u32) -> Option<(u64, u64)> {
+fn written(io: &Io, sector_bytes: u32) -> Option<(u64, u64)> {
     match io {
         Io::Write { lba, data, .. } => Some((*lba, (data.len() / sector_bytes as usize) as u64)),
         Io::WriteZeroes { lba, count, allocate: true, .. } => Some((*lba, *count)),
@@ -190,12 +189,31 @@ impl Device {
         self.zoned.as_ref().map_or(0, |zoned| zoned.resets)
     }
 
+    /// Takes a request that was checked, as far as its zone does.
+    pub(crate) fn submit_zoned<'a>(&mut self, tag: u64, io: Io<'a>) -> Submitted<'a> {
+        let sector_bytes = self.info().sector_bytes;
+        let admitted = self.zoned.as_mut().map_or(Ok(Some(0)), |zoned| zoned.admit(&io, sector_bytes));
+        let stream = match admitted {
+            Ok(Some(stream)) => stream,
+            Ok(None) => return Submitted::Busy(io),
+            Err(error) => return Submitted::Done(Err(IoError::Zone(error))),
+        };
+        let writes = written(&io, sector_bytes);
+        let submitted = self.hand_over(None, (stream, 0), tag, io);
+        if let (Some((lba, count)), Submitted::Pending | Submitted::Done(Ok(_))) = (writes, &submitted)
+            && let Some(zoned) = &mut self.zoned
+            && let Some(stream) = zoned.zones.written(lba, count)
+        {
+            self.renew_placement(stream);
+        }
+        submitted
+    }
+
     /// Does something with a zone, under a tag of the caller's choice, as [`Device::submit`] does with a request. A reset and a finish are
     /// durable when they are answered; which zones are open is forgotten with the next attach.
     pub fn submit_zone(&mut self, tag: u64, zone: u32, action: ZoneAction) -> Submitted<'static> {
         let refused = |error: ZoneError| Submitted::Done(Err(IoError::Zone(error)));
-        if let Err(error) = self.check_writable() {
-            tracing::debug!(%error, "zone {zone}");
+        if self.is_read_only() {
             return Submitted::Done(Err(IoError::ReadOnly));
         }
         let Some(zoned) = &mut self.zoned else { return refused(ZoneError::Piecemeal) };

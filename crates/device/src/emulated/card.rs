@@ -176,7 +176,7 @@ impl Card {
             Err(_) => Err(IoError::Media),
         };
         let done = Completion { tag: held.tag, result };
-        let found = self.held_back.iter().position(|(key, _)| u64::from(*key) == u64::from(due.answer.tag));
+        let found = self.held_back.iter().position(|(key, _)| *key == due.answer.tag);
         if let Some((_, later)) = found.map(|at| self.held_back.swap_remove(at)) {
             self.later.push((due.answer.at + later, done));
             return self.poll(core);

@@ -101,6 +101,26 @@ fn zones_are_written_in_order_and_forgotten_as_a_whole() {
     device.verify().expect("sound books");
 }
 
+/// What is left of an erase block tells who writes to it.
+#[test]
+fn each_active_zone_writes_to_erase_blocks_of_its_own() {
+    let made = Made::new(&options(64 * MIB));
+    let mut device = made.attach();
+    let (size, sector) = (ZONE / SECTOR as u64, SECTOR as u64);
+    let left = |device: &Device| [1, 2, 3].map(|stream| device.left_in_placement(stream) / sector);
+    let whole = left(&device)[0];
+    for round in 0..5 {
+        write(&mut device, size + 7 * round, 1, 7).expect("written");
+        write(&mut device, 4 * size + 3 * round, 2, 3).expect("written");
+    }
+    assert_eq!(left(&device), [whole - 35, whole - 15, whole]);
+    // Whoever has the stream next begins another erase block.
+    zone(&mut device, 1, ZoneAction::Reset).expect("reset");
+    assert_eq!(left(&device)[0], whole);
+    write(&mut device, 9 * size, 3, 1).expect("written");
+    assert_eq!(left(&device)[0], whole - 1);
+}
+
 #[test]
 fn how_zones_stand_is_known_after_a_detach_and_after_a_cut() {
     let made = Made::new(&options(64 * MIB));
